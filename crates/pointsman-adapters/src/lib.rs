@@ -1,1 +1,7 @@
-//! .
+//! Touches the world: processes, git, tmux, phase files, forges, CI and notifiers.
+//!
+//! Each folder is one part of the world behind a small door. Nothing in here decides: that is the core's. Nothing in
+//! here remembers: that is the store's. `process` is the only place that starts programs.
+
+pub mod process;
+pub mod retry;

@@ -1,0 +1,286 @@
+//! The only place that starts programs.
+//!
+//! Every program gets an environment that was cleared first, a process group of its own, a time limit and a cap on
+//! its output. When it ends, however it ends, its whole group ends with it, so that a forgotten background child can
+//! neither hang us nor outlive its purpose. What escapes a group (`setsid`) is out of reach and never waited for.
+//!
+//! Nothing in here knows what is being run; git, tmux and CI build their own calls on [`Run`].
+//! [`job`] has the form for long runs with a log file, [`identity`] the proof that a pid is still the same process.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::retry::Retry;
+
+pub mod identity;
+pub mod job;
+mod output;
+mod supervise;
+
+pub use identity::{is_alive, kill_leftover_group, start_time};
+pub use job::{Job, JobEnd, JobKiller};
+pub use supervise::Cancel;
+
+use output::Capped;
+use supervise::{Limits, Stream, supervise};
+
+/// How long a program may run if its caller names no limit.
+pub const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(60);
+/// Between SIGTERM and SIGKILL, if the caller names no other grace.
+pub const DEFAULT_GRACE: Duration = Duration::from_secs(2);
+/// How much of each output stream is kept, if the caller names no other cap.
+pub const DEFAULT_OUTPUT_CAP: usize = 4 << 20;
+
+/// A program to run, with everything it may see and use.
+#[derive(Clone, Debug)]
+pub struct Run {
+    program: OsString,
+    args: Vec<OsString>,
+    cwd: Option<PathBuf>,
+    env: Vec<(OsString, OsString)>,
+    stdin: Vec<u8>,
+    limits: Limits,
+    output_cap: usize,
+    cancel: Option<Cancel>,
+}
+
+impl Run {
+    /// A run of `program` without arguments, with an empty environment, no input and the default limits.
+    pub fn new(program: impl Into<OsString>) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            cwd: None,
+            env: Vec::new(),
+            stdin: Vec::new(),
+            limits: Limits { time: DEFAULT_TIME_LIMIT, grace: DEFAULT_GRACE },
+            output_cap: DEFAULT_OUTPUT_CAP,
+            cancel: None,
+        }
+    }
+
+    /// Adds one argument.
+    pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// Adds arguments.
+    pub fn args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Runs in this directory.
+    pub fn cwd(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.cwd = Some(dir.into());
+        self
+    }
+
+    /// Sets one variable; a later value of the same name wins.
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// Hands these variables of our own environment on, those that are set.
+    pub fn inherit(mut self, names: &[&str]) -> Self {
+        for name in names {
+            if let Some(value) = std::env::var_os(name) {
+                self.env.push((OsString::from(name), value));
+            }
+        }
+        self
+    }
+
+    /// Feeds these bytes to standard input, which is empty otherwise.
+    pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.stdin = bytes.into();
+        self
+    }
+
+    /// Ends the run after this long.
+    pub fn time_limit(mut self, limit: Duration) -> Self {
+        self.limits.time = limit;
+        self
+    }
+
+    /// Time between SIGTERM and SIGKILL.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.limits.grace = grace;
+        self
+    }
+
+    /// Keeps at most this many bytes of each stream (the first and the last half, with a marker between them); for
+    /// a job, of its log.
+    pub fn output_cap(mut self, bytes: usize) -> Self {
+        self.output_cap = bytes;
+        self
+    }
+
+    /// Ends the run when `cancel` is pulled.
+    pub fn cancel(mut self, cancel: Cancel) -> Self {
+        self.cancel = Some(cancel);
+        self
+    }
+
+    /// Runs to the end. A program that fails, or is ended by us, is an `Ok` with its [`End`].
+    pub fn finish(self) -> Result<Finished, Error> {
+        let mut command = self.command()?;
+        command.stdin(if self.stdin.is_empty() { Stdio::null() } else { Stdio::piped() });
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = self.spawn(command)?;
+
+        let mut stdout = Capped::new(self.output_cap);
+        let mut stderr = Capped::new(self.output_cap);
+        let mut streams = Vec::new();
+        if let Some(pipe) = child.stdout.take() {
+            streams.push(Stream::new(OwnedFd::from(pipe), &mut stdout));
+        }
+        if let Some(pipe) = child.stderr.take() {
+            streams.push(Stream::new(OwnedFd::from(pipe), &mut stderr));
+        }
+        let end = supervise(&mut child, &self.stdin, streams, self.limits, self.cancel.as_ref())
+            .map_err(|source| self.io_error("supervise", source))?;
+        let truncated = stdout.truncated() || stderr.truncated();
+        Ok(Finished { end, stdout: stdout.into_bytes(), stderr: stderr.into_bytes(), truncated })
+    }
+
+    fn command(&self) -> Result<Command, Error> {
+        let mut command = Command::new(&self.program);
+        command.args(&self.args).env_clear().envs(self.env.iter().map(|(k, v)| (k, v))).process_group(0);
+        if let Some(dir) = &self.cwd {
+            // Otherwise a missing directory is reported as a missing program.
+            if !dir.is_dir() {
+                return Err(Error::NoDirectory { program: self.program_name(), dir: dir.clone() });
+            }
+            command.current_dir(dir);
+        }
+        Ok(command)
+    }
+
+    fn spawn(&self, mut command: Command) -> Result<Child, Error> {
+        command.spawn().map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => Error::NotFound { program: self.program_name() },
+            _ => Error::Spawn { program: self.program_name(), source },
+        })
+    }
+
+    fn program_name(&self) -> String {
+        OsStr::to_string_lossy(&self.program).into_owned()
+    }
+
+    fn io_error(&self, what: &'static str, source: io::Error) -> Error {
+        Error::Io { program: self.program_name(), what, source }
+    }
+}
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It exited by itself with this code.
+    Exited(i32),
+    /// A signal that did not come from us ended it.
+    Signalled(i32),
+    /// It reached its time limit and was ended.
+    TimedOut,
+    /// It was cancelled and was ended.
+    Cancelled,
+}
+
+impl End {
+    /// Exited with 0.
+    pub fn success(self) -> bool {
+        self == Self::Exited(0)
+    }
+
+    /// The exit code, if it exited by itself.
+    pub fn code(self) -> Option<i32> {
+        match self {
+            Self::Exited(code) => Some(code),
+            Self::Signalled(_) | Self::TimedOut | Self::Cancelled => None,
+        }
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited(code) => write!(f, "exit code {code}"),
+            Self::Signalled(signal) => write!(f, "signal {signal}"),
+            Self::TimedOut => f.write_str("time limit reached"),
+            Self::Cancelled => f.write_str("cancelled"),
+        }
+    }
+}
+
+/// A run that is over.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// How it ended.
+    pub end: End,
+    /// Standard output, capped.
+    pub stdout: Vec<u8>,
+    /// Standard error, capped.
+    pub stderr: Vec<u8>,
+    /// Some of the output was left out: do not parse it.
+    pub truncated: bool,
+}
+
+/// A program could not be run or watched.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no such program.
+    #[error("program `{program}` not found")]
+    NotFound {
+        /// The program.
+        program: String,
+    },
+    /// The directory to run in does not exist.
+    #[error("directory {} to run `{program}` in does not exist", dir.display())]
+    NoDirectory {
+        /// The program.
+        program: String,
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// The operating system did not start it.
+    #[error("`{program}` could not be started")]
+    Spawn {
+        /// The program.
+        program: String,
+        /// The cause.
+        source: io::Error,
+    },
+    /// It was started, and talking to it failed.
+    #[error("could not {what} `{program}`")]
+    Io {
+        /// The program.
+        program: String,
+        /// What was tried.
+        what: &'static str,
+        /// The cause.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// What may be done about it.
+    pub fn retry(&self) -> Retry {
+        match self {
+            Self::NotFound { .. } | Self::NoDirectory { .. } => Retry::Never,
+            // Out of processes, memory or descriptors: passes.
+            Self::Spawn { .. } => Retry::Later,
+            Self::Io { .. } => Retry::LookFirst,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

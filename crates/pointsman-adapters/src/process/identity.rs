@@ -1,0 +1,103 @@
+//! Which process a pid means. A pid alone proves nothing, it is given out again; pid and start time do.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, getpgid, kill_process_group, pidfd_open};
+
+/// How long a leftover group may take to end after SIGTERM before it is killed.
+pub const LEFTOVER_GRACE: Duration = Duration::from_secs(2);
+
+/// When the process was started, in clock ticks since boot; nothing if there is no such process.
+pub fn start_time(pid: u32) -> Option<u64> {
+    stat(pid).map(|s| s.start_time)
+}
+
+/// Whether this very process is alive. A zombie is not.
+pub fn is_alive(pid: u32, start_time: u64) -> bool {
+    stat(pid).is_some_and(|s| s.start_time == start_time && !matches!(s.state, 'Z' | 'X' | 'x'))
+}
+
+/// What became of a group that an earlier daemon left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leftover {
+    /// Its leader is gone, or the pid means another process by now: nothing was signalled.
+    Gone,
+    /// The group was ended.
+    Killed,
+    /// The process is there and leads no group of its own: nothing was signalled.
+    NotALeader,
+}
+
+/// Ends the process group that `pid` leads, but only if `pid` is still the process that started at `start_time`.
+///
+/// A group whose leader has already gone is left alone: without the leader nothing proves that it is ours.
+pub fn kill_leftover_group(pid: u32, start_time: u64) -> Leftover {
+    let Some(leader) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return Leftover::Gone };
+    // Opened before the check: if the start time matches afterwards, the handle is for that process too.
+    let Ok(handle) = pidfd_open(leader, PidfdFlags::empty()) else { return Leftover::Gone };
+    if !is_alive(pid, start_time) {
+        return Leftover::Gone;
+    }
+    if getpgid(Some(leader)) != Ok(leader) {
+        return Leftover::NotALeader;
+    }
+    let _ = kill_process_group(leader, Signal::TERM);
+    let deadline = Instant::now() + LEFTOVER_GRACE;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout =
+            Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: i64::from(left.subsec_nanos()) };
+        let ended = poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&timeout)).unwrap_or(0) > 0;
+        if ended || left.is_zero() {
+            break;
+        }
+    }
+    // While any member lives the group's number is not given out again, so a leader that just ended changes nothing:
+    // either its followers are hit, or there is no such group.
+    let _ = kill_process_group(leader, Signal::KILL);
+    Leftover::Killed
+}
+
+struct Stat {
+    state: char,
+    start_time: u64,
+}
+
+fn stat(pid: u32) -> Option<Stat> {
+    parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// Fields are counted from behind the program's name, which may contain blanks and brackets of its own.
+fn parse_stat(text: &str) -> Option<Stat> {
+    const STATE: usize = 3;
+    const START_TIME: usize = 22;
+    let (_, rest) = text.rsplit_once(')')?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    Some(Stat {
+        state: fields.first()?.chars().next()?,
+        start_time: fields.get(START_TIME - STATE)?.parse().ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_alive, parse_stat, start_time};
+
+    #[test]
+    fn a_program_name_with_brackets_does_not_shift_the_fields() {
+        let text = "12 (a ) R (b) S 1 12 12 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 98765 4096 1";
+        let stat = parse_stat(text).unwrap();
+        assert_eq!((stat.state, stat.start_time), ('S', 98765));
+    }
+
+    #[test]
+    fn a_pid_with_another_start_time_is_another_process() {
+        let me = std::process::id();
+        let started = start_time(me).unwrap();
+        assert!(is_alive(me, started));
+        assert!(!is_alive(me, started + 1));
+        assert_eq!(start_time(u32::MAX), None);
+    }
+}
