@@ -1,1 +1,17 @@
-//! .
+//! The rules of Pointsman: everything that decides, nothing that acts.
+//!
+//! No file, process, network, clock or randomness here: time comes in as a value, orders to the
+//! world go out as values. Where next: [`task::step`] is the reaction matrix, [`schedule`] chooses
+//! what starts, [`words`] holds every sentence said to people and agents.
+
+pub mod config;
+pub mod dependencies;
+pub mod forge;
+pub mod ids;
+pub mod labels;
+pub mod schedule;
+pub mod task;
+pub mod text;
+pub mod time;
+pub mod verdict;
+pub mod words;

@@ -1,0 +1,219 @@
+//! Orders to the world. They wait in the outbox until they are done.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::Sha;
+
+/// One order. Performing it twice must be the same as once: each has a way to find out whether it
+/// already happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "effect", rename_all = "snake_case")]
+pub enum Effect {
+    /// Put our claim on the issue: label `backlog` goes, `in-progress` comes, we are the assignee.
+    ClaimIssue,
+    /// Prepare the working tree, the gateway, the phase file and the prompt, and start the agent.
+    StartSession {
+        /// Which generation.
+        generation: u32,
+        /// What the first prompt tells.
+        opening: Opening,
+    },
+    /// Capture the work, then end the session; its pane's last lines come back.
+    EndSession {
+        /// Which generation.
+        generation: u32,
+        /// How this end is recorded.
+        exit: Exit,
+    },
+    /// Bring the agent's branch from its gateway to the forge.
+    SyncBranch,
+    /// Find or open the pull request of the branch.
+    OpenPullRequest,
+    /// Have CI look at exactly this commit.
+    RunChecks {
+        /// The commit.
+        sha: Sha,
+        /// Which try.
+        run: u32,
+    },
+    /// Ask for a review of this commit.
+    RequestReview {
+        /// The commit.
+        sha: Sha,
+    },
+    /// Put the branch into the merge queue at this head.
+    Enqueue {
+        /// The head that is green and approved.
+        head: Sha,
+    },
+    /// Take it out again.
+    Dequeue,
+    /// Tell the agent something.
+    Deliver {
+        /// The session it is for; another generation never gets it.
+        generation: u32,
+        /// The first words.
+        headline: Headline,
+        /// The rest of the line: ours, never outside text.
+        subject: String,
+        /// What goes into the file in the inbox; may hold outside text.
+        details: String,
+    },
+    /// Change labels: set and read back.
+    SetLabels {
+        /// These must be there.
+        add: Vec<String>,
+        /// These must not.
+        remove: Vec<String>,
+    },
+    /// Comment on the issue, once.
+    Comment {
+        /// Finds the comment again.
+        marker: String,
+        /// The text.
+        body: String,
+    },
+    /// Tell people.
+    Notify(Notice),
+    /// Close the issue.
+    CloseIssue,
+    /// Write the last CI result where the protocol has it.
+    RecordCiResult {
+        /// The text.
+        text: String,
+    },
+    /// Remove the protocol's state files; the transcript moves to the state directory.
+    CleanUp,
+    /// Ask git whether the work is on the main branch.
+    VerifyMerge,
+}
+
+impl Effect {
+    /// A short name for logs and keys.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::ClaimIssue => "claim_issue",
+            Self::StartSession { .. } => "start_session",
+            Self::EndSession { .. } => "end_session",
+            Self::SyncBranch => "sync_branch",
+            Self::OpenPullRequest => "open_pull_request",
+            Self::RunChecks { .. } => "run_checks",
+            Self::RequestReview { .. } => "request_review",
+            Self::Enqueue { .. } => "enqueue",
+            Self::Dequeue => "dequeue",
+            Self::Deliver { .. } => "deliver",
+            Self::SetLabels { .. } => "set_labels",
+            Self::Comment { .. } => "comment",
+            Self::Notify(_) => "notify",
+            Self::CloseIssue => "close_issue",
+            Self::RecordCiResult { .. } => "record_ci_result",
+            Self::CleanUp => "clean_up",
+            Self::VerifyMerge => "verify_merge",
+        }
+    }
+}
+
+/// What a session's first prompt tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Opening {
+    /// The issue is new to the agent.
+    Fresh,
+    /// An earlier session worked on it: what changed so far, last phase, CI, reviews.
+    Recovery,
+}
+
+/// How a session ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Exit {
+    /// The task is merged and closed.
+    Done,
+    /// The agent said failed, or refused.
+    Failed,
+    /// It wrote no phase for the session time-out.
+    IdleTimeout,
+    /// It went back to its prompt without ever writing a phase.
+    IdlePrompt,
+    /// Its process died.
+    Crashed,
+    /// Nobody answered its escalation.
+    EscalationTimeout,
+    /// Its limits are used up.
+    Exhausted,
+    /// A person paused or stopped the task, or closed the issue.
+    Stopped,
+}
+
+impl Exit {
+    /// The name scripts see.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::IdleTimeout => "idle_timeout",
+            Self::IdlePrompt => "idle_prompt",
+            Self::Crashed => "crashed",
+            Self::EscalationTimeout => "escalation_timeout",
+            Self::Exhausted => "exhausted",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// The first words of a message to an agent. Agents match on them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Headline {
+    /// CI is green.
+    CiPassed,
+    /// CI is red; the log is attached.
+    CiFailed,
+    /// CI did not answer in time.
+    CiTimeout,
+    /// A reviewer wants changes; the text is attached.
+    ChangesRequested,
+    /// A reviewer approved.
+    Approved,
+    /// Nobody reviewed in time.
+    NoReview,
+    /// `done` was claimed too early.
+    NotMerged,
+    /// The branch does not apply to the main branch.
+    MergeConflict,
+    /// The work is on the main branch.
+    Merged,
+    /// A person's answer.
+    Answer,
+}
+
+impl Headline {
+    /// The words.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::CiPassed => "CI passed",
+            Self::CiFailed => "CI failed",
+            Self::CiTimeout => "CI timeout",
+            Self::ChangesRequested => "Changes requested",
+            Self::Approved => "Approved",
+            Self::NoReview => "No review, escalating",
+            Self::NotMerged => "PR not merged yet",
+            Self::MergeConflict => "Merge conflict",
+            Self::Merged => "Merged",
+            Self::Answer => "Answer",
+        }
+    }
+}
+
+/// Something people should know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notice {
+    /// The first line.
+    pub title: String,
+    /// The rest: why, where to look, what to do.
+    pub body: String,
+    /// Whether a person has to act.
+    pub urgent: bool,
+    /// How often this was said before (0: for the first time).
+    pub repeat: u32,
+}

@@ -1,0 +1,19 @@
+//! A task: an issue being worked on, from claim to close.
+//!
+//! [`step`] is the reaction matrix: a task and an event in, the next task and orders to the world
+//! out. Not here: choosing which task starts ([`crate::schedule`]), wording ([`crate::words`]),
+//! anything that acts.
+
+mod effect;
+mod event;
+mod phase;
+mod policy;
+mod state;
+mod step;
+
+pub use effect::{Effect, Exit, Headline, Notice, Opening};
+pub use event::{CiVerdict, Event, Order, PrFact, QueueOutcome, ReviewVerdict};
+pub use phase::{Phase, Refusal, RefusalStatus};
+pub use policy::{Policy, ReviewMode};
+pub use state::{Attempts, Ci, Escalation, EscalationCause, Review, Session, State, Task};
+pub use step::{Refused, Transition, step};

@@ -1,0 +1,111 @@
+//! What an agent says in its phase file.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What the agent last claimed. A claim only asks us to go and look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// The branch is pushed and waits for CI.
+    AwaitingCi,
+    /// CI passed, the pull request waits for a review.
+    AwaitingReview,
+    /// A person is needed.
+    Escalate,
+    /// The pull request is merged.
+    Done,
+    /// The agent gave up.
+    Failed,
+}
+
+impl Phase {
+    /// Every phase, in the order of the protocol.
+    pub const ALL: [Self; 5] =
+        [Self::AwaitingCi, Self::AwaitingReview, Self::Escalate, Self::Done, Self::Failed];
+
+    /// Reads the first line of a phase file, white space already removed: an exact `PHASE:` sentinel.
+    pub fn parse(first_line: &str) -> Option<Self> {
+        Self::from_name(first_line.strip_prefix("PHASE:")?)
+    }
+
+    /// Reads a bare phase name; `needs_human` is the older spelling of `escalate`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "awaiting_ci" => Some(Self::AwaitingCi),
+            "awaiting_review" => Some(Self::AwaitingReview),
+            "escalate" | "needs_human" => Some(Self::Escalate),
+            "done" => Some(Self::Done),
+            "failed" => Some(Self::Failed),
+            _ => None,
+        }
+    }
+
+    /// The bare name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AwaitingCi => "awaiting_ci",
+            Self::AwaitingReview => "awaiting_review",
+            Self::Escalate => "escalate",
+            Self::Done => "done",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Why an agent turned a task down, from its summary file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// Which kind of refusal.
+    pub status: RefusalStatus,
+    /// In the agent's words.
+    #[serde(default)]
+    pub reason: String,
+    /// The issues that must be closed first.
+    #[serde(default)]
+    pub blocked_by: Vec<u64>,
+}
+
+/// The three refusals of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RefusalStatus {
+    /// Another issue must be done first.
+    UnmetDependency,
+    /// Too large or too vague for one task.
+    TooLarge,
+    /// There is nothing left to do.
+    AlreadyDone,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Phase, Refusal, RefusalStatus};
+
+    #[test]
+    fn every_sentinel_reads_back_and_nothing_else_does() {
+        for phase in Phase::ALL {
+            assert_eq!(Phase::parse(&format!("PHASE:{phase}")), Some(phase));
+        }
+        assert_eq!(Phase::parse("PHASE:needs_human"), Some(Phase::Escalate));
+        for rubbish in
+            ["", "PHASE:", "done", "phase:done", "PHASE:doneReason:x", "PHASE:DONE", "PHASE:crashed"]
+        {
+            assert_eq!(Phase::parse(rubbish), None, "{rubbish}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_needs_only_its_status() {
+        let refusal: Refusal = serde_json::from_str(r#"{"status": "too_large"}"#).unwrap();
+        assert_eq!(refusal.status, RefusalStatus::TooLarge);
+        assert!(serde_json::from_str::<Refusal>(r#"{"status": "bored"}"#).is_err());
+    }
+}

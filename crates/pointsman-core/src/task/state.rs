@@ -1,0 +1,354 @@
+//! What is remembered about a task. Written to the store after every transition.
+
+use serde::{Deserialize, Serialize};
+
+use super::phase::{Phase, Refusal};
+use crate::ids::{Number, Sha, TaskKey};
+use crate::time::Timestamp;
+
+/// Where a task stands. The names are part of the surface that scripts rely on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Queued for implementation.
+    Backlog,
+    /// Queued, but an issue it depends on is still open.
+    WaitingDependencies,
+    /// Claimed; a session works on it or is being brought back.
+    Working,
+    /// Pushed; CI decides.
+    AwaitingCi,
+    /// Green; a reviewer decides.
+    AwaitingReview,
+    /// Green and approved; waits for its turn on the main branch.
+    MergeQueue,
+    /// A person is asked; the session stays alive.
+    Escalated,
+    /// Stuck until a person lifts the label or starts it again.
+    Blocked,
+    /// The agent turned it down.
+    Refused,
+    /// Set aside by a person.
+    Paused,
+    /// On the main branch; the session is being told.
+    Merged,
+    /// Over.
+    Closed,
+}
+
+impl State {
+    /// Every state.
+    pub const ALL: [Self; 12] = [
+        Self::Backlog,
+        Self::WaitingDependencies,
+        Self::Working,
+        Self::AwaitingCi,
+        Self::AwaitingReview,
+        Self::MergeQueue,
+        Self::Escalated,
+        Self::Blocked,
+        Self::Refused,
+        Self::Paused,
+        Self::Merged,
+        Self::Closed,
+    ];
+
+    /// The name scripts see.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Backlog => "backlog",
+            Self::WaitingDependencies => "waiting_dependencies",
+            Self::Working => "working",
+            Self::AwaitingCi => "awaiting_ci",
+            Self::AwaitingReview => "awaiting_review",
+            Self::MergeQueue => "merge_queue",
+            Self::Escalated => "escalated",
+            Self::Blocked => "blocked",
+            Self::Refused => "refused",
+            Self::Paused => "paused",
+            Self::Merged => "merged",
+            Self::Closed => "closed",
+        }
+    }
+
+    /// Whether it takes one of the project's places (`dev.concurrency`).
+    pub fn takes_a_place(self) -> bool {
+        matches!(self, Self::Working | Self::AwaitingCi | Self::AwaitingReview | Self::Escalated)
+    }
+
+    /// Whether a session may be alive in it.
+    pub fn has_session(self) -> bool {
+        self.takes_a_place() || matches!(self, Self::MergeQueue | Self::Merged)
+    }
+}
+
+impl std::fmt::Display for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The session of the present generation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Session {
+    /// None was ever started, or the last one has ended.
+    #[default]
+    None,
+    /// Ordered; not yet known to run.
+    Starting,
+    /// Known to run.
+    Alive,
+    /// Ordered to end.
+    Ending,
+}
+
+/// What CI said about the head.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum Ci {
+    /// Nothing was asked yet.
+    #[default]
+    None,
+    /// Running on this commit; `run` counts the tries on it.
+    Pending {
+        /// The commit.
+        sha: Sha,
+        /// Which try.
+        run: u32,
+    },
+    /// Green.
+    Passed {
+        /// The commit.
+        sha: Sha,
+    },
+    /// Red, or infrastructure trouble.
+    Failed {
+        /// The commit.
+        sha: Sha,
+        /// Whether infrastructure was at fault.
+        infra: bool,
+        /// One line for people.
+        summary: String,
+    },
+    /// No answer in time.
+    TimedOut {
+        /// The commit.
+        sha: Sha,
+    },
+}
+
+impl Ci {
+    /// Whether exactly this commit is green.
+    pub fn passed(&self, head: &Sha) -> bool {
+        matches!(self, Self::Passed { sha } if sha == head)
+    }
+}
+
+/// What the reviewer said about the head.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum Review {
+    /// No review counts for the present head.
+    #[default]
+    None,
+    /// Approved at this commit.
+    Approved {
+        /// The commit.
+        sha: Sha,
+        /// Who.
+        by: String,
+    },
+    /// Changes were requested at this commit.
+    ChangesRequested {
+        /// The commit.
+        sha: Sha,
+        /// Who.
+        by: String,
+        /// What, for the agent.
+        body: String,
+    },
+}
+
+/// What has been used up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Attempts {
+    /// CI failures handed to the agent.
+    pub ci_fixes: u32,
+    /// Change requests handed to the agent.
+    pub review_rounds: u32,
+    /// Sessions started because one died.
+    pub restarts: u32,
+    /// Infrastructure failures retried since CI was last ordered for a new head.
+    pub infra_retries: u32,
+    /// Merge conflicts handed to the agent.
+    pub merge_conflicts: u32,
+    /// `done` claimed without a merge.
+    pub premature_done: u32,
+}
+
+/// Why a person was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EscalationCause {
+    /// The agent asked.
+    Agent,
+    /// CI did not answer, or its infrastructure failed again.
+    Ci,
+    /// Nobody reviewed.
+    Review,
+    /// Something else the daemon could not settle.
+    Daemon,
+}
+
+/// A question to a person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Escalation {
+    /// Why.
+    pub cause: EscalationCause,
+    /// In words.
+    pub reason: String,
+    /// Since when.
+    pub at: Timestamp,
+    /// When it is asked again.
+    pub renotify_at: Timestamp,
+    /// How often it was asked.
+    pub notices: u32,
+}
+
+/// Everything remembered about one task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    /// Which one.
+    pub key: TaskKey,
+    /// The issue's title, outside text.
+    pub title: String,
+    /// Where it stands.
+    pub state: State,
+    /// Since when.
+    pub since: Timestamp,
+    /// What the agent last claimed in this claim of the issue.
+    pub phase: Option<Phase>,
+    /// Why it is blocked, escalated, refused or paused.
+    pub reason: Option<String>,
+    /// Open, labelled `backlog`, not `blocked`, all dependencies closed.
+    pub ready: bool,
+    /// Issues that must be closed first.
+    pub open_dependencies: Vec<Number>,
+    /// The branch the agent pushes.
+    pub branch: String,
+    /// Its pull request.
+    pub pr: Option<Number>,
+    /// The head of the branch as the forge has it.
+    pub head: Option<Sha>,
+    /// Sessions are numbered; events of an older one are refused.
+    pub generation: u32,
+    /// The session of this generation.
+    pub session: Session,
+    /// CI on the head.
+    pub ci: Ci,
+    /// How often CI was ordered: tells answers of different tries apart.
+    pub ci_run: u32,
+    /// Review of the head.
+    pub review: Review,
+    /// What has been used up.
+    pub attempts: Attempts,
+    /// Consecutive looks at an idle prompt.
+    pub idle_looks: u32,
+    /// The question to a person, while escalated.
+    pub escalation: Option<Escalation>,
+    /// The agent's refusal, while refused.
+    pub refusal: Option<Refusal>,
+    /// When the present state ends by itself.
+    pub deadline: Option<Timestamp>,
+    /// A replacement session is held back until then (crash-loop breaker).
+    pub restart_at: Option<Timestamp>,
+    /// The `blocked` (or `underspecified`) label we set was seen on the forge: its absence means
+    /// that a person lifted it.
+    pub block_seen: bool,
+    /// A diagnostic comment is owed as soon as the session has ended.
+    pub diagnosis_due: bool,
+    /// The main branch holds this commit of ours.
+    pub merged_as: Option<Sha>,
+}
+
+impl Task {
+    /// A task for an issue seen for the first time.
+    pub fn new(key: TaskKey, title: String, branch: String, now: Timestamp) -> Self {
+        Self {
+            key,
+            title,
+            state: State::Backlog,
+            since: now,
+            phase: None,
+            reason: None,
+            ready: false,
+            open_dependencies: Vec::new(),
+            branch,
+            pr: None,
+            head: None,
+            generation: 0,
+            session: Session::None,
+            ci: Ci::None,
+            ci_run: 0,
+            review: Review::None,
+            attempts: Attempts::default(),
+            idle_looks: 0,
+            escalation: None,
+            refusal: None,
+            deadline: None,
+            restart_at: None,
+            block_seen: false,
+            diagnosis_due: false,
+            merged_as: None,
+        }
+    }
+
+    /// When time alone will next change something.
+    pub fn wake_at(&self) -> Option<Timestamp> {
+        let renotify = self.escalation.as_ref().map(|e| e.renotify_at);
+        [self.deadline, self.restart_at, renotify].into_iter().flatten().min()
+    }
+
+    /// The present session's id, if one may exist.
+    pub fn session_id(&self) -> Option<String> {
+        (self.session != Session::None).then(|| self.key.session(self.generation))
+    }
+
+    /// What is waited for, in one line.
+    pub fn waiting_for(&self) -> Option<String> {
+        let text = match self.state {
+            State::Backlog if self.ready => "a free place (dev.concurrency)".to_owned(),
+            State::Backlog => "the label backlog without blocked".to_owned(),
+            State::WaitingDependencies => {
+                let open: Vec<String> = self.open_dependencies.iter().map(|n| format!("#{n}")).collect();
+                format!("dependencies to be closed: {}", open.join(", "))
+            }
+            State::Working => match self.session {
+                Session::None if self.restart_at.is_some() => "the back-off before a new session".to_owned(),
+                Session::None | Session::Starting => "a session to start".to_owned(),
+                Session::Alive => "the agent's next phase".to_owned(),
+                Session::Ending => "the session to end".to_owned(),
+            },
+            State::AwaitingCi => match &self.ci {
+                Ci::Pending { sha, .. } => format!("CI on {}", sha.short()),
+                Ci::None | Ci::Passed { .. } | Ci::Failed { .. } | Ci::TimedOut { .. } => {
+                    "the branch to reach the forge".to_owned()
+                }
+            },
+            State::AwaitingReview => match &self.head {
+                Some(head) => format!("a review of {}", head.short()),
+                None => "a review".to_owned(),
+            },
+            State::MergeQueue => "its turn in the merge queue".to_owned(),
+            State::Escalated => format!("a person: pointsman task answer {} \"…\"", self.key.issue),
+            State::Blocked => format!("the label blocked to go, or: pointsman task start {}", self.key.issue),
+            State::Refused => "a person to change the issue".to_owned(),
+            State::Paused => format!("pointsman task resume {}", self.key.issue),
+            State::Merged => "the agent to say done".to_owned(),
+            State::Closed => return None,
+        };
+        Some(text)
+    }
+}

@@ -1,0 +1,165 @@
+//! Phases the agent claims. A claim only asks us to look; the facts decide.
+
+use super::{Draft, Refused};
+use crate::ids::Sha;
+use crate::task::effect::{Effect, Exit, Headline};
+use crate::task::event::PrFact;
+use crate::task::phase::{Phase, Refusal};
+use crate::task::state::{Ci, EscalationCause, Review, State};
+use crate::words;
+
+impl Draft<'_> {
+    pub(super) fn phase_claimed(
+        &mut self,
+        generation: u32,
+        phase: Phase,
+        reason: Option<&str>,
+        refusal: Option<&Refusal>,
+    ) -> Result<(), Refused> {
+        self.is_current(generation)?;
+        if !self.task.state.has_session() {
+            return Err(Refused::NotNow(format!("a {} task takes no phase", self.task.state)));
+        }
+        self.task.phase = Some(phase);
+        self.task.idle_looks = 0;
+        if self.task.state == State::Merged {
+            // On the main branch already: whatever the agent claims now, there is nothing left to do.
+            if matches!(phase, Phase::Done | Phase::Failed) {
+                self.finish();
+            }
+            return Ok(());
+        }
+        match phase {
+            Phase::AwaitingCi | Phase::AwaitingReview => {
+                if matches!(self.task.state, State::Working | State::Escalated) {
+                    self.enter(State::AwaitingCi);
+                }
+                self.order(Effect::SyncBranch);
+            }
+            Phase::Escalate => {
+                let reason = reason.unwrap_or("the agent gave no reason");
+                self.leave_queue();
+                self.escalate(EscalationCause::Agent, reason.to_owned());
+            }
+            Phase::Done => {
+                if self.task.state == State::Working {
+                    self.enter(State::Working);
+                }
+                self.order(Effect::VerifyMerge);
+            }
+            Phase::Failed => match refusal {
+                Some(refusal) => self.refuse(refusal.clone()),
+                None => {
+                    let reason = reason.unwrap_or("the agent gave no reason");
+                    self.fail(words::reason::agent_failed(reason), Exit::Failed);
+                }
+            },
+        }
+        Ok(())
+    }
+
+    pub(super) fn phase_rejected(&mut self, generation: u32, why: &str) -> Result<(), Refused> {
+        self.is_current(generation)?;
+        let reason = words::reason::phase_rejected(why);
+        self.notify(words::notice::phase_rejected(&self.task, &reason));
+        self.task.reason = Some(reason);
+        Ok(())
+    }
+
+    /// The branch is on the forge as `head`: everything about it is decided here.
+    pub(super) fn branch_synced(&mut self, head: Option<&Sha>) -> Result<(), Refused> {
+        match self.task.state {
+            State::AwaitingCi | State::AwaitingReview | State::MergeQueue => {}
+            State::Backlog
+            | State::WaitingDependencies
+            | State::Working
+            | State::Escalated
+            | State::Blocked
+            | State::Refused
+            | State::Paused
+            | State::Merged
+            | State::Closed => {
+                return Err(Refused::NotNow(format!("a {} task waits for no branch", self.task.state)));
+            }
+        }
+        let Some(head) = head else {
+            self.leave_queue();
+            self.hand_back_red(words::reason::NOTHING_PUSHED.to_owned(), words::message::nothing_pushed());
+            return Ok(());
+        };
+        if self.task.head.as_ref() != Some(head) {
+            self.leave_queue();
+            self.task.head = Some(head.clone());
+            self.task.ci = Ci::None;
+            self.task.attempts.infra_retries = 0;
+            // An approval is bound to a commit: any push voids it.
+            self.task.review = Review::None;
+        } else if self.task.state == State::MergeQueue {
+            return Ok(());
+        }
+        if self.task.pr.is_none() {
+            self.order(Effect::OpenPullRequest);
+        }
+        let head = head.clone();
+        if !self.policy.has_ci || self.task.ci.passed(&head) {
+            self.task.ci = Ci::Passed { sha: head.clone() };
+            self.green(&head);
+        } else if !matches!(&self.task.ci, Ci::Pending { sha, .. } if *sha == head) {
+            self.run_checks(head);
+        }
+        Ok(())
+    }
+
+    pub(super) fn head_moved(&mut self) -> Result<(), Refused> {
+        match self.task.state {
+            State::AwaitingCi | State::AwaitingReview | State::MergeQueue => {
+                self.order(Effect::SyncBranch);
+                Ok(())
+            }
+            State::Backlog
+            | State::WaitingDependencies
+            | State::Working
+            | State::Escalated
+            | State::Blocked
+            | State::Refused
+            | State::Paused
+            | State::Merged
+            | State::Closed => Err(Refused::NotNow("a push counts when the agent says so".to_owned())),
+        }
+    }
+
+    pub(super) fn pull_request_observed(&mut self, fact: &PrFact) {
+        if matches!(self.task.state, State::Merged | State::Closed) {
+            return;
+        }
+        match fact {
+            PrFact::Open => {}
+            PrFact::Merged { sha } => self.merged(sha.clone()),
+            PrFact::Closed => {
+                if self.task.state.has_session() {
+                    self.fail(words::reason::PR_CLOSED.to_owned(), Exit::Failed);
+                }
+            }
+        }
+    }
+
+    pub(super) fn merge_looked(&mut self, merged_as: Option<&Sha>) -> Result<(), Refused> {
+        if !self.task.state.has_session() {
+            return Err(Refused::NotNow(format!("a {} task waits for no merge", self.task.state)));
+        }
+        if let Some(sha) = merged_as {
+            if self.task.state != State::Merged {
+                self.merged(sha.clone());
+            }
+            return Ok(());
+        }
+        self.task.attempts.premature_done += 1;
+        let (subject, details) = words::message::not_merged(&self.task);
+        self.tell(Headline::NotMerged, subject, details);
+        if self.task.attempts.premature_done > self.policy.premature_done {
+            self.leave_queue();
+            self.escalate(EscalationCause::Daemon, words::reason::PREMATURE_DONE.to_owned());
+        }
+        Ok(())
+    }
+}

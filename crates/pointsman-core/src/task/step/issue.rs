@@ -1,0 +1,160 @@
+//! What the forge says of the issue.
+
+use super::{Draft, Refused};
+use crate::ids::Number;
+use crate::labels::{BACKLOG, BLOCKED, IN_PROGRESS, UNDERSPECIFIED, has};
+use crate::task::effect::{Effect, Exit};
+use crate::task::phase::RefusalStatus;
+use crate::task::state::{Attempts, Ci, Review, Session, State};
+use crate::words;
+
+impl Draft<'_> {
+    pub(super) fn issue_observed(
+        &mut self,
+        title: &str,
+        open: bool,
+        labels: &[String],
+        open_dependencies: &[Number],
+        cycle: Option<&[Number]>,
+    ) {
+        title.clone_into(&mut self.task.title);
+        self.task.open_dependencies = open_dependencies.to_vec();
+        if !open {
+            self.closed_by_someone();
+            return;
+        }
+        match self.task.state {
+            State::Backlog | State::WaitingDependencies => self.queue_up(labels, cycle),
+            State::Blocked | State::Refused | State::Closed => self.look_for_lifting(labels, cycle),
+            State::Working
+            | State::AwaitingCi
+            | State::AwaitingReview
+            | State::MergeQueue
+            | State::Escalated
+            | State::Paused
+            | State::Merged => {}
+        }
+    }
+
+    /// Open, labelled, not blocked, dependencies closed: ready.
+    fn queue_up(&mut self, labels: &[String], cycle: Option<&[Number]>) {
+        let queued = has(labels, BACKLOG) && !has(labels, IN_PROGRESS);
+        if has(labels, BLOCKED) {
+            self.task.ready = false;
+            self.enter(State::Blocked);
+            self.task.block_seen = true;
+            self.task.reason = Some(words::reason::LABELLED_BLOCKED.to_owned());
+            return;
+        }
+        let waits = cycle.is_some() || !self.task.open_dependencies.is_empty();
+        let state = if queued && waits { State::WaitingDependencies } else { State::Backlog };
+        if self.task.state != state {
+            self.enter(state);
+        }
+        self.task.reason = cycle.map(words::reason::cycle);
+        self.task.ready = queued && !waits;
+    }
+
+    /// A task that was stopped by a label (or by being closed) goes on when that is gone. The label
+    /// must have been seen first: an answer from before it was set says nothing.
+    fn look_for_lifting(&mut self, labels: &[String], cycle: Option<&[Number]>) {
+        let stopped = match self.task.state {
+            State::Refused => match self.task.refusal.as_ref().map(|r| r.status) {
+                Some(RefusalStatus::TooLarge) => has(labels, UNDERSPECIFIED) || !has(labels, BACKLOG),
+                Some(RefusalStatus::AlreadyDone) => !has(labels, BACKLOG),
+                Some(RefusalStatus::UnmetDependency) | None => has(labels, BLOCKED),
+            },
+            State::Closed => false,
+            State::Backlog
+            | State::WaitingDependencies
+            | State::Working
+            | State::AwaitingCi
+            | State::AwaitingReview
+            | State::MergeQueue
+            | State::Escalated
+            | State::Blocked
+            | State::Paused
+            | State::Merged => has(labels, BLOCKED),
+        };
+        if stopped {
+            self.task.block_seen = true;
+            let waits_no_longer = self.task.open_dependencies.is_empty()
+                && self.task.refusal.as_ref().is_some_and(|r| r.status == RefusalStatus::UnmetDependency);
+            if waits_no_longer {
+                // We set this label because of the dependencies; they are closed now.
+                self.set_labels(&[], &[BLOCKED]);
+            }
+        } else if self.task.block_seen && (self.task.state != State::Closed || has(labels, BACKLOG)) {
+            self.forget_work();
+            self.enter(State::Backlog);
+            self.queue_up(labels, cycle);
+        }
+    }
+
+    fn closed_by_someone(&mut self) {
+        match self.task.state {
+            State::Closed => self.task.block_seen = true,
+            State::Merged => self.finish(),
+            State::Backlog
+            | State::WaitingDependencies
+            | State::Working
+            | State::AwaitingCi
+            | State::AwaitingReview
+            | State::MergeQueue
+            | State::Escalated
+            | State::Blocked
+            | State::Refused
+            | State::Paused => {
+                let worked_on = self.task.session != Session::None;
+                self.leave_queue();
+                self.end_session(Exit::Stopped);
+                if self.task.generation > 0 {
+                    self.set_labels(&[], &[IN_PROGRESS]);
+                    self.order(Effect::CleanUp);
+                }
+                self.enter(State::Closed);
+                self.task.ready = false;
+                self.task.block_seen = true;
+                self.task.reason = Some(words::reason::CLOSED_BY_SOMEONE.to_owned());
+                if worked_on {
+                    self.notify(words::notice::closed_by_someone(&self.task));
+                }
+            }
+        }
+    }
+
+    pub(super) fn claimed(&mut self) -> Result<(), Refused> {
+        if self.task.state != State::Working || self.task.session != Session::None {
+            return Err(Refused::NotNow(format!("a {} task waits for no claim", self.task.state)));
+        }
+        self.start_session();
+        Ok(())
+    }
+
+    pub(super) fn claim_lost(&mut self, reason: &str) -> Result<(), Refused> {
+        if self.task.state != State::Working || self.task.session != Session::None {
+            return Err(Refused::NotNow(format!("a {} task waits for no claim", self.task.state)));
+        }
+        self.enter(State::Backlog);
+        self.task.ready = false;
+        self.task.reason = Some(words::reason::claim_lost(reason));
+        Ok(())
+    }
+
+    /// A new start: what an earlier claim of the issue used up does not count. The generation goes
+    /// on, and so does the working tree.
+    pub(super) fn forget_work(&mut self) {
+        self.task.phase = None;
+        self.task.pr = None;
+        self.task.head = None;
+        self.task.ci = Ci::None;
+        self.task.review = Review::None;
+        self.task.attempts = Attempts::default();
+        self.task.refusal = None;
+        self.task.merged_as = None;
+        self.task.restart_at = None;
+        self.task.block_seen = false;
+        self.task.diagnosis_due = false;
+        self.task.idle_looks = 0;
+    }
+}

@@ -1,0 +1,154 @@
+//! The reaction matrix: what follows from a task and an event.
+//!
+//! One file per kind of event; [`Draft`] is the next task under construction together with the
+//! effects it asks for. Wording comes from [`crate::words`].
+
+mod checks;
+mod claim;
+mod escalate;
+mod finish;
+mod issue;
+mod order;
+mod queue;
+mod review;
+mod session;
+mod time;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use super::effect::{Effect, Headline, Notice};
+use super::event::Event;
+use super::policy::Policy;
+use super::state::{Session, State, Task};
+use crate::time::Timestamp;
+
+/// The next task and what is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transition {
+    /// The task after the event.
+    pub task: Task,
+    /// Orders to the world, in this order.
+    pub effects: Vec<Effect>,
+}
+
+/// The event changes nothing: it is logged and shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// It speaks of an earlier session, commit or try.
+    Stale(String),
+    /// The present state does not allow it.
+    NotNow(String),
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stale(why) | Self::NotNow(why) => f.write_str(why),
+        }
+    }
+}
+
+/// What follows from `event` for `task` at `now`.
+pub fn step(task: &Task, event: &Event, policy: &Policy, now: Timestamp) -> Result<Transition, Refused> {
+    let mut draft = Draft { task: task.clone(), effects: Vec::new(), policy, now };
+    match event {
+        Event::IssueObserved { title, open, labels, open_dependencies, cycle } => {
+            draft.issue_observed(title, *open, labels, open_dependencies, cycle.as_deref());
+        }
+        Event::Claimed => draft.claimed()?,
+        Event::ClaimLost { reason } => draft.claim_lost(reason)?,
+        Event::SessionStarted { generation } => draft.session_started(*generation)?,
+        Event::SessionNotStarted { generation, error } => draft.session_not_started(*generation, error)?,
+        Event::SessionEnded { generation, tail, .. } => draft.session_ended(*generation, tail)?,
+        Event::IdleLooked { generation, at_prompt } => draft.idle_looked(*generation, *at_prompt)?,
+        Event::PhaseClaimed { generation, phase, reason, refusal } => {
+            draft.phase_claimed(*generation, *phase, reason.as_deref(), refusal.as_ref())?;
+        }
+        Event::PhaseRejected { generation, why } => draft.phase_rejected(*generation, why)?,
+        Event::BranchSynced { head } => draft.branch_synced(head.as_ref())?,
+        Event::PullRequestOpened { number } => draft.task.pr = Some(*number),
+        Event::PullRequestObserved { fact } => draft.pull_request_observed(fact),
+        Event::HeadMoved => draft.head_moved()?,
+        Event::ChecksStarted { sha } => draft.checks_started(sha)?,
+        Event::ChecksFinished { sha, run, verdict } => draft.checks_finished(sha, *run, verdict)?,
+        Event::ReviewPosted { sha, verdict, by, body } => draft.review_posted(sha, *verdict, by, body)?,
+        Event::QueueReported { head, outcome } => draft.queue_reported(head, outcome)?,
+        Event::MergeLooked { merged_as } => draft.merge_looked(merged_as.as_ref())?,
+        Event::Answered { by, text } => draft.answered(by, text)?,
+        Event::Ordered(order) => draft.ordered(*order)?,
+        Event::TimePassed => draft.time_passed(),
+        Event::EffectGaveUp { effect, error } => draft.effect_gave_up(effect, error),
+        Event::MessageUnacknowledged { message, headline } => draft.unacknowledged(*message, headline)?,
+    }
+    Ok(Transition { task: draft.task, effects: draft.effects })
+}
+
+/// The next task under construction.
+struct Draft<'a> {
+    task: Task,
+    effects: Vec<Effect>,
+    policy: &'a Policy,
+    now: Timestamp,
+}
+
+impl Draft<'_> {
+    fn order(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    /// Goes to `state`, with the deadline that belongs to it. Reason and question of the old state
+    /// end with it.
+    fn enter(&mut self, state: State) {
+        if self.task.state != state {
+            self.task.since = self.now;
+        }
+        self.task.state = state;
+        self.task.reason = None;
+        self.task.escalation = None;
+        self.task.deadline = match state {
+            State::Working => Some(self.now.after(self.policy.session_timeout)),
+            State::AwaitingCi => Some(self.now.after(self.policy.ci_timeout)),
+            State::AwaitingReview => Some(self.now.after(self.policy.review_timeout)),
+            State::Escalated | State::MergeQueue => Some(self.now.after(self.policy.escalation_timeout)),
+            State::Merged => Some(self.now.after(self.policy.done_grace)),
+            // These wait for a person or for the forge; nothing runs and nothing is spent.
+            State::Backlog
+            | State::WaitingDependencies
+            | State::Blocked
+            | State::Refused
+            | State::Paused
+            | State::Closed => None,
+        };
+    }
+
+    /// Says something to the agent. Without a live session one is started first; a session that is
+    /// on its way out, or held back by the crash-loop breaker, learns it from its successor's prompt.
+    fn tell(&mut self, headline: Headline, subject: String, details: String) {
+        if self.task.session == Session::None && self.task.restart_at.is_none() {
+            self.start_session();
+        }
+        self.order(Effect::Deliver { generation: self.task.generation, headline, subject, details });
+    }
+
+    fn notify(&mut self, notice: Notice) {
+        self.order(Effect::Notify(notice));
+    }
+
+    fn set_labels(&mut self, add: &[&str], remove: &[&str]) {
+        let owned = |labels: &[&str]| labels.iter().map(|&l| l.to_owned()).collect();
+        self.order(Effect::SetLabels { add: owned(add), remove: owned(remove) });
+    }
+
+    fn is_current(&self, generation: u32) -> Result<(), Refused> {
+        if generation == self.task.generation && self.task.session != Session::None {
+            return Ok(());
+        }
+        Err(Refused::Stale(format!(
+            "generation {generation} is over (present: {}, session {:?})",
+            self.task.generation, self.task.session
+        )))
+    }
+}

@@ -1,0 +1,119 @@
+//! Orders from people and from the scheduler.
+
+use super::{Draft, Refused};
+use crate::task::effect::{Effect, Exit};
+use crate::task::event::Order;
+use crate::task::state::{Session, State};
+use crate::words;
+
+impl Draft<'_> {
+    pub(super) fn ordered(&mut self, order: Order) -> Result<(), Refused> {
+        match order {
+            Order::Begin => self.begin_if_ready(),
+            Order::Start => self.start_now(),
+            Order::Pause => self.pause(),
+            Order::Resume => self.resume(),
+            Order::Stop => self.stop(),
+        }
+    }
+
+    fn begin_if_ready(&mut self) -> Result<(), Refused> {
+        if self.task.state != State::Backlog || !self.task.ready {
+            return Err(Refused::NotNow(format!("a {} task is not ready to begin", self.task.state)));
+        }
+        self.begin();
+        Ok(())
+    }
+
+    fn begin(&mut self) {
+        self.forget_work();
+        self.task.ready = false;
+        self.claim();
+    }
+
+    /// The session follows when the claim is on the issue. One that is still on its way out belongs
+    /// to an earlier generation from here on.
+    fn claim(&mut self) {
+        self.enter(State::Working);
+        self.task.session = Session::None;
+        self.order(Effect::ClaimIssue);
+    }
+
+    fn start_now(&mut self) -> Result<(), Refused> {
+        match self.task.state {
+            State::Backlog | State::WaitingDependencies | State::Blocked | State::Refused => {
+                self.begin();
+                Ok(())
+            }
+            State::Paused => self.resume(),
+            State::Working
+            | State::AwaitingCi
+            | State::AwaitingReview
+            | State::MergeQueue
+            | State::Escalated => Err(Refused::NotNow(format!("it is under way ({})", self.task.state))),
+            State::Merged | State::Closed => Err(Refused::NotNow(format!(
+                "it is {}: reopen the issue with the label backlog",
+                self.task.state
+            ))),
+        }
+    }
+
+    fn pause(&mut self) -> Result<(), Refused> {
+        match self.task.state {
+            State::Paused => Err(Refused::NotNow("it is paused already".to_owned())),
+            State::Merged | State::Closed => {
+                Err(Refused::NotNow(format!("a {} task cannot be paused", self.task.state)))
+            }
+            State::Backlog
+            | State::WaitingDependencies
+            | State::Working
+            | State::AwaitingCi
+            | State::AwaitingReview
+            | State::MergeQueue
+            | State::Escalated
+            | State::Blocked
+            | State::Refused => {
+                self.leave_queue();
+                self.end_session(Exit::Stopped);
+                self.enter(State::Paused);
+                self.task.ready = false;
+                self.task.reason = Some(words::reason::PAUSED.to_owned());
+                Ok(())
+            }
+        }
+    }
+
+    fn resume(&mut self) -> Result<(), Refused> {
+        if self.task.state != State::Paused {
+            return Err(Refused::NotNow(format!("a {} task is not paused", self.task.state)));
+        }
+        if self.task.generation == 0 {
+            // Never begun: the next look at the issue tells whether it is ready.
+            self.enter(State::Backlog);
+        } else {
+            self.claim();
+        }
+        Ok(())
+    }
+
+    fn stop(&mut self) -> Result<(), Refused> {
+        match self.task.state {
+            State::Merged | State::Closed => {
+                Err(Refused::NotNow(format!("a {} task cannot be stopped", self.task.state)))
+            }
+            State::Backlog
+            | State::WaitingDependencies
+            | State::Working
+            | State::AwaitingCi
+            | State::AwaitingReview
+            | State::MergeQueue
+            | State::Escalated
+            | State::Blocked
+            | State::Refused
+            | State::Paused => {
+                self.fail(words::reason::STOPPED.to_owned(), Exit::Stopped);
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What the merge queue says, and a merge however it came about.
+
+use super::{Draft, Refused};
+use crate::ids::Sha;
+use crate::task::effect::{Effect, Headline};
+use crate::task::event::QueueOutcome;
+use crate::task::phase::Phase;
+use crate::task::state::{Ci, EscalationCause, Session, State};
+use crate::words;
+
+impl Draft<'_> {
+    pub(super) fn queue_reported(&mut self, head: &Sha, outcome: &QueueOutcome) -> Result<(), Refused> {
+        if let QueueOutcome::Landed { sha } = outcome {
+            // It is on the main branch, whatever was ordered meanwhile: facts decide.
+            if matches!(self.task.state, State::Merged | State::Closed) {
+                return Err(Refused::Stale("already recorded as merged".to_owned()));
+            }
+            self.merged(sha.clone());
+            return Ok(());
+        }
+        if self.task.state != State::MergeQueue || self.task.head.as_ref() != Some(head) {
+            return Err(Refused::Stale(format!("{} is no longer in the queue", head.short())));
+        }
+        match outcome {
+            QueueOutcome::Landed { .. } => {}
+            QueueOutcome::Conflict { files } => {
+                self.task.attempts.merge_conflicts += 1;
+                self.enter(State::Working);
+                let (subject, details) = words::message::merge_conflict(files);
+                self.tell(Headline::MergeConflict, subject, details);
+                if self.task.attempts.merge_conflicts > self.policy.merge_conflicts {
+                    self.escalate(EscalationCause::Daemon, words::reason::conflicts(files));
+                }
+            }
+            QueueOutcome::Red { summary, log } => {
+                self.task.ci = Ci::Failed { sha: head.clone(), infra: false, summary: summary.clone() };
+                self.hand_back_red(summary.clone(), words::message::queue_red(head, summary, log));
+            }
+            QueueOutcome::Infra { reason } => {
+                self.escalate(EscalationCause::Ci, words::reason::infra(reason));
+            }
+            QueueOutcome::Stale { .. } => {
+                self.enter(State::AwaitingCi);
+                self.order(Effect::SyncBranch);
+            }
+        }
+        Ok(())
+    }
+
+    /// The work is on the main branch.
+    pub(super) fn merged(&mut self, sha: Sha) {
+        self.leave_queue();
+        self.task.merged_as = Some(sha.clone());
+        self.task.restart_at = None;
+        self.enter(State::Merged);
+        let listening = matches!(self.task.session, Session::Alive | Session::Starting);
+        if self.task.phase == Some(Phase::Done) || !listening {
+            self.finish();
+        } else {
+            let (subject, details) = words::message::merged(&sha);
+            self.tell(Headline::Merged, subject, details);
+        }
+    }
+
+    /// Takes the branch out of the queue if it is in there.
+    pub(super) fn leave_queue(&mut self) {
+        if self.task.state == State::MergeQueue {
+            self.order(Effect::Dequeue);
+        }
+    }
+}

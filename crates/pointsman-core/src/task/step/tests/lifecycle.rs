@@ -1,0 +1,136 @@
+//! The issue's life: labels, dependencies, refusals, orders.
+
+use super::Play;
+use crate::task::{Effect, Event, Exit, Opening, Order, Phase, Refusal, RefusalStatus, State};
+
+fn observed(labels: &[&str], open_dependencies: &[u64]) -> Event {
+    Event::IssueObserved {
+        title: "t".into(),
+        open: true,
+        labels: labels.iter().map(|&l| l.into()).collect(),
+        open_dependencies: open_dependencies.to_vec(),
+        cycle: None,
+    }
+}
+
+fn refused(status: RefusalStatus) -> Play {
+    let refusal = Refusal { status, reason: "hm".into(), blocked_by: vec![3] };
+    Play::working().event(Event::PhaseClaimed {
+        generation: 1,
+        phase: Phase::Failed,
+        reason: Some("refused".into()),
+        refusal: Some(refusal),
+    })
+}
+
+#[test]
+fn claim_then_session_backlog_to_in_progress() {
+    let play = Play::new().seen(&["backlog"]);
+    assert!(play.task.ready);
+    let play = play.event(Event::Ordered(Order::Begin)).is(State::Working);
+    assert_eq!(play.ordered, [Effect::ClaimIssue]);
+    let play = play.event(Event::Claimed);
+    assert_eq!(play.ordered, [Effect::StartSession { generation: 1, opening: Opening::Fresh }]);
+}
+
+#[test]
+fn a_lost_claim_goes_back_to_the_backlog_without_a_session() {
+    let play = Play::new().seen(&["backlog"]).event(Event::Ordered(Order::Begin));
+    let play = play.event(Event::ClaimLost { reason: "assigned to bob".into() }).is(State::Backlog);
+    assert!(play.ordered.is_empty() && !play.task.ready);
+}
+
+#[test]
+fn ready_means_open_labelled_backlog_not_blocked_and_dependencies_closed() {
+    assert!(!Play::new().seen(&[]).task.ready);
+    assert!(!Play::new().seen(&["backlog", "in-progress"]).task.ready, "a person has it");
+    assert!(!Play::new().seen(&["backlog", "blocked"]).is(State::Blocked).task.ready);
+    let play = Play::new().event(observed(&["backlog"], &[4])).is(State::WaitingDependencies);
+    assert!(!play.task.ready);
+    assert!(play.event(observed(&["backlog"], &[])).is(State::Backlog).task.ready);
+}
+
+#[test]
+fn a_circular_dependency_is_never_ready_and_says_so() {
+    let event = Event::IssueObserved {
+        title: "t".into(),
+        open: true,
+        labels: vec!["backlog".into()],
+        open_dependencies: vec![3],
+        cycle: Some(vec![42, 3]),
+    };
+    let play = Play::new().event(event).is(State::WaitingDependencies);
+    assert_eq!(play.task.reason.as_deref(), Some("circular dependency: #42 → #3 → #42"));
+}
+
+#[test]
+fn a_blocked_task_starts_again_when_the_label_goes_but_not_before_it_was_seen() {
+    let play = Play::working().says(Phase::Failed).ended(Exit::Failed);
+    let play = play.seen(&["backlog"]).is(State::Blocked).seen(&["backlog", "blocked"]).is(State::Blocked);
+    let play = play.seen(&["backlog"]).is(State::Backlog);
+    assert!(play.task.ready);
+    assert_eq!(play.task.attempts, crate::task::Attempts::default());
+    let play = play.event(Event::Ordered(Order::Begin)).event(Event::Claimed);
+    assert_eq!(play.ordered, [Effect::StartSession { generation: 2, opening: Opening::Recovery }]);
+}
+
+#[test]
+fn a_blocked_task_starts_again_by_order() {
+    let play = Play::working().says(Phase::Failed).event(Event::Ordered(Order::Start)).is(State::Working);
+    assert_eq!(play.kinds(), ["claim_issue"]);
+}
+
+#[test]
+fn refused_for_an_unmet_dependency_is_blocked_until_the_dependency_is_closed() {
+    let play = refused(RefusalStatus::UnmetDependency).is(State::Refused);
+    assert_eq!(play.labels().0, ["blocked", "backlog"]);
+    let play = play.event(observed(&["backlog", "blocked"], &[3])).is(State::Refused);
+    let play = play.event(observed(&["backlog", "blocked"], &[]));
+    assert_eq!(play.labels().1, ["blocked"]);
+    assert!(play.event(observed(&["backlog"], &[])).is(State::Backlog).task.ready);
+}
+
+#[test]
+fn refused_as_too_large_is_underspecified_and_leaves_the_backlog() {
+    let play = refused(RefusalStatus::TooLarge).is(State::Refused);
+    assert_eq!(play.labels(), (vec!["underspecified".into()], vec!["in-progress".into(), "backlog".into()]));
+    assert_eq!(play.kinds()[0], "end_session");
+    let play = play.seen(&["underspecified"]).seen(&["backlog"]).is(State::Backlog);
+    assert!(play.task.ready);
+}
+
+#[test]
+fn refused_as_already_done_leaves_closing_to_a_person() {
+    let play = refused(RefusalStatus::AlreadyDone).is(State::Refused);
+    assert!(!play.kinds().contains(&"close_issue"));
+    play.seen(&[]).seen_closed().is(State::Closed);
+}
+
+#[test]
+fn an_issue_closed_by_a_person_ends_the_work() {
+    let play = Play::in_queue().seen_closed().is(State::Closed);
+    assert_eq!(play.kinds(), ["dequeue", "end_session", "set_labels", "clean_up", "notify"]);
+}
+
+#[test]
+fn a_closed_issue_that_is_reopened_starts_over_only_after_it_was_seen_closed() {
+    let play = Play::merged().says(Phase::Done).is(State::Closed);
+    let play = play.seen(&["backlog"]).is(State::Closed);
+    let play = play.seen_closed().seen(&["backlog"]).is(State::Backlog);
+    assert!(play.task.ready && play.task.pr.is_none());
+}
+
+#[test]
+fn what_is_over_takes_no_orders() {
+    let mut play = Play::merged().says(Phase::Done);
+    for order in [Order::Begin, Order::Start, Order::Pause, Order::Resume, Order::Stop] {
+        play.refuses(Event::Ordered(order));
+    }
+}
+
+#[test]
+fn pausing_a_task_that_never_began_keeps_it_from_beginning() {
+    let play = Play::new().seen(&["backlog"]).event(Event::Ordered(Order::Pause)).is(State::Paused);
+    let play = play.seen(&["backlog"]).is(State::Paused).event(Event::Ordered(Order::Resume));
+    assert!(play.seen(&["backlog"]).is(State::Backlog).task.ready);
+}

@@ -1,0 +1,57 @@
+//! Deadlines. Every state that costs something has one, and a way out.
+
+use super::Draft;
+use crate::task::effect::{Exit, Headline};
+use crate::task::state::{Ci, EscalationCause, Session, State};
+use crate::words;
+
+impl Draft<'_> {
+    pub(super) fn time_passed(&mut self) {
+        if self.task.restart_at.is_some_and(|at| at <= self.now) {
+            self.start_session();
+        }
+        if self.task.deadline.is_some_and(|at| at <= self.now) {
+            self.task.deadline = None;
+            self.deadline_passed();
+        } else if self.task.escalation.as_ref().is_some_and(|e| e.renotify_at <= self.now) {
+            self.notify_again();
+        }
+    }
+
+    fn deadline_passed(&mut self) {
+        match self.task.state {
+            State::Working => match self.task.session {
+                // No phase for the whole session time-out: replaced, with its work kept.
+                Session::Starting | Session::Alive => self.end_session(Exit::IdleTimeout),
+                Session::None | Session::Ending => {}
+            },
+            State::AwaitingCi => match self.task.ci.clone() {
+                Ci::Pending { sha, .. } => self.ci_timed_out(sha),
+                Ci::None | Ci::Passed { .. } | Ci::Failed { .. } | Ci::TimedOut { .. } => {
+                    self.escalate(EscalationCause::Daemon, words::reason::NEVER_SYNCED.to_owned());
+                }
+            },
+            State::AwaitingReview => {
+                let (subject, details) = words::message::no_review(self.policy.review_timeout);
+                self.tell(Headline::NoReview, subject, details);
+                self.escalate(EscalationCause::Review, words::reason::no_review(self.policy.review_timeout));
+            }
+            State::MergeQueue => {
+                self.leave_queue();
+                self.escalate(EscalationCause::Daemon, words::reason::QUEUE_STUCK.to_owned());
+            }
+            State::Escalated => {
+                let reason = self.task.reason.clone().unwrap_or_default();
+                let timeout = self.policy.escalation_timeout;
+                self.fail(words::reason::nobody_answered(timeout, &reason), Exit::EscalationTimeout);
+            }
+            State::Merged => self.finish(),
+            State::Backlog
+            | State::WaitingDependencies
+            | State::Blocked
+            | State::Refused
+            | State::Paused
+            | State::Closed => {}
+        }
+    }
+}

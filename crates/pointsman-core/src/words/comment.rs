@@ -1,0 +1,68 @@
+//! Comments on the issue.
+
+use crate::task::{Refusal, RefusalStatus, Task};
+use crate::text;
+
+/// How many lines of a pane a diagnosis shows.
+pub const DIAGNOSIS_LINES: usize = 50;
+
+/// Finds a comment of ours again: hidden in the rendered text.
+pub fn marker(key: &str) -> String {
+    format!("<!-- pointsman:{key} -->")
+}
+
+/// Why a task is blocked, with the last lines of its pane.
+pub fn diagnosis(task: &Task, tail: &str) -> String {
+    let reason = task.reason.as_deref().unwrap_or("no reason was recorded");
+    let mut body = format!("**Blocked:** {reason}\n\n");
+    body.push_str(&format!("- session: {}\n", task.key.session(task.generation)));
+    body.push_str(&format!("- last phase: {}\n", task.phase.map_or("none", |p| p.name())));
+    if let Some(pr) = task.pr {
+        body.push_str(&format!("- pull request: #{pr}\n"));
+    }
+    let used = task.attempts;
+    body.push_str(&format!(
+        "- used: {} CI fixes, {} review rounds, {} restarts\n",
+        used.ci_fixes, used.review_rounds, used.restarts
+    ));
+    body.push_str("\nThe work so far is kept. Remove the label `blocked` to try again.\n");
+    let tail = text::tail_lines(tail, DIAGNOSIS_LINES);
+    if !tail.trim().is_empty() {
+        body.push_str(&format!("\nThe last lines of the terminal:\n\n{}\n", text::quote_block(&tail)));
+    }
+    body
+}
+
+/// A question to a person.
+pub fn escalated(task: &Task) -> String {
+    let reason = task.reason.as_deref().unwrap_or("no reason was given");
+    format!(
+        "**A person is needed:** {reason}\n\nThe session waits. Answer with a comment here, or with \
+         `pointsman task answer {} \"…\"`.\n",
+        task.key.issue
+    )
+}
+
+/// The agent turned the task down.
+pub fn refused(refusal: &Refusal) -> String {
+    let head = match refusal.status {
+        RefusalStatus::UnmetDependency => "**Refused:** something else must be done first.",
+        RefusalStatus::TooLarge => {
+            "**Refused:** too large or too vague for one task. Split it or say more, then replace the label \
+             `underspecified` by `backlog`."
+        }
+        RefusalStatus::AlreadyDone => {
+            "**Refused:** the agent says that this is done already. Please close the issue if that is so, or \
+             label it `backlog` again."
+        }
+    };
+    let mut body = format!("{head}\n");
+    if !refusal.blocked_by.is_empty() {
+        let list: Vec<String> = refusal.blocked_by.iter().map(|n| format!("#{n}")).collect();
+        body.push_str(&format!("\nBlocked by: {}\n", list.join(", ")));
+    }
+    if !refusal.reason.trim().is_empty() {
+        body.push_str(&format!("\n{}\n", text::quote_block(&refusal.reason)));
+    }
+    body
+}

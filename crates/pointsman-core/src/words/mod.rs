@@ -1,0 +1,39 @@
+//! Every sentence said to people and agents, as pure functions, one file per audience.
+//!
+//! `message` and `prompt` speak to an agent, `comment` to readers of the issue, `notice` to the
+//! people on duty, `reason` says in one line why a task is where it is. Outside text only appears
+//! in details, quoted; never in a subject line.
+
+pub mod comment;
+pub mod message;
+pub mod notice;
+pub mod prompt;
+pub mod reason;
+
+use std::time::Duration;
+
+/// A duration as people write it: `30s`, `3h`, `1h 30m`.
+pub fn span(duration: Duration) -> String {
+    let millis = duration.as_millis();
+    if millis % 1000 != 0 {
+        return if millis < 10_000 { format!("{millis}ms") } else { format!("{}s", millis / 1000) };
+    }
+    let seconds = duration.as_secs();
+    let parts = [(seconds / 3600, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s")];
+    let text: Vec<String> =
+        parts.iter().filter(|(n, _)| *n > 0).map(|(n, unit)| format!("{n}{unit}")).collect();
+    if text.is_empty() { "0s".to_owned() } else { text.join(" ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    #[test]
+    fn a_span_reads_as_people_write_it() {
+        let cases = [(0, "0s"), (250, "250ms"), (30_000, "30s"), (10_800_000, "3h"), (5_400_000, "1h 30m")];
+        for (millis, text) in cases {
+            assert_eq!(super::span(Duration::from_millis(millis)), text);
+        }
+    }
+}

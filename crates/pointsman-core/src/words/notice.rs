@@ -1,0 +1,77 @@
+//! Notices to the people on duty.
+
+use crate::task::{Notice, Task};
+use crate::text;
+
+fn about(task: &Task) -> String {
+    let pr = task.pr.map(|n| format!(", pull request #{n}")).unwrap_or_default();
+    format!("issue #{} of {}{pr}: {}", task.key.issue, task.key.project, text::clean_line(&task.title, 120))
+}
+
+fn because(task: &Task) -> &str {
+    task.reason.as_deref().unwrap_or("no reason was given")
+}
+
+fn notice(title: String, body: String, urgent: bool) -> Notice {
+    Notice { title, body, urgent, repeat: 0 }
+}
+
+/// A person is asked.
+pub fn escalated(task: &Task, repeat: u32) -> Notice {
+    let again = if repeat > 0 { format!(" (asked {} times)", repeat + 1) } else { String::new() };
+    Notice {
+        title: format!("{} needs a person{again}", task.key),
+        body: format!(
+            "{}\nWhy: {}\nAnswer: pointsman task answer {} \"…\", or comment on the issue\nLook: pointsman \
+             session attach {}",
+            about(task),
+            because(task),
+            task.key.issue,
+            task.key.issue
+        ),
+        urgent: true,
+        repeat,
+    }
+}
+
+/// Stuck.
+pub fn blocked(task: &Task) -> Notice {
+    notice(
+        format!("{} is blocked", task.key),
+        format!(
+            "{}\nWhy: {}\nAgain: remove the label blocked, or: pointsman task start {}",
+            about(task),
+            because(task),
+            task.key.issue
+        ),
+        true,
+    )
+}
+
+/// Turned down.
+pub fn refused(task: &Task) -> Notice {
+    notice(format!("{} was refused", task.key), format!("{}\nWhy: {}", about(task), because(task)), false)
+}
+
+/// The phase file cannot be used.
+pub fn phase_rejected(task: &Task, reason: &str) -> Notice {
+    notice(
+        format!("{} signals something unusable", task.key),
+        format!("{}\n{reason}\nThe session goes on; nothing was done with it.", about(task)),
+        true,
+    )
+}
+
+/// Closed under us.
+pub fn closed_by_someone(task: &Task) -> Notice {
+    notice(
+        format!("{} was closed while a session worked on it", task.key),
+        format!("{}\nThe session was ended; its work is in pointsman rescue list.", about(task)),
+        false,
+    )
+}
+
+/// Something cannot be done.
+pub fn gave_up(task: &Task, reason: &str) -> Notice {
+    notice(format!("{}: {reason}", task.key), about(task), true)
+}

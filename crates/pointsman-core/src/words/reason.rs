@@ -1,0 +1,132 @@
+//! Why a task is where it is, in one line.
+
+use std::time::Duration;
+
+use super::span;
+use crate::ids::Number;
+use crate::task::{Refusal, RefusalStatus};
+use crate::text;
+
+/// How much of an outside text fits into a reason.
+const QUOTE_CHARS: usize = 300;
+
+/// The agent asked for CI without having pushed anything.
+pub const NOTHING_PUSHED: &str = "nothing was pushed to origin";
+/// The pull request was closed by someone.
+pub const PR_CLOSED: &str = "the pull request was closed without a merge";
+/// `done` was claimed again and again.
+pub const PREMATURE_DONE: &str = "the agent keeps saying done, but the work is not on the main branch";
+/// Somebody set the label.
+pub const LABELLED_BLOCKED: &str = "the issue is labelled blocked";
+/// Somebody closed the issue.
+pub const CLOSED_BY_SOMEONE: &str = "the issue was closed by someone";
+/// An order.
+pub const PAUSED: &str = "paused by a person";
+/// An order.
+pub const STOPPED: &str = "stopped by a person";
+/// The branch never reached the forge.
+pub const NEVER_SYNCED: &str = "the branch could not be brought to the forge in time";
+/// The queue did not answer.
+pub const QUEUE_STUCK: &str = "the merge queue did not get to this branch in time";
+
+/// The agent wrote `failed`.
+pub fn agent_failed(reason: &str) -> String {
+    format!("the agent failed: {}", text::clean_line(reason, QUOTE_CHARS))
+}
+
+/// The phase file cannot be used.
+pub fn phase_rejected(why: &str) -> String {
+    format!("phase file refused: {}", text::clean_line(why, QUOTE_CHARS))
+}
+
+/// The agent turned the task down.
+pub fn refused(refusal: &Refusal) -> String {
+    let what = match refusal.status {
+        RefusalStatus::UnmetDependency => "an unmet dependency",
+        RefusalStatus::TooLarge => "too large or too vague",
+        RefusalStatus::AlreadyDone => "already done",
+    };
+    let reason = text::clean_line(&refusal.reason, QUOTE_CHARS);
+    if reason.is_empty() { format!("refused: {what}") } else { format!("refused: {what}: {reason}") }
+}
+
+/// Limits are used up.
+pub fn ci_exhausted(limit: u32, summary: &str) -> String {
+    format!("CI still fails after {limit} fixes: {}", text::clean_line(summary, QUOTE_CHARS))
+}
+
+/// Limits are used up.
+pub fn review_exhausted(limit: u32) -> String {
+    format!("changes were requested more than {limit} times")
+}
+
+/// Limits are used up.
+pub fn crash_loop(limit: u32) -> String {
+    format!("the session died again after {limit} restarts")
+}
+
+/// CI did not answer.
+pub fn ci_timeout(limit: Duration) -> String {
+    format!("CI gave no answer within {}", span(limit))
+}
+
+/// Not the code's fault.
+pub fn infra(reason: &str) -> String {
+    format!("CI infrastructure failed again: {}", text::clean_line(reason, QUOTE_CHARS))
+}
+
+/// Nobody looked at it.
+pub fn no_review(limit: Duration) -> String {
+    format!("nobody reviewed the pull request within {}", span(limit))
+}
+
+/// The reviewer wants to talk.
+pub fn discuss(by: &str, body: &str) -> String {
+    let by = text::clean_line(by, QUOTE_CHARS);
+    format!("{by} wants to discuss the change: {}", text::clean_line(body, QUOTE_CHARS))
+}
+
+/// The escalation ran out.
+pub fn nobody_answered(limit: Duration, question: &str) -> String {
+    format!("nobody answered within {}: {}", span(limit), text::clean_line(question, QUOTE_CHARS))
+}
+
+/// Back at the prompt.
+pub fn idle_prompt(looks: u32) -> String {
+    format!("idle_prompt: the agent sat at its prompt for {looks} looks and never wrote a phase")
+}
+
+/// It does not even start.
+pub fn not_started(error: &str) -> String {
+    format!("the session could not be started: {}", text::clean_line(error, QUOTE_CHARS))
+}
+
+/// Dependencies in a circle.
+pub fn cycle(cycle: &[Number]) -> String {
+    let mut names: Vec<String> = cycle.iter().map(|n| format!("#{n}")).collect();
+    if let Some(first) = names.first().cloned() {
+        names.push(first);
+    }
+    format!("circular dependency: {}", names.join(" → "))
+}
+
+/// Somebody was faster.
+pub fn claim_lost(reason: &str) -> String {
+    format!("not claimed: {}", text::clean_line(reason, QUOTE_CHARS))
+}
+
+/// The queue conflicts again and again.
+pub fn conflicts(files: &[String]) -> String {
+    let files: Vec<String> = files.iter().take(10).map(|f| text::clean_line(f, 100)).collect();
+    format!("conflicts with the main branch again: {}", files.join(", "))
+}
+
+/// An effect can never be done.
+pub fn gave_up(effect: &str, error: &str) -> String {
+    format!("gave up on {effect}: {}", text::clean_line(error, QUOTE_CHARS))
+}
+
+/// Nobody reads.
+pub fn unacknowledged(message: i64, headline: &str) -> String {
+    format!("message m-{message} ({headline}) was never acknowledged by the agent")
+}
