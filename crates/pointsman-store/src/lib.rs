@@ -1,1 +1,28 @@
-//! .
+//! Remembers: the only crate that knows SQL.
+//!
+//! Two independent databases: [`Store`] is the daemon's truth (events, task snapshots, the outbox
+//! of effects), [`ForgeShelf`] holds one project's embedded forge. [`lock`] keeps a second daemon
+//! away. Nothing is decided here and nothing outside the two files is touched.
+//!
+//! Where next: [`Store::commit`] is the one road by which a transition reaches the disk.
+//!
+//! SQL is written with `$1, $2 …` in order of first use, and in the dialect PostgreSQL shares,
+//! so that a second backend can take it over.
+
+mod column;
+mod database;
+mod error;
+pub mod forge;
+pub mod lock;
+mod store;
+
+pub use error::{Error, Retry};
+pub use forge::ForgeShelf;
+pub use lock::DaemonLock;
+pub use store::{
+    Change, Committed, EffectId, EntryId, EntryScope, EntryStatus, EventFilter, EventRow, MessageRow,
+    MessageStatus, NewEntry, Outgoing, ProjectRow, QueueEntry, SessionRow, SessionScope, Store, VerdictRow,
+};
+
+/// What every call here answers.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

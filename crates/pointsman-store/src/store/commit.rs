@@ -1,0 +1,188 @@
+//! One transaction, then the world.
+
+use pointsman_core::ids::{ProjectName, TaskKey};
+use pointsman_core::task::{Effect, Task};
+use pointsman_core::time::Timestamp;
+use rusqlite::{Connection, OptionalExtension, params};
+use serde_json::Value;
+
+use super::{EffectId, SessionRow, Store, cursors, messages, outbox, sessions, tasks};
+use crate::Result;
+use crate::column::{Json, Whole, Word};
+use crate::error::{Error, failed_to};
+
+/// Something that happened, and all that follows from it. It is remembered as a whole or not at all.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// When.
+    pub at: Timestamp,
+    /// What, as a short name (`phase_claimed`).
+    pub kind: String,
+    /// The project; taken from `task` if empty.
+    pub project: Option<ProjectName>,
+    /// The issue; taken from `task` if empty.
+    pub issue: Option<u64>,
+    /// The session it came from.
+    pub session: Option<String>,
+    /// The details, for the log.
+    pub data: Value,
+    /// Names the input it came from. A change with a name that was seen before is skipped.
+    pub dedup: Option<String>,
+    /// The task as it is now.
+    pub task: Option<Task>,
+    /// Orders to the world, performed one after another.
+    pub effects: Vec<Effect>,
+    /// The effect whose result this is. It is settled even if the change is a duplicate.
+    pub settles: Option<EffectId>,
+    /// The settled effect could not be done: why. It is kept as failed instead of done.
+    pub failure: Option<String>,
+    /// A named value of the project to set with it.
+    pub cursor: Option<(String, String)>,
+    /// Sessions to write with it.
+    pub sessions: Vec<SessionRow>,
+}
+
+impl Change {
+    /// An event with nothing following from it; set the other fields as needed.
+    pub fn new(at: Timestamp, kind: impl Into<String>) -> Self {
+        Self {
+            at,
+            kind: kind.into(),
+            project: None,
+            issue: None,
+            session: None,
+            data: Value::Null,
+            dedup: None,
+            task: None,
+            effects: Vec::new(),
+            settles: None,
+            failure: None,
+            cursor: None,
+            sessions: Vec::new(),
+        }
+    }
+}
+
+/// What became of a [`Change`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Committed {
+    /// It is on disk.
+    Done {
+        /// The number of its event.
+        seq: i64,
+        /// Its effects in the outbox, in their order.
+        effect_ids: Vec<EffectId>,
+    },
+    /// Its input was seen before.
+    Duplicate,
+}
+
+impl Store {
+    /// Writes many changes in one transaction, with one wait for the disk. After an error none of
+    /// them is written; after success all are, whatever happens to us.
+    pub fn commit(&mut self, changes: &[Change]) -> Result<Vec<Committed>> {
+        let transaction = self.begin("begin a commit")?;
+        let committed = changes.iter().map(|change| write(&transaction, change)).collect::<Result<_>>()?;
+        transaction.commit().map_err(failed_to("commit"))?;
+        Ok(committed)
+    }
+}
+
+fn write(connection: &Connection, change: &Change) -> Result<Committed> {
+    if let Some(id) = change.settles {
+        outbox::settle(connection, id, change.failure.as_deref(), change.at)?;
+    }
+    if let Some(name) = &change.dedup
+        && is_known(connection, name)?
+    {
+        return Ok(Committed::Duplicate);
+    }
+    let (project, issue) = subject(change)?;
+    let seq = append_event(connection, change, project, issue)?;
+    if let Some(name) = &change.dedup {
+        remember_input(connection, name, seq, change.at)?;
+    }
+    if let Some(task) = &change.task {
+        tasks::upsert(connection, task)?;
+    }
+    if let Some((name, value)) = &change.cursor {
+        cursors::set(connection, project, name, value)?;
+    }
+    for session in &change.sessions {
+        sessions::upsert(connection, session)?;
+    }
+    let effect_ids = match (project, issue) {
+        (Some(project), Some(issue)) => {
+            let key = TaskKey { project: project.clone(), issue };
+            write_effects(connection, &key, seq, change)?
+        }
+        _ if change.effects.is_empty() => Vec::new(),
+        _ => return Err(Error::Invalid { what: "a change with effects that names no task" }),
+    };
+    Ok(Committed::Done { seq, effect_ids })
+}
+
+/// What the change is about. Its own words and its task must not disagree.
+fn subject(change: &Change) -> Result<(Option<&ProjectName>, Option<u64>)> {
+    let Some(task) = &change.task else { return Ok((change.project.as_ref(), change.issue)) };
+    let same = change.project.as_ref().is_none_or(|project| *project == task.key.project)
+        && change.issue.is_none_or(|issue| issue == task.key.issue);
+    if same {
+        Ok((Some(&task.key.project), Some(task.key.issue)))
+    } else {
+        Err(Error::Invalid { what: "a change about one task that carries another" })
+    }
+}
+
+fn write_effects(connection: &Connection, key: &TaskKey, seq: i64, change: &Change) -> Result<Vec<EffectId>> {
+    let mut ids = Vec::with_capacity(change.effects.len());
+    for (place, effect) in change.effects.iter().enumerate() {
+        if let Effect::StartSession { generation, .. } = effect {
+            outbox::supersede_deliveries(connection, key, *generation, change.at)?;
+        }
+        let id = outbox::insert(connection, key, &format!("{seq}.{place}"), effect, change.at)?;
+        if let Effect::Deliver { generation, headline, .. } = effect {
+            messages::insert(connection, id, key, *generation, *headline)?;
+        }
+        ids.push(id);
+    }
+    Ok(ids)
+}
+
+fn append_event(
+    connection: &Connection,
+    change: &Change,
+    project: Option<&ProjectName>,
+    issue: Option<u64>,
+) -> Result<i64> {
+    const SQL: &str = "INSERT INTO events (at, kind, project, issue, session, data)
+        VALUES ($1, $2, $3, $4, $5, $6) RETURNING seq";
+    let run = || {
+        connection.prepare_cached(SQL)?.query_row(
+            params![
+                change.at.0,
+                change.kind,
+                project.map(Word),
+                issue.map(Whole),
+                change.session,
+                Json(&change.data)
+            ],
+            |row| row.get(0),
+        )
+    };
+    run().map_err(failed_to("append an event"))
+}
+
+fn is_known(connection: &Connection, name: &str) -> Result<bool> {
+    let run = || {
+        let mut statement = connection.prepare_cached("SELECT seq FROM inbox WHERE source_key = $1")?;
+        statement.query_row([name], |_| Ok(())).optional()
+    };
+    run().map(|found| found.is_some()).map_err(failed_to("look into the inbox"))
+}
+
+fn remember_input(connection: &Connection, name: &str, seq: i64, at: Timestamp) -> Result<()> {
+    const SQL: &str = "INSERT INTO inbox (source_key, seq, at) VALUES ($1, $2, $3)";
+    let run = || connection.prepare_cached(SQL)?.execute(params![name, seq, at.0]);
+    run().map(|_| ()).map_err(failed_to("write the inbox"))
+}

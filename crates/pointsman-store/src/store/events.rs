@@ -1,0 +1,129 @@
+//! The log: appended to by [`Store::commit`], never changed.
+
+use pointsman_core::ids::ProjectName;
+use pointsman_core::time::Timestamp;
+use rusqlite::types::Value as SqlValue;
+use rusqlite::{Connection, Row, params_from_iter};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Store;
+use crate::Result;
+use crate::column::{json, maybe_whole, maybe_word, time};
+use crate::error::{Error, failed_to};
+
+/// One entry of the log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct EventRow {
+    /// Its number; grows, never reused.
+    pub seq: i64,
+    /// When.
+    pub at: Timestamp,
+    /// What, as a short name.
+    pub kind: String,
+    /// Of which project.
+    pub project: Option<ProjectName>,
+    /// About which issue.
+    pub issue: Option<u64>,
+    /// From which session.
+    pub session: Option<String>,
+    /// The details.
+    pub data: Value,
+}
+
+/// Which events to read. The default is the first [`EventFilter::PAGE`] of all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventFilter {
+    /// Only those after this one.
+    pub since: i64,
+    /// Only of this project.
+    pub project: Option<ProjectName>,
+    /// Only about this issue.
+    pub issue: Option<u64>,
+    /// Only of these kinds; all if empty.
+    pub kinds: Vec<String>,
+    /// At most this many. Go on with `since` at the last one's number.
+    pub limit: u32,
+    /// If there are more than `limit`, the newest instead of the oldest; still in order.
+    pub latest: bool,
+}
+
+impl EventFilter {
+    /// How many are read at once if nothing else is asked for: a million would not fit a screen
+    /// nor, with their logs, the memory.
+    pub const PAGE: u32 = 10_000;
+}
+
+impl Default for EventFilter {
+    fn default() -> Self {
+        Self { since: 0, project: None, issue: None, kinds: Vec::new(), limit: Self::PAGE, latest: false }
+    }
+}
+
+impl Store {
+    /// Events in their order.
+    pub fn events(&self, filter: &EventFilter) -> Result<Vec<EventRow>> {
+        let (sql, values) = query(filter)?;
+        let mut events = self.rows("read events", &sql, params_from_iter(values), read)?;
+        if filter.latest {
+            events.reverse();
+        }
+        Ok(events)
+    }
+
+    /// The number of the newest event; 0 if there is none.
+    pub fn last_seq(&self) -> Result<i64> {
+        self.connection
+            .query_row("SELECT coalesce(max(seq), 0) FROM events", [], |row| row.get(0))
+            .map_err(failed_to("read events"))
+    }
+}
+
+/// SQLite's plan for the query, for tests.
+pub(super) fn explain(connection: &Connection, filter: &EventFilter) -> Result<Vec<String>> {
+    let (sql, values) = query(filter)?;
+    let run = || {
+        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
+        statement
+            .query_map(params_from_iter(values), |row| row.get("detail"))?
+            .collect::<rusqlite::Result<_>>()
+    };
+    run().map_err(failed_to("explain a query"))
+}
+
+/// Only the conditions that are asked for: "or it is not asked for" would cost the index.
+fn query(filter: &EventFilter) -> Result<(String, Vec<SqlValue>)> {
+    let mut sql = "SELECT seq, at, kind, project, issue, session, data FROM events WHERE seq > $1".to_owned();
+    let mut values = vec![SqlValue::Integer(filter.since)];
+    let mut place = |value: SqlValue| {
+        values.push(value);
+        format!("${}", values.len())
+    };
+    if let Some(project) = &filter.project {
+        sql += &format!(" AND project = {}", place(project.as_str().to_owned().into()));
+    }
+    if let Some(issue) = filter.issue {
+        let issue =
+            i64::try_from(issue).map_err(|_| Error::Invalid { what: "an issue number beyond all" })?;
+        sql += &format!(" AND issue = {}", place(issue.into()));
+    }
+    if !filter.kinds.is_empty() {
+        let kinds: Vec<String> = filter.kinds.iter().map(|kind| place(kind.clone().into())).collect();
+        sql += &format!(" AND kind IN ({})", kinds.join(", "));
+    }
+    let order = if filter.latest { "DESC" } else { "ASC" };
+    sql += &format!(" ORDER BY seq {order} LIMIT {}", place(i64::from(filter.limit).into()));
+    Ok((sql, values))
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<EventRow> {
+    Ok(EventRow {
+        seq: row.get("seq")?,
+        at: time(row, "at")?,
+        kind: row.get("kind")?,
+        project: maybe_word(row, "project")?,
+        issue: maybe_whole(row, "issue")?,
+        session: row.get("session")?,
+        data: json(row, "data")?,
+    })
+}

@@ -1,0 +1,215 @@
+//! The line in front of the main branch, and its history.
+
+use std::fmt;
+
+use pointsman_core::ids::{ProjectName, Sha};
+use pointsman_core::time::Timestamp;
+use rusqlite::{Row, params};
+use serde::{Deserialize, Serialize};
+
+use super::Store;
+use crate::Result;
+use crate::column::{Json, Whole, Word, json, maybe_time, maybe_whole, maybe_word, time, word};
+use crate::error::{Error, failed_to};
+
+/// An entry's number. The line is in the order of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EntryId(pub i64);
+
+impl fmt::Display for EntryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Where an entry stands. The names are part of the surface that scripts rely on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EntryStatus {
+    /// Waits for its turn.
+    Queued,
+    /// Its candidate is being made.
+    Building,
+    /// Its candidate is being tested.
+    Testing,
+    /// On the main branch.
+    Landed,
+    /// Does not apply to the main branch.
+    Conflict,
+    /// Applies, but its tests fail.
+    Red,
+    /// Its branch or pull request changed while it waited.
+    Stale,
+    /// Taken out.
+    Removed,
+}
+
+impl EntryStatus {
+    /// Whether it still waits for its end.
+    pub fn is_unfinished(self) -> bool {
+        match self {
+            Self::Queued | Self::Building | Self::Testing => true,
+            Self::Landed | Self::Conflict | Self::Red | Self::Stale | Self::Removed => false,
+        }
+    }
+}
+
+/// Which entries to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryScope {
+    /// Those that still wait for their end.
+    Unfinished,
+    /// All that ever were.
+    All,
+}
+
+/// A branch that wants to land.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewEntry {
+    /// The project.
+    pub project: ProjectName,
+    /// The branch.
+    pub branch: String,
+    /// The issue it is for.
+    pub issue: Option<u64>,
+    /// Its pull request.
+    pub pr: Option<u64>,
+    /// Who asked (`dev-shop-3`).
+    pub identity: Option<String>,
+    /// The head that is to land.
+    pub head: Sha,
+    /// When it was asked for.
+    pub requested_at: Timestamp,
+}
+
+/// A branch in the line, or one that was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct QueueEntry {
+    /// Its number.
+    pub id: EntryId,
+    /// The project.
+    pub project: ProjectName,
+    /// The branch.
+    pub branch: String,
+    /// The issue it is for.
+    pub issue: Option<u64>,
+    /// Its pull request.
+    pub pr: Option<u64>,
+    /// Who asked.
+    pub identity: Option<String>,
+    /// The head that is to land.
+    pub head: Sha,
+    /// The main branch its candidate was made on.
+    pub base: Option<Sha>,
+    /// The commit that is tested and lands.
+    pub candidate: Option<Sha>,
+    /// Where it stands.
+    pub status: EntryStatus,
+    /// Where it conflicts.
+    pub conflict_files: Vec<String>,
+    /// When it was asked for.
+    pub requested_at: Timestamp,
+    /// When it landed.
+    pub landed_at: Option<Timestamp>,
+    /// Why it stands where it stands.
+    pub reason: Option<String>,
+}
+
+const UNFINISHED: &str = "status IN ('queued', 'building', 'testing')";
+
+impl Store {
+    /// Puts a branch at the end of the line. If the same head of it is in the line already, that
+    /// entry's number comes back and nothing changes.
+    pub fn enqueue(&mut self, entry: &NewEntry) -> Result<EntryId> {
+        let insert = format!(
+            "INSERT INTO queue (project, branch, issue, pr, identity, head, status, conflict_files, requested_at)
+             VALUES ($1, $2, $3, $4, $5, $6, 'queued', '[]', $7)
+             ON CONFLICT (project, branch, head) WHERE {UNFINISHED} DO NOTHING"
+        );
+        let find =
+            format!("SELECT id FROM queue WHERE project = $1 AND branch = $2 AND head = $3 AND {UNFINISHED}");
+        let failed = failed_to("enqueue a branch");
+        let (project, head) = (Word(&entry.project), Word(&entry.head));
+        let transaction = self.begin("enqueue a branch")?;
+        transaction
+            .execute(
+                &insert,
+                params![
+                    project,
+                    entry.branch,
+                    entry.issue.map(Whole),
+                    entry.pr.map(Whole),
+                    entry.identity,
+                    head,
+                    entry.requested_at.0
+                ],
+            )
+            .map_err(&failed)?;
+        let id = transaction
+            .query_row(&find, params![project, entry.branch, head], |row| row.get(0))
+            .map_err(&failed)?;
+        transaction.commit().map_err(failed)?;
+        Ok(EntryId(id))
+    }
+
+    /// A project's entries, first in line first.
+    pub fn queue_entries(&self, project: &ProjectName, scope: EntryScope) -> Result<Vec<QueueEntry>> {
+        let which = match scope {
+            EntryScope::Unfinished => UNFINISHED,
+            EntryScope::All => "TRUE",
+        };
+        let sql = format!("SELECT * FROM queue WHERE project = $1 AND {which} ORDER BY id");
+        self.rows("read the merge queue", &sql, [Word(project)], read)
+    }
+
+    /// One entry.
+    pub fn queue_entry(&self, id: EntryId) -> Result<Option<QueueEntry>> {
+        let rows = self.rows("read the merge queue", "SELECT * FROM queue WHERE id = $1", [id.0], read)?;
+        Ok(rows.into_iter().next())
+    }
+
+    /// Writes what can change of an entry: where it stands, its commits, and why. What was asked
+    /// for (project, branch, head, when) stays.
+    pub fn update_entry(&mut self, entry: &QueueEntry) -> Result<()> {
+        const SQL: &str = "UPDATE queue SET pr = $1, base = $2, candidate = $3, status = $4,
+            conflict_files = $5, landed_at = $6, reason = $7 WHERE id = $8";
+        let rows = self.execute(
+            "update the merge queue",
+            SQL,
+            params![
+                entry.pr.map(Whole),
+                entry.base.as_ref().map(Word),
+                entry.candidate.as_ref().map(Word),
+                Word(entry.status),
+                Json(&entry.conflict_files),
+                entry.landed_at.map(|at| at.0),
+                entry.reason,
+                entry.id.0
+            ],
+        )?;
+        match rows {
+            0 => Err(Error::NotFound { what: format!("merge queue entry {}", entry.id) }),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<QueueEntry> {
+    Ok(QueueEntry {
+        id: EntryId(row.get("id")?),
+        project: word(row, "project")?,
+        branch: row.get("branch")?,
+        issue: maybe_whole(row, "issue")?,
+        pr: maybe_whole(row, "pr")?,
+        identity: row.get("identity")?,
+        head: word(row, "head")?,
+        base: maybe_word(row, "base")?,
+        candidate: maybe_word(row, "candidate")?,
+        status: word(row, "status")?,
+        conflict_files: json(row, "conflict_files")?,
+        requested_at: time(row, "requested_at")?,
+        landed_at: maybe_time(row, "landed_at")?,
+        reason: row.get("reason")?,
+    })
+}

@@ -1,0 +1,132 @@
+//! Messages to agents: what became of each `Deliver` effect.
+
+use std::path::{Path, PathBuf};
+
+use pointsman_core::ids::TaskKey;
+use pointsman_core::task::Headline;
+use pointsman_core::time::Timestamp;
+use rusqlite::{Connection, Row, params};
+use serde::{Deserialize, Serialize};
+
+use super::{EffectId, Store};
+use crate::Result;
+use crate::column::{Whole, Word, maybe_time, maybe_word, whole, word};
+use crate::error::failed_to;
+
+/// Where a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MessageStatus {
+    /// Waits in the outbox.
+    Queued,
+    /// Given to the session; not yet acknowledged.
+    Sent,
+    /// The agent has it.
+    Acknowledged,
+    /// Sent as often as allowed, never acknowledged.
+    Unacknowledged,
+    /// Its session went before it was acknowledged.
+    Superseded,
+}
+
+/// A message to an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MessageRow {
+    /// Its number: `m-<id>` on the agent's line.
+    pub id: EffectId,
+    /// For which task.
+    pub task: TaskKey,
+    /// For which session of it.
+    pub generation: u32,
+    /// Its first words.
+    pub headline: Headline,
+    /// The file with the rest.
+    pub path: Option<PathBuf>,
+    /// Where it is.
+    pub status: MessageStatus,
+    /// How often it was sent.
+    pub tries: u32,
+    /// When it was last sent.
+    pub sent_at: Option<Timestamp>,
+    /// When it was acknowledged.
+    pub acknowledged_at: Option<Timestamp>,
+}
+
+impl Store {
+    /// The message was given to the session once more. An acknowledgement may have come before
+    /// this is written; it stays.
+    pub fn message_sent(&mut self, id: EffectId, path: &Path, at: Timestamp) -> Result<()> {
+        const SQL: &str = "UPDATE messages SET tries = tries + 1, path = $1, sent_at = $2,
+            status = CASE WHEN status IN ('queued', 'unacknowledged') THEN 'sent' ELSE status END
+            WHERE id = $3";
+        self.execute("record a sent message", SQL, params![Word(path), at.0, id.0]).map(|_| ())
+    }
+
+    /// The agent has it. Answers whether that is news; an unknown or superseded id is not.
+    pub fn message_acknowledged(&mut self, id: EffectId, at: Timestamp) -> Result<bool> {
+        const SQL: &str = "UPDATE messages SET status = 'acknowledged', acknowledged_at = $1
+            WHERE id = $2 AND status IN ('queued', 'sent', 'unacknowledged')";
+        self.execute("acknowledge a message", SQL, params![at.0, id.0]).map(|rows| rows > 0)
+    }
+
+    /// It was sent as often as allowed. Answers whether it was still waiting.
+    pub fn message_unacknowledged(&mut self, id: EffectId) -> Result<bool> {
+        const SQL: &str = "UPDATE messages SET status = 'unacknowledged' WHERE id = $1 AND status = 'sent'";
+        self.execute("give a message up", SQL, [id.0]).map(|rows| rows > 0)
+    }
+
+    /// One message.
+    pub fn message(&self, id: EffectId) -> Result<Option<MessageRow>> {
+        let rows = self.rows("read messages", "SELECT * FROM messages WHERE id = $1", [id.0], read)?;
+        Ok(rows.into_iter().next())
+    }
+
+    /// All messages of a task, oldest first.
+    pub fn messages(&self, task: &TaskKey) -> Result<Vec<MessageRow>> {
+        const SQL: &str = "SELECT * FROM messages WHERE project = $1 AND issue = $2 ORDER BY id";
+        self.rows("read messages", SQL, params![Word(&task.project), Whole(task.issue)], read)
+    }
+
+    /// Messages of all tasks that were last sent at `before` or earlier and still wait for their
+    /// acknowledgement, oldest first.
+    pub fn unacknowledged(&self, before: Timestamp) -> Result<Vec<MessageRow>> {
+        const SQL: &str =
+            "SELECT * FROM messages WHERE status = 'sent' AND sent_at <= $1 ORDER BY sent_at, id";
+        self.rows("read messages", SQL, [before.0], read)
+    }
+}
+
+pub(super) fn insert(
+    connection: &Connection,
+    id: EffectId,
+    task: &TaskKey,
+    generation: u32,
+    headline: Headline,
+) -> Result<()> {
+    const SQL: &str = "INSERT INTO messages (id, project, issue, generation, headline, status, tries)
+        VALUES ($1, $2, $3, $4, $5, 'queued', 0)";
+    let run = || {
+        connection.prepare_cached(SQL)?.execute(params![
+            id.0,
+            Word(&task.project),
+            Whole(task.issue),
+            generation,
+            Word(headline)
+        ])
+    };
+    run().map(|_| ()).map_err(failed_to("write a message"))
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<MessageRow> {
+    Ok(MessageRow {
+        id: EffectId(row.get("id")?),
+        task: TaskKey { project: word(row, "project")?, issue: whole(row, "issue")? },
+        generation: row.get("generation")?,
+        headline: word(row, "headline")?,
+        path: maybe_word(row, "path")?,
+        status: word(row, "status")?,
+        tries: row.get("tries")?,
+        sent_at: maybe_time(row, "sent_at")?,
+        acknowledged_at: maybe_time(row, "acknowledged_at")?,
+    })
+}

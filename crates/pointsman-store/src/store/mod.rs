@@ -1,0 +1,101 @@
+//! The daemon's truth, one file per table group.
+//!
+//! Not here: the embedded forge ([`crate::forge`]), and anything that decides: rows go in and come
+//! out as the core's values. [`commit`](Store::commit) is in `commit.rs`; what it writes is read
+//! back in `events.rs`, `tasks.rs`, `outbox.rs` and `messages.rs`.
+
+mod commit;
+mod cursors;
+mod events;
+mod merge_queue;
+mod messages;
+mod outbox;
+mod projects;
+mod sessions;
+mod tasks;
+mod verdicts;
+
+use std::path::Path;
+
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use crate::Result;
+use crate::database;
+use crate::error::failed_to;
+
+pub use commit::{Change, Committed};
+pub use events::{EventFilter, EventRow};
+pub use merge_queue::{EntryId, EntryScope, EntryStatus, NewEntry, QueueEntry};
+pub use messages::{MessageRow, MessageStatus};
+pub use outbox::{EffectId, Outgoing};
+pub use projects::ProjectRow;
+pub use sessions::{SessionRow, SessionScope};
+pub use verdicts::VerdictRow;
+
+const MIGRATIONS: [&str; 1] = [include_str!("../migrations/store/0001_begin.sql")];
+
+/// The daemon's database.
+#[derive(Debug)]
+pub struct Store {
+    connection: Connection,
+}
+
+impl Store {
+    /// Opens for the one writer; makes and migrates the file. The caller holds the
+    /// [`DaemonLock`](crate::DaemonLock).
+    pub fn open(path: &Path) -> Result<Self> {
+        database::open(path, &MIGRATIONS).map(|connection| Self { connection })
+    }
+
+    /// Opens for reading, while a daemon writes or after one was killed. Writing through it fails.
+    pub fn open_read_only(path: &Path) -> Result<Self> {
+        database::open_read_only(path, &MIGRATIONS).map(|connection| Self { connection })
+    }
+
+    /// Lets the file grow to this many pages only (never below its present size), as a full disk
+    /// would. For tests of whoever uses the store.
+    #[doc(hidden)]
+    pub fn limit_pages_for_test(&mut self, pages: u32) -> Result<()> {
+        self.connection
+            .query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))
+            .map_err(failed_to("limit the database"))
+    }
+
+    /// How SQLite would run an event query. For tests: a history must never be a scan.
+    #[doc(hidden)]
+    pub fn explain_events_for_test(&self, filter: &EventFilter) -> Result<Vec<String>> {
+        events::explain(&self.connection, filter)
+    }
+
+    /// Begins a transaction that holds the write lock from the start, so that what it reads stays
+    /// true until it commits.
+    fn begin(&mut self, operation: &'static str) -> Result<Transaction<'_>> {
+        self.connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(failed_to(operation))
+    }
+
+    /// Runs one statement as a transaction of its own; answers how many rows it touched.
+    fn execute(
+        &mut self,
+        operation: &'static str,
+        sql: &str,
+        params: impl rusqlite::Params,
+    ) -> Result<usize> {
+        let run = || self.connection.prepare_cached(sql)?.execute(params);
+        run().map_err(failed_to(operation))
+    }
+
+    /// Reads all rows of a query.
+    fn rows<T>(
+        &self,
+        operation: &'static str,
+        sql: &str,
+        params: impl rusqlite::Params,
+        read: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>> {
+        let run =
+            || self.connection.prepare_cached(sql)?.query_map(params, read)?.collect::<rusqlite::Result<_>>();
+        run().map_err(failed_to(operation))
+    }
+}

@@ -1,0 +1,166 @@
+//! Orders to the world, until they are done.
+//!
+//! An effect waits as `pending`; there is no "running" on disk, because after a kill nobody could
+//! tell "running" from "done": every pending effect is asked whether it already happened.
+//! The effects of one task are a lane: the second waits until the first is settled.
+
+use std::fmt;
+
+use pointsman_core::ids::TaskKey;
+use pointsman_core::task::Effect;
+use pointsman_core::time::Timestamp;
+use rusqlite::{Connection, Row, params};
+use serde::{Deserialize, Serialize};
+
+use super::Store;
+use crate::Result;
+use crate::column::{Json, Whole, Word, json, time, whole, word};
+use crate::error::failed_to;
+
+/// An effect's number in the outbox; for a message to an agent, the message's number too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EffectId(pub i64);
+
+impl fmt::Display for EffectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// An effect that is to be performed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Its number.
+    pub id: EffectId,
+    /// Names it to the outside, the same at every attempt: `<event>.<place>`.
+    pub key: String,
+    /// Whose lane it is in.
+    pub task: TaskKey,
+    /// What is to be done.
+    pub effect: Effect,
+    /// How often it was tried and postponed.
+    pub attempts: u32,
+    /// Not before this time; zero is at once, whatever the clock says.
+    pub not_before: Timestamp,
+}
+
+/// The head of each lane.
+const HEADS: &str = "FROM outbox AS head WHERE head.status = 'pending' AND head.id = (
+    SELECT min(lane.id) FROM outbox AS lane
+    WHERE lane.status = 'pending' AND lane.project = head.project AND lane.issue = head.issue)";
+
+impl Store {
+    /// The first pending effect of each task, if its time has come; oldest first.
+    pub fn due_effects(&self, now: Timestamp) -> Result<Vec<Outgoing>> {
+        let sql = format!(
+            "SELECT id, key, project, issue, effect, attempts, not_before {HEADS}
+             AND head.not_before <= $1 ORDER BY head.id"
+        );
+        self.rows("read the outbox", &sql, [now.0], read)
+    }
+
+    /// When the next effect is due: the earliest among the heads of all lanes.
+    pub fn next_effect_time(&self) -> Result<Option<Timestamp>> {
+        self.connection
+            .query_row(&format!("SELECT min(head.not_before) {HEADS}"), [], |row| {
+                row.get::<_, Option<i64>>(0)
+            })
+            .map(|at| at.map(Timestamp))
+            .map_err(failed_to("read the outbox"))
+    }
+
+    /// All pending effects of a task, in the order of its lane.
+    pub fn pending_effects(&self, task: &TaskKey) -> Result<Vec<Outgoing>> {
+        const SQL: &str = "SELECT id, key, project, issue, effect, attempts, not_before FROM outbox
+            WHERE status = 'pending' AND project = $1 AND issue = $2 ORDER BY id";
+        self.rows("read the outbox", SQL, params![Word(&task.project), Whole(task.issue)], read)
+    }
+
+    /// An attempt failed and is to be repeated later.
+    pub fn effect_postponed(&mut self, id: EffectId, error: &str, not_before: Timestamp) -> Result<()> {
+        const SQL: &str = "UPDATE outbox SET attempts = attempts + 1, error = $1, not_before = $2
+            WHERE id = $3 AND status = 'pending'";
+        self.execute("postpone an effect", SQL, params![error, not_before.0, id.0]).map(|_| ())
+    }
+
+    /// A pending effect is not wanted any more; its message, if it is one, neither.
+    pub fn supersede_effect(&mut self, id: EffectId, at: Timestamp) -> Result<()> {
+        let failed = failed_to("supersede an effect");
+        let transaction = self.begin("supersede an effect")?;
+        let effect = "UPDATE outbox SET status = 'superseded', settled_at = $1
+            WHERE id = $2 AND status = 'pending'";
+        let message = "UPDATE messages SET status = 'superseded'
+            WHERE id = $1 AND status IN ('queued', 'sent')";
+        if transaction.execute(effect, params![at.0, id.0]).map_err(&failed)? > 0 {
+            transaction.execute(message, [id.0]).map_err(&failed)?;
+        }
+        transaction.commit().map_err(failed)
+    }
+}
+
+pub(super) fn insert(
+    connection: &Connection,
+    task: &TaskKey,
+    key: &str,
+    effect: &Effect,
+    at: Timestamp,
+) -> Result<EffectId> {
+    const SQL: &str = "INSERT INTO outbox
+        (key, project, issue, effect, status, attempts, not_before, created_at)
+        VALUES ($1, $2, $3, $4, 'pending', 0, 0, $5) RETURNING id";
+    let run = || {
+        connection
+            .prepare_cached(SQL)?
+            .query_row(params![key, Word(&task.project), Whole(task.issue), Json(effect), at.0], |row| {
+                row.get(0).map(EffectId)
+            })
+    };
+    run().map_err(failed_to("write the outbox"))
+}
+
+/// Settles a pending effect. One that was settled before, or superseded, stays what it is.
+pub(super) fn settle(
+    connection: &Connection,
+    id: EffectId,
+    failure: Option<&str>,
+    at: Timestamp,
+) -> Result<()> {
+    const SQL: &str = "UPDATE outbox SET status = $1, error = $2, settled_at = $3
+        WHERE id = $4 AND status = 'pending'";
+    let status = if failure.is_some() { "failed" } else { "done" };
+    let run = || connection.prepare_cached(SQL)?.execute(params![status, failure, at.0, id.0]);
+    run().map(|_| ()).map_err(failed_to("settle an effect"))
+}
+
+/// A session of this generation begins: nobody is left to read messages to older ones.
+pub(super) fn supersede_deliveries(
+    connection: &Connection,
+    task: &TaskKey,
+    generation: u32,
+    at: Timestamp,
+) -> Result<()> {
+    const EFFECTS: &str = "UPDATE outbox SET status = 'superseded', settled_at = $1
+        WHERE status = 'pending' AND project = $2 AND issue = $3
+        AND id IN (SELECT id FROM messages WHERE project = $2 AND issue = $3 AND generation < $4)";
+    const MESSAGES: &str = "UPDATE messages SET status = 'superseded'
+        WHERE project = $1 AND issue = $2 AND generation < $3 AND status IN ('queued', 'sent')";
+    let (project, issue) = (Word(&task.project), Whole(task.issue));
+    let run = || -> rusqlite::Result<()> {
+        connection.prepare_cached(EFFECTS)?.execute(params![at.0, project, issue, generation])?;
+        connection.prepare_cached(MESSAGES)?.execute(params![project, issue, generation])?;
+        Ok(())
+    };
+    run().map_err(failed_to("supersede messages"))
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Outgoing> {
+    Ok(Outgoing {
+        id: EffectId(row.get("id")?),
+        key: row.get("key")?,
+        task: TaskKey { project: word(row, "project")?, issue: whole(row, "issue")? },
+        effect: json(row, "effect")?,
+        attempts: row.get("attempts")?,
+        not_before: time(row, "not_before")?,
+    })
+}
