@@ -1,0 +1,292 @@
+//! What must hold beyond the types: names, commands, and keys that only make sense together.
+
+use std::path::Component;
+
+use super::document::Document;
+use super::{
+    CiKind, Config, Error, ForgeKind, MergeStrategy, ReviewMode, Runtime, Span, branch, sections::Argv,
+};
+
+/// Most tasks or checks at the same time.
+const MAX_CONCURRENCY: u32 = 1000;
+
+/// Waits that may be nothing at all; every other duration of zero would spin or give up at once.
+const MAY_BE_ZERO: [&str; 6] =
+    ["check_backoff", "done_grace", "restart_backoff", "restart_backoff_max", "start_grace", "stop_grace"];
+
+/// Variables that hold credentials of services by default, and so never reach an agent.
+const CREDENTIALS: [&str; 5] =
+    ["CODEBERG_TOKEN", "REVIEW_BOT_TOKEN", "WOODPECKER_TOKEN", "MATRIX_TOKEN", "GITHUB_TOKEN"];
+
+/// Variables that Pointsman sets for an agent itself.
+const OURS: [&str; 3] = ["PHASE_FILE", "PROJECT_NAME", "ISSUE"];
+
+/// The first thing that is wrong, if anything is.
+pub(super) fn all(config: &Config, document: &Document<'_>) -> Result<(), Error> {
+    let check = Check { config, document };
+    check.branches()?;
+    check.commands()?;
+    check.environment()?;
+    check.services()?;
+    check.roles()?;
+    check.numbers()?;
+    check.lines()
+}
+
+/// What this version cannot do yet, a sentence each.
+pub(super) fn unsupported(config: &Config) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut not_yet = |key: String, value: &str, instead: &str| {
+        found.push(format!("{key} = \"{value}\" is not supported by this version yet; use {instead}"));
+    };
+    if config.forge.kind != ForgeKind::Local {
+        not_yet("forge.kind".into(), config.forge.kind.as_str(), "\"local\"");
+    }
+    if matches!(config.ci.kind, CiKind::Forge | CiKind::Woodpecker) {
+        not_yet("ci.kind".into(), config.ci.kind.as_str(), "\"command\" or \"none\"");
+    }
+    if config.agent.runtime != Runtime::Tmux {
+        not_yet("agent.runtime".into(), config.agent.runtime.as_str(), "\"tmux\"");
+    }
+    if config.review.mode == ReviewMode::Agent && config.review.command.is_none() {
+        not_yet(
+            "review.mode".into(),
+            "agent",
+            "\"human\" or \"none\", or add review.command, a program that decides",
+        );
+    }
+    if config.merge.strategy != MergeStrategy::Sequential {
+        not_yet("merge.strategy".into(), config.merge.strategy.as_str(), "\"sequential\"");
+    }
+    for (name, role) in config.roles.iter() {
+        if let Some(runtime) = role.runtime.filter(|runtime| *runtime != Runtime::Tmux) {
+            not_yet(format!("roles.{name}.runtime"), runtime.as_str(), "\"tmux\"");
+        }
+    }
+    for (name, role) in config.roles.iter() {
+        if role.enabled && name != "dev" {
+            found.push(format!("roles.{name} is not supported by this version yet; only the dev role works"));
+        }
+    }
+    found
+}
+
+struct Check<'c> {
+    config: &'c Config,
+    document: &'c Document<'c>,
+}
+
+impl Check<'_> {
+    fn fail(&self, key: &str, why: impl std::fmt::Display) -> Result<(), Error> {
+        Err(self.document.error_at(key, format!("`{key}`: {why}")))
+    }
+
+    fn branches(&self) -> Result<(), Error> {
+        let Config { primary_branch, dev, .. } = self.config;
+        if let Some(why) = branch::invalid_branch(primary_branch) {
+            return self.fail("primary_branch", format!("git would refuse such a branch: {why}"));
+        }
+        if let Some(why) = branch::invalid_template(&dev.branch, primary_branch) {
+            return self.fail("dev.branch", why);
+        }
+        let plain =
+            dev.phase_dir.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+        if !dev.phase_dir.is_absolute()
+            || !plain
+            || dev.phase_dir.to_string_lossy().contains(char::is_control)
+        {
+            return self.fail("dev.phase_dir", "it must be an absolute path without `..`");
+        }
+        Ok(())
+    }
+
+    fn commands(&self) -> Result<(), Error> {
+        let Config { ci, agent, review, merge, forge, woodpecker, matrix, roles, .. } = self.config;
+        if ci.kind == CiKind::Command && ci.command.is_none() {
+            let why = "it needs the key `ci.command`, the program to run and its arguments";
+            return Err(self
+                .document
+                .error_at("ci.kind", format!("`ci.kind`: {why}"))
+                .hint("add command = [\"./ci.sh\"], or set kind = \"none\""));
+        }
+        self.command("agent.command", Some(&agent.command))?;
+        let optional = [
+            ("ci.command", &ci.command),
+            ("review.command", &review.command),
+            ("merge.gate", &merge.gate),
+            ("forge.token_command", &forge.token_command),
+            ("review.token_command", &review.token_command),
+            ("woodpecker.token_command", &woodpecker.token_command),
+            ("matrix.token_command", &matrix.token_command),
+        ];
+        for (key, command) in optional {
+            self.command(key, command.as_ref())?;
+        }
+        for (name, role) in roles.iter() {
+            self.command(&format!("roles.{name}.command"), role.command.as_ref())?;
+        }
+        Ok(())
+    }
+
+    fn command(&self, key: &str, command: Option<&Argv>) -> Result<(), Error> {
+        let Some(command) = command else { return Ok(()) };
+        match command.first() {
+            None => self.fail(key, "it is empty; write a program and its arguments, such as [\"./ci.sh\"]"),
+            Some(program) if program.trim().is_empty() => self.fail(key, "the program's name is empty"),
+            Some(_) if command.iter().any(|part| part.contains('\0')) => {
+                self.fail(key, "it contains a NUL character")
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn environment(&self) -> Result<(), Error> {
+        let Config { agent, forge, review, woodpecker, matrix, .. } = self.config;
+        let holders = [
+            ("forge.token_env", forge.token_env()),
+            ("review.token_env", Some(review.token_env.as_str())),
+            ("woodpecker.token_env", Some(woodpecker.token_env.as_str())),
+            ("matrix.token_env", Some(matrix.token_env.as_str())),
+        ];
+        for (key, name) in holders {
+            // The value is not repeated: people put the token itself here.
+            if name.is_some_and(|name| !is_variable(name)) {
+                return self
+                    .fail(key, "it must be the name of an environment variable, not the secret itself");
+            }
+        }
+        for name in &agent.pass_env {
+            let shown = crate::text::clean_line(name, 60);
+            if !is_variable(name) {
+                return self
+                    .fail("agent.pass_env", format!("`{shown}` is not the name of an environment variable"));
+            }
+            let holds_token = holders.iter().any(|(_, holder)| *holder == Some(name.as_str()));
+            if holds_token || CREDENTIALS.contains(&name.as_str()) {
+                return self
+                    .fail("agent.pass_env", format!("`{shown}` holds a credential; agents never get one"));
+            }
+            if OURS.contains(&name.as_str()) || name.starts_with("POINTSMAN_") {
+                return self.fail("agent.pass_env", format!("`{shown}` is set by Pointsman itself"));
+            }
+        }
+        Ok(())
+    }
+
+    fn services(&self) -> Result<(), Error> {
+        let Config { forge, woodpecker, matrix, .. } = self.config;
+        let addresses = [
+            ("forge.url", &forge.url),
+            ("woodpecker.url", &woodpecker.url),
+            ("matrix.homeserver", &matrix.homeserver),
+        ];
+        for (key, address) in addresses {
+            let Some(address) = address else { continue };
+            let rest = address.strip_prefix("https://").or_else(|| address.strip_prefix("http://"));
+            let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or("");
+            if host.is_empty() || address.contains(|c: char| c.is_control() || c.is_whitespace()) {
+                return self.fail(key, "it must be an address such as https://codeberg.org");
+            }
+            if host.contains('@') {
+                return self.fail(key, "it contains a user name or password; use token_env instead");
+            }
+        }
+        if let Some(repo) = &forge.repo {
+            let part = |part: &str| {
+                !part.is_empty()
+                    && !part.starts_with(['.', '-'])
+                    && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
+            };
+            if !repo.split_once('/').is_some_and(|(owner, name)| part(owner) && part(name)) {
+                return self.fail("forge.repo", "it must be written owner/name");
+            }
+        }
+        Ok(())
+    }
+
+    fn roles(&self) -> Result<(), Error> {
+        for (name, role) in self.config.roles.iter() {
+            // The model becomes an argument of the agent program: it must not look like an option.
+            let model = |m: &String| {
+                !m.is_empty()
+                    && !m.starts_with('-')
+                    && m.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:/@[]-".contains(&b))
+            };
+            if !role.model.as_ref().is_none_or(model) {
+                return self.fail(&format!("roles.{name}.model"), "it is not the name of a model");
+            }
+            let cron = |s: &String| {
+                s.split_whitespace().count() == 5
+                    && s.chars().all(|c| c.is_ascii_alphanumeric() || "*/,- ".contains(c))
+            };
+            if !role.schedule.as_ref().is_none_or(cron) {
+                let why = "it must have five fields (minute hour day month weekday), such as \"0 6 * * *\"";
+                return self.fail(&format!("roles.{name}.schedule"), why);
+            }
+        }
+        Ok(())
+    }
+
+    fn numbers(&self) -> Result<(), Error> {
+        let Config { ci, dev, timing, limits, .. } = self.config;
+        if ci.poll == Span::default() {
+            return self.fail("ci.poll", "it must be at least 1ms");
+        }
+        let durations = toml::Table::try_from(timing).expect("durations are written as text");
+        let zero = Span::default().to_string();
+        for (key, value) in &durations {
+            if value.as_str() == Some(&zero) && !MAY_BE_ZERO.contains(&key.as_str()) {
+                return self.fail(&format!("timing.{key}"), "it must be at least 1ms");
+            }
+        }
+        let (first, longest) = (timing.restart_backoff, timing.restart_backoff_max);
+        if first > longest && self.document.has("timing.restart_backoff") {
+            return self.fail(
+                "timing.restart_backoff",
+                format!("it is longer than restart_backoff_max ({longest})"),
+            );
+        }
+        if first > longest {
+            return self
+                .fail("timing.restart_backoff_max", format!("it is shorter than restart_backoff ({first})"));
+        }
+        for (key, value) in [("ci.concurrency", ci.concurrency), ("dev.concurrency", dev.concurrency)] {
+            if !(1..=MAX_CONCURRENCY).contains(&value) {
+                return self.fail(key, format!("it must be between 1 and {MAX_CONCURRENCY}"));
+            }
+        }
+        let at_least_one = [
+            ("limits.idle_looks", limits.idle_looks),
+            ("limits.delivery_tries", limits.delivery_tries),
+            ("limits.pane_lines", limits.pane_lines),
+        ];
+        for (key, value) in at_least_one {
+            if value == 0 {
+                return self.fail(key, "it must be at least 1");
+            }
+        }
+        Ok(())
+    }
+
+    fn lines(&self) -> Result<(), Error> {
+        let Config { pr, forge, matrix, .. } = self.config;
+        let one_line = |text: &str| !text.trim().is_empty() && !text.contains(char::is_control);
+        if !pr.checklist.iter().all(|line| one_line(line)) {
+            return self.fail("pr.checklist", "each entry must be one line of text");
+        }
+        for (key, text) in [("forge.board", &forge.board), ("matrix.room", &matrix.room)] {
+            if !text.as_deref().is_none_or(one_line) {
+                return self.fail(key, "it must be one line of text");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether this can be the name of an environment variable.
+fn is_variable(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
+        && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
+        && name.len() <= 128
+}

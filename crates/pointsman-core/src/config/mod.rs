@@ -1,0 +1,138 @@
+//! `pointsman.toml`: every key typed, every default in one readable file, every mistake shown by its line.
+//!
+//! The text comes in and a [`Config`] or an [`Error`] goes out; finding and reading the file, the
+//! environment and secrets do not belong here. Where next: `default.toml` (all keys), `sections.rs` and
+//! `numbers.rs` (their types), `check.rs` (what must hold between them), `document.rs` (lines and
+//! columns), `template.rs` (what `pointsman init` writes).
+
+mod branch;
+mod check;
+mod document;
+mod entries;
+mod error;
+mod numbers;
+mod sections;
+mod span;
+mod template;
+mod usd;
+
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+
+pub use branch::{invalid_branch, render_branch};
+pub use entries::{Entry, Origin};
+pub use error::Error;
+pub use numbers::{Limits, Timing};
+pub use sections::{
+    Agent, Argv, Budget, Ci, CiKind, Dev, Forge, ForgeKind, Matrix, Merge, MergeStrategy, MergeStyle, Pr,
+    Review, ReviewMode, Role, Roles, Runtime, Vault, Woodpecker, Worktree,
+};
+pub use span::{ParseSpanError, Span};
+pub use template::template;
+pub use usd::Usd;
+
+use crate::ids::ProjectName;
+use document::Document;
+
+/// All defaults, as the file that people can read.
+pub const DEFAULT_TOML: &str = include_str!("default.toml");
+
+/// A project's configuration with every default filled in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The project's name.
+    pub name: ProjectName,
+    /// The branch that work lands on.
+    pub primary_branch: String,
+    /// Where issues and pull requests live.
+    pub forge: Forge,
+    /// Who tests commits.
+    pub ci: Ci,
+    /// How agents are run.
+    pub agent: Agent,
+    /// What differs per role.
+    pub roles: Roles,
+    /// Who reviews.
+    pub review: Review,
+    /// How work lands.
+    pub merge: Merge,
+    /// What pull requests contain.
+    pub pr: Pr,
+    /// How issues are worked on.
+    pub dev: Dev,
+    /// How long things may take.
+    pub timing: Timing,
+    /// How often things may happen.
+    pub limits: Limits,
+    /// The Woodpecker server.
+    pub woodpecker: Woodpecker,
+    /// The Matrix room.
+    pub matrix: Matrix,
+    /// What work may cost.
+    pub budget: Budget,
+    /// Dangerous actions.
+    pub vault: Vault,
+}
+
+impl Config {
+    /// Reads a configuration; `origin` is the file's name as it stands in error messages.
+    pub fn parse(text: &str, origin: &str) -> Result<Self, Error> {
+        Ok(read(text, origin)?.0)
+    }
+
+    /// Reads a configuration and tells for each key in force where it comes from.
+    pub fn parse_with_origin(text: &str, origin: &str) -> Result<(Self, Vec<Entry>), Error> {
+        let (config, document) = read(text, origin)?;
+        let entries = entries::with_origin(&config, &document);
+        Ok((config, entries))
+    }
+
+    /// Every key in force with its value in TOML, in a stable order.
+    pub fn entries(&self) -> Vec<(String, String)> {
+        entries::in_force(self)
+    }
+
+    /// What a candidate must pass before it lands: `merge.gate`, else the command of the CI.
+    pub fn gate(&self) -> Option<&[String]> {
+        let ci = self.ci.command.as_deref().filter(|_| self.ci.kind == CiKind::Command);
+        self.merge.gate.as_deref().or(ci)
+    }
+
+    /// The branch of an issue.
+    pub fn branch(&self, issue: u64) -> String {
+        render_branch(&self.dev.branch, issue)
+    }
+
+    /// What is asked for and cannot be done yet by this version, a sentence each; empty if all can.
+    pub fn unsupported(&self) -> Vec<String> {
+        check::unsupported(self)
+    }
+}
+
+impl Default for Config {
+    /// The defaults, for a project called `project`.
+    fn default() -> Self {
+        Self::parse(DEFAULT_TOML, "default.toml").expect("the embedded file is read by the tests")
+    }
+}
+
+fn read<'t>(text: &'t str, origin: &'t str) -> Result<(Config, Document<'t>), Error> {
+    let (document, table) = Document::parse(text, origin)?;
+    document.refuse_secrets()?;
+    if !document.has("name") {
+        return Err(document.error_at("name", "the key `name` is missing").hint("add name = \"my-project\""));
+    }
+    let mut config: Config = document.deserialize(table)?;
+    // Who names a command wants it run; an explicit word, also "none", always wins.
+    if config.ci.command.is_some() && !document.has("ci.kind") {
+        config.ci.kind = CiKind::Command;
+    }
+    if config.review.command.is_some() && !document.has("review.mode") {
+        config.review.mode = ReviewMode::Agent;
+    }
+    check::all(&config, &document)?;
+    Ok((config, document))
+}

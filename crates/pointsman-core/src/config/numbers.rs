@@ -1,0 +1,88 @@
+//! `[timing]` and `[limits]`: every number of the seeds under a name.
+
+use serde::{Deserialize, Serialize};
+
+use super::Span;
+use super::sections::table;
+
+table! {
+    /// `[timing]`
+    Timing {
+        /// No result of the CI for this long is a time-out.
+        ci_timeout: Span,
+        /// No review for this long is a time-out.
+        review_timeout: Span,
+        /// An unanswered escalation is repeated this often.
+        escalation_renotify: Span,
+        /// An escalation unanswered for this long blocks the task.
+        escalation_timeout: Span,
+        /// A working session without a new phase for this long is replaced.
+        session_timeout: Span,
+        /// Between two looks at an agent's prompt.
+        idle_look: Span,
+        /// An agent not seen for this long is shown as stale.
+        stale_after: Span,
+        /// How often the forge is asked.
+        forge_poll: Span,
+        /// A message without acknowledgement for this long is sent again.
+        ack_timeout: Span,
+        /// After the merge, for the agent to say done.
+        done_grace: Span,
+        /// Before the second restart; doubles each time.
+        restart_backoff: Span,
+        /// Longest back-off.
+        restart_backoff_max: Span,
+        /// Slow look at phase files, should a notification be lost.
+        phase_rescan: Span,
+        /// For a session to come up.
+        start_grace: Span,
+        /// For a session to end before it is killed.
+        stop_grace: Span,
+        /// How often a session's `last_seen` is renewed.
+        heartbeat: Span,
+        /// For a session to save its work and exit.
+        handoff_timeout: Span,
+        /// Between two polls of checks by the idle hook.
+        check_backoff: Span,
+        /// An action session idle for this long is ended.
+        action_idle_timeout: Span,
+        /// An action session is ended after this long in any case.
+        action_max_lifetime: Span,
+        /// Longest run of the supervisor.
+        supervisor_session: Span,
+        /// A vault action nobody decided is rejected.
+        vault_timeout: Span,
+        /// A dependency open for longer is reported.
+        stale_dependency: Span,
+    }
+}
+
+table! {
+    /// `[limits]`
+    Limits {
+        /// CI failures handed to the agent.
+        ci_fixes: u32,
+        /// Change requests handed to the agent.
+        review_rounds: u32,
+        /// Infrastructure failures retried per head.
+        infra_retries: u32,
+        /// Looks at an idle prompt before the session is given up.
+        idle_looks: u32,
+        /// Sessions started because one died.
+        restarts: u32,
+        /// Merge conflicts handed to the agent.
+        merge_conflicts: u32,
+        /// `done` claimed without a merge.
+        premature_done: u32,
+        /// Attempts to deliver a message.
+        delivery_tries: u32,
+        /// Lines of the terminal in a diagnostic comment.
+        pane_lines: u32,
+        /// Issues the planner may file per run.
+        planner_issues: u32,
+        /// Predictions the predictor may file per run.
+        predictor_issues: u32,
+        /// Scheduled roles wait while less memory is free.
+        min_free_memory_mb: u64,
+    }
+}

@@ -1,0 +1,346 @@
+//! The tables of `pointsman.toml` as types: their keys are the field names, their values are checked in
+//! `check.rs`, their defaults stand in `default.toml`.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Span, Usd};
+
+/// A program and its arguments; run as they are, without a shell.
+pub type Argv = Vec<String>;
+
+/// Declares a table of the configuration: every key typed, unknown keys refused.
+macro_rules! table {
+    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct $name { $($(#[$field_doc])* pub $field: $type,)* }
+    };
+}
+
+/// Declares a choice between words, written in the file in lower case.
+macro_rules! choice {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum $name { $($(#[$variant_doc])* #[serde(rename = $word)] $variant,)* }
+
+        impl $name {
+            /// The word in the file.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+
+choice! {
+    /// Where issues and pull requests live.
+    ForgeKind {
+        /// Embedded, on this machine.
+        Local = "local",
+        /// A Forgejo or Gitea server.
+        Forgejo = "forgejo",
+        /// GitHub.
+        Github = "github",
+    }
+}
+
+table! {
+    /// `[forge]`
+    Forge {
+        /// Which forge.
+        kind: ForgeKind,
+        /// Address of the server.
+        url: Option<String>,
+        /// `owner/name` of the repository.
+        repo: Option<String>,
+        /// Project board that follows the tasks.
+        board: Option<String>,
+        /// Variable that holds the token; see [`Forge::token_env`] for the default.
+        token_env: Option<String>,
+        /// File that holds the token.
+        token_file: Option<PathBuf>,
+        /// Program that prints the token.
+        token_command: Option<Argv>,
+    }
+}
+
+impl Forge {
+    /// The variable that holds the token: the one given, else the usual one of the kind.
+    pub fn token_env(&self) -> Option<&str> {
+        self.token_env.as_deref().or(match self.kind {
+            ForgeKind::Local => None,
+            ForgeKind::Forgejo => Some("CODEBERG_TOKEN"),
+            ForgeKind::Github => Some("GITHUB_TOKEN"),
+        })
+    }
+}
+
+choice! {
+    /// Who tests a commit.
+    CiKind {
+        /// Nobody.
+        None = "none",
+        /// A command on this machine.
+        Command = "command",
+        /// The forge's own checks.
+        Forge = "forge",
+        /// A Woodpecker server.
+        Woodpecker = "woodpecker",
+    }
+}
+
+table! {
+    /// `[ci]`
+    Ci {
+        /// Which CI.
+        kind: CiKind,
+        /// What to run in a clean checkout of the commit.
+        command: Option<Argv>,
+        /// How often an outside CI is asked.
+        poll: Span,
+        /// How many checks run at the same time.
+        concurrency: u32,
+    }
+}
+
+choice! {
+    /// How an agent program is run.
+    Runtime {
+        /// Interactive, in a private tmux server.
+        Tmux = "tmux",
+        /// Over pipes.
+        Headless = "headless",
+    }
+}
+
+table! {
+    /// `[agent]`: what holds for every role that does not say otherwise.
+    Agent {
+        /// How it is run.
+        runtime: Runtime,
+        /// The program.
+        command: Argv,
+        /// Names of further environment variables it gets.
+        pass_env: Vec<String>,
+    }
+}
+
+table! {
+    /// `[roles.<role>]`
+    Role {
+        /// Whether the role works at all.
+        enabled: bool,
+        /// Instead of `agent.runtime`.
+        runtime: Option<Runtime>,
+        /// Instead of `agent.command`.
+        command: Option<Argv>,
+        /// The model the agent is asked to use.
+        model: Option<String>,
+        /// When it runs by itself, as five cron fields in UTC.
+        schedule: Option<String>,
+        /// Most a session may cost.
+        budget: Option<Usd>,
+    }
+}
+
+table! {
+    /// `[roles]`
+    Roles {
+        /// Implements issues.
+        dev: Role,
+        /// Reviews pull requests.
+        review: Role,
+        /// Grooms the backlog.
+        gardener: Role,
+        /// Watches the health of it all.
+        supervisor: Role,
+        /// Plans.
+        planner: Role,
+        /// Sees trouble coming.
+        predictor: Role,
+        /// Carries out operational tasks.
+        action: Role,
+        /// Guards dangerous actions.
+        vault: Role,
+    }
+}
+
+impl Roles {
+    /// The roles with their names, in a fixed order.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Role)> {
+        let Self { dev, review, gardener, supervisor, planner, predictor, action, vault } = self;
+        [
+            ("dev", dev),
+            ("review", review),
+            ("gardener", gardener),
+            ("supervisor", supervisor),
+            ("planner", planner),
+            ("predictor", predictor),
+            ("action", action),
+            ("vault", vault),
+        ]
+        .into_iter()
+    }
+}
+
+choice! {
+    /// Who decides whether a change may land.
+    ReviewMode {
+        /// A person, on the forge.
+        Human = "human",
+        /// The review agent, or `review.command` in its place.
+        Agent = "agent",
+        /// Nobody: green is enough.
+        None = "none",
+    }
+}
+
+table! {
+    /// `[review]`
+    Review {
+        /// Who reviews.
+        mode: ReviewMode,
+        /// A program that decides in the agent's place.
+        command: Option<Argv>,
+        /// Variable that holds the reviewer's token, never the author's.
+        token_env: String,
+        /// File that holds the token.
+        token_file: Option<PathBuf>,
+        /// Program that prints the token.
+        token_command: Option<Argv>,
+    }
+}
+
+choice! {
+    /// How many candidates the merge queue tests at a time.
+    MergeStrategy {
+        /// One after the other.
+        Sequential = "sequential",
+        /// Several in one, bisected on red.
+        Batch = "batch",
+        /// Several at once.
+        Speculative = "speculative",
+    }
+}
+
+choice! {
+    /// What a landed branch looks like in the history.
+    MergeStyle {
+        /// Its commits on top of main.
+        Rebase = "rebase",
+        /// A merge commit.
+        Merge = "merge",
+        /// One commit.
+        Squash = "squash",
+    }
+}
+
+table! {
+    /// `[merge]`
+    Merge {
+        /// How candidates are tested.
+        strategy: MergeStrategy,
+        /// How branches land.
+        style: MergeStyle,
+        /// What a candidate must pass; see [`super::Config::gate`] for the default.
+        gate: Option<Argv>,
+    }
+}
+
+table! {
+    /// `[pr]`
+    Pr {
+        /// Lines put into the PR body as unchecked boxes.
+        checklist: Vec<String>,
+    }
+}
+
+choice! {
+    /// What a session's working tree is.
+    Worktree {
+        /// A clone of its own that borrows the mirror's objects.
+        Private = "private",
+        /// A linked `git worktree`; shares configuration and hooks, so it is no boundary.
+        Linked = "linked",
+    }
+}
+
+table! {
+    /// `[dev]`
+    Dev {
+        /// Tasks at the same time.
+        concurrency: u32,
+        /// Name of a task's branch, with `{issue}`.
+        branch: String,
+        /// Directory of the phase files.
+        phase_dir: PathBuf,
+        /// What a session's working tree is.
+        worktree: Worktree,
+    }
+}
+
+table! {
+    /// `[woodpecker]`
+    Woodpecker {
+        /// Address of the server.
+        url: Option<String>,
+        /// Number of the repository there.
+        repo_id: Option<u64>,
+        /// Variable that holds the token.
+        token_env: String,
+        /// File that holds the token.
+        token_file: Option<PathBuf>,
+        /// Program that prints the token.
+        token_command: Option<Argv>,
+    }
+}
+
+table! {
+    /// `[matrix]`
+    Matrix {
+        /// Address of the homeserver.
+        homeserver: Option<String>,
+        /// Room that is written to.
+        room: Option<String>,
+        /// Variable that holds the token.
+        token_env: String,
+        /// File that holds the token.
+        token_file: Option<PathBuf>,
+        /// Program that prints the token.
+        token_command: Option<Argv>,
+    }
+}
+
+table! {
+    /// `[budget]`: no key, no limit.
+    Budget {
+        /// Most a task may cost.
+        usd_per_task: Option<Usd>,
+        /// Most a day may cost.
+        usd_per_day: Option<Usd>,
+        /// Most tokens of a task.
+        tokens_per_task: Option<u64>,
+        /// Most tokens of a day.
+        tokens_per_day: Option<u64>,
+    }
+}
+
+table! {
+    /// `[vault]`
+    Vault {
+        /// Whether the vault agent may approve low risks by itself.
+        auto_approve: bool,
+    }
+}
+
+pub(super) use table;

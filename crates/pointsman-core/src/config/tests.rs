@@ -1,0 +1,352 @@
+//! The configuration as users meet it: what is read, what is refused, and how that looks.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::{
+    CiKind, Config, DEFAULT_TOML, Error, ForgeKind, Origin, ReviewMode, Runtime, Span, Worktree, template,
+};
+use crate::ids::ProjectName;
+
+/// The example of the documentation, complete.
+const EXAMPLE: &str = r#"
+name = "shop"
+primary_branch = "trunk"
+
+[forge]
+kind = "local"
+[ci]
+kind = "command"
+command = ["./ci.sh"]
+poll = "30s"
+[agent]
+runtime = "tmux"
+command = ["my-agent", "--flag"]
+pass_env = ["ANTHROPIC_API_KEY"]
+[roles.review]
+model = "sonnet"
+budget = 2.5
+[review]
+mode = "human"
+[merge]
+strategy = "sequential"
+style = "rebase"
+gate = ["./gate.sh", "-v"]
+[pr]
+checklist = ["Docs updated"]
+[dev]
+concurrency = 3
+branch = "work/{issue}"
+phase_dir = "/var/tmp"
+[timing]
+ci_timeout = "250ms"
+[limits]
+ci_fixes = 0
+"#;
+
+fn parse(text: &str) -> Result<Config, Error> {
+    Config::parse(text, "pointsman.toml")
+}
+
+/// The error of a file that starts with a valid name.
+#[track_caller]
+fn refused(rest: &str) -> Error {
+    match parse(&format!("name = \"shop\"\n{rest}")) {
+        Ok(_) => panic!("accepted: {rest}"),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn the_embedded_file_is_the_default() {
+    assert_eq!(Config::parse(DEFAULT_TOML, "default.toml").unwrap(), Config::default());
+    let named = parse("name = \"project\"\n").unwrap();
+    assert_eq!(named, Config::default());
+}
+
+#[test]
+fn the_defaults_are_those_of_the_seeds() {
+    let Config { timing, limits, dev, ci, agent, review, .. } = Config::default();
+    let hours = |h: u64| Span(Duration::from_secs(h * 3600));
+    let minutes = |m: u64| Span(Duration::from_secs(m * 60));
+    assert_eq!((timing.ci_timeout, timing.review_timeout), (minutes(30), hours(3)));
+    assert_eq!((timing.escalation_renotify, timing.escalation_timeout), (hours(6), hours(24)));
+    assert_eq!((timing.session_timeout, timing.stale_after), (hours(2), minutes(5)));
+    assert_eq!((timing.action_idle_timeout, timing.action_max_lifetime), (hours(4), hours(8)));
+    assert_eq!((timing.supervisor_session, timing.vault_timeout), (minutes(20), hours(48)));
+    assert_eq!((limits.ci_fixes, limits.review_rounds, limits.infra_retries), (3, 5, 1));
+    assert_eq!((limits.idle_looks, limits.restarts), (3, 5));
+    assert_eq!((dev.concurrency, dev.branch.as_str()), (1, "pointsman/issue-{issue}"));
+    assert_eq!((dev.phase_dir.to_str(), dev.worktree), (Some("/tmp"), Worktree::Private));
+    assert_eq!((ci.kind, ci.command, ci.concurrency), (CiKind::None, None, 2));
+    assert_eq!(agent.command, ["claude", "--dangerously-skip-permissions"]);
+    assert_eq!(review.mode, ReviewMode::Human);
+}
+
+#[test]
+fn a_full_file_is_read() {
+    let config = parse(EXAMPLE).unwrap();
+    assert_eq!(config.name.as_str(), "shop");
+    assert_eq!(config.primary_branch, "trunk");
+    assert_eq!(config.agent.command, ["my-agent", "--flag"]);
+    assert_eq!(config.roles.review.model.as_deref(), Some("sonnet"));
+    assert_eq!(config.roles.review.budget.map(|usd| usd.to_string()).as_deref(), Some("2.50"));
+    assert_eq!(config.gate(), Some(&["./gate.sh".to_owned(), "-v".to_owned()][..]));
+    assert_eq!(config.branch(12), "work/12");
+    assert_eq!(config.timing.ci_timeout, Span::from_millis(250));
+    assert_eq!(config.timing.review_timeout, Config::default().timing.review_timeout);
+    assert_eq!(config.unsupported(), Vec::<String>::new());
+    assert_eq!(parse(&EXAMPLE.replace('\n', "\r\n")).unwrap(), config);
+}
+
+#[test]
+fn a_command_implies_its_kind_unless_a_word_says_otherwise() {
+    let config = parse("name = \"a\"\nci.command = [\"make\"]\nreview.command = [\"./review\"]").unwrap();
+    assert_eq!((config.ci.kind, config.review.mode), (CiKind::Command, ReviewMode::Agent));
+    assert_eq!(config.gate(), Some(&["make".to_owned()][..]));
+    assert_eq!(config.unsupported(), Vec::<String>::new());
+    let off = parse(
+        "name = \"a\"\n[ci]\nkind = \"none\"\ncommand = [\"make\"]\n[review]\nmode = \"human\"\ncommand = [\"x\"]",
+    );
+    let off = off.unwrap();
+    assert_eq!((off.ci.kind, off.review.mode, off.gate()), (CiKind::None, ReviewMode::Human, None));
+}
+
+#[test]
+fn an_unknown_key_is_shown_with_its_line_and_the_likely_word() {
+    let error = refused("\n[ci]\n  comand = [\"./ci.sh\"]\n");
+    assert_eq!((error.line(), error.column(), error.about()), (4, 3, Some("ci.comand")));
+    assert_eq!(
+        error.to_string(),
+        "pointsman.toml:4:3: unknown key `ci.comand`\n  |\n4 |   comand = [\"./ci.sh\"]\n  |   ^^^^^^\n  \
+         = did you mean `command`?"
+    );
+    let cases = [
+        ("primary_brunch = \"main\"", "unknown key `primary_brunch`", "did you mean `primary_branch`?"),
+        ("primary-branch = \"main\"", "unknown key `primary-branch`", "did you mean `primary_branch`?"),
+        ("[timimg]\nci_timeout = \"1s\"", "unknown key `timimg`", "did you mean `timing`?"),
+        ("[ci]\nci_timeout = \"1s\"", "unknown key `ci.ci_timeout`", "did you mean `timing.ci_timeout`?"),
+        ("[roles.rewiew]\nmodel = \"x\"", "unknown key `roles.rewiew`", "did you mean `review`?"),
+        ("[roles.dev]\nmodle = \"x\"", "unknown key `roles.dev.modle`", "did you mean `model`?"),
+        ("timing = { ci_timeuot = \"1s\" }", "unknown key `timing.ci_timeuot`", "did you mean `ci_timeout`?"),
+        ("[pr]\nzzz = 1", "unknown key `pr.zzz`", "known here: checklist"),
+    ];
+    for (text, message, hint) in cases {
+        let error = refused(text);
+        assert_eq!((error.message(), error.advice()), (message, Some(hint)), "{text}");
+    }
+}
+
+#[test]
+fn wrong_values_name_the_key_and_the_line() {
+    // (file after its first line, line, key, part of the message)
+    let cases = [
+        ("[ci]\nkind = \"comand\"", 3, "ci.kind", "`ci.kind` cannot be \"comand\""),
+        ("[ci]\npoll = 30", 3, "ci.poll", "a duration in quotes"),
+        ("[ci]\npoll = \"30\"", 3, "ci.poll", "write a number and a unit"),
+        ("[ci]\npoll = \"0s\"", 3, "ci.poll", "at least 1ms"),
+        ("[timing]\nidle_look = \"0ms\"", 3, "timing.idle_look", "at least 1ms"),
+        ("[timing]\nci_timeout = \"-1s\"", 3, "timing.ci_timeout", "negative"),
+        ("[timing]\nci_timeout = \"999999d\"", 3, "timing.ci_timeout", "hundred years"),
+        (
+            "[timing]\nrestart_backoff = \"1h\"",
+            3,
+            "timing.restart_backoff",
+            "longer than restart_backoff_max (10m)",
+        ),
+        (
+            "[timing]\nrestart_backoff_max = \"1s\"",
+            3,
+            "timing.restart_backoff_max",
+            "shorter than restart_backoff (5s)",
+        ),
+        ("[limits]\nci_fixes = -1", 3, "limits.ci_fixes", "invalid value"),
+        ("[limits]\nci_fixes = 4294967296", 3, "limits.ci_fixes", "invalid value"),
+        ("[limits]\nci_fixes = \"3\"", 3, "limits.ci_fixes", "expected a whole number"),
+        ("[limits]\nidle_looks = 0", 3, "limits.idle_looks", "at least 1"),
+        ("[dev]\nconcurrency = 0", 3, "dev.concurrency", "between 1 and 1000"),
+        ("[ci]\nconcurrency = 1001", 3, "ci.concurrency", "between 1 and 1000"),
+        ("[dev]\nbranch = \"work\"", 3, "dev.branch", "must contain `{issue}`"),
+        ("[dev]\nbranch = \"a..{issue}\"", 3, "dev.branch", "it contains `..`"),
+        ("[dev]\nphase_dir = \"tmp\"", 3, "dev.phase_dir", "absolute path"),
+        ("[dev]\nphase_dir = \"/tmp/../etc\"", 3, "dev.phase_dir", "absolute path"),
+        ("primary_branch = \"--upload-pack=x\"", 2, "primary_branch", "starts with `-`"),
+        ("[ci]\nkind = \"command\"", 3, "ci.kind", "needs the key `ci.command`"),
+        ("[ci]\ncommand = []", 3, "ci.command", "it is empty"),
+        ("[ci]\ncommand = [\" \"]", 3, "ci.command", "program's name is empty"),
+        ("[ci]\ncommand = \"./ci.sh\"", 3, "ci.command", "expected a list"),
+        ("[agent]\ncommand = []", 3, "agent.command", "it is empty"),
+        ("[merge]\ngate = []", 3, "merge.gate", "it is empty"),
+        ("[roles.dev]\ncommand = [\"\"]", 3, "roles.dev.command", "program's name is empty"),
+        ("[roles.dev]\nmodel = \"--yolo\"", 3, "roles.dev.model", "not the name of a model"),
+        ("[roles.planner]\nschedule = \"weekly\"", 3, "roles.planner.schedule", "five fields"),
+        ("[roles.dev]\nbudget = -1", 3, "roles.dev.budget", "US dollars"),
+        ("[agent]\npass_env = [\"A=B\"]", 3, "agent.pass_env", "not the name"),
+        ("[agent]\npass_env = [\"GITHUB_TOKEN\"]", 3, "agent.pass_env", "credential"),
+        ("[agent]\npass_env = [\"MINE\"]\n[matrix]\ntoken_env = \"MINE\"", 3, "agent.pass_env", "credential"),
+        ("[agent]\npass_env = [\"PHASE_FILE\"]", 3, "agent.pass_env", "set by Pointsman"),
+        ("[pr]\nchecklist = [\"a\\nb\"]", 3, "pr.checklist", "one line"),
+        ("[forge]\nurl = \"codeberg.org\"", 3, "forge.url", "an address such as"),
+        ("[forge]\nurl = \"https://me:pw@codeberg.org\"", 3, "forge.url", "user name or password"),
+        ("[forge]\nrepo = \"--x\"", 3, "forge.repo", "owner/name"),
+        ("ci = 3", 2, "ci", "is a table"),
+        ("pr = [[]]", 2, "pr", "is a table"),
+        ("roles.dev = [true]", 2, "roles.dev", "is a table"),
+        ("[[ci]]\nkind = \"none\"", 2, "ci", "is a table"),
+    ];
+    for (text, line, key, message) in cases {
+        let error = refused(text);
+        assert_eq!((error.line(), error.about()), (line, Some(key)), "{text}: {error}");
+        assert!(error.message().contains(message) && error.message().contains(key), "{text}: {error}");
+        assert!(error.to_string().starts_with(&format!("pointsman.toml:{line}:")), "{error}");
+    }
+}
+
+#[test]
+fn the_name_is_required_and_follows_the_rule() {
+    let missing = parse("primary_branch = \"main\"\n").unwrap_err();
+    assert_eq!((missing.line(), missing.message()), (1, "the key `name` is missing"));
+    assert!(parse("").unwrap_err().to_string().contains("`name` is missing"));
+    for bad in ["", "-a", "Shop", "a b", "$(id)", "../x"] {
+        let error = parse(&format!("# first\nname = \"{bad}\"\n")).unwrap_err();
+        assert_eq!((error.line(), error.about()), (2, Some("name")), "{bad}");
+    }
+}
+
+#[test]
+fn broken_syntax_is_shown_where_it_breaks() {
+    for (text, line) in
+        [("name = ", 1), ("name = \"a\"\n[ci\n", 2), ("name = \"a\"\nname = \"b\"", 2), ("a\u{0}", 1)]
+    {
+        let error = parse(text).unwrap_err();
+        assert_eq!(error.line(), line, "{text:?}: {error}");
+    }
+    assert_eq!(
+        parse("name").unwrap_err().to_string(),
+        "pointsman.toml:1:5: key with no value, expected `=`\n  |\n1 | name\n  |     ^"
+    );
+    let big = format!("name = \"a\"\n#{}", "x".repeat(1 << 20));
+    assert!(parse(&big).unwrap_err().message().contains("larger than 1 MiB"));
+}
+
+#[test]
+fn a_secret_is_refused_and_not_repeated() {
+    let cases = [
+        "[forge]\ntoken = \"s3cr3t\"",
+        "forge.token = \"s3cr3t\"",
+        "forge = { kind = \"local\", token = \"s3cr3t\" }",
+        "[matrix]\npassword = \"s3cr3t\"",
+        "[matrix]\naccess_token = \"s3cr3t\"",
+        "[vault]\n\"api-key\" = \"s3cr3t\"",
+    ];
+    for text in cases {
+        let error = refused(text).to_string();
+        assert!(error.contains("would put a secret into the repository"), "{text}: {error}");
+        assert!(error.contains("token_env"), "{error}");
+        assert!(!error.contains("s3cr3t"), "{error}");
+    }
+    let pasted = refused("[forge]\ntoken_env = \"ghp-s3cr3t\"").to_string();
+    assert!(pasted.contains("not the secret itself") && !pasted.contains("s3cr3t"), "{pasted}");
+    let torn = refused("[forge]\ntoken = \"s3cr3t").to_string();
+    assert!(!torn.contains("s3cr3t"), "{torn}");
+}
+
+#[test]
+fn what_is_not_built_yet_is_read_and_said() {
+    let text = r#"
+        name = "a"
+        forge = { kind = "forgejo", url = "https://codeberg.org", repo = "me/shop" }
+        ci = { kind = "woodpecker" }
+        agent = { runtime = "headless" }
+        review = { mode = "agent" }
+        merge = { strategy = "batch" }
+        roles = { dev = { runtime = "headless" }, planner = { enabled = true } }
+    "#;
+    let config = parse(text).unwrap();
+    assert_eq!((config.forge.kind, config.agent.runtime), (ForgeKind::Forgejo, Runtime::Headless));
+    assert_eq!(config.forge.token_env(), Some("CODEBERG_TOKEN"));
+    let all = config.unsupported();
+    let keys = [
+        "forge.kind = \"forgejo\"",
+        "ci.kind = \"woodpecker\"",
+        "agent.runtime = \"headless\"",
+        "review.mode = \"agent\"",
+        "merge.strategy = \"batch\"",
+        "roles.dev.runtime = \"headless\"",
+        "roles.planner",
+    ];
+    assert_eq!(all.len(), keys.len(), "{all:#?}");
+    for (sentence, key) in all.iter().zip(keys) {
+        assert!(
+            sentence.starts_with(key) && sentence.contains("not supported by this version yet"),
+            "{sentence}"
+        );
+    }
+}
+
+#[test]
+fn each_entry_knows_where_it_comes_from() {
+    let text = "name = \"a\"\n\n[ci]\ncommand = [\"make\", \"test\"]\n[timing]\nci_timeout = \"90s\"\n";
+    let (config, entries) = Config::parse_with_origin(text, "pointsman.toml").unwrap();
+    let find = |key: &str| {
+        let entry =
+            entries.iter().find(|entry| entry.key == key).unwrap_or_else(|| panic!("{key} is not shown"));
+        (entry.value.as_str(), entry.origin)
+    };
+    assert_eq!(find("name"), ("\"a\"", Origin::File { line: 1 }));
+    assert_eq!(find("primary_branch"), ("\"main\"", Origin::Default));
+    assert_eq!(find("ci.command"), ("[\"make\", \"test\"]", Origin::File { line: 4 }));
+    assert_eq!(find("ci.kind"), ("\"command\"", Origin::File { line: 4 }));
+    assert_eq!(find("merge.gate"), ("[\"make\", \"test\"]", Origin::File { line: 4 }));
+    assert_eq!(find("timing.ci_timeout"), ("\"1m30s\"", Origin::File { line: 6 }));
+    assert_eq!(find("timing.escalation_timeout"), ("\"24h\"", Origin::Default));
+    assert_eq!(find("review.mode"), ("\"human\"", Origin::Default));
+    let pairs: Vec<(String, String)> = entries.iter().map(|e| (e.key.clone(), e.value.clone())).collect();
+    assert_eq!(pairs, config.entries());
+    assert_eq!(pairs[0].0, "name");
+}
+
+#[test]
+fn the_entries_are_a_file_that_says_the_same() {
+    for config in [Config::default(), parse(EXAMPLE).unwrap()] {
+        let file: String = config.entries().iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
+        assert_eq!(parse(&file).unwrap().entries(), config.entries());
+    }
+}
+
+#[test]
+fn what_init_writes_is_read_back() {
+    let name = ProjectName::new("shop").unwrap();
+    let command = ["sh".to_owned(), "-c".to_owned(), "make \"all\" \\ && true".to_owned()];
+    let with_ci = template(&name, "feature/ü\"x", Some(&command));
+    let config = parse(&with_ci).unwrap();
+    assert_eq!((config.name.as_str(), config.primary_branch.as_str()), ("shop", "feature/ü\"x"));
+    assert_eq!((config.ci.kind, config.gate()), (CiKind::Command, Some(&command[..])));
+    let without = parse(&template(&name, "main", None)).unwrap();
+    assert_eq!(without, Config { name: name.clone(), ..Config::default() });
+    // What stands there as a comment is the default: with the hash removed nothing changes.
+    let uncommented = template(&name, "main", None)
+        .replace("\n# command = [\"./ci.sh\"]", "\n#")
+        .replace("\n# command = [\"./review.sh\"]", "\n#");
+    let uncommented: String = uncommented
+        .lines()
+        .map(|line| match line.strip_prefix("# ") {
+            Some(rest) if rest.contains(" = ") => format!("{rest}\n"),
+            _ => format!("{line}\n"),
+        })
+        .collect();
+    assert_eq!(parse(&uncommented).unwrap(), without);
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused_without_panic(text in "(?s)(name = \"a\"|\n|\\[ci\\]|kind|[a-zü.]{1,9}| = |\"|'|\\[|\\]|\\{|\\}|[0-9]|.){0,40}") {
+        if let Err(error) = parse(&text) {
+            let shown = error.to_string();
+            prop_assert!(error.line() >= 1 && error.column() >= 1);
+            prop_assert!(!shown.chars().any(|c| c.is_control() && c != '\n'), "{:?}", shown);
+            prop_assert!(shown.lines().count() <= 5, "{}", shown);
+        }
+    }
+}
