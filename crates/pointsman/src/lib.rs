@@ -1,1 +1,9 @@
-//! .
+//! Runs: the daemon and the command line of Pointsman.
+//!
+//! `cli/` has a file per verb, `daemon/` the loop that turns events into effects, `control/` what
+//! goes between the two, `embedded_forge/` the forge that needs no server, `rehearsal/` an agent
+//! without a model, `demo/` the play of both. Deciding belongs into `pointsman-core`, SQL into
+//! `pointsman-store`, programs and APIs into `pointsman-adapters`.
+
+pub mod control;
+pub mod paths;

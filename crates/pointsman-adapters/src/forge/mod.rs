@@ -1,0 +1,93 @@
+//! A forge: issues, pull requests and reviews, wherever they live.
+//!
+//! Trait and error here; the embedded forge is in the binary (it needs the store), remote ones get
+//! a file each beside this one. Every call says what is true afterwards, so calling it twice is the
+//! same as calling it once.
+
+use pointsman_core::forge::{Comment, Issue, PullRequest};
+use pointsman_core::ids::{Number, Sha};
+use pointsman_core::task::ReviewVerdict;
+
+use crate::retry::Retry;
+
+/// One project's forge, with our own account.
+pub trait Forge: Send + Sync {
+    /// The name we write under.
+    fn me(&self) -> &str;
+
+    /// Where git pushes and fetches.
+    fn remote(&self) -> String;
+
+    /// All open issues (without pull requests), oldest first, without their comments.
+    fn open_issues(&self) -> Result<Vec<Issue>, Error>;
+
+    /// One issue with its comments; none if there is no such issue.
+    fn issue(&self, number: Number) -> Result<Option<Issue>, Error>;
+
+    /// Sets and removes labels and reads them back.
+    fn set_labels(&self, number: Number, add: &[String], remove: &[String]) -> Result<Vec<String>, Error>;
+
+    /// Makes us the assignee.
+    fn assign_me(&self, number: Number) -> Result<(), Error>;
+
+    /// Comments once: a comment of ours that holds `marker` is found instead of written again.
+    fn comment_once(&self, number: Number, marker: &str, body: &str) -> Result<(), Error>;
+
+    /// Comments newer than `after`, oldest first.
+    fn comments_after(&self, number: Number, after: u64) -> Result<Vec<Comment>, Error>;
+
+    /// Closes the issue.
+    fn close_issue(&self, number: Number) -> Result<(), Error>;
+
+    /// The open pull request from `head` to `base`: found, or opened.
+    fn ensure_pull_request(&self, head: &str, base: &str, title: &str, body: &str) -> Result<Number, Error>;
+
+    /// One pull request with its reviews; `merged` and `head_sha` are facts of git.
+    fn pull_request(&self, number: Number) -> Result<Option<PullRequest>, Error>;
+
+    /// Reviews a commit once, as the review account: an earlier review of ours for the same commit
+    /// is found instead of written again.
+    fn review_once(&self, pr: Number, sha: &Sha, verdict: ReviewVerdict, body: &str) -> Result<(), Error>;
+
+    /// Tells the forge that the pull request's work is on its base branch as `sha`.
+    fn record_merge(&self, pr: Number, sha: &Sha) -> Result<(), Error>;
+
+    /// Where people look at the issue.
+    fn issue_link(&self, number: Number) -> String;
+}
+
+/// What went wrong with a forge.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// It does not answer, or not now.
+    #[error("the forge is unavailable: {reason}")]
+    Unavailable {
+        /// What it said.
+        reason: String,
+    },
+    /// There is no such thing.
+    #[error("the forge has no {what}")]
+    NotFound {
+        /// What was asked for.
+        what: String,
+    },
+    /// It says no.
+    #[error("the forge refused to {operation}: {reason}")]
+    Refused {
+        /// What was tried.
+        operation: &'static str,
+        /// Its words.
+        reason: String,
+    },
+}
+
+impl Error {
+    /// Whether trying again makes sense.
+    pub fn retry(&self) -> Retry {
+        match self {
+            Self::Unavailable { .. } => Retry::Later,
+            Self::NotFound { .. } | Self::Refused { .. } => Retry::Never,
+        }
+    }
+}

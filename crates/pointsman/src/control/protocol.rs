@@ -1,0 +1,203 @@
+//! What commands ask of the daemon.
+
+use pointsman_core::forge::StateFilter;
+use pointsman_core::ids::{Number, ProjectName};
+use pointsman_core::task::{Order, ReviewVerdict};
+use serde::{Deserialize, Serialize};
+
+/// One request. Reading commands read the store themselves; these change something.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "snake_case")]
+pub enum Request {
+    /// Who is there? Answers with [`Status`].
+    Status,
+    /// Stop; sessions stay.
+    Down,
+    /// An order about a task.
+    Order {
+        /// The project.
+        project: ProjectName,
+        /// The issue.
+        issue: Number,
+        /// What to do.
+        order: Order,
+    },
+    /// A person's answer to an escalation.
+    Answer {
+        /// The project.
+        project: ProjectName,
+        /// The issue.
+        issue: Number,
+        /// Who.
+        by: String,
+        /// The answer.
+        text: String,
+    },
+    /// An agent read a message.
+    Acknowledge {
+        /// The message.
+        message: i64,
+        /// The session that says so, if known.
+        session: Option<String>,
+    },
+    /// An operator's words to a session.
+    Send {
+        /// The project.
+        project: ProjectName,
+        /// The issue.
+        issue: Number,
+        /// The words.
+        text: String,
+    },
+    /// Projects were added, removed or changed.
+    ReloadProjects,
+    /// Register this configuration file.
+    AddProject {
+        /// The `pointsman.toml`.
+        config_path: String,
+    },
+    /// Forget a project; its state directory stays.
+    RemoveProject {
+        /// Which.
+        project: ProjectName,
+    },
+    /// Something for the embedded forge.
+    Forge {
+        /// The project.
+        project: ProjectName,
+        /// What.
+        command: ForgeCommand,
+    },
+}
+
+/// Orders to the embedded forge.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "forge", rename_all = "snake_case")]
+pub enum ForgeCommand {
+    /// `forge issue create`
+    CreateIssue {
+        /// Title.
+        title: String,
+        /// Text.
+        body: String,
+        /// Labels.
+        labels: Vec<String>,
+        /// Who writes.
+        author: String,
+    },
+    /// `forge issue list`
+    ListIssues {
+        /// Which.
+        state: StateFilter,
+    },
+    /// `forge issue show`
+    ShowIssue {
+        /// Which.
+        number: Number,
+    },
+    /// `forge issue comment`
+    Comment {
+        /// Which.
+        number: Number,
+        /// Text.
+        body: String,
+        /// Who writes.
+        author: String,
+    },
+    /// `forge issue label`
+    Label {
+        /// Which.
+        number: Number,
+        /// To set.
+        add: Vec<String>,
+        /// To remove.
+        remove: Vec<String>,
+    },
+    /// `forge issue close` / `reopen`
+    SetIssueOpen {
+        /// Which.
+        number: Number,
+        /// Open or closed.
+        open: bool,
+    },
+    /// `forge pr list`
+    ListPulls {
+        /// Which.
+        state: StateFilter,
+    },
+    /// `forge pr show`
+    ShowPull {
+        /// Which.
+        number: Number,
+    },
+    /// `forge pr review`
+    Review {
+        /// Which.
+        number: Number,
+        /// Verdict.
+        verdict: ReviewVerdict,
+        /// Text.
+        body: String,
+        /// Who reviews.
+        author: String,
+    },
+    /// `forge pr close`
+    ClosePull {
+        /// Which.
+        number: Number,
+    },
+    /// `forge pr merge`: puts it into the merge queue.
+    MergePull {
+        /// Which.
+        number: Number,
+    },
+}
+
+/// The answer to [`Request::Status`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Status {
+    /// The daemon's process.
+    pub pid: u32,
+    /// Its version.
+    pub version: String,
+    /// Since when (RFC 3339).
+    pub started_at: String,
+    /// The projects it serves.
+    pub projects: Vec<ProjectName>,
+    /// Problems it knows of (a project that cannot be served, a disk that is full).
+    pub problems: Vec<String>,
+}
+
+/// What the daemon answers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "reply", rename_all = "snake_case")]
+pub enum Reply {
+    /// Done; the value is what the command prints with `--json`.
+    Done {
+        /// The value.
+        value: serde_json::Value,
+    },
+    /// Not done.
+    Failed {
+        /// Which kind: decides the exit code.
+        kind: FailureKind,
+        /// Why, and what to do.
+        message: String,
+    },
+}
+
+/// Kinds of failure, as the exit codes have them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    /// Something went wrong (1).
+    Failed,
+    /// The state does not allow it (3).
+    Refused,
+    /// There is no such thing (4).
+    NotFound,
+    /// The configuration is wrong (6).
+    Configuration,
+    /// An outside service does not answer (7).
+    Unavailable,
+}

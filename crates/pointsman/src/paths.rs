@@ -1,0 +1,182 @@
+//! Where everything lies: one state directory, one runtime directory.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use pointsman_core::ids::{ProjectName, TaskKey};
+use sha2::{Digest, Sha256};
+
+/// The longest path a unix socket may have.
+const SOCKET_PATH_MAX: usize = 107;
+
+/// The directories of one Pointsman installation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paths {
+    state: PathBuf,
+    runtime: PathBuf,
+}
+
+impl Paths {
+    /// From the environment: `POINTSMAN_STATE_DIR`, else `$XDG_STATE_HOME/pointsman`, else
+    /// `~/.local/state/pointsman`; `POINTSMAN_RUNTIME_DIR`, else a directory of its own for this
+    /// state directory under `$XDG_RUNTIME_DIR` or `/tmp`.
+    pub fn from_env(var: impl Fn(&str) -> Option<OsString>) -> anyhow::Result<Self> {
+        let set = |name: &str| var(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+        let state = set("POINTSMAN_STATE_DIR")
+            .or_else(|| set("XDG_STATE_HOME").map(|d| d.join("pointsman")))
+            .or_else(|| set("HOME").map(|d| d.join(".local/state/pointsman")))
+            .ok_or_else(|| anyhow::anyhow!("neither POINTSMAN_STATE_DIR nor HOME is set"))?;
+        let state = std::path::absolute(state)?;
+        let runtime = match set("POINTSMAN_RUNTIME_DIR") {
+            Some(dir) => std::path::absolute(dir)?,
+            None => {
+                let name = format!("pointsman-{}", short_hash(&state));
+                let uid = rustix::process::getuid().as_raw();
+                set("XDG_RUNTIME_DIR")
+                    .filter(|d| d.is_dir())
+                    .map_or_else(|| PathBuf::from(format!("/tmp/{name}-{uid}")), |d| d.join(&name))
+            }
+        };
+        Ok(Self { state, runtime })
+    }
+
+    /// Both given.
+    pub fn new(state: PathBuf, runtime: PathBuf) -> Self {
+        Self { state, runtime }
+    }
+
+    /// Makes both directories, readable by us alone, and refuses somebody else's.
+    pub fn create(&self) -> anyhow::Result<()> {
+        use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+        for dir in [&self.state, &self.runtime] {
+            std::fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(dir)
+                .map_err(|e| anyhow::anyhow!("cannot make {}: {e}", dir.display()))?;
+            let meta = std::fs::symlink_metadata(dir)?;
+            let ours = meta.is_dir() && meta.uid() == rustix::process::getuid().as_raw();
+            anyhow::ensure!(ours, "{} is not a directory of ours", dir.display());
+        }
+        for socket in [self.control_socket(), self.tmux_socket()] {
+            let length = socket.as_os_str().len();
+            anyhow::ensure!(
+                length <= SOCKET_PATH_MAX,
+                "{} is too long for a socket ({length} bytes, at most {SOCKET_PATH_MAX}): set POINTSMAN_RUNTIME_DIR to \
+                 a shorter path",
+                socket.display()
+            );
+        }
+        Ok(())
+    }
+
+    /// The state directory.
+    pub fn state(&self) -> &Path {
+        &self.state
+    }
+
+    /// The runtime directory.
+    pub fn runtime(&self) -> &Path {
+        &self.runtime
+    }
+
+    /// The daemon's database.
+    pub fn database(&self) -> PathBuf {
+        self.state.join("pointsman.db")
+    }
+
+    /// Held by the daemon, or by a command that acts in its place.
+    pub fn lock(&self) -> PathBuf {
+        self.state.join("daemon.lock")
+    }
+
+    /// What git reads instead of the user's configuration.
+    pub fn git_config(&self) -> PathBuf {
+        self.state.join("gitconfig")
+    }
+
+    /// Notices to people, one JSON value per line.
+    pub fn notices(&self) -> PathBuf {
+        self.state.join("notices.jsonl")
+    }
+
+    /// The log of a detached daemon.
+    pub fn daemon_log(&self) -> PathBuf {
+        self.state.join("daemon.log")
+    }
+
+    /// Where commands reach the daemon.
+    pub fn control_socket(&self) -> PathBuf {
+        self.runtime.join("control.sock")
+    }
+
+    /// Where our private tmux server listens.
+    pub fn tmux_socket(&self) -> PathBuf {
+        self.runtime.join("tmux.sock")
+    }
+
+    /// Our private tmux server's configuration.
+    pub fn tmux_config(&self) -> PathBuf {
+        self.runtime.join("tmux.conf")
+    }
+
+    /// Everything of one project.
+    pub fn project(&self, project: &ProjectName) -> ProjectPaths {
+        ProjectPaths { root: self.state.join("projects").join(project.as_str()) }
+    }
+}
+
+/// The directory of one project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProjectPaths {
+    root: PathBuf,
+}
+
+impl ProjectPaths {
+    /// The directory itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The embedded forge's shelf.
+    pub fn forge_shelf(&self) -> PathBuf {
+        self.root.join("forge.db")
+    }
+
+    /// The embedded forge's repository: the remote.
+    pub fn forge_repository(&self) -> PathBuf {
+        self.root.join("forge.git")
+    }
+
+    /// The daemon's own bare repository.
+    pub fn mirror(&self) -> PathBuf {
+        self.root.join("mirror.git")
+    }
+
+    /// Clean checkouts for CI, reviews and gates; emptied at start-up.
+    pub fn checkouts(&self) -> PathBuf {
+        self.root.join("checkouts")
+    }
+
+    /// Logs of CI, reviews and gates, and transcripts of ended sessions.
+    pub fn logs(&self) -> PathBuf {
+        self.root.join("logs")
+    }
+
+    /// The transcript of an ended session.
+    pub fn transcript(&self, session: &str) -> PathBuf {
+        self.logs().join(format!("{session}.log"))
+    }
+
+    /// All that a task's sessions may touch of ours.
+    pub fn sandbox(&self, task: &TaskKey) -> PathBuf {
+        self.root.join("sessions").join(task.identity())
+    }
+}
+
+/// Twelve digits that tell state directories apart.
+fn short_hash(path: &Path) -> String {
+    use std::os::unix::ffi::OsStrExt;
+    let digest = Sha256::digest(path.as_os_str().as_bytes());
+    digest.iter().take(6).map(|b| format!("{b:02x}")).collect()
+}
