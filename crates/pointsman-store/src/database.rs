@@ -1,9 +1,9 @@
 //! Opening a database file: safe settings, and its schema brought up to date.
 
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
@@ -16,11 +16,77 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 const STATEMENTS: usize = 64;
 /// After a burst the write-ahead log is cut back to this many bytes.
 const WAL_KEPT: u32 = 16 * 1024 * 1024;
+/// More threads than will ever make the same database at once, and killed processes with our pid.
+const DRAFTS: u32 = 100;
 
 /// Opens for reading and writing; makes the file and applies missing migrations.
 /// `migrations[n]` brings version `n` to `n + 1`.
 pub(crate) fn open(path: &Path, migrations: &[&str]) -> Result<Connection, Error> {
-    create_private(path)?;
+    if !exists(path)? {
+        create(path, migrations)?;
+    }
+    connect(path, migrations)
+}
+
+/// Opens for reading only, beside a writer or after one was killed.
+pub(crate) fn open_read_only(path: &Path, migrations: &[&str]) -> Result<Connection, Error> {
+    let missing = || Error::Missing { path: path.to_owned() };
+    if !exists(path)? {
+        return Err(missing());
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(failed_to("open the database"))?;
+    prepare(&connection)?;
+    let (found, known) = (version(&connection)?, latest(migrations));
+    match found {
+        // Somebody made an empty file: as good as none.
+        0 => Err(missing()),
+        found if found > known => Err(Error::TooNew { path: path.to_owned(), found, known }),
+        found if found < known => Err(Error::TooOld { path: path.to_owned(), found, known }),
+        _ => Ok(connection),
+    }
+}
+
+/// Makes a database that appears whole or not at all: several processes may come first at the
+/// same moment, and switching a file to write-ahead logging does not wait for its other users.
+fn create(path: &Path, migrations: &[&str]) -> Result<(), Error> {
+    let draft = create_draft(path)?;
+    let published = connect(&draft, migrations).and_then(|connection| {
+        connection.close().map_err(|(_, source)| failed_to("close a new database")(source))?;
+        match fs::hard_link(&draft, path) {
+            Ok(()) => Ok(()),
+            // Another process was faster; its database is as good.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+            Err(source) => Err(Error::File { path: path.to_owned(), source }),
+        }
+    });
+    // A draft that stays behind is only litter.
+    let _ = fs::remove_file(&draft);
+    published
+}
+
+/// An empty file beside the database that only its owner may read: issues, logs and agents' words
+/// are nobody else's business. SQLite gives its log files the same mode.
+fn create_draft(path: &Path) -> Result<PathBuf, Error> {
+    for attempt in 0..DRAFTS {
+        let mut draft = path.as_os_str().to_owned();
+        draft.push(format!(".{}-{attempt}.new", std::process::id()));
+        let draft = PathBuf::from(draft);
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft) {
+            Ok(_) => return Ok(draft),
+            // Left by a killed process, or being written by another thread.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(source) => return Err(Error::File { path: draft, source }),
+        }
+    }
+    Err(Error::Invalid { what: "too many unfinished databases beside this one" })
+}
+
+fn exists(path: &Path) -> Result<bool, Error> {
+    path.try_exists().map_err(|source| Error::File { path: path.to_owned(), source })
+}
+
+fn connect(path: &Path, migrations: &[&str]) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(failed_to("open the database"))?;
     prepare(&connection)?;
@@ -32,37 +98,6 @@ pub(crate) fn open(path: &Path, migrations: &[&str]) -> Result<Connection, Error
         .map_err(failed_to("set up the database"))?;
     migrate(&mut connection, path, migrations)?;
     Ok(connection)
-}
-
-/// Opens for reading only, beside a writer or after one was killed.
-pub(crate) fn open_read_only(path: &Path, migrations: &[&str]) -> Result<Connection, Error> {
-    let missing = || Error::Missing { path: path.to_owned() };
-    match path.try_exists() {
-        Ok(true) => {}
-        Ok(false) => return Err(missing()),
-        Err(source) => return Err(Error::File { path: path.to_owned(), source }),
-    }
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(failed_to("open the database"))?;
-    prepare(&connection)?;
-    let (found, known) = (version(&connection)?, latest(migrations));
-    match found {
-        // The file was made, but its first migration is not committed: as good as none.
-        0 => Err(missing()),
-        found if found > known => Err(Error::TooNew { path: path.to_owned(), found, known }),
-        found if found < known => Err(Error::TooOld { path: path.to_owned(), found, known }),
-        _ => Ok(connection),
-    }
-}
-
-/// Issues, logs and agents' words are nobody else's business. SQLite gives its log files the
-/// same mode.
-fn create_private(path: &Path) -> Result<(), Error> {
-    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-        Ok(_) => Ok(()),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        Err(source) => Err(Error::File { path: path.to_owned(), source }),
-    }
 }
 
 fn prepare(connection: &Connection) -> Result<(), Error> {
@@ -116,4 +151,58 @@ fn version(connection: &Connection) -> Result<i64, Error> {
 
 fn latest(migrations: &[&str]) -> i64 {
     i64::try_from(migrations.len()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{open, open_read_only};
+    use crate::Error;
+
+    const FIRST: &str = "CREATE TABLE a (x INTEGER PRIMARY KEY);";
+
+    fn version(path: &std::path::Path) -> i64 {
+        super::version(&rusqlite::Connection::open(path).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_writer_waits_for_the_disk_and_checks_references() {
+        let directory = tempfile::tempdir().unwrap();
+        let connection = open(&directory.path().join("a.db"), &[FIRST]).unwrap();
+        let pragma = |name: &str| -> i64 {
+            connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0)).unwrap()
+        };
+        assert_eq!(pragma("synchronous"), 2, "FULL");
+        assert_eq!(pragma("foreign_keys"), 1);
+        assert_eq!(pragma("busy_timeout"), 10_000);
+    }
+
+    #[test]
+    fn an_older_database_is_migrated_by_a_writer_only() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.db");
+        drop(open(&path, &[FIRST]).unwrap());
+        let both = [FIRST, "ALTER TABLE a ADD COLUMN y TEXT;"];
+        assert!(matches!(open_read_only(&path, &both), Err(Error::TooOld { found: 1, known: 2, .. })));
+        open(&path, &both).unwrap().execute("INSERT INTO a (y) VALUES ('z')", []).unwrap();
+        assert_eq!(version(&path), 2);
+        open_read_only(&path, &both).unwrap();
+    }
+
+    #[test]
+    fn a_failing_migration_leaves_the_database_as_it_was() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.db");
+        drop(open(&path, &[FIRST]).unwrap());
+        let broken = [FIRST, "CREATE TABLE b (x INTEGER);", "CREATE TABLE c (x INTEGER); NOT SQL;"];
+        assert!(matches!(open(&path, &broken), Err(Error::Sql { .. })));
+        assert_eq!(version(&path), 1);
+        open(&path, &[FIRST, "CREATE TABLE b (y TEXT);"]).unwrap();
+    }
+
+    #[test]
+    fn a_database_that_could_not_be_made_leaves_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(open(&directory.path().join("a.db"), &["NOT SQL;"]).is_err());
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
 }

@@ -3,7 +3,7 @@
 use pointsman_core::ids::ProjectName;
 use pointsman_core::time::Timestamp;
 use rusqlite::types::Value as SqlValue;
-use rusqlite::{Connection, Row, params_from_iter};
+use rusqlite::{Row, params_from_iter};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -79,20 +79,8 @@ impl Store {
     }
 }
 
-/// SQLite's plan for the query, for tests.
-pub(super) fn explain(connection: &Connection, filter: &EventFilter) -> Result<Vec<String>> {
-    let (sql, values) = query(filter)?;
-    let run = || {
-        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
-        statement
-            .query_map(params_from_iter(values), |row| row.get("detail"))?
-            .collect::<rusqlite::Result<_>>()
-    };
-    run().map_err(failed_to("explain a query"))
-}
-
 /// Only the conditions that are asked for: "or it is not asked for" would cost the index.
-fn query(filter: &EventFilter) -> Result<(String, Vec<SqlValue>)> {
+pub(super) fn query(filter: &EventFilter) -> Result<(String, Vec<SqlValue>)> {
     let mut sql = "SELECT seq, at, kind, project, issue, session, data FROM events WHERE seq > $1".to_owned();
     let mut values = vec![SqlValue::Integer(filter.since)];
     let mut place = |value: SqlValue| {

@@ -155,12 +155,7 @@ impl Store {
 
     /// A project's entries, first in line first.
     pub fn queue_entries(&self, project: &ProjectName, scope: EntryScope) -> Result<Vec<QueueEntry>> {
-        let which = match scope {
-            EntryScope::Unfinished => UNFINISHED,
-            EntryScope::All => "TRUE",
-        };
-        let sql = format!("SELECT * FROM queue WHERE project = $1 AND {which} ORDER BY id");
-        self.rows("read the merge queue", &sql, [Word(project)], read)
+        self.rows("read the merge queue", &entries(scope), [Word(project)], read)
     }
 
     /// One entry.
@@ -193,6 +188,14 @@ impl Store {
             _ => Ok(()),
         }
     }
+}
+
+pub(super) fn entries(scope: EntryScope) -> String {
+    let which = match scope {
+        EntryScope::Unfinished => UNFINISHED,
+        EntryScope::All => "TRUE",
+    };
+    format!("SELECT * FROM queue WHERE project = $1 AND {which} ORDER BY id")
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<QueueEntry> {

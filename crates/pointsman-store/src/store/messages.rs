@@ -52,6 +52,9 @@ pub struct MessageRow {
     pub acknowledged_at: Option<Timestamp>,
 }
 
+pub(super) const WAITING: &str =
+    "SELECT * FROM messages WHERE status = 'sent' AND sent_at <= $1 ORDER BY sent_at, id";
+
 impl Store {
     /// The message was given to the session once more. An acknowledgement may have come before
     /// this is written; it stays.
@@ -90,9 +93,7 @@ impl Store {
     /// Messages of all tasks that were last sent at `before` or earlier and still wait for their
     /// acknowledgement, oldest first.
     pub fn unacknowledged(&self, before: Timestamp) -> Result<Vec<MessageRow>> {
-        const SQL: &str =
-            "SELECT * FROM messages WHERE status = 'sent' AND sent_at <= $1 ORDER BY sent_at, id";
-        self.rows("read messages", SQL, [before.0], read)
+        self.rows("read messages", WAITING, [before.0], read)
     }
 }
 

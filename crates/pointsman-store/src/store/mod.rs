@@ -10,6 +10,8 @@ mod events;
 mod merge_queue;
 mod messages;
 mod outbox;
+#[cfg(test)]
+mod plans;
 mod projects;
 mod sessions;
 mod tasks;
@@ -59,12 +61,6 @@ impl Store {
         self.connection
             .query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))
             .map_err(failed_to("limit the database"))
-    }
-
-    /// How SQLite would run an event query. For tests: a history must never be a scan.
-    #[doc(hidden)]
-    pub fn explain_events_for_test(&self, filter: &EventFilter) -> Result<Vec<String>> {
-        events::explain(&self.connection, filter)
     }
 
     /// Begins a transaction that holds the write lock from the start, so that what it reads stays

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Store;
 use crate::Result;
-use crate::column::{Json, Whole, Word, json, time, whole, word};
+use crate::column::{Json, Whole, Word, json, maybe_time, time, whole, word};
 use crate::error::failed_to;
 
 /// An effect's number in the outbox; for a message to an agent, the message's number too.
@@ -45,29 +45,25 @@ pub struct Outgoing {
     pub not_before: Timestamp,
 }
 
-/// The head of each lane.
-const HEADS: &str = "FROM outbox AS head WHERE head.status = 'pending' AND head.id = (
-    SELECT min(lane.id) FROM outbox AS lane
-    WHERE lane.status = 'pending' AND lane.project = head.project AND lane.issue = head.issue)";
+/// The heads of all lanes that are due. The inner query reads the index of pending rows only:
+/// what is settled piles up for ever and must cost nothing.
+pub(super) const DUE: &str = "SELECT id, key, project, issue, effect, attempts, not_before FROM outbox
+    WHERE id IN (SELECT min(id) FROM outbox WHERE status = 'pending' GROUP BY project, issue)
+    AND not_before <= $1 ORDER BY id";
+
+pub(super) const NEXT: &str = "SELECT min(not_before) FROM outbox
+    WHERE id IN (SELECT min(id) FROM outbox WHERE status = 'pending' GROUP BY project, issue)";
 
 impl Store {
     /// The first pending effect of each task, if its time has come; oldest first.
     pub fn due_effects(&self, now: Timestamp) -> Result<Vec<Outgoing>> {
-        let sql = format!(
-            "SELECT id, key, project, issue, effect, attempts, not_before {HEADS}
-             AND head.not_before <= $1 ORDER BY head.id"
-        );
-        self.rows("read the outbox", &sql, [now.0], read)
+        self.rows("read the outbox", DUE, [now.0], read)
     }
 
     /// When the next effect is due: the earliest among the heads of all lanes.
     pub fn next_effect_time(&self) -> Result<Option<Timestamp>> {
-        self.connection
-            .query_row(&format!("SELECT min(head.not_before) {HEADS}"), [], |row| {
-                row.get::<_, Option<i64>>(0)
-            })
-            .map(|at| at.map(Timestamp))
-            .map_err(failed_to("read the outbox"))
+        let times = self.rows("read the outbox", NEXT, [], |row| maybe_time(row, 0))?;
+        Ok(times.into_iter().flatten().next())
     }
 
     /// All pending effects of a task, in the order of its lane.

@@ -9,6 +9,8 @@ use crate::Result;
 use crate::column::{Json, Whole, Word, json};
 use crate::error::failed_to;
 
+pub(super) const OPEN: &str = "SELECT snapshot FROM tasks WHERE state <> 'closed' ORDER BY project, issue";
+
 impl Store {
     /// All tasks, or one project's, by project and issue.
     pub fn tasks(&self, project: Option<&ProjectName>) -> Result<Vec<Task>> {
@@ -23,7 +25,7 @@ impl Store {
 
     /// The tasks that are not closed, of all projects.
     pub fn open_tasks(&self) -> Result<Vec<Task>> {
-        self.read_tasks("SELECT snapshot FROM tasks WHERE state <> 'closed' ORDER BY project, issue", [])
+        self.read_tasks(OPEN, [])
     }
 
     /// One task.

@@ -112,7 +112,7 @@ CREATE TABLE queue (
 -- Asking twice for the same head is asking once.
 CREATE UNIQUE INDEX queue_waiting ON queue (project, branch, head)
     WHERE status IN ('queued', 'building', 'testing');
-CREATE INDEX queue_of_project ON queue (project, id);
+CREATE INDEX queue_line ON queue (project, id) WHERE status IN ('queued', 'building', 'testing');
 
 CREATE TABLE projects (
     name        TEXT PRIMARY KEY NOT NULL,

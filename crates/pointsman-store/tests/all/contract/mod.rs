@@ -1,0 +1,5 @@
+//! What every backend must keep. Each story gets a fresh store.
+
+pub(crate) mod commit;
+pub(crate) mod outbox;
+pub(crate) mod rows;

@@ -1,0 +1,216 @@
+//! The embedded forge's shelf.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use pointsman_core::forge::{IssueState, StateFilter};
+use pointsman_core::task::ReviewVerdict;
+use pointsman_store::{Error, ForgeShelf};
+use tempfile::TempDir;
+
+use crate::world::{at, sha};
+
+struct Shelf {
+    shelf: ForgeShelf,
+    _directory: TempDir,
+    path: PathBuf,
+}
+
+fn fresh() -> Shelf {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("forge.db");
+    Shelf { shelf: ForgeShelf::open(&path).unwrap(), _directory: directory, path }
+}
+
+fn words(list: &[&str]) -> Vec<String> {
+    list.iter().map(|&word| word.to_owned()).collect()
+}
+
+#[test]
+fn an_issue_comes_back_with_its_labels_and_comments() {
+    let Shelf { mut shelf, .. } = fresh();
+    let labels = words(&["tech-debt", "backlog", "backlog"]);
+    let number = shelf.create_issue("Title", "Body", &labels, "ann", at(5)).unwrap();
+    let first = shelf.comment(number, "bob", "one", at(6)).unwrap();
+    let second = shelf.comment(number, "bob", "two", at(7)).unwrap();
+    shelf.assign(number, Some("pointsman")).unwrap();
+
+    let issue = shelf.issue(number).unwrap().unwrap();
+    assert_eq!((issue.title.as_str(), issue.body.as_str(), issue.author.as_str()), ("Title", "Body", "ann"));
+    assert_eq!((issue.state, issue.created_at), (IssueState::Open, at(5)));
+    assert_eq!(issue.labels, ["backlog", "tech-debt"]);
+    assert_eq!(
+        issue.comments.iter().map(|c| (c.id, c.body.as_str())).collect::<Vec<_>>(),
+        [(first, "one"), (second, "two")]
+    );
+    assert_eq!(issue.assignee.as_deref(), Some("pointsman"));
+    assert_eq!(shelf.comments_after(number, first).unwrap(), issue.comments[1..]);
+    shelf.assign(number, None).unwrap();
+    assert_eq!(shelf.issue(number).unwrap().unwrap().assignee, None);
+}
+
+#[test]
+fn labels_are_set_and_read_back() {
+    let Shelf { mut shelf, .. } = fresh();
+    let number = shelf.create_issue("t", "", &words(&["backlog", "bug"]), "ann", at(1)).unwrap();
+    let set = |shelf: &mut ForgeShelf| {
+        shelf.set_labels(number, &words(&["in-progress"]), &words(&["backlog", "never-there"])).unwrap()
+    };
+    assert_eq!(set(&mut shelf), ["bug", "in-progress"]);
+    assert_eq!(set(&mut shelf), ["bug", "in-progress"], "twice is once");
+    assert_eq!(shelf.issue(number).unwrap().unwrap().labels, ["bug", "in-progress"]);
+}
+
+#[test]
+fn issues_are_listed_by_state() {
+    let Shelf { mut shelf, .. } = fresh();
+    for title in ["a", "b", "c"] {
+        shelf.create_issue(title, "", &[], "ann", at(1)).unwrap();
+    }
+    shelf.close_issue(2, at(5)).unwrap();
+    shelf.close_issue(2, at(6)).unwrap();
+    let numbers = |shelf: &ForgeShelf, filter| {
+        shelf.issues(filter).unwrap().iter().map(|issue| issue.number).collect::<Vec<_>>()
+    };
+    assert_eq!(numbers(&shelf, StateFilter::Open), [1, 3]);
+    assert_eq!(numbers(&shelf, StateFilter::Closed), [2]);
+    assert_eq!(numbers(&shelf, StateFilter::All), [1, 2, 3]);
+    shelf.reopen_issue(2).unwrap();
+    assert!(numbers(&shelf, StateFilter::Closed).is_empty());
+}
+
+#[test]
+fn issues_and_pull_requests_share_their_numbers() {
+    let Shelf { mut shelf, .. } = fresh();
+    let issue = shelf.create_issue("t", "", &[], "ann", at(1)).unwrap();
+    let pr = shelf.create_pr("work", "main", "t", "", "bot", at(2)).unwrap();
+    let next = shelf.create_issue("t", "", &[], "ann", at(3)).unwrap();
+    assert_eq!([issue, pr, next], [1, 2, 3]);
+    assert_eq!(shelf.issue(pr).unwrap(), None);
+    assert_eq!(shelf.pr(issue).unwrap(), None);
+    shelf.comment(pr, "ann", "on a pull request", at(4)).unwrap();
+    assert_eq!(shelf.comments_after(pr, 0).unwrap().len(), 1);
+}
+
+#[test]
+fn a_branch_has_one_open_pull_request() {
+    let Shelf { mut shelf, .. } = fresh();
+    let first = shelf.create_pr("work", "main", "t", "b", "bot", at(1)).unwrap();
+    match shelf.create_pr("work", "main", "again", "", "bot", at(2)) {
+        Err(Error::Exists(number)) => assert_eq!(number, first),
+        other => panic!("{other:?}"),
+    }
+    shelf.create_pr("work", "release", "other base", "", "bot", at(3)).unwrap();
+    shelf.close_pr(first).unwrap();
+    let second = shelf.create_pr("work", "main", "new try", "", "bot", at(4)).unwrap();
+    assert_eq!(second, first + 2, "a refused one takes no number");
+    assert_eq!(shelf.pr_for("work", "main").unwrap().unwrap().number, second);
+    shelf.close_pr(second).unwrap();
+    assert_eq!(shelf.pr_for("work", "main").unwrap().unwrap().number, second, "closed ones are found too");
+    assert_eq!(shelf.pr_for("other", "main").unwrap(), None);
+}
+
+#[test]
+fn a_pull_request_merges_once() {
+    let Shelf { mut shelf, .. } = fresh();
+    let number = shelf.create_pr("work", "main", "t", "b", "bot", at(1)).unwrap();
+    shelf.mark_merged(number, &sha('a')).unwrap();
+    shelf.mark_merged(number, &sha('b')).unwrap();
+    shelf.close_pr(number).unwrap();
+    let pr = shelf.pr(number).unwrap().unwrap();
+    assert_eq!((pr.state, pr.merged, pr.merge_sha), (IssueState::Closed, true, Some(sha('a'))));
+    assert_eq!(shelf.prs(StateFilter::Open).unwrap(), []);
+    assert_eq!(shelf.prs(StateFilter::All).unwrap().len(), 1);
+}
+
+#[test]
+fn a_review_is_bound_to_its_commit_and_can_be_taken_back() {
+    let Shelf { mut shelf, .. } = fresh();
+    let pr = shelf.create_pr("work", "main", "t", "b", "bot", at(1)).unwrap();
+    let no = shelf.review(pr, "ann", ReviewVerdict::RequestChanges, "tests?", &sha('a'), at(2)).unwrap();
+    let yes = shelf.review(pr, "ann", ReviewVerdict::Approve, "", &sha('b'), at(3)).unwrap();
+    let hm = shelf.review(pr, "bob", ReviewVerdict::Discuss, "hm", &sha('b'), at(4)).unwrap();
+    shelf.dismiss_review(no).unwrap();
+    let reviews = shelf.reviews(pr).unwrap();
+    assert_eq!(reviews.iter().map(|r| r.id).collect::<Vec<_>>(), [no, yes, hm]);
+    assert_eq!((reviews[0].dismissed, reviews[1].dismissed), (true, false));
+    assert_eq!((reviews[1].verdict, &reviews[1].sha), (ReviewVerdict::Approve, &sha('b')));
+    assert_eq!(shelf.pr(pr).unwrap().unwrap().reviews, reviews);
+}
+
+#[test]
+fn what_does_not_exist_is_not_found() {
+    let Shelf { mut shelf, .. } = fresh();
+    let pr = shelf.create_pr("work", "main", "t", "b", "bot", at(1)).unwrap();
+    let issue = shelf.create_issue("t", "", &[], "ann", at(1)).unwrap();
+    let answers = [
+        shelf.comment(9, "ann", "x", at(1)).map(drop),
+        shelf.comments_after(9, 0).map(drop),
+        shelf.set_labels(pr, &words(&["a"]), &[]).map(drop),
+        shelf.assign(pr, None),
+        shelf.close_issue(9, at(1)),
+        shelf.reopen_issue(9),
+        shelf.review(issue, "ann", ReviewVerdict::Approve, "", &sha('a'), at(1)).map(drop),
+        shelf.reviews(issue).map(drop),
+        shelf.dismiss_review(9),
+        shelf.close_pr(issue),
+        shelf.mark_merged(issue, &sha('a')),
+    ];
+    for answer in answers {
+        assert!(matches!(answer, Err(Error::NotFound { .. })), "{answer:?}");
+    }
+    assert_eq!(shelf.issue(9).unwrap(), None);
+}
+
+#[test]
+fn hostile_text_comes_back_as_it_was() {
+    let Shelf { mut shelf, .. } = fresh();
+    let large = "\u{1}\0é'\"\n".repeat(200_000);
+    for text in ["\0", "#(touch x)", "$(id)", "--upload-pack=x", "'; DROP TABLE issues; --", &large] {
+        let number = shelf.create_issue(text, text, &words(&[text]), text, at(1)).unwrap();
+        shelf.comment(number, text, text, at(2)).unwrap();
+        let issue = shelf.issue(number).unwrap().unwrap();
+        assert!([&issue.title, &issue.body, &issue.author, &issue.labels[0]].iter().all(|t| *t == text));
+        assert_eq!((issue.comments[0].body.as_str(), issue.comments[0].author.as_str()), (text, text));
+    }
+}
+
+#[test]
+fn two_processes_may_open_and_write_at_once() {
+    const WRITERS: usize = 4;
+    const EACH: usize = 10;
+    let directory = tempfile::tempdir().unwrap();
+    // Several fresh files: the first moment, when the file is made and migrated, is the risky one.
+    for round in 0..5 {
+        let path = directory.path().join(format!("forge-{round}.db"));
+        let start = std::sync::Barrier::new(WRITERS);
+        let numbers: Vec<u64> = std::thread::scope(|scope| {
+            let writers: Vec<_> = (0..WRITERS)
+                .map(|_| {
+                    scope.spawn(|| {
+                        start.wait();
+                        let mut shelf = ForgeShelf::open(&path).unwrap();
+                        let mut create = |_| shelf.create_issue("t", "", &[], "ann", at(1)).unwrap();
+                        (0..EACH).map(&mut create).collect::<Vec<_>>()
+                    })
+                })
+                .collect();
+            writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect()
+        });
+        let distinct: BTreeSet<u64> = numbers.iter().copied().collect();
+        assert_eq!(distinct, (1..=u64::try_from(WRITERS * EACH).unwrap()).collect());
+    }
+    let mut left: Vec<_> =
+        std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["forge-0.db", "forge-1.db", "forge-2.db", "forge-3.db", "forge-4.db"]);
+}
+
+#[test]
+fn what_one_process_writes_the_other_sees() {
+    let Shelf { mut shelf, path, _directory } = fresh();
+    let mut other = ForgeShelf::open(&path).unwrap();
+    let number = shelf.create_issue("t", "", &[], "ann", at(1)).unwrap();
+    other.set_labels(number, &words(&["blocked"]), &[]).unwrap();
+    assert_eq!(shelf.issue(number).unwrap().unwrap().labels, ["blocked"]);
+}

@@ -1,0 +1,56 @@
+//! The store from outside: one contract for every backend, and what is special to SQLite files.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod contract;
+mod files;
+mod forge;
+mod kill;
+mod world;
+
+/// Runs the contract's stories against one backend. A second backend adds a second call.
+macro_rules! keeps_the_contract {
+    ($backend:ident, $fresh:path, [$($group:ident :: $story:ident),+ $(,)?]) => {
+        mod $backend {
+            $(#[test]
+            fn $story() {
+                let mut fresh = $fresh();
+                crate::contract::$group::$story(&mut fresh.store);
+            })+
+        }
+    };
+}
+
+keeps_the_contract!(
+    sqlite,
+    crate::world::Fresh::new,
+    [
+        commit::a_change_is_an_event_a_snapshot_and_its_effects,
+        commit::changes_of_one_commit_keep_their_order,
+        commit::an_error_in_the_third_change_writes_none_of_them,
+        commit::a_change_about_two_tasks_is_refused,
+        commit::the_same_input_counts_once,
+        commit::a_duplicate_still_settles_its_effect,
+        commit::an_effect_that_failed_frees_the_lane,
+        commit::cursors_and_sessions_are_written_with_the_event,
+        commit::hostile_text_comes_back_as_it_was,
+        commit::no_change_is_no_event,
+        outbox::only_the_first_effect_of_each_task_is_due,
+        outbox::a_postponed_effect_holds_its_lane_and_no_other,
+        outbox::a_new_generation_supersedes_messages_to_older_ones_only,
+        outbox::an_effect_can_be_superseded_by_hand,
+        outbox::a_settled_effect_stays_what_it_is,
+        outbox::a_message_goes_from_queued_to_acknowledged,
+        outbox::an_acknowledgement_that_overtakes_the_record_of_sending_stays,
+        outbox::a_message_nobody_acknowledges_is_shown_as_such,
+        rows::events_are_filtered_and_paged,
+        rows::open_tasks_are_those_not_closed,
+        rows::every_state_of_a_task_is_stored_under_its_name,
+        rows::an_ended_session_stays_ended,
+        rows::sessions_are_listed_by_project_and_life,
+        rows::a_verdict_is_remembered_per_object_and_gate,
+        rows::asking_twice_to_land_the_same_head_is_asking_once,
+        rows::an_entry_is_updated_and_leaves_the_line,
+        rows::a_removed_project_is_not_listed_and_can_come_back,
+        rows::cursors_belong_to_a_project_or_to_nobody,
+    ]
+);
