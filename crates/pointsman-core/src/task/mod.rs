@@ -6,6 +6,7 @@
 
 mod effect;
 mod event;
+pub mod explain;
 mod phase;
 mod policy;
 mod state;
