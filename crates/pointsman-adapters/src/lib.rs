@@ -3,5 +3,6 @@
 //! Each folder is one part of the world behind a small door. Nothing in here decides: that is the core's. Nothing in
 //! here remembers: that is the store's. `process` is the only place that starts programs.
 
+pub mod git;
 pub mod process;
 pub mod retry;

@@ -1,0 +1,166 @@
+//! Commits as objects: read as bytes and written as bytes, so that what is kept is kept exactly and the result has the
+//! same id whenever and wherever it is made.
+
+use pointsman_core::ids::Sha;
+
+use super::mirror::Mirror;
+use super::{Error, IDENTITY};
+
+/// A commit's content. Signatures are not kept: they would not fit a changed commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Commit {
+    pub(super) tree: Sha,
+    pub(super) parents: Vec<Sha>,
+    author: Vec<u8>,
+    committer: Vec<u8>,
+    encoding: Option<Vec<u8>>,
+    pub(super) message: Vec<u8>,
+}
+
+impl Commit {
+    fn parse(raw: &[u8]) -> Option<Self> {
+        let split = raw.windows(2).position(|pair| pair == b"\n\n")?;
+        let (header, message) = (&raw[..split], &raw[split + 2..]);
+        let (mut tree, mut parents, mut author, mut committer, mut encoding) =
+            (None, Vec::new(), None, None, None);
+        for line in header.split(|b| *b == b'\n') {
+            let Some(space) = line.iter().position(|b| *b == b' ') else { continue };
+            let (key, value) = (&line[..space], &line[space + 1..]);
+            match key {
+                b"tree" => tree = sha(value),
+                b"parent" => parents.push(sha(value)?),
+                b"author" => author = Some(value.to_vec()),
+                b"committer" => committer = Some(value.to_vec()),
+                b"encoding" => encoding = Some(value.to_vec()),
+                // gpgsig and its continuation lines, mergetag, and what the future brings.
+                _ => {}
+            }
+        }
+        Some(Self {
+            tree: tree?,
+            parents,
+            author: author?,
+            committer: committer?,
+            encoding,
+            message: message.to_vec(),
+        })
+    }
+
+    /// The same change as a commit of ours: other tree, other parents; the author stays, the committer is the daemon,
+    /// at the time of the original commit and not of now, so that the id can be computed again.
+    pub(super) fn moved(&self, tree: &Sha, parents: &[&Sha]) -> Self {
+        let mut committer = IDENTITY.as_bytes().to_vec();
+        committer.push(b' ');
+        committer.extend(self.stamp());
+        Self {
+            tree: tree.clone(),
+            parents: parents.iter().map(|&p| p.clone()).collect(),
+            committer,
+            ..self.clone()
+        }
+    }
+
+    /// The same commit with another message, in UTF-8.
+    pub(super) fn with_message(mut self, message: &str) -> Self {
+        self.encoding = None;
+        self.message = message.trim_end().as_bytes().to_vec();
+        self.message.push(b'\n');
+        self
+    }
+
+    /// The same commit with the daemon as its author too.
+    pub(super) fn by_us(mut self) -> Self {
+        self.author.clone_from(&self.committer);
+        self
+    }
+
+    /// Seconds and time zone of the committer line.
+    fn stamp(&self) -> &[u8] {
+        let start = self.committer.iter().rposition(|b| *b == b'>').map_or(0, |at| at + 1);
+        self.committer[start..].trim_ascii()
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut raw = format!("tree {}\n", self.tree).into_bytes();
+        for parent in &self.parents {
+            raw.extend(format!("parent {parent}\n").into_bytes());
+        }
+        let headers = [
+            (&b"author "[..], Some(&self.author)),
+            (b"committer ", Some(&self.committer)),
+            (b"encoding ", self.encoding.as_ref()),
+        ];
+        for (key, value) in headers {
+            if let Some(value) = value {
+                raw.extend(key);
+                raw.extend(value);
+                raw.push(b'\n');
+            }
+        }
+        raw.push(b'\n');
+        raw.extend(&self.message);
+        raw
+    }
+}
+
+fn sha(bytes: &[u8]) -> Option<Sha> {
+    Sha::new(std::str::from_utf8(bytes).ok()?)
+}
+
+impl Mirror {
+    /// Reads commits, in the order asked for.
+    pub(super) fn read_commits(&self, shas: &[Sha]) -> Result<Vec<Commit>, Error> {
+        let input: String = shas.iter().map(|sha| format!("{sha}\n")).collect();
+        let output = self.call("cat-file").args(["--batch"]).stdin(input).bytes()?;
+        parse_batch(&output, shas.len()).ok_or_else(|| Error::Unexpected {
+            operation: "cat-file",
+            inputs: format!("{} commits", shas.len()),
+            what: "something that is not a commit",
+        })
+    }
+
+    /// Writes a commit. Git checks its form.
+    pub(super) fn write_commit(&self, commit: &Commit) -> Result<Sha, Error> {
+        self.call("hash-object").args(["-t", "commit", "-w", "--stdin"]).stdin(commit.to_bytes()).sha()
+    }
+}
+
+/// Each record is `<id> commit <size> LF <content> LF`.
+fn parse_batch(mut output: &[u8], count: usize) -> Option<Vec<Commit>> {
+    let mut commits = Vec::with_capacity(count);
+    while !output.is_empty() {
+        let line_end = output.iter().position(|b| *b == b'\n')?;
+        let line = std::str::from_utf8(&output[..line_end]).ok()?;
+        let size: usize = line.split_once(" commit ")?.1.parse().ok()?;
+        let content = output.get(line_end + 1..line_end + 1 + size)?;
+        commits.push(Commit::parse(content)?);
+        output = output.get(line_end + 1 + size + 1..)?;
+    }
+    (commits.len() == count).then_some(commits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Commit;
+    use pointsman_core::ids::Sha;
+
+    const RAW: &str = "tree 1111111111111111111111111111111111111111\n\
+        parent 2222222222222222222222222222222222222222\n\
+        author A <> B <a@b> 1700000000 +0130\n\
+        committer C <c@d> 1700000001 -0200\n\
+        gpgsig -----BEGIN\n author fake <f@f> 1 +0000\n -----END\n\
+        encoding ISO-8859-1\n\nsubject\n\n\nbody\n";
+
+    #[test]
+    fn a_moved_commit_keeps_author_encoding_message_and_time_and_drops_the_signature() {
+        let commit = Commit::parse(RAW.as_bytes()).unwrap();
+        let (tree, parent) = (Sha::new(&"3".repeat(40)).unwrap(), Sha::new(&"4".repeat(40)).unwrap());
+        let moved = String::from_utf8(commit.moved(&tree, &[&parent]).to_bytes()).unwrap();
+        let expected = "tree 3333333333333333333333333333333333333333\n\
+            parent 4444444444444444444444444444444444444444\n\
+            author A <> B <a@b> 1700000000 +0130\n\
+            committer Pointsman <pointsman@localhost> 1700000001 -0200\n\
+            encoding ISO-8859-1\n\nsubject\n\n\nbody\n";
+        assert_eq!(moved, expected);
+    }
+}

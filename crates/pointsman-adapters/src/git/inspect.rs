@@ -1,0 +1,166 @@
+//! Questions about commits, asked in the mirror. Nothing of a repository's content can make git run a program here:
+//! drivers need configuration, and ours has none; the flags say so once more.
+
+use pointsman_core::ids::Sha;
+
+use super::mirror::Mirror;
+use super::{Call, Error};
+
+/// The most lines of a log that are listed.
+const LOG_LINES: usize = 200;
+/// The most text of a change list.
+const STAT_CAP: usize = 16 << 10;
+/// The most text of a log.
+const LOG_CAP: usize = 64 << 10;
+
+/// The identity of a change, whatever it is based on: equal for two commits if a reviewer would see the same patch,
+/// white space, modes and binary content included.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PatchId(String);
+
+impl PatchId {
+    /// As text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Mirror {
+    /// Whether the mirror has this commit.
+    pub fn commit_exists(&self, sha: &Sha) -> Result<bool, Error> {
+        self.resolve(&format!("{sha}^{{commit}}")).map(|found| found.is_some())
+    }
+
+    /// Like [`Self::commit_exists`], as a condition for going on.
+    pub(super) fn require_commit(&self, sha: &Sha) -> Result<(), Error> {
+        if self.commit_exists(sha)? {
+            return Ok(());
+        }
+        Err(Error::NoCommit { sha: sha.clone(), repository: self.dir().to_owned() })
+    }
+
+    /// The tree of a commit.
+    pub fn tree_of(&self, sha: &Sha) -> Result<Sha, Error> {
+        self.resolve(&format!("{sha}^{{tree}}"))?
+            .ok_or_else(|| Error::NoCommit { sha: sha.clone(), repository: self.dir().to_owned() })
+    }
+
+    fn resolve(&self, revision: &str) -> Result<Option<Sha>, Error> {
+        let call = self.call("rev-parse").args(["--verify", "--quiet", "--end-of-options", revision]);
+        Ok(call.answer()?.and_then(|text| Sha::new(&text)))
+    }
+
+    /// Whether `descendant` holds all of `ancestor`'s history (a commit is its own ancestor).
+    pub fn is_ancestor(&self, ancestor: &Sha, descendant: &Sha) -> Result<bool, Error> {
+        self.call("merge-base").args(["--is-ancestor", ancestor.as_str(), descendant.as_str()]).yes()
+    }
+
+    /// The best common ancestor, if there is one.
+    pub fn merge_base(&self, a: &Sha, b: &Sha) -> Result<Option<Sha>, Error> {
+        self.require_commit(a)?;
+        self.require_commit(b)?;
+        let call = self.call("merge-base").args([a.as_str(), b.as_str()]);
+        Ok(call.answer()?.and_then(|text| Sha::new(&text)))
+    }
+
+    /// How many commits `head` has that `base` has not.
+    pub fn ahead(&self, base: &Sha, head: &Sha) -> Result<u64, Error> {
+        let call = self.call("rev-list").args(["--count", &format!("{base}..{head}"), "--"]);
+        let text = call.text()?;
+        text.parse().map_err(|_| Error::Unexpected { operation: "rev-list", inputs: text, what: "no number" })
+    }
+
+    /// What `head` changed since it left `base`: files and counts.
+    pub fn diff_stat(&self, base: &Sha, head: &Sha) -> Result<String, Error> {
+        self.diff_call(base, head, &["--stat=120", "--summary"]).capped_text(STAT_CAP)
+    }
+
+    /// What `head` changed since it left `base`, as a patch of at most `cap` bytes (its middle is left out).
+    pub fn diff(&self, base: &Sha, head: &Sha, cap: usize) -> Result<String, Error> {
+        self.diff_call(base, head, &["--patch"]).capped_text(cap)
+    }
+
+    /// The paths that `head` changed since it left `base`.
+    pub fn changed_paths(&self, base: &Sha, head: &Sha) -> Result<Vec<String>, Error> {
+        self.diff_call(base, head, &["--name-only", "--no-renames", "-z"])
+            .bytes()
+            .map(|bytes| nul_list(&bytes))
+    }
+
+    /// The commits that `head` has and `base` has not, newest first, a line for each.
+    pub fn log_oneline(&self, base: &Sha, head: &Sha) -> Result<String, Error> {
+        self.call("log")
+            .args(["--no-show-signature", "--no-color", "--format=%h %s"])
+            .arg(format!("--max-count={LOG_LINES}"))
+            .args([&format!("{base}..{head}"), "--"])
+            .capped_text(LOG_CAP)
+    }
+
+    /// Identifies what `head` changed since it left `base`.
+    ///
+    /// Not `git patch-id`: that one ignores white space or binary content, and an approval must not cover either.
+    pub fn patch_id(&self, base: &Sha, head: &Sha) -> Result<PatchId, Error> {
+        let patch =
+            self.diff_call(base, head, &["--patch", "--binary", "--full-index", "--no-renames"]).bytes()?;
+        let sha = self
+            .call("hash-object")
+            .args(["-t", "blob", "--stdin"])
+            .stdin(without_positions(&patch))
+            .sha()?;
+        Ok(PatchId(sha.as_str().to_owned()))
+    }
+
+    /// A regular file of a commit, of at most `cap` bytes; nothing if there is no such file (a symlink is none).
+    pub fn read_file_at(&self, sha: &Sha, path: &str, cap: usize) -> Result<Option<Vec<u8>>, Error> {
+        let listed = self.call("ls-tree").args(["-z", "--full-tree", sha.as_str(), "--", path]).bytes()?;
+        let Some(blob) = regular_blob(&listed, path) else { return Ok(None) };
+        let size = self.call("cat-file").args(["-s", blob.as_str()]).text()?;
+        if size.parse::<usize>().map_or(true, |size| size > cap) {
+            let inputs = format!("{sha}:{path}");
+            return Err(Error::Unexpected { operation: "cat-file", inputs, what: "the file is too large" });
+        }
+        self.call("cat-file").args(["blob", blob.as_str()]).bytes().map(Some)
+    }
+
+    fn diff_call(&self, base: &Sha, head: &Sha, form: &[&str]) -> Call {
+        self.call("diff")
+            .args(["--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short"])
+            .args(form)
+            .args([&format!("{base}...{head}"), "--"])
+    }
+}
+
+/// NUL-terminated paths, as text for people.
+pub(super) fn nul_list(bytes: &[u8]) -> Vec<String> {
+    bytes
+        .split(|b| *b == 0)
+        .filter(|p| !p.is_empty())
+        .map(|p| String::from_utf8_lossy(p).into_owned())
+        .collect()
+}
+
+/// `<mode> SP <type> SP <object> TAB <path> NUL`
+fn regular_blob(listed: &[u8], path: &str) -> Option<Sha> {
+    let text = String::from_utf8_lossy(listed);
+    let (meta, name) = text.strip_suffix('\0')?.split_once('\t')?;
+    let mut fields = meta.split(' ');
+    let (mode, _type, object) = (fields.next()?, fields.next()?, fields.next()?);
+    if name == path && mode.starts_with("100") { Sha::new(object) } else { None }
+}
+
+/// A patch without what changes when it is moved: line numbers, and the names of the whole files before and after.
+/// Lines of content begin with a blank, `+`, `-` or `\`, those of binary content hold no blank: neither is touched.
+fn without_positions(patch: &[u8]) -> Vec<u8> {
+    let mut kept = Vec::with_capacity(patch.len());
+    for line in patch.split_inclusive(|b| *b == b'\n') {
+        if line.starts_with(b"@@ -") {
+            kept.extend(b"@@\n");
+        } else if line.starts_with(b"index ") {
+            // Only the mode stays.
+            kept.extend(line.splitn(3, |b| *b == b' ').nth(2).unwrap_or(b"\n"));
+        } else {
+            kept.extend(line);
+        }
+    }
+    kept
+}

@@ -1,0 +1,189 @@
+//! The daemon's own bare repository of a project. Only the daemon writes it, and every question about commits is
+//! asked here and nowhere else. It is never pruned: trees and gateways borrow its objects.
+
+use std::path::{Path, PathBuf};
+
+use pointsman_core::ids::Sha;
+
+use super::bare::{FETCH_QUIETLY, init_bare};
+use super::push::Expect;
+use super::{BranchName, Call, Error, Git, RefName, files, locks, refs};
+use crate::retry::Retry;
+
+/// A project's mirror.
+#[derive(Clone, Debug)]
+pub struct Mirror {
+    pub(super) git: Git,
+    dir: PathBuf,
+    remote: String,
+}
+
+/// What became of a change to one reference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RefUpdate {
+    /// It is done.
+    Done,
+    /// The reference was somewhere else than expected, and was left there.
+    Stale {
+        /// Where it is.
+        actual: Option<Sha>,
+    },
+}
+
+impl Mirror {
+    /// Opens the mirror at `dir`, or makes one, for the remote at `remote_url` (an address or an absolute path).
+    pub fn open_or_create(git: &Git, dir: &Path, remote_url: &str) -> Result<Self, Error> {
+        let bad =
+            remote_url.is_empty() || remote_url.starts_with('-') || remote_url.contains(char::is_control);
+        if bad {
+            return Err(Error::BadRemote { url: super::error::redact(remote_url) });
+        }
+        let dir = files::absolute(dir)?;
+        if let Some(parent) = dir.parent() {
+            files::create_dir_all(parent)?;
+        }
+        // A mirror has no branches of its own; HEAD only has to be something.
+        let unused = BranchName::new("pointsman-mirror").expect("a constant that follows the rules");
+        init_bare(git, &dir, &unused)?;
+        Ok(Self { git: git.clone(), dir, remote: remote_url.to_owned() })
+    }
+
+    /// Where it is.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The remote it mirrors. Not for logs: it may hold credentials.
+    pub fn remote_url(&self) -> &str {
+        &self.remote
+    }
+
+    /// Where its objects are, for those that borrow them.
+    pub(super) fn objects(&self) -> PathBuf {
+        self.dir.join("objects")
+    }
+
+    /// A call of git on this repository.
+    pub(super) fn call(&self, operation: &'static str) -> Call {
+        self.git.call(operation).git_dir(&self.dir)
+    }
+
+    /// Takes over all branches of the remote, and forgets those that are gone there.
+    pub fn fetch_remote(&self) -> Result<(), Error> {
+        self.call("fetch")
+            .args(FETCH_QUIETLY)
+            .args(["--prune", "--atomic", "--"])
+            .arg(&self.remote)
+            .arg("+refs/heads/*:refs/remotes/origin/*")
+            .remote(Retry::Later)
+            .ok()
+    }
+
+    /// Where the remote had the branch when it was last fetched.
+    pub fn remote_head(&self, branch: &BranchName) -> Result<Option<Sha>, Error> {
+        self.read_ref(&branch.tracking())
+    }
+
+    /// Fetches one reference of a repository that others can write, and answers the commit; nothing if it has no such
+    /// reference. Nothing of that repository is run: git serves it with our configuration, and new objects are checked.
+    pub fn fetch_path(&self, path: &Path, source: &RefName, to: &RefName) -> Result<Option<Sha>, Error> {
+        self.fetch_from(path, source, to, "true")
+    }
+
+    /// Like [`Self::fetch_path`], for work that must be saved even if its objects are odd.
+    pub(super) fn fetch_unchecked(
+        &self,
+        path: &Path,
+        source: &RefName,
+        to: &RefName,
+    ) -> Result<Option<Sha>, Error> {
+        self.fetch_from(path, source, to, "false")
+    }
+
+    fn fetch_from(
+        &self,
+        path: &Path,
+        source: &RefName,
+        to: &RefName,
+        check: &str,
+    ) -> Result<Option<Sha>, Error> {
+        let path = files::absolute(path)?;
+        // A file would be read as a bundle.
+        if !path.is_dir() {
+            return Err(Error::NotOurs { path, expected: "a repository" });
+        }
+        let fetched = self
+            .git
+            .call("fetch")
+            .config("fetch.fsckObjects", check)
+            .git_dir(&self.dir)
+            .args(FETCH_QUIETLY)
+            .arg("--")
+            .arg(&path)
+            .arg(format!("+{source}:{to}"))
+            .remote(Retry::Later)
+            .ok();
+        match fetched {
+            Ok(()) => self.read_ref(to),
+            // A reference that is not there looks like any other failure: ask.
+            Err(error) => {
+                let listed = self.git.call("ls-remote").arg("--").arg(&path).arg(source.as_str()).text()?;
+                let there = listed.lines().any(|line| line.split('\t').nth(1) == Some(source.as_str()));
+                if there { Err(error) } else { Ok(None) }
+            }
+        }
+    }
+
+    /// Where a reference of the mirror points.
+    pub fn read_ref(&self, refname: &RefName) -> Result<Option<Sha>, Error> {
+        refs::read_ref(&self.dir, refname)
+    }
+
+    /// Moves a reference of the mirror, if it is where it is expected.
+    pub fn update_ref(&self, refname: &RefName, new: &Sha, expect: &Expect) -> Result<RefUpdate, Error> {
+        let done = self
+            .call("update-ref")
+            .args(["--no-deref", "--create-reflog"])
+            .args([refname.as_str(), new.as_str(), expect.old_value()])
+            .ok();
+        self.told_by_facts(refname, expect, done)
+    }
+
+    /// Deletes a reference of the mirror, if it is where it is expected.
+    pub fn delete_ref(&self, refname: &RefName, at: &Sha) -> Result<RefUpdate, Error> {
+        let done = self.call("update-ref").args(["--no-deref", "-d", refname.as_str(), at.as_str()]).ok();
+        self.told_by_facts(refname, &Expect::At(at.clone()), done)
+    }
+
+    /// A mismatch has no exit code of its own, so a failure is explained by where the reference is.
+    fn told_by_facts(
+        &self,
+        refname: &RefName,
+        expect: &Expect,
+        done: Result<(), Error>,
+    ) -> Result<RefUpdate, Error> {
+        let Err(error) = done else { return Ok(RefUpdate::Done) };
+        let actual = self.read_ref(refname)?;
+        if expect.holds(actual.as_ref()) { Err(error) } else { Ok(RefUpdate::Stale { actual }) }
+    }
+
+    /// The references below a prefix such as `refs/pointsman/rescue`, with their commits, sorted by name.
+    pub fn list_refs(&self, prefix: &RefName) -> Result<Vec<(RefName, Sha)>, Error> {
+        let listed = self
+            .call("for-each-ref")
+            .args(["--format=%(objectname) %(refname)", "--", prefix.as_str()])
+            .text()?;
+        Ok(listed
+            .lines()
+            .filter_map(|line| {
+                let (sha, name) = line.split_once(' ')?;
+                Some((RefName::new(name)?, Sha::new(sha)?))
+            })
+            .collect())
+    }
+
+    /// Removes lock files that a killed git left; see [`locks::clear_stale_locks`].
+    pub fn clear_stale_locks(&self) -> Result<Vec<PathBuf>, Error> {
+        locks::clear_stale_locks(&self.dir)
+    }
+}

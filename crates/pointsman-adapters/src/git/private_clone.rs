@@ -1,0 +1,74 @@
+//! A repository of its own with a working tree, which borrows the mirror's objects: what [`super::tree`] and
+//! [`super::checkout`] are made of. No hook, template or setting of anybody comes with it.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use pointsman_core::ids::Sha;
+
+use super::mirror::Mirror;
+use super::{BranchName, Error, RefName, files};
+
+/// What is checked out.
+pub(super) enum CheckedOut<'a> {
+    /// This branch, at the commit.
+    Branch(&'a BranchName),
+    /// The commit itself.
+    Detached,
+}
+
+/// What goes into a new repository.
+pub(super) struct Content<'a> {
+    pub(super) at: &'a Sha,
+    pub(super) checked_out: CheckedOut<'a>,
+    /// Further references.
+    pub(super) refs: Vec<(RefName, Sha)>,
+    /// Lines added to its configuration.
+    pub(super) config: Vec<u8>,
+    /// Lines of its `info/exclude`.
+    pub(super) exclude: &'a [String],
+}
+
+/// Makes it in `dir`, which must not exist. Not atomic: build it beside its place and move it there.
+pub(super) fn build(mirror: &Mirror, dir: &Path, content: &Content<'_>) -> Result<(), Error> {
+    let git = &mirror.git;
+    files::create_dir_all(dir)?;
+    let first = match content.checked_out {
+        CheckedOut::Branch(branch) => branch.as_str(),
+        CheckedOut::Detached => "none",
+    };
+    git.call("init")
+        .args(["--quiet", "--template="])
+        .arg(format!("--initial-branch={first}"))
+        .arg(dir)
+        .ok()?;
+
+    let git_dir = dir.join(".git");
+    files::create_dir_all(&git_dir.join("info"))?;
+    let exclude: String = content.exclude.iter().map(|line| format!("{line}\n")).collect();
+    files::write_atomic(&git_dir.join("info/exclude"), exclude.as_bytes(), 0o644)?;
+    borrow_objects(&git_dir, mirror)?;
+    let config = git_dir.join("config");
+    let mut text = std::fs::read(&config).map_err(files::error("read", &config))?;
+    text.extend(&content.config);
+    files::write_atomic(&config, &text, 0o644)?;
+
+    let mut updates: String =
+        content.refs.iter().map(|(name, sha)| format!("create {name} {sha}\n")).collect();
+    match content.checked_out {
+        CheckedOut::Branch(branch) => updates.push_str(&format!("create {} {}\n", branch.full(), content.at)),
+        CheckedOut::Detached => updates.push_str(&format!("option no-deref\nupdate HEAD {}\n", content.at)),
+    }
+    git.call("update-ref").git_dir(&git_dir).arg("--stdin").stdin(updates).ok()?;
+    // HEAD is set, so that no name has to be given.
+    git.call("reset").git_dir(&git_dir).work_tree(dir).args(["--quiet", "--hard"]).ok()
+}
+
+/// Lets a repository use the mirror's objects without copying them.
+pub(super) fn borrow_objects(git_dir: &Path, mirror: &Mirror) -> Result<(), Error> {
+    let info = git_dir.join("objects/info");
+    files::create_dir_all(&info)?;
+    let mut line = mirror.objects().as_os_str().as_bytes().to_vec();
+    line.push(b'\n');
+    files::write_atomic(&info.join("alternates"), &line, 0o644)
+}

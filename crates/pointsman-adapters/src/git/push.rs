@@ -1,0 +1,153 @@
+//! Writing to the remote: every push says what it expects to find, and what happened is decided by looking.
+
+use pointsman_core::ids::Sha;
+
+use super::mirror::Mirror;
+use super::{Error, RefName};
+use crate::process::End;
+use crate::retry::Retry;
+
+/// Where a reference must be for a change to it to be right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// It must be at this commit.
+    At(Sha),
+    /// It must not exist.
+    Absent,
+}
+
+impl Expect {
+    /// As git takes it; an empty value means "must not exist".
+    pub(super) fn old_value(&self) -> &str {
+        match self {
+            Self::At(sha) => sha.as_str(),
+            Self::Absent => "",
+        }
+    }
+
+    /// Whether it is as expected.
+    pub fn holds(&self, actual: Option<&Sha>) -> bool {
+        match self {
+            Self::At(sha) => actual == Some(sha),
+            Self::Absent => actual.is_none(),
+        }
+    }
+}
+
+/// What a reference of the remote shall become.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It shall point to this commit of the mirror.
+    To(Sha),
+    /// It shall be gone.
+    Delete,
+}
+
+impl Change {
+    fn done(&self, actual: Option<&Sha>) -> bool {
+        match self {
+            Self::To(sha) => actual == Some(sha),
+            Self::Delete => actual.is_none(),
+        }
+    }
+}
+
+/// One reference of a push.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PushRef {
+    /// Which.
+    pub refname: RefName,
+    /// What it shall become.
+    pub change: Change,
+    /// What it must be now.
+    pub expect: Expect,
+}
+
+/// What became of a push.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PushOutcome {
+    /// Every reference is as it should be (also if it had been before).
+    Done,
+    /// This reference was not where it was expected; nothing of a push of several was done.
+    Stale {
+        /// Which.
+        refname: RefName,
+        /// Where it is.
+        actual: Option<Sha>,
+    },
+    /// The remote said no although everything was as expected: a rule or a hook of its own.
+    Refused {
+        /// Its words.
+        message: String,
+    },
+}
+
+impl Mirror {
+    /// Pushes commits of the mirror to the remote, each reference only if it is where it is expected, several of them
+    /// all or none. A push that has happened before is done, not stale.
+    ///
+    /// A history that is not a fast-forward is pushed as well; that main only moves forward is the caller's to see to.
+    pub fn push(&self, refs: &[PushRef]) -> Result<PushOutcome, Error> {
+        if refs.is_empty() {
+            return Ok(PushOutcome::Done);
+        }
+        let mut call = self.call("push").args(["--porcelain", "--no-verify", "--recurse-submodules=no"]);
+        if refs.len() > 1 {
+            call = call.arg("--atomic");
+        }
+        // Always with the expected value: the bare form trusts whatever was last fetched.
+        call = call
+            .args(refs.iter().map(|r| format!("--force-with-lease={}:{}", r.refname, r.expect.old_value())));
+        call = call.arg("--").arg(self.remote_url());
+        call = call.args(refs.iter().map(|r| match &r.change {
+            Change::To(sha) => format!("{sha}:{}", r.refname),
+            Change::Delete => format!(":{}", r.refname),
+        }));
+        let done = call.remote(Retry::LookFirst).finish()?;
+        if done.end == End::Exited(0) {
+            return Ok(PushOutcome::Done);
+        }
+        self.look_after(refs, &super::error::excerpt(&done.stderr))
+    }
+
+    /// Git's reasons are words for people; where the references are now is a fact.
+    fn look_after(&self, refs: &[PushRef], message: &str) -> Result<PushOutcome, Error> {
+        let actual = self.remote_refs(refs.iter().map(|r| &r.refname))?;
+        let mut all_done = true;
+        let mut stale = None;
+        for (r, actual) in refs.iter().zip(&actual) {
+            let done = r.change.done(actual.as_ref());
+            all_done &= done;
+            if !done && !r.expect.holds(actual.as_ref()) && stale.is_none() {
+                stale = Some(PushOutcome::Stale { refname: r.refname.clone(), actual: actual.clone() });
+            }
+        }
+        Ok(match (all_done, stale) {
+            (true, _) => PushOutcome::Done,
+            (false, Some(stale)) => stale,
+            (false, None) => PushOutcome::Refused { message: message.to_owned() },
+        })
+    }
+
+    /// Where the remote has these references right now, in the same order.
+    pub fn remote_refs<'a>(
+        &self,
+        names: impl Iterator<Item = &'a RefName> + Clone,
+    ) -> Result<Vec<Option<Sha>>, Error> {
+        let listed = self
+            .call("ls-remote")
+            .args(["--quiet", "--"])
+            .arg(self.remote_url())
+            .args(names.clone().map(RefName::as_str))
+            .remote(Retry::Later)
+            .text()?;
+        Ok(names
+            .map(|name| {
+                listed.lines().find_map(|line| {
+                    let (sha, listed) = line.split_once('\t')?;
+                    if listed == name.as_str() { Sha::new(sha) } else { None }
+                })
+            })
+            .collect())
+    }
+}

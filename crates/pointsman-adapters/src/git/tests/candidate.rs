@@ -1,0 +1,165 @@
+use std::fs;
+
+use pointsman_core::ids::Sha;
+
+use super::{World, branch, lines};
+use crate::git::Error;
+use crate::git::candidate::{Built, Candidate, Style, build, merge_commit, rebase, squash};
+
+fn built(candidate: Candidate) -> Built {
+    match candidate {
+        Candidate::Built(built) => built,
+        other => panic!("{other:?}"),
+    }
+}
+
+impl World {
+    fn show(&self, sha: &Sha, format: &str) -> String {
+        self.plain(self.mirror.dir(), &["show", "-s", &format!("--format={format}"), sha.as_str()])
+    }
+
+    fn file(&self, sha: &Sha, path: &str) -> Option<String> {
+        let bytes = self.mirror.read_file_at(sha, path, 1 << 20).unwrap()?;
+        Some(String::from_utf8(bytes).unwrap())
+    }
+}
+
+#[test]
+fn a_branch_that_sits_on_main_is_its_own_candidate() {
+    let world = World::new();
+    let head = world.commit_on("task", &world.base, &[("b", "b")]);
+    let candidate = built(rebase(&world.mirror, &world.base, &head).unwrap());
+    assert_eq!((&candidate.commit, candidate.same_as_head), (&head, true));
+}
+
+#[test]
+fn commits_are_replayed_on_main_with_their_authors_and_the_same_id_every_time() {
+    let world = World::new();
+    world.commit_on("task", &world.base, &[("b", "1")]);
+    let first = world.head(&world.person);
+    let head = world.commit_on("task", &first, &[("b", "2"), ("c", "c")]);
+    let main = world.commit_on("main", &world.base, &[("a.txt", "changed on main")]);
+
+    let candidate = built(rebase(&world.mirror, &main, &head).unwrap());
+    assert!(!candidate.same_as_head);
+    assert_eq!(built(rebase(&world.mirror, &main, &head).unwrap()), candidate);
+    assert_eq!(world.mirror.ahead(&main, &candidate.commit).unwrap(), 2);
+    assert!(world.mirror.is_ancestor(&main, &candidate.commit).unwrap());
+    assert_eq!(world.file(&candidate.commit, "a.txt").unwrap(), "changed on main");
+    assert_eq!(world.file(&candidate.commit, "b").unwrap(), "2");
+    assert_eq!(world.mirror.tree_of(&candidate.commit).unwrap(), candidate.tree);
+    let told = world.show(&candidate.commit, "%an <%ae>|%cn|%s|%ad");
+    assert_eq!(
+        told,
+        format!("Ann Author <ann@example.org>|Pointsman|change on task|{}", world.show(&head, "%ad"))
+    );
+    assert_eq!(
+        world.mirror.patch_id(&main, &candidate.commit).unwrap(),
+        world.mirror.patch_id(&world.base, &head).unwrap()
+    );
+}
+
+#[test]
+fn a_conflict_lists_the_files_even_if_their_names_are_odd() {
+    let world = World::new();
+    let odd = "odd \n\t\"é$(id)";
+    let head = world.commit_on("task", &world.base, &[("a.txt", "task"), (odd, "task"), ("-x", "fine")]);
+    let main = world.commit_on("main", &world.base, &[("a.txt", "main"), (odd, "main")]);
+    let expected = Candidate::Conflict { files: vec!["a.txt".to_owned(), odd.to_owned()] };
+    for style in [Style::Rebase, Style::Merge, Style::Squash] {
+        assert_eq!(build(&world.mirror, style, &main, &head, "m").unwrap(), expected);
+    }
+}
+
+#[test]
+fn a_missing_commit_or_a_foreign_history_is_an_error_and_no_conflict() {
+    let world = World::new();
+    let head = world.commit_on("task", &world.base, &[("b", "b")]);
+    let missing = Sha::new(&"1".repeat(40)).unwrap();
+    for style in [Style::Rebase, Style::Merge, Style::Squash] {
+        assert!(matches!(build(&world.mirror, style, &missing, &head, "m"), Err(Error::NoCommit { .. })));
+        assert!(matches!(
+            build(&world.mirror, style, &world.base, &missing, "m"),
+            Err(Error::NoCommit { .. })
+        ));
+        let tree = world.mirror.tree_of(&head).unwrap();
+        assert!(matches!(build(&world.mirror, style, &world.base, &tree, "m"), Err(Error::NoCommit { .. })));
+    }
+    world.plain(&world.person, &["checkout", "-q", "--orphan", "alien"]);
+    let alien = world.commit(&world.person, "alien");
+    world.publish("alien");
+    assert!(matches!(rebase(&world.mirror, &world.base, &alien), Err(Error::Unrelated { .. })));
+}
+
+#[test]
+fn what_main_has_already_is_nothing() {
+    let world = World::new();
+    let head = world.commit_on("task", &world.base, &[("b", "b")]);
+    let main = world.commit_on("main", &world.base, &[("b", "b")]);
+    assert_eq!(rebase(&world.mirror, &main, &world.base).unwrap(), Candidate::Nothing, "an ancestor");
+    for style in [Style::Rebase, Style::Merge, Style::Squash] {
+        assert_eq!(
+            build(&world.mirror, style, &main, &head, "m").unwrap(),
+            Candidate::Nothing,
+            "the same change"
+        );
+    }
+    // One of two commits is on main already: the other one lands.
+    let more = world.commit_on("task", &head, &[("c", "c")]);
+    let candidate = built(rebase(&world.mirror, &main, &more).unwrap());
+    assert_eq!(world.mirror.ahead(&main, &candidate.commit).unwrap(), 1);
+}
+
+#[test]
+fn a_branch_that_merged_main_is_replayed_without_the_merge() {
+    let world = World::new();
+    world.commit_on("task", &world.base, &[("b", "1")]);
+    let main = world.commit_on("main", &world.base, &[("c", "main")]);
+    world.plain(&world.person, &["checkout", "-q", "task"]);
+    world.plain(&world.person, &["merge", "-q", "--no-edit", main.as_str()]);
+    fs::write(world.person.join("d"), "after").unwrap();
+    let head = world.commit(&world.person, "after the merge");
+    world.publish("task");
+    let later = world.commit_on("main", &main, &[("e", "later")]);
+
+    let candidate = built(rebase(&world.mirror, &later, &head).unwrap());
+    assert_eq!(world.mirror.ahead(&later, &candidate.commit).unwrap(), 2);
+    assert_eq!(world.mirror.changed_paths(&later, &candidate.commit).unwrap(), ["b", "d"]);
+}
+
+#[test]
+fn a_merge_with_a_resolution_that_cannot_be_replayed_lands_as_one_commit() {
+    let world = World::new();
+    let text = |n: u32, s: &str| lines(1..=20).replace(&format!("line {n}\n"), &format!("{s}\n"));
+    world.commit_on("task", &world.base, &[("a.txt", &text(5, "task"))]);
+    let main = world.commit_on("main", &world.base, &[("a.txt", &text(5, "main"))]);
+    world.plain(&world.person, &["checkout", "-q", "task"]);
+    assert!(!world.try_plain(&world.person, &["merge", "-q", main.as_str()]).end.success());
+    fs::write(world.person.join("a.txt"), text(5, "both")).unwrap();
+    let head = world.commit(&world.person, "resolved");
+    world.publish("task");
+    let later = world.commit_on("main", &main, &[("e", "later")]);
+
+    let candidate = built(rebase(&world.mirror, &later, &head).unwrap());
+    assert_eq!(world.mirror.ahead(&later, &candidate.commit).unwrap(), 1);
+    assert_eq!(world.file(&candidate.commit, "a.txt").unwrap(), text(5, "both"));
+    assert_eq!(world.show(&candidate.commit, "%B"), "change on task");
+    assert_eq!(built(rebase(&world.mirror, &later, &head).unwrap()), candidate);
+}
+
+#[test]
+fn merge_and_squash_make_one_commit_with_the_given_message() {
+    let world = World::new();
+    let first = world.commit_on("task", &world.base, &[("b", "1")]);
+    let head = world.commit_on("task", &first, &[("c", "2")]);
+    let main = world.commit_on("main", &world.base, &[("e", "main")]);
+    let merged = built(merge_commit(&world.mirror, &main, &head, "Merge $(id)\n\nbody\n\n").unwrap());
+    assert_eq!(
+        world.show(&merged.commit, "%P|%an|%B"),
+        format!("{main} {head}|Pointsman|Merge $(id)\n\nbody")
+    );
+    let squashed = built(squash(&world.mirror, &main, &head, "All of it").unwrap());
+    assert_eq!(world.show(&squashed.commit, "%P|%an|%s"), format!("{main}|Ann Author|All of it"));
+    assert_eq!(merged.tree, squashed.tree);
+    assert_eq!(world.mirror.remote_head(&branch("main")).unwrap(), Some(main), "no reference has moved");
+}

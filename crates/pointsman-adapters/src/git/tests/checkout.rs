@@ -1,0 +1,53 @@
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use pointsman_core::ids::Sha;
+
+use super::World;
+use crate::git::Error;
+use crate::git::checkout::{checkout_exact, remove_checkout};
+
+#[test]
+fn ci_gets_exactly_the_commit_and_nothing_else() {
+    let world = World::new();
+    let dir = world.path("ci");
+    let head = world.commit_on("task", &world.base, &[("b", "b")]);
+    checkout_exact(&world.mirror, &head, &dir).unwrap();
+    assert_eq!(world.head(&dir), head);
+    assert!(!world.try_plain(&dir, &["symbolic-ref", "-q", "HEAD"]).end.success(), "HEAD is detached");
+    assert_eq!(world.plain(&dir, &["status", "--porcelain", "--ignored"]), "");
+    assert_eq!(world.plain(&dir, &["remote"]), "");
+    assert!(!dir.join(".git/hooks").exists());
+
+    // What an earlier run left is gone.
+    fs::write(dir.join("left"), "over").unwrap();
+    checkout_exact(&world.mirror, &world.base, &dir).unwrap();
+    assert!(!dir.join("left").exists() && !dir.join("b").exists());
+}
+
+#[test]
+fn a_commit_that_is_not_there_is_an_error_and_makes_no_directory() {
+    let world = World::new();
+    let dir = world.path("ci");
+    let missing = Sha::new(&"1".repeat(40)).unwrap();
+    assert!(matches!(checkout_exact(&world.mirror, &missing, &dir), Err(Error::NoCommit { .. })));
+    assert!(!dir.exists());
+}
+
+#[test]
+fn removing_does_not_follow_links_and_copes_with_write_protection() {
+    let world = World::new();
+    let dir = world.path("ci");
+    checkout_exact(&world.mirror, &world.base, &dir).unwrap();
+    let precious = world.path("precious");
+    fs::create_dir(&precious).unwrap();
+    fs::write(precious.join("file"), "mine").unwrap();
+    std::os::unix::fs::symlink(&precious, dir.join("link")).unwrap();
+    fs::create_dir(dir.join("locked")).unwrap();
+    fs::write(dir.join("locked/file"), "x").unwrap();
+    fs::set_permissions(dir.join("locked"), fs::Permissions::from_mode(0o500)).unwrap();
+    remove_checkout(&dir).unwrap();
+    assert!(!dir.exists());
+    assert_eq!(fs::read_to_string(precious.join("file")).unwrap(), "mine");
+    remove_checkout(&dir).unwrap();
+}

@@ -1,0 +1,205 @@
+//! Real git in temporary directories: a forge (bare), a mirror of it, and people and agents who use plain git.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use pointsman_core::ids::Sha;
+use tempfile::TempDir;
+
+use super::bare::init_bare;
+use super::gateway::Gateway;
+use super::mirror::Mirror;
+use super::tree::{Tree, TreeSpec};
+use super::{BranchName, Git, RefName};
+use crate::process::{Finished, Run};
+
+mod candidate;
+mod capture;
+mod checkout;
+mod gateway;
+mod mirror;
+mod tree;
+
+/// A project with one commit on main.
+struct World {
+    root: TempDir,
+    git: Git,
+    mirror: Mirror,
+    /// A person's clone of the forge.
+    person: PathBuf,
+    base: Sha,
+}
+
+impl World {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path();
+        let git = Git::open(&path.join("state")).unwrap();
+        init_bare(&git, &path.join("forge.git"), &branch("main")).unwrap();
+        let person = path.join("person");
+        let mut world = Self {
+            mirror: Mirror::open_or_create(
+                &git,
+                &path.join("mirror.git"),
+                path.join("forge.git").to_str().unwrap(),
+            )
+            .unwrap(),
+            git,
+            person: person.clone(),
+            base: Sha::new(&"0".repeat(40)).unwrap(),
+            root,
+        };
+        world.plain(world.root.path(), &["clone", "-q", "forge.git", "person"]);
+        fs::write(person.join("a.txt"), lines(1..=20)).unwrap();
+        fs::write(person.join(".gitignore"), "ignored\n").unwrap();
+        world.base = world.commit(&person, "first");
+        world.plain(&person, &["push", "-q", "origin", "HEAD:main"]);
+        world.mirror.fetch_remote().unwrap();
+        world
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    /// Git as anybody would run it, with the configuration of whatever repository it is in.
+    fn try_plain(&self, dir: &Path, args: &[&str]) -> Finished {
+        Run::new("git")
+            .args(args)
+            .cwd(dir)
+            .inherit(&["PATH"])
+            .env("HOME", self.root.path())
+            .env("GIT_AUTHOR_NAME", "Ann Author")
+            .env("GIT_AUTHOR_EMAIL", "ann@example.org")
+            .env("GIT_COMMITTER_NAME", "Carl Committer")
+            .env("GIT_COMMITTER_EMAIL", "carl@example.org")
+            .finish()
+            .unwrap()
+    }
+
+    fn plain(&self, dir: &Path, args: &[&str]) -> String {
+        let done = self.try_plain(dir, args);
+        assert!(done.end.success(), "git {args:?}: {}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8_lossy(&done.stdout).trim_end().to_owned()
+    }
+
+    /// Commits everything in a clone and answers the commit.
+    fn commit(&self, dir: &Path, message: &str) -> Sha {
+        self.plain(dir, &["add", "-A"]);
+        self.plain(dir, &["commit", "-q", "--allow-empty", "-m", message]);
+        self.head(dir)
+    }
+
+    fn head(&self, dir: &Path) -> Sha {
+        Sha::new(&self.plain(dir, &["rev-parse", "HEAD"])).unwrap()
+    }
+
+    /// A commit on a branch of the forge, fetched into the mirror.
+    fn commit_on(&self, name: &str, start: &Sha, files: &[(&str, &str)]) -> Sha {
+        self.plain(&self.person, &["checkout", "-q", "-B", name, start.as_str()]);
+        for (file, text) in files {
+            fs::write(self.person.join(file), text).unwrap();
+        }
+        let sha = self.commit(&self.person, &format!("change on {name}"));
+        self.publish(name);
+        sha
+    }
+
+    /// Pushes the person's branch and fetches it into the mirror.
+    fn publish(&self, name: &str) {
+        self.plain(&self.person, &["push", "-q", "--force", "origin", &format!("HEAD:refs/heads/{name}")]);
+        self.mirror.fetch_remote().unwrap();
+    }
+
+    fn gateway(&self, name: &str) -> Gateway {
+        Gateway::create(&self.mirror, &self.path("gateway.git"), &branch(name)).unwrap()
+    }
+
+    fn spec<'a>(&'a self, gateway: &'a Gateway) -> TreeSpec<'a> {
+        TreeSpec {
+            dir: self.path("tree"),
+            mirror: &self.mirror,
+            gateway,
+            branch: gateway.branch().clone(),
+            primary: branch("main"),
+            base: self.base.clone(),
+            user_name: "dev \"quoted\" \\ bot".to_owned(),
+            user_email: "dev@localhost".to_owned(),
+            exclude: vec![".agent-claim.json".to_owned()],
+            linked: false,
+        }
+    }
+
+    fn tree(&self) -> PathBuf {
+        Tree::create(&self.spec(&self.gateway("task"))).unwrap().dir
+    }
+
+    /// A program that leaves a mark when it is run.
+    fn trap(&self) -> Trap {
+        let (script, mark) = (self.path("trap"), self.path("sprung"));
+        fs::write(&script, format!("#!/bin/sh\necho \"$0 $*\" >> '{}'\ncat\n", mark.display())).unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        Trap { script: script.to_str().unwrap().to_owned(), mark }
+    }
+}
+
+struct Trap {
+    script: String,
+    mark: PathBuf,
+}
+
+impl Trap {
+    /// Sets every way we know in which a repository makes git run a program.
+    fn arm(&self, world: &World, repository: &Path) {
+        for key in [
+            "core.fsmonitor",
+            "core.sshCommand",
+            "core.pager",
+            "core.editor",
+            "diff.external",
+            "diff.trap.textconv",
+            "diff.trap.command",
+            "filter.trap.clean",
+            "filter.trap.smudge",
+            "filter.trap.process",
+            "merge.trap.driver",
+            "uploadpack.packObjectsHook",
+            "credential.helper",
+            "gpg.program",
+        ] {
+            world.plain(repository, &["config", key, &self.script]);
+        }
+        let git_dir = PathBuf::from(world.plain(repository, &["rev-parse", "--absolute-git-dir"]));
+        let hooks = git_dir.join("hooks");
+        fs::create_dir_all(&hooks).unwrap();
+        for hook in [
+            "post-checkout",
+            "post-index-change",
+            "reference-transaction",
+            "pre-push",
+            "post-commit",
+            "update",
+        ] {
+            fs::copy(&self.script, hooks.join(hook)).unwrap();
+        }
+        world.plain(repository, &["config", "core.hooksPath", hooks.to_str().unwrap()]);
+        let _ = fs::remove_file(&self.mark);
+    }
+
+    fn sprung(&self) -> Option<String> {
+        fs::read_to_string(&self.mark).ok()
+    }
+}
+
+fn branch(name: &str) -> BranchName {
+    BranchName::new(name).unwrap()
+}
+
+fn reference(name: &str) -> RefName {
+    RefName::new(name).unwrap()
+}
+
+fn lines(numbers: std::ops::RangeInclusive<u32>) -> String {
+    numbers.map(|n| format!("line {n}\n")).collect()
+}

@@ -1,0 +1,113 @@
+use std::fs;
+
+use super::{World, branch};
+use crate::git::tree::{Tree, TreeSpec};
+
+#[test]
+fn an_agent_finds_its_branch_main_and_an_identity() {
+    let world = World::new();
+    let tree = world.tree();
+    assert_eq!(world.plain(&tree, &["symbolic-ref", "HEAD"]), "refs/heads/task");
+    assert_eq!(world.head(&tree), world.base);
+    assert_eq!(world.plain(&tree, &["status", "--porcelain"]), "");
+    assert_eq!(world.plain(&tree, &["diff", "--stat", "origin/main..HEAD"]), "");
+    assert_eq!(world.plain(&tree, &["rev-parse", "--abbrev-ref", "origin/HEAD"]), "origin/main");
+    assert_eq!(world.plain(&tree, &["config", "user.name"]), "dev \"quoted\" \\ bot");
+    assert_eq!(
+        world.plain(&tree, &["config", "remote.origin.url"]),
+        world.path("gateway.git").to_str().unwrap()
+    );
+    fs::write(tree.join(".agent-claim.json"), "{}").unwrap();
+    assert_eq!(world.plain(&tree, &["status", "--porcelain"]), "", "our own files are excluded");
+    assert!(!tree.join(".git/hooks").exists());
+    assert_eq!(world.plain(&tree, &["count-objects"]), "0 objects, 0 kilobytes", "objects are borrowed");
+}
+
+#[test]
+fn a_tree_that_is_there_is_reused_untouched() {
+    let world = World::new();
+    let gateway = world.gateway("task");
+    let tree = Tree::create(&world.spec(&gateway)).unwrap();
+    assert!(!tree.reused);
+    fs::write(tree.dir.join("a.txt"), "half done").unwrap();
+    world.plain(&tree.dir, &["checkout", "-q", "--detach"]);
+    let again = Tree::create(&world.spec(&gateway)).unwrap();
+    assert_eq!(again, Tree { dir: tree.dir.clone(), reused: true });
+    assert_eq!(fs::read_to_string(tree.dir.join("a.txt")).unwrap(), "half done");
+    assert!(!world.path("quarantine").exists());
+}
+
+#[test]
+fn what_is_in_the_way_is_set_aside_and_never_deleted() {
+    let world = World::new();
+    let gateway = world.gateway("task");
+    for half_made in ["tree", "tree.tmp-tree"] {
+        fs::create_dir(world.path(half_made)).unwrap();
+        fs::write(world.path(half_made).join("work"), half_made).unwrap();
+    }
+    let tree = Tree::create(&world.spec(&gateway)).unwrap();
+    assert_eq!(world.head(&tree.dir), world.base);
+    let kept = |name: &str| fs::read_to_string(world.path("quarantine").join(name).join("work")).unwrap();
+    assert_eq!((kept("tree-1").as_str(), kept("tree.tmp-tree-1").as_str()), ("tree", "tree.tmp-tree"));
+
+    let other = Tree::create(&TreeSpec { branch: branch("other"), ..world.spec(&gateway) }).unwrap();
+    assert!(!other.reused);
+    assert!(world.path("quarantine/tree-2/.git").is_dir(), "a tree of another branch is kept too");
+}
+
+#[test]
+fn a_new_tree_goes_on_where_the_branch_was_left() {
+    let world = World::new();
+    let forge_head = world.commit_on("task", &world.base, &[("b", "on the forge")]);
+    let gateway = world.gateway("task");
+    let tree = Tree::create(&world.spec(&gateway)).unwrap().dir;
+    assert_eq!(world.head(&tree), forge_head);
+
+    fs::write(tree.join("c"), "pushed").unwrap();
+    let pushed = world.commit(&tree, "pushed");
+    world.plain(&tree, &["push", "-q", "origin", "HEAD"]);
+    Tree::set_aside(&tree).unwrap();
+    let tree = Tree::create(&world.spec(&gateway)).unwrap().dir;
+    assert_eq!(world.head(&tree), pushed);
+    assert_eq!(world.plain(&tree, &["rev-parse", "origin/task"]), pushed.as_str());
+}
+
+#[test]
+fn a_template_or_hook_of_the_machine_is_not_copied_and_a_filter_of_the_tree_not_run() {
+    let world = World::new();
+    let trap = world.trap();
+    fs::write(
+        world.path(".gitconfig"),
+        format!("[filter \"trap\"]\n\tsmudge = {0}\n\tclean = {0}\n", trap.script),
+    )
+    .unwrap();
+    let base = world.commit_on("main", &world.base, &[(".gitattributes", "a.txt filter=trap\n")]);
+    let _ = fs::remove_file(&trap.mark);
+    let gateway = world.gateway("task");
+    Tree::create(&TreeSpec { base, ..world.spec(&gateway) }).unwrap();
+    assert_eq!(trap.sprung(), None);
+}
+
+#[test]
+fn a_linked_tree_pushes_to_the_gateway_too() {
+    let world = World::new();
+    let gateway = world.gateway("task");
+    let spec = TreeSpec { linked: true, ..world.spec(&gateway) };
+    let tree = Tree::create(&spec).unwrap();
+    assert!(tree.dir.join(".git").is_file());
+    fs::write(tree.dir.join("b"), "work").unwrap();
+    fs::write(tree.dir.join(".agent-claim.json"), "{}").unwrap();
+    let head = world.commit(&tree.dir, "work");
+    assert_eq!(world.plain(&tree.dir, &["status", "--porcelain"]), "");
+    world.plain(&tree.dir, &["push", "-q", "origin", "HEAD"]);
+    assert_eq!(gateway.head().unwrap(), Some(head.clone()));
+    assert!(!world.try_plain(&tree.dir, &["push", "origin", "HEAD:main"]).end.success());
+    assert!(Tree::create(&spec).unwrap().reused);
+    assert!(world.mirror.commit_exists(&head).unwrap());
+    world.mirror.fetch_remote().unwrap();
+
+    let place = Tree::set_aside(&tree.dir).unwrap();
+    let again = Tree::create(&spec).unwrap();
+    assert_eq!(world.head(&again.dir), head);
+    assert!(place.join("b").exists());
+}
