@@ -1,0 +1,60 @@
+//! The rehearsal agent: a program that behaves like a coding agent and follows a script instead of
+//! a model. Demo and tests run it through the same terminal, git and phase file as any agent.
+//!
+//! The script is in the issue, between `rehearsal:begin` and `rehearsal:end`, one step per line
+//! ([`script`]). Nothing in here knows the daemon: what an agent program finds (CONTRACT: its tree,
+//! its environment, its terminal) is all it has. What is played belongs into `demo/` and the tests.
+
+mod message;
+mod player;
+mod progress;
+pub mod script;
+mod terminal;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use rustix::process::{Signal, getpid, kill_process};
+
+use player::{Ending, Player, Surroundings};
+use terminal::Terminal;
+
+/// The hidden subcommand `pointsman rehearsal-agent`; answers its exit code.
+pub fn run(args: Vec<String>) -> anyhow::Result<i32> {
+    ensure!(args.is_empty(), "the rehearsal agent takes no arguments: its script is in the issue");
+    let surroundings = surroundings(|name| std::env::var_os(name))?;
+    let stdin = std::io::stdin();
+    let stdout = std::io::stdout();
+    let mut player = Player::new(surroundings, Terminal::new(&stdin), &stdout);
+    match player.play()? {
+        Ending::Exit(code) => Ok(code),
+        Ending::Crash => {
+            kill_process(getpid(), Signal::KILL).context("cannot kill myself")?;
+            // The signal is on its way; nothing may happen before it is here.
+            sleep_for_ever()
+        }
+        Ending::Hang => sleep_for_ever(),
+    }
+}
+
+fn surroundings(var: impl Fn(&str) -> Option<OsString>) -> anyhow::Result<Surroundings> {
+    let path = |name: &str| {
+        var(name).map(PathBuf::from).with_context(|| format!("{name} is not set: this runs inside a session"))
+    };
+    Ok(Surroundings {
+        tree: std::env::current_dir().context("cannot find my working tree")?,
+        phase_file: path("PHASE_FILE")?,
+        summary_file: path("POINTSMAN_SUMMARY_FILE")?,
+        inbox: path("POINTSMAN_INBOX")?,
+        pointsman: std::env::current_exe().context("cannot find my own program")?,
+    })
+}
+
+/// Waits for nothing, and not for the terminal either: from outside it looks busy.
+fn sleep_for_ever() -> ! {
+    loop {
+        std::thread::sleep(Duration::from_secs(3600));
+    }
+}

@@ -1,0 +1,301 @@
+//! Plays a script in a working tree.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use pointsman_adapters::process::{Finished, Run};
+use pointsman_core::task::{Refusal, RefusalStatus};
+
+use super::message::{self, Message};
+use super::progress::{self, Progress};
+use super::script::{self, Step};
+use super::terminal::Terminal;
+
+/// For one call of git; a push waits for the daemon's gateway at most.
+const GIT_LIMIT: Duration = Duration::from_secs(60);
+/// For one acknowledgement; the play does not depend on it.
+const ACK_LIMIT: Duration = Duration::from_secs(5);
+/// The prompt's file in the inbox.
+const PROMPT: &str = "0000-task.md";
+
+/// What an agent program finds.
+pub(super) struct Surroundings {
+    /// Its working tree.
+    pub(super) tree: PathBuf,
+    /// Where it writes its phase.
+    pub(super) phase_file: PathBuf,
+    /// Where it writes a summary or a refusal.
+    pub(super) summary_file: PathBuf,
+    /// Where prompt and details are.
+    pub(super) inbox: PathBuf,
+    /// The program that acknowledges messages.
+    pub(super) pointsman: PathBuf,
+}
+
+/// How a play ends.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// With this exit code.
+    Exit(i32),
+    /// By SIGKILL.
+    Crash,
+    /// Never, and busy.
+    Hang,
+}
+
+/// A message and whether only the prompt told it.
+struct Received {
+    message: Message,
+    inherited: bool,
+}
+
+/// An agent at work.
+pub(super) struct Player<F, W> {
+    place: Surroundings,
+    terminal: Terminal<F>,
+    log: W,
+    received: Vec<Received>,
+}
+
+impl<F: AsFd, W: Write> Player<F, W> {
+    pub(super) fn new(place: Surroundings, terminal: Terminal<F>, log: W) -> Self {
+        Self { place, terminal, log, received: Vec::new() }
+    }
+
+    /// Reads the prompt, then plays from where a predecessor was to the end.
+    pub(super) fn play(&mut self) -> anyhow::Result<Ending> {
+        self.note("rehearsal agent, waiting for a prompt");
+        self.await_prompt()?;
+        let prompt = fs::read_to_string(self.place.inbox.join(PROMPT)).context("cannot read the prompt")?;
+        let script = match script::parse(&prompt) {
+            Ok(script) => script,
+            Err(error) => return self.fail(&error.to_string()),
+        };
+        let head = self.git(&["rev-parse", "HEAD"])?;
+        let inherited = message::inherited(&prompt, &head).into_iter();
+        self.received.extend(inherited.map(|message| Received { message, inherited: true }));
+
+        let path = self.git(&["rev-parse", "--git-path", progress::FILE])?;
+        let progress = Progress::at(self.place.tree.join(path));
+        let first = progress.next(&script);
+        if first > 0 {
+            self.note(&format!("an earlier session did {first} of {} steps", script.len()));
+        }
+        for (index, step) in script.iter().enumerate().skip(first) {
+            for line in self.terminal.arrived()? {
+                self.hear(&line);
+            }
+            // A step that ends us is over before it begins: a successor must not repeat it.
+            if matches!(step, Step::Crash | Step::Exit(_)) {
+                progress.remember(index + 1)?;
+            }
+            match self.perform(step) {
+                Ok(None) => progress.remember(index + 1)?,
+                Ok(Some(ending)) => return Ok(ending),
+                Err(error) => return self.fail(&format!("step {}: {error:#}", index + 1)),
+            }
+            if let Step::Expect(_) = step {
+                self.acknowledge();
+            }
+        }
+        self.note("the script is over");
+        self.sit_at_prompt()
+    }
+
+    fn perform(&mut self, step: &Step) -> anyhow::Result<Option<Ending>> {
+        match step {
+            Step::Say(text) => self.note(text),
+            Step::Write { path, text } => {
+                self.note(&format!("write {}", path.display()));
+                fs::write(self.file(path)?, text)?;
+            }
+            Step::Append { path, text } => self.append(path, text)?,
+            Step::Commit(message) => self.commit(message)?,
+            Step::Push => {
+                self.note("push");
+                self.git(&["push", "--quiet", "origin", "HEAD"])?;
+                // Whatever a predecessor was told, it was about an older head.
+                self.received.retain(|r| !r.inherited);
+            }
+            Step::Summary(text) => {
+                self.note("write the summary");
+                fs::write(&self.place.summary_file, format!("{text}\n"))?;
+            }
+            Step::Phase { name, reason } => self.phase(name, reason.as_deref())?,
+            Step::RawPhase(text) => {
+                self.note(&format!("write `{text}` into the phase file"));
+                fs::write(&self.place.phase_file, format!("{text}\n"))?;
+            }
+            Step::Expect(headline) => return self.expect(headline),
+            Step::Refuse { status, reason } => self.refuse(*status, reason)?,
+            Step::Crash => {
+                self.note("crash");
+                return Ok(Some(Ending::Crash));
+            }
+            Step::Exit(code) => {
+                self.note(&format!("exit {code}"));
+                return Ok(Some(Ending::Exit(*code)));
+            }
+            Step::Hang => {
+                self.note("hang");
+                return Ok(Some(Ending::Hang));
+            }
+            Step::Idle => return self.sit_at_prompt().map(Some),
+        }
+        Ok(None)
+    }
+
+    fn append(&mut self, path: &Path, text: &str) -> anyhow::Result<()> {
+        let file = self.file(path)?;
+        if fs::read_to_string(&file).is_ok_and(|held| held.ends_with(text)) {
+            self.note(&format!("append to {}: done before", path.display()));
+            return Ok(());
+        }
+        self.note(&format!("append to {}", path.display()));
+        OpenOptions::new().create(true).append(true).open(file)?.write_all(text.as_bytes())?;
+        Ok(())
+    }
+
+    fn commit(&mut self, message: &str) -> anyhow::Result<()> {
+        self.git(&["add", "--all"])?;
+        if self.git(&["status", "--porcelain"])?.is_empty() {
+            self.note(&format!("commit {message}: nothing left to commit"));
+            return Ok(());
+        }
+        self.note(&format!("commit {message}"));
+        self.git(&["commit", "--quiet", &format!("--message={message}")])?;
+        Ok(())
+    }
+
+    fn phase(&mut self, name: &str, reason: Option<&str>) -> anyhow::Result<()> {
+        self.note(&format!("PHASE:{name}"));
+        let reason = reason.map(|r| format!("Reason: {r}\n")).unwrap_or_default();
+        fs::write(&self.place.phase_file, format!("PHASE:{name}\n{reason}"))?;
+        Ok(())
+    }
+
+    fn refuse(&mut self, status: RefusalStatus, reason: &str) -> anyhow::Result<()> {
+        self.note("refuse the task");
+        let refusal = Refusal { status, reason: reason.to_owned(), blocked_by: Vec::new() };
+        fs::write(&self.place.summary_file, serde_json::to_vec(&refusal)?)?;
+        self.phase("failed", Some("refused"))
+    }
+
+    /// What a real agent does when it cannot go on: it says so.
+    fn fail(&mut self, reason: &str) -> anyhow::Result<Ending> {
+        self.note(&format!("cannot go on: {reason}"));
+        self.phase("failed", Some(reason))?;
+        self.sit_at_prompt()
+    }
+
+    fn await_prompt(&mut self) -> anyhow::Result<()> {
+        while let Some(line) = self.terminal.next_line()? {
+            if line.contains(PROMPT) {
+                self.hear(&line);
+                // The prompt itself is not a message to react to.
+                self.acknowledge();
+                return Ok(());
+            }
+            self.hear(&line);
+        }
+        // Nobody can type to us; the prompt is in the inbox all the same.
+        Ok(())
+    }
+
+    /// Waits until a message that begins with `headline` is there; it becomes the newest one.
+    fn expect(&mut self, headline: &str) -> anyhow::Result<Option<Ending>> {
+        self.note(&format!("wait for: {headline}"));
+        loop {
+            if let Some(index) = self.received.iter().position(|r| r.message.is(headline)) {
+                let found = self.received.remove(index);
+                // The prompt may have told the same thing twice, as a message and as the last result.
+                self.received.retain(|r| !(r.inherited && r.message.is(headline)));
+                self.read_details(&found.message);
+                self.received.push(found);
+                return Ok(None);
+            }
+            match self.terminal.next_line()? {
+                Some(line) => self.hear(&line),
+                None => return Ok(Some(Ending::Exit(1))),
+            }
+        }
+    }
+
+    fn hear(&mut self, line: &str) {
+        match Message::parse(line) {
+            Some(message) => self.received.push(Received { message, inherited: false }),
+            None if line.trim().is_empty() => {}
+            None => self.note(&format!("heard: {}", line.trim())),
+        }
+    }
+
+    fn read_details(&mut self, message: &Message) {
+        self.note(&format!("got: {}", message.text));
+        let Some(path) = message.details.as_ref().filter(|p| p.starts_with(&self.place.inbox)) else {
+            return;
+        };
+        match fs::read_to_string(path) {
+            Ok(text) => self.note(&format!("read {}: {} lines", path.display(), text.lines().count())),
+            Err(error) => self.note(&format!("cannot read {}: {error}", path.display())),
+        }
+    }
+
+    /// Takes the newest message off the pile and says that it was read, after the progress that it
+    /// brought is on disk: a successor then finds either the one or the other.
+    fn acknowledge(&mut self) {
+        let Some(id) = self.received.pop().and_then(|r| r.message.id) else { return };
+        let ack = Run::new(&self.place.pointsman).arg("ack").arg(format!("m-{id}"));
+        match environment(ack).cwd(&self.place.tree).time_limit(ACK_LIMIT).finish() {
+            Ok(done) if done.end.success() => {}
+            Ok(done) => self.note(&format!("m-{id} could not be acknowledged: {}", last_line(&done))),
+            Err(error) => self.note(&format!("m-{id} could not be acknowledged: {error}")),
+        }
+    }
+
+    fn sit_at_prompt(&mut self) -> anyhow::Result<Ending> {
+        self.note("at the prompt");
+        while let Some(line) = self.terminal.next_line()? {
+            self.note(&format!("heard: {}", line.trim()));
+        }
+        Ok(Ending::Exit(0))
+    }
+
+    fn file(&self, path: &Path) -> io::Result<PathBuf> {
+        let file = self.place.tree.join(path);
+        if let Some(dir) = file.parent() {
+            fs::create_dir_all(dir)?;
+        }
+        Ok(file)
+    }
+
+    fn git(&self, args: &[&str]) -> anyhow::Result<String> {
+        let run = environment(Run::new("git")).args(args).cwd(&self.place.tree).time_limit(GIT_LIMIT);
+        let done = run.finish()?;
+        if !done.end.success() {
+            bail!("git {}: {} ({})", args.first().unwrap_or(&""), last_line(&done), done.end);
+        }
+        Ok(String::from_utf8_lossy(&done.stdout).trim_end().to_owned())
+    }
+
+    /// A line for whoever watches. A terminal that is gone is no reason to stop.
+    fn note(&mut self, text: &str) {
+        let _ = writeln!(self.log, "• {text}").and_then(|()| self.log.flush());
+    }
+}
+
+/// An agent's programs see what the agent sees.
+fn environment(run: Run) -> Run {
+    std::env::vars_os().fold(run, |run, (name, value)| run.env(name, value))
+}
+
+fn last_line(done: &Finished) -> String {
+    let text = String::from_utf8_lossy(&done.stderr);
+    text.lines().rfind(|l| !l.trim().is_empty()).unwrap_or("no message").trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests;

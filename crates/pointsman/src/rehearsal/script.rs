@@ -1,0 +1,254 @@
+//! What a rehearsal script says: one step per line, blank lines and `#` comments aside.
+//!
+//! | step | what the agent does |
+//! |---|---|
+//! | `say TEXT` | prints it |
+//! | `write PATH TEXT`, `append PATH TEXT` | a file of the tree; `\n` in the text breaks the line |
+//! | `commit MESSAGE`, `push` | git |
+//! | `summary TEXT` | into the summary file |
+//! | `phase NAME [REASON]`, `raw-phase TEXT` | into the phase file, the second whatever it is |
+//! | `expect HEADLINE` | waits for a message that begins so, reads and acknowledges it |
+//! | `refuse STATUS REASON` | turns the task down |
+//! | `crash`, `exit CODE` | ends by SIGKILL or by itself; a successor goes on after it |
+//! | `hang`, `idle` | busy for ever; waits at its prompt for ever |
+
+use std::path::{Component, Path, PathBuf};
+
+use pointsman_core::task::{Phase, RefusalStatus};
+
+const BEGIN: &str = "rehearsal:begin";
+const END: &str = "rehearsal:end";
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Print a line.
+    Say(String),
+    /// Put this text into a file of the tree.
+    Write {
+        /// The file, inside the tree.
+        path: PathBuf,
+        /// All that it will hold.
+        text: String,
+    },
+    /// Put this text at the end of a file of the tree.
+    Append {
+        /// The file, inside the tree.
+        path: PathBuf,
+        /// What comes to its end.
+        text: String,
+    },
+    /// Commit everything in the tree.
+    Commit(String),
+    /// Push the branch.
+    Push,
+    /// Write the pull request's summary.
+    Summary(String),
+    /// Write a phase.
+    Phase {
+        /// As it is spelled.
+        name: String,
+        /// The second line.
+        reason: Option<String>,
+    },
+    /// Write anything into the phase file.
+    RawPhase(String),
+    /// Wait for a message whose line begins like this.
+    Expect(String),
+    /// Turn the task down.
+    Refuse {
+        /// Which kind of refusal.
+        status: RefusalStatus,
+        /// Why.
+        reason: String,
+    },
+    /// SIGKILL.
+    Crash,
+    /// Exit.
+    Exit(i32),
+    /// Do nothing for ever, looking busy.
+    Hang,
+    /// Wait at the prompt for ever.
+    Idle,
+}
+
+/// A script that cannot be played.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// There is no complete block.
+    #[error("there is no script between `{BEGIN}` and `{END}` in the issue")]
+    NoScript,
+    /// No such step.
+    #[error("line {line}: `{word}` is not a step")]
+    UnknownStep {
+        /// Which line of the script.
+        line: usize,
+        /// The first word.
+        word: String,
+    },
+    /// Something is missing or not as it should be.
+    #[error("line {line}: `{step}` needs {needs}")]
+    Needs {
+        /// Which line of the script.
+        line: usize,
+        /// The step.
+        step: &'static str,
+        /// What it needs.
+        needs: &'static str,
+    },
+}
+
+/// Finds and reads the script in a text that quotes the issue, indented or not. The last one
+/// counts: an issue comes after everything else that may quote one.
+pub fn parse(prompt: &str) -> Result<Vec<Step>, Error> {
+    let lines: Vec<&str> = prompt.lines().map(unquoted).collect();
+    let begin = lines.iter().rposition(|l| *l == BEGIN).ok_or(Error::NoScript)?;
+    let script = &lines[begin + 1..];
+    let end = script.iter().position(|l| *l == END).ok_or(Error::NoScript)?;
+    let steps = script[..end].iter().enumerate().filter(|(_, l)| !l.is_empty() && !l.starts_with('#'));
+    steps.map(|(index, line)| step(index + 1, line)).collect()
+}
+
+fn unquoted(line: &str) -> &str {
+    line.trim_start_matches(|c: char| c == '>' || c.is_whitespace()).trim_end()
+}
+
+fn step(line: usize, text: &str) -> Result<Step, Error> {
+    let (word, rest) = split_word(text);
+    let needs = |step, needs| Error::Needs { line, step, needs };
+    let text_of = |step| match rest {
+        "" => Err(needs(step, "a text")),
+        text => Ok(text.to_owned()),
+    };
+    let file_of = |step| {
+        let (path, text) = split_word(rest);
+        let path = inside(path).ok_or(needs(step, "a path inside the tree"))?;
+        Ok((path, format!("{}\n", text.replace("\\n", "\n"))))
+    };
+    Ok(match word {
+        "say" => Step::Say(text_of("say")?),
+        "write" => file_of("write").map(|(path, text)| Step::Write { path, text })?,
+        "append" => file_of("append").map(|(path, text)| Step::Append { path, text })?,
+        "commit" => Step::Commit(text_of("commit")?),
+        "push" => Step::Push,
+        "summary" => Step::Summary(text_of("summary")?),
+        "phase" => {
+            let (name, reason) = split_word(rest);
+            Phase::from_name(name).ok_or(needs("phase", "the name of a phase"))?;
+            let reason = (!reason.is_empty()).then(|| reason.to_owned());
+            Step::Phase { name: name.to_owned(), reason }
+        }
+        "raw-phase" => Step::RawPhase(rest.to_owned()),
+        "expect" => Step::Expect(text_of("expect")?),
+        "refuse" => {
+            let (status, reason) = split_word(rest);
+            let status = refusal(status).ok_or(needs("refuse", "a status of the protocol"))?;
+            Step::Refuse { status, reason: reason.to_owned() }
+        }
+        "crash" => Step::Crash,
+        "exit" => Step::Exit(rest.parse().map_err(|_| needs("exit", "a code"))?),
+        "hang" => Step::Hang,
+        "idle" => Step::Idle,
+        word => return Err(Error::UnknownStep { line, word: word.to_owned() }),
+    })
+}
+
+fn split_word(text: &str) -> (&str, &str) {
+    text.split_once(char::is_whitespace).map_or((text, ""), |(word, rest)| (word, rest.trim_start()))
+}
+
+/// A path that stays in the tree and out of git's own files.
+fn inside(path: &str) -> Option<PathBuf> {
+    let path = Path::new(path);
+    let mut parts = path.components().peekable();
+    let first = parts.peek()?.as_os_str();
+    (first != ".git" && parts.all(|part| matches!(part, Component::Normal(_)))).then(|| path.to_owned())
+}
+
+fn refusal(status: &str) -> Option<RefusalStatus> {
+    match status {
+        "unmet_dependency" => Some(RefusalStatus::UnmetDependency),
+        "too_large" => Some(RefusalStatus::TooLarge),
+        "already_done" => Some(RefusalStatus::AlreadyDone),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse_lines(lines: &str) -> Result<Vec<Step>, Error> {
+        parse(&format!("{BEGIN}\n{lines}\n{END}\n"))
+    }
+
+    fn one(line: &str) -> Step {
+        parse_lines(line).unwrap().remove(0)
+    }
+
+    #[test]
+    fn every_step_reads_as_it_is_written() {
+        assert_eq!(one("say hello  there"), Step::Say("hello  there".to_owned()));
+        assert_eq!(
+            one("write src/a.txt one\\ntwo"),
+            Step::Write { path: "src/a.txt".into(), text: "one\ntwo\n".to_owned() }
+        );
+        assert_eq!(one("append a.txt"), Step::Append { path: "a.txt".into(), text: "\n".to_owned() });
+        assert_eq!(one("commit Fix: it"), Step::Commit("Fix: it".to_owned()));
+        assert_eq!(one("push"), Step::Push);
+        assert_eq!(one("summary Prices"), Step::Summary("Prices".to_owned()));
+        assert_eq!(one("phase done"), Step::Phase { name: "done".to_owned(), reason: None });
+        assert_eq!(
+            one("phase needs_human which colour?"),
+            Step::Phase { name: "needs_human".to_owned(), reason: Some("which colour?".to_owned()) }
+        );
+        assert_eq!(one("raw-phase PHASE:perhaps"), Step::RawPhase("PHASE:perhaps".to_owned()));
+        assert_eq!(one("raw-phase"), Step::RawPhase(String::new()));
+        assert_eq!(one("expect CI failed"), Step::Expect("CI failed".to_owned()));
+        assert_eq!(
+            one("refuse too_large split it"),
+            Step::Refuse { status: RefusalStatus::TooLarge, reason: "split it".to_owned() }
+        );
+        assert_eq!(
+            parse_lines("crash\nexit 3\nhang\nidle").unwrap(),
+            [Step::Crash, Step::Exit(3), Step::Hang, Step::Idle]
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_played_is_refused_with_its_line() {
+        let cases = [
+            ("dance", "line 1: `dance` is not a step"),
+            ("push\n\n# why\nsay", "line 4: `say` needs a text"),
+            ("phase perhaps", "line 1: `phase` needs the name of a phase"),
+            ("exit soon", "line 1: `exit` needs a code"),
+            ("refuse bored", "line 1: `refuse` needs a status of the protocol"),
+            ("write /etc/passwd x", "line 1: `write` needs a path inside the tree"),
+            ("write ../x x", "line 1: `write` needs a path inside the tree"),
+            ("write a/../../x x", "line 1: `write` needs a path inside the tree"),
+            ("append .git/config x", "line 1: `append` needs a path inside the tree"),
+            ("write", "line 1: `write` needs a path inside the tree"),
+        ];
+        for (script, message) in cases {
+            assert_eq!(parse_lines(script).unwrap_err().to_string(), message, "{script}");
+        }
+    }
+
+    #[test]
+    fn the_script_is_found_however_the_prompt_quotes_it() {
+        let quoted = "# Issue #3\n\n> Please.\n> ```text\n>   rehearsal:begin\n>   say hello\n\n>   push\r\n\
+                      > rehearsal:end\n> ```\n\nWrite exactly one line…\n";
+        assert_eq!(parse(quoted).unwrap(), [Step::Say("hello".to_owned()), Step::Push]);
+    }
+
+    #[test]
+    fn the_last_script_counts_and_an_unfinished_one_is_none() {
+        let review = "rehearsal:begin\nhang\nrehearsal:end\n";
+        assert_eq!(
+            parse(&format!("{review}\nrehearsal:begin\npush\nrehearsal:end\n")).unwrap(),
+            [Step::Push]
+        );
+        assert_eq!(parse("rehearsal:begin\npush\n"), Err(Error::NoScript));
+        assert_eq!(parse("nothing of the kind"), Err(Error::NoScript));
+    }
+}
