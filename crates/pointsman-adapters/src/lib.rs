@@ -3,6 +3,10 @@
 //! Each folder is one part of the world behind a small door. Nothing in here decides: that is the core's. Nothing in
 //! here remembers: that is the store's. `process` is the only place that starts programs.
 
+pub mod forge;
 pub mod git;
+pub mod phase_file;
 pub mod process;
 pub mod retry;
+pub mod tmux;
+pub mod watch;

@@ -1,0 +1,312 @@
+//! The server itself: starting it, and everything that asks about sessions.
+
+use std::ffi::OsString;
+use std::fs::DirBuilder;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::client::{self, Client, Version};
+use super::control::{Control, Failure};
+use super::pane::{PaneId, PaneInfo};
+use super::script::Script;
+use super::{Error, config, message};
+
+/// Bytes of a path that fit into a Unix socket address with its closing zero.
+pub const SOCKET_PATH_LIMIT: usize = 107;
+
+/// How long the server may take to answer one command. It answers in well under a millisecond; a loaded machine and
+/// a server that is being started get the rest.
+const COMMAND_LIMIT: Duration = Duration::from_secs(10);
+
+/// The session that keeps the control client attached. Its name is outside the rule for session names, so no
+/// project can have a session that collides with it.
+const KEEPER: &str = "_keeper";
+
+/// A private tmux server. Share it behind an `Arc`: commands from several threads take turns.
+#[derive(Debug)]
+pub struct Server {
+    client: Client,
+    control: Mutex<Option<Control>>,
+}
+
+/// What to look at.
+#[derive(Debug, Clone, Copy)]
+pub enum Target<'a> {
+    /// The session of exactly this name.
+    Session(&'a str),
+    /// One pane.
+    Pane(&'a PaneId),
+}
+
+impl Server {
+    /// Describes the server on this socket; nothing is started yet. Both paths must be absolute.
+    pub fn new(socket_path: impl Into<PathBuf>, config_path: impl Into<PathBuf>) -> Result<Server, Error> {
+        let (socket, config) = (socket_path.into(), config_path.into());
+        let len = socket.as_os_str().as_bytes().len();
+        if len > SOCKET_PATH_LIMIT {
+            return Err(Error::SocketTooLong { path: socket, len });
+        }
+        for path in [&socket, &config] {
+            if !path.is_absolute() {
+                let value = path.display().to_string();
+                return Err(Error::Malformed { what: "tmux path", value, allowed: "an absolute path" });
+            }
+        }
+        Ok(Server { client: Client { socket, config }, control: Mutex::new(None) })
+    }
+
+    /// The socket this server listens on.
+    pub fn socket(&self) -> &Path {
+        &self.client.socket
+    }
+
+    /// The release of the installed tmux.
+    pub fn version(&self) -> Result<Version, Error> {
+        client::version()
+    }
+
+    /// Starts the server unless it runs. It daemonises itself into a session of its own, so neither the daemon's end
+    /// nor a signal to the daemon's group reaches it. A socket without a server behind it is replaced by tmux, under
+    /// tmux's own lock; anything else at that path is refused.
+    pub fn ensure_running(&self) -> Result<(), Error> {
+        self.check_socket()?;
+        let look = Script::new(["has-session", "-t"]).word(format!("={KEEPER}:"));
+        if self.client.run(&look.arguments(), b"", COMMAND_LIMIT)?.success {
+            return Ok(());
+        }
+        for path in [&self.client.socket, &self.client.config] {
+            let dir = path.parent().unwrap_or(Path::new("/"));
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(dir)
+                .map_err(Error::io("create the tmux directory"))?;
+        }
+        config::write(&self.client.config)?;
+        let start = Script::new([
+            "new-session",
+            "-d",
+            "-s",
+            KEEPER,
+            "-x",
+            "80",
+            "-y",
+            "24",
+            "--",
+            "sleep",
+            "infinity",
+        ]);
+        let started = self.client.run_starting(&start.arguments(), COMMAND_LIMIT)?;
+        // Someone else may have started it at the same moment: what counts is that it runs.
+        if started.success || self.client.run(&look.arguments(), b"", COMMAND_LIMIT)?.success {
+            tracing::info!(socket = %self.client.socket.display(), "tmux server started");
+            return Ok(());
+        }
+        Err(Error::Refused { command: "new-session".to_owned(), message: started.stderr })
+    }
+
+    /// The pane of the session with exactly this name.
+    pub fn find(&self, name: &str) -> Result<Option<PaneInfo>, Error> {
+        check_name(name)?;
+        let filter = format!("#{{==:#{{session_name}},{name}}}");
+        let script = Script::new(["list-panes", "-a", "-f", &filter, "-F", PaneInfo::FORMAT]);
+        let found = one_pane_each(&self.run_again(&script)?)?;
+        Ok(found.into_iter().next().map(|(_, info)| info))
+    }
+
+    /// Like [`Server::find`], for a program whose end is known already: waits until tmux has noticed it too and can
+    /// tell how it ended, but not longer than the limit. A program that only closed its terminal has no exit.
+    pub fn wait_for_exit(&self, name: &str, limit: Duration) -> Result<Option<PaneInfo>, Error> {
+        const PAUSE: Duration = Duration::from_millis(5);
+        let deadline = Instant::now() + limit;
+        loop {
+            let found = self.find(name)?;
+            if found.as_ref().is_none_or(|info| info.exit.is_some()) || Instant::now() >= deadline {
+                return Ok(found);
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// All sessions with their panes, in one call to tmux.
+    pub fn list(&self) -> Result<Vec<(String, PaneInfo)>, Error> {
+        let script = Script::new(["list-panes", "-a", "-F", PaneInfo::FORMAT]);
+        one_pane_each(&self.run_again(&script)?)
+    }
+
+    /// Ends a session: its terminal closes and its programs get SIGHUP. One that ignores the signal lives on without
+    /// a terminal; its pid is the caller's to deal with. It is not an error if there is no such session or no server.
+    pub fn kill(&self, name: &str) -> Result<(), Error> {
+        let script = Script::new(["kill-session", "-t"]).word(exact(name)?);
+        match self.run_again(&script) {
+            Ok(_) | Err(Error::NotRunning { .. }) => Ok(()),
+            Err(Error::Refused { message, .. }) if message.starts_with("can't find session") => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The last lines of a pane, also of a dead one, without control characters and without blank lines at the end.
+    ///
+    /// This uses a client of its own: what a program prints must not be able to look like a control-mode guard.
+    pub fn capture_tail(&self, target: Target<'_>, lines: usize) -> Result<Vec<String>, Error> {
+        let target = match target {
+            Target::Session(name) => exact(name)?,
+            Target::Pane(pane) => pane.to_string(),
+        };
+        let script = Script::new(["capture-pane", "-p", "-J", "-S"])
+            .word(format!("-{lines}"))
+            .word("-t")
+            .word(&target);
+        let text = match self.run_program(&script, b"") {
+            Err(Error::Refused { message, .. }) if message.starts_with("can't find") => {
+                return Err(Error::NotFound(target));
+            }
+            other => other?,
+        };
+        let mut tail: Vec<String> =
+            text.iter().map(|line| message::strip_control(line).trim_end().to_owned()).collect();
+        tail.truncate(tail.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1));
+        Ok(tail.split_off(tail.len().saturating_sub(lines)))
+    }
+
+    /// The command a person's terminal runs to attach; it works from inside another tmux as well.
+    pub fn attach_command(&self, name: &str) -> Result<Vec<OsString>, Error> {
+        let mut command: Vec<OsString> = ["env", "-u", "TMUX", "tmux", "-S"].map(OsString::from).into();
+        command.push(self.client.socket.clone().into());
+        command.extend(["attach-session".into(), "-t".into(), exact(name)?.into()]);
+        Ok(command)
+    }
+
+    /// Ends the server and every session in it.
+    pub fn shut_down(&self) -> Result<(), Error> {
+        *self.lock() = None;
+        match self.run_program(&Script::new(["kill-server"]), b"") {
+            Ok(_) | Err(Error::NotRunning { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Runs a script that may be run twice: if the connection is lost on the way, it is run again.
+    pub(super) fn run_again(&self, script: &Script) -> Result<Vec<String>, Error> {
+        match self.run(script) {
+            Err(Error::Interrupted { .. }) => self.run_program(script, b""),
+            other => other,
+        }
+    }
+
+    /// Runs a script through the control client, or through a client of its own if none can be had.
+    pub(super) fn run(&self, script: &Script) -> Result<Vec<String>, Error> {
+        let mut control = self.lock();
+        // The second round is for a client that had died since it was last used.
+        for _ in 0..2 {
+            if control.is_none() {
+                *control = Control::connect(&self.client, KEEPER, COMMAND_LIMIT).ok();
+            }
+            let Some(connection) = control.as_mut() else { break };
+            let failure = match connection.ask(&script.line(), COMMAND_LIMIT) {
+                Ok(answer) => return Ok(answer),
+                Err(failure) => failure,
+            };
+            let command = script.name();
+            match failure {
+                Failure::Refused(message) => return Err(Error::Refused { command, message }),
+                Failure::NotGiven => *control = None,
+                Failure::Lost => {
+                    *control = None;
+                    return Err(Error::Interrupted { command });
+                }
+                Failure::Late => {
+                    *control = None;
+                    return Err(Error::Timeout { command, seconds: COMMAND_LIMIT.as_secs() });
+                }
+            }
+        }
+        drop(control);
+        self.run_program(script, b"")
+    }
+
+    /// Runs a script through a client of its own.
+    pub(super) fn run_program(&self, script: &Script, stdin: &[u8]) -> Result<Vec<String>, Error> {
+        let answer = self.client.run(&script.arguments(), stdin, COMMAND_LIMIT)?;
+        if answer.success {
+            return Ok(answer.stdout.lines().map(str::to_owned).collect());
+        }
+        let command = script.name();
+        match answer.stderr {
+            message
+                if message.starts_with("no server running") || message.starts_with("error connecting to") =>
+            {
+                Err(Error::NotRunning { socket: self.client.socket.clone() })
+            }
+            message if message.starts_with("server exited") || message.starts_with("lost server") => {
+                Err(Error::Interrupted { command })
+            }
+            message => Err(Error::Refused { command, message }),
+        }
+    }
+
+    fn check_socket(&self) -> Result<(), Error> {
+        let path = &self.client.socket;
+        match std::fs::symlink_metadata(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(source) => Err(Error::Io { what: "look at the tmux socket", source }),
+            Ok(found)
+                if found.file_type().is_socket() && found.uid() == rustix::process::geteuid().as_raw() =>
+            {
+                Ok(())
+            }
+            Ok(_) => Err(Error::SocketOccupied { path: path.clone() }),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Control>> {
+        // A panic in between leaves at worst a connection out of step; its guard numbers then fail to match.
+        self.control.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Keeps one pane for each session: the one with an epoch, if a person has split its window.
+fn one_pane_each(lines: &[String]) -> Result<Vec<(String, PaneInfo)>, Error> {
+    let mut found: Vec<(String, PaneInfo)> = Vec::new();
+    for line in lines {
+        let Some((session, info)) = PaneInfo::parse(line) else {
+            return Err(Error::Unexpected { command: "list-panes".to_owned(), answer: line.clone() });
+        };
+        match found.last_mut() {
+            _ if session == KEEPER => {}
+            Some((last, kept)) if *last == session => {
+                if kept.epoch.is_empty() && !info.epoch.is_empty() {
+                    *kept = info;
+                }
+            }
+            _ => found.push((session, info)),
+        }
+    }
+    Ok(found)
+}
+
+/// The target of exactly this session; a bare name would match prefixes, patterns and window names.
+pub(super) fn exact(name: &str) -> Result<String, Error> {
+    check_name(name)?;
+    Ok(format!("={name}:"))
+}
+
+pub(super) fn check_name(name: &str) -> Result<(), Error> {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if name.is_empty() || name.starts_with('-') || name.len() > 200 || !name.bytes().all(allowed) {
+        return Err(Error::Malformed { what: "session name", value: name.to_owned(), allowed: "[a-z0-9-]" });
+    }
+    Ok(())
+}
+
+/// Checks a token (epoch, operation) that becomes part of an option's name or value.
+pub(super) fn check_token(what: &'static str, token: &str) -> Result<(), Error> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    if token.is_empty() || token.len() > 100 || !token.bytes().all(allowed) {
+        return Err(Error::Malformed { what, value: token.to_owned(), allowed: "[A-Za-z0-9_-]" });
+    }
+    Ok(())
+}

@@ -1,0 +1,155 @@
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+use pointsman_adapters::tmux::{Error, SOCKET_PATH_LIMIT, Sent, Server};
+use rustix::process::{Pid, Signal, getpgid, getsid, kill_process};
+
+use super::{Rig, session};
+use crate::deadline::eventually;
+
+fn server_pid(rig: &Rig) -> Pid {
+    Pid::from_raw(rig.tmux(&["display-message", "-p", "#{pid}"]).parse().unwrap()).unwrap()
+}
+
+#[test]
+fn the_installed_tmux_is_new_enough() {
+    let rig = Rig::cold("");
+    let version = rig.server.version().unwrap();
+    assert!(version.is_supported(), "{version:?}");
+}
+
+#[test]
+fn a_socket_path_that_does_not_fit_is_refused() {
+    let longest = format!("/{}", "x".repeat(SOCKET_PATH_LIMIT - 1));
+    assert!(Server::new(&longest, "/c").is_ok());
+    let error = Server::new(format!("{longest}x"), "/c").unwrap_err();
+    assert!(matches!(error, Error::SocketTooLong { len: 108, .. }), "{error:?}");
+    assert!(Server::new("s", "/c").is_err(), "relative to what?");
+}
+
+#[test]
+fn something_else_at_the_sockets_path_is_left_alone() {
+    let rig = Rig::cold("");
+    fs::write(rig.server.socket(), "precious").unwrap();
+    assert!(matches!(rig.server.ensure_running(), Err(Error::SocketOccupied { .. })));
+    assert_eq!(fs::read_to_string(rig.server.socket()).unwrap(), "precious");
+}
+
+#[test]
+fn the_server_leaves_our_session_and_group() {
+    let rig = Rig::new();
+    let pid = server_pid(&rig);
+    assert_ne!(getsid(Some(pid)).unwrap(), getsid(None).unwrap());
+    assert_ne!(getpgid(Some(pid)).unwrap(), getpgid(None).unwrap());
+    rig.server.ensure_running().unwrap();
+    assert_eq!(server_pid(&rig), pid, "a second start changes nothing");
+    assert_eq!(rig.server.list().unwrap(), []);
+}
+
+#[test]
+fn nothing_of_our_environment_reaches_the_server_or_a_pane() {
+    // Cargo sets this for every test, the server must not pass it on: it stands for a key of the daemon.
+    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+    let rig = Rig::new();
+    let started = rig.start("dev-shop-4", &["sleep", "1000"]);
+    let global = rig.tmux(&["show-environment", "-g"]);
+    let names: Vec<&str> = global.lines().filter_map(|line| line.split('=').next()).collect();
+    let allowed = ["PATH", "HOME", "LANG", "TERM", "SHELL", "PWD"];
+    assert!(names.iter().all(|name| allowed.contains(name)), "{names:?}");
+    assert_eq!(rig.tmux(&["show-environment", "-t", "=dev-shop-4:"]), "");
+    let environ = eventually("the program runs", || {
+        let comm = fs::read_to_string(format!("/proc/{}/comm", started.pid)).unwrap();
+        (comm == "sleep\n").then(|| fs::read(format!("/proc/{}/environ", started.pid)).unwrap())
+    });
+    let of_tmux = ["TMUX", "TMUX_PANE", "TERM_PROGRAM", "TERM_PROGRAM_VERSION"];
+    for variable in environ.split(|byte| *byte == 0).filter(|variable| !variable.is_empty()) {
+        let name = String::from_utf8_lossy(variable.split(|byte| *byte == b'=').next().unwrap()).into_owned();
+        assert!(allowed.contains(&name.as_str()) || of_tmux.contains(&name.as_str()), "{name}");
+    }
+}
+
+#[test]
+fn a_killed_server_is_noticed_and_started_anew() {
+    let rig = Rig::new();
+    let old = rig.start("dev-shop-4", &["sleep", "1000"]);
+    assert!(rig.server.find("dev-shop-4").unwrap().is_some());
+    kill_process(server_pid(&rig), Signal::KILL).unwrap();
+    eventually("the server is missed", || match rig.server.list() {
+        Err(Error::NotRunning { .. }) => Some(()),
+        // The control client may not have noticed yet.
+        Ok(_) | Err(Error::Interrupted { .. }) => None,
+        Err(other) => panic!("{other:?}"),
+    });
+    assert!(rig.server.socket().exists(), "the dead socket is still there");
+    rig.server.kill("dev-shop-4").unwrap();
+    rig.server.ensure_running().unwrap();
+    assert_eq!(rig.server.find("dev-shop-4").unwrap(), None);
+    let mut again = session("dev-shop-4", &["cat", "-"]);
+    again.epoch = "e2".to_owned();
+    let new = rig.server.start(&again).unwrap();
+    assert_eq!(new.pane_id, old.pane_id, "a new server counts from the beginning, so the epoch must tell");
+    assert_eq!(rig.server.send_message(&old.pane_id, "e1", "m-1", "hello").unwrap(), Sent::StaleEpoch);
+}
+
+#[test]
+fn a_second_object_adopts_what_the_first_one_started() {
+    let rig = Rig::new();
+    let started = rig.start("dev-shop-4", &["cat", "-"]);
+    let second = rig.second();
+    second.ensure_running().unwrap();
+    let found = second.find("dev-shop-4").unwrap().unwrap();
+    assert_eq!((found.pid, found.start_time, found.epoch.as_str()), (started.pid, started.start_time, "e1"));
+    assert_eq!(rig.server.send_message(&started.pane_id, "e1", "m-1", "hello").unwrap(), Sent::Sent);
+    assert_eq!(second.send_message(&found.pane_id, "e1", "m-1", "hello").unwrap(), Sent::Duplicate);
+}
+
+#[test]
+fn several_starters_and_threads_share_one_server() {
+    let rig = Rig::cold("");
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| rig.second().ensure_running().unwrap());
+        }
+    });
+    let server = Arc::new(rig.second());
+    let threads: Vec<_> = (0..4)
+        .map(|nth| {
+            let server = Arc::clone(&server);
+            std::thread::spawn(move || {
+                let name = format!("dev-shop-{nth}");
+                server.start(&session(&name, &["sleep", "1000"])).unwrap();
+                for _ in 0..20 {
+                    assert!(server.find(&name).unwrap().is_some());
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    assert_eq!(server.list().unwrap().len(), 4);
+}
+
+#[test]
+fn a_lost_control_client_is_replaced() {
+    let rig = Rig::new();
+    for _ in 0..3 {
+        // The server may answer for a moment on behalf of a client that is dead, so a new one may need a second call.
+        let client = eventually("a control client is attached", || {
+            rig.server.list().unwrap();
+            rig.tmux(&["list-clients", "-F", "#{client_pid}"]).parse().ok()
+        });
+        kill_process(Pid::from_raw(client).unwrap(), Signal::KILL).unwrap();
+        eventually("the dead client is gone", || rig.tmux(&["list-clients"]).is_empty().then_some(()));
+        assert_eq!(rig.server.list().unwrap(), []);
+    }
+}
+
+#[test]
+fn a_person_attaches_by_the_exact_name() {
+    let rig = Rig::new();
+    let command = rig.server.attach_command("dev-shop-4").unwrap();
+    assert_eq!(command.last().unwrap().as_bytes(), b"=dev-shop-4:");
+    assert!(rig.server.attach_command("dev shop").is_err());
+}

@@ -1,0 +1,5 @@
+//! Watches against real files, processes and terminals.
+
+mod exits;
+mod files;
+mod terminal;
