@@ -6,5 +6,8 @@
 //! `pointsman-store`, programs and APIs into `pointsman-adapters`.
 
 pub mod control;
+pub mod daemon;
+pub mod demo;
+pub mod embedded_forge;
 pub mod paths;
 pub mod rehearsal;

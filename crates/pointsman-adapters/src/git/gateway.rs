@@ -77,6 +77,11 @@ impl Gateway {
         &self.dir
     }
 
+    /// The gateway that was made in `dir` before; nothing is looked at yet.
+    pub fn at(dir: &Path, branch: &BranchName) -> Self {
+        Self { dir: dir.to_owned(), branch: branch.clone() }
+    }
+
     /// The branch it takes.
     pub fn branch(&self) -> &BranchName {
         &self.branch

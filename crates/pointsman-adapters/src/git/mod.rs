@@ -8,6 +8,7 @@
 //! * [`capture`]: saving what is in a working tree without touching it or running anything of it
 //! * [`candidate`]: the commits that are tested and landed, built without a working tree
 //! * [`checkout`]: a clean tree of one commit for CI, [`bare`]: the embedded forge's repository
+//! * [`local_checkout`]: the repository a person works in, [`rescue`]: what captures there are
 //!
 //! What an agent can write is never the repository we run git *in*: we fetch from it by path. What a branch, a commit
 //! or a push means for a task is not decided here.
@@ -30,12 +31,14 @@ mod error;
 mod files;
 pub mod gateway;
 pub mod inspect;
+pub mod local_checkout;
 mod locks;
 pub mod mirror;
 mod names;
 mod private_clone;
 pub mod push;
 mod refs;
+pub mod rescue;
 pub mod tree;
 
 pub use error::Error;

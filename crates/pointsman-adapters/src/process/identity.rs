@@ -1,10 +1,11 @@
 //! Which process a pid means. A pid alone proves nothing, it is given out again; pid and start time do.
 
-use std::fs;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, getpgid, kill_process_group, pidfd_open};
+
+use crate::watch::proc_stat::ProcStat;
 
 /// How long a leftover group may take to end after SIGTERM before it is killed.
 pub const LEFTOVER_GRACE: Duration = Duration::from_secs(2);
@@ -60,37 +61,21 @@ pub fn kill_leftover_group(pid: u32, start_time: u64) -> Leftover {
     Leftover::Killed
 }
 
-struct Stat {
-    state: char,
-    start_time: u64,
+/// The process and those it descends from, nearest first. Ends at init, or where `/proc` does.
+pub fn ancestors(pid: u32) -> Vec<u32> {
+    /// Deeper trees of processes are not looked through; none of ours is.
+    const LIMIT: usize = 64;
+    let parent = |pid: &u32| ProcStat::read(*pid).ok().map(|s| s.parent).filter(|&p| p > 1);
+    std::iter::successors(Some(pid), parent).take(LIMIT).collect()
 }
 
-fn stat(pid: u32) -> Option<Stat> {
-    parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
-}
-
-/// Fields are counted from behind the program's name, which may contain blanks and brackets of its own.
-fn parse_stat(text: &str) -> Option<Stat> {
-    const STATE: usize = 3;
-    const START_TIME: usize = 22;
-    let (_, rest) = text.rsplit_once(')')?;
-    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-    Some(Stat {
-        state: fields.first()?.chars().next()?,
-        start_time: fields.get(START_TIME - STATE)?.parse().ok()?,
-    })
+fn stat(pid: u32) -> Option<ProcStat> {
+    ProcStat::read(pid).ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{is_alive, parse_stat, start_time};
-
-    #[test]
-    fn a_program_name_with_brackets_does_not_shift_the_fields() {
-        let text = "12 (a ) R (b) S 1 12 12 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 98765 4096 1";
-        let stat = parse_stat(text).unwrap();
-        assert_eq!((stat.state, stat.start_time), ('S', 98765));
-    }
+    use super::{ancestors, is_alive, start_time};
 
     #[test]
     fn a_pid_with_another_start_time_is_another_process() {
@@ -99,5 +84,12 @@ mod tests {
         assert!(is_alive(me, started));
         assert!(!is_alive(me, started + 1));
         assert_eq!(start_time(u32::MAX), None);
+    }
+
+    #[test]
+    fn a_process_is_among_its_own_ancestors_and_init_is_not() {
+        let me = std::process::id();
+        assert_eq!(ancestors(me).first(), Some(&me));
+        assert!(!ancestors(me).contains(&1));
     }
 }

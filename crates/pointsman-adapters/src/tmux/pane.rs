@@ -64,7 +64,7 @@ pub struct PaneInfo {
     pub start_time: Option<u64>,
     /// Whether the program has ended.
     pub dead: bool,
-    /// How it ended. A dead pane has none for a moment: tmux sees the terminal close before it collects the process.
+    /// How it ended. A dead pane may have none yet: tmux sees the terminal close before it collects the process.
     /// See [`super::Server::wait_for_exit`].
     pub exit: Option<PaneExit>,
     /// The epoch the session was started with; empty for a pane that [`super::Server::start`] did not make.
@@ -76,23 +76,30 @@ impl PaneInfo {
     pub(super) const FORMAT: &str = "#{pane_id}|#{pane_pid}|#{pane_dead}|#{pane_dead_status}|#{pane_dead_signal}\
                                      |#{pid}|#{@epoch}|#{session_name}";
 
-    /// Reads a line of that format: the session's name and the pane.
-    pub(super) fn parse(line: &str) -> Option<(String, PaneInfo)> {
+    /// Reads a line of that format.
+    pub(super) fn parse(line: &str) -> Option<Listed> {
         let fields: Vec<&str> = line.splitn(8, '|').collect();
         let [pane_id, pid, dead, status, signal, server, epoch, session] = fields[..] else { return None };
-        let pid = pid.parse().ok()?;
-        let server: u32 = server.parse().ok()?;
+        let (pid, server): (u32, u32) = (pid.parse().ok()?, server.parse().ok()?);
         let dead = dead == "1";
-        let start_time = ProcStat::read(pid)
-            .ok()
-            .filter(|stat| !dead && stat.parent == server)
-            .map(|stat| stat.start_time);
+        let process = ProcStat::read(pid).ok().filter(|stat| stat.parent == server);
         let exit = PaneExit { status: status.parse().ok(), signal: signal.parse().ok() };
         let exit = Some(exit).filter(|exit| dead && (exit.status.is_some() || exit.signal.is_some()));
+        let uncollected = dead && exit.is_none() && process.is_some_and(|stat| stat.state == 'Z');
+        let start_time = process.filter(|_| !dead).map(|stat| stat.start_time);
         let info =
             PaneInfo { pane_id: pane_id.parse().ok()?, pid, start_time, dead, exit, epoch: epoch.to_owned() };
-        Some((session.to_owned(), info))
+        Some(Listed { session: session.to_owned(), info, uncollected_by: uncollected.then_some(server) })
     }
+}
+
+/// One line of a listing.
+#[derive(Debug)]
+pub(super) struct Listed {
+    pub(super) session: String,
+    pub(super) info: PaneInfo,
+    /// The server's pid, if the pane's process is a zombie that the server has not collected yet.
+    pub(super) uncollected_by: Option<u32>,
 }
 
 #[cfg(test)]
@@ -101,12 +108,28 @@ mod tests {
 
     #[test]
     fn a_dead_pane_tells_its_exit() {
-        let (session, info) = PaneInfo::parse("%3|4194304|1||9|1|e-1|dev-a-4").expect("a complete line");
+        let Listed { session, info, .. } =
+            PaneInfo::parse("%3|4194304|1||9|1|e-1|dev-a-4").expect("a complete line");
         assert_eq!(session, "dev-a-4");
         assert_eq!(info.exit, Some(PaneExit { status: None, signal: Some(9) }));
         assert_eq!((info.start_time, info.epoch.as_str()), (None, "e-1"));
-        let (_, info) = PaneInfo::parse("%3|4194304|1|||1|e-1|dev-a-4").expect("a complete line");
+        let Listed { info, .. } = PaneInfo::parse("%3|4194304|1|||1|e-1|dev-a-4").expect("a complete line");
         assert!(info.dead && info.exit.is_none(), "closed, and not collected yet");
+    }
+
+    #[test]
+    fn a_process_that_the_server_forgot_is_recognised() {
+        let mut child = std::process::Command::new("true").spawn().expect("true is everywhere");
+        let (pid, me) = (child.id(), std::process::id());
+        while ProcStat::read(pid).expect("a child that nobody waits for stays").state != 'Z' {
+            std::thread::yield_now();
+        }
+        let forgotten_by = |line: String| PaneInfo::parse(&line).expect("a complete line").uncollected_by;
+        assert_eq!(forgotten_by(format!("%3|{pid}|1|||{me}|e-1|dev-a-4")), Some(me));
+        assert_eq!(forgotten_by(format!("%3|{pid}|1|0||{me}|e-1|dev-a-4")), None, "its exit is known");
+        assert_eq!(forgotten_by(format!("%3|{pid}|1|||1|e-1|dev-a-4")), None, "not a child of that server");
+        child.wait().expect("it is ours to wait for");
+        assert_eq!(forgotten_by(format!("%3|{pid}|1|||{me}|e-1|dev-a-4")), None, "collected");
     }
 
     #[test]

@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use super::client::{self, Client, Version};
 use super::control::{Control, Failure};
-use super::pane::{PaneId, PaneInfo};
+use super::pane::{Listed, PaneId, PaneInfo};
 use super::script::Script;
 use super::{Error, config, message};
 
@@ -271,10 +273,12 @@ impl Server {
 /// Keeps one pane for each session: the one with an epoch, if a person has split its window.
 fn one_pane_each(lines: &[String]) -> Result<Vec<(String, PaneInfo)>, Error> {
     let mut found: Vec<(String, PaneInfo)> = Vec::new();
+    let mut forgetful = None;
     for line in lines {
-        let Some((session, info)) = PaneInfo::parse(line) else {
+        let Some(Listed { session, info, uncollected_by }) = PaneInfo::parse(line) else {
             return Err(Error::Unexpected { command: "list-panes".to_owned(), answer: line.clone() });
         };
+        forgetful = forgetful.or(uncollected_by);
         match found.last_mut() {
             _ if session == KEEPER => {}
             Some((last, kept)) if *last == session => {
@@ -285,7 +289,22 @@ fn one_pane_each(lines: &[String]) -> Result<Vec<(String, PaneInfo)>, Error> {
             _ => found.push((session, info)),
         }
     }
+    if let Some(server) = forgetful {
+        remind(server);
+    }
     Ok(found)
+}
+
+/// Tells the server that a child of it has ended.
+///
+/// When a pane closes, libutempter takes over SIGCHLD for a moment inside tmux; a program that ends just then stays a
+/// zombie and its pane without an exit for good (seen with 3.3a in one of twenty ends on a loaded machine). The
+/// signal makes tmux collect all that is due, and does nothing if nothing is.
+fn remind(server: u32) {
+    if let Some(pid) = i32::try_from(server).ok().and_then(Pid::from_raw) {
+        // It fails only if the server has just ended, and then there is nobody to remind.
+        let _ = kill_process(pid, Signal::CHILD);
+    }
 }
 
 /// The target of exactly this session; a bare name would match prefixes, patterns and window names.

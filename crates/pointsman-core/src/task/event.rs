@@ -138,7 +138,10 @@ pub enum Event {
         text: String,
     },
     /// A person or the scheduler gave an order.
-    Ordered(Order),
+    Ordered {
+        /// Which.
+        order: Order,
+    },
     /// A deadline may have passed.
     TimePassed,
     /// An effect cannot be done, whatever we try.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::config;
+
 /// Who decides whether a change may land.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReviewMode {
@@ -50,4 +52,35 @@ pub struct Policy {
     pub merge_conflicts: u32,
     /// `done` claimed without a merge.
     pub premature_done: u32,
+}
+
+impl Policy {
+    /// What a project's configuration says about its tasks.
+    pub fn new(config: &config::Config) -> Self {
+        let (timing, limits) = (&config.timing, &config.limits);
+        let review = match config.review.mode {
+            config::ReviewMode::None => ReviewMode::None,
+            config::ReviewMode::Human => ReviewMode::Human,
+            config::ReviewMode::Agent => ReviewMode::Command,
+        };
+        Self {
+            has_ci: config.ci.kind != config::CiKind::None,
+            review,
+            ci_timeout: timing.ci_timeout.into(),
+            review_timeout: timing.review_timeout.into(),
+            escalation_renotify: timing.escalation_renotify.into(),
+            escalation_timeout: timing.escalation_timeout.into(),
+            session_timeout: timing.session_timeout.into(),
+            done_grace: timing.done_grace.into(),
+            restart_backoff: timing.restart_backoff.into(),
+            restart_backoff_max: timing.restart_backoff_max.into(),
+            ci_fixes: limits.ci_fixes,
+            review_rounds: limits.review_rounds,
+            infra_retries: limits.infra_retries,
+            idle_looks: limits.idle_looks,
+            restarts: limits.restarts,
+            merge_conflicts: limits.merge_conflicts,
+            premature_done: limits.premature_done,
+        }
+    }
 }

@@ -28,7 +28,7 @@ pub fn diagnosis(task: &Task, tail: &str) -> String {
     body.push_str("\nThe work so far is kept. Remove the label `blocked` to try again.\n");
     let tail = text::tail_lines(tail, DIAGNOSIS_LINES);
     if !tail.trim().is_empty() {
-        body.push_str(&format!("\nThe last lines of the terminal:\n\n{}\n", text::quote_block(&tail)));
+        body.push_str(&format!("\nThe last lines of the terminal:\n\n{}\n", text::quote_block(tail)));
     }
     body
 }
@@ -63,6 +63,21 @@ pub fn refused(refusal: &Refusal) -> String {
     }
     if !refusal.reason.trim().is_empty() {
         body.push_str(&format!("\n{}\n", text::quote_block(&refusal.reason)));
+    }
+    body
+}
+
+/// The text of a pull request: what the agent says, and boxes for people to tick.
+pub fn pull_request(task: &Task, summary: Option<&str>, checklist: &[String]) -> String {
+    let mut body = format!("For issue #{}.\n", task.key.issue);
+    if let Some(summary) = summary {
+        body.push_str(&format!("\n{}\n", text::clean_block(summary, 60_000)));
+    }
+    if !checklist.is_empty() {
+        body.push('\n');
+        for line in checklist {
+            body.push_str(&format!("- [ ] {}\n", text::clean_line(line, 500)));
+        }
     }
     body
 }

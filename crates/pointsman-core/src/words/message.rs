@@ -164,3 +164,14 @@ pub fn ci_result(sha: &Sha, verdict: &CiVerdict) -> String {
         CiVerdict::TimedOut { log } => format!("CI timeout on {sha}\n\n{log}\n"),
     }
 }
+
+/// The terminal line a session begins with.
+pub fn first_line(task: &Task, path: &str) -> String {
+    format!("[pointsman m-0] Task #{} of {} is yours. Details: {path}", task.key.issue, task.key.project)
+}
+
+/// An operator's words to a session.
+pub fn from_operator(words: &str) -> (String, String) {
+    let details = format!("A person at the controls says:\n\n{}\n", text::quote_block(words));
+    (" from the operator. Read it and go on.".to_owned(), details)
+}

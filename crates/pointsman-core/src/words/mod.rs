@@ -15,7 +15,7 @@ use std::time::Duration;
 /// A duration as people write it: `30s`, `3h`, `1h 30m`.
 pub fn span(duration: Duration) -> String {
     let millis = duration.as_millis();
-    if millis % 1000 != 0 {
+    if !millis.is_multiple_of(1000) {
         return if millis < 10_000 { format!("{millis}ms") } else { format!("{}s", millis / 1000) };
     }
     let seconds = duration.as_secs();

@@ -18,6 +18,7 @@ mod candidate;
 mod capture;
 mod checkout;
 mod gateway;
+mod local_checkout;
 mod mirror;
 mod tree;
 

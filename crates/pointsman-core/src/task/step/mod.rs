@@ -78,7 +78,7 @@ pub fn step(task: &Task, event: &Event, policy: &Policy, now: Timestamp) -> Resu
         Event::QueueReported { head, outcome } => draft.queue_reported(head, outcome)?,
         Event::MergeLooked { merged_as } => draft.merge_looked(merged_as.as_ref())?,
         Event::Answered { by, text } => draft.answered(by, text)?,
-        Event::Ordered(order) => draft.ordered(*order)?,
+        Event::Ordered { order } => draft.ordered(*order)?,
         Event::TimePassed => draft.time_passed(),
         Event::EffectGaveUp { effect, error } => draft.effect_gave_up(effect, error),
         Event::MessageUnacknowledged { message, headline } => draft.unacknowledged(*message, headline)?,

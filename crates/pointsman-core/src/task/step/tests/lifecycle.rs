@@ -27,7 +27,7 @@ fn refused(status: RefusalStatus) -> Play {
 fn claim_then_session_backlog_to_in_progress() {
     let play = Play::new().seen(&["backlog"]);
     assert!(play.task.ready);
-    let play = play.event(Event::Ordered(Order::Begin)).is(State::Working);
+    let play = play.event(Event::Ordered { order: Order::Begin }).is(State::Working);
     assert_eq!(play.ordered, [Effect::ClaimIssue]);
     let play = play.event(Event::Claimed);
     assert_eq!(play.ordered, [Effect::StartSession { generation: 1, opening: Opening::Fresh }]);
@@ -35,7 +35,7 @@ fn claim_then_session_backlog_to_in_progress() {
 
 #[test]
 fn a_lost_claim_goes_back_to_the_backlog_without_a_session() {
-    let play = Play::new().seen(&["backlog"]).event(Event::Ordered(Order::Begin));
+    let play = Play::new().seen(&["backlog"]).event(Event::Ordered { order: Order::Begin });
     let play = play.event(Event::ClaimLost { reason: "assigned to bob".into() }).is(State::Backlog);
     assert!(play.ordered.is_empty() && !play.task.ready);
 }
@@ -70,13 +70,14 @@ fn a_blocked_task_starts_again_when_the_label_goes_but_not_before_it_was_seen() 
     let play = play.seen(&["backlog"]).is(State::Backlog);
     assert!(play.task.ready);
     assert_eq!(play.task.attempts, crate::task::Attempts::default());
-    let play = play.event(Event::Ordered(Order::Begin)).event(Event::Claimed);
+    let play = play.event(Event::Ordered { order: Order::Begin }).event(Event::Claimed);
     assert_eq!(play.ordered, [Effect::StartSession { generation: 2, opening: Opening::Recovery }]);
 }
 
 #[test]
 fn a_blocked_task_starts_again_by_order() {
-    let play = Play::working().says(Phase::Failed).event(Event::Ordered(Order::Start)).is(State::Working);
+    let play =
+        Play::working().says(Phase::Failed).event(Event::Ordered { order: Order::Start }).is(State::Working);
     assert_eq!(play.kinds(), ["claim_issue"]);
 }
 
@@ -124,13 +125,13 @@ fn a_closed_issue_that_is_reopened_starts_over_only_after_it_was_seen_closed() {
 fn what_is_over_takes_no_orders() {
     let mut play = Play::merged().says(Phase::Done);
     for order in [Order::Begin, Order::Start, Order::Pause, Order::Resume, Order::Stop] {
-        play.refuses(Event::Ordered(order));
+        play.refuses(Event::Ordered { order });
     }
 }
 
 #[test]
 fn pausing_a_task_that_never_began_keeps_it_from_beginning() {
-    let play = Play::new().seen(&["backlog"]).event(Event::Ordered(Order::Pause)).is(State::Paused);
-    let play = play.seen(&["backlog"]).is(State::Paused).event(Event::Ordered(Order::Resume));
+    let play = Play::new().seen(&["backlog"]).event(Event::Ordered { order: Order::Pause }).is(State::Paused);
+    let play = play.seen(&["backlog"]).is(State::Paused).event(Event::Ordered { order: Order::Resume });
     assert!(play.seen(&["backlog"]).is(State::Backlog).task.ready);
 }

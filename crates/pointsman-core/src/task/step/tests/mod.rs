@@ -105,8 +105,10 @@ impl Play {
     }
 
     fn working() -> Self {
-        let play =
-            Self::new().seen(&[labels::BACKLOG]).event(Event::Ordered(Order::Begin)).event(Event::Claimed);
+        let play = Self::new()
+            .seen(&[labels::BACKLOG])
+            .event(Event::Ordered { order: Order::Begin })
+            .event(Event::Claimed);
         let generation = play.task.generation;
         play.event(Event::SessionStarted { generation })
     }

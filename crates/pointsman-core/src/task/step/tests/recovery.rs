@@ -94,20 +94,20 @@ fn a_dead_session_after_the_merge_just_closes_the_task() {
 
 #[test]
 fn pause_ends_the_session_and_resume_brings_it_back_in_recovery() {
-    let play = Play::awaiting_ci().event(Event::Ordered(Order::Pause)).is(State::Paused);
+    let play = Play::awaiting_ci().event(Event::Ordered { order: Order::Pause }).is(State::Paused);
     assert_eq!(play.kinds(), ["end_session"]);
     let play = play
         .ended(Exit::Stopped)
         .is(State::Paused)
-        .event(Event::Ordered(Order::Resume))
+        .event(Event::Ordered { order: Order::Resume })
         .event(Event::Claimed);
     assert_eq!(play.ordered, [Effect::StartSession { generation: 2, opening: Opening::Recovery }]);
 }
 
 #[test]
 fn stop_then_start_does_not_wait_for_the_old_session() {
-    let play = Play::working().event(Event::Ordered(Order::Stop)).is(State::Blocked);
-    let mut play = play.event(Event::Ordered(Order::Start)).event(Event::Claimed);
+    let play = Play::working().event(Event::Ordered { order: Order::Stop }).is(State::Blocked);
+    let mut play = play.event(Event::Ordered { order: Order::Start }).event(Event::Claimed);
     assert_eq!(play.task.session, Session::Starting);
     play.refuses(Event::SessionEnded { generation: 1, exit: Exit::Stopped, tail: String::new() });
 }

@@ -1,0 +1,173 @@
+//! The repository a person works in: looked at before a project is made of it, and given a remote when it is.
+//!
+//! Only `init` writes to it, and only what is here: one remote and one line of its private exclude file.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use pointsman_core::ids::Sha;
+
+use super::inspect::nul_list;
+use super::{BranchName, Call, Error, Git, files};
+use crate::process::End;
+
+/// The most of a file that is read to guess what it is for.
+const FILE_CAP: usize = 1 << 20;
+
+/// A person's repository with a working tree.
+#[derive(Clone, Debug)]
+pub struct LocalCheckout {
+    git: Git,
+    root: PathBuf,
+}
+
+/// What there is where a checkout was looked for.
+#[derive(Clone, Debug)]
+pub enum Found {
+    /// A checkout.
+    Checkout(LocalCheckout),
+    /// A repository without a working tree.
+    Bare,
+    /// No repository.
+    Nothing,
+}
+
+/// A file or directory at the top of a commit's tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopLevel {
+    /// Its name.
+    pub name: String,
+    /// Whether it is a program.
+    pub executable: bool,
+}
+
+impl LocalCheckout {
+    /// Finds the checkout that `dir` is in.
+    pub fn find(git: &Git, dir: &Path) -> Result<Found, Error> {
+        let dir = files::absolute(dir)?;
+        let done = within(git.call("rev-parse"), &dir).args(["--is-bare-repository"]).finish()?;
+        match (done.end, String::from_utf8_lossy(&done.stdout).trim()) {
+            (End::Exited(0), "true") => return Ok(Found::Bare),
+            (End::Exited(0), _) => {}
+            (End::Exited(_) | End::Signalled(_) | End::TimedOut | End::Cancelled, _) => {
+                return Ok(Found::Nothing);
+            }
+        }
+        // Inside `.git` there is a repository and no tree around us: not a place to set a project up in.
+        let done = within(git.call("rev-parse"), &dir).args(["--show-toplevel"]).finish()?;
+        if !done.end.success() {
+            return Ok(Found::Nothing);
+        }
+        let root = PathBuf::from(String::from_utf8_lossy(&done.stdout).trim_end_matches('\n'));
+        Ok(Found::Checkout(Self { git: git.clone(), root }))
+    }
+
+    /// The top of its working tree.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The commit that is checked out; none before the first commit.
+    pub fn head(&self) -> Result<Option<Sha>, Error> {
+        self.commit("HEAD")
+    }
+
+    /// The branch that is checked out, if one is.
+    pub fn current_branch(&self) -> Result<Option<String>, Error> {
+        let done = self.call("symbolic-ref").args(["--quiet", "--short", "HEAD"]).finish()?;
+        Ok(done
+            .end
+            .success()
+            .then(|| String::from_utf8_lossy(&done.stdout).trim_end_matches('\n').to_owned()))
+    }
+
+    /// Where a branch is; none if there is no such branch.
+    pub fn branch(&self, branch: &BranchName) -> Result<Option<Sha>, Error> {
+        self.commit(branch.full().as_str())
+    }
+
+    /// The branch that the remote `origin` names as its first.
+    pub fn origin_head(&self) -> Result<Option<String>, Error> {
+        let done =
+            self.call("symbolic-ref").args(["--quiet", "--short", "refs/remotes/origin/HEAD"]).finish()?;
+        let text = String::from_utf8_lossy(&done.stdout).trim_end_matches('\n').to_owned();
+        Ok(text.strip_prefix("origin/").filter(|_| done.end.success()).map(str::to_owned))
+    }
+
+    /// How many files differ from the commit that is checked out, untracked ones included.
+    pub fn changed_files(&self) -> Result<usize, Error> {
+        let listed = self.call("status").args(["--porcelain", "-z", "--no-renames"]).bytes()?;
+        Ok(nul_list(&listed).len())
+    }
+
+    /// Where a remote is; none if there is no such remote.
+    pub fn remote(&self, name: &str) -> Result<Option<String>, Error> {
+        let done = self.call("config").args(["--get", &format!("remote.{name}.url")]).finish()?;
+        Ok(done
+            .end
+            .success()
+            .then(|| String::from_utf8_lossy(&done.stdout).trim_end_matches('\n').to_owned()))
+    }
+
+    /// Adds a remote.
+    pub fn add_remote(&self, name: &str, url: &Path) -> Result<(), Error> {
+        self.call("remote").args(["add", "--", name]).arg(url).ok()
+    }
+
+    /// What lies at the top of a branch's tree.
+    pub fn top_level(&self, branch: &BranchName) -> Result<Vec<TopLevel>, Error> {
+        let listed = self.call("ls-tree").args(["-z", branch.full().as_str()]).bytes()?;
+        let entry = |line: String| {
+            let (meta, name) = line.split_once('\t')?;
+            Some(TopLevel { name: name.to_owned(), executable: meta.starts_with("100755") })
+        };
+        Ok(nul_list(&listed).into_iter().filter_map(entry).collect())
+    }
+
+    /// The text of a file at the top of a branch's tree.
+    pub fn file(&self, branch: &BranchName, name: &str) -> Result<String, Error> {
+        self.call("cat-file").args(["blob", &format!("{}:{name}", branch.full())]).capped_text(FILE_CAP)
+    }
+
+    /// Has git overlook a path in this checkout, without a change that anyone could commit. Again is fine.
+    pub fn exclude(&self, pattern: &str) -> Result<(), Error> {
+        let path = self.call("rev-parse").args(["--git-path", "info/exclude"]).text()?;
+        let path = self.root.join(path);
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(source) => return Err(files::error("read", &path)(source)),
+        };
+        if text.lines().any(|line| line.trim() == pattern) {
+            return Ok(());
+        }
+        if let Some(dir) = path.parent() {
+            std::fs::create_dir_all(dir).map_err(files::error("make", dir))?;
+        }
+        let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(&path)
+            .and_then(|mut file| file.write_all(format!("{gap}{pattern}\n").as_bytes()))
+            .map_err(files::error("write", &path))
+    }
+
+    fn commit(&self, revision: &str) -> Result<Option<Sha>, Error> {
+        let revision = format!("{revision}^{{commit}}");
+        let done =
+            self.call("rev-parse").args(["--verify", "--quiet", "--end-of-options", &revision]).finish()?;
+        Ok(Sha::new(String::from_utf8_lossy(&done.stdout).trim_end()).filter(|_| done.end.success()))
+    }
+
+    fn call(&self, operation: &'static str) -> Call {
+        within(self.git.call(operation), &self.root)
+    }
+}
+
+/// In a person's repository git may look around for it, as it does for the person.
+fn within(mut call: Call, dir: &Path) -> Call {
+    call.run = call.run.cwd(dir);
+    call
+}

@@ -1,0 +1,172 @@
+//! What commands ask of the daemon, answered by the loop, or by the command itself if there is none.
+
+use std::path::Path;
+
+use pointsman_core::ids::{Number, ProjectName, TaskKey};
+use pointsman_core::task::{Effect, Event, Headline, Refused, Session, Task};
+use pointsman_core::words;
+use pointsman_store::{Change, EffectId};
+use serde_json::{Value, json};
+
+use super::engine::{Engine, Input};
+use super::{clock, projects};
+use crate::control::protocol::{FailureKind, Reply, Request};
+use crate::paths::Paths;
+
+/// What follows from an answered request.
+#[derive(Default)]
+pub struct Follow {
+    /// Projects were added, removed or changed.
+    pub reload: bool,
+    /// Stop.
+    pub stop: bool,
+    /// Ask the forge of this project.
+    pub ask_forge: Option<ProjectName>,
+}
+
+/// Carries out a request that is about tasks, messages or projects.
+pub fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (Reply, Follow) {
+    let mut follow = Follow::default();
+    let reply = match request {
+        Request::Order { project, issue, order } => {
+            give(engine, project, *issue, Event::Ordered { order: *order })
+        }
+        Request::Answer { project, issue, by, text } => {
+            give(engine, project, *issue, Event::Answered { by: by.clone(), text: text.clone() })
+        }
+        Request::Acknowledge { message, session } => acknowledge(engine, *message, session.as_deref()),
+        Request::Send { project, issue, text } => send(engine, project, *issue, text),
+        Request::AddProject { config_path } => {
+            follow.reload = true;
+            match projects::add(paths, engine.store(), Path::new(config_path)) {
+                Ok(config) => done(json!({ "name": config.name })),
+                Err(error) => failed(FailureKind::Configuration, format!("{error:#}")),
+            }
+        }
+        Request::RemoveProject { project } => {
+            follow.reload = true;
+            remove(engine, project)
+        }
+        Request::ReloadProjects => {
+            follow.reload = true;
+            done(Value::Null)
+        }
+        Request::Down => {
+            follow.stop = true;
+            done(Value::Null)
+        }
+        Request::Status | Request::Forge { .. } => {
+            failed(FailureKind::Failed, "this request is answered elsewhere".to_owned())
+        }
+    };
+    (reply, follow)
+}
+
+/// Done, with this to print.
+pub fn done(value: Value) -> Reply {
+    Reply::Done { value }
+}
+
+/// Not done.
+pub fn failed(kind: FailureKind, message: String) -> Reply {
+    Reply::Failed { kind, message }
+}
+
+fn give(engine: &mut Engine, project: &ProjectName, issue: Number, event: Event) -> Reply {
+    let key = TaskKey { project: project.clone(), issue };
+    if let Err(reply) = find(engine, &key) {
+        return reply;
+    }
+    match engine.take(&[Input::new(key.clone(), event)], clock::now()).map(|mut answers| answers.pop()) {
+        Ok(Some(Ok(()))) => match find(engine, &key) {
+            Ok(task) => done(json!({ "issue": issue, "state": task.state })),
+            Err(reply) => reply,
+        },
+        Ok(Some(Err(Refused::NotNow(why) | Refused::Stale(why)))) => {
+            failed(FailureKind::Refused, format!("task {issue}: {why}"))
+        }
+        Ok(None) => failed(FailureKind::Failed, "nothing was done".to_owned()),
+        Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
+    }
+}
+
+fn find(engine: &mut Engine, key: &TaskKey) -> Result<Task, Reply> {
+    match engine.store().task(key) {
+        Ok(Some(task)) => Ok(task),
+        Ok(None) => {
+            let message = format!(
+                "there is no task for issue {} of {}: an issue becomes one with the label backlog",
+                key.issue, key.project
+            );
+            Err(failed(FailureKind::NotFound, message))
+        }
+        Err(error) => Err(failed(FailureKind::Failed, super::world::chain(&error))),
+    }
+}
+
+fn acknowledge(engine: &mut Engine, message: i64, session: Option<&str>) -> Reply {
+    if message == 0 {
+        return done(json!({ "message": message, "acknowledged": true }));
+    }
+    let now = clock::now();
+    let store = engine.store();
+    let acknowledged = store.message_acknowledged(EffectId(message), now).and_then(|known| {
+        if known
+            && let Some(session) = session
+            && let Some(mut row) = store.session(session)?
+            && !row.acknowledges
+        {
+            row.acknowledges = true;
+            store.upsert_session(&row)?;
+        }
+        let exists = known || store.message(EffectId(message))?.is_some();
+        Ok(exists)
+    });
+    match acknowledged {
+        Ok(true) => done(json!({ "message": message, "acknowledged": true })),
+        Ok(false) => failed(FailureKind::NotFound, format!("there is no message m-{message}")),
+        Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
+    }
+}
+
+fn send(engine: &mut Engine, project: &ProjectName, issue: Number, text: &str) -> Reply {
+    let key = TaskKey { project: project.clone(), issue };
+    let task = match find(engine, &key) {
+        Ok(task) => task,
+        Err(reply) => return reply,
+    };
+    if task.session != Session::Alive {
+        return failed(FailureKind::Refused, format!("task {issue} has no live session"));
+    }
+    let (subject, details) = words::message::from_operator(text);
+    let mut change = Change::new(clock::now(), "operator_spoke");
+    change.effects =
+        vec![Effect::Deliver { generation: task.generation, headline: Headline::Answer, subject, details }];
+    change.session = task.session_id();
+    change.task = Some(task);
+    match engine.store().commit(&[change]) {
+        Ok(_) => done(json!({ "issue": issue, "sent": true })),
+        Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
+    }
+}
+
+fn remove(engine: &mut Engine, project: &ProjectName) -> Reply {
+    let busy: Vec<String> = engine
+        .tasks()
+        .values()
+        .filter(|t| t.key.project == *project && t.session != Session::None)
+        .map(|t| format!("#{}", t.key.issue))
+        .collect();
+    if !busy.is_empty() {
+        let message = format!(
+            "{project} has live sessions ({}): end them first with pointsman session stop --all",
+            busy.join(", ")
+        );
+        return failed(FailureKind::Refused, message);
+    }
+    match engine.store().remove_project(project, clock::now()) {
+        Ok(true) => done(json!({ "name": project })),
+        Ok(false) => failed(FailureKind::NotFound, format!("there is no project {project}")),
+        Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
+    }
+}

@@ -1,0 +1,28 @@
+//! The tasks as they are now, for everybody beside the loop.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use pointsman_core::ids::TaskKey;
+use pointsman_core::task::Task;
+
+/// A picture of all tasks.
+pub type Picture = Arc<BTreeMap<TaskKey, Arc<Task>>>;
+
+/// Where the loop hangs the picture after every change.
+#[derive(Clone, Default)]
+pub struct Board {
+    picture: Arc<RwLock<Picture>>,
+}
+
+impl Board {
+    /// Hangs a new picture.
+    pub fn publish(&self, tasks: &BTreeMap<TaskKey, Arc<Task>>) {
+        *self.picture.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tasks.clone());
+    }
+
+    /// The latest picture.
+    pub fn look(&self) -> Picture {
+        Arc::clone(&self.picture.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}

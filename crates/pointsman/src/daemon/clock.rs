@@ -1,0 +1,16 @@
+//! The one place that reads the clock.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use pointsman_core::time::Timestamp;
+
+/// Now.
+pub fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// A point in time as scripts see it: RFC 3339, UTC, milliseconds.
+pub fn rfc3339(at: Timestamp) -> String {
+    jiff::Timestamp::from_millisecond(at.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string()
+}

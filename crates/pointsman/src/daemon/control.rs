@@ -1,0 +1,175 @@
+//! The daemon's side of the control socket.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+use pointsman_core::task::{ReviewVerdict, State};
+
+use super::answer::{done, failed};
+use super::board::Board;
+use super::inbound::{Inbound, Inbox};
+use super::world::RealWorld;
+use crate::control::protocol::{FailureKind, ForgeCommand, Reply, Request};
+use crate::embedded_forge;
+
+/// A request is one line; an issue's body is the largest thing in it.
+const REQUEST_BYTES: u64 = 16 << 20;
+/// A caller that sends nothing is not waited for longer than this.
+const REQUEST_LIMIT: Duration = Duration::from_secs(10);
+/// The loop answers in milliseconds; this is for a disk that hangs.
+const ANSWER_LIMIT: Duration = Duration::from_secs(50);
+/// More callers at the same time are turned away.
+const CALLERS: usize = 128;
+
+/// Listens for commands.
+pub struct Control {
+    /// The road to the loop.
+    pub inbox: Inbox,
+    /// The tasks as they are.
+    pub board: Board,
+    /// The forges are in there.
+    pub world: Arc<RealWorld>,
+    /// Callers that are being served.
+    pub callers: AtomicUsize,
+}
+
+impl Control {
+    /// Binds the socket, for us alone. A socket left by a killed daemon is replaced: the caller holds
+    /// the lock, so nobody listens there.
+    pub fn listen(self: Arc<Self>, socket: &Path) -> std::io::Result<()> {
+        match std::fs::remove_file(socket) {
+            Ok(()) => {}
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+            Err(e) => return Err(e),
+        }
+        let listener = UnixListener::bind(socket)?;
+        std::fs::set_permissions(socket, std::fs::Permissions::from_mode(0o600))?;
+        std::thread::Builder::new().name("control".to_owned()).spawn(move || {
+            for stream in listener.incoming() {
+                match stream {
+                    Ok(stream) => Arc::clone(&self).serve(stream),
+                    Err(error) => tracing::warn!(%error, "a command could not be heard"),
+                }
+            }
+        })?;
+        Ok(())
+    }
+
+    fn serve(self: Arc<Self>, stream: UnixStream) {
+        if self.callers.fetch_add(1, Ordering::SeqCst) >= CALLERS {
+            self.callers.fetch_sub(1, Ordering::SeqCst);
+            return;
+        }
+        let spawned = std::thread::Builder::new().name("caller".to_owned()).spawn({
+            let control = Arc::clone(&self);
+            move || {
+                if let Err(error) = control.talk(&stream) {
+                    tracing::debug!(%error, "a command went away");
+                }
+                control.callers.fetch_sub(1, Ordering::SeqCst);
+            }
+        });
+        if spawned.is_err() {
+            self.callers.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    fn talk(&self, mut stream: &UnixStream) -> std::io::Result<()> {
+        stream.set_read_timeout(Some(REQUEST_LIMIT))?;
+        stream.set_write_timeout(Some(REQUEST_LIMIT))?;
+        let peer = rustix::net::sockopt::socket_peercred(stream).ok();
+        if peer.is_none_or(|p| p.uid != rustix::process::getuid()) {
+            return Ok(());
+        }
+        let mut line = Vec::new();
+        BufReader::new(stream.take(REQUEST_BYTES)).read_until(b'\n', &mut line)?;
+        let reply = match serde_json::from_slice::<Request>(&line) {
+            Ok(request) => self.answer(request, peer.map(|p| p.pid.as_raw_nonzero().get().unsigned_abs())),
+            Err(error) => failed(FailureKind::Failed, format!("the request cannot be read: {error}")),
+        };
+        let mut answer = serde_json::to_vec(&reply)?;
+        answer.push(b'\n');
+        stream.write_all(&answer)
+    }
+
+    fn answer(&self, request: Request, peer: Option<u32>) -> Reply {
+        if let Request::Forge { project, command } = &request {
+            let Some(served) = self.world.project(project) else {
+                return failed(FailureKind::NotFound, format!("project {project} is not served"));
+            };
+            let Some(forge) = &served.embedded else {
+                return failed(FailureKind::Refused, format!("{project} has a forge of its own"));
+            };
+            if approves(command) && peer.is_some_and(|pid| self.is_in_session(pid)) {
+                return failed(FailureKind::Refused, "an agent does not approve its own work".to_owned());
+            }
+            let command = match command {
+                ForgeCommand::MergePull { number } => match self.approval(*number) {
+                    Ok(approval) => approval,
+                    Err(reply) => return reply,
+                },
+                other => other.clone(),
+            };
+            let reply = embedded_forge::run_command(forge, &command);
+            self.inbox.send(Inbound::AskForge { project: project.clone() });
+            return reply;
+        }
+        let (reply, answer) = sync_channel(1);
+        self.inbox.send(Inbound::Ask { request, reply });
+        answer
+            .recv_timeout(ANSWER_LIMIT)
+            .unwrap_or_else(|_| failed(FailureKind::Failed, "the daemon is busy or stopping".to_owned()))
+    }
+
+    /// A person's order to merge is an approval of the present head; the queue does the rest.
+    fn approval(&self, number: u64) -> Result<ForgeCommand, Reply> {
+        let picture = self.board.look();
+        let Some(task) = picture.values().find(|t| t.pr == Some(number)) else {
+            let message = format!("pull request {number} belongs to no task that is under way");
+            return Err(failed(FailureKind::NotFound, message));
+        };
+        match task.state {
+            State::AwaitingReview | State::Escalated => Ok(ForgeCommand::Review {
+                number,
+                verdict: ReviewVerdict::Approve,
+                body: "merge ordered".to_owned(),
+                author: "operator".to_owned(),
+            }),
+            State::MergeQueue => Err(done(serde_json::json!({ "number": number, "state": task.state }))),
+            State::Backlog
+            | State::WaitingDependencies
+            | State::Working
+            | State::AwaitingCi
+            | State::Blocked
+            | State::Refused
+            | State::Paused
+            | State::Merged
+            | State::Closed => Err(failed(
+                FailureKind::Refused,
+                format!("pull request {number} cannot be merged: its task is {}", task.state),
+            )),
+        }
+    }
+
+    /// Whether a process descends from a session of ours.
+    fn is_in_session(&self, pid: u32) -> bool {
+        let sessions: Vec<u32> = match self.world.tmux.list() {
+            Ok(panes) => panes.into_iter().map(|(_, pane)| pane.pid).collect(),
+            Err(_) => return false,
+        };
+        pointsman_adapters::process::ancestors(pid).iter().any(|ancestor| sessions.contains(ancestor))
+    }
+}
+
+fn approves(command: &ForgeCommand) -> bool {
+    matches!(
+        command,
+        ForgeCommand::Review { verdict: ReviewVerdict::Approve, .. } | ForgeCommand::MergePull { .. }
+    )
+}

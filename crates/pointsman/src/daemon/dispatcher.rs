@@ -1,0 +1,284 @@
+//! The loop: everything that happens comes in here, is decided and written down, and goes out as
+//! effects. It never waits for anything but its inbox and the disk.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::time::Duration;
+
+use pointsman_core::ids::ProjectName;
+use pointsman_core::task::{Event, Session};
+use pointsman_core::time::Timestamp;
+use pointsman_store::{EffectId, QueueEntry, VerdictRow};
+
+use super::answer::{Follow, answer, done};
+use super::board::Board;
+use super::clock;
+use super::engine::{Engine, Input};
+use super::inbound::{Inbound, Inbox};
+use super::outcome::Outcome;
+use super::poller::Poller;
+use super::projects;
+use super::sources::exits::Exits;
+use super::sources::phase::Phases;
+use super::workers::{Work, Workers};
+use super::world::{RealWorld, Redelivery};
+use crate::control::protocol::{Reply, Request, Status};
+
+/// How many things are taken into one transaction at most.
+const BATCH: usize = 512;
+/// Without anything due the loop still looks at the clock this often: it may have jumped.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+/// A write that failed (a full disk) is tried again this often; nothing is taken in meanwhile.
+const WRITE_AGAIN: Duration = Duration::from_millis(500);
+
+/// Everything the loop needs.
+pub struct Dispatcher {
+    /// Decides and remembers.
+    pub engine: Engine,
+    /// What comes in.
+    pub inbound: Receiver<Inbound>,
+    /// Where sources send.
+    pub inbox: Inbox,
+    /// What everybody sees.
+    pub board: Board,
+    /// What effects are performed with.
+    pub world: Arc<RealWorld>,
+    /// Who performs them.
+    pub workers: Workers,
+    /// Phase files.
+    pub phases: Arc<Phases>,
+    /// Ended processes.
+    pub exits: Arc<Exits>,
+    /// The forge, asked now and then.
+    pub poller: Arc<Poller>,
+    /// Since when.
+    pub started_at: Timestamp,
+    /// What stands in the way of projects.
+    pub problems: Vec<String>,
+    /// Messages that are being typed again at this moment.
+    pub redelivering: BTreeSet<EffectId>,
+}
+
+/// What was taken from the inbox and is to be written.
+#[derive(Default)]
+struct Batch {
+    inputs: Vec<Input>,
+    performed: Vec<(pointsman_store::Outgoing, Outcome)>,
+    entries: Vec<(QueueEntry, SyncSender<()>)>,
+    verdicts: Vec<(ProjectName, pointsman_core::ids::Sha, String, VerdictRow)>,
+    sent_again: Vec<(EffectId, std::path::PathBuf)>,
+    asks: Vec<(Request, SyncSender<Reply>)>,
+    stop: bool,
+}
+
+impl Dispatcher {
+    /// Runs until told to stop. Sessions stay.
+    pub fn run(mut self) {
+        let mut acknowledgements_at = clock::now();
+        loop {
+            let now = clock::now();
+            self.until_written("time", |d| d.engine.tick(now));
+            if now >= acknowledgements_at || acknowledgements_at > now.after(LONGEST_SLEEP) {
+                self.until_written("messages", |d| d.chase_acknowledgements(now));
+                acknowledgements_at = now.after(LONGEST_SLEEP);
+            }
+            self.hand_out();
+            self.show();
+            let batch = self.receive();
+            if self.take(batch) {
+                return;
+            }
+        }
+    }
+
+    /// Waits for the next thing, then takes everything else that is there too.
+    fn receive(&mut self) -> Batch {
+        let mut batch = Batch::default();
+        let wake_at = self.engine.wake_at().ok().flatten();
+        let sleep = wake_at.map_or(LONGEST_SLEEP, |at| at.since(clock::now())).min(LONGEST_SLEEP);
+        match self.inbound.recv_timeout(sleep) {
+            Ok(first) => batch.add(first, &self.poller),
+            Err(RecvTimeoutError::Timeout) => return batch,
+            Err(RecvTimeoutError::Disconnected) => batch.stop = true,
+        }
+        for _ in 1..BATCH {
+            let Ok(next) = self.inbound.try_recv() else { break };
+            batch.add(next, &self.poller);
+        }
+        batch
+    }
+
+    /// Writes a batch down; says whether to stop.
+    fn take(&mut self, batch: Batch) -> bool {
+        let now = clock::now();
+        let mut inputs = batch.inputs;
+        for (outgoing, outcome) in batch.performed {
+            self.until_written("an outcome", |d| {
+                let settled = d.engine.absorb(&outgoing, &outcome, now)?;
+                inputs.extend(settled);
+                Ok(())
+            });
+        }
+        self.until_written("events", |d| d.engine.take(&inputs, now).map(drop));
+        for (project, tree, gate, verdict) in batch.verdicts {
+            self.until_written("a verdict", |d| {
+                d.engine.store().remember_verdict(&project, &tree, &gate, &verdict)
+            });
+        }
+        for (entry, written) in batch.entries {
+            self.until_written("the queue", |d| d.engine.store().update_entry(&entry));
+            let _ = written.send(());
+        }
+        for (message, path) in batch.sent_again {
+            self.redelivering.remove(&message);
+            self.until_written("a message", |d| d.engine.store().message_sent(message, &path, now));
+        }
+        let mut stop = batch.stop;
+        for (request, reply) in batch.asks {
+            let (answer, follow) = self.answer(&request);
+            if follow.reload {
+                self.reload();
+            }
+            stop |= follow.stop;
+            let _ = reply.send(answer);
+        }
+        stop
+    }
+
+    fn answer(&mut self, request: &Request) -> (Reply, Follow) {
+        if let Request::Status = request {
+            let status = Status {
+                pid: std::process::id(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                started_at: clock::rfc3339(self.started_at),
+                projects: self.engine.served().cloned().collect(),
+                problems: self.problems.clone(),
+            };
+            return (done(serde_json::to_value(status).unwrap_or_default()), Follow::default());
+        }
+        let paths = self.world.paths.clone();
+        answer(&paths, &mut self.engine, request)
+    }
+
+    /// Reads the projects and their configuration again.
+    pub fn reload(&mut self) {
+        let before: BTreeMap<_, _> =
+            self.world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        match projects::open_all(&self.world.paths, &self.world.git, self.engine.store(), &before) {
+            Ok(opened) => {
+                self.engine.serve(opened.served.values().map(|s| Arc::clone(&s.config)));
+                self.problems = opened.problems;
+                *self.world.projects.write().unwrap_or_else(std::sync::PoisonError::into_inner) =
+                    opened.served;
+                self.poller.ask_all();
+            }
+            Err(error) => tracing::error!(%error, "projects could not be read"),
+        }
+    }
+
+    /// Gives due effects to the workers.
+    fn hand_out(&mut self) {
+        match self.engine.due(clock::now()) {
+            Ok(due) => {
+                for (outgoing, task) in due {
+                    self.workers.give(Work::Effect(Box::new(outgoing), task));
+                }
+            }
+            Err(error) => tracing::error!(%error, "the outbox could not be read"),
+        }
+    }
+
+    /// Shows everybody the new picture and lets them follow it.
+    fn show(&mut self) {
+        if !self.engine.take_changed() {
+            return;
+        }
+        self.board.publish(self.engine.tasks());
+        let picture = self.board.look();
+        self.phases.follow(&picture);
+        self.exits.follow(&picture, &self.world.exits);
+        let projects = self.world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        for served in projects.values() {
+            self.world.jobs.owed(served, picture.values().map(Arc::as_ref));
+        }
+    }
+
+    /// Messages that an acknowledging agent has not acknowledged in time go out again, as often as
+    /// allowed; then it is said aloud.
+    fn chase_acknowledgements(&mut self, now: Timestamp) -> Result<(), pointsman_store::Error> {
+        let mut given_up = Vec::new();
+        for row in self.engine.store().unacknowledged(now)? {
+            let Some(served) = self.world.project(&row.task.project) else { continue };
+            let Some(task) = self.engine.tasks().get(&row.task).cloned() else { continue };
+            let current = task.generation == row.generation && task.session == Session::Alive;
+            let due =
+                row.sent_at.is_some_and(|at| at.after(served.config.timing.ack_timeout.duration()) <= now);
+            if !current || !due || self.redelivering.contains(&row.id) {
+                continue;
+            }
+            let session = task.key.session(row.generation);
+            if !self.engine.store().session(&session)?.is_some_and(|s| s.acknowledges) {
+                continue;
+            }
+            if row.tries < served.config.limits.delivery_tries {
+                self.redelivering.insert(row.id);
+                self.workers.give(Work::Redelivery(Box::new(Redelivery { row })));
+            } else {
+                self.engine.store().message_unacknowledged(row.id)?;
+                let headline = row.headline.text().to_owned();
+                let event = Event::MessageUnacknowledged { message: row.id.0, headline };
+                given_up.push(Input::new(row.task, event));
+            }
+        }
+        self.engine.take(&given_up, now).map(drop)
+    }
+
+    /// Tries a write until it is on disk. While the disk is full nothing is lost: whatever happens
+    /// waits in the inbox, and what was taken from it waits here.
+    fn until_written(
+        &mut self,
+        what: &str,
+        mut write: impl FnMut(&mut Self) -> Result<(), pointsman_store::Error>,
+    ) {
+        loop {
+            match write(self) {
+                Ok(()) => return,
+                Err(error) if error.retry() == pointsman_store::Retry::Never => {
+                    tracing::error!(
+                        what,
+                        error = super::world::chain(&error),
+                        "dropped: it can never be written"
+                    );
+                    return;
+                }
+                Err(error) => {
+                    tracing::error!(
+                        what,
+                        error = super::world::chain(&error),
+                        "not written yet, trying again"
+                    );
+                    std::thread::sleep(WRITE_AGAIN);
+                }
+            }
+        }
+    }
+}
+
+impl Batch {
+    fn add(&mut self, inbound: Inbound, poller: &Poller) {
+        match inbound {
+            Inbound::Inputs(inputs) => self.inputs.extend(inputs),
+            Inbound::Performed { outgoing, outcome } => self.performed.push((*outgoing, outcome)),
+            Inbound::SentAgain { message, path } => self.sent_again.push((message, path)),
+            Inbound::QueueMoved { entry, written } => self.entries.push((*entry, written)),
+            Inbound::VerdictGiven { project, tree, gate, verdict } => {
+                self.verdicts.push((project, tree, gate, *verdict));
+            }
+            Inbound::Ask { request, reply } => self.asks.push((request, reply)),
+            Inbound::AskForge { project } => poller.ask(&project),
+            Inbound::Wake => {}
+            Inbound::Stop => self.stop = true,
+        }
+    }
+}

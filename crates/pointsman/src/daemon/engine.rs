@@ -1,0 +1,372 @@
+//! Events in, one transaction, effects out. Synchronous, without threads, clock or world: the
+//! daemon and the simulation drive the very same thing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use pointsman_core::config::Config;
+use pointsman_core::ids::{ProjectName, TaskKey};
+use pointsman_core::schedule;
+use pointsman_core::task::{Event, Order, Policy, Refused, Session, State, Task, Transition, step};
+use pointsman_core::time::Timestamp;
+use pointsman_store::{Change, Committed, EffectId, EntryScope, EntryStatus, Outgoing, SessionRow, Store};
+use serde_json::json;
+
+use super::outcome::{Note, Outcome, gave_up};
+
+/// The first retry of an effect comes after this long; doubles each time.
+const RETRY_FIRST: Duration = Duration::from_millis(250);
+/// But never later than this: an outage that is over should be noticed.
+const RETRY_LAST: Duration = Duration::from_secs(60);
+
+/// Something that happened to a task, on its way into the store.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// Which task.
+    pub key: TaskKey,
+    /// What happened.
+    pub event: Happening,
+    /// Names the outside thing it came from, so that it counts once.
+    pub dedup: Option<String>,
+    /// The effect whose result it is.
+    pub settles: Option<EffectId>,
+    /// Why that effect could not be done.
+    pub failure: Option<String>,
+    /// A named value to remember with it.
+    pub cursor: Option<(String, String)>,
+    /// Sessions to write with it.
+    pub sessions: Vec<SessionRow>,
+}
+
+impl Input {
+    /// An event with nothing attached.
+    pub fn new(key: TaskKey, event: Event) -> Self {
+        Self::with(key, Happening::Event(event))
+    }
+
+    /// An effect is done and the task learns nothing from it.
+    fn effect_done(key: TaskKey, kind: &'static str) -> Self {
+        Self::with(key, Happening::EffectDone(kind))
+    }
+
+    fn with(key: TaskKey, event: Happening) -> Self {
+        Self { key, event, dedup: None, settles: None, failure: None, cursor: None, sessions: Vec::new() }
+    }
+}
+
+/// What an input says.
+#[derive(Clone, Debug)]
+pub enum Happening {
+    /// Something for the task to step on.
+    Event(Event),
+    /// An effect of this kind is done.
+    EffectDone(&'static str),
+}
+
+/// What the rules of one project are.
+struct Rules {
+    config: Arc<Config>,
+    policy: Policy,
+}
+
+/// The state of all tasks, and the road by which it changes.
+pub struct Engine {
+    store: Store,
+    tasks: BTreeMap<TaskKey, Arc<Task>>,
+    rules: BTreeMap<ProjectName, Rules>,
+    in_flight: BTreeSet<EffectId>,
+    changed: bool,
+}
+
+impl Engine {
+    /// Loads what is not over.
+    pub fn open(store: Store) -> Result<Self, pointsman_store::Error> {
+        let tasks = store.open_tasks()?.into_iter().map(|t| (t.key.clone(), Arc::new(t))).collect();
+        Ok(Self { store, tasks, rules: BTreeMap::new(), in_flight: BTreeSet::new(), changed: true })
+    }
+
+    /// Which projects are served, with which rules.
+    pub fn serve(&mut self, configs: impl IntoIterator<Item = Arc<Config>>) {
+        self.rules = configs
+            .into_iter()
+            .map(|config| (config.name.clone(), Rules { policy: Policy::new(&config), config }))
+            .collect();
+        self.changed = true;
+    }
+
+    /// The projects that are served.
+    pub fn served(&self) -> impl Iterator<Item = &ProjectName> {
+        self.rules.keys()
+    }
+
+    /// The store, for what is not about a task.
+    pub fn store(&mut self) -> &mut Store {
+        &mut self.store
+    }
+
+    /// All tasks that are not over.
+    pub fn tasks(&self) -> &BTreeMap<TaskKey, Arc<Task>> {
+        &self.tasks
+    }
+
+    /// Whether tasks changed since this was last asked.
+    pub fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// Steps every input and commits all that follows in one transaction (an input that may be a
+    /// duplicate gets one of its own). Nothing is remembered in memory that is not on disk: on an
+    /// error the inputs can be given again as they are.
+    pub fn take(
+        &mut self,
+        inputs: &[Input],
+        now: Timestamp,
+    ) -> Result<Vec<Result<(), Refused>>, pointsman_store::Error> {
+        let mut answers = Vec::with_capacity(inputs.len());
+        let mut batch = Batch::default();
+        for input in inputs {
+            let alone = input.dedup.is_some();
+            if alone {
+                self.commit(std::mem::take(&mut batch))?;
+            }
+            answers.push(self.step(&mut batch, input, now)?);
+            if alone {
+                self.commit(std::mem::take(&mut batch))?;
+            }
+        }
+        self.commit(batch)?;
+        for id in inputs.iter().filter_map(|i| i.settles) {
+            self.in_flight.remove(&id);
+        }
+        Ok(answers)
+    }
+
+    fn step(
+        &mut self,
+        batch: &mut Batch,
+        input: &Input,
+        now: Timestamp,
+    ) -> Result<Result<(), Refused>, pointsman_store::Error> {
+        let event = match &input.event {
+            Happening::Event(event) => event,
+            Happening::EffectDone(kind) => {
+                let mut change = input.change(now, "effect_done");
+                change.data = json!({ "effect": kind });
+                batch.changes.push(change);
+                return Ok(Ok(()));
+            }
+        };
+        let Some(rules) = self.rules.get(&input.key.project) else {
+            return Ok(Err(Refused::NotNow(format!("project {} is not served", input.key.project))));
+        };
+        let before = match batch.tasks.get(&input.key).or_else(|| self.tasks.get(&input.key)) {
+            Some(task) => Arc::clone(task),
+            None => match self.store.task(&input.key)? {
+                Some(task) => Arc::new(task),
+                None => match event {
+                    Event::IssueObserved { title, open: true, .. } => {
+                        let branch = rules.config.branch(input.key.issue);
+                        Arc::new(Task::new(input.key.clone(), title.clone(), branch, now))
+                    }
+                    _ => return Ok(Err(Refused::NotNow(format!("there is no task {}", input.key)))),
+                },
+            },
+        };
+        match step(&before, event, &rules.policy, now) {
+            Ok(Transition { task, effects }) => {
+                let idle = task == *before && effects.is_empty() && self.tasks.contains_key(&input.key);
+                if !idle || input.must_be_written() || input.dedup.is_some() {
+                    let mut change = input.event_change(now, event, &before, task.state);
+                    change.effects = effects;
+                    change.task = Some(task.clone());
+                    batch.changes.push(change);
+                    batch.tasks.insert(input.key.clone(), Arc::new(task));
+                }
+                Ok(Ok(()))
+            }
+            Err(refused) => {
+                // What may come again is not remembered as seen: it counts when its time has come.
+                if input.must_be_written() {
+                    let mut change = input.event_change(now, event, &before, before.state);
+                    change.dedup = None;
+                    change.data["refused"] = json!(refused.to_string());
+                    batch.changes.push(change);
+                } else {
+                    tracing::debug!(task = %input.key, event = ?input.event, %refused, "refused");
+                }
+                Ok(Err(refused))
+            }
+        }
+    }
+
+    fn commit(&mut self, batch: Batch) -> Result<(), pointsman_store::Error> {
+        if batch.changes.is_empty() {
+            return Ok(());
+        }
+        let committed = self.store.commit(&batch.changes)?;
+        if committed.contains(&Committed::Duplicate) {
+            // Only a batch of one can be: what it would have changed is on disk already.
+            return Ok(());
+        }
+        for change in &batch.changes {
+            if let Some(task) = &change.task {
+                let refused = change.data.get("refused").is_some();
+                tracing::info!(task = %task.key, state = %task.state, event = %change.kind, refused, "step");
+            }
+        }
+        for (key, task) in batch.tasks {
+            if task.state == State::Closed && task.session == Session::None && task.block_seen {
+                self.tasks.remove(&key);
+            } else {
+                self.tasks.insert(key, task);
+            }
+        }
+        self.changed = true;
+        Ok(())
+    }
+
+    /// What time alone brings: deadlines that have passed, and places that are free.
+    pub fn tick(&mut self, now: Timestamp) -> Result<(), pointsman_store::Error> {
+        let due = self.tasks.values().filter(|t| t.wake_at().is_some_and(|at| at <= now));
+        let mut inputs: Vec<Input> = due.map(|t| Input::new(t.key.clone(), Event::TimePassed)).collect();
+        for (project, rules) in &self.rules {
+            let tasks = self.tasks.values().map(Arc::as_ref).filter(|t| t.key.project == *project);
+            let concurrency = usize::try_from(rules.config.dev.concurrency).unwrap_or(usize::MAX);
+            for issue in schedule::starts(tasks, concurrency) {
+                let key = TaskKey { project: project.clone(), issue };
+                inputs.push(Input::new(key, Event::Ordered { order: Order::Begin }));
+            }
+        }
+        self.take(&inputs, now)?;
+        Ok(())
+    }
+
+    /// When time alone will next bring something.
+    pub fn wake_at(&self) -> Result<Option<Timestamp>, pointsman_store::Error> {
+        let tasks = self.tasks.values().filter_map(|t| t.wake_at()).min();
+        let effects = self.store.next_effect_time()?;
+        Ok([tasks, effects].into_iter().flatten().min())
+    }
+
+    /// Effects that can be performed now, at most one per task. Each is handed out once until
+    /// [`settle`](Self::settle) says what became of it.
+    pub fn due(&mut self, now: Timestamp) -> Result<Vec<(Outgoing, Arc<Task>)>, pointsman_store::Error> {
+        let mut due = Vec::new();
+        for outgoing in self.store.due_effects(now)? {
+            if self.in_flight.contains(&outgoing.id) || !self.rules.contains_key(&outgoing.task.project) {
+                continue;
+            }
+            let task = match self.tasks.get(&outgoing.task) {
+                Some(task) => Arc::clone(task),
+                None => match self.store.task(&outgoing.task)? {
+                    Some(task) => Arc::new(task),
+                    None => continue,
+                },
+            };
+            self.in_flight.insert(outgoing.id);
+            due.push((outgoing, task));
+        }
+        Ok(due)
+    }
+
+    /// What became of an effect, as inputs for [`take`](Self::take): they settle it.
+    pub fn absorb(
+        &mut self,
+        outgoing: &Outgoing,
+        outcome: &Outcome,
+        now: Timestamp,
+    ) -> Result<Vec<Input>, pointsman_store::Error> {
+        let performed = match outcome {
+            Outcome::Done(performed) => performed,
+            Outcome::Later { error } => {
+                let doubled = 1u32.checked_shl(outgoing.attempts.min(16)).unwrap_or(u32::MAX);
+                let pause = RETRY_FIRST.saturating_mul(doubled).min(RETRY_LAST);
+                tracing::warn!(task = %outgoing.task, effect = outgoing.effect.kind(), %error, ?pause, "later");
+                self.store.effect_postponed(outgoing.id, error, now.after(pause))?;
+                self.in_flight.remove(&outgoing.id);
+                return Ok(Vec::new());
+            }
+            Outcome::Never { error } => {
+                tracing::error!(task = %outgoing.task, effect = outgoing.effect.kind(), %error, "gave up");
+                let event = gave_up(&outgoing.effect, error.clone());
+                let input = Input::new(outgoing.task.clone(), event);
+                return Ok(vec![Input { settles: Some(outgoing.id), failure: Some(error.clone()), ..input }]);
+            }
+        };
+        match &performed.note {
+            None => {}
+            Some(Note::MessageSent { path }) => self.store.message_sent(outgoing.id, path, now)?,
+            Some(Note::MessageSuperseded) => self.store.supersede_effect(outgoing.id, now)?,
+            Some(Note::Enqueue(entry)) => {
+                self.store.enqueue(entry)?;
+            }
+            Some(Note::Dequeue { branch }) => self.dequeue(&outgoing.task.project, branch)?,
+        }
+        let mut inputs: Vec<Input> =
+            performed.events.iter().map(|e| Input::new(outgoing.task.clone(), e.clone())).collect();
+        if inputs.is_empty() {
+            inputs.push(Input::effect_done(outgoing.task.clone(), outgoing.effect.kind()));
+        }
+        inputs[0].settles = Some(outgoing.id);
+        inputs[0].sessions.clone_from(&performed.sessions);
+        Ok(inputs)
+    }
+
+    fn dequeue(&mut self, project: &ProjectName, branch: &str) -> Result<(), pointsman_store::Error> {
+        for mut entry in self.store.queue_entries(project, EntryScope::Unfinished)? {
+            if entry.branch == branch {
+                entry.status = EntryStatus::Removed;
+                entry.reason = Some("the task left the queue".to_owned());
+                self.store.update_entry(&entry)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Changes to be committed together, and the tasks as they will be.
+#[derive(Default)]
+struct Batch {
+    changes: Vec<Change>,
+    tasks: BTreeMap<TaskKey, Arc<Task>>,
+}
+
+impl Input {
+    /// Whether it leaves a trace even if the task stays as it is.
+    fn must_be_written(&self) -> bool {
+        self.settles.is_some() || self.cursor.is_some() || !self.sessions.is_empty()
+    }
+
+    fn change(&self, now: Timestamp, kind: &str) -> Change {
+        let mut change = Change::new(now, kind);
+        change.project = Some(self.key.project.clone());
+        change.issue = Some(self.key.issue);
+        change.dedup.clone_from(&self.dedup);
+        change.settles = self.settles;
+        change.failure.clone_from(&self.failure);
+        change.cursor.clone_from(&self.cursor);
+        change.sessions.clone_from(&self.sessions);
+        change
+    }
+
+    fn event_change(&self, now: Timestamp, event: &Event, before: &Task, after: State) -> Change {
+        let mut data = serde_json::to_value(event).unwrap_or_default();
+        let kind = data.get("event").and_then(|v| v.as_str()).unwrap_or("ordered").to_owned();
+        if let Some(map) = data.as_object_mut() {
+            map.remove("event");
+            if before.state != after {
+                map.insert("from".to_owned(), json!(before.state));
+            }
+            map.insert("to".to_owned(), json!(after));
+        }
+        let mut change = self.change(now, &kind);
+        change.session = before.session_id();
+        change.data = data;
+        if before.session == Session::Ending && self.settles.is_none() {
+            // It went by itself while we were about to end it: the order says how that is recorded.
+            change.sessions.clear();
+        }
+        change
+    }
+}

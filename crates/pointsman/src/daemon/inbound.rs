@@ -1,0 +1,92 @@
+//! The one road into the daemon's loop.
+
+use std::sync::mpsc::{SyncSender, sync_channel};
+
+use pointsman_core::ids::{ProjectName, Sha};
+use pointsman_store::{Outgoing, QueueEntry, VerdictRow};
+
+use super::engine::Input;
+use super::outcome::Outcome;
+use crate::control::protocol::{Reply, Request};
+
+/// How many things may wait for the loop before their sources have to wait themselves.
+pub(super) const INBOX_LIMIT: usize = 10_000;
+
+/// Everything that can happen to the daemon.
+pub enum Inbound {
+    /// Something happened to tasks.
+    Inputs(Vec<Input>),
+    /// An effect was performed.
+    Performed {
+        /// Which.
+        outgoing: Box<Outgoing>,
+        /// What became of it.
+        outcome: Outcome,
+    },
+    /// A message was typed again.
+    SentAgain {
+        /// Which.
+        message: pointsman_store::EffectId,
+        /// Its file.
+        path: std::path::PathBuf,
+    },
+    /// A merge queue entry moved; `written` is told when that is on disk.
+    QueueMoved {
+        /// The entry as it is now.
+        entry: Box<QueueEntry>,
+        /// Told when it is written.
+        written: SyncSender<()>,
+    },
+    /// A gate gave its verdict on a tree; `written` is told when that is on disk.
+    VerdictGiven {
+        /// The project.
+        project: ProjectName,
+        /// The tree.
+        tree: Sha,
+        /// Which gate.
+        gate: String,
+        /// What it said.
+        verdict: Box<VerdictRow>,
+    },
+    /// A command asks.
+    Ask {
+        /// What.
+        request: Request,
+        /// Where the answer goes.
+        reply: SyncSender<Reply>,
+    },
+    /// Something changed on the forge of this project: ask it now.
+    AskForge {
+        /// Which.
+        project: ProjectName,
+    },
+    /// Look at the clock.
+    Wake,
+    /// Stop; sessions stay.
+    Stop,
+}
+
+/// The sending end: cheap to clone, held by every source.
+#[derive(Clone)]
+pub struct Inbox {
+    sender: SyncSender<Inbound>,
+}
+
+impl Inbox {
+    /// The two ends of the road.
+    pub fn new() -> (Self, std::sync::mpsc::Receiver<Inbound>) {
+        let (sender, receiver) = sync_channel(INBOX_LIMIT);
+        (Self { sender }, receiver)
+    }
+
+    /// Sends; waits if the loop is far behind. After the daemon's end nobody listens, and nothing
+    /// is lost by that: sources tell their facts again at the next start.
+    pub fn send(&self, inbound: Inbound) {
+        let _ = self.sender.send(inbound);
+    }
+
+    /// One event of one task.
+    pub fn tell(&self, input: Input) {
+        self.send(Inbound::Inputs(vec![input]));
+    }
+}

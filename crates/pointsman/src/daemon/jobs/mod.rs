@@ -1,0 +1,193 @@
+//! Work that takes long: CI, review programs, landings. It runs on threads of its own and reports
+//! what it found as events.
+//!
+//! Jobs are level-triggered: whoever finds that an answer is still owed submits the job again, and
+//! one that runs already is left alone. Nothing about a job has to survive a crash but its result.
+
+mod checks;
+mod landing;
+mod program;
+mod review;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use pointsman_adapters::process::JobKiller;
+use pointsman_core::ids::{ProjectName, Sha, TaskKey};
+use pointsman_core::task::{Ci, Policy, ReviewMode, State, Task};
+use pointsman_store::Store;
+
+pub(super) use program::clear_leftovers;
+
+use super::inbound::Inbox;
+use super::served::Served;
+
+/// All jobs of the daemon.
+pub struct Jobs {
+    inbox: Inbox,
+    reader: Mutex<Store>,
+    running: Mutex<Running>,
+    freed: Condvar,
+    stopping: AtomicBool,
+}
+
+#[derive(Default)]
+struct Running {
+    /// Jobs that are queued or at work, by name.
+    names: BTreeSet<String>,
+    /// Programs at work, by the job's name.
+    killers: BTreeMap<String, JobKiller>,
+    /// How many of a project's runners are taken.
+    taken: BTreeMap<ProjectName, u32>,
+}
+
+impl Jobs {
+    /// No jobs yet. `reader` sees what the daemon wrote.
+    pub fn new(inbox: Inbox, reader: Store) -> Arc<Self> {
+        Arc::new(Self {
+            inbox,
+            reader: Mutex::new(reader),
+            running: Mutex::default(),
+            freed: Condvar::new(),
+            stopping: AtomicBool::new(false),
+        })
+    }
+
+    /// Submits everything that is owed by the look of the tasks: after a restart, or if a job was
+    /// lost. Cheap if nothing is.
+    pub fn owed<'a>(self: &Arc<Self>, served: &Arc<Served>, tasks: impl Iterator<Item = &'a Task>) {
+        let reviewer = Policy::new(&served.config).review;
+        for task in tasks.filter(|t| t.key.project == served.config.name) {
+            match (&task.state, &task.ci, &task.head) {
+                (State::AwaitingCi, Ci::Pending { sha, run }, _) => self.check(served, task, sha, *run),
+                (State::AwaitingReview, _, Some(head)) if reviewer == ReviewMode::Command => {
+                    self.review(served, task, head);
+                }
+                _ => {}
+            }
+        }
+        self.land(served);
+    }
+
+    /// Runs CI on exactly this commit.
+    pub fn check(self: &Arc<Self>, served: &Arc<Served>, task: &Task, sha: &Sha, run: u32) {
+        let job = checks::Check { key: task.key.clone(), sha: sha.clone(), run };
+        self.submit(job.name(), served, move |jobs, served| job.run(jobs, served));
+    }
+
+    /// Has the project's review program look at this commit. People are asked by the pull request.
+    pub fn review(self: &Arc<Self>, served: &Arc<Served>, task: &Task, sha: &Sha) {
+        let (Some(command), Some(pr)) = (served.config.review.command.clone(), task.pr) else { return };
+        if Policy::new(&served.config).review != ReviewMode::Command {
+            return;
+        }
+        let job = review::Review { key: task.key.clone(), pr, sha: sha.clone(), command };
+        self.submit(job.name(), served, move |jobs, served| job.run(jobs, served));
+    }
+
+    /// Works on the project's merge queue until nothing waits in it.
+    pub fn land(self: &Arc<Self>, served: &Arc<Served>) {
+        if self
+            .reader()
+            .queue_entries(&served.config.name, pointsman_store::EntryScope::Unfinished)
+            .is_ok_and(|e| e.is_empty())
+        {
+            return;
+        }
+        self.submit(format!("land {}", served.config.name), served, landing::work_through);
+    }
+
+    /// Ends all jobs: their programs go, their answers are owed again at the next start.
+    pub fn stop(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        for killer in self.lock().killers.values() {
+            killer.kill();
+        }
+        self.freed.notify_all();
+        let mut running = self.lock();
+        while !running.killers.is_empty() {
+            let (next, timeout) = self
+                .freed
+                .wait_timeout(running, std::time::Duration::from_secs(10))
+                .unwrap_or_else(PoisonError::into_inner);
+            running = next;
+            if timeout.timed_out() {
+                break;
+            }
+        }
+    }
+
+    fn submit(
+        self: &Arc<Self>,
+        name: String,
+        served: &Arc<Served>,
+        work: impl FnOnce(&Arc<Self>, &Arc<Served>) + Send + 'static,
+    ) {
+        if self.is_stopping() || !self.lock().names.insert(name.clone()) {
+            return;
+        }
+        let (jobs, served, finished) = (Arc::clone(self), Arc::clone(served), name.clone());
+        let spawned = std::thread::Builder::new().name("job".to_owned()).spawn(move || {
+            let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(&jobs, &served)));
+            if caught.is_err() {
+                tracing::error!(job = finished, "panicked");
+            }
+            jobs.lock().names.remove(&finished);
+        });
+        if let Err(error) = spawned {
+            tracing::error!(job = name, %error, "no thread for a job");
+            self.lock().names.remove(&name);
+        }
+    }
+
+    /// Waits for a free runner of the project; none if the daemon stops.
+    fn runner(self: &Arc<Self>, served: &Served) -> Option<Runner> {
+        let name = served.config.name.clone();
+        let limit = served.config.ci.concurrency.max(1);
+        let mut running = self.lock();
+        loop {
+            if self.is_stopping() {
+                return None;
+            }
+            let taken = running.taken.entry(name.clone()).or_default();
+            if *taken < limit {
+                *taken += 1;
+                return Some(Runner { jobs: Arc::clone(self), project: name });
+            }
+            running = self.freed.wait(running).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Running> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reader(&self) -> MutexGuard<'_, Store> {
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A runner of a project, given back when dropped.
+struct Runner {
+    jobs: Arc<Jobs>,
+    project: ProjectName,
+}
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        if let Some(taken) = self.jobs.lock().taken.get_mut(&self.project) {
+            *taken = taken.saturating_sub(1);
+        }
+        self.jobs.freed.notify_all();
+    }
+}
+
+/// A job's name in logs and file names.
+fn slug(key: &TaskKey, what: &str) -> String {
+    format!("{}-{what}", key.identity())
+}

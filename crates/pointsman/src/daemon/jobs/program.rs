@@ -1,0 +1,137 @@
+//! A project's own program (CI, gate, reviewer) on a clean checkout of one commit.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use pointsman_adapters::git::checkout::{checkout_exact, remove_checkout};
+use pointsman_adapters::process::identity::Leftover;
+use pointsman_adapters::process::{End, Run, kill_leftover_group};
+use pointsman_core::ids::Sha;
+use pointsman_core::task::CiVerdict;
+use pointsman_core::{text, verdict};
+use serde::{Deserialize, Serialize};
+
+use super::Jobs;
+use crate::daemon::served::Served;
+
+/// How much of a log's end is told.
+const TOLD_BYTES: usize = 32 * 1024;
+/// What programs get of the daemon's environment.
+const INHERITED: [&str; 5] = ["PATH", "HOME", "LANG", "SHELL", "USER"];
+
+/// A program to run.
+pub(super) struct Program<'a> {
+    /// Unique among what runs at the same time; also the name of its log.
+    pub(super) name: String,
+    /// Program and arguments.
+    pub(super) command: &'a [String],
+    /// The commit.
+    pub(super) sha: &'a Sha,
+    /// Further variables.
+    pub(super) env: Vec<(&'static str, String)>,
+    /// It is ended after this long.
+    pub(super) limit: Duration,
+}
+
+/// How it ended, with its log.
+pub(super) struct Ran {
+    pub(super) end: End,
+    pub(super) log: String,
+    pub(super) log_path: PathBuf,
+}
+
+/// Names the process group of a job, so that one left by a killed daemon can be ended.
+#[derive(Serialize, Deserialize)]
+struct GroupFile {
+    pid: u32,
+    start_time: u64,
+}
+
+impl Program<'_> {
+    /// Runs it; an error is about us or the machine, never about the code.
+    pub(super) fn run(&self, jobs: &Arc<Jobs>, served: &Served) -> anyhow::Result<Ran> {
+        let dir = served.paths.checkouts().join(&self.name);
+        let log_path = served.paths.logs().join(format!("{}.log", self.name));
+        let result = self.run_in(jobs, served, &dir, &log_path);
+        if let Err(error) = remove_checkout(&dir) {
+            tracing::warn!(dir = %dir.display(), %error, "left a checkout");
+        }
+        result
+    }
+
+    fn run_in(&self, jobs: &Arc<Jobs>, served: &Served, dir: &Path, log_path: &Path) -> anyhow::Result<Ran> {
+        let group = group_file(dir);
+        checkout_exact(&served.mirror, self.sha, dir)?;
+        let (program, args) =
+            self.command.split_first().ok_or_else(|| anyhow::anyhow!("an empty command"))?;
+        // `./ci.sh` is a file of the checkout, `cargo` one of the PATH.
+        let program = if program.contains('/') { dir.join(program).into_os_string() } else { program.into() };
+        let mut run = Run::new(program).args(args).cwd(dir).inherit(&INHERITED).env("CI", "true");
+        run = run.env("POINTSMAN_SHA", self.sha.as_str());
+        for (name, value) in &self.env {
+            run = run.env(*name, value);
+        }
+        let job = run.start_job(log_path)?;
+        let identity = GroupFile { pid: job.pid(), start_time: job.start_time() };
+        fs::write(&group, serde_json::to_vec(&identity)?)?;
+        jobs.lock().killers.insert(self.name.clone(), job.killer());
+        if jobs.is_stopping() {
+            job.killer().kill();
+        }
+        let ended = job.wait(self.limit);
+        jobs.lock().killers.remove(&self.name);
+        jobs.freed.notify_all();
+        let _ = fs::remove_file(&group);
+        let end = ended?.end;
+        let bytes = fs::read(log_path).unwrap_or_default();
+        Ok(Ran { end, log: tail(&bytes), log_path: log_path.to_owned() })
+    }
+}
+
+impl Ran {
+    /// What it means as a verdict; none if it was cancelled because the daemon stops.
+    pub(super) fn verdict(&self, step: &str) -> Option<CiVerdict> {
+        let log = self.log.clone();
+        let (code, signal) = match self.end {
+            End::Cancelled => return None,
+            End::TimedOut => return Some(CiVerdict::TimedOut { log }),
+            End::Exited(0) => return Some(CiVerdict::Passed),
+            End::Exited(code) => (Some(code), None),
+            End::Signalled(signal) => (None, Some(signal)),
+        };
+        Some(match verdict::classify(step, code, signal, &log) {
+            verdict::Class::Infra { reason } => CiVerdict::Infra { reason, log },
+            verdict::Class::Code => CiVerdict::Failed { summary: self.end.to_string(), log },
+        })
+    }
+}
+
+/// Ends what a killed daemon left running and removes its checkouts.
+pub(in crate::daemon) fn clear_leftovers(served: &Served) {
+    let Ok(entries) = fs::read_dir(served.paths.checkouts()) else { return };
+    for path in entries.filter_map(|e| Some(e.ok()?.path())) {
+        if path.extension().is_some_and(|e| e == "group") {
+            let identity: Option<GroupFile> =
+                fs::read(&path).ok().and_then(|b| serde_json::from_slice(&b).ok());
+            if let Some(GroupFile { pid, start_time }) = identity
+                && kill_leftover_group(pid, start_time) == Leftover::Killed
+            {
+                tracing::info!(pid, "ended a job of an earlier daemon");
+            }
+            let _ = fs::remove_file(&path);
+        } else if let Err(error) = remove_checkout(&path) {
+            tracing::warn!(dir = %path.display(), %error, "left a checkout");
+        }
+    }
+}
+
+fn group_file(dir: &Path) -> PathBuf {
+    dir.with_extension("group")
+}
+
+fn tail(bytes: &[u8]) -> String {
+    let start = bytes.len().saturating_sub(TOLD_BYTES);
+    text::clean_block(&String::from_utf8_lossy(&bytes[start..]), TOLD_BYTES * 2)
+}

@@ -1,0 +1,28 @@
+//! The daemon: one loop, and what feeds it.
+//!
+//! `engine` steps and commits, `dispatcher` is the loop around it, `workers` perform effects with
+//! `world`, `jobs` run what takes long, `sources` and `poller` tell what happened, `control` and
+//! `answer` serve commands. Everything comes in through `inbound`. Not here: deciding (core), SQL
+//! (store), programs (adapters).
+
+mod answer;
+pub mod board;
+pub mod clock;
+mod control;
+mod dispatcher;
+pub mod engine;
+mod inbound;
+mod jobs;
+mod launch;
+pub mod outcome;
+mod poller;
+mod projects;
+mod served;
+mod sources;
+mod start;
+mod workers;
+mod world;
+
+pub use launch::launch;
+pub use projects::read_config;
+pub use start::{Options, answer_alone, run};

@@ -1,0 +1,102 @@
+//! What became of an effect.
+
+use std::path::PathBuf;
+
+use pointsman_core::task::{Effect, Event, Task};
+use pointsman_store::{NewEntry, Outgoing, SessionRow};
+
+/// Performs effects. The daemon has the real world, the simulation a pretended one.
+pub trait World: Send + Sync {
+    /// Does what `outgoing` orders, or finds that it was done. `task` is as it was when the effect
+    /// became due.
+    fn perform(&self, outgoing: &Outgoing, task: &Task) -> Outcome;
+}
+
+/// The answer to an order.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It is so now.
+    Done(Performed),
+    /// Not now; nothing is lost by trying again.
+    Later {
+        /// Why.
+        error: String,
+    },
+    /// Never, until somebody changes something.
+    Never {
+        /// Why.
+        error: String,
+    },
+}
+
+/// What follows from a performed effect.
+#[derive(Debug, Default)]
+pub struct Performed {
+    /// What the task learns.
+    pub events: Vec<Event>,
+    /// Sessions to write down.
+    pub sessions: Vec<SessionRow>,
+    /// Something for another table.
+    pub note: Option<Note>,
+}
+
+/// What an effect leaves in the store beside the task.
+#[derive(Debug)]
+pub enum Note {
+    /// A message is on the agent's terminal; its details are in this file.
+    MessageSent {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A message has nobody to go to; the successor's prompt tells it.
+    MessageSuperseded,
+    /// A branch wants to land.
+    Enqueue(NewEntry),
+    /// A branch no longer wants to land.
+    Dequeue {
+        /// Which.
+        branch: String,
+    },
+}
+
+impl Outcome {
+    /// Done, and nothing to tell.
+    pub fn done() -> Self {
+        Self::Done(Performed::default())
+    }
+
+    /// Done, and the task learns this.
+    pub fn event(event: Event) -> Self {
+        Self::Done(Performed { events: vec![event], ..Performed::default() })
+    }
+
+    /// Done, and this is written down.
+    pub fn note(note: Note) -> Self {
+        Self::Done(Performed { note: Some(note), ..Performed::default() })
+    }
+}
+
+/// What the task learns if an effect can never be done.
+pub(crate) fn gave_up(effect: &Effect, error: String) -> Event {
+    match effect {
+        Effect::StartSession { generation, .. } => {
+            Event::SessionNotStarted { generation: *generation, error }
+        }
+        Effect::ClaimIssue
+        | Effect::EndSession { .. }
+        | Effect::SyncBranch
+        | Effect::OpenPullRequest
+        | Effect::RunChecks { .. }
+        | Effect::RequestReview { .. }
+        | Effect::Enqueue { .. }
+        | Effect::Dequeue
+        | Effect::Deliver { .. }
+        | Effect::SetLabels { .. }
+        | Effect::Comment { .. }
+        | Effect::Notify(_)
+        | Effect::CloseIssue
+        | Effect::RecordCiResult { .. }
+        | Effect::CleanUp
+        | Effect::VerifyMerge => Event::EffectGaveUp { effect: effect.kind().to_owned(), error },
+    }
+}

@@ -1,0 +1,140 @@
+//! The thread of everything that has to be asked: forges, phase files as a net, idle terminals.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use pointsman_core::ids::ProjectName;
+use pointsman_core::time::Timestamp;
+
+use super::board::Board;
+use super::clock;
+use super::inbound::{Inbound, Inbox};
+use super::sources::{forge, idle::Idle, phase::Phases};
+use super::world::RealWorld;
+
+/// Without anything due the thread still looks at the clock this often.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+/// A forge that does not answer is asked again after this long, or its own pace if that is slower.
+const AFTER_TROUBLE: Duration = Duration::from_secs(5);
+
+/// Wakes the thread.
+#[derive(Default)]
+pub struct Poller {
+    wanted: Mutex<Wanted>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Wanted {
+    projects: BTreeSet<ProjectName>,
+    all: bool,
+    stop: bool,
+}
+
+impl Poller {
+    /// Ask this project's forge now.
+    pub fn ask(&self, project: &ProjectName) {
+        self.change(|wanted| {
+            wanted.projects.insert(project.clone());
+        });
+    }
+
+    /// Ask every forge now.
+    pub fn ask_all(&self) {
+        self.change(|wanted| wanted.all = true);
+    }
+
+    /// End the thread.
+    pub fn stop(&self) {
+        self.change(|wanted| wanted.stop = true);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Wanted)) {
+        change(&mut self.wanted.lock().unwrap_or_else(PoisonError::into_inner));
+        self.changed.notify_all();
+    }
+
+    /// Starts the thread.
+    pub fn start(
+        self: &Arc<Self>,
+        inbox: Inbox,
+        board: Board,
+        world: Arc<RealWorld>,
+        phases: Arc<Phases>,
+    ) -> std::io::Result<std::thread::JoinHandle<()>> {
+        let poller = Arc::clone(self);
+        let idle = Idle::new(inbox.clone(), Arc::clone(&world));
+        let mut asking =
+            Asking { poller, inbox, board, world, phases, idle, forge_at: BTreeMap::new(), files_at: None };
+        std::thread::Builder::new().name("poller".to_owned()).spawn(move || while asking.round() {})
+    }
+}
+
+struct Asking {
+    poller: Arc<Poller>,
+    inbox: Inbox,
+    board: Board,
+    world: Arc<RealWorld>,
+    phases: Arc<Phases>,
+    idle: Idle,
+    forge_at: BTreeMap<ProjectName, Timestamp>,
+    files_at: Option<Timestamp>,
+}
+
+impl Asking {
+    /// One round of questions; false to stop.
+    fn round(&mut self) -> bool {
+        let now = clock::now();
+        let projects = self.world.projects.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut next = now.after(LONGEST_SLEEP);
+        for (name, served) in &projects {
+            let pace = served.config.timing.forge_poll.duration();
+            let due = self
+                .forge_at
+                .get(name)
+                .is_none_or(|at| *at <= now || *at > now.after(pace.max(AFTER_TROUBLE)));
+            if due {
+                let pause = match forge::ask(served, &self.board.look()) {
+                    Ok(inputs) => {
+                        self.inbox.send(Inbound::Inputs(inputs));
+                        pace
+                    }
+                    Err(error) => {
+                        tracing::warn!(project = %name, %error, "the forge does not answer");
+                        pace.max(AFTER_TROUBLE)
+                    }
+                };
+                self.forge_at.insert(name.clone(), now.after(pause));
+            }
+            next = next.min(self.forge_at[name]);
+        }
+        let rescan = projects.values().map(|s| s.config.timing.phase_rescan.duration()).min();
+        if let Some(rescan) = rescan {
+            if self.files_at.is_none_or(|at| at <= now || at > now.after(rescan)) {
+                self.phases.look_at_all();
+                self.files_at = Some(now.after(rescan));
+            }
+            next = next.min(self.files_at.unwrap_or(next));
+        }
+        if let Some(at) = self.idle.look(&self.board.look(), now) {
+            next = next.min(at);
+        }
+        self.wait(next.since(clock::now()))
+    }
+
+    fn wait(&mut self, span: Duration) -> bool {
+        let poller = Arc::clone(&self.poller);
+        let mut wanted = poller.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        if !wanted.stop && !wanted.all && wanted.projects.is_empty() {
+            wanted = poller.changed.wait_timeout(wanted, span).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        if std::mem::take(&mut wanted.all) {
+            self.forge_at.clear();
+        }
+        for project in std::mem::take(&mut wanted.projects) {
+            self.forge_at.remove(&project);
+        }
+        !wanted.stop
+    }
+}

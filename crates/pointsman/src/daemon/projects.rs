@@ -1,0 +1,99 @@
+//! Which projects are served, and what stands in the way of the others.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use pointsman_adapters::git::Git;
+use pointsman_core::config::Config;
+use pointsman_core::ids::ProjectName;
+use pointsman_store::{ProjectRow, Store};
+
+use super::clock;
+use super::served::Served;
+use crate::paths::Paths;
+
+/// A configuration file is text that people write; anything larger is something else.
+const CONFIG_BYTES: u64 = 1 << 20;
+
+/// Reads and checks a configuration file.
+pub fn read_config(path: &Path) -> anyhow::Result<Config> {
+    let length = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?.len();
+    anyhow::ensure!(length <= CONFIG_BYTES, "{} is too large for a configuration", path.display());
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(Config::parse(&text, &path.display().to_string())?)
+}
+
+/// Registers the project of a configuration file: its forge is made if need be.
+pub fn add(paths: &Paths, store: &mut Store, config_path: &Path) -> anyhow::Result<Config> {
+    let config_path = std::path::absolute(config_path)?;
+    let config = read_config(&config_path)?;
+    let checkout = config_path.parent().map(Path::to_owned).unwrap_or_default();
+    if let Some(row) = store.project(&config.name)?
+        && row.config_path != config_path
+        && row.config_path.exists()
+    {
+        anyhow::bail!(
+            "a project called {} is registered from {}; remove it first: pointsman project remove {}",
+            config.name,
+            row.config_path.display(),
+            config.name
+        );
+    }
+    crate::embedded_forge::create(paths, &config, &checkout)?;
+    store.add_project(&ProjectRow {
+        name: config.name.clone(),
+        config_path,
+        checkout,
+        added_at: clock::now(),
+    })?;
+    Ok(config)
+}
+
+/// What was opened, and why the rest was not.
+#[derive(Default)]
+pub struct Opened {
+    /// The projects that can be served.
+    pub served: BTreeMap<ProjectName, Arc<Served>>,
+    /// One line for each that cannot.
+    pub problems: Vec<String>,
+}
+
+/// Opens every registered project; `before` are those that are open already and unchanged.
+pub fn open_all(
+    paths: &Paths,
+    git: &Git,
+    store: &Store,
+    before: &BTreeMap<ProjectName, Arc<Served>>,
+) -> anyhow::Result<Opened> {
+    let mut opened = Opened::default();
+    for row in store.projects()? {
+        match open(paths, git, &row.config_path, before) {
+            Ok(served) => {
+                opened.served.insert(row.name, served);
+            }
+            Err(error) => {
+                let problem = format!("project {} is not served: {error:#}", row.name);
+                tracing::error!("{problem}");
+                opened.problems.push(problem);
+            }
+        }
+    }
+    Ok(opened)
+}
+
+fn open(
+    paths: &Paths,
+    git: &Git,
+    config_path: &PathBuf,
+    before: &BTreeMap<ProjectName, Arc<Served>>,
+) -> anyhow::Result<Arc<Served>> {
+    let config = read_config(config_path)?;
+    if let Some(served) = before.get(&config.name)
+        && *served.config == config
+    {
+        return Ok(Arc::clone(served));
+    }
+    Ok(Arc::new(Served::open(paths, git, Arc::new(config))?))
+}

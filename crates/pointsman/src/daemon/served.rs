@@ -1,0 +1,124 @@
+//! A project as the daemon serves it: its configuration, forge, mirror and directories.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+use pointsman_adapters::forge::Forge;
+use pointsman_adapters::git::mirror::Mirror;
+use pointsman_adapters::git::{BranchName, Git};
+use pointsman_core::config::{Config, ForgeKind};
+use pointsman_core::ids::TaskKey;
+use pointsman_core::task::Task;
+
+use super::clock;
+use crate::embedded_forge::EmbeddedForge;
+use crate::paths::{Paths, ProjectPaths};
+
+/// One project at work.
+pub struct Served {
+    /// What it says in `pointsman.toml`.
+    pub config: Arc<Config>,
+    /// Where its things lie.
+    pub paths: ProjectPaths,
+    /// Its issues and pull requests.
+    pub forge: Arc<dyn Forge>,
+    /// The same forge, if it is the embedded one: people's commands go there.
+    pub embedded: Option<Arc<EmbeddedForge>>,
+    /// Our own copy of its repository.
+    pub mirror: Mirror,
+    /// The branch that work lands on.
+    pub primary: BranchName,
+}
+
+impl Served {
+    /// Opens everything a project needs. `git` is our door to the program.
+    pub fn open(paths: &Paths, git: &Git, config: Arc<Config>) -> anyhow::Result<Self> {
+        let unsupported = config.unsupported();
+        anyhow::ensure!(unsupported.is_empty(), "{}", unsupported.join("; "));
+        let project = paths.project(&config.name);
+        let primary = BranchName::new(&config.primary_branch)
+            .with_context(|| format!("`{}` is not a branch name", config.primary_branch))?;
+        let embedded = match config.forge.kind {
+            ForgeKind::Local => {
+                Arc::new(EmbeddedForge::open(&project, &config.primary_branch, git, clock::now)?)
+            }
+            ForgeKind::Forgejo | ForgeKind::Github => {
+                anyhow::bail!("forge.kind {} is not built yet", config.forge.kind)
+            }
+        };
+        for dir in [project.checkouts(), project.logs()] {
+            std::fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        }
+        let forge: Arc<dyn Forge> = Arc::clone(&embedded) as _;
+        let mirror = Mirror::open_or_create(git, &project.mirror(), &forge.remote())?;
+        // Only one daemon lives per state directory and it has just begun: no git of ours runs.
+        mirror.clear_stale_locks()?;
+        mirror.fetch_remote()?;
+        Ok(Self { config, paths: project, forge, embedded: Some(embedded), mirror, primary })
+    }
+
+    /// The directories and files of one task.
+    pub fn desk(&self, key: &TaskKey) -> Desk {
+        let root = self.paths.sandbox(key);
+        let dir = &self.config.dev.phase_dir;
+        let (project, issue) = (&key.project, key.issue);
+        Desk {
+            tree: root.join("tree"),
+            gateway: root.join("gateway.git"),
+            root,
+            phase_file: dir.join(format!("dev-session-{project}-{issue}.phase")),
+            ci_result: dir.join(format!("ci-result-{project}-{issue}.txt")),
+            transcript: dir.join(format!("dev-{project}-{issue}.log")),
+            renotify: dir.join(format!("dev-renotify-{project}-{issue}")),
+            idle_marker: dir.join(format!("claude-idle-dev-{project}-{issue}.ts")),
+        }
+    }
+
+    /// The task's branch.
+    pub fn branch(&self, task: &Task) -> anyhow::Result<BranchName> {
+        BranchName::new(&task.branch).with_context(|| format!("`{}` is not a branch name", task.branch))
+    }
+}
+
+/// Everything that lies on one task's desk.
+pub struct Desk {
+    /// All that its sessions may touch of ours.
+    pub root: PathBuf,
+    /// The working tree.
+    pub tree: PathBuf,
+    /// What `origin` is for the agent.
+    pub gateway: PathBuf,
+    /// The phase file of the protocol.
+    pub phase_file: PathBuf,
+    /// The protocol's last CI result.
+    pub ci_result: PathBuf,
+    /// The protocol's transcript of the running session.
+    pub transcript: PathBuf,
+    /// The protocol's mark that people were asked again.
+    pub renotify: PathBuf,
+    /// The protocol's mark that the agent is back at its prompt.
+    pub idle_marker: PathBuf,
+}
+
+impl Desk {
+    /// Messages to one session.
+    pub fn inbox(&self, generation: u32) -> PathBuf {
+        self.root.join(format!("inbox-{generation}"))
+    }
+
+    /// Files one session is started with and answers in.
+    pub fn run_dir(&self, generation: u32) -> PathBuf {
+        self.root.join(format!("run-{generation}"))
+    }
+
+    /// Pull request summary, or a refusal.
+    pub fn summary(&self, generation: u32) -> PathBuf {
+        self.run_dir(generation).join("summary")
+    }
+
+    /// Where roles that answer with a file do.
+    pub fn result(&self, generation: u32) -> PathBuf {
+        self.run_dir(generation).join("result.json")
+    }
+}

@@ -1,0 +1,116 @@
+//! Sessions whose process is gone.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use pointsman_adapters::process;
+use pointsman_adapters::watch::exits::{Error, ExitWatch, Exited};
+use pointsman_core::ids::TaskKey;
+use pointsman_core::task::{Event, Exit, Session};
+use pointsman_store::SessionRow;
+
+use super::phase::Phases;
+use crate::daemon::board::Picture;
+use crate::daemon::clock;
+use crate::daemon::engine::Input;
+use crate::daemon::inbound::Inbox;
+use crate::daemon::world::{RealWorld, epoch};
+
+/// tmux notices the end of a program a moment after the kernel does.
+const TMUX_NOTICES_WITHIN: Duration = Duration::from_secs(1);
+
+/// Watches the processes of all sessions.
+pub struct Exits {
+    inbox: Inbox,
+    world: Arc<RealWorld>,
+    phases: Arc<Phases>,
+    watched: Mutex<BTreeSet<String>>,
+}
+
+impl Exits {
+    /// Nothing is watched yet.
+    pub fn new(inbox: Inbox, world: Arc<RealWorld>, phases: Arc<Phases>) -> Self {
+        Self { inbox, world, phases, watched: Mutex::default() }
+    }
+
+    /// Watches every session that is known to run, once.
+    pub fn follow(&self, picture: &Picture, watch: &ExitWatch) {
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let alive: BTreeSet<String> =
+            picture.values().filter(|t| t.session == Session::Alive).filter_map(|t| t.session_id()).collect();
+        watched.retain(|session| alive.contains(session));
+        for session in alive {
+            if watched.contains(&session) {
+                continue;
+            }
+            let row = {
+                let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
+                reader.session(&session)
+            };
+            let row = match row {
+                Ok(Some(row)) => row,
+                Ok(None) => continue,
+                Err(error) => {
+                    tracing::error!(session, %error, "a session cannot be looked up");
+                    continue;
+                }
+            };
+            watched.insert(session.clone());
+            match (row.pid, row.start_time) {
+                (Some(pid), Some(start)) => match watch.watch(session.clone(), pid, start) {
+                    Ok(()) => {}
+                    Err(Error::AlreadyGone { .. }) => self.gone(&session),
+                    Err(error) => tracing::error!(session, %error, "its end will not be noticed"),
+                },
+                // It was gone before tmux could say which process it was.
+                _ => self.gone(&session),
+            }
+        }
+    }
+
+    /// The kernel says that a watched process is gone.
+    pub fn exited(&self, exited: &Exited) {
+        self.gone(&exited.key);
+    }
+
+    /// Tells the end of a session: first what it last wrote, then that it is over.
+    fn gone(&self, session: &str) {
+        let Some((key, generation)) = TaskKey::parse_session(session) else { return };
+        let row = {
+            let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
+            reader.session(session).ok().flatten()
+        };
+        // The second witness: the pid does not mean that process any more.
+        if let Some(SessionRow { pid: Some(pid), start_time: Some(start), .. }) = &row
+            && process::is_alive(*pid, *start)
+        {
+            tracing::warn!(session, "reported gone, but its process is there: not believed");
+            self.watched.lock().unwrap_or_else(PoisonError::into_inner).remove(session);
+            return;
+        }
+        self.phases.look_before_end(&key);
+        let tail = self.tail(&key, session);
+        let mut input = Input::new(key, Event::SessionEnded { generation, exit: Exit::Crashed, tail });
+        if let Some(row) = row {
+            input.sessions.push(SessionRow {
+                ended_at: Some(clock::now()),
+                exit: Some(Exit::Crashed),
+                ..row
+            });
+        }
+        self.inbox.tell(input);
+    }
+
+    fn tail(&self, key: &TaskKey, session: &str) -> String {
+        let Some(served) = self.world.project(&key.project) else { return String::new() };
+        match self.world.tmux.wait_for_exit(&key.identity(), TMUX_NOTICES_WITHIN) {
+            Ok(Some(pane)) if pane.epoch == epoch(session) => self.world.tail(&served, &pane),
+            Ok(_) => String::new(),
+            Err(error) => {
+                tracing::debug!(session, %error, "no last lines");
+                String::new()
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Looks at sessions that have written no phase: do they sit at their prompt?
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+
+use pointsman_adapters::phase_file;
+use pointsman_adapters::watch::terminal::{TerminalLook, look};
+use pointsman_core::task::{Event, Session, State, Task};
+use pointsman_core::time::Timestamp;
+
+use crate::daemon::board::Picture;
+use crate::daemon::engine::Input;
+use crate::daemon::inbound::Inbox;
+use crate::daemon::served::Desk;
+use crate::daemon::world::RealWorld;
+
+/// Says in an idle marker that we wrote it, not the agent.
+const OUR_MARK: &str = "seen by pointsman\n";
+
+/// The looks that were made so far.
+pub struct Idle {
+    inbox: Inbox,
+    world: Arc<RealWorld>,
+    /// When each session is looked at next, and how long its transcript was at the last look.
+    looks: BTreeMap<String, (Timestamp, u64)>,
+}
+
+impl Idle {
+    /// No looks yet.
+    pub fn new(inbox: Inbox, world: Arc<RealWorld>) -> Self {
+        Self { inbox, world, looks: BTreeMap::new() }
+    }
+
+    /// Looks at every session whose time has come; answers when the next one's comes.
+    pub fn look(&mut self, picture: &Picture, now: Timestamp) -> Option<Timestamp> {
+        let mut next: BTreeMap<String, (Timestamp, u64)> = BTreeMap::new();
+        for task in picture.values().filter(|t| is_watched(t)) {
+            let (Some(session), Some(served)) = (task.session_id(), self.world.project(&task.key.project))
+            else {
+                continue;
+            };
+            let pause = served.config.timing.idle_look.duration();
+            let desk = served.desk(&task.key);
+            let entry = match self.looks.get(&session) {
+                None => (now.after(pause), transcript_length(&desk)),
+                Some((at, length)) if *at > now => (*at, *length),
+                Some((_, length)) => {
+                    let grown = transcript_length(&desk);
+                    let at_prompt = self.at_prompt(&session, &desk, grown > *length);
+                    let generation = task.generation;
+                    self.inbox
+                        .tell(Input::new(task.key.clone(), Event::IdleLooked { generation, at_prompt }));
+                    (now.after(pause), grown)
+                }
+            };
+            next.insert(session, entry);
+        }
+        self.looks = next;
+        self.looks.values().map(|(at, _)| *at).min()
+    }
+
+    /// The agent's own idle marker says so, or it waits on its terminal and printed nothing.
+    fn at_prompt(&self, session: &str, desk: &Desk, printed: bool) -> bool {
+        if marked_by_agent(&desk.idle_marker) {
+            return true;
+        }
+        let pid = {
+            let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
+            reader.session(session).ok().flatten().and_then(|row| row.pid)
+        };
+        let waits = pid.is_some_and(|pid| look(pid) == TerminalLook::AwaitingInput);
+        let idle = waits && !printed;
+        let marked = if idle {
+            phase_file::write_state_file(&desk.idle_marker, OUR_MARK.as_bytes()).map_err(|e| e.to_string())
+        } else {
+            phase_file::remove_own_file(&desk.idle_marker).map_err(|e| e.to_string())
+        };
+        if let Err(error) = marked {
+            tracing::debug!(session, error, "idle marker");
+        }
+        idle
+    }
+}
+
+fn is_watched(task: &Task) -> bool {
+    task.state == State::Working && task.session == Session::Alive && task.phase.is_none()
+}
+
+fn transcript_length(desk: &Desk) -> u64 {
+    std::fs::symlink_metadata(&desk.transcript).map_or(0, |m| m.len())
+}
+
+fn marked_by_agent(path: &Path) -> bool {
+    match phase_file::read_result_file(path, 4096) {
+        Ok(Some(bytes)) => bytes != OUR_MARK.as_bytes(),
+        Ok(None) | Err(_) => false,
+    }
+}

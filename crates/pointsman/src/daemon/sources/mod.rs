@@ -1,0 +1,9 @@
+//! Where events come from: phase files, ended processes, idle terminals, the forge.
+//!
+//! Each source tells facts, again and again if need be; none decides. What was told already is
+//! recognised by the engine (stale, duplicate) or remembered by the source as a shortcut.
+
+pub mod exits;
+pub mod forge;
+pub mod idle;
+pub mod phase;

@@ -1,0 +1,142 @@
+//! Putting the daemon together, and acting in its place when there is none.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, RwLock, Weak};
+
+use anyhow::Context;
+use pointsman_adapters::git::Git;
+use pointsman_adapters::tmux::Server;
+use pointsman_adapters::watch::exits::ExitWatch;
+use pointsman_core::config::Config;
+use pointsman_store::{DaemonLock, Store};
+
+use super::answer::{answer, failed};
+use super::board::Board;
+use super::clock;
+use super::control::Control;
+use super::dispatcher::Dispatcher;
+use super::engine::Engine;
+use super::inbound::{Inbound, Inbox};
+use super::jobs::{Jobs, clear_leftovers};
+use super::poller::Poller;
+use super::sources::exits::Exits;
+use super::sources::phase::Phases;
+use super::workers::Workers;
+use super::world::RealWorld;
+use crate::control::protocol::{FailureKind, Reply, Request};
+use crate::embedded_forge::{self, EmbeddedForge};
+use crate::paths::Paths;
+
+/// How the daemon is run.
+#[derive(Clone, Debug, Default)]
+pub struct Options {}
+
+/// Runs the daemon until it is told to stop; prints `ready` on stderr when commands are heard.
+pub fn run(paths: &Paths, _options: Options) -> anyhow::Result<()> {
+    paths.create()?;
+    let _lock = DaemonLock::acquire(&paths.lock())?;
+    let store = Store::open(&paths.database())?;
+    let git = Git::open(paths.state())?;
+    let tmux = Arc::new(Server::new(paths.tmux_socket(), paths.tmux_config())?);
+    tmux.ensure_running().context("the tmux server cannot be started")?;
+    let (inbox, inbound) = Inbox::new();
+    let board = Board::default();
+    let jobs = Jobs::new(inbox.clone(), Store::open_read_only(&paths.database())?);
+
+    // The watch needs to know whom to tell before that one can be made.
+    let listener: Arc<Mutex<Weak<Exits>>> = Arc::default();
+    let told = Arc::clone(&listener);
+    let watch = ExitWatch::start(move |exited| {
+        let exits = told.lock().unwrap_or_else(std::sync::PoisonError::into_inner).upgrade();
+        if let Some(exits) = exits {
+            exits.exited(&exited);
+        }
+    })?;
+    let world = Arc::new(RealWorld {
+        paths: paths.clone(),
+        git,
+        tmux,
+        exits: Arc::new(watch),
+        jobs: Arc::clone(&jobs),
+        reader: Mutex::new(Store::open_read_only(&paths.database())?),
+        projects: RwLock::new(BTreeMap::new()),
+        program: std::env::current_exe().context("this program cannot find itself")?,
+        environment: |name| std::env::var_os(name),
+    });
+    let phases = Phases::start(inbox.clone(), board.clone(), Arc::clone(&world))?;
+    let exits = Arc::new(Exits::new(inbox.clone(), Arc::clone(&world), Arc::clone(&phases)));
+    *listener.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::downgrade(&exits);
+    let poller = Arc::new(Poller::default());
+    let mut dispatcher = Dispatcher {
+        engine: Engine::open(store)?,
+        inbound,
+        inbox: inbox.clone(),
+        board: board.clone(),
+        workers: Workers::start(&world, &inbox)?,
+        world: Arc::clone(&world),
+        phases: Arc::clone(&phases),
+        exits,
+        poller: Arc::clone(&poller),
+        started_at: clock::now(),
+        problems: Vec::new(),
+        redelivering: BTreeSet::new(),
+    };
+    dispatcher.reload();
+    for served in world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).values() {
+        clear_leftovers(served);
+    }
+    let polling = poller.start(inbox.clone(), board.clone(), Arc::clone(&world), phases)?;
+    let control = Control { inbox: inbox.clone(), board, world, callers: AtomicUsize::new(0) };
+    Arc::new(control).listen(&paths.control_socket())?;
+    stop_on_signals(&inbox)?;
+    eprintln!("ready");
+    dispatcher.run();
+    poller.stop();
+    jobs.stop();
+    let _ = std::fs::remove_file(paths.control_socket());
+    let _ = polling.join();
+    Ok(())
+}
+
+/// SIGTERM, SIGINT and SIGHUP end the daemon; its sessions go on.
+fn stop_on_signals(inbox: &Inbox) -> anyhow::Result<()> {
+    let inbox = inbox.clone();
+    let mut signals = signal_hook::iterator::Signals::new([
+        signal_hook::consts::SIGTERM,
+        signal_hook::consts::SIGINT,
+        signal_hook::consts::SIGHUP,
+    ])?;
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        for signal in signals.forever() {
+            tracing::info!(signal, "stopping; sessions go on");
+            inbox.send(Inbound::Stop);
+        }
+    })?;
+    Ok(())
+}
+
+/// Carries out a command while no daemon runs: takes its place for a moment.
+pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
+    paths.create()?;
+    let _lock = DaemonLock::acquire(&paths.lock())?;
+    let store = Store::open(&paths.database())?;
+    if let Request::Forge { project, command } = request {
+        let Some(row) = store.project(project)? else {
+            return Ok(failed(FailureKind::NotFound, format!("there is no project {project}")));
+        };
+        let config = super::read_config(&row.config_path)?;
+        let git = Git::open(paths.state())?;
+        let forge = EmbeddedForge::open(&paths.project(project), &config.primary_branch, &git, clock::now)?;
+        return Ok(embedded_forge::run_command(&forge, command));
+    }
+    let configs: Vec<Arc<Config>> = store
+        .projects()?
+        .into_iter()
+        .filter_map(|row| super::read_config(&row.config_path).ok().map(Arc::new))
+        .collect();
+    let mut engine = Engine::open(store)?;
+    engine.serve(configs);
+    let (reply, _) = answer(paths, &mut engine, request);
+    Ok(reply)
+}

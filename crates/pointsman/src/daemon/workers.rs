@@ -1,0 +1,71 @@
+//! Threads that perform effects. Effects of one task never run at the same time: the engine hands
+//! out the next only when the one before is settled.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pointsman_core::task::Task;
+use pointsman_store::Outgoing;
+
+use super::inbound::{Inbound, Inbox};
+use super::outcome::{Outcome, World};
+use super::world::{RealWorld, Redelivery};
+
+/// Most effects wait for git, tmux or a disk, not for a processor.
+const WORKERS: usize = 8;
+
+/// Something for a worker.
+pub enum Work {
+    /// An effect, and the task as it is.
+    Effect(Box<Outgoing>, Arc<Task>),
+    /// A message that nobody acknowledged.
+    Redelivery(Box<Redelivery>),
+}
+
+/// The way to the workers. They end when this is dropped.
+pub struct Workers {
+    sender: Sender<Work>,
+}
+
+impl Workers {
+    /// Starts the threads.
+    pub fn start(world: &Arc<RealWorld>, inbox: &Inbox) -> std::io::Result<Self> {
+        let (sender, receiver) = channel::<Work>();
+        let receiver = Arc::new(Mutex::new(receiver));
+        for _ in 0..WORKERS {
+            let (world, inbox, receiver) = (Arc::clone(world), inbox.clone(), Arc::clone(&receiver));
+            std::thread::Builder::new()
+                .name("effects".to_owned())
+                .spawn(move || work(&world, &inbox, &receiver))?;
+        }
+        Ok(Self { sender })
+    }
+
+    /// Hands over.
+    pub fn give(&self, work: Work) {
+        // Only fails if all workers are gone, which they never are while this value lives.
+        let _ = self.sender.send(work);
+    }
+}
+
+fn work(world: &RealWorld, inbox: &Inbox, receiver: &Mutex<Receiver<Work>>) {
+    loop {
+        let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        match next {
+            Err(_) => return,
+            Ok(Work::Effect(outgoing, task)) => {
+                let performed = catch_unwind(AssertUnwindSafe(|| world.perform(&outgoing, &task)));
+                let outcome =
+                    performed.unwrap_or_else(|_| Outcome::Never { error: "a bug: it panicked".to_owned() });
+                inbox.send(Inbound::Performed { outgoing, outcome });
+            }
+            Ok(Work::Redelivery(again)) => {
+                if let Ok(pointsman_adapters::tmux::Sent::Sent) = world.deliver_again(&again) {
+                    let path = again.row.path.clone().unwrap_or_default();
+                    inbox.send(Inbound::SentAgain { message: again.row.id, path });
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The agent's branch on its way from the gateway to the forge, and the question whether it landed.
+
+use pointsman_adapters::git::RefName;
+use pointsman_adapters::git::gateway::Gateway;
+use pointsman_adapters::git::push::{Change, Expect, PushOutcome, PushRef};
+use pointsman_core::forge::IssueState;
+use pointsman_core::ids::Sha;
+use pointsman_core::task::{Event, Task};
+
+use super::{Outcome, RealWorld, Trouble};
+use crate::daemon::served::Served;
+
+impl RealWorld {
+    pub(super) fn sync_branch(served: &Served, task: &Task) -> Result<Outcome, Trouble> {
+        let branch = served.branch(task)?;
+        let gateway = Gateway::create(&served.mirror, &served.desk(&task.key).gateway, &branch)?;
+        let Some(kept) = RefName::new(&format!("refs/pointsman/tasks/{}", task.key.issue)) else {
+            return Err(Trouble::never("a task's ref has no valid name"));
+        };
+        let pushed = gateway.fetch_into(&served.mirror, &kept)?;
+        served.mirror.fetch_remote()?;
+        let Some(main) = served.mirror.remote_head(&served.primary)? else {
+            return Err(Trouble::later(format!("the forge has no branch {}", served.primary)));
+        };
+        gateway.show_primary(&served.primary, &main)?;
+        let head = match pushed {
+            Some(head) if served.mirror.ahead(&main, &head)? > 0 => head,
+            Some(_) | None => return Ok(Outcome::event(Event::BranchSynced { head: None })),
+        };
+        let there = served.mirror.remote_head(&branch)?;
+        if there.as_ref() != Some(&head) {
+            let expect = there.map_or(Expect::Absent, Expect::At);
+            let push = PushRef { refname: branch.full(), change: Change::To(head.clone()), expect };
+            match served.mirror.push(&[push])? {
+                PushOutcome::Done => {}
+                // Somebody moved it between our fetch and our push: look again.
+                PushOutcome::Stale { refname, .. } => return Err(Trouble::later(format!("{refname} moved"))),
+                PushOutcome::Refused { message } => {
+                    return Err(Trouble::never(format!("the forge refused {branch}: {message}")));
+                }
+            }
+        }
+        Ok(Outcome::event(Event::BranchSynced { head: Some(head) }))
+    }
+
+    pub(super) fn verify_merge(served: &Served, task: &Task) -> Result<Outcome, Trouble> {
+        Ok(Outcome::event(Event::MergeLooked { merged_as: Self::merged_as(served, task)? }))
+    }
+
+    /// Our commit on the main branch: as the forge recorded it, or the head itself.
+    fn merged_as(served: &Served, task: &Task) -> Result<Option<Sha>, Trouble> {
+        if let Some(number) = task.pr
+            && let Some(pr) = served.forge.pull_request(number)?
+            && pr.merged
+            && pr.state == IssueState::Closed
+        {
+            return Ok(pr.merge_sha.or(task.head.clone()));
+        }
+        let Some(head) = &task.head else { return Ok(None) };
+        served.mirror.fetch_remote()?;
+        let Some(main) = served.mirror.remote_head(&served.primary)? else { return Ok(None) };
+        Ok(served.mirror.is_ancestor(head, &main)?.then(|| head.clone()))
+    }
+}

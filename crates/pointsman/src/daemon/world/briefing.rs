@@ -1,0 +1,104 @@
+//! What a starting session is told: the issue, and what an earlier session left.
+
+use std::path::Path;
+
+use pointsman_adapters::git::RefName;
+use pointsman_adapters::phase_file;
+use pointsman_core::ids::Sha;
+use pointsman_core::task::{Opening, Review, Task};
+use pointsman_core::words::prompt::{Briefing, Recovery};
+use pointsman_store::MessageStatus;
+
+use super::{RealWorld, Trouble};
+use crate::daemon::served::{Desk, Served};
+
+/// How much of a CI result or a message is read back.
+const READ_BACK_BYTES: u64 = 256 * 1024;
+
+impl RealWorld {
+    pub(super) fn briefing(
+        &self,
+        served: &Served,
+        task: &Task,
+        generation: u32,
+        opening: Opening,
+        desk: &Desk,
+        base: &Sha,
+    ) -> Result<Briefing, Trouble> {
+        let issue = served.forge.issue(task.key.issue)?;
+        let recovery = match opening {
+            Opening::Fresh => None,
+            Opening::Recovery => Some(self.recovery(served, task, generation, desk, base)?),
+        };
+        Ok(Briefing {
+            body: issue.map(|i| i.body).unwrap_or_default(),
+            phase_file: desk.phase_file.to_string_lossy().into_owned(),
+            primary_branch: served.primary.to_string(),
+            summary_file: desk.summary(generation).to_string_lossy().into_owned(),
+            recovery,
+        })
+    }
+
+    fn recovery(
+        &self,
+        served: &Served,
+        task: &Task,
+        generation: u32,
+        desk: &Desk,
+        base: &Sha,
+    ) -> Result<Recovery, Trouble> {
+        let predecessor = task.key.session(generation.saturating_sub(1));
+        let (log, diff_stat) = self.work_so_far(served, task, desk, base)?;
+        let text = |path: &Path| {
+            phase_file::read_result_file(path, READ_BACK_BYTES)
+                .ok()
+                .flatten()
+                .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        };
+        let reviews = match &task.review {
+            Review::ChangesRequested { by, body, .. } => vec![format!("{by} requested changes:\n\n{body}")],
+            Review::Approved { .. } | Review::None => Vec::new(),
+        };
+        let reader = self.reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let unread = reader.messages(&task.key)?.into_iter().filter(|m| {
+            m.generation < generation
+                && m.generation + 1 >= generation
+                && !matches!(m.status, MessageStatus::Acknowledged)
+        });
+        let messages = unread
+            .filter_map(|m| {
+                let details = text(m.path.as_ref()?)?;
+                Some(format!("{}\n\n{details}", m.headline.text()))
+            })
+            .collect();
+        Ok(Recovery { predecessor, log, diff_stat, last_ci: text(&desk.ci_result), reviews, messages })
+    }
+
+    /// Commits and changes of the tree against the main branch, seen from a capture of it: git never
+    /// runs inside a tree that an agent can write.
+    fn work_so_far(
+        &self,
+        served: &Served,
+        task: &Task,
+        desk: &Desk,
+        base: &Sha,
+    ) -> Result<(String, String), Trouble> {
+        use pointsman_adapters::git::capture;
+        let Some(refname) = RefName::new(&format!("refs/pointsman/looks/{}", task.key.issue)) else {
+            return Err(Trouble::never("a look has no valid ref name"));
+        };
+        if let Some(old) = served.mirror.read_ref(&refname)? {
+            served.mirror.delete_ref(&refname, &old)?;
+        }
+        let seen = match capture::capture(&served.mirror, &desk.tree, &refname, "a look at the work so far") {
+            Ok(Some(capture)) => Some(capture.commit),
+            Ok(None) => None,
+            Err(error) => {
+                tracing::warn!(task = %task.key, %error, "the tree cannot be looked at");
+                None
+            }
+        };
+        let Some(head) = seen.or_else(|| task.head.clone()) else { return Ok(Default::default()) };
+        Ok((served.mirror.log_oneline(base, &head)?, served.mirror.diff_stat(base, &head)?))
+    }
+}

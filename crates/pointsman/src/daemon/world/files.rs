@@ -1,0 +1,69 @@
+//! The protocol's state files, and what is left of a task when it is over.
+
+use std::path::Path;
+
+use pointsman_adapters::git::capture;
+use pointsman_adapters::git::checkout::remove_checkout;
+use pointsman_adapters::phase_file::{self, Refusal};
+use pointsman_core::task::{State, Task};
+
+use super::{Outcome, RealWorld, Trouble};
+use crate::daemon::served::{Desk, Served};
+
+impl RealWorld {
+    pub(super) fn record_ci_result(served: &Served, task: &Task, text: &str) -> Result<Outcome, Trouble> {
+        phase_file::write_state_file(&served.desk(&task.key).ci_result, text.as_bytes())?;
+        Ok(Outcome::done())
+    }
+
+    pub(super) fn clean_up(&self, served: &Served, task: &Task) -> Result<Outcome, Trouble> {
+        let desk = served.desk(&task.key);
+        self.keep_transcript(served, task, &desk)?;
+        for file in [&desk.phase_file, &desk.ci_result, &desk.renotify, &desk.idle_marker] {
+            match phase_file::remove_own_file(file) {
+                Ok(()) => {}
+                // Not ours, so not ours to remove.
+                Err(refusal) => tracing::warn!(file = %file.display(), %refusal, "left a state file"),
+            }
+        }
+        if task.state == State::Closed && task.merged_as.is_some() && desk.tree.exists() {
+            self.keep_work(served, &task.key.session(task.generation), &desk.tree)?;
+            remove_checkout(&desk.tree)?;
+        }
+        Ok(Outcome::done())
+    }
+
+    /// Captures the working tree into a rescue ref of the mirror, if it holds anything that is not
+    /// safe already. Nothing is destroyed before this.
+    pub(super) fn keep_work(&self, served: &Served, session: &str, tree: &Path) -> Result<(), Trouble> {
+        if !tree.exists() {
+            return Ok(());
+        }
+        let Some(refname) = capture::next_rescue_ref(&served.mirror, session)? else {
+            return Err(Trouble::never(format!("no rescue ref can be named after {session}")));
+        };
+        if let Some(kept) = capture::capture(&served.mirror, tree, &refname, &format!("rescue of {session}"))?
+        {
+            tracing::info!(session, rescue = refname.as_str(), commit = %kept.commit, "work captured");
+            if let Some(why) = kept.incomplete {
+                tracing::warn!(session, why, "the capture may be incomplete");
+            }
+        }
+        Ok(())
+    }
+
+    /// The transcript moves to the state directory, where `session logs` finds it.
+    fn keep_transcript(&self, served: &Served, task: &Task, desk: &Desk) -> Result<(), Trouble> {
+        let kept = served.paths.transcript(&task.key.session(task.generation));
+        match phase_file::read_result_file(&desk.transcript, u64::MAX) {
+            Ok(None) | Err(Refusal::Missing) => return Ok(()),
+            Ok(Some(bytes)) => std::fs::write(&kept, bytes)?,
+            Err(refusal) => {
+                tracing::warn!(file = %desk.transcript.display(), %refusal, "left a transcript");
+                return Ok(());
+            }
+        }
+        phase_file::remove_own_file(&desk.transcript).map_err(Trouble::later)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,107 @@
+//! What is done to issues and pull requests.
+
+use std::path::Path;
+
+use pointsman_adapters::phase_file;
+use pointsman_core::forge::IssueState;
+use pointsman_core::ids::Sha;
+use pointsman_core::labels::{BACKLOG, BLOCKED, IN_PROGRESS, UNDERSPECIFIED, has};
+use pointsman_core::task::{Event, Refusal, Task};
+use pointsman_core::{text, words};
+use pointsman_store::NewEntry;
+
+use super::{Outcome, RealWorld, Trouble};
+use crate::daemon::clock;
+use crate::daemon::outcome::Note;
+use crate::daemon::served::Served;
+
+/// How much of a summary an agent may write.
+pub(in crate::daemon) const SUMMARY_BYTES: u64 = 256 * 1024;
+
+impl RealWorld {
+    pub(super) fn claim_issue(served: &Served, task: &Task) -> Result<Outcome, Trouble> {
+        let number = task.key.issue;
+        let lost = |reason: String| Ok(Outcome::event(Event::ClaimLost { reason }));
+        let Some(issue) = served.forge.issue(number)? else {
+            return lost("there is no such issue".to_owned());
+        };
+        if issue.state == IssueState::Closed {
+            return lost("the issue is closed".to_owned());
+        }
+        let me = served.forge.me();
+        if let Some(other) = issue.assignee.as_deref().filter(|&a| a != me) {
+            return lost(format!("the issue is assigned to {}", text::clean_line(other, 80)));
+        }
+        if has(&issue.labels, IN_PROGRESS) && issue.assignee.is_none() {
+            return lost("somebody else has it in progress".to_owned());
+        }
+        // The assignee first: if we die in between, the claim is recognised as ours.
+        served.forge.assign_me(number)?;
+        let add = [IN_PROGRESS.to_owned()];
+        let remove = [BACKLOG, BLOCKED, UNDERSPECIFIED].map(str::to_owned);
+        served.forge.set_labels(number, &add, &remove)?;
+        Ok(Outcome::event(Event::Claimed))
+    }
+
+    pub(super) fn set_labels(
+        served: &Served,
+        task: &Task,
+        add: &[String],
+        remove: &[String],
+    ) -> Result<Outcome, Trouble> {
+        let labels = served.forge.set_labels(task.key.issue, add, remove)?;
+        let as_ordered = add.iter().all(|l| has(&labels, l)) && !remove.iter().any(|l| has(&labels, l));
+        if !as_ordered {
+            return Err(Trouble::later(format!("the labels read back as {labels:?}")));
+        }
+        Ok(Outcome::done())
+    }
+
+    pub(super) fn comment(
+        served: &Served,
+        task: &Task,
+        marker: &str,
+        body: &str,
+    ) -> Result<Outcome, Trouble> {
+        served.forge.comment_once(task.key.issue, marker, body)?;
+        Ok(Outcome::done())
+    }
+
+    pub(super) fn close_issue(served: &Served, task: &Task) -> Result<Outcome, Trouble> {
+        served.forge.close_issue(task.key.issue)?;
+        Ok(Outcome::done())
+    }
+
+    pub(super) fn open_pull_request(served: &Served, task: &Task) -> Result<Outcome, Trouble> {
+        let title = text::clean_line(&task.title, 200);
+        let summary = read_summary(&served.desk(&task.key).summary(task.generation));
+        let body = words::comment::pull_request(task, summary.as_deref(), &served.config.pr.checklist);
+        let base = served.primary.as_str();
+        let number = served.forge.ensure_pull_request(&task.branch, base, &title, &body)?;
+        Ok(Outcome::event(Event::PullRequestOpened { number }))
+    }
+
+    pub(super) fn enqueue(served: &Served, task: &Task, head: &Sha) -> Outcome {
+        Outcome::note(Note::Enqueue(NewEntry {
+            project: served.config.name.clone(),
+            branch: task.branch.clone(),
+            issue: Some(task.key.issue),
+            pr: task.pr,
+            identity: Some(task.key.identity()),
+            head: head.clone(),
+            requested_at: clock::now(),
+        }))
+    }
+}
+
+/// What the agent says about its work, if it says anything usable.
+pub(in crate::daemon) fn read_summary(path: &Path) -> Option<String> {
+    let bytes = phase_file::read_result_file(path, SUMMARY_BYTES).ok().flatten()?;
+    let summary = String::from_utf8_lossy(&bytes).trim().to_owned();
+    (!summary.is_empty()).then_some(summary)
+}
+
+/// The refusal in a summary file, if it is one.
+pub(in crate::daemon) fn read_refusal(path: &Path) -> Option<Refusal> {
+    serde_json::from_str(&read_summary(path)?).ok()
+}

@@ -1,0 +1,189 @@
+//! The real world: performs effects with git, tmux, files and forges.
+//!
+//! One file per part. Each `perform` finds out first whether the thing is so already: after a crash
+//! every pending effect may have happened. What an effect means is decided in the core; jobs that
+//! take long (CI, reviews, landings) are only handed over here and run in [`super::jobs`].
+
+mod branch;
+mod briefing;
+mod files;
+mod issue;
+mod message;
+mod notify;
+mod session;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, RwLock};
+
+use pointsman_adapters::git::Git;
+use pointsman_adapters::retry::Retry;
+use pointsman_adapters::tmux::Server;
+use pointsman_adapters::watch::exits::ExitWatch;
+use pointsman_adapters::{forge, git, tmux};
+use pointsman_core::ids::ProjectName;
+use pointsman_core::task::{Effect, Task};
+use pointsman_store::{Outgoing, Store};
+
+use super::jobs::Jobs;
+use super::outcome::{Outcome, World};
+use super::served::Served;
+use crate::paths::Paths;
+
+pub(super) use issue::read_refusal;
+pub(super) use message::Redelivery;
+pub(super) use session::epoch;
+
+/// Everything effects are performed with.
+pub struct RealWorld {
+    /// Where everything lies.
+    pub paths: Paths,
+    /// The door to git.
+    pub git: Git,
+    /// Our private tmux server.
+    pub tmux: Arc<Server>,
+    /// Processes that are watched for their end.
+    pub exits: Arc<ExitWatch>,
+    /// CI, reviews and landings.
+    pub jobs: Arc<Jobs>,
+    /// Reads what the daemon wrote.
+    pub reader: Mutex<Store>,
+    /// The projects that are served.
+    pub projects: RwLock<BTreeMap<ProjectName, Arc<Served>>>,
+    /// This program, to start it again inside sessions.
+    pub program: PathBuf,
+    /// The daemon's own environment, for the few variables that agents get.
+    pub environment: fn(&str) -> Option<OsString>,
+}
+
+impl World for RealWorld {
+    fn perform(&self, outgoing: &Outgoing, task: &Task) -> Outcome {
+        let Some(served) = self.project(&outgoing.task.project) else {
+            return Outcome::Later { error: format!("project {} is not served", outgoing.task.project) };
+        };
+        self.try_perform(&served, outgoing, task).unwrap_or_else(Trouble::outcome)
+    }
+}
+
+impl RealWorld {
+    /// A project that is served.
+    pub fn project(&self, name: &ProjectName) -> Option<Arc<Served>> {
+        self.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).get(name).cloned()
+    }
+
+    fn try_perform(
+        &self,
+        served: &Arc<Served>,
+        outgoing: &Outgoing,
+        task: &Task,
+    ) -> Result<Outcome, Trouble> {
+        match &outgoing.effect {
+            Effect::ClaimIssue => Self::claim_issue(served, task),
+            Effect::StartSession { generation, opening } => {
+                self.start_session(served, task, *generation, *opening)
+            }
+            Effect::EndSession { generation, exit } => self.end_session(served, task, *generation, *exit),
+            Effect::SyncBranch => Self::sync_branch(served, task),
+            Effect::OpenPullRequest => Self::open_pull_request(served, task),
+            Effect::RunChecks { sha, run } => {
+                self.jobs.check(served, task, sha, *run);
+                Ok(Outcome::done())
+            }
+            Effect::RequestReview { sha } => {
+                self.jobs.review(served, task, sha);
+                Ok(Outcome::done())
+            }
+            Effect::Enqueue { head } => Ok(Self::enqueue(served, task, head)),
+            Effect::Dequeue => {
+                Ok(Outcome::note(super::outcome::Note::Dequeue { branch: task.branch.clone() }))
+            }
+            Effect::Deliver { generation, headline, subject, details } => {
+                let message =
+                    message::Message { id: outgoing.id, generation: *generation, headline: *headline };
+                self.deliver(served, task, &message, subject, details)
+            }
+            Effect::SetLabels { add, remove } => Self::set_labels(served, task, add, remove),
+            Effect::Comment { marker, body } => Self::comment(served, task, marker, body),
+            Effect::Notify(notice) => self.notify(served, task, &outgoing.key, notice),
+            Effect::CloseIssue => Self::close_issue(served, task),
+            Effect::RecordCiResult { text } => Self::record_ci_result(served, task, text),
+            Effect::CleanUp => self.clean_up(served, task),
+            Effect::VerifyMerge => Self::verify_merge(served, task),
+        }
+    }
+}
+
+/// What stands in the way of an effect, and whether it may pass.
+pub(super) struct Trouble {
+    error: String,
+    passes: bool,
+}
+
+impl Trouble {
+    pub(super) fn later(error: impl ToString) -> Self {
+        Self { error: error.to_string(), passes: true }
+    }
+
+    pub(super) fn never(error: impl ToString) -> Self {
+        Self { error: error.to_string(), passes: false }
+    }
+
+    fn outcome(self) -> Outcome {
+        if self.passes { Outcome::Later { error: self.error } } else { Outcome::Never { error: self.error } }
+    }
+
+    fn from_error(error: &(dyn std::error::Error + 'static), retry: Retry) -> Self {
+        // Every effect looks first whether it happened, so an ambiguous failure is one that passes.
+        Self { error: chain(error), passes: !matches!(retry, Retry::Never) }
+    }
+}
+
+/// An error with all its causes in one line.
+pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+impl From<git::Error> for Trouble {
+    fn from(error: git::Error) -> Self {
+        Self::from_error(&error, error.retry())
+    }
+}
+
+impl From<tmux::Error> for Trouble {
+    fn from(error: tmux::Error) -> Self {
+        Self::from_error(&error, error.retry())
+    }
+}
+
+impl From<forge::Error> for Trouble {
+    fn from(error: forge::Error) -> Self {
+        Self::from_error(&error, error.retry())
+    }
+}
+
+impl From<std::io::Error> for Trouble {
+    // A full disk, a missing directory: somebody can mend it while we try again.
+    fn from(error: std::io::Error) -> Self {
+        Self::later(error)
+    }
+}
+
+impl From<anyhow::Error> for Trouble {
+    fn from(error: anyhow::Error) -> Self {
+        Self::never(format!("{error:#}"))
+    }
+}
+
+impl From<pointsman_store::Error> for Trouble {
+    fn from(error: pointsman_store::Error) -> Self {
+        Self::later(chain(&error))
+    }
+}

@@ -1,0 +1,69 @@
+//! Telling people: a line in the log and one in a file, until there are louder notifiers.
+
+use std::io::Write;
+
+use pointsman_adapters::phase_file;
+use pointsman_core::task::{Notice, Task};
+use serde_json::json;
+
+use super::{Outcome, RealWorld, Trouble};
+use crate::daemon::clock;
+use crate::daemon::served::Served;
+
+impl RealWorld {
+    /// The notice's key is in the file, so a reader can drop the one line a crash may write twice.
+    pub(super) fn notify(
+        &self,
+        served: &Served,
+        task: &Task,
+        key: &str,
+        notice: &Notice,
+    ) -> Result<Outcome, Trouble> {
+        let now = clock::now();
+        let link = served.forge.issue_link(task.key.issue);
+        let entry = json!({
+            "key": key,
+            "at": clock::rfc3339(now),
+            "project": task.key.project,
+            "issue": task.key.issue,
+            "title": notice.title,
+            "body": notice.body,
+            "link": link,
+            "urgent": notice.urgent,
+            "repeat": notice.repeat,
+        });
+        let path = self.paths.notices();
+        if !already_told(&path, key) {
+            let mut file = std::fs::OpenOptions::new().append(true).create(true).open(&path)?;
+            file.write_all(format!("{entry}\n").as_bytes())?;
+            file.sync_data()?;
+            tracing::warn!(task = %task.key, title = notice.title, %link, "notice");
+        }
+        if notice.urgent && task.escalation.is_some() {
+            let stamp = format!("{}\n", clock::rfc3339(now));
+            phase_file::write_state_file(&served.desk(&task.key).renotify, stamp.as_bytes())?;
+        }
+        Ok(Outcome::done())
+    }
+}
+
+/// Whether the last lines of the file hold this notice: a crash may lie between writing and
+/// remembering it.
+fn already_told(path: &std::path::Path, key: &str) -> bool {
+    use std::io::{Read, Seek, SeekFrom};
+    const LOOK_BACK: u64 = 256 * 1024;
+    let Ok(mut file) = std::fs::File::open(path) else { return false };
+    let length = file.metadata().map_or(0, |m| m.len());
+    if file.seek(SeekFrom::Start(length.saturating_sub(LOOK_BACK))).is_err() {
+        return false;
+    }
+    let mut tail = Vec::new();
+    if file.read_to_end(&mut tail).is_err() {
+        return false;
+    }
+    let wanted = serde_json::Value::from(key);
+    String::from_utf8_lossy(&tail)
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .any(|entry| entry.get("key") == Some(&wanted))
+}
