@@ -14,7 +14,7 @@ use pointsman_store::{EffectId, QueueEntry, VerdictRow};
 use super::answer::{Follow, answer, done};
 use super::board::Board;
 use super::clock;
-use super::engine::{Engine, Input};
+use super::engine::{Engine, Input, groups};
 use super::inbound::{Inbound, Inbox};
 use super::outcome::Outcome;
 use super::poller::Poller;
@@ -120,7 +120,9 @@ impl Dispatcher {
                 Ok(())
             });
         }
-        self.until_written("events", |d| d.engine.take(&inputs, now).map(drop));
+        for group in groups(&inputs) {
+            self.until_written("events", |d| d.engine.take(group, now).map(drop));
+        }
         for (project, tree, gate, verdict) in batch.verdicts {
             self.until_written("a verdict", |d| {
                 d.engine.store().remember_verdict(&project, &tree, &gate, &verdict)

@@ -115,25 +115,19 @@ impl Engine {
         std::mem::take(&mut self.changed)
     }
 
-    /// Steps every input and commits all that follows in one transaction (an input that may be a
-    /// duplicate gets one of its own). Nothing is remembered in memory that is not on disk: on an
-    /// error the inputs can be given again as they are.
+    /// Steps every input and commits all that follows in one transaction. Nothing is remembered in
+    /// memory that is not on disk: on an error the same inputs can be given again as they are. An
+    /// input that may be a duplicate comes alone, see [`groups`].
     pub fn take(
         &mut self,
         inputs: &[Input],
         now: Timestamp,
     ) -> Result<Vec<Result<(), Refused>>, pointsman_store::Error> {
-        let mut answers = Vec::with_capacity(inputs.len());
+        debug_assert!(inputs.len() <= 1 || inputs.iter().all(|i| i.dedup.is_none()), "see groups()");
         let mut batch = Batch::default();
+        let mut answers = Vec::with_capacity(inputs.len());
         for input in inputs {
-            let alone = input.dedup.is_some();
-            if alone {
-                self.commit(std::mem::take(&mut batch))?;
-            }
             answers.push(self.step(&mut batch, input, now)?);
-            if alone {
-                self.commit(std::mem::take(&mut batch))?;
-            }
         }
         self.commit(batch)?;
         for id in inputs.iter().filter_map(|i| i.settles) {
@@ -323,6 +317,12 @@ impl Engine {
         }
         Ok(())
     }
+}
+
+/// Cuts inputs into transactions: whether an input is a duplicate only shows when it is written, and
+/// nothing may be decided on top of one before that.
+pub fn groups(inputs: &[Input]) -> impl Iterator<Item = &[Input]> {
+    inputs.chunk_by(|a, b| a.dedup.is_none() && b.dedup.is_none())
 }
 
 /// Changes to be committed together, and the tasks as they will be.
