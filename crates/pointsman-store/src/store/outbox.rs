@@ -41,13 +41,15 @@ pub struct Outgoing {
     pub effect: Effect,
     /// How often it was tried and postponed.
     pub attempts: u32,
+    /// Why the last attempt failed.
+    pub error: Option<String>,
     /// Not before this time; zero is at once, whatever the clock says.
     pub not_before: Timestamp,
 }
 
 /// The heads of all lanes that are due. The inner query reads the index of pending rows only:
 /// what is settled piles up for ever and must cost nothing.
-pub(super) const DUE: &str = "SELECT id, key, project, issue, effect, attempts, not_before FROM outbox
+pub(super) const DUE: &str = "SELECT id, key, project, issue, effect, attempts, error, not_before FROM outbox
     WHERE id IN (SELECT min(id) FROM outbox WHERE status = 'pending' GROUP BY project, issue)
     AND not_before <= $1 ORDER BY id";
 
@@ -68,7 +70,7 @@ impl Store {
 
     /// All pending effects of a task, in the order of its lane.
     pub fn pending_effects(&self, task: &TaskKey) -> Result<Vec<Outgoing>> {
-        const SQL: &str = "SELECT id, key, project, issue, effect, attempts, not_before FROM outbox
+        const SQL: &str = "SELECT id, key, project, issue, effect, attempts, error, not_before FROM outbox
             WHERE status = 'pending' AND project = $1 AND issue = $2 ORDER BY id";
         self.rows("read the outbox", SQL, params![Word(&task.project), Whole(task.issue)], read)
     }
@@ -157,6 +159,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Outgoing> {
         task: TaskKey { project: word(row, "project")?, issue: whole(row, "issue")? },
         effect: json(row, "effect")?,
         attempts: row.get("attempts")?,
+        error: row.get("error")?,
         not_before: time(row, "not_before")?,
     })
 }
