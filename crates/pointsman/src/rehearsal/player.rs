@@ -1,5 +1,6 @@
 //! Plays a script in a working tree.
 
+use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -59,11 +60,13 @@ pub(super) struct Player<F, W> {
     terminal: Terminal<F>,
     log: W,
     received: Vec<Received>,
+    /// Messages that were acknowledged: one that is sent again is no second message.
+    acknowledged: BTreeSet<i64>,
 }
 
 impl<F: AsFd, W: Write> Player<F, W> {
     pub(super) fn new(place: Surroundings, terminal: Terminal<F>, log: W) -> Self {
-        Self { place, terminal, log, received: Vec::new() }
+        Self { place, terminal, log, received: Vec::new(), acknowledged: BTreeSet::new() }
     }
 
     /// Reads the prompt, then plays from where a predecessor was to the end.
@@ -103,7 +106,7 @@ impl<F: AsFd, W: Write> Player<F, W> {
             }
         }
         self.note("the script is over");
-        self.sit_at_prompt()
+        self.listen()
     }
 
     fn perform(&mut self, step: &Step) -> anyhow::Result<Option<Ending>> {
@@ -189,7 +192,7 @@ impl<F: AsFd, W: Write> Player<F, W> {
     fn fail(&mut self, reason: &str) -> anyhow::Result<Ending> {
         self.note(&format!("cannot go on: {reason}"));
         self.phase("failed", Some(reason))?;
-        self.sit_at_prompt()
+        self.listen()
     }
 
     fn await_prompt(&mut self) -> anyhow::Result<()> {
@@ -227,6 +230,8 @@ impl<F: AsFd, W: Write> Player<F, W> {
 
     fn hear(&mut self, line: &str) {
         match Message::parse(line) {
+            Some(Message { id: Some(id), .. }) if self.acknowledged.contains(&id) => self.say_read(id),
+            Some(message) if self.received.iter().any(|r| r.message.id == message.id) => {}
             Some(message) => self.received.push(Received { message, inherited: false }),
             None if line.trim().is_empty() => {}
             None => self.note(&format!("heard: {}", line.trim())),
@@ -247,12 +252,31 @@ impl<F: AsFd, W: Write> Player<F, W> {
     /// Takes the newest message off the pile and says that it was read, after the progress that it
     /// brought is on disk: a successor then finds either the one or the other.
     fn acknowledge(&mut self) {
-        let Some(id) = self.received.pop().and_then(|r| r.message.id) else { return };
+        if let Some(id) = self.received.pop().and_then(|r| r.message.id) {
+            self.acknowledged.insert(id);
+            self.say_read(id);
+        }
+    }
+
+    fn say_read(&mut self, id: i64) {
         let ack = Run::new(&self.place.pointsman).arg("ack").arg(format!("m-{id}"));
         match environment(ack).cwd(&self.place.tree).time_limit(ACK_LIMIT).finish() {
             Ok(done) if done.end.success() => {}
             Ok(done) => self.note(&format!("m-{id} could not be acknowledged: {}", last_line(&done))),
             Err(error) => self.note(&format!("m-{id} could not be acknowledged: {error}")),
+        }
+    }
+
+    /// Has nothing left to do, but still reads what it is told.
+    fn listen(&mut self) -> anyhow::Result<Ending> {
+        loop {
+            while !self.received.is_empty() {
+                self.acknowledge();
+            }
+            match self.terminal.next_line()? {
+                Some(line) => self.hear(&line),
+                None => return Ok(Ending::Exit(0)),
+            }
         }
     }
 

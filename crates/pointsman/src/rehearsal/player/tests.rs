@@ -116,6 +116,24 @@ fn a_message_that_comes_before_it_is_expected_is_not_lost() {
 }
 
 #[test]
+fn a_message_that_is_sent_again_is_read_once_and_acknowledged_again() {
+    let mut stage = Stage::new("expect CI failed\nexpect CI failed\nphase done");
+    stage.tell(1, "CI failed on abc", "0001.md");
+    stage.tell(1, "CI failed (again)", "0001.md");
+    stage.tell(0, "Task (again)", "0000-task.md");
+    assert_eq!(stage.play().0, Ending::Exit(1));
+    assert_eq!(stage.read("acknowledged"), "ack m-0\nack m-0\nack m-1\n");
+}
+
+#[test]
+fn an_agent_that_is_done_still_reads_its_messages() {
+    let mut stage = Stage::new("say done");
+    stage.tell(4, "Merged as abc", "0004.md");
+    stage.play();
+    assert_eq!(stage.read("acknowledged"), "ack m-0\nack m-4\n");
+}
+
+#[test]
 fn an_agent_whose_terminal_is_gone_waits_for_nothing() {
     let mut stage = Stage::new("expect CI passed\nphase done");
     assert_eq!(stage.play().0, Ending::Exit(1));

@@ -1,0 +1,206 @@
+//! `pointsman demo`: a throw-away project in which all stories are played at the same time.
+//!
+//! [`stories`] is what is played, as data. [`stage`] is the world it happens in, [`people`] what
+//! persons do in it, [`watch`] how we follow it, [`verdict`] what must be true in the end, [`screen`]
+//! and [`board`] what is shown. The demo uses the product as a user does: it runs its commands and
+//! reads its store; nothing of the daemon is called from here.
+
+mod board;
+mod facts;
+mod ink;
+mod interrupt;
+mod people;
+mod project;
+mod screen;
+mod stage;
+mod stories;
+mod verdict;
+mod watch;
+
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use pointsman_core::ids::Number;
+
+use board::{Board, Played};
+use facts::Remote;
+use ink::Ink;
+use interrupt::{Interrupt, Interrupted};
+use people::{Filed, People};
+use screen::{Row, Screen};
+use stage::Stage;
+use verdict::Facts;
+use watch::{Seen, Watcher};
+
+/// A play that takes longer has failed.
+const LIMIT: Duration = Duration::from_secs(120);
+/// Between two looks at the store.
+const LOOK: Duration = Duration::from_millis(50);
+/// Lines of the board are broken by the terminal, not by us.
+const BOARD_WIDTH: usize = 1000;
+
+/// How the demo is shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The result as JSON on standard output; progress on standard error.
+    pub json: bool,
+    /// Everything is left to look around in.
+    pub keep: bool,
+    /// Colours may be used.
+    pub color: bool,
+}
+
+/// Plays all stories; answers whether everything went as they say.
+///
+/// An interrupt cleans up and exits the process with 130.
+pub fn run(options: Options) -> anyhow::Result<bool> {
+    let interrupt = Interrupt::listen()?;
+    let result = if options.json {
+        perform(options, &interrupt, io::stderr())
+    } else {
+        perform(options, &interrupt, io::stdout())
+    };
+    match result {
+        Err(error) if error.is::<Interrupted>() => {
+            eprintln!("interrupted: the daemon is stopped and everything is removed");
+            std::process::exit(interrupt::EXIT_CODE)
+        }
+        result => result,
+    }
+}
+
+fn perform<W>(options: Options, interrupt: &Interrupt, mut out: W) -> anyhow::Result<bool>
+where
+    W: Write + IsTerminal + AsFd,
+{
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+    let ink = if options.color && !no_color && out.is_terminal() { Ink::Coloured } else { Ink::Black };
+    let began = Instant::now();
+    writeln!(out, "Seven stories in a throw-away project: real git, real tmux, real processes, no model.")?;
+    let mut stage = Stage::build()?;
+    let board = match play(&mut stage, interrupt, &mut out, ink, began) {
+        Ok(board) => board,
+        Err(error) => {
+            if !error.is::<Interrupted>() {
+                eprintln!("{}", stage.log_tail());
+            }
+            return Err(error);
+        }
+    };
+    for line in board.lines() {
+        writeln!(out, "{}", line.render(ink, BOARD_WIDTH))?;
+    }
+    let ok = board.ok();
+    if !ok {
+        writeln!(out, "\nThe end of the daemon's log:\n{}", stage.log_tail())?;
+    }
+    if options.keep {
+        writeln!(out, "\nEverything is kept and nothing runs any more. Look around:")?;
+        for line in stage.keep() {
+            writeln!(out, "  {line}")?;
+        }
+    } else {
+        drop(stage);
+        writeln!(out, "Everything is removed again; `pointsman demo --keep` leaves it to look around in.")?;
+    }
+    if options.json {
+        println!("{:#}", board.json());
+    }
+    Ok(ok)
+}
+
+/// From the first issue to the last fact.
+fn play<W>(
+    stage: &mut Stage,
+    interrupt: &Interrupt,
+    out: &mut W,
+    ink: Ink,
+    began: Instant,
+) -> anyhow::Result<Board>
+where
+    W: Write + IsTerminal + AsFd,
+{
+    stage.start_daemon(interrupt)?;
+    let mut watcher = Watcher::open(&stage.database(), stage.project())?;
+    let filed = people::file_issues(stage)?;
+    let mut people = People::default();
+    let mut clock = Clock::default();
+    let mut screen = Screen::new(out, ink, filed.len());
+    let mut troubles = Vec::new();
+    let seen = loop {
+        interrupt.check()?;
+        let seen = watcher.look()?;
+        clock.tick(&filed, seen);
+        let over = filed.iter().all(|f| seen.get(&f.issue).is_some_and(Seen::is_over));
+        if stage.daemon_is_gone() {
+            troubles.push("the daemon has ended by itself".to_owned());
+        } else if began.elapsed() > LIMIT {
+            troubles.push(format!("not over after {} s", LIMIT.as_secs()));
+        }
+        let last = over || !troubles.is_empty();
+        screen.show(&clock.rows(&filed, seen), began.elapsed(), last)?;
+        if last {
+            break seen.clone();
+        }
+        for f in &filed {
+            if let Some(seen) = seen.get(&f.issue) {
+                people.act(stage, f, seen)?;
+            }
+        }
+        thread::sleep(LOOK);
+    };
+    let played = judge(stage, &filed, &seen)?;
+    Ok(Board { played, troubles, took: began.elapsed() })
+}
+
+fn judge(stage: &Stage, filed: &[Filed], seen: &BTreeMap<Number, Seen>) -> anyhow::Result<Vec<Played>> {
+    let remote = Remote::find(stage)?;
+    let nothing = Seen::default();
+    let mut known: BTreeMap<Number, Facts> = BTreeMap::new();
+    let mut played = Vec::new();
+    for f in filed {
+        let facts = facts::gather(stage, &remote, f, seen.get(&f.issue).unwrap_or(&nothing))?;
+        let before = f.after.and_then(|issue| known.get(&issue));
+        let differences = verdict::differences(f.act, &facts, before);
+        known.insert(f.issue, facts.clone());
+        played.push(Played { filed: *f, facts, differences });
+    }
+    Ok(played)
+}
+
+/// How long each task takes, from its filing to its end.
+#[derive(Default)]
+struct Clock {
+    began: BTreeMap<Number, Instant>,
+    took: BTreeMap<Number, Duration>,
+}
+
+impl Clock {
+    fn tick(&mut self, filed: &[Filed], seen: &BTreeMap<Number, Seen>) {
+        for f in filed {
+            let began = *self.began.entry(f.issue).or_insert_with(Instant::now);
+            if seen.get(&f.issue).is_some_and(Seen::is_over) {
+                self.took.entry(f.issue).or_insert_with(|| began.elapsed());
+            }
+        }
+    }
+
+    fn rows(&self, filed: &[Filed], seen: &BTreeMap<Number, Seen>) -> Vec<Row> {
+        let row = |f: &Filed| {
+            let seen = seen.get(&f.issue);
+            let running = || self.began.get(&f.issue).map(Instant::elapsed).unwrap_or_default();
+            Row {
+                issue: f.issue,
+                story: f.story,
+                title: f.act.title,
+                state: seen.and_then(Seen::state),
+                phase: seen.and_then(|s| s.task.as_ref()?.phase),
+                elapsed: self.took.get(&f.issue).copied().unwrap_or_else(running),
+            }
+        };
+        filed.iter().map(row).collect()
+    }
+}

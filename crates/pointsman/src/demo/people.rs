@@ -1,0 +1,175 @@
+//! The people of the play: they file issues, review pull requests and answer questions, all by the
+//! command line.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::Context;
+use pointsman_core::ids::{Number, Sha};
+use pointsman_core::task::State;
+
+use super::stage::Stage;
+use super::stories::{Act, Opinion, STORIES};
+use super::watch::Seen;
+
+/// How often a person tries a command that fails before the demo gives up. One may fail because
+/// the task has just moved on.
+const TRIES: u32 = 10;
+
+/// An issue that was filed, and its part in the play.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Filed {
+    /// Its number.
+    pub(super) issue: Number,
+    /// The story it belongs to.
+    pub(super) story: &'static str,
+    /// What must happen.
+    pub(super) act: &'static Act,
+    /// The issue it waits for.
+    pub(super) after: Option<Number>,
+}
+
+/// Files all issues.
+pub(super) fn file_issues(stage: &Stage) -> anyhow::Result<Vec<Filed>> {
+    let mut filed = Vec::new();
+    for story in STORIES {
+        let mut after = None;
+        for act in story.acts {
+            let body = act.body(after);
+            let order =
+                ["forge", "issue", "create", "--title", act.title, "--body", &body, "--label", "backlog"];
+            let issue = stage.pointsman(&order)?;
+            let issue = issue.get("number").and_then(serde_json::Value::as_u64);
+            let issue = issue.context("the new issue has no number")?;
+            filed.push(Filed { issue, story: story.name, act, after });
+            after = Some(issue);
+        }
+    }
+    Ok(filed)
+}
+
+/// Reviewer and boss, who remember what they have said.
+#[derive(Debug, Default)]
+pub(super) struct People {
+    reviewed: BTreeMap<Number, Vec<Sha>>,
+    answered: BTreeSet<Number>,
+    failures: u32,
+}
+
+impl People {
+    /// Does what is to be done for one task now.
+    pub(super) fn act(&mut self, stage: &Stage, filed: &Filed, seen: &Seen) -> anyhow::Result<()> {
+        let done = match self.next_word(filed, seen) {
+            None => return Ok(()),
+            Some(Word::Review { pr, head, opinion }) => {
+                review(stage, pr, opinion).map(|()| self.reviewed.entry(filed.issue).or_default().push(head))
+            }
+            Some(Word::Answer(text)) => {
+                let answered = stage.pointsman(&["task", "answer", &filed.issue.to_string(), text]);
+                answered.map(|_| self.answered.extend([filed.issue]))
+            }
+        };
+        if let Err(error) = done {
+            self.failures += 1;
+            if self.failures >= TRIES {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// What a person has to say, if it was not said before.
+    fn next_word(&self, filed: &Filed, seen: &Seen) -> Option<Word> {
+        let task = seen.task.as_ref()?;
+        match task.state {
+            State::AwaitingReview => {
+                let (pr, head) = (task.pr?, task.head.clone()?);
+                let said = self.reviewed.get(&filed.issue).map_or(&[][..], Vec::as_slice);
+                if said.contains(&head) {
+                    return None;
+                }
+                let reviews = filed.act.reviews;
+                let opinion = *reviews.get(said.len()).or(reviews.last())?;
+                Some(Word::Review { pr, head, opinion })
+            }
+            State::Escalated if !self.answered.contains(&filed.issue) => filed.act.answer.map(Word::Answer),
+            State::Escalated
+            | State::Backlog
+            | State::WaitingDependencies
+            | State::Working
+            | State::AwaitingCi
+            | State::MergeQueue
+            | State::Blocked
+            | State::Refused
+            | State::Paused
+            | State::Merged
+            | State::Closed => None,
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Word {
+    Review { pr: Number, head: Sha, opinion: Opinion },
+    Answer(&'static str),
+}
+
+fn review(stage: &Stage, pr: Number, opinion: Opinion) -> anyhow::Result<()> {
+    let pr = pr.to_string();
+    let (verdict, body) = match opinion {
+        Opinion::Approve => ("--approve", "Good."),
+        Opinion::RequestChanges(wish) => ("--request-changes", wish),
+    };
+    stage.pointsman(&["forge", "pr", "review", &pr, verdict, "--body", body]).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use pointsman_core::ids::{ProjectName, Sha, TaskKey};
+    use pointsman_core::task::{State, Task};
+    use pointsman_core::time::Timestamp;
+
+    use super::{Filed, Opinion, People, Word};
+    use crate::demo::stories::STORIES;
+    use crate::demo::watch::Seen;
+
+    fn filed(story: &str) -> Filed {
+        let story = STORIES.iter().find(|s| s.name == story).unwrap();
+        Filed { issue: 3, story: story.name, act: &story.acts[0], after: None }
+    }
+
+    fn seen(state: State, head: &str) -> Seen {
+        let key = TaskKey { project: ProjectName::new("shop").unwrap(), issue: 3 };
+        let mut task = Task::new(key, String::new(), String::new(), Timestamp(0));
+        task.state = state;
+        task.pr = Some(9);
+        task.head = Sha::new(&head.repeat(40));
+        Seen { task: Some(task), ..Seen::default() }
+    }
+
+    #[test]
+    fn a_reviewer_speaks_once_about_each_head_and_repeats_the_last_word() {
+        let filed = filed("changes_requested");
+        let mut people = People::default();
+        let mut opinions = Vec::new();
+        for head in ["a", "b", "c"] {
+            let seen = seen(State::AwaitingReview, head);
+            let Some(Word::Review { pr: 9, head, opinion }) = people.next_word(&filed, &seen) else {
+                panic!()
+            };
+            opinions.push(opinion);
+            people.reviewed.entry(3).or_default().push(head);
+            assert_eq!(people.next_word(&filed, &seen), None);
+        }
+        assert!(matches!(opinions[..], [Opinion::RequestChanges(_), Opinion::Approve, Opinion::Approve]));
+    }
+
+    #[test]
+    fn a_question_is_answered_once_and_only_where_the_story_has_an_answer() {
+        let mut people = People::default();
+        let asked = seen(State::Escalated, "a");
+        assert_eq!(people.next_word(&filed("clean"), &asked), None);
+        assert!(matches!(people.next_word(&filed("escalation"), &asked), Some(Word::Answer(_))));
+        people.answered.insert(3);
+        assert_eq!(people.next_word(&filed("escalation"), &asked), None);
+    }
+}

@@ -1,0 +1,128 @@
+//! The files of the demo's project: a small shop with a real CI.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::{fs, io};
+
+use anyhow::Context;
+
+use super::stories::CI_FIXES;
+
+/// The project's name.
+pub(super) const NAME: &str = "shop";
+
+/// Where its configuration is.
+pub(super) const CONFIGURATION: &str = "pointsman.toml";
+
+/// What git needs to know of a person.
+pub(super) const GIT_CONFIG: &str = "[user]\n\tname = Anna\n\temail = anna@shop.example\n";
+
+const README: &str = "# Shop\n\nPrices and weights of fruit, a list per file in `src/`.\n";
+const FIRST_LIST: &str = "lemons 1 crown\n";
+const CI: &str = r#"#!/bin/sh
+# Every list ends with a newline, and no list holds the word BUG.
+set -u
+red=0
+for list in src/*.txt; do
+    if [ -n "$(tail -c 1 "$list")" ]; then
+        echo "$list: there is no newline at the end"
+        red=1
+    fi
+    if grep -n BUG "$list"; then
+        echo "$list: a BUG is left"
+        red=1
+    fi
+done
+[ "$red" = 0 ] && echo "all lists are good"
+exit "$red"
+"#;
+
+/// Writes the first version of the project.
+pub(super) fn write_files(checkout: &Path) -> io::Result<()> {
+    fs::create_dir(checkout.join("src"))?;
+    fs::write(checkout.join("README.md"), README)?;
+    fs::write(checkout.join("src/lemons.txt"), FIRST_LIST)?;
+    fs::write(checkout.join("ci.sh"), CI)?;
+    fs::set_permissions(checkout.join("ci.sh"), fs::Permissions::from_mode(0o755))
+}
+
+/// The project's `pointsman.toml`: everything at once, and in the time of a demo.
+pub(super) fn configuration(program: &Path, phase_dir: &Path) -> anyhow::Result<String> {
+    let word = |path: &Path| {
+        let text = path.to_str().with_context(|| format!("{} is not UTF-8", path.display()))?;
+        anyhow::Ok(toml::Value::String(text.to_owned()).to_string())
+    };
+    let (program, phase_dir) = (word(program)?, word(phase_dir)?);
+    Ok(format!(
+        r#"name = "{NAME}"
+primary_branch = "main"
+
+[forge]
+kind = "local"
+
+[ci]
+kind = "command"
+command = ["./ci.sh"]
+
+[agent]
+command = [{program}, "rehearsal-agent"]
+
+[review]
+mode = "human"
+
+[dev]
+concurrency = 7
+phase_dir = {phase_dir}
+
+[timing]
+ci_timeout = "60s"
+review_timeout = "90s"
+escalation_renotify = "60s"
+escalation_timeout = "90s"
+session_timeout = "90s"
+idle_look = "5s"
+forge_poll = "200ms"
+phase_rescan = "500ms"
+done_grace = "20s"
+restart_backoff = "200ms"
+stop_grace = "2s"
+
+[limits]
+ci_fixes = {CI_FIXES}
+"#
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use pointsman_adapters::process::{End, Run};
+    use pointsman_core::config::Config;
+
+    use super::{configuration, write_files};
+
+    #[test]
+    fn the_configuration_is_one_wherever_the_program_lies() {
+        let text = configuration(Path::new("/opt/it's \"here\"/pointsman"), Path::new("/p")).unwrap();
+        let config = Config::parse(&text, "pointsman.toml").unwrap();
+        assert!(config.unsupported().is_empty());
+        assert_eq!(config.dev.concurrency, 7);
+        assert_eq!(config.limits.ci_fixes, 2);
+    }
+
+    #[test]
+    fn the_shop_has_a_ci_that_is_green_at_first_and_can_be_red() {
+        let dir = tempfile::tempdir().unwrap();
+        write_files(dir.path()).unwrap();
+        let ci = || {
+            let run = Run::new("./ci.sh").inherit(&["PATH"]).cwd(dir.path());
+            run.finish().unwrap().end
+        };
+        assert_eq!(ci(), End::Exited(0));
+        for bad in ["a BUG\n", "no newline"] {
+            std::fs::write(dir.path().join("src/bad.txt"), bad).unwrap();
+            assert_eq!(ci(), End::Exited(1), "{bad}");
+        }
+    }
+}

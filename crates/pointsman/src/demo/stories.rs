@@ -1,0 +1,359 @@
+//! The stories, as data: what is asked, what the agent does, what people say, how it must end.
+
+use pointsman_core::task::State;
+
+/// A story of one task, or of several of which each waits for the one before.
+#[derive(Debug)]
+pub(super) struct Story {
+    /// The name scripts see.
+    pub(super) name: &'static str,
+    /// Its tasks, in order.
+    pub(super) acts: &'static [Act],
+}
+
+/// One issue and all that belongs to it.
+#[derive(Debug)]
+pub(super) struct Act {
+    /// The issue's title.
+    pub(super) title: &'static str,
+    /// What the issue asks for.
+    pub(super) wish: &'static str,
+    /// What the agent does, in the language of the rehearsal agent.
+    pub(super) script: &'static [&'static str],
+    /// What the reviewer says to one head after the other; the last word is repeated.
+    pub(super) reviews: &'static [Opinion],
+    /// What a person answers if the agent asks.
+    pub(super) answer: Option<&'static str>,
+    /// How it must end.
+    pub(super) ends: Ends,
+}
+
+/// What a reviewer says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Opinion {
+    /// It may land.
+    Approve,
+    /// It must change first, in these words.
+    RequestChanges(&'static str),
+}
+
+/// The end of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// On the main branch, the issue closed.
+    Merged,
+    /// Given up, for a person to look at.
+    Blocked,
+}
+
+/// How a task must end, and by which way.
+#[derive(Debug)]
+pub(super) struct Ends {
+    /// How.
+    pub(super) outcome: Outcome,
+    /// How many sessions it took.
+    pub(super) sessions: usize,
+    /// How often CI looked at it.
+    pub(super) ci_runs: u32,
+    /// States it came through, in this order; there may be others between.
+    pub(super) by_way_of: &'static [State],
+    /// Lines that must be in files of the main branch (or, if it is blocked, must not).
+    pub(super) lines: &'static [(&'static str, &'static str)],
+}
+
+/// Failed CI runs that the demo's project hands back to an agent.
+pub(super) const CI_FIXES: u32 = 2;
+
+const HAND_IN: &str = "push\nphase awaiting_ci";
+const LAND: &str = "expect CI passed\nphase awaiting_review\nexpect Approved\nexpect Merged\nphase done";
+const STRAIGHT: &[State] = &[
+    State::Backlog,
+    State::Working,
+    State::AwaitingCi,
+    State::AwaitingReview,
+    State::MergeQueue,
+    State::Merged,
+    State::Closed,
+];
+
+/// All stories, played at the same time.
+pub(super) const STORIES: &[Story] = &[
+    Story {
+        name: "clean",
+        acts: &[Act {
+            title: "Add the price of apples",
+            wish: "We sell apples now: 3 crowns a kilo.",
+            script: &[
+                "write src/apples.txt apples 3 crowns\ncommit Add the price of apples",
+                "summary Apples cost 3 crowns a kilo.",
+                HAND_IN,
+                LAND,
+            ],
+            reviews: &[Opinion::Approve],
+            answer: None,
+            ends: Ends {
+                outcome: Outcome::Merged,
+                sessions: 1,
+                ci_runs: 1,
+                by_way_of: STRAIGHT,
+                lines: &[("src/apples.txt", "apples 3 crowns")],
+            },
+        }],
+    },
+    Story {
+        name: "ci_fix",
+        acts: &[Act {
+            title: "Add the price of pears",
+            wish: "Pears are 4 crowns a kilo. CI takes no list with the word BUG in it.",
+            script: &[
+                "write src/pears.txt pears 4 crowns BUG\ncommit Add the price of pears",
+                HAND_IN,
+                "expect CI failed\nsay reading the log: a BUG is left\nwrite src/pears.txt pears 4 crowns",
+                "commit Remove the bug from the price of pears",
+                HAND_IN,
+                LAND,
+            ],
+            reviews: &[Opinion::Approve],
+            answer: None,
+            ends: Ends {
+                outcome: Outcome::Merged,
+                sessions: 1,
+                ci_runs: 2,
+                by_way_of: &[
+                    State::Working,
+                    State::AwaitingCi,
+                    State::Working,
+                    State::AwaitingCi,
+                    State::AwaitingReview,
+                    State::MergeQueue,
+                    State::Merged,
+                    State::Closed,
+                ],
+                lines: &[("src/pears.txt", "pears 4 crowns")],
+            },
+        }],
+    },
+    Story {
+        name: "changes_requested",
+        acts: &[Act {
+            title: "Add the price of cherries",
+            wish: "Cherries are in season.",
+            script: &[
+                "write src/cherries.txt cherries 90\ncommit Add the price of cherries",
+                HAND_IN,
+                "expect CI passed\nphase awaiting_review\nexpect Changes requested",
+                "write src/cherries.txt cherries 9 crowns\ncommit Say the price of cherries in crowns",
+                "push\nphase awaiting_review",
+                "expect CI passed\nexpect Approved\nexpect Merged\nphase done",
+            ],
+            reviews: &[
+                Opinion::RequestChanges("Ninety of what? Say it in crowns, please."),
+                Opinion::Approve,
+            ],
+            answer: None,
+            ends: Ends {
+                outcome: Outcome::Merged,
+                sessions: 1,
+                ci_runs: 2,
+                by_way_of: &[
+                    State::AwaitingReview,
+                    State::Working,
+                    State::AwaitingCi,
+                    State::AwaitingReview,
+                    State::MergeQueue,
+                    State::Merged,
+                    State::Closed,
+                ],
+                lines: &[("src/cherries.txt", "cherries 9 crowns")],
+            },
+        }],
+    },
+    Story {
+        name: "killed",
+        acts: &[Act {
+            title: "Add the price of plums",
+            wish: "Two kinds of plums. The session is killed between them.",
+            script: &[
+                "write src/plums.txt blue plums 5 crowns\ncommit Add the price of blue plums",
+                "append src/plums.txt yellow plums 6 crowns",
+                "crash",
+                "commit Add the price of yellow plums",
+                HAND_IN,
+                LAND,
+            ],
+            reviews: &[Opinion::Approve],
+            answer: None,
+            ends: Ends {
+                outcome: Outcome::Merged,
+                sessions: 2,
+                ci_runs: 1,
+                by_way_of: STRAIGHT,
+                lines: &[
+                    ("src/plums.txt", "blue plums 5 crowns"),
+                    ("src/plums.txt", "yellow plums 6 crowns"),
+                ],
+            },
+        }],
+    },
+    Story {
+        name: "dependency",
+        acts: &[
+            Act {
+                title: "Add a list of weights",
+                wish: "One line for each fruit, apples first.",
+                script: &[
+                    "write src/weights.txt apples 180 grams\ncommit Add a list of weights",
+                    HAND_IN,
+                    LAND,
+                ],
+                reviews: &[Opinion::Approve],
+                answer: None,
+                ends: Ends {
+                    outcome: Outcome::Merged,
+                    sessions: 1,
+                    ci_runs: 1,
+                    by_way_of: STRAIGHT,
+                    lines: &[("src/weights.txt", "apples 180 grams")],
+                },
+            },
+            Act {
+                title: "Add pears to the list of weights",
+                wish: "The list must be there first.",
+                script: &[
+                    "append src/weights.txt pears 170 grams\ncommit Add pears to the list of weights",
+                    HAND_IN,
+                    LAND,
+                ],
+                reviews: &[Opinion::Approve],
+                answer: None,
+                ends: Ends {
+                    outcome: Outcome::Merged,
+                    sessions: 1,
+                    ci_runs: 1,
+                    by_way_of: &[
+                        State::WaitingDependencies,
+                        State::Working,
+                        State::AwaitingCi,
+                        State::AwaitingReview,
+                        State::MergeQueue,
+                        State::Merged,
+                        State::Closed,
+                    ],
+                    lines: &[("src/weights.txt", "apples 180 grams"), ("src/weights.txt", "pears 170 grams")],
+                },
+            },
+        ],
+    },
+    Story {
+        name: "escalation",
+        acts: &[Act {
+            title: "Add the price of bananas",
+            wish: "Ask Anna for the price.",
+            script: &[
+                "say the issue does not tell the price",
+                "phase escalate What do bananas cost?\nexpect Answer",
+                "write src/bananas.txt bananas 2 crowns\ncommit Add the price of bananas",
+                HAND_IN,
+                LAND,
+            ],
+            reviews: &[Opinion::Approve],
+            answer: Some("Two crowns a kilo."),
+            ends: Ends {
+                outcome: Outcome::Merged,
+                sessions: 1,
+                ci_runs: 1,
+                by_way_of: &[
+                    State::Working,
+                    State::Escalated,
+                    State::Working,
+                    State::AwaitingCi,
+                    State::AwaitingReview,
+                    State::MergeQueue,
+                    State::Merged,
+                    State::Closed,
+                ],
+                lines: &[("src/bananas.txt", "bananas 2 crowns")],
+            },
+        }],
+    },
+    Story {
+        name: "hopeless",
+        acts: &[Act {
+            title: "Add the price of durians",
+            wish: "Nobody has ever got this past CI.",
+            script: &[
+                "write src/durians.txt durians BUG\ncommit Add the price of durians",
+                HAND_IN,
+                "expect CI failed\nappend src/durians.txt still a BUG\ncommit Try to fix it",
+                HAND_IN,
+                "expect CI failed\nappend src/durians.txt and another BUG\ncommit Try to fix it once more",
+                HAND_IN,
+            ],
+            reviews: &[Opinion::Approve],
+            answer: None,
+            ends: Ends {
+                outcome: Outcome::Blocked,
+                sessions: 1,
+                ci_runs: CI_FIXES + 1,
+                by_way_of: &[
+                    State::Working,
+                    State::AwaitingCi,
+                    State::Working,
+                    State::AwaitingCi,
+                    State::Working,
+                    State::AwaitingCi,
+                    State::Blocked,
+                ],
+                lines: &[("src/durians.txt", "durians")],
+            },
+        }],
+    },
+];
+
+impl Outcome {
+    /// The name scripts see.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Merged => "merged",
+            Self::Blocked => "blocked",
+        }
+    }
+}
+
+impl Act {
+    /// The issue's text: the wish, what it waits for, and the script in a block of code, where
+    /// nobody takes it for prose.
+    pub(super) fn body(&self, after: Option<u64>) -> String {
+        let depends = after.map(|issue| format!("Depends on #{issue}.\n\n")).unwrap_or_default();
+        let script = self.script.join("\n");
+        format!("{}\n\n{depends}```text\nrehearsal:begin\n{script}\nrehearsal:end\n```\n", self.wish)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use pointsman_core::dependencies;
+
+    use super::STORIES;
+    use crate::rehearsal::script;
+
+    #[test]
+    fn the_stories_are_those_that_scripts_rely_on() {
+        let names: Vec<&str> = STORIES.iter().map(|s| s.name).collect();
+        let promised =
+            ["clean", "ci_fix", "changes_requested", "killed", "dependency", "escalation", "hopeless"];
+        assert_eq!(names, promised);
+    }
+
+    #[test]
+    fn every_script_can_be_played_and_only_an_act_that_follows_depends() {
+        for act in STORIES.iter().flat_map(|s| s.acts) {
+            script::parse(&act.body(None)).unwrap();
+            assert_eq!(dependencies::parse(&act.body(None)), BTreeSet::new(), "{}", act.title);
+            assert_eq!(dependencies::parse(&act.body(Some(7))), BTreeSet::from([7]), "{}", act.title);
+            assert!(!act.reviews.is_empty());
+        }
+    }
+}
