@@ -5,9 +5,12 @@
 //! without a model, `demo/` the play of both. Deciding belongs into `pointsman-core`, SQL into
 //! `pointsman-store`, programs and APIs into `pointsman-adapters`.
 
+pub mod cli;
 pub mod control;
 pub mod daemon;
 pub mod demo;
 pub mod embedded_forge;
+pub mod init;
 pub mod paths;
+pub mod project;
 pub mod rehearsal;

@@ -1,2 +1,7 @@
 //! The `pointsman` binary.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    pointsman::cli::main()
+}

@@ -1,0 +1,193 @@
+//! What every command starts from: where things lie, how to print, and which project is meant.
+
+use std::path::{Path, PathBuf};
+
+use pointsman_core::ids::{Number, ProjectName, TaskKey};
+use pointsman_core::task::Task;
+use pointsman_store::{self as store, ProjectRow, Store};
+use serde_json::Value;
+
+use super::daemon_door::{self, By};
+use super::failure::{Code, Failure};
+use super::out::Out;
+use crate::control::protocol::Request;
+use crate::paths::Paths;
+use crate::project::{self, Project};
+
+/// What every command starts from.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) out: Out,
+    pub(crate) paths: Paths,
+    /// `--project`
+    pub(crate) wanted: Option<ProjectName>,
+    /// How much more to say.
+    pub(crate) verbose: u8,
+}
+
+impl Context {
+    /// Asks the daemon; without one, acts in its place.
+    pub(crate) fn ask(&self, request: &Request) -> Result<Value, Failure> {
+        daemon_door::ask(&self.paths, request).map(|(value, _)| value)
+    }
+
+    /// The same, and says so if what follows must wait for a daemon.
+    pub(crate) fn ask_and_say(&self, request: &Request) -> Result<Value, Failure> {
+        let (value, by) = daemon_door::ask(&self.paths, request)?;
+        if by == By::Alone {
+            self.out.say("The daemon is not running: this is written down, and acted on when it starts (pointsman up).");
+        }
+        Ok(value)
+    }
+
+    /// Asks the daemon; without one there is nobody to ask.
+    pub(crate) fn ask_daemon(&self, request: &Request) -> Result<Value, Failure> {
+        daemon_door::ask_daemon(&self.paths, request)
+    }
+
+    /// The daemon's database for reading; none if nothing was ever written.
+    pub(crate) fn store(&self) -> Result<Option<Store>, Failure> {
+        match Store::open_read_only(&self.paths.database()) {
+            Ok(store) => Ok(Some(store)),
+            Err(store::Error::Missing { .. }) => Ok(None),
+            Err(error @ store::Error::TooOld { .. }) => Err(Failure::from(error).hint("pointsman up")),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The projects that are registered.
+    pub(crate) fn registered(&self) -> Result<Vec<ProjectRow>, Failure> {
+        Ok(match self.store()? {
+            Some(store) => store.projects()?,
+            None => Vec::new(),
+        })
+    }
+
+    /// The project that is meant: `--project`, else the nearest configuration (which registers its project by
+    /// itself), else the only one there is.
+    pub(crate) fn project(&self) -> Result<Project, Failure> {
+        if let Some(name) = &self.wanted {
+            return self.named(name);
+        }
+        if let Some(path) = self.nearest_config()? {
+            return self.found(&path);
+        }
+        let registered = self.registered()?;
+        match registered.as_slice() {
+            [only] => Ok(Project::load(&only.config_path)?),
+            [] => Err(Failure::not_found(
+                "there is no pointsman.toml here or above, and no project is registered",
+            )
+            .hint("pointsman init, in a git repository, makes one")),
+            several => {
+                let names: Vec<&str> = several.iter().map(|row| row.name.as_str()).collect();
+                Err(Failure::not_found(
+                    "there is no pointsman.toml here or above, and several projects are registered",
+                )
+                .hint(format!("--project NAME chooses one of: {}", names.join(", "))))
+            }
+        }
+    }
+
+    /// Like [`Self::project`], but nothing where none is meant.
+    pub(crate) fn project_if_any(&self) -> Result<Option<Project>, Failure> {
+        match self.project() {
+            Ok(project) => Ok(Some(project)),
+            Err(failure) if failure.code() == Code::NotFound && self.wanted.is_none() => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// The configuration that the environment names, or the nearest one upward.
+    pub(crate) fn nearest_config(&self) -> Result<Option<PathBuf>, Failure> {
+        match std::env::var_os("POINTSMAN_CONFIG").filter(|path| !path.is_empty()) {
+            Some(path) => Ok(Some(path.into())),
+            None => Ok(project::find(&std::env::current_dir()?)),
+        }
+    }
+
+    fn named(&self, name: &ProjectName) -> Result<Project, Failure> {
+        if let Some(row) = self.registered()?.into_iter().find(|row| row.name == *name) {
+            return Ok(Project::load(&row.config_path)?);
+        }
+        if let Some(path) = self.nearest_config()? {
+            let project = Project::load(&path)?;
+            if project.config.name == *name {
+                return self.found(&path);
+            }
+        }
+        Err(Failure::not_found(format!("no project is called {name}")).hint("pointsman project list"))
+    }
+
+    /// A configuration was found. If its name belongs to another file that still exists, this one is a copy (an
+    /// agent's working tree, a second clone): then the registered one is meant.
+    fn found(&self, path: &Path) -> Result<Project, Failure> {
+        let project = Project::load(path)?;
+        let row = self.registered()?.into_iter().find(|row| row.name == project.config.name);
+        match row {
+            Some(row) if row.config_path == project.config_path => Ok(project),
+            Some(row) if row.config_path.is_file() => {
+                if inside_session().is_none() {
+                    self.out.say(format!(
+                        "Project {} is registered with {}; that one is used (pointsman project add . changes it).",
+                        row.name,
+                        row.config_path.display()
+                    ));
+                }
+                Ok(Project::load(&row.config_path)?)
+            }
+            Some(_) | None => {
+                self.register(&project)?;
+                Ok(project)
+            }
+        }
+    }
+
+    /// Registers a project.
+    pub(crate) fn register(&self, project: &Project) -> Result<Value, Failure> {
+        let path = project.config_path.to_str().ok_or_else(|| {
+            Failure::failed(format!("{} is not UTF-8 text", project.config_path.display()))
+                .hint("move the checkout to a path that is")
+        })?;
+        self.ask(&Request::AddProject { config_path: path.to_owned() })
+    }
+
+    /// A task that the store knows, and the store.
+    pub(crate) fn task(&self, project: &Project, issue: Number) -> Result<(Task, Store), Failure> {
+        let key = TaskKey { project: project.config.name.clone(), issue };
+        let missing = || {
+            Failure::not_found(format!("there is no task for issue #{issue} of {}", key.project)).hint(
+                "a task begins when the daemon sees the issue on the forge (pointsman up, pointsman forge issue list)",
+            )
+        };
+        let store = self.store()?.ok_or_else(missing)?;
+        let task = store.task(&key)?.ok_or_else(missing)?;
+        Ok((task, store))
+    }
+
+    /// Agents do not steer: some commands are for people only. The daemon looks at who asks as well; this is the
+    /// friendlier of the two answers.
+    pub(crate) fn people_only(&self, what: &str) -> Result<(), Failure> {
+        match inside_session() {
+            None => Ok(()),
+            Some(session) => {
+                Err(Failure::refused(format!("{what} is not possible from inside session {session}"))
+                    .hint("a person does this, from a terminal of their own"))
+            }
+        }
+    }
+
+    /// Under which name we write.
+    pub(crate) fn author(&self) -> String {
+        let user = || std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).ok();
+        inside_session()
+            .or_else(user)
+            .filter(|name| !name.is_empty())
+            .unwrap_or_else(|| "operator".to_owned())
+    }
+}
+
+/// The session we were started in, if an agent started us.
+pub(crate) fn inside_session() -> Option<String> {
+    std::env::var("POINTSMAN_SESSION").ok().filter(|session| !session.is_empty())
+}

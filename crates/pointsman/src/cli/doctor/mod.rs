@@ -1,0 +1,93 @@
+//! `doctor`: each check has an id, what is wrong, and how to fix it.
+//!
+//! `machine` looks at what the system offers, `installation` at our own directories and the daemon, `project` at the
+//! project that is meant. Every check takes the road that the daemon takes, and changes nothing.
+
+mod installation;
+mod machine;
+mod project;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::context::Context;
+use super::failure::{Code, Failure};
+use super::style;
+
+/// Check everything that Pointsman needs, and tell how to fix what is wrong
+///
+/// Exit code 1 if a check fails; a warning is no failure.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pointsman doctor --json | jq '.checks[] | select(.status != \"ok\")'")]
+pub(crate) struct Arguments {}
+
+/// How a check went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Grade {
+    Ok,
+    Warn,
+    Fail,
+}
+
+/// One check.
+#[derive(Debug, Serialize)]
+struct Check {
+    id: &'static str,
+    status: Grade,
+    detail: String,
+    fix: Option<String>,
+}
+
+impl Check {
+    fn ok(id: &'static str, detail: impl Into<String>) -> Self {
+        Self { id, status: Grade::Ok, detail: detail.into(), fix: None }
+    }
+
+    fn warn(id: &'static str, detail: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { id, status: Grade::Warn, detail: detail.into(), fix: Some(fix.into()) }
+    }
+
+    fn fail(id: &'static str, detail: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { id, status: Grade::Fail, detail: detail.into(), fix: Some(fix.into()) }
+    }
+}
+
+impl Arguments {
+    pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
+        let mut checks = machine::checks();
+        checks.extend(installation::checks(context));
+        checks.extend(project::checks(context));
+        let failed = checks.iter().filter(|check| check.status == Grade::Fail).count();
+        if context.out.is_json() {
+            context.out.value(&serde_json::json!({ "ok": failed == 0, "checks": checks }))?;
+        } else {
+            checks.iter().try_for_each(|check| print(context, check))?;
+        }
+        match failed {
+            0 => Ok(()),
+            // The checks have said it all; a script reads them from standard output.
+            _ if context.out.is_json() => Err(Failure::silent(Code::Failed)),
+            1 => Err(Failure::failed("one check failed")),
+            n => Err(Failure::failed(format!("{n} checks failed"))),
+        }
+    }
+}
+
+fn print(context: &Context, check: &Check) -> Result<(), Failure> {
+    let (word, colour) = match check.status {
+        Grade::Ok => ("ok  ", style::GOOD),
+        Grade::Warn => ("warn", style::WAITING),
+        Grade::Fail => ("FAIL", style::ERROR),
+    };
+    context.out.line(format!("{colour}{word}{colour:#}  {:<16} {}", check.id, check.detail))?;
+    match &check.fix {
+        Some(fix) => context.out.line(format!("{:24}fix: {fix}", "")),
+        None => Ok(()),
+    }
+}
+
+/// An error with its causes.
+fn chain(error: impl Into<anyhow::Error>) -> String {
+    format!("{:#}", error.into())
+}

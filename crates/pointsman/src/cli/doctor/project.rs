@@ -1,0 +1,184 @@
+//! The project that is meant, if one is.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use pointsman_adapters::git::Git;
+use pointsman_adapters::git::local_checkout::{Found, LocalCheckout};
+use pointsman_adapters::tmux::{self, Server};
+use pointsman_core::config::ForgeKind;
+use pointsman_core::ids::ProjectName;
+use pointsman_store::SessionScope;
+
+use super::{Check, chain};
+use crate::cli::context::Context;
+use crate::project::{self, Project};
+
+pub(super) fn checks(context: &Context) -> Vec<Check> {
+    let project = match find(context) {
+        Ok(Some(project)) => project,
+        Ok(None) => {
+            return vec![Check::warn(
+                "config",
+                "there is no pointsman.toml here or above",
+                "pointsman init, in a git repository",
+            )];
+        }
+        Err(check) => return vec![check],
+    };
+    let mut checks = vec![Check::ok("config", format!("{} is valid", project.config_path.display()))];
+    checks.push(supported(&project));
+    checks.push(agent(&project));
+    checks.push(phase_dir(&project));
+    if project.config.forge.kind == ForgeKind::Local {
+        checks.push(forge(context, &project));
+    }
+    checks.push(leftovers(context, &project.config.name));
+    checks
+}
+
+/// Looks without registering anything: a doctor changes nothing.
+fn find(context: &Context) -> Result<Option<Project>, Check> {
+    let rows = context.registered().unwrap_or_default();
+    let path = match &context.wanted {
+        Some(name) => rows.into_iter().find(|row| row.name == *name).map(|row| row.config_path),
+        None => {
+            let here = context.nearest_config().ok().flatten();
+            let only = || match rows.as_slice() {
+                [only] => Some(only.config_path.clone()),
+                _ => None,
+            };
+            here.or_else(only)
+        }
+    };
+    match path.map(|path| Project::load(&path)).transpose() {
+        Ok(project) => Ok(project),
+        Err(project::Error::Invalid(error)) => Err(Check::fail(
+            "config",
+            error.to_string(),
+            error.advice().unwrap_or("correct that line").to_owned(),
+        )),
+        Err(error @ project::Error::Unreadable { .. }) => {
+            Err(Check::fail("config", chain(error), "make the file readable, or correct POINTSMAN_CONFIG"))
+        }
+    }
+}
+
+fn supported(project: &Project) -> Check {
+    const ID: &str = "supported";
+    match project.config.unsupported().as_slice() {
+        [] => Check::ok(ID, "this version can do all that the configuration asks for"),
+        missing => Check::fail(ID, missing.join("; "), format!("edit {}", project.config_path.display())),
+    }
+}
+
+fn agent(project: &Project) -> Check {
+    const ID: &str = "agent";
+    let config = &project.config;
+    let command = config.roles.dev.command.as_ref().unwrap_or(&config.agent.command);
+    let Some(program) = command.first() else {
+        return Check::fail(ID, "no agent program is set", "set [agent] command in pointsman.toml");
+    };
+    match find_program(program) {
+        Some(path) => Check::ok(ID, format!("{program} is {}", path.display())),
+        None => {
+            let detail = format!("the agent program {program} is not found");
+            Check::fail(ID, detail, "install it, or set [agent] command in pointsman.toml")
+        }
+    }
+}
+
+/// As a shell finds it: by its path, or in the directories of PATH.
+fn find_program(name: &str) -> Option<PathBuf> {
+    let is_program = |path: &PathBuf| {
+        path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    };
+    if name.contains('/') {
+        // A relative path is looked for in the task's tree, which is not there yet.
+        let path = PathBuf::from(name);
+        return if path.is_absolute() { Some(path).filter(is_program) } else { Some(path) };
+    }
+    std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(name)).find(is_program)
+}
+
+fn phase_dir(project: &Project) -> Check {
+    const ID: &str = "phase_dir";
+    let dir = &project.config.dev.phase_dir;
+    match tempfile::Builder::new().prefix(".pointsman-doctor-").tempfile_in(dir) {
+        Ok(_) => Check::ok(ID, format!("{} can be written", dir.display())),
+        Err(error) => Check::fail(
+            ID,
+            format!("{} cannot be written: {error}", dir.display()),
+            "make it, or set [dev] phase_dir",
+        ),
+    }
+}
+
+fn forge(context: &Context, project: &Project) -> Check {
+    const ID: &str = "forge";
+    let dir = context.paths.project(&project.config.name).forge_repository();
+    if !dir.is_dir() {
+        let detail = format!("{} is not made yet", dir.display());
+        return Check::warn(ID, detail, format!("pointsman project add {}", project.checkout().display()));
+    }
+    let branch = &project.config.primary_branch;
+    match has_branch(&dir, branch) {
+        Ok(true) => Check::ok(ID, format!("{} has {branch}", dir.display())),
+        Ok(false) => {
+            let detail = format!("{} has no branch {branch}", dir.display());
+            Check::fail(ID, detail, format!("git push pointsman {branch}, in your checkout"))
+        }
+        Err(error) => Check::fail(ID, error, "restore the repository from a clone: git push --mirror"),
+    }
+}
+
+fn has_branch(dir: &Path, branch: &str) -> Result<bool, String> {
+    let look = || -> anyhow::Result<bool> {
+        let scratch = tempfile::tempdir()?;
+        let git = Git::open(scratch.path())?;
+        match LocalCheckout::find(&git, dir)? {
+            Found::Bare => Ok(dir.join("refs/heads").join(branch).is_file() || packed(dir, branch)),
+            Found::Checkout(_) | Found::Nothing => {
+                anyhow::bail!("{} is not a bare repository", dir.display())
+            }
+        }
+    };
+    look().map_err(chain)
+}
+
+fn packed(dir: &Path, branch: &str) -> bool {
+    let refs = std::fs::read_to_string(dir.join("packed-refs")).unwrap_or_default();
+    refs.lines().any(|line| line.split(' ').nth(1) == Some(&format!("refs/heads/{branch}")))
+}
+
+/// Terminals of ours that no session in the store belongs to.
+fn leftovers(context: &Context, project: &ProjectName) -> Check {
+    const ID: &str = "leftovers";
+    let look = || -> anyhow::Result<Vec<String>> {
+        let server = Server::new(context.paths.tmux_socket(), context.paths.tmux_config())?;
+        let names = match server.list() {
+            Ok(panes) => panes.into_iter().map(|(name, _)| name),
+            Err(tmux::Error::NotRunning { .. } | tmux::Error::NoTmux) => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+        };
+        let known: Vec<String> = match context.store() {
+            Ok(Some(store)) => {
+                let live = store.sessions(Some(project), SessionScope::Live)?;
+                live.into_iter().filter_map(|row| row.tmux_session).collect()
+            }
+            Ok(None) | Err(_) => Vec::new(),
+        };
+        let ours = format!("dev-{project}-");
+        let number = |name: &str| name.strip_prefix(&ours).is_some_and(|rest| rest.parse::<u64>().is_ok());
+        Ok(names.filter(|name| number(name) && !known.contains(name)).collect())
+    };
+    match look() {
+        Ok(found) if found.is_empty() => Check::ok(ID, "every terminal of ours belongs to a session"),
+        Ok(found) => Check::warn(
+            ID,
+            format!("terminals without a session: {}", found.join(", ")),
+            "a running daemon clears them up: pointsman up",
+        ),
+        Err(error) => Check::warn(ID, chain(error), "pointsman doctor again, when tmux works"),
+    }
+}

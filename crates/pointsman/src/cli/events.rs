@@ -1,0 +1,123 @@
+use std::time::Duration;
+
+use clap::Args;
+use pointsman_core::ids::Number;
+use pointsman_core::text::clean_line;
+use pointsman_store::{EventFilter, EventRow};
+use serde_json::{Value, json};
+
+use super::context::Context;
+use super::failure::Failure;
+use super::{style, time};
+
+/// How much of an event's details fits on its line.
+const SUMMARY_CHARS: usize = 160;
+/// How many events are read at once.
+const PAGE: u32 = 1_000;
+/// The newest events, if nothing else is asked for.
+const TAIL: u32 = 200;
+/// Between two looks for new events.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Print what happened, oldest first; with --json one value per line
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    pointsman events --follow\n  \
+    pointsman events --since 0 --json | jq -c 'select(.issue == 3)'")]
+pub(crate) struct Arguments {
+    /// Go on as things happen
+    #[arg(long, short)]
+    follow: bool,
+    /// Only those after this number; without it, the newest
+    #[arg(long, value_name = "SEQ")]
+    since: Option<i64>,
+    /// Only those about this issue
+    #[arg(long, value_name = "N")]
+    issue: Option<Number>,
+    /// Only those of this kind; may be repeated
+    #[arg(long, value_name = "KIND")]
+    kind: Vec<String>,
+}
+
+impl Arguments {
+    pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
+        let mut filter = EventFilter {
+            since: self.since.unwrap_or(0),
+            project: context.wanted.clone(),
+            issue: self.issue,
+            kinds: self.kind,
+            limit: if self.since.is_some() { PAGE } else { TAIL },
+            latest: self.since.is_none(),
+        };
+        let mut store = context.store()?;
+        loop {
+            let page = match &store {
+                Some(store) => store.events(&filter)?,
+                None => Vec::new(),
+            };
+            for event in &page {
+                print(context, event)?;
+                filter.since = event.seq;
+            }
+            let more = !filter.latest && page.len() == filter.limit as usize;
+            if store.is_some() {
+                (filter.latest, filter.limit) = (false, PAGE);
+            }
+            if more {
+                continue;
+            }
+            if !self.follow {
+                return Ok(());
+            }
+            std::thread::sleep(LOOK);
+            if store.is_none() {
+                store = context.store()?;
+            }
+        }
+    }
+}
+
+fn print(context: &Context, event: &EventRow) -> Result<(), Failure> {
+    if context.out.is_json() {
+        return context.out.value_line(&to_json(event));
+    }
+    let quiet = style::QUIET;
+    let about = match (&event.project, event.issue) {
+        (Some(project), Some(issue)) => format!("{project}#{issue}"),
+        (Some(project), None) => project.to_string(),
+        (None, _) => "-".to_owned(),
+    };
+    let line = format!(
+        "{quiet}{:>6}  {}{quiet:#}  {about:<16} {:<24} {}",
+        event.seq,
+        time::rfc3339(event.at),
+        event.kind,
+        summary(event)
+    );
+    context.out.line(line.trim_end())
+}
+
+/// An event as scripts see it.
+fn to_json(event: &EventRow) -> Value {
+    json!({
+        "seq": event.seq,
+        "at": time::rfc3339(event.at),
+        "kind": event.kind,
+        "project": event.project,
+        "issue": event.issue,
+        "session": event.session,
+        "data": event.data,
+    })
+}
+
+/// An event's details on one line: the simple ones, outside text cleaned.
+pub(crate) fn summary(event: &EventRow) -> String {
+    let Value::Object(fields) = &event.data else { return String::new() };
+    let simple = fields.iter().filter_map(|(key, value)| match value {
+        Value::String(text) if !text.is_empty() => Some(format!("{key}={text}")),
+        Value::Number(number) => Some(format!("{key}={number}")),
+        Value::Bool(yes) => Some(format!("{key}={yes}")),
+        Value::Object(_) | Value::Array(_) | Value::String(_) | Value::Null => None,
+    });
+    clean_line(&simple.collect::<Vec<_>>().join(" "), SUMMARY_CHARS)
+}

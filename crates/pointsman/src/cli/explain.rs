@@ -1,0 +1,104 @@
+//! `task explain`: the facts come from the core, the history from the log.
+
+use pointsman_core::ids::Number;
+use pointsman_core::task::explain::{PendingEffect, Surroundings, Unheard, facts};
+use pointsman_core::task::{State, Task};
+use pointsman_core::text::clean_line;
+use pointsman_core::time::Timestamp;
+use pointsman_store::{EventFilter, EventRow, MessageStatus, Store};
+use serde_json::{Value, json};
+
+use super::context::Context;
+use super::failure::Failure;
+use super::{events, style, time};
+
+/// The newest entries of a task's history.
+const HISTORY: u32 = 200;
+/// Of these, in the form for people.
+const SHOWN_HISTORY: usize = 20;
+
+pub(crate) fn run(context: &Context, issue: Number) -> Result<(), Failure> {
+    let project = context.project()?;
+    let (task, store) = context.task(&project, issue)?;
+    let now = time::now();
+    let facts = facts(&task, &project.config, &surroundings(&store, &task, now)?);
+    let history = store.events(&EventFilter {
+        project: Some(task.key.project.clone()),
+        issue: Some(issue),
+        limit: HISTORY,
+        latest: true,
+        ..EventFilter::default()
+    })?;
+    if context.out.is_json() {
+        return context.out.value(&json!({
+            "issue": issue,
+            "title": task.title,
+            "state": task.state,
+            "facts": facts,
+            "waiting_for": task.waiting_for(),
+            "deadline": task.deadline.map(time::rfc3339),
+            "history": history.iter().map(entry).collect::<Vec<_>>(),
+        }));
+    }
+    let (strong, quiet, colour) = (style::STRONG, style::QUIET, style::of(task.state));
+    let out = context.out;
+    out.line(format!("{strong}#{issue} {}{strong:#}", clean_line(&task.title, 120)))?;
+    out.line(format!("{colour}{}{colour:#}", task.state))?;
+    for fact in facts.iter().skip(1) {
+        out.line(format!("  - {fact}"))?;
+    }
+    if let Some(waiting) = task.waiting_for() {
+        let until = task.deadline.map(|at| format!(", {}", time::relative(at, now))).unwrap_or_default();
+        out.line(format!("\n{strong}waits for{strong:#} {waiting}{until}"))?;
+    }
+    out.line(format!("\n{strong}history{strong:#}"))?;
+    for event in history.iter().skip(history.len().saturating_sub(SHOWN_HISTORY)) {
+        let change = match (state_name(event, "from"), state_name(event, "to")) {
+            (Some(from), Some(to)) if from != to => format!("{from} → {to}"),
+            _ => String::new(),
+        };
+        let told = events::summary(event);
+        out.line(
+            format!("  {quiet}{}{quiet:#}  {change:<34} {} {told}", time::rfc3339(event.at), event.kind)
+                .trim_end(),
+        )?;
+    }
+    Ok(())
+}
+
+fn surroundings(store: &Store, task: &Task, now: Timestamp) -> Result<Surroundings, Failure> {
+    let effects = store.pending_effects(&task.key)?.into_iter().map(|pending| PendingEffect {
+        effect: pending.effect,
+        attempts: pending.attempts,
+        error: pending.error,
+        not_before: pending.not_before,
+    });
+    let unheard =
+        store.messages(&task.key)?.into_iter().filter_map(|message| {
+            let waits = match message.status {
+                MessageStatus::Queued | MessageStatus::Sent | MessageStatus::Unacknowledged => true,
+                MessageStatus::Acknowledged | MessageStatus::Superseded => false,
+            };
+            // Nobody is left to read those of an earlier session.
+            (waits && message.generation == task.generation && task.state != State::Closed)
+                .then_some(Unheard { id: message.id.0, headline: message.headline, tries: message.tries })
+        });
+    Ok(Surroundings { now, effects: effects.collect(), unheard: unheard.collect() })
+}
+
+/// An entry of the history: what happened, and which way it moved the task.
+fn entry(event: &EventRow) -> Value {
+    json!({
+        "seq": event.seq,
+        "at": time::rfc3339(event.at),
+        "kind": event.kind,
+        "session": event.session,
+        "from": state_name(event, "from"),
+        "to": state_name(event, "to"),
+        "data": event.data,
+    })
+}
+
+fn state_name<'e>(event: &'e EventRow, which: &str) -> Option<&'e str> {
+    event.data.get(which).and_then(Value::as_str)
+}

@@ -1,0 +1,313 @@
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use pointsman_core::config::ForgeKind;
+use pointsman_core::forge::StateFilter;
+use pointsman_core::ids::Number;
+use pointsman_core::task::ReviewVerdict;
+use serde_json::Value;
+
+use super::context::Context;
+use super::failure::Failure;
+use super::forge_text;
+use crate::control::protocol::{ForgeCommand, Request};
+
+/// The embedded forge: issues and pull requests on this machine
+///
+/// Works with and without a running daemon.
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:\n  \
+    pointsman forge issue create --title \"Add a login page\" --body \"Depends on #3\" --label backlog\n  \
+    pointsman forge pr review 7 --request-changes --body \"The test is missing\"\n  \
+    pointsman forge pr review 7 --approve\n  \
+    git fetch \"$(pointsman forge url)\" main")]
+pub(crate) enum Command {
+    /// Issues
+    #[command(subcommand)]
+    Issue(Issue),
+    /// Pull requests
+    #[command(subcommand)]
+    Pr(Pr),
+    /// Print where its bare repository is: the remote
+    Url,
+}
+
+/// Issues
+#[derive(Debug, Subcommand)]
+pub(crate) enum Issue {
+    /// Write an issue; with the label backlog it is worked on
+    Create {
+        /// Its title
+        #[arg(long, allow_hyphen_values = true)]
+        title: String,
+        #[command(flatten)]
+        body: Body,
+        /// A label; may be repeated
+        #[arg(long, value_name = "LABEL", allow_hyphen_values = true)]
+        label: Vec<String>,
+    },
+    /// List issues
+    List {
+        /// Which
+        #[arg(long, value_enum, default_value_t = Which::Open)]
+        state: Which,
+    },
+    /// Show an issue with its comments
+    Show {
+        /// Its number
+        number: Number,
+    },
+    /// Comment on an issue or a pull request
+    Comment {
+        /// Its number
+        number: Number,
+        #[command(flatten)]
+        body: Body,
+    },
+    /// Set and remove labels
+    Label {
+        /// Its number
+        number: Number,
+        /// To set; may be repeated
+        #[arg(long, value_name = "LABEL", required_unless_present = "remove", allow_hyphen_values = true)]
+        add: Vec<String>,
+        /// To remove; may be repeated
+        #[arg(long, value_name = "LABEL", allow_hyphen_values = true)]
+        remove: Vec<String>,
+    },
+    /// Close an issue
+    Close {
+        /// Its number
+        number: Number,
+    },
+    /// Open a closed issue again
+    Reopen {
+        /// Its number
+        number: Number,
+    },
+}
+
+/// Pull requests
+#[derive(Debug, Subcommand)]
+pub(crate) enum Pr {
+    /// List pull requests
+    List {
+        /// Which
+        #[arg(long, value_enum, default_value_t = Which::Open)]
+        state: Which,
+    },
+    /// Show a pull request with its reviews
+    Show {
+        /// Its number
+        number: Number,
+    },
+    /// Review the present head of a pull request; any later push voids it
+    Review {
+        /// Its number
+        number: Number,
+        #[command(flatten)]
+        verdict: Verdict,
+        #[command(flatten)]
+        body: Body,
+    },
+    /// Close a pull request without a merge
+    Close {
+        /// Its number
+        number: Number,
+    },
+    /// Put a pull request into the merge queue
+    Merge {
+        /// Its number
+        number: Number,
+    },
+}
+
+/// A text, from the command line or from a file.
+#[derive(Debug, Args)]
+pub(crate) struct Body {
+    /// The text
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    body: Option<String>,
+    /// Read the text from a file; - is standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "body")]
+    body_file: Option<PathBuf>,
+}
+
+impl Body {
+    fn read(self) -> Result<String, Failure> {
+        match (self.body, self.body_file) {
+            (Some(text), _) => Ok(text),
+            (None, Some(path)) if path.as_os_str() == "-" => super::deps::read_stdin(),
+            (None, Some(path)) => {
+                let bytes = std::fs::read(&path).map_err(|error| {
+                    Failure::not_found(format!("cannot read {}: {error}", path.display()))
+                })?;
+                Ok(String::from_utf8_lossy(&bytes).into_owned())
+            }
+            (None, None) => Ok(String::new()),
+        }
+    }
+}
+
+/// What a review says.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct Verdict {
+    /// It may land
+    #[arg(long)]
+    approve: bool,
+    /// It must change first; the text goes to the agent
+    #[arg(long)]
+    request_changes: bool,
+    /// A person should decide
+    #[arg(long)]
+    discuss: bool,
+}
+
+impl Verdict {
+    fn get(&self) -> ReviewVerdict {
+        match (self.approve, self.request_changes) {
+            (true, _) => ReviewVerdict::Approve,
+            (false, true) => ReviewVerdict::RequestChanges,
+            (false, false) => ReviewVerdict::Discuss,
+        }
+    }
+}
+
+/// Which issues or pull requests.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Which {
+    /// Open ones
+    Open,
+    /// Closed ones
+    Closed,
+    /// All
+    All,
+}
+
+impl From<Which> for StateFilter {
+    fn from(which: Which) -> Self {
+        match which {
+            Which::Open => Self::Open,
+            Which::Closed => Self::Closed,
+            Which::All => Self::All,
+        }
+    }
+}
+
+impl Command {
+    pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Issue(command) => command.run(context),
+            Self::Pr(command) => command.run(context),
+            Self::Url => url(context),
+        }
+    }
+}
+
+impl Issue {
+    fn run(self, context: &Context) -> Result<(), Failure> {
+        let author = context.author();
+        match self {
+            Self::Create { title, body, label } => {
+                let command = ForgeCommand::CreateIssue { title, body: body.read()?, labels: label, author };
+                let value = ask(context, command)?;
+                forge_text::changed(context, "issue", "is written", &value)
+            }
+            Self::List { state } => {
+                forge_text::issues(context, &ask(context, ForgeCommand::ListIssues { state: state.into() })?)
+            }
+            Self::Show { number } => {
+                forge_text::issue(context, &ask(context, ForgeCommand::ShowIssue { number })?)
+            }
+            Self::Comment { number, body } => {
+                let body = body.read()?;
+                if body.trim().is_empty() {
+                    return Err(
+                        Failure::refused("the comment is empty").hint("--body TEXT, or --body-file FILE")
+                    );
+                }
+                let value = ask(context, ForgeCommand::Comment { number, body, author })?;
+                forge_text::changed(context, "comment on", "is written", &value)
+            }
+            Self::Label { number, add, remove } => {
+                context.people_only("labelling an issue")?;
+                let value = ask(context, ForgeCommand::Label { number, add, remove })?;
+                forge_text::changed(context, "issue", "is labelled", &value)
+            }
+            Self::Close { number } => {
+                context.people_only("closing an issue")?;
+                let value = ask(context, ForgeCommand::SetIssueOpen { number, open: false })?;
+                forge_text::changed(context, "issue", "is closed", &value)
+            }
+            Self::Reopen { number } => {
+                context.people_only("reopening an issue")?;
+                let value = ask(context, ForgeCommand::SetIssueOpen { number, open: true })?;
+                forge_text::changed(context, "issue", "is open", &value)
+            }
+        }
+    }
+}
+
+impl Pr {
+    fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::List { state } => {
+                forge_text::pulls(context, &ask(context, ForgeCommand::ListPulls { state: state.into() })?)
+            }
+            Self::Show { number } => {
+                forge_text::pull(context, &ask(context, ForgeCommand::ShowPull { number })?)
+            }
+            Self::Review { number, verdict, body } => {
+                let verdict = verdict.get();
+                if verdict == ReviewVerdict::Approve {
+                    context.people_only("an approval")?;
+                }
+                let body = body.read()?;
+                if verdict == ReviewVerdict::RequestChanges && body.trim().is_empty() {
+                    return Err(Failure::refused("changes are requested without saying which")
+                        .hint("--body TEXT tells the agent what to change"));
+                }
+                let review = ForgeCommand::Review { number, verdict, body, author: context.author() };
+                let value = ask(context, review)?;
+                forge_text::changed(context, "review of pull request", "is written", &value)
+            }
+            Self::Close { number } => {
+                context.people_only("closing a pull request")?;
+                let value = ask(context, ForgeCommand::ClosePull { number })?;
+                forge_text::changed(context, "pull request", "is closed", &value)
+            }
+            Self::Merge { number } => {
+                context.people_only("merging")?;
+                let value = ask(context, ForgeCommand::MergePull { number })?;
+                forge_text::changed(context, "pull request", "is in the merge queue", &value)
+            }
+        }
+    }
+}
+
+fn ask(context: &Context, command: ForgeCommand) -> Result<Value, Failure> {
+    let project = context.project()?;
+    require_local(project.config.forge.kind)?;
+    context.ask(&Request::Forge { project: project.config.name, command })
+}
+
+fn url(context: &Context) -> Result<(), Failure> {
+    let project = context.project()?;
+    require_local(project.config.forge.kind)?;
+    let path = context.paths.project(&project.config.name).forge_repository();
+    if context.out.is_json() {
+        return context.out.value(&serde_json::json!({ "url": path }));
+    }
+    context.out.line(path.display())
+}
+
+fn require_local(kind: ForgeKind) -> Result<(), Failure> {
+    match kind {
+        ForgeKind::Local => Ok(()),
+        ForgeKind::Forgejo | ForgeKind::Github => Err(Failure::refused(format!(
+            "the forge of this project is {kind}: these commands are for the embedded one"
+        ))
+        .hint("use the forge's own pages or program")),
+    }
+}

@@ -1,0 +1,222 @@
+//! The command line: a file per verb, doc comments are the help text.
+//!
+//! A verb reads the store, or asks the daemon through [`daemon_door`], and prints with [`out`]; it decides nothing
+//! about tasks. [`context`] finds the project that is meant, [`failure`] has the exit codes.
+
+mod ack;
+mod ci;
+mod completions;
+mod config;
+mod context;
+mod daemon_door;
+mod demo;
+mod deps;
+mod doctor;
+mod down;
+mod events;
+mod explain;
+mod failure;
+mod forge;
+mod forge_text;
+mod init;
+mod launch;
+mod man;
+mod merge_queue;
+mod out;
+mod phase;
+mod project;
+mod rescue;
+mod session;
+mod session_log;
+mod status;
+mod style;
+mod table;
+mod task;
+mod time;
+mod up;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use clap::{Args, Parser, Subcommand};
+use pointsman_core::ids::ProjectName;
+
+use context::Context;
+use failure::Failure;
+use out::Out;
+
+use crate::paths::Paths;
+
+/// Pointsman keeps AI coding sessions on the rails.
+///
+/// It takes issues from a forge, gives each one to an agent in a working tree and a terminal of its own, follows the
+/// agent by its phase signals, feeds CI results and reviews back to it, merges finished branches one after another, and
+/// brings back any session that dies.
+#[derive(Debug, Parser)]
+#[command(name = "pointsman", version, propagate_version = true, after_help = AFTER_HELP)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Begin:
+  pointsman demo                                 watch it work: no account, no model
+  pointsman init && pointsman up                 set up this repository and start
+  pointsman forge issue create --title \"Add a login page\" --label backlog
+
+Look:
+  pointsman status                               what runs and what needs a person
+  pointsman task explain 3                       why issue 3 is where it is
+  pointsman session attach 3                     watch the agent type
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused, 4 not found, 5 the daemon is needed and not running,
+6 configuration error, 7 outside service unavailable, 130 interrupted.";
+
+/// What holds for every command.
+#[derive(Debug, Args)]
+struct Global {
+    /// Run as if started in DIR
+    #[arg(short = 'C', value_name = "DIR", global = true, help_heading = "Global options")]
+    directory: Option<PathBuf>,
+    /// The project, by name; without it, the one of the nearest pointsman.toml
+    #[arg(long, value_name = "NAME", global = true, value_parser = project_name, help_heading = "Global options")]
+    project: Option<ProjectName>,
+    /// Print data as JSON
+    #[arg(long, global = true, help_heading = "Global options")]
+    json: bool,
+    /// No colours; NO_COLOR does the same, and so does a pipe
+    #[arg(long, global = true, help_heading = "Global options")]
+    no_color: bool,
+    /// Say more; twice: even more
+    #[arg(short, long, action = clap::ArgAction::Count, global = true, help_heading = "Global options")]
+    verbose: u8,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Init(init::Arguments),
+    Doctor(doctor::Arguments),
+    Up(up::Arguments),
+    Down(down::Arguments),
+    Status(status::Arguments),
+    #[command(subcommand, visible_alias = "tasks")]
+    Task(task::Command),
+    #[command(subcommand, visible_alias = "sessions")]
+    Session(session::Command),
+    #[command(subcommand)]
+    Forge(forge::Command),
+    Events(events::Arguments),
+    #[command(subcommand)]
+    Project(project::Command),
+    #[command(subcommand)]
+    Config(config::Command),
+    #[command(subcommand, visible_alias = "mq")]
+    MergeQueue(merge_queue::Command),
+    #[command(subcommand)]
+    Rescue(rescue::Command),
+    Demo(demo::Arguments),
+    Ack(ack::Arguments),
+    #[command(subcommand)]
+    Phase(phase::Command),
+    Deps(deps::Arguments),
+    #[command(subcommand)]
+    Ci(ci::Command),
+    Completions(completions::Arguments),
+    Man(man::Arguments),
+    #[command(hide = true)]
+    Launch(launch::Arguments),
+    #[command(hide = true)]
+    RehearsalAgent(launch::Rehearsal),
+}
+
+/// Runs the program: reads the command line, does it, tells what went wrong.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let json = cli.global.json;
+    match run(cli) {
+        Ok(code) => code,
+        Err(failure) => {
+            failure.report(json);
+            ExitCode::from(failure.code() as u8)
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<ExitCode, Failure> {
+    let Cli { global, command } = cli;
+    if global.no_color {
+        anstream::ColorChoice::Never.write_global();
+    }
+    if let Some(directory) = &global.directory {
+        std::env::set_current_dir(directory)
+            .map_err(|error| Failure::not_found(format!("cannot enter {}: {error}", directory.display())))?;
+    }
+    if !command.minds_interrupts() {
+        exit_on_interrupt();
+    }
+    let out = Out::new(global.json);
+    let verbose = global.verbose;
+    let context = || -> Result<Context, Failure> {
+        let paths = Paths::from_env(|name| std::env::var_os(name))?;
+        Ok(Context { out, paths, wanted: global.project.clone(), verbose })
+    };
+    match command {
+        Command::Init(arguments) => arguments.run(&context()?)?,
+        Command::Doctor(arguments) => arguments.run(&context()?)?,
+        Command::Up(arguments) => arguments.run(&context()?)?,
+        Command::Down(arguments) => arguments.run(&context()?)?,
+        Command::Status(arguments) => arguments.run(&context()?)?,
+        Command::Task(command) => command.run(&context()?)?,
+        Command::Session(command) => command.run(&context()?)?,
+        Command::Forge(command) => command.run(&context()?)?,
+        Command::Events(arguments) => arguments.run(&context()?)?,
+        Command::Project(command) => command.run(&context()?)?,
+        Command::Config(command) => command.run(&context()?)?,
+        Command::MergeQueue(command) => command.run(&context()?)?,
+        Command::Rescue(command) => command.run(&context()?)?,
+        Command::Ack(arguments) => arguments.run(&context()?)?,
+        // The rest needs no state directory and works wherever it is put into a pipe.
+        Command::Phase(command) => command.run(out)?,
+        Command::Deps(arguments) => arguments.run(out)?,
+        Command::Ci(command) => command.run(out)?,
+        Command::Completions(arguments) => arguments.run()?,
+        Command::Man(arguments) => arguments.run()?,
+        Command::Demo(arguments) => arguments.run(out)?,
+        Command::Launch(arguments) => return arguments.run(),
+        Command::RehearsalAgent(arguments) => return arguments.run(),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Command {
+    /// Whether it has something to put in order before it goes, or a program of its own that does.
+    fn minds_interrupts(&self) -> bool {
+        matches!(self, Self::Up(_) | Self::Demo(_) | Self::Launch(_) | Self::RehearsalAgent(_))
+    }
+}
+
+/// An interrupted command has its own exit code, also for callers that are no shell.
+fn exit_on_interrupt() {
+    let at_once = Arc::new(AtomicBool::new(true));
+    // Without the handler the signal still ends us.
+    let _ = signal_hook::flag::register_conditional_shutdown(signal_hook::consts::SIGINT, 130, at_once);
+}
+
+fn project_name(text: &str) -> Result<ProjectName, String> {
+    ProjectName::try_from(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

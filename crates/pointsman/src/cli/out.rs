@@ -1,0 +1,74 @@
+//! Where output goes: data to standard output, talk to standard error.
+
+use std::fmt::Display;
+use std::io::{IsTerminal, Write};
+
+use serde::Serialize;
+
+use super::failure::Failure;
+use super::table::Table;
+
+/// What a command prints with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Out {
+    json: bool,
+}
+
+impl Out {
+    pub(crate) fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    /// Whether data is wanted as JSON.
+    pub(crate) fn is_json(self) -> bool {
+        self.json
+    }
+
+    /// One line of data for people.
+    pub(crate) fn line(self, text: impl Display) -> Result<(), Failure> {
+        Ok(writeln!(anstream::stdout().lock(), "{text}")?)
+    }
+
+    /// One value, over several lines.
+    pub(crate) fn value(self, value: &impl Serialize) -> Result<(), Failure> {
+        self.json_text(serde_json::to_string_pretty(value))
+    }
+
+    /// One value on one line, for streams.
+    pub(crate) fn value_line(self, value: &impl Serialize) -> Result<(), Failure> {
+        self.json_text(serde_json::to_string(value))
+    }
+
+    fn json_text(self, text: serde_json::Result<String>) -> Result<(), Failure> {
+        let text = text.map_err(|error| Failure::failed(format!("cannot write JSON: {error}")))?;
+        let mut stdout = std::io::stdout().lock();
+        writeln!(stdout, "{text}")?;
+        Ok(stdout.flush()?)
+    }
+
+    /// A table, or `nothing` on standard error if it has no rows.
+    pub(crate) fn table(self, table: &Table, nothing: &str) -> Result<(), Failure> {
+        if table.is_empty() {
+            self.say(nothing);
+            return Ok(());
+        }
+        table.lines(terminal_width()).into_iter().try_for_each(|line| self.line(line))
+    }
+
+    /// Talk. Standard error may be closed; that stops nothing.
+    pub(crate) fn say(self, text: impl Display) {
+        let _ = writeln!(anstream::stderr().lock(), "{text}");
+    }
+}
+
+/// The width of the terminal that reads our data, if one does.
+fn terminal_width() -> Option<usize> {
+    let stdout = std::io::stdout();
+    if !stdout.is_terminal() {
+        return None;
+    }
+    rustix::termios::tcgetwinsize(&stdout)
+        .ok()
+        .map(|size| usize::from(size.ws_col))
+        .filter(|width| *width > 0)
+}

@@ -1,0 +1,97 @@
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use pointsman_core::ids::ProjectName;
+use serde_json::json;
+
+use super::context::Context;
+use super::failure::Failure;
+use super::table::Table;
+use super::{style, table, time};
+use crate::control::protocol::Request;
+use crate::project::{FILE_NAME, Project};
+
+/// The projects that the daemon serves
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Register the project of a checkout
+    #[command(after_help = "Example:\n  pointsman project add ~/src/shop")]
+    Add {
+        /// The checkout, or its pointsman.toml
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
+    /// List the projects
+    List,
+    /// Stop serving a project; its checkout and its history stay
+    Remove {
+        /// Its name
+        #[arg(value_parser = super::project_name)]
+        name: ProjectName,
+    },
+}
+
+impl Command {
+    pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Add { directory } => {
+                context.people_only("adding a project")?;
+                let path = if directory.is_dir() { directory.join(FILE_NAME) } else { directory };
+                if !path.exists() {
+                    return Err(Failure::not_found(format!("there is no {}", path.display()))
+                        .hint("pointsman init, in that directory, makes one"));
+                }
+                let project = Project::load(&path)?;
+                let value = context.register(&project)?;
+                if context.out.is_json() {
+                    return context.out.value(&value);
+                }
+                context.out.say(format!("Project {} is registered.", project.config.name));
+                Ok(())
+            }
+            Self::List => list(context),
+            Self::Remove { name } => {
+                context.people_only("removing a project")?;
+                let value = context.ask(&Request::RemoveProject { project: name.clone() })?;
+                if context.out.is_json() {
+                    return context.out.value(&value);
+                }
+                context.out.say(format!("Project {name} is not served any more; nothing of it was deleted."));
+                Ok(())
+            }
+        }
+    }
+}
+
+fn list(context: &Context) -> Result<(), Failure> {
+    let rows = context.registered()?;
+    let problem =
+        |path: &PathBuf| Project::load(path).err().map(|error| format!("{:#}", anyhow::Error::new(error)));
+    if context.out.is_json() {
+        let values: Vec<_> = rows
+            .iter()
+            .map(|row| {
+                json!({
+                    "name": row.name,
+                    "config_path": row.config_path,
+                    "checkout": row.checkout,
+                    "added_at": time::rfc3339(row.added_at),
+                    "problem": problem(&row.config_path),
+                })
+            })
+            .collect();
+        return context.out.value(&values);
+    }
+    let mut table = Table::new(["NAME", "CHECKOUT", "CONFIGURATION"]);
+    for row in &rows {
+        let state = match problem(&row.config_path) {
+            None => table::Cell::styled("valid", style::GOOD),
+            Some(why) => {
+                let first = why.lines().next().unwrap_or_default();
+                table::Cell::styled(pointsman_core::text::clean_line(first, 120), style::BAD)
+            }
+        };
+        table.row([row.name.as_str().into(), row.checkout.display().to_string().into(), state]);
+    }
+    context.out.table(&table, "No project is registered: pointsman init, in a git repository, makes one.")
+}

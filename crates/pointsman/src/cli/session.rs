@@ -1,0 +1,244 @@
+use std::os::unix::process::CommandExt;
+use std::process::Command as Program;
+
+use clap::{ArgGroup, Subcommand};
+use pointsman_adapters::tmux::Server;
+use pointsman_core::ids::{Number, TaskKey};
+use pointsman_core::task::Order;
+use pointsman_store::{SessionRow, SessionScope};
+use serde_json::{Value, json};
+
+use super::context::{Context, inside_session};
+use super::failure::{Code, Failure};
+use super::table::{Cell, Table};
+use super::{session_log, style, time};
+use crate::control::protocol::Request;
+
+/// Sessions: agents at work in a terminal of their own
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:\n  \
+    pointsman session attach 3            watch the agent of issue 3; Ctrl-b d leaves it alone again\n  \
+    pointsman session logs 3 --follow\n  \
+    pointsman session send 3 \"The staging server is back\"\n  \
+    pointsman session stop --all          before a reboot; pointsman task resume N goes on")]
+pub(crate) enum Command {
+    /// List sessions, oldest first
+    List {
+        /// Only those that have not ended
+        #[arg(long)]
+        live: bool,
+    },
+    /// Watch a session and type into it
+    Attach {
+        /// The issue
+        issue: Number,
+    },
+    /// Print what a session's terminal showed
+    Logs {
+        /// The issue
+        issue: Number,
+        /// Go on as it prints
+        #[arg(long, short)]
+        follow: bool,
+        /// Of this generation instead of the newest
+        #[arg(long, value_name = "N")]
+        generation: Option<u32>,
+        /// As it was printed, with the codes that steer a terminal
+        #[arg(long)]
+        raw: bool,
+    },
+    /// Tell a session's agent something
+    Send {
+        /// The issue
+        issue: Number,
+        /// What
+        #[arg(allow_hyphen_values = true)]
+        text: String,
+    },
+    /// End a session by pausing its task; its work is kept
+    #[command(group = ArgGroup::new("which").required(true))]
+    Stop {
+        /// The issue
+        #[arg(group = "which")]
+        issue: Option<Number>,
+        /// Every session of the project
+        #[arg(long, group = "which")]
+        all: bool,
+    },
+}
+
+impl Command {
+    pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::List { live } => list(context, if live { SessionScope::Live } else { SessionScope::All }),
+            Self::Attach { issue } => attach(context, issue),
+            Self::Logs { issue, follow, generation, raw } => {
+                let project = context.project()?;
+                let session = newest(context, &key(context, issue)?, generation)?;
+                session_log::print(context, &project, &session, follow, raw)
+            }
+            Self::Send { issue, text } => send(context, issue, text),
+            Self::Stop { issue: Some(issue), .. } => stop(context, issue),
+            Self::Stop { issue: None, .. } => stop_all(context),
+        }
+    }
+}
+
+fn key(context: &Context, issue: Number) -> Result<TaskKey, Failure> {
+    Ok(TaskKey { project: context.project()?.config.name, issue })
+}
+
+fn list(context: &Context, scope: SessionScope) -> Result<(), Failure> {
+    let project = context.project_if_any()?.map(|project| project.config.name);
+    let rows = match context.store()? {
+        Some(store) => store.sessions(project.as_ref(), scope)?,
+        None => Vec::new(),
+    };
+    if context.out.is_json() {
+        return context.out.value(&rows.iter().map(to_json).collect::<Vec<_>>());
+    }
+    let now = time::now();
+    let mut table = Table::new(["SESSION", "ROLE", "STATE", "STARTED", "PID", "TREE"]);
+    for row in &rows {
+        let state = match (row.ended_at, row.exit) {
+            (None, _) => Cell::styled("live", style::BUSY),
+            (Some(_), Some(exit)) => Cell::styled(exit.name(), style::QUIET),
+            (Some(_), None) => Cell::styled("ended", style::QUIET),
+        };
+        table.row([
+            row.session.as_str().into(),
+            row.role.as_str().into(),
+            state,
+            time::relative(row.created_at, now).into(),
+            row.pid.map(|pid| pid.to_string()).unwrap_or_default().into(),
+            row.tree.as_ref().map(|tree| tree.display().to_string()).unwrap_or_default().into(),
+        ]);
+    }
+    context.out.table(&table, "No sessions.")
+}
+
+/// A session as scripts see it.
+fn to_json(row: &SessionRow) -> Value {
+    json!({
+        "session": row.session,
+        "role": row.role,
+        "task": row.issue,
+        "tmux_session": row.tmux_session,
+        "pid": row.pid,
+        "exit": row.exit.map(|exit| exit.name()),
+        "project": row.project,
+        "identity": row.session.rsplit_once('.').map_or(row.session.as_str(), |(identity, _)| identity),
+        "generation": row.generation,
+        "tree": row.tree,
+        "created_at": time::rfc3339(row.created_at),
+        "last_seen": time::rfc3339(row.last_seen),
+        "ended_at": row.ended_at.map(time::rfc3339),
+        "acknowledges": row.acknowledges,
+        "predecessor": row.predecessor,
+    })
+}
+
+/// A task's session of one generation, or its newest.
+fn newest(context: &Context, key: &TaskKey, generation: Option<u32>) -> Result<SessionRow, Failure> {
+    let rows = match context.store()? {
+        Some(store) => store.sessions(Some(&key.project), SessionScope::All)?,
+        None => Vec::new(),
+    };
+    rows.into_iter()
+        .filter(|row| {
+            row.issue == Some(key.issue) && generation.is_none_or(|wanted| row.generation == wanted)
+        })
+        .max_by_key(|row| row.generation)
+        .ok_or_else(|| {
+            Failure::not_found(format!("there was never such a session for {key}"))
+                .hint("pointsman session list")
+        })
+}
+
+/// Becomes tmux: its terminal is ours.
+fn attach(context: &Context, issue: Number) -> Result<(), Failure> {
+    context.people_only("attaching to a session")?;
+    let row = newest(context, &key(context, issue)?, None)?;
+    let Some(name) = row.tmux_session.filter(|_| row.ended_at.is_none()) else {
+        return Err(Failure::refused(format!("session {} has ended", row.session))
+            .hint(format!("pointsman session logs {issue}")));
+    };
+    let failed =
+        |error: pointsman_adapters::tmux::Error| Failure::failed(format!("{:#}", anyhow::Error::new(error)));
+    let server = Server::new(context.paths.tmux_socket(), context.paths.tmux_config()).map_err(failed)?;
+    let command = server.attach_command(&name).map_err(failed)?;
+    let Some((program, arguments)) = command.split_first() else {
+        return Err(Failure::failed("tmux gave no command to attach with"));
+    };
+    Err(exec(program, arguments).into())
+}
+
+#[allow(clippy::disallowed_methods, reason = "exec replaces this process; nothing is spawned")]
+fn exec(program: &std::ffi::OsStr, arguments: &[std::ffi::OsString]) -> std::io::Error {
+    Program::new(program).args(arguments).exec()
+}
+
+fn send(context: &Context, issue: Number, text: String) -> Result<(), Failure> {
+    if let Some(session) = inside_session() {
+        return Err(Failure::refused(format!("session {session} does not speak to sessions")));
+    }
+    if text.trim().is_empty() {
+        return Err(Failure::refused("there is nothing to say"));
+    }
+    let project = context.project()?.config.name;
+    let value = context.ask_daemon(&Request::Send { project, issue, text })?;
+    if context.out.is_json() {
+        return context.out.value(&value);
+    }
+    context.out.say("It is on its way to the agent.");
+    Ok(())
+}
+
+fn stop(context: &Context, issue: Number) -> Result<(), Failure> {
+    context.people_only("ending a session")?;
+    let project = context.project()?;
+    context.task(&project, issue)?;
+    let request = Request::Order { project: project.config.name, issue, order: Order::Pause };
+    let value = context.ask_and_say(&request)?;
+    if context.out.is_json() {
+        return context.out.value(&value);
+    }
+    context.out.say(format!(
+        "Task #{issue} is paused: its session ends, its work is kept. To go on: pointsman task resume {issue}"
+    ));
+    Ok(())
+}
+
+fn stop_all(context: &Context) -> Result<(), Failure> {
+    context.people_only("ending sessions")?;
+    let project = context.project()?.config.name;
+    let active: Vec<Number> = match context.store()? {
+        Some(store) => store.tasks(Some(&project))?,
+        None => Vec::new(),
+    }
+    .iter()
+    .filter(|task| task.session_id().is_some() && task.state.has_session())
+    .map(|task| task.key.issue)
+    .collect();
+    let mut paused = Vec::new();
+    for issue in active {
+        match context.ask(&Request::Order { project: project.clone(), issue, order: Order::Pause }) {
+            Ok(_) => paused.push(issue),
+            // It moved on while we were at the others (merged, say): its session ends by itself.
+            Err(failure) if failure.code() == Code::Refused => {
+                context.out.say(format!("#{issue} ends by itself."))
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    if context.out.is_json() {
+        return context.out.value(&json!({ "paused": paused }));
+    }
+    if paused.is_empty() {
+        context.out.say("No session is under way.");
+    }
+    for issue in paused {
+        context.out.say(format!("Task #{issue} is paused. To go on: pointsman task resume {issue}"));
+    }
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! What a session's terminal showed: live from the phase directory, afterwards from the state directory.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use pointsman_core::text::{clean_block, clean_line};
+use pointsman_store::SessionRow;
+use rustix::fs::OFlags;
+use serde_json::json;
+
+use super::context::Context;
+use super::failure::Failure;
+use crate::project::Project;
+
+/// Longest line that is shown.
+const LINE_BYTES: usize = 16 * 1024;
+/// Between two looks for more.
+const LOOK: Duration = Duration::from_millis(100);
+
+pub(crate) fn print(
+    context: &Context,
+    project: &Project,
+    session: &SessionRow,
+    follow: bool,
+    raw: bool,
+) -> Result<(), Failure> {
+    let (path, file) = open(context, project, session)?;
+    let mut transcript = BufReader::new(file);
+    if context.out.is_json() && !follow {
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut transcript, &mut bytes)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let text = if raw { text.into_owned() } else { clean_block(&text, usize::MAX) };
+        return context.out.value(&json!({ "session": session.session, "path": path, "text": text }));
+    }
+    let mut line = Vec::new();
+    loop {
+        let ended = !follow || has_ended(context, session)?;
+        loop {
+            // A line that is not finished yet stays in `line` until the rest of it is there.
+            transcript.read_until(b'\n', &mut line)?;
+            let finished = line.ends_with(b"\n");
+            if line.is_empty() || !(finished || ended) {
+                break;
+            }
+            show(context, &line, raw)?;
+            line.clear();
+        }
+        if ended {
+            return Ok(());
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+fn show(context: &Context, line: &[u8], raw: bool) -> Result<(), Failure> {
+    if raw {
+        let mut stdout = std::io::stdout().lock();
+        stdout.write_all(line)?;
+        return Ok(stdout.flush()?);
+    }
+    // The last of several carriage returns is what was to be seen in the end.
+    let text = String::from_utf8_lossy(line);
+    let text = text.trim_end_matches(['\n', '\r']).rsplit('\r').next().unwrap_or_default().to_owned();
+    context.out.line(clean_block(&text, LINE_BYTES))
+}
+
+fn has_ended(context: &Context, session: &SessionRow) -> Result<bool, Failure> {
+    let now = match context.store()? {
+        Some(store) => store.session(&session.session)?,
+        None => None,
+    };
+    Ok(now.is_none_or(|row| row.ended_at.is_some()))
+}
+
+/// The transcript moves when the task is over; whichever place has it.
+fn open(context: &Context, project: &Project, session: &SessionRow) -> Result<(PathBuf, File), Failure> {
+    let kept = context.paths.project(&session.project).transcript(&session.session);
+    let identity =
+        session.session.rsplit_once('.').map_or(session.session.as_str(), |(identity, _)| identity);
+    let live = project.config.dev.phase_dir.join(format!("{identity}.log"));
+    for path in [kept, live] {
+        match open_own(&path) {
+            Ok(file) => return Ok((path, file)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => {
+                return Err(Failure::refused(format!(
+                    "{}: {error}",
+                    clean_line(&path.to_string_lossy(), 400)
+                )));
+            }
+        }
+    }
+    Err(Failure::not_found(format!("there is no transcript of session {}", session.session)))
+}
+
+/// Anybody may write to the phase directory: only a regular file of our own is read.
+fn open_own(path: &Path) -> std::io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    let meta = file.metadata()?;
+    if meta.is_file() && meta.uid() == rustix::process::geteuid().as_raw() {
+        Ok(file)
+    } else {
+        Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, "it is not a file of ours"))
+    }
+}

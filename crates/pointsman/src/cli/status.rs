@@ -1,0 +1,169 @@
+use std::collections::BTreeMap;
+
+use clap::Args;
+use pointsman_core::task::{State, Task};
+use pointsman_core::text::clean_line;
+use pointsman_store::{EntryScope, ProjectRow, SessionScope, Store};
+use serde_json::{Value, json};
+
+use super::context::Context;
+use super::failure::Failure;
+use super::{style, task, time};
+use crate::control::client;
+use crate::control::protocol::{Reply, Request, Status};
+
+/// Show the daemon, the projects, and what needs a person
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {}
+
+/// One project at a glance.
+struct Glance {
+    row: ProjectRow,
+    tasks: Vec<Task>,
+    sessions: usize,
+    queued: usize,
+}
+
+impl Arguments {
+    pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
+        // A configuration that is found here registers its project; a wrong one is told.
+        let here = context.project_if_any()?;
+        let daemon = daemon(context)?;
+        let mut glances = Vec::new();
+        if let Some(store) = context.store()? {
+            for row in store.projects()? {
+                if context.wanted.is_none()
+                    || here.as_ref().is_some_and(|project| project.config.name == row.name)
+                {
+                    glances.push(glance(&store, row)?);
+                }
+            }
+        }
+        if context.out.is_json() {
+            print_json(context, daemon.as_ref(), &glances)
+        } else {
+            print(context, daemon.as_ref(), &glances)
+        }
+    }
+}
+
+fn daemon(context: &Context) -> Result<Option<Status>, Failure> {
+    match client::ask(&context.paths.control_socket(), &Request::Status) {
+        Ok(Reply::Done { value }) => serde_json::from_value(value)
+            .map(Some)
+            .map_err(|error| Failure::failed(format!("the daemon's answer is not understood: {error}"))),
+        Ok(Reply::Failed { kind, message }) => Err(Failure::new(kind.into(), message)),
+        Err(client::Error::NotRunning) => Ok(None),
+        Err(error @ client::Error::Broken(_)) => {
+            Err(Failure::failed(format!("{:#}", anyhow::Error::new(error))))
+        }
+    }
+}
+
+fn glance(store: &Store, row: ProjectRow) -> Result<Glance, Failure> {
+    let tasks = store.tasks(Some(&row.name))?;
+    let sessions = store.sessions(Some(&row.name), SessionScope::Live)?.len();
+    let queued = store.queue_entries(&row.name, EntryScope::Unfinished)?.len();
+    Ok(Glance { row, tasks, sessions, queued })
+}
+
+/// Whether nothing goes on without a person.
+fn needs_a_person(task: &Task) -> bool {
+    match task.state {
+        State::Escalated | State::Blocked | State::Refused => true,
+        State::Backlog
+        | State::WaitingDependencies
+        | State::Working
+        | State::AwaitingCi
+        | State::AwaitingReview
+        | State::MergeQueue
+        | State::Paused
+        | State::Merged
+        | State::Closed => false,
+    }
+}
+
+fn counts(tasks: &[Task]) -> BTreeMap<State, usize> {
+    let mut counts = BTreeMap::new();
+    for task in tasks {
+        *counts.entry(task.state).or_insert(0) += 1;
+    }
+    counts
+}
+
+fn print_json(context: &Context, daemon: Option<&Status>, glances: &[Glance]) -> Result<(), Failure> {
+    let projects: Vec<Value> = glances
+        .iter()
+        .map(|glance| {
+            let counts: BTreeMap<&str, usize> =
+                counts(&glance.tasks).into_iter().map(|(state, n)| (state.name(), n)).collect();
+            json!({
+                "name": glance.row.name,
+                "config_path": glance.row.config_path,
+                "checkout": glance.row.checkout,
+                "tasks": counts,
+                "sessions": glance.sessions,
+                "merge_queue": glance.queued,
+            })
+        })
+        .collect();
+    let attention: Vec<Value> = glances
+        .iter()
+        .flat_map(|glance| &glance.tasks)
+        .filter(|task| needs_a_person(task))
+        .map(task::to_json)
+        .collect();
+    context.out.value(&json!({
+        "daemon": daemon,
+        "state_dir": context.paths.state(),
+        "projects": projects,
+        "needs_a_person": attention,
+    }))
+}
+
+fn print(context: &Context, daemon: Option<&Status>, glances: &[Glance]) -> Result<(), Failure> {
+    let (out, strong, good, bad, quiet) = (context.out, style::STRONG, style::GOOD, style::BAD, style::QUIET);
+    match daemon {
+        Some(status) => out.line(format!(
+            "{good}daemon running{good:#}  {quiet}process {}, version {}, since {}{quiet:#}",
+            status.pid, status.version, status.started_at
+        ))?,
+        None => {
+            out.line(format!("{bad}daemon not running{bad:#}  {quiet}start it: pointsman up{quiet:#}"))?
+        }
+    }
+    for problem in daemon.iter().flat_map(|status| &status.problems) {
+        out.line(format!("{bad}problem{bad:#}  {}", clean_line(problem, 400)))?;
+    }
+    if glances.is_empty() {
+        out.line("no project is registered; pointsman init, in a git repository, makes one")?;
+    }
+    for glance in glances {
+        let counts = counts(&glance.tasks).into_iter().map(|(state, n)| {
+            let colour = style::of(state);
+            format!("{colour}{n} {state}{colour:#}")
+        });
+        let counts = counts.collect::<Vec<_>>().join(", ");
+        out.line(format!(
+            "\n{strong}{}{strong:#}  {quiet}{}{quiet:#}\n  tasks: {}\n  sessions: {}, in the merge queue: {}",
+            glance.row.name,
+            glance.row.checkout.display(),
+            if counts.is_empty() { "none" } else { &counts },
+            glance.sessions,
+            glance.queued
+        ))?;
+        for task in glance.tasks.iter().filter(|task| needs_a_person(task)) {
+            let colour = style::of(task.state);
+            out.line(format!(
+                "  {colour}{}{colour:#} #{} {}: {}\n    {quiet}{}, waits for {}{quiet:#}",
+                task.state,
+                task.key.issue,
+                clean_line(&task.title, 80),
+                clean_line(task.reason.as_deref().unwrap_or("no reason given"), 200),
+                time::relative(task.since, time::now()),
+                task.waiting_for().unwrap_or_default()
+            ))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,136 @@
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use pointsman_core::text;
+
+use super::context::Context;
+use super::failure::{Code, Failure};
+use crate::control::client;
+use crate::control::protocol::Request;
+use crate::daemon;
+
+/// With many tasks and a slow disk a start takes a while; this is far beyond it.
+const START_PATIENCE: Duration = Duration::from_secs(60);
+/// Between two looks whether it has started.
+const LOOK: Duration = Duration::from_millis(20);
+/// Of the log, when it did not start.
+const LOG_LINES: usize = 20;
+
+/// Start the daemon, in the foreground; it is ready when it prints `ready`
+///
+/// One daemon serves all registered projects. Ctrl-C or SIGTERM stops it and leaves the sessions running; the next
+/// daemon takes them over.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  pointsman up\n  pointsman up --detach && pointsman status && pointsman down"
+)]
+pub(crate) struct Arguments {
+    /// Go to the background once it is ready
+    #[arg(long)]
+    detach: bool,
+    /// Be the daemon in the background
+    #[arg(long, hide = true, conflicts_with = "detach")]
+    background: bool,
+}
+
+impl Arguments {
+    pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
+        context.people_only("starting the daemon")?;
+        if self.background {
+            // Away from the terminal, whose end must not be ours. Fails only for a leader, who is away already.
+            let _ = rustix::process::setsid();
+            return serve(context);
+        }
+        if client::ask(&context.paths.control_socket(), &Request::Status).is_ok() {
+            return match self.detach {
+                true => {
+                    context.out.say("The daemon is running already.");
+                    Ok(())
+                }
+                false => Err(Failure::refused("the daemon is running already").hint("pointsman status")),
+            };
+        }
+        context.paths.create()?;
+        // A project that is found here is served from the start; what is wrong with it is told here, not in a log.
+        context.project_if_any()?;
+        if self.detach { detach(context) } else { serve(context) }
+    }
+}
+
+fn serve(context: &Context) -> Result<(), Failure> {
+    let level = match context.verbose {
+        0 => "info",
+        1 => "debug",
+        _ => "trace",
+    };
+    let filter = tracing_subscriber::EnvFilter::try_from_env("POINTSMAN_LOG").unwrap_or_else(|_| {
+        tracing_subscriber::EnvFilter::new(format!("warn,pointsman={level},pointsman_adapters={level}"))
+    });
+    let ansi = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
+    // A second subscriber in one process is refused; the first one does.
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(ansi)
+        .with_target(false)
+        .try_init();
+    Ok(daemon::run(&context.paths, daemon::Options::default())?)
+}
+
+fn detach(context: &Context) -> Result<(), Failure> {
+    let log = open_log(context)?;
+    let program = std::env::current_exe()?;
+    let mut command = Command::new(program);
+    command.args(["--no-color", "up", "--background"]).args(vec!["-v"; usize::from(context.verbose)]);
+    // A directory the daemon stands in could not be unmounted; relative paths of ours mean nothing to it.
+    command.current_dir("/").process_group(0);
+    command.env("POINTSMAN_STATE_DIR", context.paths.state());
+    command.env("POINTSMAN_RUNTIME_DIR", context.paths.runtime());
+    command.env_remove("POINTSMAN_CONFIG");
+    let child = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()?;
+    let pid = child.id();
+    wait_until_ready(context, child)?;
+    context.out.say(format!(
+        "The daemon runs as process {pid}; its log is {}.",
+        context.paths.daemon_log().display()
+    ));
+    Ok(())
+}
+
+fn wait_until_ready(context: &Context, mut child: Child) -> Result<(), Failure> {
+    let deadline = Instant::now() + START_PATIENCE;
+    loop {
+        if client::ask(&context.paths.control_socket(), &Request::Status).is_ok() {
+            return Ok(());
+        }
+        if let Some(status) = child.try_wait()? {
+            let log = std::fs::read(context.paths.daemon_log()).unwrap_or_default();
+            let log = String::from_utf8_lossy(&log).into_owned();
+            let code = match status.code() {
+                Some(3) => Code::Refused,
+                Some(6) => Code::Configuration,
+                Some(7) => Code::Unavailable,
+                _ => Code::Failed,
+            };
+            let tail = text::tail_lines(&log, LOG_LINES);
+            return Err(Failure::new(code, format!("the daemon did not start ({status}):\n{tail}"))
+                .hint("pointsman doctor"));
+        }
+        if Instant::now() >= deadline {
+            return Err(Failure::failed("the daemon was started and is not ready yet")
+                .hint(format!("its log is {}", context.paths.daemon_log().display())));
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// A fresh log for each daemon, the one before kept beside it.
+fn open_log(context: &Context) -> Result<File, Failure> {
+    let path = context.paths.daemon_log();
+    let _ = std::fs::rename(&path, path.with_extension("log.1"));
+    Ok(OpenOptions::new().append(true).create(true).mode(0o600).open(path)?)
+}

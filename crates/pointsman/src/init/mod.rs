@@ -1,0 +1,281 @@
+//! Making a project of a checkout: look at everything first, then write.
+//!
+//! [`plan`] looks and writes nothing; [`Plan::carry_out`] writes. `guess` tells how the project is probably tested.
+//! Asking people and telling them does not belong here.
+
+mod guess;
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use pointsman_adapters::git::local_checkout::{Found, LocalCheckout};
+use pointsman_adapters::git::{BranchName, Git};
+use pointsman_adapters::tmux;
+use pointsman_core::config::{self, Config};
+use pointsman_core::ids::ProjectName;
+use pointsman_core::text::clean_line;
+
+use crate::paths::Paths;
+use crate::project::FILE_NAME;
+
+/// The oldest git whose `merge-tree` writes trees.
+pub const OLDEST_GIT: (u32, u32) = (2, 39);
+/// The remote that is added to the checkout.
+pub const REMOTE: &str = "pointsman";
+/// Where projections for people and hooks are written; not for anyone to commit.
+const PROJECTIONS: &str = ".claude/state/";
+
+/// What the caller asks for.
+#[derive(Clone, Debug, Default)]
+pub struct Wishes {
+    /// The project's name, instead of the directory's.
+    pub name: Option<String>,
+    /// The branch that work lands on, instead of the one that is found.
+    pub branch: Option<String>,
+    /// The command that tests a commit, instead of the one that is guessed.
+    pub ci: Option<Vec<String>>,
+}
+
+/// Everything was looked at and is fine; this is what will be written.
+#[derive(Debug)]
+pub struct Plan {
+    root: PathBuf,
+    /// What the configuration says.
+    pub config: Config,
+    /// Its text.
+    pub text: String,
+    /// What people should know beforehand.
+    pub notes: Vec<String>,
+}
+
+/// Why no project can be made here.
+#[derive(Debug, thiserror::Error)]
+pub enum Obstacle {
+    /// Git is missing or too old.
+    #[error("{0}")]
+    Git(String),
+    /// This is not a git repository.
+    #[error("{} is not in a git repository", .0.display())]
+    NotARepository(PathBuf),
+    /// It has no working tree.
+    #[error("{} is a bare repository: there is no checkout to work from", .0.display())]
+    Bare(PathBuf),
+    /// It has no commit.
+    #[error("the repository has no commit yet")]
+    NoCommit,
+    /// No branch can be told to be the primary one.
+    #[error("it is not clear which branch work should land on")]
+    NoBranch,
+    /// There is no such branch.
+    #[error("there is no branch `{0}` with a commit")]
+    MissingBranch(String),
+    /// There is a configuration already.
+    #[error("{} exists already", .0.display())]
+    Configured(PathBuf),
+    /// The directory's name, or the wish, makes no name.
+    #[error("`{0}` is not a project name: it must be like [a-z0-9][a-z0-9-]{{0,62}}")]
+    BadName(String),
+    /// Another checkout has the name.
+    #[error("a project called {name} is registered for {}", path.display())]
+    NameTaken {
+        /// The name.
+        name: ProjectName,
+        /// Its configuration.
+        path: PathBuf,
+    },
+    /// The remote's name is used for something else.
+    #[error("the checkout has a remote called `{REMOTE}` already: {0}")]
+    RemoteTaken(String),
+    /// The command that tests a commit makes no configuration.
+    #[error(transparent)]
+    Config(#[from] config::Error),
+    /// Something could not be looked at.
+    #[error("{0:#}")]
+    Failed(#[from] anyhow::Error),
+}
+
+impl Obstacle {
+    /// What to do about it.
+    pub fn advice(&self) -> Option<&'static str> {
+        match self {
+            Self::Git(_) => Some("install a newer git (on Debian: apt install git)"),
+            Self::NotARepository(_) => Some("git init && git add . && git commit -m \"First commit\""),
+            Self::Bare(_) => Some("clone it, and run this in the clone"),
+            Self::NoCommit => Some("git add . && git commit -m \"First commit\""),
+            Self::NoBranch => Some("name it: pointsman init --branch main"),
+            Self::MissingBranch(_) => Some("git branch shows those there are"),
+            Self::Configured(_) => Some("pointsman up starts; to begin anew, move the file away first"),
+            Self::BadName(_) => Some("name it: pointsman init --name my-project"),
+            Self::NameTaken { .. } => Some("choose another: pointsman init --name other-name"),
+            Self::RemoteTaken(_) => Some("git remote rename pointsman something-else"),
+            Self::Config(_) | Self::Failed(_) => None,
+        }
+    }
+}
+
+/// Looks at everything and writes nothing. `registered` are the projects there are, with their configurations.
+pub fn plan(
+    paths: &Paths,
+    dir: &Path,
+    wishes: Wishes,
+    registered: &[(ProjectName, PathBuf)],
+) -> Result<Plan, Obstacle> {
+    // Git wants a configuration of ours; nothing may be left behind if we fail.
+    let scratch = tempfile::tempdir().context("cannot make a temporary directory")?;
+    let git = Git::open(scratch.path()).map_err(anyhow::Error::from)?;
+    check_git(&git)?;
+    let checkout = match LocalCheckout::find(&git, dir).map_err(anyhow::Error::from)? {
+        Found::Checkout(checkout) => checkout,
+        Found::Bare => return Err(Obstacle::Bare(dir.to_owned())),
+        Found::Nothing => return Err(Obstacle::NotARepository(dir.to_owned())),
+    };
+    let file = checkout.root().join(FILE_NAME);
+    if file.symlink_metadata().is_ok() {
+        return Err(Obstacle::Configured(file));
+    }
+    if checkout.head().map_err(anyhow::Error::from)?.is_none() {
+        return Err(Obstacle::NoCommit);
+    }
+    let branch = primary_branch(&checkout, wishes.branch)?;
+    let name = project_name(&checkout, wishes.name)?;
+    if let Some((name, path)) = registered.iter().find(|(taken, path)| *taken == name && path.is_file()) {
+        return Err(Obstacle::NameTaken { name: name.clone(), path: path.clone() });
+    }
+    let repository = paths.project(&name).forge_repository();
+    match checkout.remote(REMOTE).map_err(anyhow::Error::from)? {
+        Some(url) if Path::new(&url) != repository => {
+            return Err(Obstacle::RemoteTaken(clean_line(&url, 200)));
+        }
+        Some(_) | None => {}
+    }
+    let mut notes = notes(&checkout)?;
+    let ci = match wishes.ci {
+        Some(command) => Some(command),
+        None => guess::ci(&checkout, &branch).map_err(anyhow::Error::from)?,
+    };
+    if ci.is_none() {
+        notes.push("No test command was found: nothing is tested until [ci] command is set.".to_owned());
+    }
+    let text = config::template(&name, branch.as_str(), ci.as_deref());
+    let config = Config::parse(&text, FILE_NAME)?;
+    Ok(Plan { root: checkout.root().to_owned(), config, text, notes })
+}
+
+impl Plan {
+    /// The checkout.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where the configuration will be.
+    pub fn file(&self) -> PathBuf {
+        self.root().join(FILE_NAME)
+    }
+
+    /// Makes the forge, writes the configuration, has it registered, then adds the remote. If it cannot be registered,
+    /// the configuration is taken away again.
+    pub fn carry_out<E: From<anyhow::Error>>(
+        &self,
+        paths: &Paths,
+        register: impl FnOnce(&Path) -> Result<(), E>,
+    ) -> Result<PathBuf, E> {
+        paths.create()?;
+        let repository = crate::embedded_forge::create(paths, &self.config, self.root())?;
+        let file = self.file();
+        write_new(&file, &self.text).with_context(|| format!("cannot write {}", file.display()))?;
+        if let Err(error) = register(&file) {
+            // Ours, written a moment ago; leaving it would make the next try fail.
+            let _ = std::fs::remove_file(&file);
+            return Err(error);
+        }
+        self.connect(paths, &repository)?;
+        Ok(repository)
+    }
+
+    fn connect(&self, paths: &Paths, repository: &Path) -> anyhow::Result<()> {
+        let git = Git::open(paths.state())?;
+        let Found::Checkout(checkout) = LocalCheckout::find(&git, self.root())? else {
+            anyhow::bail!("{} is no checkout any more", self.root().display());
+        };
+        if checkout.remote(REMOTE)?.is_none() {
+            checkout.add_remote(REMOTE, repository)?;
+        }
+        Ok(checkout.exclude(PROJECTIONS)?)
+    }
+}
+
+/// The version of a git that is new enough, or what is wrong with it.
+pub fn check_git(git: &Git) -> Result<String, Obstacle> {
+    let text = git
+        .version()
+        .map_err(|error| Obstacle::Git(format!("git cannot be run: {:#}", anyhow::Error::new(error))))?;
+    let text = text.trim_start_matches("git version ").to_owned();
+    let mut numbers = text.split(['.', ' ', '-']).map_while(|part| part.parse::<u32>().ok());
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    if version < OLDEST_GIT {
+        let (major, minor) = OLDEST_GIT;
+        return Err(Obstacle::Git(format!("git {text} is too old: {major}.{minor} or newer is needed")));
+    }
+    Ok(text)
+}
+
+fn primary_branch(checkout: &LocalCheckout, wish: Option<String>) -> Result<BranchName, Obstacle> {
+    let exists = |name: &str| -> Result<Option<BranchName>, Obstacle> {
+        let Some(branch) = BranchName::new(name) else { return Ok(None) };
+        Ok(checkout.branch(&branch).map_err(anyhow::Error::from)?.map(|_| branch))
+    };
+    if let Some(name) = wish {
+        return exists(&name)?.ok_or(Obstacle::MissingBranch(name));
+    }
+    let origin = checkout.origin_head().map_err(anyhow::Error::from)?;
+    let current = checkout.current_branch().map_err(anyhow::Error::from)?;
+    let usual = ["main", "master", "trunk"].map(|name| Some(name.to_owned()));
+    for name in [origin].into_iter().chain(usual).chain([current]).flatten() {
+        if let Some(branch) = exists(&name)? {
+            return Ok(branch);
+        }
+    }
+    Err(Obstacle::NoBranch)
+}
+
+fn project_name(checkout: &LocalCheckout, wish: Option<String>) -> Result<ProjectName, Obstacle> {
+    if let Some(name) = wish {
+        return ProjectName::new(&name).ok_or(Obstacle::BadName(name));
+    }
+    let directory = checkout.root().file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name: String = directory
+        .to_lowercase()
+        .chars()
+        .map(|c| if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '-' })
+        .collect();
+    let name: String = name.trim_matches('-').chars().take(63).collect();
+    ProjectName::new(&name).ok_or(Obstacle::BadName(directory))
+}
+
+fn notes(checkout: &LocalCheckout) -> Result<Vec<String>, Obstacle> {
+    let mut notes = Vec::new();
+    let changed = checkout.changed_files().map_err(anyhow::Error::from)?;
+    if changed > 0 {
+        let files = if changed == 1 { "1 file is".to_owned() } else { format!("{changed} files are") };
+        notes
+            .push(format!("{files} not committed: agents begin from what is committed, and only from that."));
+    }
+    match tmux::version() {
+        Ok(version) if version.is_supported() => {}
+        Ok(version) => {
+            notes.push(format!("tmux {} is too old: 3.2 or newer is needed to run agents.", version.text))
+        }
+        Err(_) => notes
+            .push("tmux is missing: it is needed to run agents (on Debian: apt install tmux).".to_owned()),
+    }
+    Ok(notes)
+}
+
+fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).inspect_err(|_| {
+        let _ = std::fs::remove_file(path);
+    })
+}
