@@ -16,6 +16,8 @@ pub(super) fn gather(stage: &Stage, remote: &Remote, filed: &Filed, seen: &Seen)
         sessions: seen.sessions,
         started: seen.started,
         closed: seen.closed,
+        gave_up: seen.gave_up.clone(),
+        leftovers: stage.state_files(filed.issue)?,
         issue_open: issue.get("state").and_then(Value::as_str) == Some("open"),
         labels: texts(&issue, "labels", |label| label.as_str()),
         comments: texts(&issue, "comments", |comment| comment.get("body")?.as_str()),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context;
 use pointsman_core::ids::{Number, Sha};
-use pointsman_core::task::State;
+use pointsman_core::task::{Phase, State};
 
 use super::stage::Stage;
 use super::stories::{Act, Opinion, STORIES};
@@ -81,7 +81,8 @@ impl People {
     fn next_word(&self, filed: &Filed, seen: &Seen) -> Option<Word> {
         let task = seen.task.as_ref()?;
         match task.state {
-            State::AwaitingReview => {
+            // A polite reviewer waits until the agent says that it is ready.
+            State::AwaitingReview if task.phase == Some(Phase::AwaitingReview) => {
                 let (pr, head) = (task.pr?, task.head.clone()?);
                 let said = self.reviewed.get(&filed.issue).map_or(&[][..], Vec::as_slice);
                 if said.contains(&head) {
@@ -92,7 +93,8 @@ impl People {
                 Some(Word::Review { pr, head, opinion })
             }
             State::Escalated if !self.answered.contains(&filed.issue) => filed.act.answer.map(Word::Answer),
-            State::Escalated
+            State::AwaitingReview
+            | State::Escalated
             | State::Backlog
             | State::WaitingDependencies
             | State::Working
@@ -125,7 +127,7 @@ fn review(stage: &Stage, pr: Number, opinion: Opinion) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use pointsman_core::ids::{ProjectName, Sha, TaskKey};
-    use pointsman_core::task::{State, Task};
+    use pointsman_core::task::{Phase, State, Task};
     use pointsman_core::time::Timestamp;
 
     use super::{Filed, Opinion, People, Word};
@@ -141,6 +143,7 @@ mod tests {
         let key = TaskKey { project: ProjectName::new("shop").unwrap(), issue: 3 };
         let mut task = Task::new(key, String::new(), String::new(), Timestamp(0));
         task.state = state;
+        task.phase = Some(Phase::AwaitingReview);
         task.pr = Some(9);
         task.head = Sha::new(&head.repeat(40));
         Seen { task: Some(task), ..Seen::default() }

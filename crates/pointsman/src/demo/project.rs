@@ -5,6 +5,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use anyhow::Context;
+use pointsman_core::ids::Number;
 
 use super::stories::CI_FIXES;
 
@@ -93,6 +94,12 @@ ci_fixes = {CI_FIXES}
     ))
 }
 
+/// Whether a file of the phase directory belongs to this issue.
+pub(super) fn is_state_file(name: &str, issue: Number) -> bool {
+    let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
+    stem.ends_with(&format!("-{NAME}-{issue}"))
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -100,7 +107,7 @@ mod tests {
     use pointsman_adapters::process::{End, Run};
     use pointsman_core::config::Config;
 
-    use super::{configuration, write_files};
+    use super::{configuration, is_state_file, write_files};
 
     #[test]
     fn the_configuration_is_one_wherever_the_program_lies() {
@@ -109,6 +116,13 @@ mod tests {
         assert!(config.unsupported().is_empty());
         assert_eq!(config.dev.concurrency, 7);
         assert_eq!(config.limits.ci_fixes, 2);
+    }
+
+    #[test]
+    fn state_files_are_told_apart_by_their_issue() {
+        for name in ["dev-session-shop-1.phase", "ci-result-shop-1.txt", "dev-renotify-shop-1"] {
+            assert!(is_state_file(name, 1) && !is_state_file(name, 11), "{name}");
+        }
     }
 
     #[test]

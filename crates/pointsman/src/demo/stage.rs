@@ -8,7 +8,7 @@ use std::{fs, thread};
 use anyhow::{Context, bail, ensure};
 use pointsman_adapters::process::{self, JobEnd, JobKiller, Run};
 use pointsman_adapters::tmux::Server;
-use pointsman_core::ids::ProjectName;
+use pointsman_core::ids::{Number, ProjectName};
 use pointsman_core::text;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -38,6 +38,7 @@ pub(super) struct Stage {
     paths: Paths,
     checkout: PathBuf,
     home: PathBuf,
+    phases: PathBuf,
     daemon: Option<Daemon>,
 }
 
@@ -61,11 +62,12 @@ impl Stage {
             paths: Paths::new(base.join("state"), run.path().to_owned()),
             checkout: base.join(project::NAME),
             home: base.join("home"),
+            phases: base.join("phases"),
             root: Some(root),
             run: Some(run),
             daemon: None,
         };
-        for dir in [&stage.checkout, &stage.home, &base.join("phases")] {
+        for dir in [&stage.checkout, &stage.home, &stage.phases] {
             fs::create_dir(dir)?;
         }
         fs::write(stage.home.join(".gitconfig"), project::GIT_CONFIG)?;
@@ -74,7 +76,7 @@ impl Stage {
         stage.git(&["add", "--all"])?;
         stage.git(&["commit", "--quiet", "--message=Open the shop"])?;
         stage.pointsman(&["init"])?;
-        let configuration = project::configuration(&stage.program, &base.join("phases"))?;
+        let configuration = project::configuration(&stage.program, &stage.phases)?;
         fs::write(stage.checkout.join(project::CONFIGURATION), configuration)?;
         Ok(stage)
     }
@@ -87,6 +89,18 @@ impl Stage {
     /// The daemon's database.
     pub(super) fn database(&self) -> PathBuf {
         self.paths.database()
+    }
+
+    /// The protocol's state files of an issue that are there.
+    pub(super) fn state_files(&self, issue: Number) -> anyhow::Result<Vec<String>> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.phases)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            if project::is_state_file(&name, issue) {
+                found.push(name);
+            }
+        }
+        Ok(found)
     }
 
     /// Starts the daemon and waits until it is ready.

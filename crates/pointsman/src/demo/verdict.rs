@@ -33,6 +33,10 @@ pub(super) struct Facts {
     pub(super) comments: Vec<String>,
     /// Which of the story's lines are in files of the main branch.
     pub(super) lines_on_main: Vec<bool>,
+    /// Orders about it that could never be done, and why.
+    pub(super) gave_up: Vec<String>,
+    /// State files of the protocol that are still there.
+    pub(super) leftovers: Vec<String>,
     /// The event by which its first session ran.
     pub(super) started: Option<i64>,
     /// The event by which it was closed.
@@ -99,6 +103,12 @@ pub(super) fn differences(act: &Act, facts: &Facts, before: Option<&Facts>) -> V
             check(told, "no comment says why it is blocked".to_owned());
         }
     }
+    for order in &facts.gave_up {
+        check(false, format!("the daemon gave up on an order: {order}"));
+    }
+    for file in &facts.leftovers {
+        check(false, format!("the state file {file} was left behind"));
+    }
     if let Some(before) = before {
         let waited = before.closed.zip(facts.started).is_some_and(|(closed, started)| closed < started);
         check(waited, "it did not wait for the issue it depends on".to_owned());
@@ -160,7 +170,7 @@ mod tests {
     #[test]
     fn each_fact_that_is_otherwise_is_named() {
         type Bend = fn(&mut Facts);
-        let cases: [(&str, Bend, &str); 12] = [
+        let cases: [(&str, Bend, &str); 14] = [
             ("clean", |f| f.state = Some(State::Blocked), "it should be merged and is blocked"),
             ("clean", |f| f.on_main = false, "no commit of it is on main"),
             ("clean", |f| f.pr_merged = false, "not marked as merged"),
@@ -169,6 +179,8 @@ mod tests {
             ("clean", |f| f.lines_on_main = vec![false], "lacks the line `apples 3 crowns`"),
             ("clean", |f| f.states.truncate(3), "its way should be"),
             ("clean", |f| f.pr = None, "no pull request"),
+            ("clean", |f| f.gave_up = vec!["clean_up: no".to_owned()], "gave up on an order: clean_up: no"),
+            ("clean", |f| f.leftovers = vec!["x.phase".to_owned()], "x.phase was left behind"),
             ("ci_fix", |f| f.ci_runs = 1, "CI should look 2 times and looked 1"),
             ("killed", |f| f.sessions = 1, "should take 2 sessions and took 1"),
             ("hopeless", |f| f.labels.clear(), "not labelled blocked"),

@@ -24,6 +24,8 @@ pub(super) struct Seen {
     pub(super) closed: Option<i64>,
     /// Orders about it that still wait in the outbox.
     pub(super) pending: usize,
+    /// Orders about it that could never be done, and why.
+    pub(super) gave_up: Vec<String>,
 }
 
 impl Seen {
@@ -59,8 +61,15 @@ impl Seen {
                 }
             }
         }
-        if event.kind == "session_started" {
-            self.started.get_or_insert(event.seq);
+        match event.kind.as_str() {
+            "session_started" => {
+                self.started.get_or_insert(event.seq);
+            }
+            "effect_gave_up" => {
+                let text = |key| event.data.get(key).and_then(Value::as_str).unwrap_or("?");
+                self.gave_up.push(format!("{}: {}", text("effect"), text("error")));
+            }
+            _ => {}
         }
     }
 }
@@ -138,12 +147,17 @@ mod tests {
             ("issue_observed", State::Backlog, State::Backlog),
             ("ordered", State::Backlog, State::Working),
             ("session_started", State::Working, State::Working),
+            ("effect_gave_up", State::Working, State::Working),
             ("issue_observed", State::Working, State::Closed),
         ];
         for (kind, from, to) in steps {
             task.state = to;
             task.session = if kind == "session_started" { Session::Alive } else { Session::None };
-            let data = if from == to { json!({ "to": to }) } else { json!({ "from": from, "to": to }) };
+            let data = if from == to {
+                json!({ "to": to, "effect": "clean_up", "error": "no" })
+            } else {
+                json!({ "from": from, "to": to })
+            };
             let change = Change { data, task: Some(task.clone()), ..Change::new(Timestamp(1), kind) };
             store.commit(&[change]).unwrap();
             assert_eq!(watcher.look().unwrap()[&3].is_over(), to == State::Closed, "{kind}");
@@ -151,5 +165,6 @@ mod tests {
         let seen = &watcher.look().unwrap()[&3];
         assert_eq!(seen.states, [State::Backlog, State::Working, State::Closed]);
         assert!(seen.started.unwrap() < seen.closed.unwrap());
+        assert_eq!(seen.gave_up, ["clean_up: no"]);
     }
 }
