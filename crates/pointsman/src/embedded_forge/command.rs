@@ -1,0 +1,210 @@
+//! What people ask of the embedded forge. Every answer is what the command prints with `--json`.
+
+use pointsman_adapters::forge::{Error, Forge};
+use pointsman_core::forge::{IssueState, PullRequest, StateFilter};
+use pointsman_core::ids::Number;
+use pointsman_core::task::ReviewVerdict;
+use serde_json::Value;
+
+use super::limits::{self, Unfit};
+use super::{EmbeddedForge, json, shelf_error};
+use crate::control::protocol::{FailureKind, ForgeCommand, Reply};
+
+/// Executes a person's command.
+pub fn run_command(forge: &EmbeddedForge, command: &ForgeCommand) -> Reply {
+    match execute(forge, command) {
+        Ok(value) => Reply::Done { value },
+        Err(Failure { kind, message }) => Reply::Failed { kind, message },
+    }
+}
+
+struct Failure {
+    kind: FailureKind,
+    message: String,
+}
+
+impl Failure {
+    fn refused(message: impl Into<String>) -> Self {
+        Self { kind: FailureKind::Refused, message: message.into() }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let kind = match &error {
+            Error::NotFound { .. } => FailureKind::NotFound,
+            Error::Refused { .. } => FailureKind::Refused,
+            Error::Unavailable { .. } => FailureKind::Unavailable,
+            // The enum may grow; a kind that is unknown here is a plain failure.
+            _ => FailureKind::Failed,
+        };
+        Self { kind, message: error.to_string() }
+    }
+}
+
+impl From<Unfit> for Failure {
+    fn from(unfit: Unfit) -> Self {
+        Self::refused(unfit.to_string())
+    }
+}
+
+fn execute(forge: &EmbeddedForge, command: &ForgeCommand) -> Result<Value, Failure> {
+    if let Some(number) = subject(command).filter(|number| i64::try_from(*number).is_err()) {
+        // More than the shelf can count to.
+        return Err(missing("issue or pull request", number, None));
+    }
+    match command {
+        ForgeCommand::CreateIssue { title, body, labels, author } => {
+            let (title, body) = (limits::title(title)?, limits::body(body)?);
+            limits::labels(labels)?;
+            let created =
+                forge.shelf().create_issue(&title, &body, labels, &limits::person(author), forge.now());
+            show_issue(forge, created.map_err(shelf_error("create an issue"))?)
+        }
+        ForgeCommand::ListIssues { state } => list_issues(forge, *state),
+        ForgeCommand::ShowIssue { number } => show_issue(forge, *number),
+        ForgeCommand::Comment { number, body, author } => {
+            let body = limits::comment(body)?;
+            let written = forge.shelf().comment(*number, &limits::person(author), &body, forge.now());
+            written.map_err(shelf_error("comment"))?;
+            show_either(forge, *number)
+        }
+        ForgeCommand::Label { number, add, remove } => {
+            limits::labels(add)?;
+            forge.set_labels(*number, add, remove)?;
+            show_issue(forge, *number)
+        }
+        ForgeCommand::SetIssueOpen { number, open: true } => {
+            forge.shelf().reopen_issue(*number).map_err(shelf_error("reopen an issue"))?;
+            show_issue(forge, *number)
+        }
+        ForgeCommand::SetIssueOpen { number, open: false } => {
+            forge.close_issue(*number)?;
+            show_issue(forge, *number)
+        }
+        ForgeCommand::ListPulls { state } => list_pulls(forge, *state),
+        ForgeCommand::ShowPull { number } => show_pull(forge, *number),
+        ForgeCommand::Review { number, verdict, body, author } => {
+            review(forge, *number, *verdict, &limits::body(body)?, &limits::person(author))?;
+            show_pull(forge, *number)
+        }
+        ForgeCommand::ClosePull { number } => {
+            // Looked at first, so that its head is remembered, and landed work is merged instead of closed.
+            require_pull(forge, *number)?;
+            forge.shelf().close_pr(*number).map_err(shelf_error("close a pull request"))?;
+            forge.repository.forget_question(*number);
+            show_pull(forge, *number)
+        }
+        ForgeCommand::MergePull { number } => Err(Failure::refused(format!(
+            "pull request #{number} lands through the merge queue, which the daemon runs: start it with `pointsman up`"
+        ))),
+    }
+}
+
+/// Which issue or pull request a command is about.
+fn subject(command: &ForgeCommand) -> Option<Number> {
+    match command {
+        ForgeCommand::ShowIssue { number }
+        | ForgeCommand::Comment { number, .. }
+        | ForgeCommand::Label { number, .. }
+        | ForgeCommand::SetIssueOpen { number, .. }
+        | ForgeCommand::ShowPull { number }
+        | ForgeCommand::Review { number, .. }
+        | ForgeCommand::ClosePull { number }
+        | ForgeCommand::MergePull { number } => Some(*number),
+        ForgeCommand::CreateIssue { .. }
+        | ForgeCommand::ListIssues { .. }
+        | ForgeCommand::ListPulls { .. } => None,
+    }
+}
+
+/// A review is about the commit that is the head now.
+fn review(
+    forge: &EmbeddedForge,
+    number: Number,
+    verdict: ReviewVerdict,
+    body: &str,
+    author: &str,
+) -> Result<(), Failure> {
+    let pr = require_pull(forge, number)?;
+    if pr.merged {
+        return Err(Failure::refused(format!(
+            "pull request #{number} is merged: open an issue for what is left"
+        )));
+    }
+    if pr.state == IssueState::Closed {
+        return Err(Failure::refused(format!(
+            "pull request #{number} is closed: there is nothing to review"
+        )));
+    }
+    let Some(sha) = pr.head_sha else {
+        let missing = format!("pull request #{number} has no head: push its branch `{}` first", pr.head);
+        return Err(Failure::refused(missing));
+    };
+    let written = forge.shelf().review(number, author, verdict, body, &sha, forge.now());
+    written.map(drop).map_err(|error| shelf_error("review a pull request")(error).into())
+}
+
+fn list_issues(forge: &EmbeddedForge, state: StateFilter) -> Result<Value, Failure> {
+    let issues = forge.shelf().issues(state).map_err(shelf_error("list issues"))?;
+    Ok(issues.iter().map(json::issue).collect())
+}
+
+fn list_pulls(forge: &EmbeddedForge, state: StateFilter) -> Result<Value, Failure> {
+    let read = |state| forge.shelf().prs(state).map_err(shelf_error("list pull requests"));
+    // Those that landed by hand must be written down before they are sorted into open and closed.
+    for pr in read(StateFilter::Open)? {
+        forge.with_facts(pr)?;
+    }
+    read(state)?
+        .into_iter()
+        .map(|pr| forge.with_facts(pr).map_err(Failure::from))
+        .map(|pr| pull(forge, &pr?))
+        .collect()
+}
+
+fn show_issue(forge: &EmbeddedForge, number: Number) -> Result<Value, Failure> {
+    match forge.issue(number)? {
+        Some(issue) => Ok(json::issue(&issue)),
+        None => {
+            let pr = forge.shelf().pr(number).map_err(shelf_error("read a pull request"))?;
+            let hint = pr.map(|_| format!("`pointsman forge pr show {number}`: it is a pull request"));
+            Err(missing("issue", number, hint))
+        }
+    }
+}
+
+fn show_pull(forge: &EmbeddedForge, number: Number) -> Result<Value, Failure> {
+    pull(forge, &require_pull(forge, number)?)
+}
+
+fn show_either(forge: &EmbeddedForge, number: Number) -> Result<Value, Failure> {
+    match forge.issue(number)? {
+        Some(issue) => Ok(json::issue(&issue)),
+        None => show_pull(forge, number),
+    }
+}
+
+fn pull(forge: &EmbeddedForge, pr: &PullRequest) -> Result<Value, Failure> {
+    Ok(json::pull_request(pr, &forge.comments_after(pr.number, 0)?))
+}
+
+fn require_pull(forge: &EmbeddedForge, number: Number) -> Result<PullRequest, Failure> {
+    match forge.pull_request(number)? {
+        Some(pr) => Ok(pr),
+        None => {
+            let hint = forge
+                .issue(number)?
+                .map(|_| format!("`pointsman forge issue show {number}`: it is an issue"));
+            Err(missing("pull request", number, hint))
+        }
+    }
+}
+
+fn missing(what: &str, number: Number, hint: Option<String>) -> Failure {
+    let message = match hint {
+        Some(hint) => format!("there is no {what} #{number}; see {hint}"),
+        None => format!("there is no {what} #{number}; `list --state all` shows those there are"),
+    };
+    Failure { kind: FailureKind::NotFound, message }
+}

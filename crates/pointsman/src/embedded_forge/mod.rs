@@ -1,0 +1,139 @@
+//! The embedded forge: issues, pull requests and reviews on this machine, with a bare repository as the remote.
+//!
+//! Words are kept on the shelf (`pointsman-store`), facts are read from git: where a head stands and whether it is on
+//! its base. What may be approved or landed is not decided here, and nothing here moves a branch.
+//!
+//! * [`create`] makes the shelf and the repository of a project and imports its primary branch
+//! * `serve`: what the daemon asks for, as the trait [`Forge`](pointsman_adapters::forge::Forge)
+//! * [`run_command`]: what people ask for, with its JSON in `json`
+//! * `standing`: the facts of git, `limits`: which texts are taken
+
+mod command;
+mod create;
+mod json;
+mod limits;
+mod serve;
+mod standing;
+
+#[cfg(test)]
+mod tests;
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pointsman_adapters::forge::Error;
+use pointsman_adapters::git::bare::init_bare;
+use pointsman_adapters::git::mirror::Mirror;
+use pointsman_adapters::git::{self, BranchName, Git};
+use pointsman_adapters::retry::Retry;
+use pointsman_core::forge::{IssueState, PullRequest};
+use pointsman_core::time::Timestamp;
+use pointsman_store::{self as store, ForgeShelf};
+
+use crate::paths::ProjectPaths;
+use standing::Repository;
+
+pub use command::run_command;
+pub use create::create;
+
+/// The name we write under.
+pub const ACCOUNT: &str = "pointsman";
+/// The name our reviews are written under, so that nobody approves what is their own.
+pub const REVIEW_ACCOUNT: &str = "pointsman-review";
+
+/// One project's shelf and bare repository.
+///
+/// Several may be open at once, also in different processes: every single write is safe then. That "once" holds for
+/// comments and reviews needs a single one, which the daemon's lock sees to.
+pub struct EmbeddedForge {
+    shelf: Mutex<ForgeShelf>,
+    repository: Repository,
+    remote: String,
+    clock: Box<dyn Fn() -> Timestamp + Send + Sync>,
+}
+
+impl EmbeddedForge {
+    /// Opens the forge of one project. What is missing is made, but empty: [`create`] brings the primary branch.
+    pub fn open(
+        paths: &ProjectPaths,
+        primary_branch: &str,
+        git: &Git,
+        clock: impl Fn() -> Timestamp + Send + Sync + 'static,
+    ) -> Result<Self, Error> {
+        let (repository, shelf) = open_parts(paths, primary_branch, git)?;
+        Ok(Self {
+            shelf: Mutex::new(shelf),
+            remote: repository.remote_url().to_owned(),
+            repository: Repository::new(repository),
+            clock: Box::new(clock),
+        })
+    }
+
+    /// A panic in the middle of a write rolled it back, so the shelf behind a poisoned lock is as good as before.
+    fn shelf(&self) -> MutexGuard<'_, ForgeShelf> {
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+
+    /// Adds to what the shelf says what git says. Work that somebody brought to the base by hand is written down as
+    /// merged here, the first time it is seen.
+    fn with_facts(&self, mut pr: PullRequest) -> Result<PullRequest, Error> {
+        const OPERATION: &str = "look at a pull request";
+        let standing = self.repository.standing(&pr).map_err(git_error(OPERATION))?;
+        pr.head_sha = standing.head;
+        if let Some(sha) = standing.landed_as {
+            self.shelf().mark_merged(pr.number, &sha).map_err(shelf_error(OPERATION))?;
+            pr.state = IssueState::Closed;
+            pr.merged = true;
+            pr.merge_sha = Some(sha);
+        }
+        Ok(pr)
+    }
+}
+
+fn open_parts(paths: &ProjectPaths, primary: &str, git: &Git) -> Result<(Mirror, ForgeShelf), Error> {
+    const OPERATION: &str = "open";
+    let dir = paths.forge_repository();
+    let refused = |reason: String| Error::Refused { operation: OPERATION, reason };
+    let remote = dir.to_str().ok_or_else(|| refused(format!("{} is not UTF-8", dir.display())))?;
+    let primary = BranchName::new(primary)
+        .ok_or_else(|| refused(format!("`{primary}` cannot be the name of a branch")))?;
+    // Issues and agents' words are nobody else's business.
+    DirBuilder::new().recursive(true).mode(0o700).create(paths.root()).map_err(|error| {
+        Error::Unavailable { reason: format!("cannot make {}: {error}", paths.root().display()) }
+    })?;
+    init_bare(git, &dir, &primary).map_err(git_error(OPERATION))?;
+    // We have the questions that a mirror answers; this one is its own remote.
+    let repository = Mirror::open_or_create(git, &dir, remote).map_err(git_error(OPERATION))?;
+    let shelf = ForgeShelf::open(&paths.forge_shelf()).map_err(shelf_error(OPERATION))?;
+    Ok((repository, shelf))
+}
+
+/// Sorts what the shelf says. Every call of a forge may be repeated, so "look first" is "later" here.
+fn shelf_error(operation: &'static str) -> impl Fn(store::Error) -> Error {
+    move |error| match error {
+        store::Error::NotFound { what } => Error::NotFound { what },
+        error => match error.retry() {
+            store::Retry::Later | store::Retry::LookFirst => Error::Unavailable { reason: chain(&error) },
+            store::Retry::Never => Error::Refused { operation, reason: chain(&error) },
+        },
+    }
+}
+
+/// Sorts what git says, in the same way.
+fn git_error(operation: &'static str) -> impl Fn(git::Error) -> Error {
+    move |error| match error.retry() {
+        Retry::Later | Retry::LookFirst => Error::Unavailable { reason: chain(&error) },
+        Retry::Never => Error::Refused { operation, reason: chain(&error) },
+    }
+}
+
+/// An error with all its causes: the next one up has only room for words.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}

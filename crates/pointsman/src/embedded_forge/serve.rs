@@ -1,0 +1,136 @@
+//! What the daemon asks of the embedded forge. Every call may be repeated.
+
+use pointsman_adapters::forge::{Error, Forge};
+use pointsman_core::forge::{Comment, Issue, IssueState, PullRequest, StateFilter};
+use pointsman_core::ids::{Number, Sha};
+use pointsman_core::task::ReviewVerdict;
+use pointsman_core::words;
+use pointsman_store as store;
+
+use super::{ACCOUNT, EmbeddedForge, REVIEW_ACCOUNT, git_error, limits, shelf_error};
+
+impl Forge for EmbeddedForge {
+    fn me(&self) -> &str {
+        ACCOUNT
+    }
+
+    fn remote(&self) -> String {
+        self.remote.clone()
+    }
+
+    fn open_issues(&self) -> Result<Vec<Issue>, Error> {
+        let issues = self.shelf().issues(StateFilter::Open).map_err(shelf_error("list issues"))?;
+        Ok(issues.into_iter().map(|issue| Issue { comments: Vec::new(), ..issue }).collect())
+    }
+
+    fn issue(&self, number: Number) -> Result<Option<Issue>, Error> {
+        self.shelf().issue(number).map_err(shelf_error("read an issue"))
+    }
+
+    fn set_labels(&self, number: Number, add: &[String], remove: &[String]) -> Result<Vec<String>, Error> {
+        self.shelf().set_labels(number, add, remove).map_err(shelf_error("set labels"))
+    }
+
+    fn assign_me(&self, number: Number) -> Result<(), Error> {
+        self.shelf().assign(number, Some(ACCOUNT)).map_err(shelf_error("assign an issue"))
+    }
+
+    fn comment_once(&self, number: Number, marker: &str, body: &str) -> Result<(), Error> {
+        let failed = shelf_error("comment");
+        let ending = format!("\n\n{}", words::comment::marker(marker));
+        // Held from looking to writing.
+        let mut shelf = self.shelf();
+        let comments = shelf.comments_after(number, 0).map_err(&failed)?;
+        // Only the end counts: before it our comments quote what agents wrote, which may look like a marker.
+        if comments.iter().any(|comment| comment.author == ACCOUNT && comment.body.ends_with(&ending)) {
+            return Ok(());
+        }
+        let body = limits::cut_body(body, ending.len()) + &ending;
+        shelf.comment(number, ACCOUNT, &body, self.now()).map(drop).map_err(failed)
+    }
+
+    fn comments_after(&self, number: Number, after: u64) -> Result<Vec<Comment>, Error> {
+        self.shelf().comments_after(number, after).map_err(shelf_error("read comments"))
+    }
+
+    fn close_issue(&self, number: Number) -> Result<(), Error> {
+        self.shelf().close_issue(number, self.now()).map_err(shelf_error("close an issue"))
+    }
+
+    fn ensure_pull_request(&self, head: &str, base: &str, title: &str, body: &str) -> Result<Number, Error> {
+        const OPERATION: &str = "open a pull request";
+        let failed = shelf_error(OPERATION);
+        let newest = self.shelf().pr_for(head, base).map_err(&failed)?;
+        if let Some(pr) = newest.filter(|pr| pr.state == IssueState::Open) {
+            return Ok(pr.number);
+        }
+        let head_sha = self.work_of(head, base)?;
+        let (title, body) = (limits::cut_title(title), limits::cut_body(body, 0));
+        let created = self.shelf().create_pr(head, base, &title, &body, ACCOUNT, self.now());
+        match created {
+            Ok(number) => {
+                let remembered = self.repository.remember(number, &head_sha, None);
+                remembered.map_err(git_error(OPERATION)).map(|()| number)
+            }
+            Err(store::Error::Exists(number)) => Ok(number),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    fn pull_request(&self, number: Number) -> Result<Option<PullRequest>, Error> {
+        let pr = self.shelf().pr(number).map_err(shelf_error("read a pull request"))?;
+        pr.map(|pr| self.with_facts(pr)).transpose()
+    }
+
+    fn review_once(&self, pr: Number, sha: &Sha, verdict: ReviewVerdict, body: &str) -> Result<(), Error> {
+        let failed = shelf_error("review a pull request");
+        // Held from looking to writing.
+        let mut shelf = self.shelf();
+        let reviews = shelf.reviews(pr).map_err(&failed)?;
+        if reviews.iter().any(|review| review.author == REVIEW_ACCOUNT && review.sha == *sha) {
+            return Ok(());
+        }
+        let body = limits::cut_body(body, 0);
+        shelf.review(pr, REVIEW_ACCOUNT, verdict, &body, sha, self.now()).map(drop).map_err(failed)
+    }
+
+    fn record_merge(&self, pr: Number, sha: &Sha) -> Result<(), Error> {
+        const OPERATION: &str = "record a merge";
+        let Some(known) = self.pull_request(pr)? else {
+            return Err(Error::NotFound { what: format!("pull request #{pr}") });
+        };
+        let base = self.repository.branch(&known.base).map_err(git_error(OPERATION))?;
+        let landed = match &base {
+            Some(base) => self.repository.is_on(sha, base).map_err(git_error(OPERATION))?,
+            None => false,
+        };
+        if !landed {
+            let reason = format!("{} is not on `{}`", sha.short(), known.base);
+            return Err(Error::Refused { operation: OPERATION, reason });
+        }
+        self.shelf().mark_merged(pr, sha).map_err(shelf_error(OPERATION))?;
+        self.repository.forget_question(pr);
+        Ok(())
+    }
+
+    fn issue_link(&self, number: Number) -> String {
+        format!("pointsman forge issue show {number}")
+    }
+}
+
+impl EmbeddedForge {
+    /// Where `head` stands, if it has anything that `base` has not: else there is nothing to ask to be pulled.
+    fn work_of(&self, head: &str, base: &str) -> Result<Sha, Error> {
+        const OPERATION: &str = "open a pull request";
+        let refused = |reason: String| Error::Refused { operation: OPERATION, reason };
+        let stands = |name: &str| {
+            let sha = self.repository.branch(name).map_err(git_error(OPERATION))?;
+            sha.ok_or_else(|| refused(format!("there is no branch `{name}`")))
+        };
+        let (head_sha, base_sha) = (stands(head)?, stands(base)?);
+        if self.repository.is_on(&head_sha, &base_sha).map_err(git_error(OPERATION))? {
+            return Err(refused(format!("`{head}` has no commit that `{base}` has not")));
+        }
+        Ok(head_sha)
+    }
+}
