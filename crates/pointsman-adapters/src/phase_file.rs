@@ -163,6 +163,21 @@ pub fn write_state_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
+/// Moves a file of our own, however large, to a place that only we can write. It is fine if there is none.
+pub fn move_own_file(from: &Path, to: &Path) -> Result<(), Refusal> {
+    let (mut source, _) = match open_own(from, OFlags::RDONLY) {
+        Ok(opened) => opened,
+        Err(Refusal::Missing) => return Ok(()),
+        Err(refusal) => return Err(refusal),
+    };
+    let copied = File::create(to).and_then(|mut target| {
+        io::copy(&mut source, &mut target)?;
+        target.sync_all()
+    });
+    copied.map_err(|error| Refusal::Os(error.to_string()))?;
+    remove_own_file(from)
+}
+
 /// Removes a file or a link of our own; the target of a link stays. It is fine if there is none.
 pub fn remove_own_file(path: &Path) -> Result<(), Refusal> {
     let stat = match statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
@@ -187,7 +202,7 @@ fn read_own(path: &Path, limit: u64) -> Result<(Vec<u8>, Stat), Refusal> {
     let mut bytes = Vec::new();
     if size <= limit {
         // One byte more than allowed shows a file that grows while it is read.
-        file.take(limit + 1).read_to_end(&mut bytes).map_err(|error| Refusal::Os(error.to_string()))?;
+        file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| Refusal::Os(error.to_string()))?;
     }
     let size = size.max(bytes.len() as u64);
     if size > limit {

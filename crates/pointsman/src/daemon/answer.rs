@@ -15,17 +15,15 @@ use crate::paths::Paths;
 
 /// What follows from an answered request.
 #[derive(Default)]
-pub struct Follow {
+pub(crate) struct Follow {
     /// Projects were added, removed or changed.
     pub reload: bool,
     /// Stop.
     pub stop: bool,
-    /// Ask the forge of this project.
-    pub ask_forge: Option<ProjectName>,
 }
 
 /// Carries out a request that is about tasks, messages or projects.
-pub fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (Reply, Follow) {
+pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (Reply, Follow) {
     let mut follow = Follow::default();
     let reply = match request {
         Request::Order { project, issue, order } => {
@@ -63,12 +61,12 @@ pub fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (Reply, 
 }
 
 /// Done, with this to print.
-pub fn done(value: Value) -> Reply {
+pub(crate) fn done(value: Value) -> Reply {
     Reply::Done { value }
 }
 
 /// Not done.
-pub fn failed(kind: FailureKind, message: String) -> Reply {
+pub(crate) fn failed(kind: FailureKind, message: String) -> Reply {
     Reply::Failed { kind, message }
 }
 

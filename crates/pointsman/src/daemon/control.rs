@@ -28,7 +28,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(50);
 const CALLERS: usize = 128;
 
 /// Listens for commands.
-pub struct Control {
+pub(crate) struct Control {
     /// The road to the loop.
     pub inbox: Inbox,
     /// The tasks as they are.
@@ -42,7 +42,7 @@ pub struct Control {
 impl Control {
     /// Binds the socket, for us alone. A socket left by a killed daemon is replaced: the caller holds
     /// the lock, so nobody listens there.
-    pub fn listen(self: Arc<Self>, socket: &Path) -> std::io::Result<()> {
+    pub(crate) fn listen(self: Arc<Self>, socket: &Path) -> std::io::Result<()> {
         match std::fs::remove_file(socket) {
             Ok(()) => {}
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}

@@ -15,7 +15,7 @@ use super::answer::{Follow, answer, done};
 use super::board::Board;
 use super::clock;
 use super::engine::{Engine, Input, groups};
-use super::inbound::{Inbound, Inbox};
+use super::inbound::Inbound;
 use super::outcome::Outcome;
 use super::poller::Poller;
 use super::projects;
@@ -33,13 +33,11 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 const WRITE_AGAIN: Duration = Duration::from_millis(500);
 
 /// Everything the loop needs.
-pub struct Dispatcher {
+pub(crate) struct Dispatcher {
     /// Decides and remembers.
     pub engine: Engine,
     /// What comes in.
     pub inbound: Receiver<Inbound>,
-    /// Where sources send.
-    pub inbox: Inbox,
     /// What everybody sees.
     pub board: Board,
     /// What effects are performed with.
@@ -74,7 +72,7 @@ struct Batch {
 
 impl Dispatcher {
     /// Runs until told to stop. Sessions stay.
-    pub fn run(mut self) {
+    pub(crate) fn run(mut self) {
         let mut acknowledgements_at = clock::now();
         loop {
             let now = clock::now();
@@ -164,7 +162,7 @@ impl Dispatcher {
     }
 
     /// Reads the projects and their configuration again.
-    pub fn reload(&mut self) {
+    pub(crate) fn reload(&mut self) {
         let before: BTreeMap<_, _> =
             self.world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         match projects::open_all(&self.world.paths, &self.world.git, self.engine.store(), &before) {
@@ -279,7 +277,6 @@ impl Batch {
             }
             Inbound::Ask { request, reply } => self.asks.push((request, reply)),
             Inbound::AskForge { project } => poller.ask(&project),
-            Inbound::Wake => {}
             Inbound::Stop => self.stop = true,
         }
     }

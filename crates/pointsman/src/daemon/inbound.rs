@@ -13,7 +13,7 @@ use crate::control::protocol::{Reply, Request};
 pub(super) const INBOX_LIMIT: usize = 10_000;
 
 /// Everything that can happen to the daemon.
-pub enum Inbound {
+pub(crate) enum Inbound {
     /// Something happened to tasks.
     Inputs(Vec<Input>),
     /// An effect was performed.
@@ -60,33 +60,31 @@ pub enum Inbound {
         /// Which.
         project: ProjectName,
     },
-    /// Look at the clock.
-    Wake,
     /// Stop; sessions stay.
     Stop,
 }
 
 /// The sending end: cheap to clone, held by every source.
 #[derive(Clone)]
-pub struct Inbox {
+pub(crate) struct Inbox {
     sender: SyncSender<Inbound>,
 }
 
 impl Inbox {
     /// The two ends of the road.
-    pub fn new() -> (Self, std::sync::mpsc::Receiver<Inbound>) {
+    pub(crate) fn new() -> (Self, std::sync::mpsc::Receiver<Inbound>) {
         let (sender, receiver) = sync_channel(INBOX_LIMIT);
         (Self { sender }, receiver)
     }
 
     /// Sends; waits if the loop is far behind. After the daemon's end nobody listens, and nothing
     /// is lost by that: sources tell their facts again at the next start.
-    pub fn send(&self, inbound: Inbound) {
+    pub(crate) fn send(&self, inbound: Inbound) {
         let _ = self.sender.send(inbound);
     }
 
     /// One event of one task.
-    pub fn tell(&self, input: Input) {
+    pub(crate) fn tell(&self, input: Input) {
         self.send(Inbound::Inputs(vec![input]));
     }
 }

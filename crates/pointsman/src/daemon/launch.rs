@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 /// What to become.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Launch {
+pub(crate) struct Launch {
     /// Program and arguments.
     pub argv: Vec<String>,
     /// Where.

@@ -20,7 +20,7 @@ const AFTER_TROUBLE: Duration = Duration::from_secs(5);
 
 /// Wakes the thread.
 #[derive(Default)]
-pub struct Poller {
+pub(crate) struct Poller {
     wanted: Mutex<Wanted>,
     changed: Condvar,
 }
@@ -34,19 +34,19 @@ struct Wanted {
 
 impl Poller {
     /// Ask this project's forge now.
-    pub fn ask(&self, project: &ProjectName) {
+    pub(crate) fn ask(&self, project: &ProjectName) {
         self.change(|wanted| {
             wanted.projects.insert(project.clone());
         });
     }
 
     /// Ask every forge now.
-    pub fn ask_all(&self) {
+    pub(crate) fn ask_all(&self) {
         self.change(|wanted| wanted.all = true);
     }
 
     /// End the thread.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.change(|wanted| wanted.stop = true);
     }
 
@@ -56,7 +56,7 @@ impl Poller {
     }
 
     /// Starts the thread.
-    pub fn start(
+    pub(crate) fn start(
         self: &Arc<Self>,
         inbox: Inbox,
         board: Board,

@@ -1,7 +1,7 @@
 //! Which projects are served, and what stands in the way of the others.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -26,7 +26,7 @@ pub fn read_config(path: &Path) -> anyhow::Result<Config> {
 }
 
 /// Registers the project of a configuration file: its forge is made if need be.
-pub fn add(paths: &Paths, store: &mut Store, config_path: &Path) -> anyhow::Result<Config> {
+pub(crate) fn add(paths: &Paths, store: &mut Store, config_path: &Path) -> anyhow::Result<Config> {
     let config_path = std::path::absolute(config_path)?;
     let config = read_config(&config_path)?;
     let checkout = config_path.parent().map(Path::to_owned).unwrap_or_default();
@@ -53,7 +53,7 @@ pub fn add(paths: &Paths, store: &mut Store, config_path: &Path) -> anyhow::Resu
 
 /// What was opened, and why the rest was not.
 #[derive(Default)]
-pub struct Opened {
+pub(crate) struct Opened {
     /// The projects that can be served.
     pub served: BTreeMap<ProjectName, Arc<Served>>,
     /// One line for each that cannot.
@@ -61,7 +61,7 @@ pub struct Opened {
 }
 
 /// Opens every registered project; `before` are those that are open already and unchanged.
-pub fn open_all(
+pub(crate) fn open_all(
     paths: &Paths,
     git: &Git,
     store: &Store,
@@ -86,7 +86,7 @@ pub fn open_all(
 fn open(
     paths: &Paths,
     git: &Git,
-    config_path: &PathBuf,
+    config_path: &Path,
     before: &BTreeMap<ProjectName, Arc<Served>>,
 ) -> anyhow::Result<Arc<Served>> {
     let config = read_config(config_path)?;

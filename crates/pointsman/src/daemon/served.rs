@@ -16,7 +16,7 @@ use crate::embedded_forge::EmbeddedForge;
 use crate::paths::{Paths, ProjectPaths};
 
 /// One project at work.
-pub struct Served {
+pub(crate) struct Served {
     /// What it says in `pointsman.toml`.
     pub config: Arc<Config>,
     /// Where its things lie.
@@ -33,7 +33,7 @@ pub struct Served {
 
 impl Served {
     /// Opens everything a project needs. `git` is our door to the program.
-    pub fn open(paths: &Paths, git: &Git, config: Arc<Config>) -> anyhow::Result<Self> {
+    pub(crate) fn open(paths: &Paths, git: &Git, config: Arc<Config>) -> anyhow::Result<Self> {
         let unsupported = config.unsupported();
         anyhow::ensure!(unsupported.is_empty(), "{}", unsupported.join("; "));
         let project = paths.project(&config.name);
@@ -59,7 +59,7 @@ impl Served {
     }
 
     /// The directories and files of one task.
-    pub fn desk(&self, key: &TaskKey) -> Desk {
+    pub(crate) fn desk(&self, key: &TaskKey) -> Desk {
         let root = self.paths.sandbox(key);
         let dir = &self.config.dev.phase_dir;
         let (project, issue) = (&key.project, key.issue);
@@ -76,13 +76,13 @@ impl Served {
     }
 
     /// The task's branch.
-    pub fn branch(&self, task: &Task) -> anyhow::Result<BranchName> {
+    pub(crate) fn branch(&self, task: &Task) -> anyhow::Result<BranchName> {
         BranchName::new(&task.branch).with_context(|| format!("`{}` is not a branch name", task.branch))
     }
 }
 
 /// Everything that lies on one task's desk.
-pub struct Desk {
+pub(crate) struct Desk {
     /// All that its sessions may touch of ours.
     pub root: PathBuf,
     /// The working tree.
@@ -103,22 +103,22 @@ pub struct Desk {
 
 impl Desk {
     /// Messages to one session.
-    pub fn inbox(&self, generation: u32) -> PathBuf {
+    pub(crate) fn inbox(&self, generation: u32) -> PathBuf {
         self.root.join(format!("inbox-{generation}"))
     }
 
     /// Files one session is started with and answers in.
-    pub fn run_dir(&self, generation: u32) -> PathBuf {
+    pub(crate) fn run_dir(&self, generation: u32) -> PathBuf {
         self.root.join(format!("run-{generation}"))
     }
 
     /// Pull request summary, or a refusal.
-    pub fn summary(&self, generation: u32) -> PathBuf {
+    pub(crate) fn summary(&self, generation: u32) -> PathBuf {
         self.run_dir(generation).join("summary")
     }
 
     /// Where roles that answer with a file do.
-    pub fn result(&self, generation: u32) -> PathBuf {
+    pub(crate) fn result(&self, generation: u32) -> PathBuf {
         self.run_dir(generation).join("result.json")
     }
 }

@@ -71,7 +71,6 @@ pub fn run(paths: &Paths, _options: Options) -> anyhow::Result<()> {
     let mut dispatcher = Dispatcher {
         engine: Engine::open(store)?,
         inbound,
-        inbox: inbox.clone(),
         board: board.clone(),
         workers: Workers::start(&world, &inbox)?,
         world: Arc::clone(&world),

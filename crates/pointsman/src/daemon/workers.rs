@@ -16,7 +16,7 @@ use super::world::{RealWorld, Redelivery};
 const WORKERS: usize = 8;
 
 /// Something for a worker.
-pub enum Work {
+pub(crate) enum Work {
     /// An effect, and the task as it is.
     Effect(Box<Outgoing>, Arc<Task>),
     /// A message that nobody acknowledged.
@@ -24,13 +24,13 @@ pub enum Work {
 }
 
 /// The way to the workers. They end when this is dropped.
-pub struct Workers {
+pub(crate) struct Workers {
     sender: Sender<Work>,
 }
 
 impl Workers {
     /// Starts the threads.
-    pub fn start(world: &Arc<RealWorld>, inbox: &Inbox) -> std::io::Result<Self> {
+    pub(crate) fn start(world: &Arc<RealWorld>, inbox: &Inbox) -> std::io::Result<Self> {
         let (sender, receiver) = channel::<Work>();
         let receiver = Arc::new(Mutex::new(receiver));
         for _ in 0..WORKERS {
@@ -43,7 +43,7 @@ impl Workers {
     }
 
     /// Hands over.
-    pub fn give(&self, work: Work) {
+    pub(crate) fn give(&self, work: Work) {
         // Only fails if all workers are gone, which they never are while this value lives.
         let _ = self.sender.send(work);
     }

@@ -24,7 +24,7 @@ use super::inbound::Inbox;
 use super::served::Served;
 
 /// All jobs of the daemon.
-pub struct Jobs {
+pub(crate) struct Jobs {
     inbox: Inbox,
     reader: Mutex<Store>,
     running: Mutex<Running>,
@@ -44,7 +44,7 @@ struct Running {
 
 impl Jobs {
     /// No jobs yet. `reader` sees what the daemon wrote.
-    pub fn new(inbox: Inbox, reader: Store) -> Arc<Self> {
+    pub(crate) fn new(inbox: Inbox, reader: Store) -> Arc<Self> {
         Arc::new(Self {
             inbox,
             reader: Mutex::new(reader),
@@ -56,7 +56,7 @@ impl Jobs {
 
     /// Submits everything that is owed by the look of the tasks: after a restart, or if a job was
     /// lost. Cheap if nothing is.
-    pub fn owed<'a>(self: &Arc<Self>, served: &Arc<Served>, tasks: impl Iterator<Item = &'a Task>) {
+    pub(crate) fn owed<'a>(self: &Arc<Self>, served: &Arc<Served>, tasks: impl Iterator<Item = &'a Task>) {
         let reviewer = Policy::new(&served.config).review;
         for task in tasks.filter(|t| t.key.project == served.config.name) {
             match (&task.state, &task.ci, &task.head) {
@@ -71,13 +71,13 @@ impl Jobs {
     }
 
     /// Runs CI on exactly this commit.
-    pub fn check(self: &Arc<Self>, served: &Arc<Served>, task: &Task, sha: &Sha, run: u32) {
+    pub(crate) fn check(self: &Arc<Self>, served: &Arc<Served>, task: &Task, sha: &Sha, run: u32) {
         let job = checks::Check { key: task.key.clone(), sha: sha.clone(), run };
         self.submit(job.name(), served, move |jobs, served| job.run(jobs, served));
     }
 
     /// Has the project's review program look at this commit. People are asked by the pull request.
-    pub fn review(self: &Arc<Self>, served: &Arc<Served>, task: &Task, sha: &Sha) {
+    pub(crate) fn review(self: &Arc<Self>, served: &Arc<Served>, task: &Task, sha: &Sha) {
         let (Some(command), Some(pr)) = (served.config.review.command.clone(), task.pr) else { return };
         if Policy::new(&served.config).review != ReviewMode::Command {
             return;
@@ -87,7 +87,7 @@ impl Jobs {
     }
 
     /// Works on the project's merge queue until nothing waits in it.
-    pub fn land(self: &Arc<Self>, served: &Arc<Served>) {
+    pub(crate) fn land(self: &Arc<Self>, served: &Arc<Served>) {
         if self
             .reader()
             .queue_entries(&served.config.name, pointsman_store::EntryScope::Unfinished)
@@ -99,7 +99,7 @@ impl Jobs {
     }
 
     /// Ends all jobs: their programs go, their answers are owed again at the next start.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
         for killer in self.lock().killers.values() {
             killer.kill();

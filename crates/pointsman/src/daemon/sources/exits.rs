@@ -21,7 +21,7 @@ use crate::daemon::world::{RealWorld, epoch};
 const TMUX_NOTICES_WITHIN: Duration = Duration::from_secs(1);
 
 /// Watches the processes of all sessions.
-pub struct Exits {
+pub(crate) struct Exits {
     inbox: Inbox,
     world: Arc<RealWorld>,
     phases: Arc<Phases>,
@@ -30,12 +30,12 @@ pub struct Exits {
 
 impl Exits {
     /// Nothing is watched yet.
-    pub fn new(inbox: Inbox, world: Arc<RealWorld>, phases: Arc<Phases>) -> Self {
+    pub(crate) fn new(inbox: Inbox, world: Arc<RealWorld>, phases: Arc<Phases>) -> Self {
         Self { inbox, world, phases, watched: Mutex::default() }
     }
 
     /// Watches every session that is known to run, once.
-    pub fn follow(&self, picture: &Picture, watch: &ExitWatch) {
+    pub(crate) fn follow(&self, picture: &Picture, watch: &ExitWatch) {
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         let alive: BTreeSet<String> =
             picture.values().filter(|t| t.session == Session::Alive).filter_map(|t| t.session_id()).collect();
@@ -70,7 +70,7 @@ impl Exits {
     }
 
     /// The kernel says that a watched process is gone.
-    pub fn exited(&self, exited: &Exited) {
+    pub(crate) fn exited(&self, exited: &Exited) {
         self.gone(&exited.key);
     }
 

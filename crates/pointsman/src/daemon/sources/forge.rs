@@ -15,7 +15,7 @@ use crate::daemon::engine::Input;
 use crate::daemon::served::Served;
 
 /// Asks the forge about everything that matters for the project's tasks.
-pub fn ask(served: &Served, picture: &Picture) -> Result<Vec<Input>, Error> {
+pub(crate) fn ask(served: &Served, picture: &Picture) -> Result<Vec<Input>, Error> {
     let mut inputs = Vec::new();
     let open: BTreeMap<Number, Issue> =
         served.forge.open_issues()?.into_iter().map(|issue| (issue.number, issue)).collect();

@@ -19,7 +19,7 @@ use crate::daemon::world::RealWorld;
 const OUR_MARK: &str = "seen by pointsman\n";
 
 /// The looks that were made so far.
-pub struct Idle {
+pub(crate) struct Idle {
     inbox: Inbox,
     world: Arc<RealWorld>,
     /// When each session is looked at next, and how long its transcript was at the last look.
@@ -28,12 +28,12 @@ pub struct Idle {
 
 impl Idle {
     /// No looks yet.
-    pub fn new(inbox: Inbox, world: Arc<RealWorld>) -> Self {
+    pub(crate) fn new(inbox: Inbox, world: Arc<RealWorld>) -> Self {
         Self { inbox, world, looks: BTreeMap::new() }
     }
 
     /// Looks at every session whose time has come; answers when the next one's comes.
-    pub fn look(&mut self, picture: &Picture, now: Timestamp) -> Option<Timestamp> {
+    pub(crate) fn look(&mut self, picture: &Picture, now: Timestamp) -> Option<Timestamp> {
         let mut next: BTreeMap<String, (Timestamp, u64)> = BTreeMap::new();
         for task in picture.values().filter(|t| is_watched(t)) {
             let (Some(session), Some(served)) = (task.session_id(), self.world.project(&task.key.project))

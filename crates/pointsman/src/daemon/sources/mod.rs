@@ -3,7 +3,7 @@
 //! Each source tells facts, again and again if need be; none decides. What was told already is
 //! recognised by the engine (stale, duplicate) or remembered by the source as a shortcut.
 
-pub mod exits;
-pub mod forge;
-pub mod idle;
-pub mod phase;
+pub(crate) mod exits;
+pub(crate) mod forge;
+pub(crate) mod idle;
+pub(crate) mod phase;

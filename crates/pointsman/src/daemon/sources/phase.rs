@@ -17,7 +17,7 @@ use crate::daemon::world::RealWorld;
 use crate::daemon::world::read_refusal;
 
 /// Watches the phase files of all sessions.
-pub struct Phases {
+pub(crate) struct Phases {
     inbox: Inbox,
     board: Board,
     world: Arc<RealWorld>,
@@ -47,7 +47,7 @@ enum Sight {
 
 impl Phases {
     /// Starts watching; nothing is registered yet.
-    pub fn start(inbox: Inbox, board: Board, world: Arc<RealWorld>) -> std::io::Result<Arc<Self>> {
+    pub(crate) fn start(inbox: Inbox, board: Board, world: Arc<RealWorld>) -> std::io::Result<Arc<Self>> {
         let phases =
             Arc::new(Self { inbox, board, world, watched: Mutex::default(), watch: Mutex::new(None) });
         let weak: Weak<Self> = Arc::downgrade(&phases);
@@ -64,7 +64,7 @@ impl Phases {
     }
 
     /// Registers the files of sessions that are there, forgets the others.
-    pub fn follow(&self, picture: &Picture) {
+    pub(crate) fn follow(&self, picture: &Picture) {
         let mut watched = self.lock();
         watched.retain(|key, entry| {
             let stays = picture.get(key).is_some_and(|t| t.session != Session::None);
@@ -97,7 +97,7 @@ impl Phases {
     }
 
     /// The slow look.
-    pub fn look_at_all(&self) {
+    pub(crate) fn look_at_all(&self) {
         let keys: Vec<TaskKey> = self.lock().keys().cloned().collect();
         for key in keys {
             self.look(&key, Sight::Passing);
@@ -105,7 +105,7 @@ impl Phases {
     }
 
     /// A last look when a session's process is gone: what it wrote counts before its end does.
-    pub fn look_before_end(&self, key: &TaskKey) {
+    pub(crate) fn look_before_end(&self, key: &TaskKey) {
         self.look(key, Sight::Settled);
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use pointsman_adapters::git::capture;
 use pointsman_adapters::git::checkout::remove_checkout;
-use pointsman_adapters::phase_file::{self, Refusal};
+use pointsman_adapters::phase_file;
 use pointsman_core::task::{State, Task};
 
 use super::{Outcome, RealWorld, Trouble};
@@ -18,7 +18,7 @@ impl RealWorld {
 
     pub(super) fn clean_up(&self, served: &Served, task: &Task) -> Result<Outcome, Trouble> {
         let desk = served.desk(&task.key);
-        self.keep_transcript(served, task, &desk)?;
+        Self::keep_transcript(served, &task.key.session(task.generation), &desk);
         for file in [&desk.phase_file, &desk.ci_result, &desk.renotify, &desk.idle_marker] {
             match phase_file::remove_own_file(file) {
                 Ok(()) => {}
@@ -53,17 +53,10 @@ impl RealWorld {
     }
 
     /// The transcript moves to the state directory, where `session logs` finds it.
-    fn keep_transcript(&self, served: &Served, task: &Task, desk: &Desk) -> Result<(), Trouble> {
-        let kept = served.paths.transcript(&task.key.session(task.generation));
-        match phase_file::read_result_file(&desk.transcript, u64::MAX) {
-            Ok(None) | Err(Refusal::Missing) => return Ok(()),
-            Ok(Some(bytes)) => std::fs::write(&kept, bytes)?,
-            Err(refusal) => {
-                tracing::warn!(file = %desk.transcript.display(), %refusal, "left a transcript");
-                return Ok(());
-            }
+    pub(super) fn keep_transcript(served: &Served, session: &str, desk: &Desk) {
+        let kept = served.paths.transcript(session);
+        if let Err(refusal) = phase_file::move_own_file(&desk.transcript, &kept) {
+            tracing::warn!(file = %desk.transcript.display(), %refusal, "left a transcript");
         }
-        phase_file::remove_own_file(&desk.transcript).map_err(Trouble::later)?;
-        Ok(())
     }
 }

@@ -36,7 +36,7 @@ pub(super) use message::Redelivery;
 pub(super) use session::epoch;
 
 /// Everything effects are performed with.
-pub struct RealWorld {
+pub(crate) struct RealWorld {
     /// Where everything lies.
     pub paths: Paths,
     /// The door to git.
@@ -68,7 +68,7 @@ impl World for RealWorld {
 
 impl RealWorld {
     /// A project that is served.
-    pub fn project(&self, name: &ProjectName) -> Option<Arc<Served>> {
+    pub(crate) fn project(&self, name: &ProjectName) -> Option<Arc<Served>> {
         self.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).get(name).cloned()
     }
 

@@ -54,6 +54,8 @@ impl RealWorld {
             self.put_away(served, task, &session, &pane)?;
         }
         let desk = served.desk(&task.key);
+        // What an earlier session printed is kept under its own name.
+        Self::keep_transcript(served, &task.key.session(generation.saturating_sub(1)), &desk);
         self.prepare(served, task, generation, opening, &desk)?;
         self.tmux.start(&NewSession {
             name: name.clone(),
