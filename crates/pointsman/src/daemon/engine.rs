@@ -13,6 +13,7 @@ use pointsman_core::time::Timestamp;
 use pointsman_store::{Change, Committed, EffectId, EntryScope, EntryStatus, Outgoing, SessionRow, Store};
 use serde_json::json;
 
+use super::crash::crash_point;
 use super::outcome::{Note, Outcome, gave_up};
 
 /// The first retry of an effect comes after this long; doubles each time.
@@ -198,7 +199,9 @@ impl Engine {
         if batch.changes.is_empty() {
             return Ok(());
         }
+        crash_point("before-commit");
         let committed = self.store.commit(&batch.changes)?;
+        crash_point("after-commit");
         if committed.contains(&Committed::Duplicate) {
             // Only a batch of one can be: what it would have changed is on disk already.
             return Ok(());

@@ -9,6 +9,7 @@ mod answer;
 pub mod board;
 pub mod clock;
 mod control;
+pub mod crash;
 mod dispatcher;
 pub mod engine;
 mod inbound;

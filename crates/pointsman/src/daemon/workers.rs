@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pointsman_core::task::Task;
 use pointsman_store::Outgoing;
 
+use super::crash::crash_point_of;
 use super::inbound::{Inbound, Inbox};
 use super::outcome::{Outcome, World};
 use super::world::{RealWorld, Redelivery};
@@ -55,9 +56,11 @@ fn work(world: &RealWorld, inbox: &Inbox, receiver: &Mutex<Receiver<Work>>) {
         match next {
             Err(_) => return,
             Ok(Work::Effect(outgoing, task)) => {
+                crash_point_of("before", outgoing.effect.kind());
                 let performed = catch_unwind(AssertUnwindSafe(|| world.perform(&outgoing, &task)));
                 let outcome =
                     performed.unwrap_or_else(|_| Outcome::Never { error: "a bug: it panicked".to_owned() });
+                crash_point_of("after", outgoing.effect.kind());
                 inbox.send(Inbound::Performed { outgoing, outcome });
             }
             Ok(Work::Redelivery(again)) => {

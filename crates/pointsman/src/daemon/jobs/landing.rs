@@ -17,6 +17,7 @@ use super::Jobs;
 use super::checks::{gate_name, remember};
 use super::program::Program;
 use crate::daemon::clock;
+use crate::daemon::crash::crash_point;
 use crate::daemon::engine::Input;
 use crate::daemon::inbound::Inbound;
 use crate::daemon::served::Served;
@@ -103,6 +104,7 @@ impl Landing<'_> {
                 }
                 Some(CiVerdict::Infra { reason, .. }) => return Ok(Some(QueueOutcome::Infra { reason })),
             }
+            crash_point("landing-tested");
             if !self.is_wanted()? {
                 return Ok(Some(QueueOutcome::Stale { reason: "it was taken out of the queue".to_owned() }));
             }
@@ -191,13 +193,17 @@ impl Landing<'_> {
                 PushOutcome::Refused { message } => anyhow::bail!("the forge refused {branch}: {message}"),
             }
         }
+        crash_point("landing-branch-pushed");
         let land = PushRef {
             refname: self.served.primary.full(),
             change: Change::To(built.commit.clone()),
             expect: Expect::At(main.clone()),
         };
         match mirror.push(&[land])? {
-            PushOutcome::Done => Ok(true),
+            PushOutcome::Done => {
+                crash_point("landing-main-pushed");
+                Ok(true)
+            }
             PushOutcome::Stale { .. } => Ok(false),
             PushOutcome::Refused { message } => {
                 anyhow::bail!("the forge refused {}: {message}", self.served.primary)

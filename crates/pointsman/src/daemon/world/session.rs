@@ -17,6 +17,7 @@ use pointsman_store::SessionRow;
 
 use super::{Outcome, RealWorld, Trouble};
 use crate::daemon::clock;
+use crate::daemon::crash::crash_point;
 use crate::daemon::launch::Launch;
 use crate::daemon::outcome::Performed;
 use crate::daemon::served::{Desk, Served};
@@ -57,6 +58,7 @@ impl RealWorld {
         // What an earlier session printed is kept under its own name.
         Self::keep_transcript(served, &task.key.session(generation.saturating_sub(1)), &desk);
         self.prepare(served, task, generation, opening, &desk)?;
+        crash_point("session-prepared");
         self.tmux.start(&NewSession {
             name: name.clone(),
             argv: vec![
@@ -69,6 +71,7 @@ impl RealWorld {
             transcript: Some(desk.transcript.clone()),
             epoch: epoch(&session),
         })?;
+        crash_point("session-in-tmux");
         let Some(pane) = self.tmux.find(&name)? else {
             return Err(Trouble::later("the session was gone as soon as it was started"));
         };

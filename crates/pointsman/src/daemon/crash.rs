@@ -1,0 +1,47 @@
+//! Named places where the daemon can be made to die, so that tests can kill it exactly there.
+//!
+//! `POINTSMAN_CRASH_AT=after-deliver:2` raises SIGKILL when that place is passed for the second
+//! time. Without the variable a place costs one comparison. [`NAMES`] lists the fixed ones; every
+//! kind of effect has `before-<kind>` and `after-<kind>` as well.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The fixed places.
+pub const NAMES: [&str; 7] = [
+    "before-commit",
+    "after-commit",
+    "session-prepared",
+    "session-in-tmux",
+    "landing-tested",
+    "landing-branch-pushed",
+    "landing-main-pushed",
+];
+
+struct Plan {
+    place: String,
+    left: AtomicU32,
+}
+
+static PLAN: OnceLock<Option<Plan>> = OnceLock::new();
+
+/// Dies here if this is the place and the time.
+pub(crate) fn crash_point(place: &str) {
+    let Some(plan) = PLAN.get_or_init(plan) else { return };
+    if plan.place == place && plan.left.fetch_sub(1, Ordering::SeqCst) == 1 {
+        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+    }
+}
+
+/// The same, for a place with a name in two parts.
+pub(crate) fn crash_point_of(when: &str, kind: &str) {
+    if PLAN.get_or_init(plan).is_some() {
+        crash_point(&format!("{when}-{kind}"));
+    }
+}
+
+fn plan() -> Option<Plan> {
+    let wanted = std::env::var("POINTSMAN_CRASH_AT").ok()?;
+    let (place, times) = wanted.split_once(':').unwrap_or((&wanted, "1"));
+    Some(Plan { place: place.to_owned(), left: AtomicU32::new(times.parse().unwrap_or(1)) })
+}
