@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use std::{fs, thread};
+use std::{fs, io, thread};
 
 use anyhow::{Context, bail, ensure};
 use pointsman_adapters::process::{self, JobEnd, JobKiller, Run};
@@ -25,6 +25,8 @@ const READY_LIMIT: Duration = Duration::from_secs(30);
 const DAEMON_LIMIT: Duration = Duration::from_secs(15 * 60);
 /// Between two looks whether the daemon is ready.
 const LOOK: Duration = Duration::from_millis(20);
+/// For programs of ended sessions to be gone.
+const REMOVE_LIMIT: Duration = Duration::from_secs(5);
 /// Of the daemon's log, when something went wrong.
 const LOG_LINES: usize = 30;
 /// Handed on to programs; the rest of the environment (and of the user's home) stays outside.
@@ -220,6 +222,25 @@ impl Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         self.stop();
+        for dir in [self.root.take(), self.run.take()].into_iter().flatten() {
+            remove(dir);
+        }
+    }
+}
+
+/// Removes a directory in which programs of ended sessions may still write their last files.
+fn remove(dir: TempDir) {
+    let path = dir.keep();
+    let deadline = Instant::now() + REMOVE_LIMIT;
+    while let Err(error) = fs::remove_dir_all(&path) {
+        if error.kind() == io::ErrorKind::NotFound {
+            return;
+        }
+        if Instant::now() >= deadline {
+            eprintln!("{} could not be removed: {error}", path.display());
+            return;
+        }
+        thread::sleep(LOOK);
     }
 }
 
