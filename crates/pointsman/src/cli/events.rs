@@ -92,7 +92,7 @@ fn print(context: &Context, event: &EventRow) -> Result<(), Failure> {
         event.seq,
         time::rfc3339(event.at),
         event.kind,
-        summary(event)
+        summary(event, &[])
     );
     context.out.line(line.trim_end())
 }
@@ -110,10 +110,11 @@ fn to_json(event: &EventRow) -> Value {
     })
 }
 
-/// An event's details on one line: the simple ones, outside text cleaned.
-pub(crate) fn summary(event: &EventRow) -> String {
+/// An event's details on one line: the simple ones without those that are told elsewhere, outside text cleaned.
+pub(crate) fn summary(event: &EventRow, told: &[&str]) -> String {
     let Value::Object(fields) = &event.data else { return String::new() };
-    let simple = fields.iter().filter_map(|(key, value)| match value {
+    let fields = fields.iter().filter(|(key, _)| !told.contains(&key.as_str()));
+    let simple = fields.filter_map(|(key, value)| match value {
         Value::String(text) if !text.is_empty() => Some(format!("{key}={text}")),
         Value::Number(number) => Some(format!("{key}={number}")),
         Value::Bool(yes) => Some(format!("{key}={yes}")),

@@ -48,7 +48,7 @@ pub(crate) fn run(context: &Context, issue: Number) -> Result<(), Failure> {
         out.line(format!("  - {fact}"))?;
     }
     if let Some(waiting) = task.waiting_for() {
-        let until = task.deadline.map(|at| format!(", {}", time::relative(at, now))).unwrap_or_default();
+        let until = task.deadline.map(|at| format!(", until {}", time::rfc3339(at))).unwrap_or_default();
         out.line(format!("\n{strong}waits for{strong:#} {waiting}{until}"))?;
     }
     out.line(format!("\n{strong}history{strong:#}"))?;
@@ -57,7 +57,7 @@ pub(crate) fn run(context: &Context, issue: Number) -> Result<(), Failure> {
             (Some(from), Some(to)) if from != to => format!("{from} → {to}"),
             _ => String::new(),
         };
-        let told = events::summary(event);
+        let told = events::summary(event, &["from", "to"]);
         out.line(
             format!("  {quiet}{}{quiet:#}  {change:<34} {} {told}", time::rfc3339(event.at), event.kind)
                 .trim_end(),

@@ -82,7 +82,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused, 4 not found, 5 the daemo
 struct Global {
     /// Run as if started in DIR
     #[arg(short = 'C', value_name = "DIR", global = true, help_heading = "Global options")]
-    directory: Option<PathBuf>,
+    start_in: Option<PathBuf>,
     /// The project, by name; without it, the one of the nearest pointsman.toml
     #[arg(long, value_name = "NAME", global = true, value_parser = project_name, help_heading = "Global options")]
     project: Option<ProjectName>,
@@ -152,7 +152,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
     if global.no_color {
         anstream::ColorChoice::Never.write_global();
     }
-    if let Some(directory) = &global.directory {
+    if let Some(directory) = &global.start_in {
         std::env::set_current_dir(directory)
             .map_err(|error| Failure::not_found(format!("cannot enter {}: {error}", directory.display())))?;
     }

@@ -1,0 +1,10 @@
+//! The command line in a frozen environment: a cleared environment, directories of its own, no daemon unless a test
+//! starts one.
+
+mod daemon;
+mod environment;
+mod errors;
+mod filters;
+mod forge;
+mod help;
+mod init;

@@ -1,0 +1,3 @@
+//! The built program, as people and scripts use it.
+
+mod cli;
