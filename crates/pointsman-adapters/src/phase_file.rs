@@ -202,7 +202,9 @@ fn read_own(path: &Path, limit: u64) -> Result<(Vec<u8>, Stat), Refusal> {
     let mut bytes = Vec::new();
     if size <= limit {
         // One byte more than allowed shows a file that grows while it is read.
-        file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| Refusal::Os(error.to_string()))?;
+        file.take(limit.saturating_add(1))
+            .read_to_end(&mut bytes)
+            .map_err(|error| Refusal::Os(error.to_string()))?;
     }
     let size = size.max(bytes.len() as u64);
     if size > limit {

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use crate::retry::Retry;
 
+pub mod census;
 pub mod identity;
 pub mod job;
 mod output;

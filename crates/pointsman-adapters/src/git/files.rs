@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{OFlags, RenameFlags, renameat_with};
@@ -38,16 +38,17 @@ pub(super) fn create_dir_all(dir: &Path) -> Result<(), Error> {
 
 /// Replaces a file in one step; nobody ever sees half of it.
 pub(super) fn write_atomic(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {
-    let temporary = with_suffix(path, ".tmp");
+    let directory = path.parent().unwrap_or(Path::new("/"));
     let write = || -> io::Result<()> {
-        match fs::remove_file(&temporary) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-            Ok(()) | Err(_) => {}
-        }
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
+        // Another process of ours may write the same file at this moment: each has a draft of its own.
+        let mut file = tempfile::Builder::new()
+            .prefix(".draft-")
+            .permissions(fs::Permissions::from_mode(mode))
+            .tempfile_in(directory)?;
         file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)
+        file.as_file().sync_all()?;
+        file.persist(path)?;
+        Ok(())
     };
     write().map_err(error("write", path))
 }

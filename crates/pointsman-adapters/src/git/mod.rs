@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use pointsman_core::ids::Sha;
 
-use crate::process::{Cancel, End, Finished, Run};
+use crate::process::{Cancel, End, Finished, Run, census};
 use crate::retry::Retry;
 
 pub mod bare;
@@ -141,6 +141,11 @@ impl Git {
     pub fn with_cancel(mut self, cancel: Cancel) -> Self {
         self.cancel = Some(cancel);
         self
+    }
+
+    /// Git processes of ours that are alive, of this daemon or of one that was killed.
+    pub fn alive(&self) -> Vec<u32> {
+        census::with_variable("GIT_CONFIG_GLOBAL", &self.config)
     }
 
     /// The version of the program, as it tells it.

@@ -52,8 +52,6 @@ impl Served {
         }
         let forge: Arc<dyn Forge> = Arc::clone(&embedded) as _;
         let mirror = Mirror::open_or_create(git, &project.mirror(), &forge.remote())?;
-        // Only one daemon lives per state directory and it has just begun: no git of ours runs.
-        mirror.clear_stale_locks()?;
         mirror.fetch_remote()?;
         Ok(Self { config, paths: project, forge, embedded: Some(embedded), mirror, primary })
     }

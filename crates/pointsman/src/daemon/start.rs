@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, RwLock, Weak};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use pointsman_adapters::git::Git;
+use pointsman_adapters::git::{Git, clear_stale_locks};
+use pointsman_adapters::process::census;
 use pointsman_adapters::tmux::Server;
 use pointsman_adapters::watch::exits::ExitWatch;
 use pointsman_core::config::Config;
@@ -81,6 +83,7 @@ pub fn run(paths: &Paths, _options: Options) -> anyhow::Result<()> {
         problems: Vec::new(),
         redelivering: BTreeSet::new(),
     };
+    clear_locks(paths, &world.git, dispatcher.engine.store())?;
     dispatcher.reload();
     for served in world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).values() {
         clear_leftovers(served);
@@ -95,6 +98,30 @@ pub fn run(paths: &Paths, _options: Options) -> anyhow::Result<()> {
     jobs.stop();
     let _ = std::fs::remove_file(paths.control_socket());
     let _ = polling.join();
+    Ok(())
+}
+
+/// Clears lock files that a killed git left in repositories of ours, once it is certain that no git
+/// works there: neither one that an earlier daemon started nor a push of a person.
+fn clear_locks(paths: &Paths, git: &Git, store: &Store) -> anyhow::Result<()> {
+    const WAIT: Duration = Duration::from_secs(30);
+    const LOOK: Duration = Duration::from_millis(50);
+    let deadline = Instant::now() + WAIT;
+    while !git.alive().is_empty() {
+        if Instant::now() >= deadline {
+            tracing::warn!(processes = ?git.alive(), "git of an earlier daemon still runs; locks stay");
+            return Ok(());
+        }
+        std::thread::park_timeout(LOOK);
+    }
+    for project in store.projects()? {
+        let project = paths.project(&project.name);
+        for repository in [project.mirror(), project.forge_repository()] {
+            if census::inside(&repository).is_empty() {
+                clear_stale_locks(&repository)?;
+            }
+        }
+    }
     Ok(())
 }
 

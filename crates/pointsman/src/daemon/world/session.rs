@@ -140,7 +140,7 @@ impl RealWorld {
             exclude: Vec::new(),
             linked: served.config.dev.worktree == Worktree::Linked,
         })?;
-        phase_file::reuse_or_create(&desk.phase_file)
+        make_phase_file(&desk.phase_file, opening)
             .map_err(|why| Trouble::never(format!("{} cannot be used: {why}", desk.phase_file.display())))?;
         let briefing = self.briefing(served, task, generation, opening, desk, &base)?;
         let prompt = words::prompt::task(task, &briefing);
@@ -255,6 +255,16 @@ impl RealWorld {
         }
         Ok(())
     }
+}
+
+/// A new task gets a new phase file: one of ours that is there speaks of something that is over. A
+/// recovery goes on with the one it finds. Whatever is not ours is refused.
+fn make_phase_file(path: &Path, opening: Opening) -> Result<(), phase_file::Refusal> {
+    if phase_file::reuse_or_create(path)? == phase_file::Opened::Reused && opening == Opening::Fresh {
+        phase_file::remove_own_file(path)?;
+        phase_file::create_exclusive(path)?;
+    }
+    Ok(())
 }
 
 /// tmux has no event for "the process of a killed pane is gone"; this is asked a few times.
