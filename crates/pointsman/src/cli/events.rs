@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     /// Go on as things happen
     #[arg(long, short)]
     follow: bool,
-    /// Only those after this number; without it, the newest
+    /// Only those after this number; without it the newest, or all with --json
     #[arg(long, value_name = "SEQ")]
     since: Option<i64>,
     /// Only those about this issue
@@ -41,13 +41,14 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
+        let from = self.since.or(context.out.is_json().then_some(0));
         let mut filter = EventFilter {
-            since: self.since.unwrap_or(0),
+            since: from.unwrap_or(0),
             project: context.wanted.clone(),
             issue: self.issue,
             kinds: self.kind,
-            limit: if self.since.is_some() { PAGE } else { TAIL },
-            latest: self.since.is_none(),
+            limit: if from.is_some() { PAGE } else { TAIL },
+            latest: from.is_none(),
         };
         let mut store = context.store()?;
         loop {

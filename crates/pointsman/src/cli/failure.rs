@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use pointsman_adapters::tmux;
 use pointsman_core::config;
 use pointsman_core::text::clean_block;
 use pointsman_store as store;
@@ -95,6 +96,13 @@ impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
         if let Some(held) = error.downcast_ref::<store::lock::Error>() {
             return held.into();
+        }
+        if error.chain().any(|cause| matches!(cause.downcast_ref(), Some(tmux::Error::NoTmux))) {
+            return Self::failed(format!("{error:#}"))
+                .hint("install tmux 3.2 or newer (on Debian: apt install tmux)");
+        }
+        if let Some(invalid) = error.downcast_ref::<config::Error>() {
+            return invalid.clone().into();
         }
         match error.downcast::<store::Error>() {
             Ok(error) => error.into(),

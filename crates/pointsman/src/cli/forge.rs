@@ -68,8 +68,11 @@ pub(crate) enum Issue {
     Label {
         /// Its number
         number: Number,
+        /// To set, as --add
+        #[arg(value_name = "LABEL", required_unless_present_any = ["add", "remove"])]
+        labels: Vec<String>,
         /// To set; may be repeated
-        #[arg(long, value_name = "LABEL", required_unless_present = "remove", allow_hyphen_values = true)]
+        #[arg(long, value_name = "LABEL", alias = "label", allow_hyphen_values = true)]
         add: Vec<String>,
         /// To remove; may be repeated
         #[arg(long, value_name = "LABEL", allow_hyphen_values = true)]
@@ -230,8 +233,9 @@ impl Issue {
                 let value = ask(context, ForgeCommand::Comment { number, body, author })?;
                 forge_text::changed(context, "comment on", "is written", &value)
             }
-            Self::Label { number, add, remove } => {
+            Self::Label { number, labels, mut add, remove } => {
                 context.people_only("labelling an issue")?;
+                add.extend(labels);
                 let value = ask(context, ForgeCommand::Label { number, add, remove })?;
                 forge_text::changed(context, "issue", "is labelled", &value)
             }

@@ -13,7 +13,9 @@ use crate::project::Project;
 /// Looks at everything first and writes nothing if something is wrong. Then it writes pointsman.toml, makes the embedded
 /// forge from what is committed, and adds it to the checkout as the remote `pointsman`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  pointsman init\n  pointsman init --name shop --ci ./ci.sh --fast")]
+#[command(
+    after_help = "Examples:\n  pointsman init\n  pointsman init --name shop --ci cargo test\n  pointsman init --ci \"make test -j2\""
+)]
 pub(crate) struct Arguments {
     /// The project's name; without it, the directory's
     #[arg(long)]
@@ -24,8 +26,8 @@ pub(crate) struct Arguments {
     /// Do not ask
     #[arg(long, short)]
     yes: bool,
-    /// The command that tests a commit, with its arguments; the last option, it takes all that follows
-    #[arg(long, value_name = "CMD", num_args = 1.., allow_hyphen_values = true)]
+    /// The command that tests a commit; in quotes if it has options of its own
+    #[arg(long, value_name = "CMD", num_args = 1..)]
     ci: Option<Vec<String>>,
 }
 

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::environment::Environment;
 
-/// A project whose agent does nothing at all.
-fn running() -> Environment {
+/// A project whose agent does nothing at all, with an issue.
+fn prepared() -> Environment {
     let environment = Environment::with_repository();
     let phases = environment.path("phases");
     environment.write(
@@ -17,6 +17,11 @@ fn running() -> Environment {
         ),
     );
     environment.run(&["forge", "issue", "create", "--title", "#(touch x)", "--label", "backlog"]).ok();
+    environment
+}
+
+fn running() -> Environment {
+    let environment = prepared();
     environment.run(&["up", "--detach"]).ok();
     environment
 }
@@ -99,14 +104,13 @@ fn following_goes_on_as_things_happen_and_an_interrupt_is_130() {
     use std::io::{BufRead, BufReader};
     use std::process::Stdio;
 
-    let environment = Environment::with_project();
+    let environment = prepared();
     let mut child = environment
         .command(&["events", "--follow", "--json", "--since", "0"])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    environment.run(&["forge", "issue", "create", "--title", "Later", "--label", "backlog"]).ok();
     environment.run(&["up", "--detach"]).ok();
     let event: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
     assert!(event["seq"].is_number());

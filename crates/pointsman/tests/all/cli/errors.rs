@@ -1,6 +1,7 @@
 //! What goes wrong is said with an exit code, a line, and what to do.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use serde_json::Value;
 
@@ -131,6 +132,27 @@ fn the_environment_names_the_configuration() {
     let mut command = environment.command(&["status"]);
     command.env("POINTSMAN_CONFIG", "/nowhere/pointsman.toml");
     finish(command, b"").code(6).says("/nowhere/pointsman.toml");
+}
+
+#[test]
+fn a_missing_tmux_is_said_before_anything_is_lost() {
+    let environment = Environment::with_repository();
+    let programs = environment.path("programs");
+    fs::create_dir(&programs).unwrap();
+    let path = std::env::var_os("PATH").unwrap();
+    let git = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.exists()).unwrap();
+    symlink(git, programs.join("git")).unwrap();
+    let run = |args: &[&str]| {
+        let mut command = environment.command(args);
+        command.env("PATH", &programs);
+        finish(command, b"")
+    };
+    run(&["init", "--yes"]).ok().says("tmux is missing");
+    run(&["forge", "issue", "create", "--title", "Kept"]).ok();
+    run(&["up"]).code(1).says("tmux is not installed").says("hint: install tmux");
+    run(&["up", "--detach"]).code(1).says("tmux is not installed");
+    run(&["doctor"]).code(1);
+    assert_eq!(environment.json(&["forge", "issue", "list"])[0]["title"], "Kept");
 }
 
 #[test]

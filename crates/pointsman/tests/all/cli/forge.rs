@@ -13,8 +13,10 @@ fn an_issue_lives_without_a_daemon() {
     }
     environment.run(&["forge", "issue", "comment", "1", "--body", "Why?"]).ok();
     environment.run(&["forge", "issue", "label", "1", "--add", "ui", "--remove", "backlog"]).ok();
+    environment.run(&["forge", "issue", "label", "1", "login"]).ok();
+    environment.run(&["forge", "issue", "label", "1"]).code(2);
     let shown = environment.json(&["forge", "issue", "show", "1"]);
-    assert_eq!(shown["labels"], serde_json::json!(["ui"]));
+    assert_eq!(shown["labels"], serde_json::json!(["login", "ui"]));
     assert_eq!(
         (&shown["comments"][0]["author"], &shown["comments"][0]["body"]),
         (&"ann".into(), &"Why?".into())

@@ -108,6 +108,9 @@ fn the_name_comes_from_the_directory_and_the_test_from_what_is_committed() {
 #[test]
 fn the_ci_command_can_be_given() {
     let environment = Environment::with_repository();
-    let value = environment.json(&["init", "--json", "--ci", "./check", "--fast"]);
-    assert_eq!(value["ci"], serde_json::json!(["./check", "--fast", "--json"]));
+    let value = environment.json(&["init", "--ci", "cargo", "test", "--yes"]);
+    assert_eq!(value["ci"], serde_json::json!(["cargo", "test"]));
+    fs::remove_file(environment.shop().join("pointsman.toml")).unwrap();
+    let value = environment.json(&["init", "--yes", "--ci", "make test -j2"]);
+    assert_eq!(value["ci"], serde_json::json!(["sh", "-c", "make test -j2"]));
 }
