@@ -3,3 +3,4 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 mod cli;
+mod demo;
