@@ -22,7 +22,7 @@ pub fn diagnosis(task: &Task, tail: &str) -> String {
     }
     let used = task.attempts;
     body.push_str(&format!(
-        "- used: {} CI fixes, {} review rounds, {} restarts\n",
+        "- CI failed {} times, changes were requested {} times, the session was restarted {} times\n",
         used.ci_fixes, used.review_rounds, used.restarts
     ));
     body.push_str("\nThe work so far is kept. Remove the label `blocked` to try again.\n");

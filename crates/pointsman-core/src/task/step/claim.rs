@@ -96,6 +96,10 @@ impl Draft<'_> {
             self.task.review = Review::None;
         } else if self.task.state == State::MergeQueue {
             return Ok(());
+        } else if matches!(&self.task.review, Review::ChangesRequested { sha, .. } if sha == head) {
+            // Nothing was pushed since the reviewer wanted changes: the agent still has them to make.
+            self.enter(State::Working);
+            return Ok(());
         }
         if self.task.pr.is_none() {
             self.order(Effect::OpenPullRequest);

@@ -154,6 +154,14 @@ fn awaiting_review_on_request_changes_injects_the_review_text() {
 }
 
 #[test]
+fn awaiting_review_claimed_late_on_a_head_that_must_change_leaves_it_working() {
+    let play = Play::awaiting_review().review(ReviewVerdict::RequestChanges).says(Phase::AwaitingReview);
+    let play = play.synced(sha('a')).is(State::Working);
+    assert!(play.ordered.is_empty());
+    play.says(Phase::AwaitingReview).synced(sha('b')).is(State::AwaitingCi);
+}
+
+#[test]
 fn awaiting_review_after_fixes_the_new_head_goes_through_ci_first() {
     let play = Play::awaiting_review().review(ReviewVerdict::RequestChanges).says(Phase::AwaitingReview);
     let play = play.synced(sha('b')).is(State::AwaitingCi);
