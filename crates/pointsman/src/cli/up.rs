@@ -1,6 +1,5 @@
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -41,8 +40,8 @@ impl Arguments {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         context.people_only("starting the daemon")?;
         if self.background {
-            // Away from the terminal, whose end must not be ours. Fails only for a leader, who is away already.
-            let _ = rustix::process::setsid();
+            // Away from the terminal, whose end must not be ours.
+            rustix::process::setsid().map_err(std::io::Error::from)?;
             return serve(context);
         }
         if client::ask(&context.paths.control_socket(), &Request::Status).is_ok() {
@@ -87,7 +86,7 @@ fn detach(context: &Context) -> Result<(), Failure> {
     let mut command = Command::new(program);
     command.args(["--no-color", "up", "--background"]).args(vec!["-v"; usize::from(context.verbose)]);
     // A directory the daemon stands in could not be unmounted; relative paths of ours mean nothing to it.
-    command.current_dir("/").process_group(0);
+    command.current_dir("/");
     command.env("POINTSMAN_STATE_DIR", context.paths.state());
     command.env("POINTSMAN_RUNTIME_DIR", context.paths.runtime());
     command.env_remove("POINTSMAN_CONFIG");

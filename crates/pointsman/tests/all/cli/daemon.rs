@@ -61,7 +61,9 @@ fn a_task_is_seen_explained_and_steered() {
     assert!(session["pid"].is_number() && session["exit"].is_null(), "{session}");
 
     let status = environment.json(&["status"]);
-    assert!(status["daemon"]["pid"].is_number(), "{status}");
+    let daemon = status["daemon"]["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok()).unwrap();
+    let daemon = rustix::process::Pid::from_raw(daemon).unwrap();
+    assert_eq!(rustix::process::getsid(Some(daemon)), Ok(daemon), "it has left our terminal");
     assert_eq!(status["projects"][0]["tasks"]["working"], 1);
 
     environment.run(&["task", "resume", "1"]).code(3);

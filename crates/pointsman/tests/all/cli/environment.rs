@@ -122,12 +122,39 @@ impl Environment {
 
 impl Drop for Environment {
     fn drop(&mut self) {
-        let socket = self.path("run").join("tmux.sock");
-        if socket.exists() {
+        if self.path("run/tmux.sock").exists() {
             let _ = finish(self.command(&["down"]), b"");
-            let _ = Command::new("tmux").arg("-S").arg(socket).arg("kill-server").output();
+            self.end_tmux();
         }
     }
+}
+
+impl Environment {
+    /// The server goes when its last client has gone: one that is told to end while a client is just leaving may wait
+    /// for it for ever.
+    fn end_tmux(&self) {
+        let tmux = |args: &[&str]| {
+            let output = Command::new("tmux").arg("-S").arg(self.path("run/tmux.sock")).args(args).output();
+            String::from_utf8(output.unwrap().stdout).unwrap().trim().to_owned()
+        };
+        let Ok(pid) = tmux(&["display-message", "-p", "#{pid}"]).parse::<i32>() else { return };
+        until(|| tmux(&["list-clients"]).is_empty());
+        tmux(&["kill-server"]);
+        let gone = until(|| !Path::new(&format!("/proc/{pid}")).exists());
+        assert!(gone || std::thread::panicking(), "tmux server {pid} does not end");
+    }
+}
+
+/// Looks again until it is so, or until it never will be.
+fn until(satisfied: impl Fn() -> bool) -> bool {
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline {
+        if satisfied() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    false
 }
 
 /// Runs a command to its end.
