@@ -10,6 +10,8 @@ pub mod forge;
 pub mod ids;
 pub mod labels;
 pub mod schedule;
+pub mod session;
+pub mod signal;
 pub mod task;
 pub mod text;
 pub mod time;

@@ -1,0 +1,185 @@
+//! Alive, dead or unknown. A probe that fails says nothing, and Unknown never kills.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Timestamp;
+use crate::words::span;
+
+/// What a single witness saw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sighting {
+    /// The process (pid and start time) is there.
+    There,
+    /// It is not: the pid is free, a zombie, or another process.
+    Gone,
+    /// The probe failed: says nothing.
+    Unseen,
+}
+
+/// Everything known about one session's process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// When the session was started.
+    pub started_at: Timestamp,
+    /// When it was last known to live.
+    pub last_seen: Timestamp,
+    /// The kernel's word on the process.
+    pub process: Sighting,
+    /// tmux's word on the pane.
+    pub terminal: Sighting,
+    /// How often in a row the process was found gone.
+    pub times_gone: u32,
+    /// How often in a row it was found stale.
+    pub times_stale: u32,
+}
+
+/// The verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Liveness {
+    /// Seen lately.
+    Alive,
+    /// Not seen for longer than it should be, confirmed; not a death.
+    Stale,
+    /// Not to be known at the moment.
+    Unknown,
+    /// Its process is gone, twice.
+    Dead,
+}
+
+/// The numbers the verdict depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// Nothing is a death this soon after the start.
+    pub start_grace: Duration,
+    /// Not seen for this long is stale.
+    pub stale_after: Duration,
+    /// Confirmed this often.
+    pub stale_looks: u32,
+}
+
+/// How often a process must be found gone.
+pub const DEATHS_NEEDED: u32 = 2;
+
+/// Weighs the evidence.
+pub fn judge(evidence: &Evidence, rules: &Rules, now: Timestamp) -> Liveness {
+    match evidence.process {
+        Sighting::There => {
+            let quiet = now.since(evidence.last_seen) > rules.stale_after;
+            if quiet && evidence.times_stale >= rules.stale_looks { Liveness::Stale } else { Liveness::Alive }
+        }
+        Sighting::Gone if evidence.times_gone >= DEATHS_NEEDED => Liveness::Dead,
+        Sighting::Gone => Liveness::Unknown,
+        Sighting::Unseen => {
+            let in_grace = now.since(evidence.started_at) <= rules.start_grace;
+            let quiet = now.since(evidence.last_seen) > rules.stale_after;
+            if !in_grace && quiet && evidence.times_stale >= rules.stale_looks {
+                Liveness::Stale
+            } else {
+                Liveness::Unknown
+            }
+        }
+    }
+}
+
+/// The evidence in words, for `session explain`.
+pub fn explain(evidence: &Evidence, rules: &Rules, now: Timestamp) -> Vec<String> {
+    let word = |sighting| match sighting {
+        Sighting::There => "is there",
+        Sighting::Gone => "is gone",
+        Sighting::Unseen => "could not be looked at",
+    };
+    let mut lines = vec![
+        format!("the process (pid and start time) {}", word(evidence.process)),
+        format!("its terminal {}", word(evidence.terminal)),
+        format!("last seen alive {} ago", span(now.since(evidence.last_seen))),
+    ];
+    if evidence.times_gone > 0 {
+        lines.push(format!("found gone {} of the {DEATHS_NEEDED} times a death needs", evidence.times_gone));
+    }
+    if evidence.times_stale > 0 {
+        lines.push(format!("found stale {} of {} times", evidence.times_stale, rules.stale_looks));
+    }
+    if now.since(evidence.started_at) <= rules.start_grace {
+        lines.push(format!("it began less than {} ago: nothing is held against it", span(rules.start_grace)));
+    }
+    lines
+}
+
+/// Whether so many deaths at once speak against the witness instead: most of at least three
+/// sessions. Then nothing is replaced until each death was looked at again.
+pub fn is_mass_death(looked_dead: usize, sessions: usize) -> bool {
+    looked_dead >= 3 && looked_dead * 2 > sessions
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Evidence, Liveness, Rules, Sighting, explain, is_mass_death, judge};
+    use crate::time::Timestamp;
+    use std::time::Duration;
+
+    const RULES: Rules =
+        Rules { start_grace: Duration::from_secs(10), stale_after: Duration::from_secs(300), stale_looks: 3 };
+    const NOW: Timestamp = Timestamp(10_000_000);
+
+    fn seen(process: Sighting) -> Evidence {
+        Evidence {
+            started_at: Timestamp(0),
+            last_seen: NOW,
+            process,
+            terminal: Sighting::There,
+            times_gone: 0,
+            times_stale: 0,
+        }
+    }
+
+    #[test]
+    fn a_process_that_is_gone_must_be_found_gone_twice() {
+        for (times, verdict) in [(0, Liveness::Unknown), (1, Liveness::Unknown), (2, Liveness::Dead)] {
+            assert_eq!(judge(&Evidence { times_gone: times, ..seen(Sighting::Gone) }, &RULES, NOW), verdict);
+        }
+    }
+
+    #[test]
+    fn a_failed_probe_never_kills_however_long_it_fails() {
+        for times in [0, 3, 1_000_000] {
+            let evidence = Evidence {
+                last_seen: Timestamp(0),
+                times_gone: times,
+                times_stale: times,
+                ..seen(Sighting::Unseen)
+            };
+            assert_ne!(judge(&evidence, &RULES, NOW), Liveness::Dead);
+        }
+    }
+
+    #[test]
+    fn stale_after_five_minutes_and_three_looks_and_still_not_dead() {
+        let quiet = Evidence { last_seen: Timestamp(NOW.0 - 301_000), ..seen(Sighting::There) };
+        assert_eq!(judge(&quiet, &RULES, NOW), Liveness::Alive);
+        assert_eq!(judge(&Evidence { times_stale: 3, ..quiet }, &RULES, NOW), Liveness::Stale);
+    }
+
+    #[test]
+    fn the_start_is_a_time_of_grace() {
+        let young = Evidence {
+            started_at: Timestamp(NOW.0 - 5_000),
+            last_seen: Timestamp(0),
+            times_stale: 9,
+            ..seen(Sighting::Unseen)
+        };
+        assert_eq!(judge(&young, &RULES, NOW), Liveness::Unknown);
+        assert!(explain(&young, &RULES, NOW).iter().any(|l| l.contains("nothing is held against it")));
+    }
+
+    #[test]
+    fn most_of_three_or_more_at_once_is_suspicious() {
+        assert!(!is_mass_death(2, 2));
+        assert!(!is_mass_death(3, 6));
+        assert!(is_mass_death(3, 5));
+        assert!(is_mass_death(200, 200));
+    }
+}
