@@ -12,6 +12,7 @@ mod entries;
 mod error;
 mod numbers;
 mod sections;
+mod share;
 mod span;
 mod template;
 mod usd;
@@ -26,9 +27,10 @@ pub use entries::{Entry, Origin};
 pub use error::Error;
 pub use numbers::{Limits, Timing};
 pub use sections::{
-    Agent, Argv, Budget, Ci, CiKind, Dev, Forge, ForgeKind, Matrix, Merge, MergeStrategy, MergeStyle, Pr,
-    Review, ReviewMode, Role, Roles, Runtime, Vault, Woodpecker, Worktree,
+    Agent, Argv, Budget, Ci, CiKind, Context, Dev, Forge, ForgeKind, Matrix, Merge, MergeStrategy,
+    MergeStyle, Pr, Review, ReviewMode, Role, Roles, Runtime, Vault, Woodpecker, Worktree,
 };
+pub use share::Share;
 pub use span::{ParseSpanError, Span};
 pub use template::template;
 pub use usd::Usd;
@@ -67,6 +69,8 @@ pub struct Config {
     pub timing: Timing,
     /// How often things may happen.
     pub limits: Limits,
+    /// When a context is how full.
+    pub context: Context,
     /// The Woodpecker server.
     pub woodpecker: Woodpecker,
     /// The Matrix room.

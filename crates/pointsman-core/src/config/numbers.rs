@@ -42,6 +42,8 @@ table! {
         heartbeat: Span,
         /// For a session to save its work and exit.
         handoff_timeout: Span,
+        /// Outside trouble without a known end is waited for this long.
+        park: Span,
         /// Between two polls of checks by the idle hook.
         check_backoff: Span,
         /// An action session idle for this long is ended.
@@ -78,6 +80,10 @@ table! {
         delivery_tries: u32,
         /// Lines of the terminal in a diagnostic comment.
         pane_lines: u32,
+        /// Sessions that hand over because of a full context, per task.
+        handoffs: u32,
+        /// Checkpoints kept per task.
+        checkpoints: u32,
         /// Issues the planner may file per run.
         planner_issues: u32,
         /// Predictions the predictor may file per run.

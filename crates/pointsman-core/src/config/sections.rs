@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Span, Usd};
+use super::{Share, Span, Usd};
 
 /// A program and its arguments; run as they are, without a shell.
 pub type Argv = Vec<String>;
@@ -51,6 +51,18 @@ choice! {
         Forgejo = "forgejo",
         /// GitHub.
         Github = "github",
+    }
+}
+
+table! {
+    /// When a session's context is how full.
+    Context {
+        /// From here on it is watched.
+        low: Share,
+        /// From here on the agent is asked to save its work.
+        medium: Share,
+        /// From here on it hands over to a successor.
+        high: Share,
     }
 }
 

@@ -6,4 +6,5 @@
 pub mod budget;
 pub mod context;
 pub mod liveness;
+pub mod trouble;
 pub mod work;

@@ -25,6 +25,11 @@ pub enum Effect {
         /// How this end is recorded.
         exit: Exit,
     },
+    /// Save what is in the working tree, whatever the agent committed.
+    Checkpoint {
+        /// What it is taken for.
+        why: String,
+    },
     /// Bring the agent's branch from its gateway to the forge.
     SyncBranch,
     /// Find or open the pull request of the branch.
@@ -95,6 +100,7 @@ impl Effect {
             Self::ClaimIssue => "claim_issue",
             Self::StartSession { .. } => "start_session",
             Self::EndSession { .. } => "end_session",
+            Self::Checkpoint { .. } => "checkpoint",
             Self::SyncBranch => "sync_branch",
             Self::OpenPullRequest => "open_pull_request",
             Self::RunChecks { .. } => "run_checks",
@@ -121,6 +127,8 @@ pub enum Opening {
     Fresh,
     /// An earlier session worked on it: what changed so far, last phase, CI, reviews.
     Recovery,
+    /// An earlier session handed over because its context was full.
+    Continuation,
 }
 
 /// How a session ended.
@@ -143,6 +151,10 @@ pub enum Exit {
     Exhausted,
     /// A person paused or stopped the task, or closed the issue.
     Stopped,
+    /// It saved its work and went, because its context was full.
+    Handoff,
+    /// It was asked to and did not, in time.
+    Stuck,
 }
 
 impl Exit {
@@ -157,6 +169,8 @@ impl Exit {
             Self::EscalationTimeout => "escalation_timeout",
             Self::Exhausted => "exhausted",
             Self::Stopped => "stopped",
+            Self::Handoff => "handoff",
+            Self::Stuck => "stuck",
         }
     }
 }
@@ -185,6 +199,10 @@ pub enum Headline {
     Merged,
     /// A person's answer.
     Answer,
+    /// The context fills up: save what is there.
+    CheckpointNow,
+    /// The context is full: a successor goes on.
+    SaveAndExit,
 }
 
 impl Headline {
@@ -201,6 +219,8 @@ impl Headline {
             Self::MergeConflict => "Merge conflict",
             Self::Merged => "Merged",
             Self::Answer => "Answer",
+            Self::CheckpointNow => "Checkpoint now",
+            Self::SaveAndExit => "Save your work and exit cleanly",
         }
     }
 }

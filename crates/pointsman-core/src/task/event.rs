@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::effect::Exit;
 use super::phase::{Phase, Refusal};
 use crate::ids::{Number, Sha};
+use crate::session::budget::Level;
+use crate::session::context::Gauge;
 
 /// A past fact, or an order from a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,6 +131,25 @@ pub enum Event {
     MergeLooked {
         /// The commit of ours that is there.
         merged_as: Option<Sha>,
+    },
+    /// The session's context was measured.
+    ContextMeasured {
+        /// Which generation.
+        generation: u32,
+        /// How full it is.
+        gauge: Gauge,
+    },
+    /// The agent finished a turn: a good moment to save its work.
+    TurnEnded {
+        /// Which generation.
+        generation: u32,
+    },
+    /// A budget's mark was passed.
+    BudgetReached {
+        /// Which mark.
+        level: Level,
+        /// Whose budget, in words.
+        what: String,
     },
     /// A person answered an escalation.
     Answered {

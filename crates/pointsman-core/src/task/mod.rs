@@ -9,6 +9,7 @@ mod event;
 pub mod explain;
 mod phase;
 mod policy;
+mod signals;
 mod state;
 mod step;
 
@@ -16,5 +17,6 @@ pub use effect::{Effect, Exit, Headline, Notice, Opening};
 pub use event::{CiVerdict, Event, Order, PrFact, QueueOutcome, ReviewVerdict};
 pub use phase::{Phase, Refusal, RefusalStatus};
 pub use policy::{Policy, ReviewMode};
-pub use state::{Attempts, Ci, Escalation, EscalationCause, Review, Session, State, Task};
+pub use signals::signals;
+pub use state::{Attempts, Ci, Escalation, EscalationCause, Handoff, Review, Session, State, Task};
 pub use step::{Refused, Transition, step};

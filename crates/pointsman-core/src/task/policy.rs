@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::config;
+use crate::session::context::Marks;
 
 /// Who decides whether a change may land.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +53,14 @@ pub struct Policy {
     pub merge_conflicts: u32,
     /// `done` claimed without a merge.
     pub premature_done: u32,
+    /// Sessions that hand over because of a full context.
+    pub handoffs: u32,
+    /// A session that was asked to hand over has this long.
+    pub handoff_timeout: Duration,
+    /// Outside trouble without a known end is waited for this long.
+    pub park: Duration,
+    /// When a context is how full.
+    pub marks: Marks,
 }
 
 impl Policy {
@@ -81,6 +90,14 @@ impl Policy {
             restarts: limits.restarts,
             merge_conflicts: limits.merge_conflicts,
             premature_done: limits.premature_done,
+            handoffs: limits.handoffs,
+            handoff_timeout: timing.handoff_timeout.into(),
+            park: timing.park.into(),
+            marks: Marks {
+                low: config.context.low.permille(),
+                medium: config.context.medium.permille(),
+                high: config.context.high.permille(),
+            },
         }
     }
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::phase::{Phase, Refusal};
 use crate::ids::{Number, Sha, TaskKey};
+use crate::session::context::{Gauge, Urgency};
 use crate::time::Timestamp;
 
 /// Where a task stands. The names are part of the surface that scripts rely on.
@@ -186,6 +187,8 @@ pub struct Attempts {
     pub merge_conflicts: u32,
     /// `done` claimed without a merge.
     pub premature_done: u32,
+    /// Sessions that handed over because of a full context.
+    pub handoffs: u32,
 }
 
 /// Why a person was asked.
@@ -271,6 +274,32 @@ pub struct Task {
     pub diagnosis_due: bool,
     /// The main branch holds this commit of ours.
     pub merged_as: Option<Sha>,
+    /// How full the session's context is.
+    #[serde(default)]
+    pub gauge: Option<Gauge>,
+    /// The most urgent gauge of this generation so far: each step up is acted on once.
+    #[serde(default)]
+    pub urgency: Urgency,
+    /// The session was asked to save its work and exit; a successor follows.
+    #[serde(default)]
+    pub handoff: Option<Handoff>,
+    /// The session that was ordered last goes on where its predecessor handed over.
+    #[serde(default)]
+    pub continues: bool,
+    /// Outside trouble (a rate limit, an outage): nothing is expected of the agent until then.
+    #[serde(default)]
+    pub parked_until: Option<Timestamp>,
+}
+
+/// A hand-over from a session to its successor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Handoff {
+    /// When it was asked for.
+    pub requested_at: Timestamp,
+    /// Then the session is ended by force.
+    pub deadline: Timestamp,
+    /// It was not over by then.
+    pub stuck: bool,
 }
 
 impl Task {
@@ -302,13 +331,19 @@ impl Task {
             block_seen: false,
             diagnosis_due: false,
             merged_as: None,
+            gauge: None,
+            urgency: Urgency::None,
+            handoff: None,
+            continues: false,
+            parked_until: None,
         }
     }
 
     /// When time alone will next change something.
     pub fn wake_at(&self) -> Option<Timestamp> {
         let renotify = self.escalation.as_ref().map(|e| e.renotify_at);
-        [self.deadline, self.restart_at, renotify].into_iter().flatten().min()
+        let handoff = self.handoff.filter(|h| !h.stuck).map(|h| h.deadline);
+        [self.deadline, self.restart_at, renotify, handoff, self.parked_until].into_iter().flatten().min()
     }
 
     /// The present session's id, if one may exist.
@@ -328,6 +363,12 @@ impl Task {
             State::Working => match self.session {
                 Session::None if self.restart_at.is_some() => "the back-off before a new session".to_owned(),
                 Session::None | Session::Starting => "a session to start".to_owned(),
+                Session::Alive if self.parked_until.is_some() => {
+                    "outside trouble to pass (parked)".to_owned()
+                }
+                Session::Alive if self.handoff.is_some() => {
+                    "the session to save its work and exit".to_owned()
+                }
                 Session::Alive => "the agent's next phase".to_owned(),
                 Session::Ending => "the session to end".to_owned(),
             },

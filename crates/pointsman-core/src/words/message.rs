@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::span;
 use crate::ids::Sha;
+use crate::session::context::Gauge;
 use crate::task::{CiVerdict, ReviewMode, State, Task};
 use crate::text;
 
@@ -174,4 +175,35 @@ pub fn first_line(task: &Task, path: &str) -> String {
 pub fn from_operator(words: &str) -> (String, String) {
     let details = format!("A person at the controls says:\n\n{}\n", text::quote_block(words));
     (" from the operator. Read it and go on.".to_owned(), details)
+}
+
+fn percent(gauge: Gauge) -> u16 {
+    gauge.used_permille / 10
+}
+
+/// The context fills up.
+pub fn checkpoint_now(gauge: Gauge) -> (String, String) {
+    let details = format!(
+        "Your context is {} % full. Commit what you have and say where you are:\n\n    pointsman checkpoint \
+         --phase implementation --summary \"…\"\n\nThen go on.\n",
+        percent(gauge)
+    );
+    (format!(": your context is {} % full. Commit, then go on.", percent(gauge)), details)
+}
+
+/// The context is full.
+pub fn save_and_exit(gauge: Gauge, limit: Duration) -> (String, String) {
+    let details = format!(
+        "Your context is {} % full. Commit everything, say where you are with `pointsman checkpoint \
+         --summary \"…\"`, and exit within {}. A new session goes on from there; nothing is lost.\n",
+        percent(gauge),
+        span(limit)
+    );
+    (format!(": your context is {} % full, a new session goes on.", percent(gauge)), details)
+}
+
+/// Outside trouble should be over.
+pub fn go_on() -> (String, String) {
+    let details = "The trouble outside (a rate limit or an outage) should be over. Go on where you were.\n";
+    (": the trouble outside should be over. Go on where you were.".to_owned(), details.to_owned())
 }

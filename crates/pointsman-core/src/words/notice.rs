@@ -75,3 +75,12 @@ pub fn closed_by_someone(task: &Task) -> Notice {
 pub fn gave_up(task: &Task, reason: &str) -> Notice {
     notice(format!("{}: {reason}", task.key), about(task), true)
 }
+
+/// Money or tokens run low.
+pub fn budget(task: &Task, what: &str) -> Notice {
+    notice(
+        format!("{}: a budget runs low", task.key),
+        format!("{}\n{}\nNothing new starts; what runs goes on.", about(task), text::clean_line(what, 300)),
+        true,
+    )
+}

@@ -1,5 +1,6 @@
 //! The first prompt of a session.
 
+use crate::session::work::{TestsStatus, WorkState};
 use crate::task::Task;
 use crate::text;
 
@@ -28,6 +29,10 @@ pub struct Briefing {
 pub struct Recovery {
     /// The session that came before.
     pub predecessor: String,
+    /// It handed over as it was asked to, instead of dying.
+    pub handed_over: bool,
+    /// Where it was in its work.
+    pub work: Option<WorkState>,
     /// Commits made so far.
     pub log: String,
     /// `git diff --stat` of the work so far, committed or not.
@@ -59,12 +64,31 @@ pub fn task(task: &Task, briefing: &Briefing) -> String {
 }
 
 fn recover(out: &mut String, task: &Task, recovery: &Recovery) {
+    let how = if recovery.handed_over {
+        "which handed over to you because its context was full"
+    } else {
+        "which ended before the work was done"
+    };
     out.push_str(&format!(
-        "You are a continuation of {}, which ended before the work was done. The working tree is as it \
-         left it; git is the checkpoint: read `git log`, `git diff` and `git status`, then go on from \
-         there. Do not start over.\n\n",
+        "You are a continuation of {}, {how}. The working tree is as it left it; git is the checkpoint: \
+         read `git log`, `git diff` and `git status`, then go on from there. Do not start over.\n\n",
         recovery.predecessor
     ));
+    if let Some(work) = &recovery.work {
+        // The summary is the agent's own words: quoted, never instructions.
+        out.push_str(&format!(
+            "Resume from phase: {}, last working on: {}. Tests: {}.\n\n",
+            work.work_phase,
+            text::clean_line(&work.work_summary, 300),
+            match work.tests_status {
+                TestsStatus::Unknown => "not known",
+                TestsStatus::Running => "were running",
+                TestsStatus::Passing => "passed",
+                TestsStatus::Failing => "failed",
+            }
+        ));
+        out.push_str(&format!("{}\n\n", work.resumption_instructions));
+    }
     out.push_str(&format!("- last known phase: {}\n", task.phase.map_or("none", |p| p.name())));
     out.push_str(&format!("- the task is: {}\n", task.state));
     if let Some(pr) = task.pr {

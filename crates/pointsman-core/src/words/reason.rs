@@ -130,3 +130,18 @@ pub fn gave_up(effect: &str, error: &str) -> String {
 pub fn unacknowledged(message: i64, headline: &str) -> String {
     format!("message m-{message} ({headline}) was never acknowledged by the agent")
 }
+
+/// Contexts fill up again and again.
+pub fn handoffs(limit: u32) -> String {
+    format!("the context filled up again after {limit} hand-overs")
+}
+
+/// Money or tokens are used up.
+pub fn budget(what: &str) -> String {
+    format!("the budget is used up: {}", text::clean_line(what, QUOTE_CHARS))
+}
+
+/// Outside trouble.
+pub fn parked(trouble: &crate::session::trouble::OutsideTrouble) -> String {
+    format!("parked: {}", trouble.kind.name().replace('_', " "))
+}

@@ -2,10 +2,11 @@
 
 use super::{Draft, Refused};
 use crate::ids::Sha;
+use crate::session::trouble::OutsideTrouble;
 use crate::task::effect::{Effect, Exit, Headline};
 use crate::task::event::PrFact;
 use crate::task::phase::{Phase, Refusal};
-use crate::task::state::{Ci, EscalationCause, Review, State};
+use crate::task::state::{Ci, EscalationCause, Review, Session, State};
 use crate::words;
 
 impl Draft<'_> {
@@ -22,6 +23,7 @@ impl Draft<'_> {
         }
         self.task.phase = Some(phase);
         self.task.idle_looks = 0;
+        self.task.parked_until = None;
         if self.task.state == State::Merged {
             // On the main branch already: whatever the agent claims now, there is nothing left to do.
             if matches!(phase, Phase::Done | Phase::Failed) {
@@ -29,6 +31,14 @@ impl Draft<'_> {
             }
             return Ok(());
         }
+        self.react(phase, reason, refusal);
+        if self.task.session == Session::Alive {
+            self.order(Effect::Checkpoint { why: format!("phase {phase}") });
+        }
+        Ok(())
+    }
+
+    fn react(&mut self, phase: Phase, reason: Option<&str>, refusal: Option<&Refusal>) {
         match phase {
             Phase::AwaitingCi | Phase::AwaitingReview => {
                 if matches!(self.task.state, State::Working | State::Escalated) {
@@ -47,15 +57,15 @@ impl Draft<'_> {
                 }
                 self.order(Effect::VerifyMerge);
             }
-            Phase::Failed => match refusal {
-                Some(refusal) => self.refuse(refusal.clone()),
-                None => {
+            Phase::Failed => match (refusal, reason.and_then(|r| OutsideTrouble::parse(r, self.now))) {
+                (Some(refusal), _) => self.refuse(refusal.clone()),
+                (None, Some(trouble)) => self.park(&trouble),
+                (None, None) => {
                     let reason = reason.unwrap_or("the agent gave no reason");
                     self.fail(words::reason::agent_failed(reason), Exit::Failed);
                 }
             },
         }
-        Ok(())
     }
 
     pub(super) fn phase_rejected(&mut self, generation: u32, why: &str) -> Result<(), Refused> {

@@ -7,6 +7,7 @@ mod checks;
 mod claim;
 mod escalate;
 mod finish;
+mod handoff;
 mod issue;
 mod order;
 mod queue;
@@ -77,6 +78,9 @@ pub fn step(task: &Task, event: &Event, policy: &Policy, now: Timestamp) -> Resu
         Event::ReviewPosted { sha, verdict, by, body } => draft.review_posted(sha, *verdict, by, body)?,
         Event::QueueReported { head, outcome } => draft.queue_reported(head, outcome)?,
         Event::MergeLooked { merged_as } => draft.merge_looked(merged_as.as_ref())?,
+        Event::ContextMeasured { generation, gauge } => draft.context_measured(*generation, *gauge)?,
+        Event::TurnEnded { generation } => draft.turn_ended(*generation)?,
+        Event::BudgetReached { level, what } => draft.budget_reached(*level, what)?,
         Event::Answered { by, text } => draft.answered(by, text)?,
         Event::Ordered { order } => draft.ordered(*order)?,
         Event::TimePassed => draft.time_passed(),
@@ -102,6 +106,7 @@ impl Draft<'_> {
     /// Goes to `state`, with the deadline that belongs to it. Reason and question of the old state
     /// end with it.
     fn enter(&mut self, state: State) {
+        self.task.parked_until = None;
         if self.task.state != state {
             self.task.since = self.now;
         }

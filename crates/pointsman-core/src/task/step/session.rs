@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Draft, Refused};
+use crate::session::context::Urgency;
 use crate::task::effect::{Effect, Exit, Opening};
 use crate::task::state::{Session, State};
 use crate::words;
@@ -11,11 +12,19 @@ impl Draft<'_> {
     /// Orders the next generation. The working tree of an earlier one is kept, so only the very
     /// first session of a task finds the issue new.
     pub(super) fn start_session(&mut self) {
-        let opening = if self.task.generation == 0 { Opening::Fresh } else { Opening::Recovery };
+        let opening = match (self.task.generation, self.task.continues) {
+            (0, _) => Opening::Fresh,
+            (_, true) => Opening::Continuation,
+            (_, false) => Opening::Recovery,
+        };
         self.task.generation += 1;
         self.task.session = Session::Starting;
         self.task.idle_looks = 0;
         self.task.restart_at = None;
+        self.task.handoff = None;
+        self.task.gauge = None;
+        self.task.urgency = Urgency::None;
+        self.task.parked_until = None;
         self.order(Effect::StartSession { generation: self.task.generation, opening });
     }
 
@@ -35,6 +44,7 @@ impl Draft<'_> {
         self.is_current(generation)?;
         if self.task.session == Session::Starting {
             self.task.session = Session::Alive;
+            self.task.continues = false;
             if self.task.state == State::Working {
                 self.task.deadline = Some(self.now.after(self.policy.session_timeout));
             }
@@ -58,7 +68,9 @@ impl Draft<'_> {
             self.task.diagnosis_due = false;
             self.comment_diagnosis(tail);
         }
+        let handed_over = self.task.handoff.take().is_some();
         match self.task.state {
+            State::Working | State::AwaitingCi | State::AwaitingReview if handed_over => self.hand_over(),
             State::Working | State::AwaitingCi | State::AwaitingReview => self.bring_back(tail),
             // Nothing to say to an agent at the moment: whoever needs one starts it.
             State::Escalated | State::MergeQueue => {}

@@ -10,6 +10,10 @@ impl Draft<'_> {
         if self.task.restart_at.is_some_and(|at| at <= self.now) {
             self.start_session();
         }
+        if self.task.parked_until.is_some_and(|at| at <= self.now) {
+            self.go_on();
+        }
+        self.handoff_is_due();
         if self.task.deadline.is_some_and(|at| at <= self.now) {
             self.task.deadline = None;
             self.deadline_passed();

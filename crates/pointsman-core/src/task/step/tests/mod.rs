@@ -1,5 +1,6 @@
 //! Every cell of the reaction matrix, by name; then properties over random event sequences.
 
+mod handoff;
 mod lifecycle;
 mod matrix;
 mod properties;
@@ -37,6 +38,10 @@ fn policy() -> Policy {
         restarts: 5,
         merge_conflicts: 5,
         premature_done: 5,
+        handoffs: 2,
+        handoff_timeout: Duration::from_secs(60),
+        park: Duration::from_secs(900),
+        marks: crate::session::context::Marks { low: 750, medium: 850, high: 920 },
     }
 }
 
@@ -178,8 +183,9 @@ impl Play {
             .collect()
     }
 
+    /// What was ordered, but for the checkpoints that go with every phase.
     fn kinds(&self) -> Vec<&'static str> {
-        self.ordered.iter().map(Effect::kind).collect()
+        self.ordered.iter().map(Effect::kind).filter(|kind| *kind != "checkpoint").collect()
     }
 
     fn labels(&self) -> (Vec<String>, Vec<String>) {

@@ -1,0 +1,56 @@
+//! Which signals a step is worth: read off the task before and after it.
+
+use serde_json::{Value, json};
+
+use super::event::{Event, QueueOutcome};
+use super::state::{Session, State, Task};
+use crate::session::context::Urgency;
+use crate::signal::Signal;
+
+/// The signals that `event` gives off, in order.
+pub fn signals(before: &Task, event: &Event, after: &Task) -> Vec<(Signal, Value)> {
+    let mut given = Vec::new();
+    if let Event::SessionEnded { generation, exit, .. } = event {
+        let session = before.key.session(*generation);
+        let expected =
+            before.session == Session::Ending || before.handoff.is_some() || after.state == State::Closed;
+        let signal = if expected { Signal::AgentTerminated } else { Signal::AgentCrashed };
+        given.push((signal, json!({ "session": session, "exit": exit })));
+    }
+    if after.urgency > before.urgency && after.urgency > Urgency::None {
+        given.push((Signal::ContextWarning, json!({ "urgency": after.urgency, "gauge": after.gauge })));
+    }
+    match (&before.handoff, &after.handoff) {
+        (None, Some(handoff)) => {
+            given.push((
+                Signal::HandoffRequested,
+                json!({ "session": after.session_id(), "deadline": handoff.deadline }),
+            ));
+        }
+        (Some(was), Some(is)) if is.stuck && !was.stuck => {
+            given.push((Signal::OrchestratorStuck, json!({ "session": after.session_id() })));
+        }
+        (None | Some(_), None) | (Some(_), Some(_)) => {}
+    }
+    if after.generation > before.generation {
+        let predecessor = (before.generation > 0).then(|| before.key.session(before.generation));
+        let session = after.key.session(after.generation);
+        given.push((Signal::AgentRegistered, json!({ "session": session, "predecessor_id": predecessor })));
+    }
+    if before.continues && !after.continues && after.session == Session::Alive {
+        given.push((Signal::HandoffComplete, json!({ "session": after.session_id() })));
+    }
+    if after.state == State::MergeQueue && before.state != State::MergeQueue {
+        given.push((
+            Signal::MergeReady,
+            json!({ "branch": after.branch, "head": after.head, "pr": after.pr }),
+        ));
+    }
+    if let Event::QueueReported { outcome: QueueOutcome::Conflict { files }, .. } = event {
+        given.push((Signal::MergeConflict, json!({ "branch": after.branch, "files": files })));
+    }
+    if after.merged_as.is_some() && before.merged_as.is_none() {
+        given.push((Signal::MergeComplete, json!({ "branch": after.branch, "sha": after.merged_as })));
+    }
+    given
+}

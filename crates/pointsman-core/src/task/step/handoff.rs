@@ -1,0 +1,114 @@
+//! Full contexts, used-up budgets and outside trouble: a session stops for a reason of its own, and
+//! nothing is lost by it.
+
+use super::{Draft, Refused};
+use crate::session::budget::Level;
+use crate::session::context::{Gauge, Urgency};
+use crate::session::trouble::OutsideTrouble;
+use crate::task::effect::{Effect, Exit, Headline};
+use crate::task::state::{EscalationCause, Handoff, Session, State};
+use crate::words;
+
+impl Draft<'_> {
+    /// Each step up in urgency is acted on once: watch, save, hand over.
+    pub(super) fn context_measured(&mut self, generation: u32, gauge: Gauge) -> Result<(), Refused> {
+        self.is_current(generation)?;
+        self.task.gauge = Some(gauge);
+        let urgency = self.policy.marks.urgency(gauge);
+        if urgency <= self.task.urgency {
+            return Ok(());
+        }
+        self.task.urgency = urgency;
+        if self.task.session != Session::Alive || !self.wants_an_agent() {
+            return Ok(());
+        }
+        match urgency {
+            Urgency::None | Urgency::Low => {}
+            Urgency::Medium => {
+                let (subject, details) = words::message::checkpoint_now(gauge);
+                self.tell(Headline::CheckpointNow, subject, details);
+                self.order(Effect::Checkpoint { why: "the context fills up".to_owned() });
+            }
+            Urgency::High => self.ask_to_hand_over(gauge),
+        }
+        Ok(())
+    }
+
+    /// Whether anything is expected of the agent in this state, so that a successor makes sense.
+    fn wants_an_agent(&self) -> bool {
+        matches!(self.task.state, State::Working | State::AwaitingCi | State::AwaitingReview)
+    }
+
+    fn ask_to_hand_over(&mut self, gauge: Gauge) {
+        if self.task.handoff.is_some() {
+            return;
+        }
+        if self.task.attempts.handoffs >= self.policy.handoffs {
+            self.escalate(EscalationCause::Daemon, words::reason::handoffs(self.policy.handoffs));
+            return;
+        }
+        let deadline = self.now.after(self.policy.handoff_timeout);
+        self.task.handoff = Some(Handoff { requested_at: self.now, deadline, stuck: false });
+        let (subject, details) = words::message::save_and_exit(gauge, self.policy.handoff_timeout);
+        self.tell(Headline::SaveAndExit, subject, details);
+    }
+
+    /// The predecessor is gone as it was asked to (or was made to): its successor goes on.
+    pub(super) fn hand_over(&mut self) {
+        self.task.attempts.handoffs += 1;
+        self.task.continues = true;
+        self.start_session();
+    }
+
+    /// A session that does not hand over in time is ended, after a capture of its work.
+    pub(super) fn handoff_is_due(&mut self) {
+        let Some(handoff) = &mut self.task.handoff else { return };
+        if handoff.stuck || handoff.deadline > self.now {
+            return;
+        }
+        handoff.stuck = true;
+        self.end_session(Exit::Stuck);
+    }
+
+    /// The agent is between two turns.
+    pub(super) fn turn_ended(&mut self, generation: u32) -> Result<(), Refused> {
+        self.is_current(generation)?;
+        self.order(Effect::Checkpoint { why: "end of a turn".to_owned() });
+        Ok(())
+    }
+
+    /// The soft mark is a warning; at the hard mark the session ends with its work captured.
+    pub(super) fn budget_reached(&mut self, level: Level, what: &str) -> Result<(), Refused> {
+        if !self.task.state.has_session() || self.task.state == State::Merged {
+            return Err(Refused::NotNow(format!("a {} task spends nothing", self.task.state)));
+        }
+        match level {
+            Level::Within => {}
+            Level::Soft => self.notify(words::notice::budget(&self.task, what)),
+            Level::Hard => self.fail(words::reason::budget(what), Exit::Exhausted),
+        }
+        Ok(())
+    }
+
+    /// Outside trouble costs no attempt: the session stays, and is told when to go on. What only a
+    /// person can mend is asked of a person as well.
+    pub(super) fn park(&mut self, trouble: &OutsideTrouble) {
+        self.leave_queue();
+        if trouble.needs_a_person() {
+            self.escalate(EscalationCause::Daemon, words::reason::parked(trouble));
+            return;
+        }
+        self.enter(State::Working);
+        let until = trouble.until.unwrap_or_else(|| self.now.after(self.policy.park));
+        self.task.parked_until = Some(until);
+        self.task.deadline = None;
+        self.task.reason = Some(words::reason::parked(trouble));
+    }
+
+    /// The trouble should be over.
+    pub(super) fn go_on(&mut self) {
+        self.enter(State::Working);
+        let (subject, details) = words::message::go_on();
+        self.tell(Headline::Answer, subject, details);
+    }
+}

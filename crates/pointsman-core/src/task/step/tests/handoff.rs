@@ -1,0 +1,159 @@
+//! Hand-overs, parking, budgets, and the signals they give off.
+
+use std::time::Duration;
+
+use super::{HOUR, Play};
+use crate::session::budget::Level;
+use crate::session::context::{Gauge, Source};
+use crate::signal::Signal;
+use crate::task::{Effect, Event, Exit, Headline, Opening, Phase, Session, State, signals, step};
+
+fn full(play: Play, used_permille: u16) -> Play {
+    let generation = play.task.generation;
+    let gauge = Gauge { used_permille, source: Source::StatusLine };
+    play.event(Event::ContextMeasured { generation, gauge })
+}
+
+/// The signals of one event, without taking it.
+fn given(play: &Play, event: &Event) -> Vec<Signal> {
+    let after = step(&play.task, event, &play.policy, play.now).unwrap().task;
+    signals(&play.task, event, &after).into_iter().map(|(signal, _)| signal).collect()
+}
+
+fn fails(play: Play, reason: &str) -> Play {
+    let generation = play.task.generation;
+    let reason = Some(reason.to_owned());
+    play.event(Event::PhaseClaimed { generation, phase: Phase::Failed, reason, refusal: None })
+}
+
+#[test]
+fn r4_3_low_is_watched_medium_asks_for_a_checkpoint_high_hands_over() {
+    let play = full(Play::working(), 800);
+    assert!(play.ordered.is_empty());
+    let play = full(play, 860);
+    assert_eq!(play.told(), [Headline::CheckpointNow]);
+    assert!(play.ordered.iter().any(|e| matches!(e, Effect::Checkpoint { .. })));
+    let play = full(play, 870);
+    assert!(play.ordered.is_empty(), "said once");
+    let play = full(play, 930);
+    assert_eq!(play.told(), [Headline::SaveAndExit]);
+    assert!(play.task.handoff.is_some());
+}
+
+#[test]
+fn r4_4_a_session_that_exits_as_asked_is_continued_and_costs_no_restart() {
+    let play = full(Play::working(), 930).ended(Exit::Handoff).is(State::Working);
+    assert_eq!(play.ordered, [Effect::StartSession { generation: 2, opening: Opening::Continuation }]);
+    assert_eq!((play.task.attempts.restarts, play.task.attempts.handoffs), (0, 1));
+    assert_eq!(play.task.handoff, None);
+}
+
+#[test]
+fn r4_5_ac_4_4_no_clean_exit_within_60_seconds_ends_it_by_force() {
+    let play = full(Play::working(), 930);
+    let event = Event::TimePassed;
+    let play = play.later(Duration::from_secs(59));
+    assert!(play.ordered.is_empty());
+    let mut play = play;
+    play.now = play.now.after(Duration::from_secs(1));
+    assert_eq!(given(&play, &event), [Signal::OrchestratorStuck]);
+    let play = play.event(event);
+    assert_eq!(play.ordered, [Effect::EndSession { generation: 1, exit: Exit::Stuck }]);
+    let play = play.ended(Exit::Stuck);
+    assert_eq!(play.ordered, [Effect::StartSession { generation: 2, opening: Opening::Continuation }]);
+}
+
+#[test]
+fn a_context_that_fills_up_again_and_again_asks_a_person() {
+    let mut play = Play::working();
+    for _ in 0..2 {
+        play = full(play, 930).ended(Exit::Handoff);
+        let generation = play.task.generation;
+        play = play.event(Event::SessionStarted { generation });
+    }
+    full(play, 930).is(State::Escalated);
+}
+
+#[test]
+fn nobody_is_continued_when_nothing_is_left_to_do() {
+    let play = full(Play::in_queue(), 990);
+    assert!(play.ordered.is_empty() && play.task.handoff.is_none());
+}
+
+#[test]
+fn a_rate_limit_parks_and_costs_no_attempt() {
+    let play = fails(Play::working(), "api_error: rate_limit retry after 120s").is(State::Working);
+    assert_eq!(play.task.session, Session::Alive);
+    assert!(play.kinds().is_empty());
+    let play = play.later(Duration::from_secs(119)).is(State::Working);
+    assert!(play.ordered.is_empty());
+    let play = play.later(Duration::from_secs(1)).is(State::Working);
+    assert_eq!(play.told(), [Headline::Answer]);
+    assert_eq!(play.task.parked_until, None);
+    assert_eq!(play.task.attempts, crate::task::Attempts::default());
+}
+
+#[test]
+fn a_parked_session_is_not_replaced_for_being_quiet() {
+    let play = fails(Play::working(), "api_error: server_error retry after 36000s");
+    let play = play.later(3 * HOUR).is(State::Working);
+    assert!(play.ordered.is_empty());
+}
+
+#[test]
+fn a_login_or_a_bill_is_for_a_person() {
+    fails(Play::working(), "api_error: authentication_failed").is(State::Escalated);
+    fails(Play::working(), "api_error: billing_error").is(State::Escalated);
+}
+
+#[test]
+fn the_soft_mark_warns_and_the_hard_mark_ends_the_session_with_its_work() {
+    let reached = |level| Event::BudgetReached { level, what: "2.00 USD per task".into() };
+    let play = Play::working().event(reached(Level::Soft)).is(State::Working);
+    assert_eq!(play.kinds(), ["notify"]);
+    let play = play.event(reached(Level::Hard)).is(State::Blocked);
+    assert_eq!(play.ordered[0], Effect::EndSession { generation: 1, exit: Exit::Exhausted });
+}
+
+#[test]
+fn signals_follow_a_session_through_its_life() {
+    let play = Play::new().seen(&["backlog"]).event(Event::Ordered { order: crate::task::Order::Begin });
+    assert_eq!(given(&play, &Event::Claimed), [Signal::AgentRegistered]);
+    let crash = Event::SessionEnded { generation: 1, exit: Exit::Crashed, tail: String::new() };
+    assert_eq!(given(&Play::working(), &crash), [Signal::AgentCrashed, Signal::AgentRegistered]);
+    let gauge = Gauge { used_permille: 930, source: Source::Transcript };
+    let measured = Event::ContextMeasured { generation: 1, gauge };
+    assert_eq!(given(&Play::working(), &measured), [Signal::ContextWarning, Signal::HandoffRequested]);
+    let play = full(Play::working(), 930);
+    assert_eq!(given(&play, &crash), [Signal::AgentTerminated, Signal::AgentRegistered]);
+    let play = play.event(crash);
+    assert_eq!(given(&play, &Event::SessionStarted { generation: 2 }), [Signal::HandoffComplete]);
+}
+
+#[test]
+fn signals_follow_a_branch_to_the_main_branch() {
+    let approve = |play: &Play| Event::ReviewPosted {
+        sha: play.task.head.clone().unwrap(),
+        verdict: crate::task::ReviewVerdict::Approve,
+        by: "a".into(),
+        body: String::new(),
+    };
+    let play = Play::awaiting_review();
+    assert_eq!(given(&play, &approve(&play)), [Signal::MergeReady]);
+    let head = super::sha('a');
+    let report = |outcome| Event::QueueReported { head: head.clone(), outcome };
+    let conflict = report(crate::task::QueueOutcome::Conflict { files: vec!["f".into()] });
+    assert_eq!(given(&Play::in_queue(), &conflict), [Signal::MergeConflict]);
+    let landed = report(crate::task::QueueOutcome::Landed { sha: super::sha('f') });
+    assert_eq!(given(&Play::in_queue(), &landed), [Signal::MergeComplete]);
+}
+
+#[test]
+fn a_checkpoint_goes_with_every_phase_and_every_turn_of_a_live_session() {
+    let taken = |play: &Play| play.ordered.iter().filter(|e| matches!(e, Effect::Checkpoint { .. })).count();
+    for phase in [Phase::AwaitingCi, Phase::AwaitingReview, Phase::Escalate, Phase::Done] {
+        assert_eq!(taken(&Play::working().says(phase)), 1, "{phase}");
+    }
+    assert_eq!(taken(&Play::working().says(Phase::Failed)), 0, "its end captures the work itself");
+    assert_eq!(taken(&Play::working().event(Event::TurnEnded { generation: 1 })), 1);
+}
