@@ -24,7 +24,7 @@ pub mod job;
 mod output;
 mod supervise;
 
-pub use identity::{ancestors, is_alive, kill_leftover_group, start_time};
+pub use identity::{ancestors, host_name, is_alive, kill_leftover_group, start_time};
 pub use job::{Job, JobEnd, JobKiller};
 pub use supervise::Cancel;
 
