@@ -24,7 +24,7 @@ pub mod job;
 mod output;
 mod supervise;
 
-pub use identity::{ancestors, is_alive, kill_leftover_group, start_time};
+pub use identity::{ancestors, host_name, is_alive, kill_leftover_group, start_time};
 pub use job::{Job, JobEnd, JobKiller};
 pub use supervise::Cancel;
 
@@ -91,6 +91,7 @@ impl Run {
     }
 
     /// Hands these variables of our own environment on, those that are set.
+    #[allow(clippy::disallowed_methods, reason = "variables are passed on by name, from here alone")]
     pub fn inherit(mut self, names: &[&str]) -> Self {
         for name in names {
             if let Some(value) = std::env::var_os(name) {
@@ -153,6 +154,7 @@ impl Run {
         Ok(Finished { end, stdout: stdout.into_bytes(), stderr: stderr.into_bytes(), truncated })
     }
 
+    #[allow(clippy::disallowed_methods, reason = "this is the door through which programs are started")]
     fn command(&self) -> Result<Command, Error> {
         let mut command = Command::new(&self.program);
         command.args(&self.args).env_clear().envs(self.env.iter().map(|(k, v)| (k, v))).process_group(0);

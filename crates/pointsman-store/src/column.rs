@@ -77,6 +77,14 @@ pub(crate) fn maybe_word<T: DeserializeOwned>(
     row.get::<_, Option<Word<T>>>(column).map(|word| word.map(|word| word.0))
 }
 
+/// Reads a [`Json`] column that may be empty.
+pub(crate) fn maybe_json<T: DeserializeOwned>(
+    row: &Row<'_>,
+    column: impl RowIndex,
+) -> rusqlite::Result<Option<T>> {
+    row.get::<_, Option<Json<T>>>(column).map(|json| json.map(|json| json.0))
+}
+
 /// Reads a [`Whole`] column.
 pub(crate) fn whole(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<u64> {
     row.get::<_, Whole>(column).map(|whole| whole.0)

@@ -13,7 +13,7 @@ use crate::error::{Error, failed_to};
 /// How long we wait for another process's transaction; ours take milliseconds.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// More than the number of different statements, so that none is ever compiled twice.
-const STATEMENTS: usize = 64;
+const STATEMENTS: usize = 128;
 /// After a burst the write-ahead log is cut back to this many bytes.
 const WAL_KEPT: u32 = 16 * 1024 * 1024;
 /// More threads than will ever make the same database at once, and killed processes with our pid.

@@ -21,7 +21,8 @@ pub use forge::ForgeShelf;
 pub use lock::DaemonLock;
 pub use store::{
     Change, Committed, EffectId, EntryId, EntryScope, EntryStatus, EventFilter, EventRow, MessageRow,
-    MessageStatus, NewEntry, Outgoing, ProjectRow, QueueEntry, SessionRow, SessionScope, Store, VerdictRow,
+    MessageStatus, NewEntry, Outgoing, ProjectRow, QueueEntry, SessionRow, SessionScope, SessionStatus,
+    Store, VerdictRow,
 };
 
 /// What every call here answers.

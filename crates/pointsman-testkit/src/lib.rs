@@ -1,1 +1,20 @@
-//! .
+//! For tests only: what several crates' tests need, and the rules of the house as a test.
+//!
+//! * [`TempRepo`]: a real git repository in a temporary directory
+//! * [`eventually`]: waiting for something to become true, with an end
+//! * [`TestDaemon`]: the built program's daemon in a world of its own, for end-to-end tests
+//! * [`source`]: the workspace's own files, for rules about them
+//!
+//! The rules run in `tests/all/tidy`. What only one crate's tests need stays in that crate's tests; nothing in here may
+//! be used by code that ships.
+
+#![allow(clippy::disallowed_methods, reason = "tests are outside the fences")]
+
+mod daemon;
+mod deadline;
+mod repository;
+pub mod source;
+
+pub use daemon::{Answer, PATIENCE, Setup, TestDaemon};
+pub use deadline::eventually;
+pub use repository::TempRepo;

@@ -1,4 +1,5 @@
-//! Which process a pid means. A pid alone proves nothing, it is given out again; pid and start time do.
+//! Which process a pid means. A pid alone proves nothing, it is given out again; pid and start time do,
+//! on the machine they were read on.
 
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,11 @@ pub fn start_time(pid: u32) -> Option<u64> {
 /// Whether this very process is alive. A zombie is not.
 pub fn is_alive(pid: u32, start_time: u64) -> bool {
     stat(pid).is_some_and(|s| s.start_time == start_time && !matches!(s.state, 'Z' | 'X' | 'x'))
+}
+
+/// The name of this machine: pids and start times mean something only there.
+pub fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// What became of a group that an earlier daemon left.
@@ -75,7 +81,7 @@ fn stat(pid: u32) -> Option<ProcStat> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ancestors, is_alive, start_time};
+    use super::{ancestors, host_name, is_alive, start_time};
 
     #[test]
     fn a_pid_with_another_start_time_is_another_process() {
@@ -91,5 +97,11 @@ mod tests {
         let me = std::process::id();
         assert_eq!(ancestors(me).first(), Some(&me));
         assert!(!ancestors(me).contains(&1));
+    }
+
+    #[test]
+    fn the_host_is_the_one_the_kernel_names() {
+        let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+        assert_eq!(host_name(), name.trim_end());
     }
 }

@@ -92,6 +92,7 @@ impl Client {
 
     /// Starts a control-mode client on the given session; its standard streams are pipes. It is the one program that
     /// is talked to for longer than a run, in a group of its own: a Ctrl-C for the daemon is not for tmux.
+    #[allow(clippy::disallowed_methods, reason = "the control client outlives any run")]
     pub(super) fn spawn_control(&self, session: &str) -> Result<Child, Error> {
         Command::new("tmux")
             .args(self.server_flags())
@@ -113,6 +114,7 @@ impl Client {
     }
 }
 
+#[allow(clippy::disallowed_methods, reason = "tmux gets a few variables by name")]
 fn environment() -> Vec<(OsString, OsString)> {
     let passed_on = PASSED_ON.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
     let is_utf8 = |lang: &String| lang.to_ascii_lowercase().replace('-', "").ends_with("utf8");

@@ -118,6 +118,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::disallowed_methods, reason = "a test's own process")]
     fn a_process_that_the_server_forgot_is_recognised() {
         let mut child = std::process::Command::new("true").spawn().expect("true is everywhere");
         let (pid, me) = (child.id(), std::process::id());

@@ -121,6 +121,7 @@ impl Server {
 
     /// Like [`Server::find`], for a program whose end is known already: waits until tmux has noticed it too and can
     /// tell how it ended, but not longer than the limit. A program that only closed its terminal has no exit.
+    #[allow(clippy::disallowed_methods, reason = "tmux has no event for this; looks until a deadline")]
     pub fn wait_for_exit(&self, name: &str, limit: Duration) -> Result<Option<PaneInfo>, Error> {
         const PAUSE: Duration = Duration::from_millis(5);
         let deadline = Instant::now() + limit;

@@ -31,10 +31,13 @@ pub use merge_queue::{EntryId, EntryScope, EntryStatus, NewEntry, QueueEntry};
 pub use messages::{MessageRow, MessageStatus};
 pub use outbox::{EffectId, Outgoing};
 pub use projects::ProjectRow;
-pub use sessions::{SessionRow, SessionScope};
+pub use sessions::{SessionRow, SessionScope, SessionStatus};
 pub use verdicts::VerdictRow;
 
-const MIGRATIONS: [&str; 1] = [include_str!("../migrations/store/0001_begin.sql")];
+const MIGRATIONS: [&str; 2] = [
+    include_str!("../migrations/store/0001_begin.sql"),
+    include_str!("../migrations/store/0002_no_work_is_lost.sql"),
+];
 
 /// The daemon's database.
 #[derive(Debug)]

@@ -43,10 +43,10 @@ impl Store {
 }
 
 pub(super) fn upsert(connection: &Connection, task: &Task) -> Result<()> {
-    const SQL: &str = "INSERT INTO tasks (project, issue, state, since, snapshot)
-        VALUES ($1, $2, $3, $4, $5)
-        ON CONFLICT (project, issue) DO UPDATE
-        SET state = excluded.state, since = excluded.since, snapshot = excluded.snapshot";
+    const SQL: &str = "INSERT INTO tasks (project, issue, state, since, snapshot, phase)
+        VALUES ($1, $2, $3, $4, $5, $6)
+        ON CONFLICT (project, issue) DO UPDATE SET state = excluded.state, since = excluded.since,
+            snapshot = excluded.snapshot, phase = excluded.phase";
     let key = &task.key;
     let run = || {
         connection.prepare_cached(SQL)?.execute(params![
@@ -54,7 +54,8 @@ pub(super) fn upsert(connection: &Connection, task: &Task) -> Result<()> {
             Whole(key.issue),
             task.state.name(),
             task.since.0,
-            Json(task)
+            Json(task),
+            task.phase.map(Word)
         ])
     };
     run().map(|_| ()).map_err(failed_to("write a task"))

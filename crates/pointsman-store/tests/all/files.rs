@@ -42,6 +42,9 @@ fn a_newer_version_is_refused_and_left_alone() {
         let connection = rusqlite::Connection::open(&path).unwrap();
         connection.pragma_update(None, "user_version", version).unwrap();
     };
+    let known: i64 = rusqlite::Connection::open(&path)
+        .and_then(|connection| connection.query_row("PRAGMA user_version", [], |row| row.get(0)))
+        .unwrap();
     set_version(1000);
     for opened in [Store::open(&path), Store::open_read_only(&path)] {
         match opened {
@@ -49,7 +52,7 @@ fn a_newer_version_is_refused_and_left_alone() {
             other => panic!("{other:?}"),
         }
     }
-    set_version(1);
+    set_version(known);
     Store::open(&path).unwrap();
 }
 

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use pointsman_core::ids::{ProjectName, Sha, TaskKey};
+use pointsman_core::session::budget::Spent;
+use pointsman_core::session::context::{Gauge, Source};
 use pointsman_core::task::{Effect, Headline, Opening, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_store::{Change, Committed, EffectId, SessionRow, Store};
@@ -67,10 +69,16 @@ pub(crate) fn start(generation: u32) -> Effect {
 pub(crate) fn session(issue: u64, generation: u32) -> SessionRow {
     SessionRow {
         session: key(issue).session(generation),
+        identity: key(issue).identity(),
         project: project("shop"),
         issue: Some(issue),
         role: "dev".to_owned(),
         generation,
+        host: "signal-box".to_owned(),
+        model: Some("sonnet".to_owned()),
+        bead_id: Some("bead-7".to_owned()),
+        node_id: Some("node-8".to_owned()),
+        hook_path: Some(PathBuf::from("/src/shop/.claude/state/hooks/dev-shop.json")),
         tmux_session: Some(key(issue).identity()),
         pane: Some("%1".to_owned()),
         pid: Some(4242),
@@ -78,10 +86,13 @@ pub(crate) fn session(issue: u64, generation: u32) -> SessionRow {
         tree: Some(PathBuf::from("/state/shop/tree")),
         created_at: at(10 + i64::from(generation)),
         last_seen: at(20),
+        times_stale: 0,
         ended_at: None,
         exit: None,
         acknowledges: true,
         predecessor: None,
+        gauge: Some(Gauge { used_permille: 420, source: Source::Transcript }),
+        spent: Spent { tokens: 1, micro_usd: 2, turns: 3, millis: 4 },
     }
 }
 

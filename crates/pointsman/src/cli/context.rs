@@ -99,6 +99,7 @@ impl Context {
     }
 
     /// The configuration that the environment names, or the nearest one upward.
+    #[allow(clippy::disallowed_methods, reason = "a command begins here: the environment is its input")]
     pub(crate) fn nearest_config(&self) -> Result<Option<PathBuf>, Failure> {
         match std::env::var_os("POINTSMAN_CONFIG").filter(|path| !path.is_empty()) {
             Some(path) => Ok(Some(path.into())),
@@ -178,6 +179,7 @@ impl Context {
     }
 
     /// Under which name we write.
+    #[allow(clippy::disallowed_methods, reason = "a command begins here: the environment is its input")]
     pub(crate) fn author(&self) -> String {
         let user = || std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).ok();
         inside_session()
@@ -188,6 +190,7 @@ impl Context {
 }
 
 /// The session we were started in, if an agent started us.
+#[allow(clippy::disallowed_methods, reason = "a command begins here: the environment is its input")]
 pub(crate) fn inside_session() -> Option<String> {
     std::env::var("POINTSMAN_SESSION").ok().filter(|session| !session.is_empty())
 }

@@ -17,6 +17,7 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(crate) struct Arguments {}
 
 impl Arguments {
+    #[allow(clippy::disallowed_methods, reason = "looks until a deadline: there is nobody to be woken by")]
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         context.people_only("stopping the daemon")?;
         context.ask_daemon(&Request::Down)?;

@@ -40,6 +40,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
+    #[allow(clippy::disallowed_methods, reason = "looks for more until it is interrupted")]
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         let from = self.since.or(context.out.is_json().then_some(0));
         let mut filter = EventFilter {

@@ -147,6 +147,7 @@ pub fn main() -> ExitCode {
     }
 }
 
+#[allow(clippy::disallowed_methods, reason = "a command begins here: the environment is its input")]
 fn run(cli: Cli) -> Result<ExitCode, Failure> {
     let Cli { global, command } = cli;
     if global.no_color {

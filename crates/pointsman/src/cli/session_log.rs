@@ -20,6 +20,7 @@ const LINE_BYTES: usize = 16 * 1024;
 /// Between two looks for more.
 const LOOK: Duration = Duration::from_millis(100);
 
+#[allow(clippy::disallowed_methods, reason = "looks for more until it is interrupted")]
 pub(crate) fn print(
     context: &Context,
     project: &Project,

@@ -6,6 +6,7 @@ use pointsman_core::time::Timestamp;
 use pointsman_core::words::span;
 
 /// The present.
+#[allow(clippy::disallowed_methods, reason = "the one clock of the commands")]
 pub(crate) fn now() -> Timestamp {
     Timestamp(jiff::Timestamp::now().as_millisecond())
 }

@@ -80,6 +80,7 @@ fn serve(context: &Context) -> Result<(), Failure> {
     Ok(daemon::run(&context.paths, daemon::Options::default())?)
 }
 
+#[allow(clippy::disallowed_methods, reason = "the daemon outlives this command, so it is not a run")]
 fn detach(context: &Context) -> Result<(), Failure> {
     let log = open_log(context)?;
     let program = std::env::current_exe()?;
@@ -100,6 +101,7 @@ fn detach(context: &Context) -> Result<(), Failure> {
     Ok(())
 }
 
+#[allow(clippy::disallowed_methods, reason = "looks until a deadline: there is nobody to be woken by")]
 fn wait_until_ready(context: &Context, mut child: Child) -> Result<(), Failure> {
     let deadline = Instant::now() + START_PATIENCE;
     loop {

@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use pointsman_core::time::Timestamp;
 
 /// Now.
+#[allow(clippy::disallowed_methods, reason = "the one clock of the daemon")]
 pub fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))

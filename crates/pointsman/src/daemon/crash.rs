@@ -40,6 +40,7 @@ pub(crate) fn crash_point_of(when: &str, kind: &str) {
     }
 }
 
+#[allow(clippy::disallowed_methods, reason = "set by tests alone, for the daemon as a whole")]
 fn plan() -> Option<Plan> {
     let wanted = std::env::var("POINTSMAN_CRASH_AT").ok()?;
     let (place, times) = wanted.split_once(':').unwrap_or((&wanted, "1"));

@@ -236,6 +236,7 @@ impl Dispatcher {
 
     /// Tries a write until it is on disk. While the disk is full nothing is lost: whatever happens
     /// waits in the inbox, and what was taken from it waits here.
+    #[allow(clippy::disallowed_methods, reason = "a full disk does not say when it has room again")]
     fn until_written(
         &mut self,
         what: &str,

@@ -35,6 +35,7 @@ use crate::paths::Paths;
 pub struct Options {}
 
 /// Runs the daemon until it is told to stop; prints `ready` on stderr when commands are heard.
+#[allow(clippy::disallowed_methods, reason = "the daemon begins here: the environment is its input")]
 pub fn run(paths: &Paths, _options: Options) -> anyhow::Result<()> {
     paths.create()?;
     let _lock = DaemonLock::acquire(&paths.lock())?;

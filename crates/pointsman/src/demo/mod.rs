@@ -56,6 +56,7 @@ pub struct Options {
 /// Plays all stories; answers whether everything went as they say.
 ///
 /// An interrupt cleans up and exits the process with 130.
+#[allow(clippy::disallowed_methods, reason = "all is cleared away; only this tells the caller")]
 pub fn run(options: Options) -> anyhow::Result<bool> {
     let interrupt = Interrupt::listen()?;
     let result = if options.json {
@@ -72,6 +73,7 @@ pub fn run(options: Options) -> anyhow::Result<bool> {
     }
 }
 
+#[allow(clippy::disallowed_methods, reason = "a command begins here: the environment is its input")]
 fn perform<W>(options: Options, interrupt: &Interrupt, mut out: W) -> anyhow::Result<bool>
 where
     W: Write + IsTerminal + AsFd,
@@ -113,6 +115,7 @@ where
 }
 
 /// From the first issue to the last fact.
+#[allow(clippy::disallowed_methods, reason = "the play is watched from outside, as a person does")]
 fn play<W>(
     stage: &mut Stage,
     interrupt: &Interrupt,

@@ -106,6 +106,7 @@ impl Stage {
     }
 
     /// Starts the daemon and waits until it is ready.
+    #[allow(clippy::disallowed_methods, reason = "looks until a deadline: there is nobody to be woken by")]
     pub(super) fn start_daemon(&mut self, interrupt: &Interrupt) -> anyhow::Result<()> {
         let log = self.log();
         let job = self.product(&["--no-color", "up"]).start_job(&log)?;
@@ -229,6 +230,7 @@ impl Drop for Stage {
 }
 
 /// Removes a directory in which programs of ended sessions may still write their last files.
+#[allow(clippy::disallowed_methods, reason = "looks until a deadline: there is nobody to be woken by")]
 fn remove(dir: TempDir) {
     let path = dir.keep();
     let deadline = Instant::now() + REMOVE_LIMIT;
@@ -245,6 +247,7 @@ fn remove(dir: TempDir) {
 }
 
 /// Where throw-away things belong that must not be in `/tmp`.
+#[allow(clippy::disallowed_methods, reason = "a command begins here: the environment is its input")]
 fn cache_dir() -> anyhow::Result<PathBuf> {
     let set = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     set("XDG_CACHE_HOME")

@@ -312,6 +312,7 @@ impl<F: AsFd, W: Write> Player<F, W> {
 }
 
 /// An agent's programs see what the agent sees.
+#[allow(clippy::disallowed_methods, reason = "what an agent starts has the agent's environment")]
 fn environment(run: Run) -> Run {
     std::env::vars_os().fold(run, |run, (name, value)| run.env(name, value))
 }

@@ -1,6 +1,7 @@
 //! The built program, as people and scripts use it.
 
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+#![allow(clippy::disallowed_methods, reason = "a test is outside the fences")]
 
 mod cli;
 mod demo;

@@ -76,6 +76,7 @@ pub(crate) fn sessions_are_listed_by_project_and_life(store: &mut Store) {
     let second = SessionRow { predecessor: Some("dev-shop-1.1".into()), ..session(1, 2) };
     let bare = SessionRow {
         session: "gardener-harbour-1.1".into(),
+        identity: "gardener-harbour-1".into(),
         project: project("harbour"),
         issue: None,
         tmux_session: None,

@@ -89,6 +89,7 @@ fn agent(project: &Project) -> Check {
 }
 
 /// As a shell finds it: by its path, or in the directories of PATH.
+#[allow(clippy::disallowed_methods, reason = "looks where the daemon would find the program")]
 fn find_program(name: &str) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| {
         path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)

@@ -11,6 +11,7 @@ use pointsman_adapters::git::tree::{Tree, TreeSpec};
 use pointsman_adapters::tmux::{NewSession, PaneInfo, Target};
 use pointsman_adapters::{phase_file, process, tmux};
 use pointsman_core::config::Worktree;
+use pointsman_core::session::budget::Spent;
 use pointsman_core::task::{Event, Exit, Opening, Task};
 use pointsman_core::words;
 use pointsman_store::SessionRow;
@@ -86,10 +87,16 @@ impl RealWorld {
         let now = clock::now();
         let row = SessionRow {
             session: task.key.session(generation),
+            identity: task.key.identity(),
             project: task.key.project.clone(),
             issue: Some(task.key.issue),
             role: "dev".to_owned(),
             generation,
+            host: process::host_name(),
+            model: None,
+            bead_id: None,
+            node_id: None,
+            hook_path: None,
             tmux_session: Some(task.key.identity()),
             pane: Some(pane.pane_id.to_string()),
             pid: Some(pane.pid),
@@ -97,10 +104,13 @@ impl RealWorld {
             tree: Some(served.desk(&task.key).tree),
             created_at: now,
             last_seen: now,
+            times_stale: 0,
             ended_at: None,
             exit: None,
             acknowledges: false,
             predecessor: (generation > 1).then(|| task.key.session(generation - 1)),
+            gauge: None,
+            spent: Spent::default(),
         };
         Outcome::Done(Performed {
             events: vec![Event::SessionStarted { generation }],

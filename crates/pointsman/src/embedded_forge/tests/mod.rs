@@ -113,6 +113,7 @@ impl World {
     }
 }
 
+#[allow(clippy::disallowed_methods, reason = "a test's own git")]
 fn git_in(dir: &Path, args: &[&str]) -> String {
     let output = Command::new("git")
         .arg("-C")

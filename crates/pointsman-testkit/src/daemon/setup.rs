@@ -1,0 +1,165 @@
+//! What a test's world is like before the daemon starts.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::TestDaemon;
+
+/// Red as long as a list in `src/` holds the word BUG.
+const CI: &str =
+    "#!/bin/sh\nif grep -rn BUG src; then echo 'a BUG is left'; exit 1; fi\necho 'all is good'\n";
+
+/// Everything quick; nothing that a loaded machine could miss.
+const DEFAULTS: &[(&str, &str)] = &[
+    ("forge.kind", "\"local\""),
+    ("ci.kind", "\"command\""),
+    ("ci.command", "[\"./ci.sh\"]"),
+    ("review.mode", "\"none\""),
+    ("timing.forge_poll", "\"50ms\""),
+    ("timing.phase_rescan", "\"200ms\""),
+    ("timing.idle_look", "\"5s\""),
+    ("timing.restart_backoff", "\"50ms\""),
+    ("timing.stop_grace", "\"500ms\""),
+    ("timing.done_grace", "\"30s\""),
+];
+
+/// A project and its configuration.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    pub(super) program: PathBuf,
+    pub(super) name: String,
+    pub(super) daemon_env: Vec<(String, String)>,
+    values: BTreeMap<String, String>,
+    agent: Option<String>,
+    files: Vec<(String, String)>,
+}
+
+impl Setup {
+    /// A project called `shop` for this program, with a CI, without reviews, and with the rehearsal agent.
+    pub fn new(program: impl Into<PathBuf>) -> Self {
+        Self {
+            program: program.into(),
+            name: "shop".to_owned(),
+            daemon_env: Vec::new(),
+            values: DEFAULTS.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
+            agent: None,
+            files: vec![
+                ("ci.sh".to_owned(), CI.to_owned()),
+                ("src/lemons.txt".to_owned(), "lemons 1 crown\n".to_owned()),
+            ],
+        }
+    }
+
+    /// Sets a key of the configuration, as `section.key` and TOML.
+    pub fn set(mut self, key: &str, toml: &str) -> Self {
+        self.values.insert(key.to_owned(), toml.to_owned());
+        self
+    }
+
+    /// Leaves a key of the configuration to its default.
+    pub fn unset(mut self, key: &str) -> Self {
+        self.values.remove(key);
+        self
+    }
+
+    /// People review.
+    pub fn reviewed(self) -> Self {
+        self.set("review.mode", "\"human\"")
+    }
+
+    /// The agent is this bash script instead of the rehearsal agent.
+    pub fn agent(mut self, script: &str) -> Self {
+        self.agent = Some(script.to_owned());
+        self
+    }
+
+    /// A file of the repository; what begins with `#!` can be run.
+    pub fn file(mut self, path: &str, text: &str) -> Self {
+        self.files.push((path.to_owned(), text.to_owned()));
+        self
+    }
+
+    /// A variable of the daemon's environment.
+    pub fn daemon_env(mut self, name: &str, value: &str) -> Self {
+        self.daemon_env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Makes the world; the daemon is not started.
+    pub fn build(self) -> TestDaemon {
+        TestDaemon::build(self)
+    }
+
+    /// Makes the world and starts the daemon.
+    pub fn start(self) -> TestDaemon {
+        let daemon = self.build();
+        daemon.start();
+        daemon
+    }
+
+    /// Another project in the same world.
+    pub(super) fn write(&self, daemon: &TestDaemon) {
+        fs::write(
+            daemon.path("home/.gitconfig"),
+            "[user]\n\tname = Ann\n\temail = ann@example.invalid\n[init]\n\tdefaultBranch = main\n",
+        )
+        .expect("a test's own directory can be written");
+        self.write_checkout(daemon, &daemon.path(&self.name));
+    }
+
+    /// Writes the repository and its configuration.
+    pub(super) fn write_checkout(&self, daemon: &TestDaemon, checkout: &Path) {
+        for (path, text) in &self.files {
+            write_file(&checkout.join(path), text);
+        }
+        daemon.git_in(checkout, &["init", "--quiet", "--initial-branch=main"]);
+        daemon.git_in(checkout, &["add", "--all"]);
+        daemon.git_in(checkout, &["commit", "--quiet", "--message=Open the shop"]);
+        write_file(&checkout.join("pointsman.toml"), &self.configuration(daemon));
+    }
+
+    fn configuration(&self, daemon: &TestDaemon) -> String {
+        let agent = match &self.agent {
+            Some(script) => {
+                let file = daemon.path(&format!("agent-{}.sh", self.name));
+                write_file(&file, &format!("#!/bin/bash\n{script}"));
+                format!("[{:?}]", file.to_string_lossy())
+            }
+            None => format!("[{:?}, \"rehearsal-agent\"]", self.program.to_string_lossy()),
+        };
+        let mut values = self.values.clone();
+        values.insert("agent.command".to_owned(), agent);
+        let phases = format!("{:?}", daemon.phases().to_string_lossy());
+        values.entry("dev.phase_dir".to_owned()).or_insert(phases);
+        let mut text = format!("name = {:?}\nprimary_branch = \"main\"\n", self.name);
+        let mut section = "";
+        for (key, value) in &values {
+            let (table, name) = key.rsplit_once('.').expect("a key is written section.key");
+            if table != section {
+                text.push_str(&format!("\n[{table}]\n"));
+                section = table;
+            }
+            text.push_str(&format!("{name} = {value}\n"));
+        }
+        text
+    }
+
+    /// The same under another name, for a second project.
+    pub fn named(mut self, name: &str) -> Self {
+        self.name = name.to_owned();
+        self
+    }
+}
+
+fn write_file(path: &Path, text: &str) {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).expect("a test's own directory can be written");
+    }
+    fs::write(path, text).expect("a test's own directory can be written");
+    if text.starts_with("#!") {
+        let mode = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(path, mode).expect("a test's own file can be changed");
+    }
+}

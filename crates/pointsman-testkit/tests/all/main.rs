@@ -1,0 +1,3 @@
+//! The testkit's integration tests.
+
+mod tidy;

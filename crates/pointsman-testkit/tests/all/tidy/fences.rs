@@ -1,0 +1,112 @@
+//! Who may touch the world. `clippy.toml` has the fences, each gate carries an `#[allow]` with its reason; here is the
+//! list of all gates, so that a new one is a decision and not an accident.
+
+use pointsman_testkit::source::files;
+
+use super::{nothing_found, pattern};
+
+/// What is fenced, and the files with a gate.
+const FENCES: [(&str, &str, &[&str]); 5] = [
+    (
+        "starting a program",
+        r"\bCommand::new\(|\bProgram::new\(",
+        &[
+            // Everything that is run to its end, with a time limit and a cap on its output.
+            "crates/pointsman-adapters/src/process.rs",
+            // The control client is talked to for as long as the daemon lives.
+            "crates/pointsman-adapters/src/tmux/client.rs",
+            // These two become another program; nothing is spawned.
+            "crates/pointsman/src/daemon/launch.rs",
+            "crates/pointsman/src/cli/session.rs",
+            // The daemon of `up --detach` outlives the command.
+            "crates/pointsman/src/cli/up.rs",
+        ],
+    ),
+    (
+        "waiting for a fixed time",
+        r"\bthread::sleep\(",
+        &[
+            // tmux has no event for the end of a pane's program; looked at until a deadline.
+            "crates/pointsman-adapters/src/tmux/server.rs",
+            // Commands that wait for a daemon, a lock or more output: there is nobody to be woken by.
+            "crates/pointsman/src/cli/daemon_door.rs",
+            "crates/pointsman/src/cli/down.rs",
+            "crates/pointsman/src/cli/events.rs",
+            "crates/pointsman/src/cli/session_log.rs",
+            "crates/pointsman/src/cli/up.rs",
+            // A full disk says nothing when it has room again.
+            "crates/pointsman/src/daemon/dispatcher.rs",
+            // The play watches from outside, as a person does; its agent can hang.
+            "crates/pointsman/src/demo/mod.rs",
+            "crates/pointsman/src/demo/stage.rs",
+            "crates/pointsman/src/rehearsal/mod.rs",
+        ],
+    ),
+    (
+        "reading the environment",
+        r"\benv::vars?(_os)?\(",
+        &[
+            // Variables that programs get by name.
+            "crates/pointsman-adapters/src/process.rs",
+            "crates/pointsman-adapters/src/tmux/client.rs",
+            // Where a process begins: the command line, the daemon, an agent.
+            "crates/pointsman/src/cli/context.rs",
+            "crates/pointsman/src/cli/doctor/project.rs",
+            "crates/pointsman/src/cli/mod.rs",
+            "crates/pointsman/src/cli/phase.rs",
+            "crates/pointsman/src/daemon/crash.rs",
+            "crates/pointsman/src/daemon/launch.rs",
+            "crates/pointsman/src/daemon/start.rs",
+            "crates/pointsman/src/demo/mod.rs",
+            "crates/pointsman/src/demo/stage.rs",
+            "crates/pointsman/src/rehearsal/mod.rs",
+            "crates/pointsman/src/rehearsal/player.rs",
+        ],
+    ),
+    (
+        "reading the clock",
+        r"\bSystemTime::now\(|\bTimestamp::now\(",
+        &[
+            // One clock for the daemon, one for what people are shown.
+            "crates/pointsman/src/daemon/clock.rs",
+            "crates/pointsman/src/cli/time.rs",
+        ],
+    ),
+    (
+        "ending the process",
+        r"\bprocess::exit\(",
+        // A second Ctrl-C, after the stage has been cleared.
+        &["crates/pointsman/src/demo/mod.rs"],
+    ),
+];
+
+#[test]
+fn only_gates_lead_through_a_fence() {
+    let files = files();
+    let mut found = Vec::new();
+    for (what, text, gates) in FENCES {
+        let fenced = pattern(text);
+        for file in files.iter().filter(|f| f.is_rust()) {
+            if fenced.is_match(&file.shipped_code()) && !gates.contains(&file.path.as_str()) {
+                found.push(format!("{}: {what}", file.path));
+            }
+        }
+    }
+    nothing_found("a new gate belongs into the list, with its reason", &found);
+}
+
+#[test]
+fn every_gate_is_used() {
+    let files = files();
+    let mut found = Vec::new();
+    for (what, text, gates) in FENCES {
+        let fenced = pattern(text);
+        for gate in gates {
+            let file = files.iter().find(|f| f.path == *gate);
+            if !file.is_some_and(|f| fenced.is_match(&f.shipped_code())) {
+                found.push(format!("{gate}: {what}"));
+            }
+        }
+    }
+    nothing_found("a gate that nobody uses is a hole", &found);
+}

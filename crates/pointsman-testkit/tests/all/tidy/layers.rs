@@ -1,0 +1,73 @@
+//! Who may know whom: `pointsman → {adapters, store} → core`.
+
+use pointsman_testkit::source::{files, root};
+
+use super::{mentions_std, nothing_found, pattern};
+
+/// What would make the core depend on when and where it runs.
+const NOT_IN_CORE: [&str; 6] = ["fs", "process", "net", "thread", "env", "io"];
+
+#[test]
+fn the_core_touches_nothing() {
+    let clock = pattern(r"\b(SystemTime|Instant)\b");
+    let mut found = Vec::new();
+    for file in files().iter().filter(|f| f.is_rust() && f.path.starts_with("crates/pointsman-core/src/")) {
+        let code = file.shipped_code();
+        found.extend(
+            NOT_IN_CORE
+                .into_iter()
+                .filter(|module| mentions_std(&code, module))
+                .map(|module| format!("{}: std::{module}", file.path)),
+        );
+        if clock.is_match(&code) {
+            found.push(format!("{}: a clock", file.path));
+        }
+    }
+    nothing_found(
+        "the core decides without files, processes, network, threads, environment and clock",
+        &found,
+    );
+}
+
+#[test]
+fn dependencies_go_one_way() {
+    let allowed: [(&str, &[&str]); 4] = [
+        ("pointsman-core", &[]),
+        ("pointsman-store", &["pointsman-core"]),
+        ("pointsman-adapters", &["pointsman-core"]),
+        ("pointsman-testkit", &["pointsman-core"]),
+    ];
+    let ours = pattern(r"(?m)^(pointsman[a-z-]*)\b");
+    let mut found = Vec::new();
+    for (name, known) in allowed {
+        let path = root().join("crates").join(name).join("Cargo.toml");
+        let manifest = std::fs::read_to_string(&path).expect("every crate has a manifest");
+        let others = ours.captures_iter(&manifest).map(|c| c[1].to_owned());
+        found.extend(others.filter(|o| !known.contains(&o.as_str())).map(|o| format!("{name} knows {o}")));
+    }
+    nothing_found("pointsman → {adapters, store} → core, and nobody else", &found);
+}
+
+#[test]
+fn the_core_has_few_dependencies() {
+    const KNOWN: [&str; 5] = ["regex", "serde", "serde_json", "thiserror", "toml"];
+    let path = root().join("crates/pointsman-core/Cargo.toml");
+    let manifest = std::fs::read_to_string(path).expect("every crate has a manifest");
+    let (_, rest) = manifest.split_once("[dependencies]\n").expect("the core has dependencies");
+    let list = rest.split("\n[").next().unwrap_or_default();
+    let names = list.lines().filter_map(|line| line.split(['.', ' ', '=']).next()).filter(|n| !n.is_empty());
+    let found: Vec<String> = names.filter(|n| !KNOWN.contains(n)).map(str::to_owned).collect();
+    nothing_found("the core depends on nothing that touches the world or takes long to build", &found);
+}
+
+#[test]
+fn only_the_store_knows_sql() {
+    let sql = pattern(r"\brusqlite\b");
+    let found: Vec<String> = files()
+        .iter()
+        .filter(|f| f.path.starts_with("crates/") && !f.path.starts_with("crates/pointsman-store/"))
+        .filter(|f| !f.path.starts_with("crates/pointsman-testkit/tests/") && sql.is_match(&f.text))
+        .map(|f| f.path.clone())
+        .collect();
+    nothing_found("only pointsman-store knows SQL", &found);
+}

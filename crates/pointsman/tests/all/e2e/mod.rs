@@ -1,0 +1,29 @@
+//! From an issue to the main branch and everything that can go wrong on the way: the built program, real git, real
+//! tmux, real processes. What is checked is what users see: the forge, the main branch, files, what commands answer.
+//!
+//! Decisions alone are tested in the core, single adapters in theirs. A test says what its world is like ([`shop`]),
+//! what the agent does (a script of the rehearsal agent, or of bash) and what must be true in the end.
+
+mod clean;
+mod restart;
+mod shell_agent;
+
+use pointsman_testkit::Setup;
+
+/// A project with a CI and without reviews, whose agent follows the script in the issue.
+fn shop() -> Setup {
+    Setup::new(env!("CARGO_BIN_EXE_pointsman"))
+}
+
+/// Writes a list and hands it in.
+fn adds(fruit: &str) -> String {
+    format!("write src/{fruit}.txt {fruit} 3 crowns\ncommit Add {fruit}\npush\nphase awaiting_ci")
+}
+
+/// The rest of the way, without reviews.
+const LAND: &str = "expect Merged\nphase done";
+
+/// The whole way, without reviews.
+fn clean(fruit: &str) -> String {
+    format!("{}\n{LAND}", adds(fruit))
+}
