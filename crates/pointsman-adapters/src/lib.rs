@@ -7,6 +7,7 @@ pub mod forge;
 pub mod git;
 pub mod phase_file;
 pub mod process;
+pub mod projection;
 pub mod retry;
 pub mod tmux;
 pub mod watch;
