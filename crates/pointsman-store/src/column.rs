@@ -4,7 +4,8 @@ use pointsman_core::time::Timestamp;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, Value, ValueRef};
 use rusqlite::{Row, RowIndex};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::value::StrDeserializer;
+use serde::de::{DeserializeOwned, IntoDeserializer};
 
 /// A value kept as JSON text.
 pub(crate) struct Json<T>(pub(crate) T);
@@ -36,8 +37,8 @@ impl<T: Serialize> ToSql for Word<T> {
 
 impl<T: DeserializeOwned> FromSql for Word<T> {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        let text = serde_json::Value::String(value.as_str()?.to_owned());
-        serde_json::from_value(text).map(Self).map_err(FromSqlError::other)
+        let text: StrDeserializer<'_, serde::de::value::Error> = value.as_str()?.into_deserializer();
+        T::deserialize(text).map(Self).map_err(FromSqlError::other)
     }
 }
 

@@ -20,9 +20,9 @@ pub use error::{Error, Retry};
 pub use forge::ForgeShelf;
 pub use lock::DaemonLock;
 pub use store::{
-    Change, Committed, EffectId, EntryId, EntryScope, EntryStatus, EventFilter, EventRow, MessageRow,
-    MessageStatus, NewEntry, Outgoing, ProjectRow, QueueEntry, SessionRow, SessionScope, SessionStatus,
-    Store, VerdictRow,
+    AgentRow, Change, CheckpointRow, Committed, EffectId, EntryId, EntryScope, EntryStatus, EventFilter,
+    EventRow, MessageRow, MessageStatus, NewEntry, Outgoing, ProjectRow, QueueEntry, SessionRow,
+    SessionScope, SessionStatus, Store, VerdictRow,
 };
 
 /// What every call here answers.

@@ -4,6 +4,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+/// What every first line begins with.
+const SENTINEL: &str = "PHASE:";
+/// How an older protocol spells `escalate`.
+const OLDER_ESCALATE: &str = "needs_human";
+
 /// What the agent last claimed. A claim only asks us to go and look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -27,7 +32,15 @@ impl Phase {
 
     /// Reads the first line of a phase file, white space already removed: an exact `PHASE:` sentinel.
     pub fn parse(first_line: &str) -> Option<Self> {
-        Self::from_name(first_line.strip_prefix("PHASE:")?)
+        Self::from_name(first_line.strip_prefix(SENTINEL)?)
+    }
+
+    /// Whether a first line is only the beginning of a sentinel: a write that was caught half-way. It says nothing.
+    pub fn is_torn(first_line: &str) -> bool {
+        let whole = Self::ALL.iter().map(|phase| phase.name()).chain([OLDER_ESCALATE]);
+        whole
+            .map(|name| format!("{SENTINEL}{name}"))
+            .any(|s| s.len() > first_line.len() && s.starts_with(first_line))
     }
 
     /// Reads a bare phase name; `needs_human` is the older spelling of `escalate`.
@@ -35,7 +48,7 @@ impl Phase {
         match name {
             "awaiting_ci" => Some(Self::AwaitingCi),
             "awaiting_review" => Some(Self::AwaitingReview),
-            "escalate" | "needs_human" => Some(Self::Escalate),
+            "escalate" | OLDER_ESCALATE => Some(Self::Escalate),
             "done" => Some(Self::Done),
             "failed" => Some(Self::Failed),
             _ => None,
@@ -99,6 +112,16 @@ mod tests {
             ["", "PHASE:", "done", "phase:done", "PHASE:doneReason:x", "PHASE:DONE", "PHASE:crashed"]
         {
             assert_eq!(Phase::parse(rubbish), None, "{rubbish}");
+        }
+    }
+
+    #[test]
+    fn the_beginning_of_a_sentinel_is_torn_and_rubbish_is_not() {
+        for torn in ["PHASE", "PHASE:", "PHASE:d", "PHASE:awaiting_", "PHASE:needs_hum"] {
+            assert!(Phase::is_torn(torn), "{torn}");
+        }
+        for whole in ["PHASE:done", "PHASE:needs_human", "PHASE:dx", "phase:", "PHASE:done!"] {
+            assert!(!Phase::is_torn(whole), "{whole}");
         }
     }
 

@@ -1,12 +1,14 @@
 //! One transaction, then the world.
 
 use pointsman_core::ids::{ProjectName, TaskKey};
+use pointsman_core::session::work::WorkState;
+use pointsman_core::signal::Signal;
 use pointsman_core::task::{Effect, Task};
 use pointsman_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
 
-use super::{EffectId, SessionRow, Store, cursors, messages, outbox, sessions, tasks};
+use super::{EffectId, SessionRow, Store, cursors, messages, outbox, sessions, tasks, work_states};
 use crate::Result;
 use crate::column::{Json, Whole, Word};
 use crate::error::{Error, failed_to};
@@ -40,6 +42,11 @@ pub struct Change {
     pub cursor: Option<(String, String)>,
     /// Sessions to write with it.
     pub sessions: Vec<SessionRow>,
+    /// The work state of whoever it is about, as it is now.
+    pub work_state: Option<WorkState>,
+    /// What others wait for, with its details. Each becomes an event of its own, named after the
+    /// signal, right after the change's.
+    pub signals: Vec<(Signal, Value)>,
 }
 
 impl Change {
@@ -59,6 +66,8 @@ impl Change {
             failure: None,
             cursor: None,
             sessions: Vec::new(),
+            work_state: None,
+            signals: Vec::new(),
         }
     }
 }
@@ -68,7 +77,7 @@ impl Change {
 pub enum Committed {
     /// It is on disk.
     Done {
-        /// The number of its event.
+        /// The number of its event; its signals have the next ones.
         seq: i64,
         /// Its effects in the outbox, in their order.
         effect_ids: Vec<EffectId>,
@@ -98,7 +107,11 @@ fn write(connection: &Connection, change: &Change) -> Result<Committed> {
         return Ok(Committed::Duplicate);
     }
     let (project, issue) = subject(change)?;
-    let seq = append_event(connection, change, project, issue)?;
+    let append = |kind: &str, data: &Value| append_event(connection, change, project, issue, kind, data);
+    let seq = append(&change.kind, &change.data)?;
+    for (signal, data) in &change.signals {
+        append(signal.name(), data)?;
+    }
     if let Some(name) = &change.dedup {
         remember_input(connection, name, seq, change.at)?;
     }
@@ -110,6 +123,12 @@ fn write(connection: &Connection, change: &Change) -> Result<Committed> {
     }
     for session in &change.sessions {
         sessions::upsert(connection, session)?;
+    }
+    if let Some(state) = &change.work_state {
+        let Some(project) = project else {
+            return Err(Error::Invalid { what: "a change with a work state that names no project" });
+        };
+        work_states::put(connection, state, project, issue, change.session.as_deref(), change.at)?;
     }
     let effect_ids = match (project, issue) {
         (Some(project), Some(issue)) => {
@@ -154,19 +173,14 @@ fn append_event(
     change: &Change,
     project: Option<&ProjectName>,
     issue: Option<u64>,
+    kind: &str,
+    data: &Value,
 ) -> Result<i64> {
     const SQL: &str = "INSERT INTO events (at, kind, project, issue, session, data)
         VALUES ($1, $2, $3, $4, $5, $6) RETURNING seq";
     let run = || {
         connection.prepare_cached(SQL)?.query_row(
-            params![
-                change.at.0,
-                change.kind,
-                project.map(Word),
-                issue.map(Whole),
-                change.session,
-                Json(&change.data)
-            ],
+            params![change.at.0, kind, project.map(Word), issue.map(Whole), change.session, Json(data)],
             |row| row.get(0),
         )
     };

@@ -1,6 +1,9 @@
 //! The log: appended to by [`Store::commit`], never changed.
 
+use std::collections::BTreeSet;
+
 use pointsman_core::ids::ProjectName;
+use pointsman_core::signal::Signal;
 use pointsman_core::time::Timestamp;
 use rusqlite::types::Value as SqlValue;
 use rusqlite::{Row, params_from_iter};
@@ -71,6 +74,18 @@ impl Store {
         Ok(events)
     }
 
+    /// Signals in their order: the events whose kind is a signal's name. If the filter names kinds,
+    /// those of them that are signals.
+    pub fn signals(&self, filter: &EventFilter) -> Result<Vec<EventRow>> {
+        let wanted = |signal: &Signal| {
+            filter.kinds.is_empty() || filter.kinds.iter().any(|kind| kind == signal.name())
+        };
+        let kinds: Vec<String> =
+            Signal::ALL.into_iter().filter(wanted).map(|signal| signal.name().to_owned()).collect();
+        // No kinds at all would mean every event.
+        if kinds.is_empty() { Ok(Vec::new()) } else { self.events(&EventFilter { kinds, ..filter.clone() }) }
+    }
+
     /// The number of the newest event; 0 if there is none.
     pub fn last_seq(&self) -> Result<i64> {
         self.connection
@@ -81,27 +96,35 @@ impl Store {
 
 /// Only the conditions that are asked for: "or it is not asked for" would cost the index.
 pub(super) fn query(filter: &EventFilter) -> Result<(String, Vec<SqlValue>)> {
-    let mut sql = "SELECT seq, at, kind, project, issue, session, data FROM events WHERE seq > $1".to_owned();
     let mut values = vec![SqlValue::Integer(filter.since)];
     let mut place = |value: SqlValue| {
         values.push(value);
         format!("${}", values.len())
     };
+    let mut select =
+        "SELECT seq, at, kind, project, issue, session, data FROM events WHERE seq > $1".to_owned();
     if let Some(project) = &filter.project {
-        sql += &format!(" AND project = {}", place(project.as_str().to_owned().into()));
+        select += &format!(" AND project = {}", place(project.as_str().to_owned().into()));
     }
     if let Some(issue) = filter.issue {
         let issue =
             i64::try_from(issue).map_err(|_| Error::Invalid { what: "an issue number beyond all" })?;
-        sql += &format!(" AND issue = {}", place(issue.into()));
+        select += &format!(" AND issue = {}", place(issue.into()));
     }
-    if !filter.kinds.is_empty() {
-        let kinds: Vec<String> = filter.kinds.iter().map(|kind| place(kind.clone().into())).collect();
-        sql += &format!(" AND kind IN ({})", kinds.join(", "));
+    let kinds: BTreeSet<&String> = filter.kinds.iter().collect();
+    let kinds: Vec<String> = kinds.into_iter().map(|kind| place(kind.clone().into())).collect();
+    if filter.issue.is_some() && !kinds.is_empty() {
+        // A task's history is short enough to be looked through.
+        select += &format!(" AND kind IN ({})", kinds.join(", "));
+    } else if !kinds.is_empty() {
+        // The parts come in order from the index and are merged; a list of kinds would have to be
+        // sorted first, however few are asked for.
+        let parts: Vec<String> = kinds.iter().map(|kind| format!("{select} AND kind = {kind}")).collect();
+        select = parts.join(" UNION ALL ");
     }
     let order = if filter.latest { "DESC" } else { "ASC" };
-    sql += &format!(" ORDER BY seq {order} LIMIT {}", place(i64::from(filter.limit).into()));
-    Ok((sql, values))
+    let limit = place(i64::from(filter.limit).into());
+    Ok((format!("{select} ORDER BY seq {order} LIMIT {limit}"), values))
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<EventRow> {

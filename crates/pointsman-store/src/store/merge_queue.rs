@@ -114,6 +114,12 @@ pub struct QueueEntry {
     pub landed_at: Option<Timestamp>,
     /// Why it stands where it stands.
     pub reason: Option<String>,
+    /// How urgent it is: more goes first. 0 unless said otherwise.
+    pub priority: i64,
+    /// How often its candidate was made and tested.
+    pub attempts: u32,
+    /// How it is to land, if not in the project's way.
+    pub style: Option<String>,
 }
 
 const UNFINISHED: &str = "status IN ('queued', 'building', 'testing')";
@@ -168,7 +174,8 @@ impl Store {
     /// for (project, branch, head, when) stays.
     pub fn update_entry(&mut self, entry: &QueueEntry) -> Result<()> {
         const SQL: &str = "UPDATE queue SET pr = $1, base = $2, candidate = $3, status = $4,
-            conflict_files = $5, landed_at = $6, reason = $7 WHERE id = $8";
+            conflict_files = $5, landed_at = $6, reason = $7, priority = $8, attempts = $9, style = $10
+            WHERE id = $11";
         let rows = self.execute(
             "update the merge queue",
             SQL,
@@ -180,6 +187,9 @@ impl Store {
                 Json(&entry.conflict_files),
                 entry.landed_at.map(|at| at.0),
                 entry.reason,
+                entry.priority,
+                entry.attempts,
+                entry.style,
                 entry.id.0
             ],
         )?;
@@ -214,5 +224,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<QueueEntry> {
         requested_at: time(row, "requested_at")?,
         landed_at: maybe_time(row, "landed_at")?,
         reason: row.get("reason")?,
+        priority: row.get("priority")?,
+        attempts: row.get("attempts")?,
+        style: row.get("style")?,
     })
 }

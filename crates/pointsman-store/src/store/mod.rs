@@ -2,8 +2,10 @@
 //!
 //! Not here: the embedded forge ([`crate::forge`]), and anything that decides: rows go in and come
 //! out as the core's values. [`commit`](Store::commit) is in `commit.rs`; what it writes is read
-//! back in `events.rs`, `tasks.rs`, `outbox.rs` and `messages.rs`.
+//! back in `events.rs`, `tasks.rs`, `outbox.rs`, `messages.rs` and `work_states.rs`.
 
+mod agents;
+mod checkpoints;
 mod commit;
 mod cursors;
 mod events;
@@ -14,8 +16,10 @@ mod outbox;
 mod plans;
 mod projects;
 mod sessions;
+mod spending;
 mod tasks;
 mod verdicts;
+mod work_states;
 
 use std::path::Path;
 
@@ -25,6 +29,8 @@ use crate::Result;
 use crate::database;
 use crate::error::failed_to;
 
+pub use agents::AgentRow;
+pub use checkpoints::CheckpointRow;
 pub use commit::{Change, Committed};
 pub use events::{EventFilter, EventRow};
 pub use merge_queue::{EntryId, EntryScope, EntryStatus, NewEntry, QueueEntry};

@@ -1,10 +1,16 @@
 //! What grows for ever must not be scanned: query plans of the reads a running daemon repeats.
 
-use pointsman_core::ids::ProjectName;
-use rusqlite::params_from_iter;
+use pointsman_core::ids::{ProjectName, TaskKey};
+use pointsman_core::session::budget::Spent;
+use pointsman_core::signal::Signal;
+use pointsman_core::time::Timestamp;
 use rusqlite::types::Value;
+use rusqlite::{StatementStatus, params_from_iter};
 
-use super::{EntryScope, EventFilter, Store, events, merge_queue, messages, outbox, tasks};
+use super::{
+    Change, EntryScope, EventFilter, SessionRow, Store, agents, events, merge_queue, messages, outbox,
+    spending, tasks,
+};
 
 fn fresh() -> (Store, tempfile::TempDir) {
     let directory = tempfile::tempdir().unwrap();
@@ -57,4 +63,106 @@ fn settled_effects_and_closed_tasks_cost_nothing() {
     assert_eq!(waiting, ["SEARCH messages USING INDEX messages_waiting (sent_at<?)"]);
     let line = plan(&store, &merge_queue::entries(EntryScope::Unfinished), zero());
     assert_eq!(line, ["SEARCH queue USING INDEX queue_line (project=?)"]);
+}
+
+#[test]
+fn signals_are_merged_from_their_index_without_a_sort() {
+    let (store, _directory) = fresh();
+    let kinds: Vec<String> = Signal::ALL.iter().map(|signal| signal.name().to_owned()).collect();
+    let all = EventFilter { kinds, ..EventFilter::default() };
+    let of_project = EventFilter { project: ProjectName::new("shop"), ..all.clone() };
+    for filter in [all, of_project] {
+        for latest in [false, true] {
+            let (sql, values) = events::query(&EventFilter { latest, ..filter.clone() }).unwrap();
+            let plan = plan(&store, &sql, values);
+            let reads: Vec<_> = plan.iter().filter(|step| step.contains("events")).collect();
+            assert_eq!(reads.len(), Signal::ALL.len(), "{plan:?}");
+            assert!(reads.iter().all(|step| step.contains("events_of_kind (kind=? AND ")), "{plan:?}");
+            assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{plan:?}");
+        }
+    }
+}
+
+/// How many steps the list of agents takes SQLite: time without a clock.
+fn steps_to_list(identities: u64, generations: u32) -> i32 {
+    let (mut store, _directory) = fresh();
+    let shop = ProjectName::new("shop").unwrap();
+    let mut change = Change::new(Timestamp(1), "started");
+    for generation in 1..=generations {
+        for issue in 1..=identities {
+            change.sessions.push(session(TaskKey { project: shop.clone(), issue }, generation));
+        }
+    }
+    store.commit(&[change]).unwrap();
+    let agents = store.agents(Some(&shop), false).unwrap();
+    assert_eq!(u64::try_from(agents.len()).unwrap(), identities);
+    assert!(agents.iter().all(|agent| agent.session.generation == generations));
+    let mut statement = store.connection.prepare(&agents::query(true, false)).unwrap();
+    let mut rows = statement.query(["shop"]).unwrap();
+    while rows.next().unwrap().is_some() {}
+    drop(rows);
+    statement.get_status(StatementStatus::VmStep)
+}
+
+fn session(task: TaskKey, generation: u32) -> SessionRow {
+    SessionRow {
+        session: task.session(generation),
+        identity: task.identity(),
+        issue: Some(task.issue),
+        project: task.project,
+        role: "dev".to_owned(),
+        generation,
+        host: "signal-box".to_owned(),
+        model: None,
+        bead_id: None,
+        node_id: None,
+        hook_path: None,
+        tmux_session: None,
+        pane: None,
+        pid: None,
+        start_time: None,
+        tree: None,
+        created_at: Timestamp(1),
+        last_seen: Timestamp(1),
+        times_stale: 0,
+        ended_at: None,
+        exit: None,
+        acknowledges: false,
+        predecessor: None,
+        gauge: None,
+        spent: Spent::default(),
+    }
+}
+
+#[test]
+fn a_thousand_identities_cost_the_same_after_twenty_generations() {
+    let young = steps_to_list(1_000, 1);
+    assert_eq!(steps_to_list(1_000, 20), young);
+    assert!(young < 1_000 * 60, "a fixed number of steps for each: {young}");
+}
+
+#[test]
+fn old_generations_and_other_days_cost_nothing() {
+    let (store, _directory) = fresh();
+    let text = || Value::Text("shop".to_owned());
+    let join = "SEARCH t USING INDEX sqlite_autoindex_tasks_1 (project=? AND issue=?) LEFT-JOIN";
+    let newest = plan(&store, &agents::query(true, false), vec![text()]);
+    assert_eq!(newest, ["SEARCH s USING INDEX sessions_newest (project=?)", join]);
+    let everywhere = plan(&store, &agents::query(false, false), vec![]);
+    assert_eq!(everywhere, ["SCAN s USING INDEX sessions_newest", join]);
+    let all = plan(&store, &agents::query(true, true), vec![text()]);
+    assert_eq!(all, ["SEARCH s USING INDEX sessions_of_identity (project=?)", join]);
+    for (sql, index, values) in [
+        (
+            spending::TASK.to_owned(),
+            "spending_of_task (project=? AND issue=?)",
+            vec![text(), Value::Integer(3)],
+        ),
+        (spending::day_query(false), "spending_of_day (day=?)", vec![text()]),
+        (spending::day_query(true), "spending_of_day (day=? AND project=?)", vec![text(), text()]),
+    ] {
+        let plan = plan(&store, &sql, values);
+        assert!(plan.iter().any(|step| step.contains(index)), "{plan:?}");
+        assert!(!plan.iter().any(|step| step.starts_with("SCAN")), "{plan:?}");
+    }
 }

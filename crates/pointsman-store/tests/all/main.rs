@@ -5,6 +5,7 @@ mod contract;
 mod files;
 mod forge;
 mod kill;
+mod migration;
 mod world;
 
 /// Runs the contract's stories against one backend. A second backend adds a second call.
@@ -24,6 +25,13 @@ keeps_the_contract!(
     sqlite,
     crate::world::Fresh::new,
     [
+        agents::r1_3_a_session_is_registered_before_it_is_launched,
+        agents::r1_4_last_seen_is_touched_for_live_sessions_and_never_goes_back,
+        agents::r1_7_an_end_is_terminated_or_crashed,
+        agents::a_measurement_outlives_rows_that_are_written_later,
+        agents::agents_are_the_newest_sessions_with_what_their_tasks_are_at,
+        agents::r2_4_a_work_state_is_committed_with_its_signal,
+        agents::signals_follow_their_event_and_are_read_on_from_where_one_was,
         commit::a_change_is_an_event_a_snapshot_and_its_effects,
         commit::changes_of_one_commit_keep_their_order,
         commit::an_error_in_the_third_change_writes_none_of_them,
@@ -34,6 +42,14 @@ keeps_the_contract!(
         commit::cursors_and_sessions_are_written_with_the_event,
         commit::hostile_text_comes_back_as_it_was,
         commit::no_change_is_no_event,
+        ledger::a_report_that_comes_twice_or_late_counts_once,
+        ledger::a_day_is_charged_what_it_adds,
+        ledger::a_clock_set_back_over_midnight_charges_nothing_twice,
+        ledger::a_day_is_shared_out_by_role,
+        ledger::a_day_that_is_none_is_refused,
+        ledger::a_checkpoint_is_remembered_once_under_its_number,
+        ledger::old_checkpoints_go_and_the_newest_stays,
+        ledger::an_entry_has_a_priority_attempts_and_a_style,
         outbox::only_the_first_effect_of_each_task_is_due,
         outbox::a_postponed_effect_holds_its_lane_and_no_other,
         outbox::a_new_generation_supersedes_messages_to_older_ones_only,

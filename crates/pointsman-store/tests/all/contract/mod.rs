@@ -1,5 +1,7 @@
 //! What every backend must keep. Each story gets a fresh store.
 
+pub(crate) mod agents;
 pub(crate) mod commit;
+pub(crate) mod ledger;
 pub(crate) mod outbox;
 pub(crate) mod rows;

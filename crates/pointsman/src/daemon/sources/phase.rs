@@ -130,6 +130,7 @@ impl Phases {
         let generation = task.generation;
         match phase_file::read(&entry.path) {
             Reading::Missing | Reading::Empty => None,
+            Reading::Text { first_line, .. } if Phase::is_torn(&first_line) => None,
             Reading::Refused(refusal) => {
                 if entry.refused.as_ref() == Some(&refusal) {
                     return None;

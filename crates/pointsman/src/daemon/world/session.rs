@@ -50,6 +50,7 @@ impl RealWorld {
         if let Some(pane) = self.tmux.find(&name)? {
             if pane.epoch == epoch(&session) {
                 // We had started it and did not live to write it down.
+                self.greet(served, task, generation, &pane)?;
                 return Ok(self.started(served, task, generation, &pane));
             }
             // The pane of an earlier generation; its work is in the tree, its end is recorded.
@@ -76,11 +77,16 @@ impl RealWorld {
         let Some(pane) = self.tmux.find(&name)? else {
             return Err(Trouble::later("the session was gone as soon as it was started"));
         };
-        // Given to the program as well, as one line of ours; if this is lost, the file is there.
-        let prompt = desk.inbox(generation).join("0000-task.md");
-        let line = words::message::first_line(task, &prompt.to_string_lossy());
-        self.tmux.send_message(&pane.pane_id, &epoch(&session), "start", &line)?;
+        self.greet(served, task, generation, &pane)?;
         Ok(self.started(served, task, generation, &pane))
+    }
+
+    /// The first prompt is given to the program as well, once, as one line of ours that names the file.
+    fn greet(&self, served: &Served, task: &Task, generation: u32, pane: &PaneInfo) -> Result<(), Trouble> {
+        let prompt = served.desk(&task.key).inbox(generation).join("0000-task.md");
+        let line = words::message::first_line(task, &prompt.to_string_lossy());
+        self.tmux.send_message(&pane.pane_id, &epoch(&task.key.session(generation)), "start", &line)?;
+        Ok(())
     }
 
     fn started(&self, served: &Served, task: &Task, generation: u32, pane: &PaneInfo) -> Outcome {

@@ -4,8 +4,22 @@
 //! Decisions alone are tested in the core, single adapters in theirs. A test says what its world is like ([`shop`]),
 //! what the agent does (a script of the rehearsal agent, or of bash) and what must be true in the end.
 
+mod checks;
 mod clean;
+mod conflict;
+mod dependencies;
+mod escalation;
+mod gateway;
+mod hostile;
+mod idle;
+mod orders;
+mod phase_file;
+mod projects;
+mod pull_requests;
+mod recovery;
+mod refusals;
 mod restart;
+mod review;
 mod shell_agent;
 
 use pointsman_testkit::Setup;

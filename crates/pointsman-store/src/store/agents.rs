@@ -1,0 +1,57 @@
+//! Who is there: sessions beside what their tasks are at, in one query.
+
+use pointsman_core::ids::ProjectName;
+use pointsman_core::task::{Phase, State};
+use serde::Serialize;
+
+use super::sessions::{self, COLUMN_COUNT, COLUMNS};
+use super::{SessionRow, Store};
+use crate::Result;
+use crate::column::{Word, maybe_word};
+
+/// A session and what its task is at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AgentRow {
+    /// The session.
+    pub session: SessionRow,
+    /// Where its task stands; nothing for a session without one.
+    pub state: Option<State>,
+    /// What its agent last claimed.
+    pub phase: Option<Phase>,
+}
+
+impl Store {
+    /// The newest session of every identity, ended or not; with `include_ended` every session that
+    /// ever was. By project, identity and generation.
+    pub fn agents(&self, project: Option<&ProjectName>, include_ended: bool) -> Result<Vec<AgentRow>> {
+        let sql = query(project.is_some(), include_ended);
+        let read = |row: &rusqlite::Row<'_>| {
+            Ok(AgentRow {
+                session: sessions::read(row)?,
+                state: maybe_word(row, COLUMN_COUNT)?,
+                phase: maybe_word(row, COLUMN_COUNT + 1)?,
+            })
+        };
+        match project {
+            Some(project) => self.rows("read agents", &sql, [Word(project)], read),
+            None => self.rows("read agents", &sql, [], read),
+        }
+    }
+}
+
+/// A new session takes the mark `newest` over, so that old generations are never visited.
+pub(super) fn query(one_project: bool, include_ended: bool) -> String {
+    let mut conditions = Vec::new();
+    if one_project {
+        conditions.push("s.project = $1");
+    }
+    if !include_ended {
+        conditions.push("s.newest");
+    }
+    let conditions = if conditions.is_empty() { "TRUE".to_owned() } else { conditions.join(" AND ") };
+    format!(
+        "SELECT {COLUMNS}, t.state, t.phase FROM sessions AS s
+         LEFT JOIN tasks AS t ON t.project = s.project AND t.issue = s.issue
+         WHERE {conditions} ORDER BY s.project, s.identity, s.generation"
+    )
+}

@@ -1,0 +1,101 @@
+//! What CI says, and what it costs.
+
+use super::{LAND, adds, clean, shop};
+
+#[test]
+fn e2e_a_red_ci_is_handed_back_with_its_log_and_fixed() {
+    let daemon = shop().start();
+    let issue = daemon.file_issue(
+        "Pears",
+        &format!(
+            "write src/pears.txt pears BUG\ncommit Add pears\npush\nphase awaiting_ci\nexpect CI failed\n\
+             write src/pears.txt pears\ncommit Fix pears\npush\nphase awaiting_ci\n{LAND}"
+        ),
+    );
+    daemon.wait_closed(issue);
+    assert_eq!(daemon.main_log(), ["Fix pears", "Add pears", "Open the shop"]);
+    assert_eq!(daemon.task(issue)["attempts"]["ci_fixes"], 1);
+    let inbox = daemon.desk(issue).join("inbox-1");
+    let told = std::fs::read_dir(inbox).unwrap().map(|e| e.unwrap().path());
+    let told = told.into_iter().find(|p| p.to_string_lossy().contains("ci-failed")).expect("a message");
+    let told = std::fs::read_to_string(told).unwrap();
+    assert!(told.contains("src/pears.txt:1:pears BUG") && told.contains("a BUG is left"), "{told}");
+}
+
+#[test]
+fn e2e_when_all_fixes_are_used_up_the_task_is_blocked_with_a_diagnosis_and_can_start_again() {
+    let daemon = shop().set("limits.ci_fixes", "1").start();
+    let issue = daemon.file_issue(
+        "Durians",
+        "write src/durians.txt BUG\ncommit Add durians\npush\nphase awaiting_ci\nexpect CI failed\n\
+         say this cannot be mended\nappend src/durians.txt still BUG\ncommit Try\npush\nphase awaiting_ci\nhang",
+    );
+    daemon.wait_state(issue, "blocked");
+    daemon.wait_settled(issue);
+    assert_eq!(daemon.labels(issue), ["backlog", "blocked"]);
+    let comments = daemon.comments(issue);
+    assert_eq!(comments.len(), 1, "{comments:?}");
+    assert!(comments[0].contains("CI still fails after 1 fixes"), "{}", comments[0]);
+    assert!(comments[0].contains("• this cannot be mended"), "the last lines of the pane: {}", comments[0]);
+    assert_eq!(daemon.session(issue)["exit"], "exhausted");
+    assert_eq!(daemon.tmux_sessions(), [""; 0]);
+    assert_eq!(daemon.phase_files(), [""; 0]);
+    assert_eq!(daemon.main_log(), ["Open the shop"]);
+    assert!(daemon.tree(issue).exists(), "the work is kept");
+    let notice = daemon.notices().pop().expect("people were told");
+    assert!(notice["title"].as_str().unwrap().contains("is blocked"), "{notice}");
+
+    daemon.json(&["forge", "issue", "label", &issue.to_string(), "--remove", "blocked"]);
+    daemon.wait_session(issue, 2);
+    let prompt = daemon.prompt(issue, 2);
+    assert!(prompt.contains("You are a continuation of dev-shop-1.1"), "{prompt}");
+    assert!(prompt.contains("Try") && prompt.contains("src/durians.txt"), "{prompt}");
+    assert_eq!(daemon.labels(issue), ["in-progress"]);
+    assert_eq!(daemon.task(issue)["attempts"]["ci_fixes"], 0, "a new start");
+}
+
+#[test]
+fn e2e_infrastructure_that_fails_once_costs_no_fix() {
+    let ci = "#!/bin/sh\nif [ ! -e \"$HOME/tried\" ]; then touch \"$HOME/tried\"; exit 137; fi\n";
+    let daemon = shop().file("ci.sh", ci).start();
+    let issue = daemon.file_issue("Apples", &clean("apples"));
+    daemon.wait_closed(issue);
+    assert_eq!(daemon.main_log(), ["Add apples", "Open the shop"]);
+    assert_eq!(daemon.task(issue)["attempts"]["ci_fixes"], 0);
+    assert!(!daemon.transcript(issue).contains("CI failed"), "the agent cannot mend infrastructure");
+}
+
+#[test]
+fn e2e_infrastructure_that_keeps_failing_is_a_question_to_a_person() {
+    let ci = "#!/bin/sh\n[ -e \"$HOME/mended\" ] || exit 137\n";
+    let daemon = shop().file("ci.sh", ci).start();
+    let issue =
+        daemon.file_issue("Apples", &format!("{}\nexpect Answer\nphase awaiting_ci\n{LAND}", adds("apples")));
+    let task = daemon.wait_state(issue, "escalated");
+    assert!(task["reason"].as_str().unwrap().contains("CI infrastructure failed again"), "{task}");
+    assert_eq!(task["attempts"]["ci_fixes"], 0);
+    std::fs::write(daemon.path("home/mended"), "").unwrap();
+    daemon.answer(issue, "The machine was full. Try again.");
+    daemon.wait_closed(issue);
+    assert_eq!(daemon.main_log(), ["Add apples", "Open the shop"]);
+}
+
+#[test]
+fn e2e_a_ci_that_gives_no_answer_is_stopped_and_a_person_is_asked() {
+    let ci = "#!/bin/sh\n[ -e \"$HOME/mended\" ] || { echo $$ > \"$HOME/ci.pid\"; sleep 1000; }\n";
+    let daemon = shop().file("ci.sh", ci).set("timing.ci_timeout", "\"500ms\"").start();
+    let issue = daemon.file_issue(
+        "Apples",
+        &format!("{}\nexpect CI timeout\nexpect Answer\nphase awaiting_ci\n{LAND}", adds("apples")),
+    );
+    let task = daemon.wait_state(issue, "escalated");
+    assert!(task["reason"].as_str().unwrap().contains("CI gave no answer within 500ms"), "{task}");
+    let pid = std::fs::read_to_string(daemon.path("home/ci.pid")).unwrap();
+    daemon.wait_for("the CI to be gone", || {
+        (!std::path::Path::new("/proc").join(pid.trim()).exists()).then_some(())
+    });
+    std::fs::write(daemon.path("home/mended"), "").unwrap();
+    daemon.answer(issue, "Mended.");
+    daemon.wait_closed(issue);
+    assert_eq!(daemon.main_log(), ["Add apples", "Open the shop"]);
+}

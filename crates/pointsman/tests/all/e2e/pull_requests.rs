@@ -1,0 +1,56 @@
+//! People act on pull requests behind the daemon's back.
+
+use super::{adds, shop};
+
+const SCRIPT: &str = "expect CI passed\nphase awaiting_review\nexpect Merged\nphase done";
+
+#[test]
+fn e2e_a_pull_request_closed_by_a_person_blocks_its_task() {
+    let daemon = shop().reviewed().start();
+    let issue = daemon.file_issue("Apples", &format!("{}\n{SCRIPT}", adds("apples")));
+    let task = daemon.wait_state(issue, "awaiting_review");
+    daemon.json(&["forge", "pr", "close", &task["pr"].to_string()]);
+    let task = daemon.wait_state(issue, "blocked");
+    daemon.wait_settled(issue);
+    assert_eq!(task["reason"], "the pull request was closed without a merge");
+    assert_eq!(daemon.labels(issue), ["backlog", "blocked"]);
+    assert_eq!(daemon.comments(issue).len(), 1);
+    assert_eq!(daemon.tmux_sessions(), [""; 0]);
+    assert_eq!(daemon.main_log(), ["Open the shop"]);
+}
+
+#[test]
+fn e2e_a_merge_by_a_person_is_recorded_and_closes_the_issue() {
+    let daemon = shop().reviewed().start();
+    let issue = daemon.file_issue("Apples", &format!("{}\n{SCRIPT}", adds("apples")));
+    let task = daemon.wait_state(issue, "awaiting_review");
+    let url = daemon.json(&["forge", "url"])["url"].as_str().unwrap().to_owned();
+    let clone = daemon.path("clone");
+    daemon.git_in(&daemon.path("home"), &["clone", "--quiet", &url, &clone.to_string_lossy()]);
+    daemon.git_in(
+        &clone,
+        &["merge", "--quiet", "--no-ff", "--message=Merge by hand", "origin/pointsman/issue-1"],
+    );
+    daemon.git_in(&clone, &["push", "--quiet", "origin", "main"]);
+    daemon.wait_closed(issue);
+    let merged = daemon.pull_request(task["pr"].as_u64().unwrap());
+    assert_eq!((&merged["state"], &merged["merged"]), (&"closed".into(), &true.into()), "{merged}");
+    assert_eq!(daemon.issue(issue)["state"], "closed");
+    assert_eq!(daemon.main_log(), ["Merge by hand", "Add apples", "Open the shop"]);
+    assert!(daemon.transcript(issue).contains("got: Merged"));
+    assert_eq!(daemon.labels(issue), [""; 0]);
+}
+
+#[test]
+fn e2e_an_issue_closed_by_a_person_ends_its_session_and_keeps_the_work() {
+    let daemon = shop().start();
+    let issue = daemon.file_issue("Apples", "write src/apples.txt half\nsay at work\nhang");
+    daemon.wait_shown(issue, "at work");
+    daemon.json(&["forge", "issue", "close", &issue.to_string()]);
+    daemon.wait_closed(issue);
+    daemon.wait_for("the session to end", || daemon.tmux_sessions().is_empty().then_some(()));
+    let rescues = daemon.rescues();
+    assert!(rescues.iter().any(|r| r["files"] == serde_json::json!(["src/apples.txt"])), "{rescues:?}");
+    assert_eq!(daemon.session(issue)["exit"], "stopped");
+    assert_eq!(daemon.labels(issue), [""; 0]);
+}
