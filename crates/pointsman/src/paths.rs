@@ -158,6 +158,11 @@ impl ProjectPaths {
         self.root.join("checkouts")
     }
 
+    /// Our own indexes of working trees: they make a look at an unchanged tree cheap.
+    pub fn indexes(&self) -> PathBuf {
+        self.root.join("indexes")
+    }
+
     /// Logs of CI, reviews and gates, and transcripts of ended sessions.
     pub fn logs(&self) -> PathBuf {
         self.root.join("logs")

@@ -117,7 +117,9 @@ impl SessionRow {
                     | Exit::IdlePrompt
                     | Exit::EscalationTimeout
                     | Exit::Exhausted
-                    | Exit::Stopped,
+                    | Exit::Stopped
+                    | Exit::Handoff
+                    | Exit::Stuck,
                 ),
             ) => SessionStatus::Terminated,
         }

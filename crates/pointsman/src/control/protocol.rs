@@ -2,6 +2,9 @@
 
 use pointsman_core::forge::StateFilter;
 use pointsman_core::ids::{Number, ProjectName};
+use pointsman_core::session::budget::Spent;
+use pointsman_core::session::context::Gauge;
+use pointsman_core::session::work::WorkPhase;
 use pointsman_core::task::{Order, ReviewVerdict};
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +42,24 @@ pub enum Request {
         message: i64,
         /// The session that says so, if known.
         session: Option<String>,
+    },
+    /// An agent says where it is in its work.
+    Checkpoint {
+        /// Its session.
+        session: String,
+        /// The phase.
+        phase: Option<WorkPhase>,
+        /// What it works on.
+        summary: Option<String>,
+    },
+    /// What a session's context and costs were measured to be.
+    Measure {
+        /// Its session.
+        session: String,
+        /// How full its context is.
+        gauge: Option<Gauge>,
+        /// What it has spent since its start.
+        spent: Option<Spent>,
     },
     /// An operator's words to a session.
     Send {

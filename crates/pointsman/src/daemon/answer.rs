@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use pointsman_core::ids::{Number, ProjectName, TaskKey};
+use pointsman_core::session::work::Observation;
 use pointsman_core::task::{Effect, Event, Headline, Refused, Session, Task};
 use pointsman_core::words;
 use pointsman_store::{Change, EffectId};
 use serde_json::{Value, json};
 
 use super::engine::{Engine, Input};
-use super::{clock, projects};
+use super::{budget, clock, projects};
 use crate::control::protocol::{FailureKind, Reply, Request};
 use crate::paths::Paths;
 
@@ -33,6 +34,11 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
             give(engine, project, *issue, Event::Answered { by: by.clone(), text: text.clone() })
         }
         Request::Acknowledge { message, session } => acknowledge(engine, *message, session.as_deref()),
+        Request::Checkpoint { session, phase, summary } => {
+            let said = Observation::Said { phase: *phase, summary: summary.clone() };
+            checkpoint(engine, session, said)
+        }
+        Request::Measure { session, gauge, spent } => budget::measure(engine, session, *gauge, *spent),
         Request::Send { project, issue, text } => send(engine, project, *issue, text),
         Request::AddProject { config_path } => {
             follow.reload = true;
@@ -123,6 +129,28 @@ fn acknowledge(engine: &mut Engine, message: i64, session: Option<&str>) -> Repl
     match acknowledged {
         Ok(true) => done(json!({ "message": message, "acknowledged": true })),
         Ok(false) => failed(FailureKind::NotFound, format!("there is no message m-{message}")),
+        Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
+    }
+}
+
+/// An agent says where it is: its work state follows, and its tree is saved.
+fn checkpoint(engine: &mut Engine, session: &str, said: Observation) -> Reply {
+    let Some((key, generation)) = TaskKey::parse_session(session) else {
+        return failed(FailureKind::NotFound, format!("there is no session {session}"));
+    };
+    let task = match find(engine, &key) {
+        Ok(task) => task,
+        Err(reply) => return reply,
+    };
+    if task.generation != generation || task.session == Session::None {
+        return failed(FailureKind::Refused, format!("session {session} is over"));
+    }
+    let now = clock::now();
+    let written = engine
+        .observe(&key, &[said], now)
+        .and_then(|()| engine.take(&[Input::new(key, Event::TurnEnded { generation })], now));
+    match written {
+        Ok(_) => done(json!({ "session": session, "saved": true })),
         Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
     }
 }

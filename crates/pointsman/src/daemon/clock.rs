@@ -11,6 +11,11 @@ pub fn now() -> Timestamp {
     Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
+/// The day of a point in time, UTC: `2026-11-15`.
+pub fn day(at: Timestamp) -> String {
+    rfc3339(at).chars().take(10).collect()
+}
+
 /// A point in time as scripts see it: RFC 3339, UTC, milliseconds.
 pub fn rfc3339(at: Timestamp) -> String {
     jiff::Timestamp::from_millisecond(at.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string()

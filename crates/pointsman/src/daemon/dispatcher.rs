@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
-use pointsman_core::ids::ProjectName;
+use pointsman_core::ids::{ProjectName, TaskKey};
+use pointsman_core::session::work::Observation;
 use pointsman_core::task::{Event, Session};
 use pointsman_core::time::Timestamp;
-use pointsman_store::{EffectId, QueueEntry, VerdictRow};
+use pointsman_store::{CheckpointRow, EffectId, QueueEntry, VerdictRow};
 
 use super::answer::{Follow, answer, done};
 use super::board::Board;
@@ -18,6 +19,7 @@ use super::engine::{Engine, Input, groups};
 use super::inbound::Inbound;
 use super::outcome::Outcome;
 use super::poller::Poller;
+use super::projections::Projections;
 use super::projects;
 use super::sources::exits::Exits;
 use super::sources::phase::Phases;
@@ -48,6 +50,8 @@ pub(crate) struct Dispatcher {
     pub phases: Arc<Phases>,
     /// Ended processes.
     pub exits: Arc<Exits>,
+    /// Identities and work states as files.
+    pub(crate) projections: Projections,
     /// The forge, asked now and then.
     pub poller: Arc<Poller>,
     /// Since when.
@@ -66,6 +70,10 @@ struct Batch {
     entries: Vec<(QueueEntry, SyncSender<()>)>,
     verdicts: Vec<(ProjectName, pointsman_core::ids::Sha, String, VerdictRow)>,
     sent_again: Vec<(EffectId, std::path::PathBuf)>,
+    observed: BTreeMap<TaskKey, Vec<Observation>>,
+    seen: Vec<String>,
+    missed: Vec<String>,
+    checkpoints: Vec<(CheckpointRow, Vec<u64>)>,
     asks: Vec<(Request, SyncSender<Reply>)>,
     stop: bool,
 }
@@ -134,6 +142,23 @@ impl Dispatcher {
             self.redelivering.remove(&message);
             self.until_written("a message", |d| d.engine.store().message_sent(message, &path, now));
         }
+        for (key, observations) in &batch.observed {
+            self.until_written("a work state", |d| d.engine.observe(key, observations, now));
+        }
+        if !batch.seen.is_empty() {
+            self.until_written("a heartbeat", |d| d.engine.store().touch_sessions(&batch.seen, now));
+        }
+        for session in &batch.missed {
+            self.until_written("a missed session", |d| d.engine.store().session_found_stale(session).map(drop));
+        }
+        for (row, pruned) in &batch.checkpoints {
+            self.until_written("a checkpoint", |d| d.engine.store().add_checkpoint(row));
+            for n in pruned {
+                self.until_written("a pruned checkpoint", |d| {
+                    d.engine.store().forget_checkpoint(&row.task, *n).map(drop)
+                });
+            }
+        }
         let mut stop = batch.stop;
         for (request, reply) in batch.asks {
             let (answer, follow) = self.answer(&request);
@@ -195,6 +220,7 @@ impl Dispatcher {
             return;
         }
         self.board.publish(self.engine.tasks());
+        self.projections.nudge();
         let picture = self.board.look();
         self.phases.follow(&picture);
         self.exits.follow(&picture, &self.world.exits);
@@ -276,6 +302,12 @@ impl Batch {
             Inbound::VerdictGiven { project, tree, gate, verdict } => {
                 self.verdicts.push((project, tree, gate, *verdict));
             }
+            Inbound::Observed { key, observation } => {
+                self.observed.entry(key).or_default().push(observation);
+            }
+            Inbound::Seen { sessions } => self.seen.extend(sessions),
+            Inbound::Missed { sessions } => self.missed.extend(sessions),
+            Inbound::CheckpointTaken { row, pruned } => self.checkpoints.push((*row, pruned)),
             Inbound::Ask { request, reply } => self.asks.push((request, reply)),
             Inbound::AskForge { project } => poller.ask(&project),
             Inbound::Stop => self.stop = true,

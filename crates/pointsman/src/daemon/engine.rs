@@ -8,11 +8,17 @@ use std::time::Duration;
 use pointsman_core::config::Config;
 use pointsman_core::ids::{ProjectName, TaskKey};
 use pointsman_core::schedule;
-use pointsman_core::task::{Event, Order, Policy, Refused, Session, State, Task, Transition, step};
+use pointsman_core::session::budget::Spent;
+use pointsman_core::session::work::{Observation, WorkState};
+use pointsman_core::signal::Signal;
+use pointsman_core::task::{
+    Event, Exit, Order, Policy, Refused, Session, State, Task, Transition, signals, step,
+};
 use pointsman_core::time::Timestamp;
 use pointsman_store::{Change, Committed, EffectId, EntryScope, EntryStatus, Outgoing, SessionRow, Store};
 use serde_json::json;
 
+use super::budget;
 use super::crash::crash_point;
 use super::outcome::{Note, Outcome, gave_up};
 
@@ -101,6 +107,11 @@ impl Engine {
         self.rules.keys()
     }
 
+    /// A served project's configuration.
+    pub fn config(&self, project: &ProjectName) -> Option<Arc<Config>> {
+        self.rules.get(project).map(|rules| Arc::clone(&rules.config))
+    }
+
     /// The store, for what is not about a task.
     pub fn store(&mut self) -> &mut Store {
         &mut self.store
@@ -173,6 +184,9 @@ impl Engine {
                 let idle = task == *before && effects.is_empty() && self.tasks.contains_key(&input.key);
                 if !idle || input.must_be_written() || input.dedup.is_some() {
                     let mut change = input.event_change(now, event, &before, task.state);
+                    change.signals = signals(&before, event, &task);
+                    change.sessions.extend(registered(&before, &task, &rules.config, now));
+                    change.work_state = begun(&before, &task, now);
                     change.effects = effects;
                     change.task = Some(task.clone());
                     batch.changes.push(change);
@@ -223,6 +237,35 @@ impl Engine {
         Ok(())
     }
 
+    /// Takes in what was seen of a session's work; writes it down only if it says something new.
+    pub fn observe(
+        &mut self,
+        key: &TaskKey,
+        observations: &[Observation],
+        now: Timestamp,
+    ) -> Result<(), pointsman_store::Error> {
+        let Some(task) = self.tasks.get(key) else { return Ok(()) };
+        let before = self.store.work_state(&key.identity())?;
+        let mut work = before.clone().unwrap_or_else(|| WorkState::begin(key.identity(), &task.title, now));
+        for observation in observations {
+            work.observe(observation, now);
+        }
+        if Some(&work) == before.as_ref() {
+            return Ok(());
+        }
+        let mut change = Change::new(now, "work_observed");
+        change.project = Some(key.project.clone());
+        change.issue = Some(key.issue);
+        change.session = task.session_id();
+        change.data = json!({ "work_phase": work.work_phase, "tests_status": work.tests_status });
+        let shown = serde_json::to_value(&work).unwrap_or_default();
+        change.signals = vec![(Signal::HookUpdated, shown)];
+        change.work_state = Some(work);
+        self.store.commit(&[change])?;
+        self.changed = true;
+        Ok(())
+    }
+
     /// What time alone brings: deadlines that have passed, and places that are free.
     pub fn tick(&mut self, now: Timestamp) -> Result<(), pointsman_store::Error> {
         let due = self.tasks.values().filter(|t| t.wake_at().is_some_and(|at| at <= now));
@@ -230,7 +273,11 @@ impl Engine {
         for (project, rules) in &self.rules {
             let tasks = self.tasks.values().map(Arc::as_ref).filter(|t| t.key.project == *project);
             let concurrency = usize::try_from(rules.config.dev.concurrency).unwrap_or(usize::MAX);
-            for issue in schedule::starts(tasks, concurrency) {
+            let starts = schedule::starts(tasks, concurrency);
+            if starts.is_empty() || !budget::may_start(&self.store, &rules.config, now)? {
+                continue;
+            }
+            for issue in starts {
                 let key = TaskKey { project: project.clone(), issue };
                 inputs.push(Input::new(key, Event::Ordered { order: Order::Begin }));
             }
@@ -322,6 +369,47 @@ impl Engine {
     }
 }
 
+/// The identity of a session that was just ordered: it exists before anything is launched.
+fn registered(before: &Task, after: &Task, config: &Config, now: Timestamp) -> Option<SessionRow> {
+    if after.generation == before.generation {
+        return None;
+    }
+    let key = &after.key;
+    Some(SessionRow {
+        session: key.session(after.generation),
+        identity: key.identity(),
+        project: key.project.clone(),
+        issue: Some(key.issue),
+        role: "dev".to_owned(),
+        generation: after.generation,
+        host: String::new(),
+        model: config.roles.dev.model.clone(),
+        bead_id: None,
+        node_id: None,
+        hook_path: None,
+        tmux_session: Some(key.identity()),
+        pane: None,
+        pid: None,
+        start_time: None,
+        tree: None,
+        created_at: now,
+        last_seen: now,
+        times_stale: 0,
+        ended_at: None,
+        exit: None,
+        acknowledges: false,
+        predecessor: (before.generation > 0).then(|| key.session(before.generation)),
+        gauge: None,
+        spent: Spent::default(),
+    })
+}
+
+/// The work state of a task that was just begun. Later sessions go on with the one that is there.
+fn begun(before: &Task, after: &Task, now: Timestamp) -> Option<WorkState> {
+    (before.generation == 0 && after.generation == 1)
+        .then(|| WorkState::begin(after.key.identity(), &after.title, now))
+}
+
 /// Cuts inputs into transactions: whether an input is a duplicate only shows when it is written, and
 /// nothing may be decided on top of one before that.
 pub fn groups(inputs: &[Input]) -> impl Iterator<Item = &[Input]> {
@@ -369,6 +457,12 @@ impl Input {
         if before.session == Session::Ending && self.settles.is_none() {
             // It went by itself while we were about to end it: the order says how that is recorded.
             change.sessions.clear();
+        }
+        if before.handoff.is_some() && matches!(event, Event::SessionEnded { exit: Exit::Crashed, .. }) {
+            // It went because it was asked to.
+            for row in &mut change.sessions {
+                row.exit = Some(Exit::Handoff);
+            }
         }
         change
     }

@@ -2,8 +2,9 @@
 
 use std::sync::mpsc::{SyncSender, sync_channel};
 
-use pointsman_core::ids::{ProjectName, Sha};
-use pointsman_store::{Outgoing, QueueEntry, VerdictRow};
+use pointsman_core::ids::{ProjectName, Sha, TaskKey};
+use pointsman_core::session::work::Observation;
+use pointsman_store::{CheckpointRow, Outgoing, QueueEntry, VerdictRow};
 
 use super::engine::Input;
 use super::outcome::Outcome;
@@ -54,6 +55,30 @@ pub(crate) enum Inbound {
         request: Request,
         /// Where the answer goes.
         reply: SyncSender<Reply>,
+    },
+    /// Something was seen of a session's work.
+    Observed {
+        /// Of which task.
+        key: TaskKey,
+        /// What.
+        observation: Observation,
+    },
+    /// These sessions were seen alive.
+    Seen {
+        /// Which.
+        sessions: Vec<String>,
+    },
+    /// These sessions were looked for in vain; that says nothing by itself.
+    Missed {
+        /// Which.
+        sessions: Vec<String>,
+    },
+    /// A working tree was saved.
+    CheckpointTaken {
+        /// What is known of it.
+        row: Box<CheckpointRow>,
+        /// Those that were pruned for it.
+        pruned: Vec<u64>,
     },
     /// Something changed on the forge of this project: ask it now.
     AskForge {

@@ -10,6 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use pointsman_adapters::process::Run;
 use serde::{Deserialize, Serialize};
 
 /// What to become.
@@ -21,6 +22,10 @@ pub(crate) struct Launch {
     pub cwd: PathBuf,
     /// The whole environment.
     pub env: BTreeMap<String, String>,
+    /// Commits what the predecessor left uncommitted, with this message. It is done here, inside the
+    /// session, because the daemon never runs git in a tree that an agent can write.
+    #[serde(default)]
+    pub commit_first: Option<String>,
 }
 
 /// Becomes the program that `spec` describes; only returns if that is impossible.
@@ -28,8 +33,27 @@ pub fn launch(spec: &Path) -> anyhow::Result<Infallible> {
     let text = std::fs::read(spec).with_context(|| format!("cannot read {}", spec.display()))?;
     let launch: Launch = serde_json::from_slice(&text)?;
     let (program, args) = launch.argv.split_first().context("an agent needs a program")?;
+    if let Some(message) = &launch.commit_first {
+        commit(&launch, message);
+    }
     let error = exec(program, args, &launch);
     anyhow::bail!("cannot start {program}: {error}")
+}
+
+/// A failure is shown on the terminal and stops nothing: the files are there, committed or not, and
+/// a capture of them is in the mirror.
+fn commit(launch: &Launch, message: &str) {
+    for words in [vec!["add", "--all"], vec!["commit", "--quiet", "--no-verify", "-m", message]] {
+        let mut git = Run::new("git").args(words).cwd(&launch.cwd);
+        for (name, value) in &launch.env {
+            git = git.env(name, value);
+        }
+        match git.finish() {
+            Ok(finished) if finished.end.success() => {}
+            Ok(finished) => eprintln!("pointsman: nothing committed for the predecessor ({})", finished.end),
+            Err(error) => eprintln!("pointsman: nothing committed for the predecessor: {error}"),
+        }
+    }
 }
 
 /// Not a child: this process itself goes on as the agent, so `process.rs` has no part in it.

@@ -7,6 +7,7 @@
 
 mod answer;
 pub mod board;
+mod budget;
 pub mod clock;
 mod control;
 pub mod crash;
@@ -17,6 +18,7 @@ mod jobs;
 mod launch;
 pub mod outcome;
 mod poller;
+mod projections;
 mod projects;
 mod served;
 mod sources;

@@ -84,6 +84,7 @@ pub(crate) fn gave_up(effect: &Effect, error: String) -> Event {
         }
         Effect::ClaimIssue
         | Effect::EndSession { .. }
+        | Effect::Checkpoint { .. }
         | Effect::SyncBranch
         | Effect::OpenPullRequest
         | Effect::RunChecks { .. }

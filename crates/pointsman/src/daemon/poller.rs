@@ -10,7 +10,7 @@ use pointsman_core::time::Timestamp;
 use super::board::Board;
 use super::clock;
 use super::inbound::{Inbound, Inbox};
-use super::sources::{forge, idle::Idle, phase::Phases};
+use super::sources::{forge, idle::Idle, phase::Phases, pulse::Pulse, work::Work};
 use super::world::RealWorld;
 
 /// Without anything due the thread still looks at the clock this often.
@@ -65,8 +65,10 @@ impl Poller {
     ) -> std::io::Result<std::thread::JoinHandle<()>> {
         let poller = Arc::clone(self);
         let idle = Idle::new(inbox.clone(), Arc::clone(&world));
+        let work = Work::new(inbox.clone(), Arc::clone(&world));
+        let pulse = Pulse::new(inbox.clone(), Arc::clone(&world));
         let mut asking =
-            Asking { poller, inbox, board, world, phases, idle, forge_at: BTreeMap::new(), files_at: None };
+            Asking { poller, inbox, board, world, phases, idle, work, pulse, forge_at: BTreeMap::new(), files_at: None };
         std::thread::Builder::new().name("poller".to_owned()).spawn(move || while asking.round() {})
     }
 }
@@ -78,6 +80,8 @@ struct Asking {
     world: Arc<RealWorld>,
     phases: Arc<Phases>,
     idle: Idle,
+    work: Work,
+    pulse: Pulse,
     forge_at: BTreeMap<ProjectName, Timestamp>,
     files_at: Option<Timestamp>,
 }
@@ -113,6 +117,7 @@ impl Asking {
         if let Some(rescan) = rescan {
             if self.files_at.is_none_or(|at| at <= now || at > now.after(rescan)) {
                 self.phases.look_at_all();
+                self.work.look(&self.board.look());
                 self.files_at = Some(now.after(rescan));
             }
             next = next.min(self.files_at.unwrap_or(next));
@@ -120,6 +125,7 @@ impl Asking {
         if let Some(at) = self.idle.look(&self.board.look(), now) {
             next = next.min(at);
         }
+        next = next.min(self.pulse.feel(&self.board.look(), now).unwrap_or(next));
         self.wait(next.since(clock::now()))
     }
 

@@ -118,7 +118,7 @@ fn identity(agent: &AgentRow) -> Value {
         "hook_path": row.hook_path,
         "created_at": clock::rfc3339(row.created_at),
         "last_seen": clock::rfc3339(row.last_seen),
-        "status": row.status(),
+        "status": row.status().name(),
         "predecessor_id": row.predecessor,
         "host": row.host,
         "generation": row.generation,

@@ -47,7 +47,7 @@ impl Served {
                 anyhow::bail!("forge.kind {} is not built yet", config.forge.kind)
             }
         };
-        for dir in [project.checkouts(), project.logs()] {
+        for dir in [project.checkouts(), project.logs(), project.indexes()] {
             std::fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
         }
         let forge: Arc<dyn Forge> = Arc::clone(&embedded) as _;

@@ -22,6 +22,7 @@ use super::engine::Engine;
 use super::inbound::{Inbound, Inbox};
 use super::jobs::{Jobs, clear_leftovers};
 use super::poller::Poller;
+use super::projections::Projections;
 use super::sources::exits::Exits;
 use super::sources::phase::Phases;
 use super::workers::Workers;
@@ -79,6 +80,7 @@ pub fn run(paths: &Paths, _options: Options) -> anyhow::Result<()> {
         world: Arc::clone(&world),
         phases: Arc::clone(&phases),
         exits,
+        projections: Projections::start(Store::open_read_only(&paths.database())?)?,
         poller: Arc::clone(&poller),
         started_at: clock::now(),
         problems: Vec::new(),

@@ -4,6 +4,7 @@
 //! Jobs are level-triggered: whoever finds that an answer is still owed submits the job again, and
 //! one that runs already is left alone. Nothing about a job has to survive a crash but its result.
 
+mod checkpoint;
 mod checks;
 mod landing;
 mod program;
@@ -83,6 +84,12 @@ impl Jobs {
             return;
         }
         let job = review::Review { key: task.key.clone(), pr, sha: sha.clone(), command };
+        self.submit(job.name(), served, move |jobs, served| job.run(jobs, served));
+    }
+
+    /// Saves the task's working tree; unchanged, it costs next to nothing.
+    pub(crate) fn checkpoint(self: &Arc<Self>, served: &Arc<Served>, task: &Task, why: &str) {
+        let job = checkpoint::Checkpoint::new(task, why);
         self.submit(job.name(), served, move |jobs, served| job.run(jobs, served));
     }
 

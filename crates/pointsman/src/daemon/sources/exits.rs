@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pointsman_adapters::process;
 use pointsman_adapters::watch::exits::{Error, ExitWatch, Exited};
 use pointsman_core::ids::TaskKey;
+use pointsman_core::session::liveness::is_mass_death;
 use pointsman_core::task::{Event, Exit, Session};
 use pointsman_store::SessionRow;
 
@@ -20,18 +21,23 @@ use crate::daemon::world::{RealWorld, epoch};
 /// tmux notices the end of a program a moment after the kernel does.
 const TMUX_NOTICES_WITHIN: Duration = Duration::from_secs(1);
 
+/// Deaths within this long count as "at once".
+const AT_ONCE: Duration = Duration::from_secs(2);
+
 /// Watches the processes of all sessions.
 pub(crate) struct Exits {
     inbox: Inbox,
     world: Arc<RealWorld>,
     phases: Arc<Phases>,
     watched: Mutex<BTreeSet<String>>,
+    /// When sessions died lately.
+    deaths: Mutex<Vec<Instant>>,
 }
 
 impl Exits {
     /// Nothing is watched yet.
     pub(crate) fn new(inbox: Inbox, world: Arc<RealWorld>, phases: Arc<Phases>) -> Self {
-        Self { inbox, world, phases, watched: Mutex::default() }
+        Self { inbox, world, phases, watched: Mutex::default(), deaths: Mutex::default() }
     }
 
     /// Watches every session that is known to run, once.
@@ -89,6 +95,9 @@ impl Exits {
             self.watched.lock().unwrap_or_else(PoisonError::into_inner).remove(session);
             return;
         }
+        if !self.is_believable(session) {
+            return;
+        }
         self.phases.look_before_end(&key);
         let tail = self.tail(&key, session);
         let mut input = Input::new(key, Event::SessionEnded { generation, exit: Exit::Crashed, tail });
@@ -100,6 +109,28 @@ impl Exits {
             });
         }
         self.inbox.tell(input);
+    }
+
+    /// If most sessions look dead at once, suspect ourselves: can this witness see a process that is
+    /// certainly alive, namely our own? What it then says is believed; otherwise nothing is.
+    fn is_believable(&self, session: &str) -> bool {
+        let sessions = self.watched.lock().unwrap_or_else(PoisonError::into_inner).len();
+        let mut deaths = self.deaths.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        deaths.retain(|at| now.duration_since(*at) < AT_ONCE);
+        deaths.push(now);
+        if !is_mass_death(deaths.len(), sessions.max(deaths.len())) {
+            return true;
+        }
+        let me = std::process::id();
+        let sane = process::start_time(me).is_some_and(|started| process::is_alive(me, started));
+        if sane {
+            tracing::warn!(deaths = deaths.len(), sessions, "most sessions died at once; their processes are gone");
+        } else {
+            tracing::error!(session, "most sessions look dead, and so do we: nothing is believed");
+            self.watched.lock().unwrap_or_else(PoisonError::into_inner).remove(session);
+        }
+        sane
     }
 
     fn tail(&self, key: &TaskKey, session: &str) -> String {

@@ -7,3 +7,5 @@ pub(crate) mod exits;
 pub(crate) mod forge;
 pub(crate) mod idle;
 pub(crate) mod phase;
+pub(crate) mod pulse;
+pub(crate) mod work;

@@ -28,7 +28,10 @@ impl RealWorld {
         let issue = served.forge.issue(task.key.issue)?;
         let recovery = match opening {
             Opening::Fresh => None,
-            Opening::Recovery => Some(self.recovery(served, task, generation, desk, base)?),
+            Opening::Recovery | Opening::Continuation => {
+                let handed_over = opening == Opening::Continuation;
+                Some(Recovery { handed_over, ..self.recovery(served, task, generation, desk, base)? })
+            }
         };
         Ok(Briefing {
             body: issue.map(|i| i.body).unwrap_or_default(),
@@ -71,7 +74,17 @@ impl RealWorld {
                 Some(format!("{}\n\n{details}", m.headline.text()))
             })
             .collect();
-        Ok(Recovery { predecessor, log, diff_stat, last_ci: text(&desk.ci_result), reviews, messages })
+        let work = reader.work_state(&task.key.identity())?;
+        Ok(Recovery {
+            predecessor,
+            handed_over: false,
+            work,
+            log,
+            diff_stat,
+            last_ci: text(&desk.ci_result),
+            reviews,
+            messages,
+        })
     }
 
     /// Commits and changes of the tree against the main branch, seen from a capture of it: git never

@@ -84,6 +84,10 @@ impl RealWorld {
                 self.start_session(served, task, *generation, *opening)
             }
             Effect::EndSession { generation, exit } => self.end_session(served, task, *generation, *exit),
+            Effect::Checkpoint { why } => {
+                self.jobs.checkpoint(served, task, why);
+                Ok(Outcome::done())
+            }
             Effect::SyncBranch => Self::sync_branch(served, task),
             Effect::OpenPullRequest => Self::open_pull_request(served, task),
             Effect::RunChecks { sha, run } => {

@@ -102,7 +102,7 @@ impl RealWorld {
             model: None,
             bead_id: None,
             node_id: None,
-            hook_path: None,
+            hook_path: self.hook_path(task),
             tmux_session: Some(task.key.identity()),
             pane: Some(pane.pane_id.to_string()),
             pid: Some(pane.pid),
@@ -123,6 +123,13 @@ impl RealWorld {
             sessions: vec![row],
             note: None,
         })
+    }
+
+    /// Where the work state is shown, below the user's checkout.
+    fn hook_path(&self, task: &Task) -> Option<std::path::PathBuf> {
+        let reader = self.reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let project = reader.project(&task.key.project).ok().flatten()?;
+        Some(project.checkout.join(format!(".claude/state/hooks/{}.json", task.key.identity())))
     }
 
     /// Everything an agent finds when it starts.
@@ -164,6 +171,8 @@ impl RealWorld {
         let launch = Launch {
             argv: self.agent_command(served),
             cwd: desk.tree.clone(),
+            commit_first: (opening == Opening::Continuation)
+                .then(|| "Work in progress, handed over to the next session".to_owned()),
             env: self.agent_environment(served, task, generation, desk),
         };
         let spec = serde_json::to_vec_pretty(&launch).map_err(Trouble::never)?;

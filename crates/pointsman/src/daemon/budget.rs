@@ -1,0 +1,134 @@
+//! What sessions spend, counted in the store, and the marks they pass.
+
+use pointsman_core::config::{Config, Usd};
+use pointsman_core::ids::TaskKey;
+use pointsman_core::session::budget::{Level, Limit, Spent, level};
+use pointsman_core::session::context::Gauge;
+use pointsman_core::task::{Event, Session};
+use pointsman_core::time::Timestamp;
+use pointsman_store::Store;
+use serde_json::json;
+
+use super::answer::{done, failed};
+use super::clock;
+use super::engine::{Engine, Input};
+use crate::control::protocol::{FailureKind, Reply};
+
+/// Takes a measurement in and acts on the marks it passes.
+pub(crate) fn measure(engine: &mut Engine, session: &str, gauge: Option<Gauge>, spent: Option<Spent>) -> Reply {
+    let Some((key, generation)) = TaskKey::parse_session(session) else {
+        return failed(FailureKind::NotFound, format!("there is no session {session}"));
+    };
+    match take(engine, &key, generation, session, gauge, spent) {
+        Ok(()) => done(json!({ "session": session, "measured": true })),
+        Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
+    }
+}
+
+fn take(
+    engine: &mut Engine,
+    key: &TaskKey,
+    generation: u32,
+    session: &str,
+    gauge: Option<Gauge>,
+    spent: Option<Spent>,
+) -> Result<(), pointsman_store::Error> {
+    let now = clock::now();
+    let mut inputs = Vec::new();
+    if let Some(gauge) = gauge {
+        engine.store().session_measured(session, Some(gauge), None)?;
+        inputs.push(Input::new(key.clone(), Event::ContextMeasured { generation, gauge }));
+    }
+    if let Some(spent) = spent {
+        engine.store().spend(&key.project, Some(key.issue), session, &clock::day(now), spent)?;
+        inputs.extend(passed(engine, key, now)?);
+    }
+    engine.take(&inputs, now).map(drop)
+}
+
+/// The marks that are passed: of this task, and of the day for every task that runs.
+fn passed(engine: &mut Engine, key: &TaskKey, now: Timestamp) -> Result<Vec<Input>, pointsman_store::Error> {
+    let Some(config) = engine.config(&key.project) else { return Ok(Vec::new()) };
+    let mut inputs = Vec::new();
+    let task = engine.store().spent_on_task(key)?;
+    let limit = per_task(&config);
+    if let Some(input) = once(engine, key, "task", level(task, limit), &describe(task, limit, "this task"))? {
+        inputs.push(input);
+    }
+    let (day, limit) = (engine.store().spent_on_day(Some(&key.project), &clock::day(now))?, per_day(&config));
+    let reached = level(day, limit);
+    if reached > Level::Within {
+        let running: Vec<TaskKey> = engine
+            .tasks()
+            .values()
+            .filter(|t| t.key.project == key.project && t.session != Session::None)
+            .map(|t| t.key.clone())
+            .collect();
+        let what = describe(day, limit, "today");
+        for running in running {
+            let mark = format!("day {}", clock::day(now));
+            inputs.extend(once(engine, &running, &mark, reached, &what)?);
+        }
+    }
+    Ok(inputs)
+}
+
+/// Each mark is told once per task: remembered in the store, so that a restart does not repeat it.
+fn once(
+    engine: &mut Engine,
+    key: &TaskKey,
+    mark: &str,
+    reached: Level,
+    what: &str,
+) -> Result<Option<Input>, pointsman_store::Error> {
+    if reached == Level::Within {
+        return Ok(None);
+    }
+    let generation = engine.tasks().get(key).map_or(0, |t| t.generation);
+    // A task that a person starts again after the hard mark is told again.
+    let name = format!("budget-{}-{mark}-{generation}", key.issue);
+    let told = engine.store().cursor(Some(&key.project), &name)?;
+    let value = if reached == Level::Hard { "hard" } else { "soft" };
+    if told.as_deref() == Some(value) || told.as_deref() == Some("hard") {
+        return Ok(None);
+    }
+    let mut input = Input::new(key.clone(), Event::BudgetReached { level: reached, what: what.to_owned() });
+    input.cursor = Some((name, value.to_owned()));
+    Ok(Some(input))
+}
+
+/// Whether a project may start anything new today.
+pub(crate) fn may_start(store: &Store, config: &Config, now: Timestamp) -> Result<bool, pointsman_store::Error> {
+    let limit = per_day(config);
+    if limit == Limit::default() {
+        return Ok(true);
+    }
+    let spent = store.spent_on_day(Some(&config.name), &clock::day(now))?;
+    Ok(level(spent, limit) == Level::Within)
+}
+
+fn per_task(config: &Config) -> Limit {
+    let budget = &config.budget;
+    Limit { tokens: budget.tokens_per_task, micro_usd: budget.usd_per_task.map(micro), ..Limit::default() }
+}
+
+fn per_day(config: &Config) -> Limit {
+    let budget = &config.budget;
+    Limit { tokens: budget.tokens_per_day, micro_usd: budget.usd_per_day.map(micro), ..Limit::default() }
+}
+
+fn micro(usd: Usd) -> u64 {
+    usd.cents.saturating_mul(10_000)
+}
+
+fn describe(spent: Spent, limit: Limit, whose: &str) -> String {
+    let mut parts = Vec::new();
+    if let Some(tokens) = limit.tokens {
+        parts.push(format!("{} of {tokens} tokens", spent.tokens));
+    }
+    if let Some(money) = limit.micro_usd {
+        let dollars = |micro: u64| format!("{}.{:02}", micro / 1_000_000, micro / 10_000 % 100);
+        parts.push(format!("{} of {} USD", dollars(spent.micro_usd), dollars(money)));
+    }
+    format!("{} spent for {whose}", parts.join(", "))
+}

@@ -1,0 +1,79 @@
+//! Saving a task's working tree into the mirror.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pointsman_adapters::git::checkpoint::{CheckpointName, Keeper, Taken, prune};
+use pointsman_core::ids::TaskKey;
+use pointsman_core::session::work::Observation;
+use pointsman_core::task::Task;
+use pointsman_store::CheckpointRow;
+
+use super::Jobs;
+use crate::daemon::clock;
+use crate::daemon::inbound::Inbound;
+use crate::daemon::served::Served;
+
+/// Younger checkpoints are kept, however many there are.
+const KEPT_FOR: Duration = Duration::from_secs(3600);
+
+/// One checkpoint.
+pub(super) struct Checkpoint {
+    key: TaskKey,
+    session: Option<String>,
+    why: String,
+}
+
+impl Checkpoint {
+    pub(super) fn new(task: &Task, why: &str) -> Self {
+        Self { key: task.key.clone(), session: task.session_id(), why: why.to_owned() }
+    }
+
+    pub(super) fn name(&self) -> String {
+        format!("checkpoint {}", self.key)
+    }
+
+    pub(super) fn run(&self, jobs: &Arc<Jobs>, served: &Arc<Served>) {
+        if let Err(error) = self.take(jobs, served) {
+            tracing::warn!(task = %self.key, error = format!("{error:#}"), "no checkpoint was taken");
+        }
+    }
+
+    fn take(&self, jobs: &Arc<Jobs>, served: &Arc<Served>) -> anyhow::Result<()> {
+        let tree = served.desk(&self.key).tree;
+        if !tree.exists() {
+            return Ok(());
+        }
+        let (last, next) = {
+            let reader = jobs.reader();
+            (reader.latest_checkpoint(&self.key)?, reader.next_checkpoint_number(&self.key)?)
+        };
+        let name = CheckpointName { task: self.key.issue, n: u32::try_from(next)? };
+        let keeper = Keeper::new(&served.mirror, &served.paths.indexes());
+        let message = format!("checkpoint of {}: {}", self.key, self.why);
+        let taken = keeper.take(&tree, &name, &message, last.as_ref().map(|row| &row.tree))?;
+        let Taken::Saved { commit, tree: saved, refname, files, incomplete } = taken else { return Ok(()) };
+        if let Some(why) = incomplete {
+            tracing::warn!(task = %self.key, why, "the checkpoint may be incomplete");
+        }
+        let keep = usize::try_from(served.config.limits.checkpoints)?.max(1);
+        let pruned = prune(&served.mirror, self.key.issue, keep, KEPT_FOR, clock::now())?;
+        let row = CheckpointRow {
+            task: self.key.clone(),
+            n: next,
+            session: self.session.clone(),
+            reference: refname.as_str().to_owned(),
+            commit,
+            tree: saved,
+            at: clock::now(),
+            why: self.why.clone(),
+            files: u64::from(files),
+        };
+        let pruned = pruned.iter().filter_map(|r| r.as_str().rsplit('/').next()?.parse().ok()).collect();
+        jobs.inbox.send(Inbound::CheckpointTaken { row: Box::new(row), pruned });
+        let changed = pointsman_adapters::git::capture::files_in_progress(&served.mirror, &tree)?;
+        let observation = Observation::Files(changed);
+        jobs.inbox.send(Inbound::Observed { key: self.key.clone(), observation });
+        Ok(())
+    }
+}
