@@ -264,6 +264,12 @@ pub struct Task {
     pub deadline: Option<Timestamp>,
     /// A replacement session is held back until then (crash-loop breaker).
     pub restart_at: Option<Timestamp>,
+    /// Set aside while its work was handed in: it goes on with that.
+    #[serde(default)]
+    pub handed_in: bool,
+    /// Refused because of issues that were seen open: when they close, the block goes.
+    #[serde(default)]
+    pub dependencies_seen: bool,
     /// The `blocked` (or `underspecified`) label we set was seen on the forge: its absence means
     /// that a person lifted it.
     pub block_seen: bool,
@@ -299,6 +305,8 @@ impl Task {
             refusal: None,
             deadline: None,
             restart_at: None,
+            handed_in: false,
+            dependencies_seen: false,
             block_seen: false,
             diagnosis_due: false,
             merged_as: None,

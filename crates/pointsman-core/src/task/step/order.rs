@@ -75,6 +75,8 @@ impl Draft<'_> {
             | State::Refused => {
                 self.leave_queue();
                 self.end_session(Exit::Stopped);
+                self.task.handed_in =
+                    matches!(self.task.state, State::AwaitingCi | State::AwaitingReview | State::MergeQueue);
                 self.enter(State::Paused);
                 self.task.ready = false;
                 self.task.reason = Some(words::reason::PAUSED.to_owned());
