@@ -236,6 +236,9 @@ pub struct Task {
     pub ready: bool,
     /// Issues that must be closed first.
     pub open_dependencies: Vec<Number>,
+    /// Our claim was ordered: the issue carries it, or soon will.
+    #[serde(default)]
+    pub claimed: bool,
     /// The branch the agent pushes.
     pub branch: String,
     /// Its pull request.
@@ -277,6 +280,9 @@ pub struct Task {
     pub diagnosis_due: bool,
     /// The main branch holds this commit of ours.
     pub merged_as: Option<Sha>,
+    /// How many comments were ordered: tells them apart.
+    #[serde(default)]
+    pub comments: u32,
 }
 
 impl Task {
@@ -291,6 +297,7 @@ impl Task {
             reason: None,
             ready: false,
             open_dependencies: Vec::new(),
+            claimed: false,
             branch,
             pr: None,
             head: None,
@@ -310,6 +317,7 @@ impl Task {
             block_seen: false,
             diagnosis_due: false,
             merged_as: None,
+            comments: 0,
         }
     }
 
@@ -317,6 +325,13 @@ impl Task {
     pub fn wake_at(&self) -> Option<Timestamp> {
         let renotify = self.escalation.as_ref().map(|e| e.renotify_at);
         [self.deadline, self.restart_at, renotify].into_iter().flatten().min()
+    }
+
+    /// Whether this commit may land: it is the head, green and approved, and nothing was decided
+    /// otherwise since. The merge queue asks right before it pushes, because an order to leave the
+    /// queue takes its time.
+    pub fn wants_to_land(&self, head: &Sha) -> bool {
+        self.state == State::MergeQueue && self.head.as_ref() == Some(head)
     }
 
     /// The present session's id, if one may exist.

@@ -144,6 +144,7 @@ impl Draft<'_> {
         }
         self.enter(State::Backlog);
         self.task.ready = false;
+        self.task.claimed = false;
         self.task.reason = Some(words::reason::claim_lost(reason));
         Ok(())
     }
@@ -151,6 +152,7 @@ impl Draft<'_> {
     /// A new start: what an earlier claim of the issue used up does not count. The generation goes
     /// on, and so does the working tree.
     pub(super) fn forget_work(&mut self) {
+        self.task.claimed = false;
         self.task.phase = None;
         self.task.pr = None;
         self.task.head = None;
