@@ -45,6 +45,11 @@ impl Mirror {
             .ok_or_else(|| Error::NoCommit { sha: sha.clone(), repository: self.dir().to_owned() })
     }
 
+    /// The first parent of a commit; nothing for the first commit of all.
+    pub fn parent_of(&self, sha: &Sha) -> Result<Option<Sha>, Error> {
+        self.resolve(&format!("{sha}^1^{{commit}}"))
+    }
+
     fn resolve(&self, revision: &str) -> Result<Option<Sha>, Error> {
         let call = self.call("rev-parse").args(["--verify", "--quiet", "--end-of-options", revision]);
         Ok(call.answer()?.and_then(|text| Sha::new(&text)))

@@ -63,9 +63,11 @@ impl Mirror {
         self.dir.join("objects")
     }
 
-    /// A call of git on this repository.
+    /// A call of git on this repository. What it writes is on the disk when it is done, also if the mirror was made
+    /// before its configuration said so.
     pub(super) fn call(&self, operation: &'static str) -> Call {
-        self.git.call(operation).git_dir(&self.dir)
+        let call = self.git.call(operation).git_dir(&self.dir);
+        call.config("core.fsync", "all").config("core.fsyncMethod", "fsync")
     }
 
     /// Takes over all branches of the remote, and forgets those that are gone there.
@@ -113,10 +115,8 @@ impl Mirror {
             return Err(Error::NotOurs { path, expected: "a repository" });
         }
         let fetched = self
-            .git
             .call("fetch")
             .config("fetch.fsckObjects", check)
-            .git_dir(&self.dir)
             .args(FETCH_QUIETLY)
             .arg("--")
             .arg(&path)
@@ -146,13 +146,28 @@ impl Mirror {
             .args(["--no-deref", "--create-reflog"])
             .args([refname.as_str(), new.as_str(), expect.old_value()])
             .ok();
-        self.told_by_facts(refname, expect, done)
+        let update = self.told_by_facts(refname, expect, done)?;
+        if update == RefUpdate::Done {
+            self.sync_name(refname)?;
+        }
+        Ok(update)
     }
 
     /// Deletes a reference of the mirror, if it is where it is expected.
     pub fn delete_ref(&self, refname: &RefName, at: &Sha) -> Result<RefUpdate, Error> {
         let done = self.call("update-ref").args(["--no-deref", "-d", refname.as_str(), at.as_str()]).ok();
         self.told_by_facts(refname, &Expect::At(at.clone()), done)
+    }
+
+    /// Git syncs a reference's content but not the directory that it renames it into.
+    fn sync_name(&self, refname: &RefName) -> Result<(), Error> {
+        let path = self.dir.join(refname.as_str());
+        let dir = path.parent().unwrap_or(&self.dir);
+        match std::fs::File::open(dir).and_then(|dir| dir.sync_all()) {
+            // Somebody has deleted the reference again, and the directory with it.
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            synced => synced.map_err(files::error("sync", dir)),
+        }
     }
 
     /// A mismatch has no exit code of its own, so a failure is explained by where the reference is.

@@ -5,10 +5,11 @@
 //!
 //! * [`mirror`]: the daemon's own bare repository of a project; [`inspect`] asks it questions, [`push`] writes from it
 //! * [`gateway`]: the bare repository an agent pushes to, [`tree`]: the working tree it gets
-//! * [`capture`]: saving what is in a working tree without touching it or running anything of it
+//! * [`capture`]: saving what is in a working tree without touching it or running anything of it, [`checkpoint`]: the
+//!   same again and again while work goes on
 //! * [`candidate`]: the commits that are tested and landed, built without a working tree
 //! * [`checkout`]: a clean tree of one commit for CI, [`bare`]: the embedded forge's repository
-//! * [`local_checkout`]: the repository a person works in, [`rescue`]: what captures there are
+//! * [`local_checkout`]: the repository a person works in, [`rescue`]: captures and checkpoints, listed and restored
 //!
 //! What an agent can write is never the repository we run git *in*: we fetch from it by path. What a branch, a commit
 //! or a push means for a task is not decided here.
@@ -26,10 +27,12 @@ pub mod bare;
 pub mod candidate;
 pub mod capture;
 pub mod checkout;
+pub mod checkpoint;
 mod commit;
 mod error;
 mod files;
 pub mod gateway;
+mod incoming;
 pub mod inspect;
 pub mod local_checkout;
 mod locks;
@@ -39,7 +42,10 @@ mod private_clone;
 pub mod push;
 mod refs;
 pub mod rescue;
+mod snapshot;
 pub mod tree;
+mod tree_index;
+mod warm_index;
 
 pub use error::Error;
 pub use locks::clear_stale_locks;

@@ -62,9 +62,79 @@ impl Tree {
     ///
     /// The branch starts where the gateway has it, else where the forge has it, else at `base`.
     pub fn create(spec: &TreeSpec<'_>) -> Result<Self, Error> {
+        let Some(place) = Place::for_new(spec)? else { return Self::reused(spec) };
+        let start = starting_point(spec)?;
+        if spec.linked {
+            make_linked(spec, &place.dir, &start.at)?;
+        } else {
+            make_private(spec, &place.building, &start)?;
+            files::move_into_place(&place.building, &place.dir)?;
+        }
+        Ok(Self { dir: place.dir, reused: false })
+    }
+
+    fn reused(spec: &TreeSpec<'_>) -> Result<Self, Error> {
+        Ok(Self { dir: files::absolute(&spec.dir)?, reused: true })
+    }
+
+    /// Moves a tree that is no longer needed to `quarantine/` beside it and answers where it is now. Trees are never
+    /// deleted by us; capture first.
+    pub fn set_aside(dir: &Path) -> Result<PathBuf, Error> {
+        files::set_aside(dir)
+    }
+}
+
+/// Makes the tree of a task anew from a checkpoint (see [`checkpoint`](super::checkpoint)), if it is gone: the task's
+/// branch is where the agent had it, unpushed commits included, and what was not committed is not committed again. A
+/// tree that is there is reused, untouched.
+///
+/// What the agent pushed after the checkpoint is `origin/<branch>`. The branch of a linked tree is in the mirror and
+/// cannot be behind: if it has moved on since the checkpoint, the tree is made from the branch alone.
+pub fn rebuild_from(spec: &TreeSpec<'_>, checkpoint: &Sha) -> Result<Tree, Error> {
+    spec.mirror.require_commit(checkpoint)?;
+    let Some(place) = Place::for_new(spec)? else { return Tree::reused(spec) };
+    let mut start = starting_point(spec)?;
+    // Without a parent the agent's repository was unreadable, and its files are all there is.
+    if let Some(parent) = spec.mirror.parent_of(checkpoint)? {
+        start.at = parent;
+    }
+    if spec.linked {
+        make_linked(spec, &place.dir, &start.at)?;
+        if spec.mirror.read_ref(&spec.branch.full())?.as_ref() == Some(&start.at) {
+            put_files(spec, &place.dir, checkpoint)?;
+        } else {
+            tracing::warn!(%checkpoint, branch = %spec.branch, "the branch has moved on since the checkpoint");
+        }
+    } else {
+        make_private(spec, &place.building, &start)?;
+        put_files(spec, &place.building, checkpoint)?;
+        files::move_into_place(&place.building, &place.dir)?;
+    }
+    Ok(Tree { dir: place.dir, reused: false })
+}
+
+/// Replaces the files of a tree that was just made with those of a commit. Its index stays HEAD's.
+fn put_files(spec: &TreeSpec<'_>, dir: &Path, commit: &Sha) -> Result<(), Error> {
+    let git_dir = git_dir_of(dir)?
+        .ok_or_else(|| Error::NotOurs { path: dir.to_owned(), expected: "a working tree" })?;
+    let call = |operation| spec.mirror.git.call(operation).git_dir(&git_dir).work_tree(dir);
+    call("read-tree").args(["--reset", "-u", commit.as_str()]).ok()?;
+    call("reset").args(["--quiet", "--mixed"]).ok()
+}
+
+/// Where a tree will be, with nothing in the way.
+struct Place {
+    dir: PathBuf,
+    /// Where it is put together.
+    building: PathBuf,
+}
+
+impl Place {
+    /// Nothing if the tree is there already.
+    fn for_new(spec: &TreeSpec<'_>) -> Result<Option<Self>, Error> {
         let dir = files::absolute(&spec.dir)?;
         if is_tree_for(&dir, &spec.branch)? {
-            return Ok(Self { dir, reused: true });
+            return Ok(None);
         }
         let building = files::with_suffix(&dir, ".tmp-tree");
         for in_the_way in [&dir, &building] {
@@ -73,21 +143,15 @@ impl Tree {
                 tracing::warn!(tree = %in_the_way.display(), now = %place.display(), "set an unfinished tree aside");
             }
         }
-        let start = starting_point(spec)?;
-        if spec.linked {
-            make_linked(spec, &dir, &start)?;
-        } else {
-            make_private(spec, &building, &start)?;
-            files::move_into_place(&building, &dir)?;
-        }
-        Ok(Self { dir, reused: false })
+        Ok(Some(Self { dir, building }))
     }
+}
 
-    /// Moves a tree that is no longer needed to `quarantine/` beside it and answers where it is now. Trees are never
-    /// deleted by us; capture first.
-    pub fn set_aside(dir: &Path) -> Result<PathBuf, Error> {
-        files::set_aside(dir)
-    }
+/// Where a tree's branch begins.
+struct Start {
+    at: Sha,
+    /// Where the gateway has the branch.
+    pushed: Option<Sha>,
 }
 
 fn is_tree_for(dir: &Path, branch: &BranchName) -> Result<bool, Error> {
@@ -110,29 +174,31 @@ fn git_dir_of(dir: &Path) -> Result<Option<PathBuf>, Error> {
     }
 }
 
-fn starting_point(spec: &TreeSpec<'_>) -> Result<Sha, Error> {
+fn starting_point(spec: &TreeSpec<'_>) -> Result<Start, Error> {
     if spec.gateway.head()?.is_some() {
         let to = RefName::new(&format!("refs/pointsman/gateway/{}", spec.branch))
             .ok_or(Error::NotOurs { path: spec.dir.clone(), expected: "for a branch with a shorter name" })?;
         if let Some(pushed) = spec.gateway.fetch_into(spec.mirror, &to)? {
-            return Ok(pushed);
+            return Ok(Start { at: pushed.clone(), pushed: Some(pushed) });
         }
     }
     let start = spec.mirror.remote_head(&spec.branch)?.unwrap_or_else(|| spec.base.clone());
     spec.mirror.require_commit(&start)?;
-    Ok(start)
+    Ok(Start { at: start, pushed: None })
 }
 
-fn make_private(spec: &TreeSpec<'_>, building: &Path, start: &Sha) -> Result<(), Error> {
+fn make_private(spec: &TreeSpec<'_>, building: &Path, start: &Start) -> Result<(), Error> {
     let mut refs = vec![(spec.primary.tracking(), spec.base.clone())];
-    if spec.gateway.head()?.is_some() && spec.primary != spec.branch {
-        refs.push((spec.branch.tracking(), start.clone()));
+    if let Some(pushed) = &start.pushed
+        && spec.primary != spec.branch
+    {
+        refs.push((spec.branch.tracking(), pushed.clone()));
     }
     build(
         spec.mirror,
         building,
         &Content {
-            at: start,
+            at: &start.at,
             checked_out: CheckedOut::Branch(&spec.branch),
             refs,
             config: private_config(spec),

@@ -239,6 +239,9 @@ pub struct Task {
     pub ready: bool,
     /// Issues that must be closed first.
     pub open_dependencies: Vec<Number>,
+    /// Our claim was ordered: the issue carries it, or soon will.
+    #[serde(default)]
+    pub claimed: bool,
     /// The branch the agent pushes.
     pub branch: String,
     /// Its pull request.
@@ -267,6 +270,12 @@ pub struct Task {
     pub deadline: Option<Timestamp>,
     /// A replacement session is held back until then (crash-loop breaker).
     pub restart_at: Option<Timestamp>,
+    /// Set aside while its work was handed in: it goes on with that.
+    #[serde(default)]
+    pub handed_in: bool,
+    /// Refused because of issues that were seen open: when they close, the block goes.
+    #[serde(default)]
+    pub dependencies_seen: bool,
     /// The `blocked` (or `underspecified`) label we set was seen on the forge: its absence means
     /// that a person lifted it.
     pub block_seen: bool,
@@ -289,6 +298,9 @@ pub struct Task {
     /// Outside trouble (a rate limit, an outage): nothing is expected of the agent until then.
     #[serde(default)]
     pub parked_until: Option<Timestamp>,
+    /// How many comments were ordered: tells them apart.
+    #[serde(default)]
+    pub comments: u32,
 }
 
 /// A hand-over from a session to its successor.
@@ -314,6 +326,7 @@ impl Task {
             reason: None,
             ready: false,
             open_dependencies: Vec::new(),
+            claimed: false,
             branch,
             pr: None,
             head: None,
@@ -328,6 +341,8 @@ impl Task {
             refusal: None,
             deadline: None,
             restart_at: None,
+            handed_in: false,
+            dependencies_seen: false,
             block_seen: false,
             diagnosis_due: false,
             merged_as: None,
@@ -336,6 +351,7 @@ impl Task {
             handoff: None,
             continues: false,
             parked_until: None,
+            comments: 0,
         }
     }
 
@@ -344,6 +360,13 @@ impl Task {
         let renotify = self.escalation.as_ref().map(|e| e.renotify_at);
         let handoff = self.handoff.filter(|h| !h.stuck).map(|h| h.deadline);
         [self.deadline, self.restart_at, renotify, handoff, self.parked_until].into_iter().flatten().min()
+    }
+
+    /// Whether this commit may land: it is the head, green and approved, and nothing was decided
+    /// otherwise since. The merge queue asks right before it pushes, because an order to leave the
+    /// queue takes its time.
+    pub fn wants_to_land(&self, head: &Sha) -> bool {
+        self.state == State::MergeQueue && self.head.as_ref() == Some(head)
     }
 
     /// The present session's id, if one may exist.

@@ -9,10 +9,10 @@ mod setup;
 mod violence;
 mod wait;
 
-use std::cell::RefCell;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -34,7 +34,7 @@ pub struct TestDaemon {
     _runtime_dir: TempDir,
     root: PathBuf,
     runtime: PathBuf,
-    child: RefCell<Option<Child>>,
+    child: Mutex<Option<Child>>,
 }
 
 impl TestDaemon {
@@ -49,7 +49,7 @@ impl TestDaemon {
             _root_dir: root_dir,
             _runtime_dir: runtime_dir,
             setup,
-            child: RefCell::default(),
+            child: Mutex::default(),
         };
         for dir in ["home", "phases"] {
             fs::create_dir(daemon.path(dir)).expect("a test's own directory can be written");
@@ -74,7 +74,7 @@ impl TestDaemon {
         command.envs(env.iter().copied()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let written = fs::metadata(self.log_file()).map_or(0, |m| usize::try_from(m.len()).unwrap_or(0));
         let child = command.spawn().expect("the program is built");
-        *self.child.borrow_mut() = Some(child);
+        *self.child() = Some(child);
         eventually("the daemon to be ready", PATIENCE, || {
             let text = fs::read(self.log_file()).unwrap_or_default();
             let ready =
@@ -86,7 +86,7 @@ impl TestDaemon {
 
     /// Whether the daemon is gone.
     pub fn has_ended(&self) -> bool {
-        match self.child.borrow_mut().as_mut() {
+        match self.child().as_mut() {
             Some(child) => !matches!(child.try_wait(), Ok(None)),
             None => true,
         }
@@ -94,7 +94,7 @@ impl TestDaemon {
 
     /// The daemon's process.
     pub fn pid(&self) -> u32 {
-        self.child.borrow().as_ref().map(Child::id).expect("the daemon was started")
+        self.child().as_ref().map(Child::id).expect("the daemon was started")
     }
 
     /// A file or directory of this world.
@@ -141,6 +141,17 @@ impl TestDaemon {
     /// Everything the daemon has logged.
     pub fn log(&self) -> String {
         String::from_utf8_lossy(&fs::read(self.log_file()).unwrap_or_default()).into_owned()
+    }
+
+    /// The lines of the daemon's log that hold this; none if there are none.
+    pub fn log_lines(&self, text: &str) -> Option<Vec<String>> {
+        let log = self.log();
+        let lines: Vec<String> = log.lines().filter(|line| line.contains(text)).map(str::to_owned).collect();
+        (!lines.is_empty()).then_some(lines)
+    }
+
+    fn child(&self) -> MutexGuard<'_, Option<Child>> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn log_file(&self) -> PathBuf {

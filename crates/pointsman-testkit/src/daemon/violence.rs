@@ -11,7 +11,7 @@ use crate::deadline::eventually;
 impl TestDaemon {
     /// SIGKILL to the daemon, if it runs.
     pub fn kill_daemon(&self) {
-        if let Some(mut child) = self.child.borrow_mut().take() {
+        if let Some(mut child) = self.child().take() {
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -20,7 +20,7 @@ impl TestDaemon {
     /// SIGTERM to the daemon; it must end by itself, without an error.
     pub fn stop_daemon(&self) {
         send(self.pid(), Signal::TERM);
-        let mut child = self.child.borrow_mut().take().expect("the daemon was started");
+        let mut child = self.child().take().expect("the daemon was started");
         let status = eventually("the daemon to stop", PATIENCE, || child.try_wait().ok().flatten());
         assert!(status.success(), "it stopped with {status}\n{}", self.log());
     }

@@ -1,74 +1,298 @@
-use clap::Subcommand;
-use pointsman_adapters::git::Git;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand, ValueEnum};
 use pointsman_adapters::git::mirror::Mirror;
-use pointsman_adapters::git::rescue::{self, Rescue};
-use pointsman_core::ids::TaskKey;
-use pointsman_core::text::clean_line;
+use pointsman_adapters::git::rescue::{self, Kind, Rescue};
+use pointsman_adapters::git::{BranchName, Git};
+use pointsman_core::ids::Number;
+use pointsman_core::text::{clean_block, clean_line};
 use pointsman_core::time::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::context::Context;
-use super::failure::Failure;
+use super::failure::{Code, Failure};
 use super::table::Table;
-use super::time;
+use super::{style, time};
 
-/// Work that was captured before a tree or a session went
+/// What every reference that is listed here begins with; it need not be typed.
+const PREFIX: &str = "refs/pointsman/";
+/// The most of a patch that is shown.
+const PATCH_CAP: usize = 16 << 20;
+
+/// Work that was captured: before a tree or a session went, and at checkpoints
 #[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:\n  \
+    pointsman rescue list --task 3\n  \
+    pointsman rescue show checkpoints/3/7 --patch\n  \
+    pointsman rescue restore checkpoints/3/7 --to ../issue-3     the files, into a new directory\n  \
+    pointsman rescue restore rescue/dev-shop-3.1/1 --branch found   how to get it as a branch")]
 pub(crate) enum Command {
     /// List what was captured
-    #[command(after_help = "To look at one:\n  \
-        git --git-dir=STATE_DIR/projects/NAME/mirror.git show --stat REF")]
-    List,
+    List {
+        /// Only of this issue
+        #[arg(long, value_name = "N")]
+        task: Option<Number>,
+        /// Only of this kind
+        #[arg(long, value_enum)]
+        kind: Option<Wanted>,
+    },
+    /// Show what one of them changes
+    Show {
+        /// Its reference, with or without refs/pointsman/
+        #[arg(value_name = "REF")]
+        name: String,
+        /// Every changed line
+        #[arg(long)]
+        patch: bool,
+    },
+    /// Get one of them back
+    Restore {
+        /// Its reference, with or without refs/pointsman/
+        #[arg(value_name = "REF")]
+        name: String,
+        #[command(flatten)]
+        target: Target,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Wanted {
+    /// Captured before a tree or a session went
+    Rescue,
+    /// Saved while work went on
+    Checkpoint,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct Target {
+    /// Write all files into this directory, which must be new or empty
+    #[arg(long, value_name = "DIR")]
+    to: Option<PathBuf>,
+    /// Print the command that makes it a branch of your own checkout
+    #[arg(long, value_name = "NAME", value_parser = branch_name)]
+    branch: Option<BranchName>,
 }
 
 impl Command {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
-        let Self::List = self;
-        let paths = context.paths.project(&context.project()?.config.name);
-        let found = if paths.mirror().is_dir() { read(context, &paths)? } else { Vec::new() };
-        if context.out.is_json() {
-            let values: Vec<_> = found
-                .iter()
-                .map(|rescue| {
-                    json!({
-                        "ref": rescue.refname.as_str(),
-                        "task": task(rescue),
-                        "session": rescue.session,
-                        "at": time::rfc3339(at(rescue)),
-                        "files": rescue.files,
-                    })
-                })
-                .collect();
-            return context.out.value(&values);
+        let mirror = open(context)?;
+        match self {
+            Self::List { task, kind } => list(context, mirror.as_ref(), task, kind),
+            Self::Show { name, patch } => {
+                let (mirror, rescue) = find(mirror, &name)?;
+                show(context, &mirror, &rescue, patch)
+            }
+            Self::Restore { name, target } => {
+                let (mirror, rescue) = find(mirror, &name)?;
+                match target {
+                    Target { to: Some(dir), .. } => restore(context, &mirror, &rescue, &dir),
+                    Target { branch: Some(branch), .. } => say_fetch(context, &mirror, &rescue, &branch),
+                    Target { to: None, branch: None } => Err(Failure::new(Code::Usage, "--to or --branch")),
+                }
+            }
         }
-        let mut table = Table::new(["SESSION", "WHEN", "FILES", "REF"]);
-        for rescue in &found {
-            table.row([
-                clean_line(&rescue.session, 80).into(),
-                time::relative(at(rescue), time::now()).into(),
-                rescue.files.len().to_string().into(),
-                rescue.refname.as_str().into(),
-            ]);
-        }
-        context.out.table(&table, "Nothing was captured.")
     }
 }
 
-fn read(context: &Context, paths: &crate::paths::ProjectPaths) -> Result<Vec<Rescue>, Failure> {
-    let list = || -> anyhow::Result<Vec<Rescue>> {
-        let git = Git::open(context.paths.state())?;
-        // Only its own references are read; the remote is not asked.
-        let remote = paths.forge_repository();
-        let remote = remote.to_str().ok_or_else(|| anyhow::anyhow!("{} is not UTF-8", remote.display()))?;
-        Ok(rescue::list(&Mirror::open_or_create(&git, &paths.mirror(), remote)?)?)
-    };
-    Ok(list()?)
+fn list(
+    context: &Context,
+    mirror: Option<&Mirror>,
+    task: Option<Number>,
+    kind: Option<Wanted>,
+) -> Result<(), Failure> {
+    let mut found = mirror.map(rescue::list).transpose().map_err(anyhow::Error::from)?.unwrap_or_default();
+    found.retain(|rescue| {
+        let wanted = match kind {
+            Some(Wanted::Rescue) => rescue.kind == Kind::Rescue,
+            Some(Wanted::Checkpoint) => rescue.kind == Kind::Checkpoint,
+            None => true,
+        };
+        wanted && task.is_none_or(|task| rescue.task == Some(task))
+    });
+    if context.out.is_json() {
+        return context.out.value(&found.iter().map(value).collect::<Vec<_>>());
+    }
+    let mut table = Table::new(["TASK", "SESSION", "WHEN", "FILES", "REF"]);
+    for rescue in &found {
+        table.row([
+            rescue.task.map_or_else(|| "-".to_owned(), |task| format!("#{task}")).into(),
+            session(rescue).into(),
+            time::relative(at(rescue), time::now()).into(),
+            rescue.files.len().to_string().into(),
+            short(rescue).into(),
+        ]);
+    }
+    context.out.table(&table, "Nothing was captured.")
 }
 
-fn task(rescue: &Rescue) -> Option<u64> {
-    TaskKey::parse_session(&rescue.session).map(|(key, _)| key.issue)
+fn show(context: &Context, mirror: &Mirror, rescue: &Rescue, patch: bool) -> Result<(), Failure> {
+    let read = || -> anyhow::Result<(String, Option<String>)> {
+        let stat = rescue::stat(mirror, &rescue.commit)?;
+        let patch = patch.then(|| rescue::patch(mirror, &rescue.commit, PATCH_CAP)).transpose()?;
+        Ok((stat, patch))
+    };
+    let (stat, patch) = read()?;
+    if context.out.is_json() {
+        let mut value = value(rescue);
+        value["stat"] = json!(stat);
+        if let Some(patch) = patch {
+            value["patch"] = json!(patch);
+        }
+        return context.out.value(&value);
+    }
+    let (quiet, out) = (style::QUIET, context.out);
+    out.line(format!("{quiet}ref{quiet:#}      {}", rescue.refname))?;
+    out.line(format!("{quiet}commit{quiet:#}   {}", rescue.commit))?;
+    out.line(format!("{quiet}session{quiet:#}  {}", session(rescue)))?;
+    let when = time::relative(at(rescue), time::now());
+    out.line(format!("{quiet}when{quiet:#}     {when} ({})", time::rfc3339(at(rescue))))?;
+    for text in [Some(stat), patch].into_iter().flatten().filter(|text| !text.is_empty()) {
+        out.line(format!("\n{}", clean_block(text.trim_end_matches('\n'), PATCH_CAP)))?;
+    }
+    Ok(())
+}
+
+fn restore(context: &Context, mirror: &Mirror, rescue: &Rescue, dir: &Path) -> Result<(), Failure> {
+    let dir = std::path::absolute(dir)?;
+    let shown = dir.display();
+    if inside(&dir, context.paths.state()) {
+        return Err(Failure::refused(format!("{shown} is in the state directory, where sessions work"))
+            .hint("--to takes a new directory of your own"));
+    }
+    let free = match std::fs::read_dir(&dir) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    };
+    if !free {
+        return Err(Failure::refused(format!("{shown} is there and not an empty directory"))
+            .hint("--to takes a new directory; nothing is ever overwritten"));
+    }
+    rescue::restore(mirror, &rescue.commit, &dir).map_err(anyhow::Error::from)?;
+    if context.out.is_json() {
+        let mut value = value(rescue);
+        value["to"] = json!(dir);
+        return context.out.value(&value);
+    }
+    context.out.say(format!("The files of {} are in {shown}.", short(rescue)));
+    Ok(())
+}
+
+/// A person's checkout is written to by nobody but them: they get the command.
+fn say_fetch(
+    context: &Context,
+    mirror: &Mirror,
+    rescue: &Rescue,
+    branch: &BranchName,
+) -> Result<(), Failure> {
+    let source = mirror.dir().to_str().ok_or_else(|| {
+        Failure::failed(format!("{} is not UTF-8 text", mirror.dir().display()))
+            .hint("--to DIR writes the files instead")
+    })?;
+    let refspec = format!("{}:{}", rescue.refname, branch.full());
+    let command = ["git", "fetch", source, &refspec];
+    if context.out.is_json() {
+        let mut value = value(rescue);
+        value["command"] = json!(command);
+        return context.out.value(&value);
+    }
+    context.out.say("In your own checkout:");
+    context.out.line(command.map(quoted).join(" "))
+}
+
+/// The mirror, if there is one yet. Only its own references are read; the remote is not asked.
+fn open(context: &Context) -> Result<Option<Mirror>, Failure> {
+    let paths = context.paths.project(&context.project()?.config.name);
+    if !paths.mirror().is_dir() {
+        return Ok(None);
+    }
+    let open = || -> anyhow::Result<Mirror> {
+        let git = Git::open(context.paths.state())?;
+        let remote = paths.forge_repository();
+        let remote = remote.to_str().ok_or_else(|| anyhow::anyhow!("{} is not UTF-8", remote.display()))?;
+        Ok(Mirror::open_or_create(&git, &paths.mirror(), remote)?)
+    };
+    Ok(open().map(Some)?)
+}
+
+fn find(mirror: Option<Mirror>, name: &str) -> Result<(Mirror, Rescue), Failure> {
+    let missing = || {
+        Failure::not_found(format!("nothing was captured as {}", clean_line(name, 200)))
+            .hint("pointsman rescue list")
+    };
+    let mirror = mirror.ok_or_else(missing)?;
+    let found = rescue::list(&mirror).map_err(anyhow::Error::from)?;
+    let wanted = name.strip_prefix(PREFIX).unwrap_or(name);
+    let rescue = found.into_iter().find(|rescue| short(rescue) == wanted).ok_or_else(missing)?;
+    Ok((mirror, rescue))
+}
+
+fn value(rescue: &Rescue) -> Value {
+    json!({
+        "ref": rescue.refname.as_str(),
+        "kind": rescue.kind.name(),
+        "task": rescue.task,
+        "session": rescue.session,
+        "at": time::rfc3339(at(rescue)),
+        "commit": rescue.commit,
+        "files": rescue.files,
+    })
+}
+
+fn session(rescue: &Rescue) -> String {
+    rescue.session.as_deref().map_or_else(|| "-".to_owned(), |session| clean_line(session, 80))
+}
+
+fn short(rescue: &Rescue) -> &str {
+    let name = rescue.refname.as_str();
+    name.strip_prefix(PREFIX).unwrap_or(name)
 }
 
 fn at(rescue: &Rescue) -> Timestamp {
     Timestamp(rescue.at_secs.saturating_mul(1000))
+}
+
+/// Whether a path that may not exist yet lies in a directory, whatever symlinks lead there.
+fn inside(path: &Path, dir: &Path) -> bool {
+    let Ok(dir) = dir.canonicalize() else { return false };
+    let nearest = path.ancestors().find_map(|part| part.canonicalize().ok());
+    nearest.is_some_and(|nearest| nearest.starts_with(&dir))
+}
+
+/// A word for a shell.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:+=@%,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+fn branch_name(text: &str) -> Result<BranchName, String> {
+    BranchName::new(text).ok_or_else(|| "not a name for a branch".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{inside, quoted};
+
+    #[test]
+    fn a_word_stays_one_word_in_a_shell() {
+        assert_eq!(quoted("/state/a-b.git"), "/state/a-b.git");
+        assert_eq!(quoted("a b"), "'a b'");
+        assert_eq!(quoted("it's $(id)"), r"'it'\''s $(id)'");
+        assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn what_is_inside_is_seen_through_symlinks() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("state");
+        std::fs::create_dir_all(state.join("sessions")).unwrap();
+        std::os::unix::fs::symlink(&state, dir.path().join("link")).unwrap();
+        assert!(inside(&state.join("sessions/new/deep"), &state));
+        assert!(inside(&dir.path().join("link/new"), &state));
+        assert!(!inside(&dir.path().join("state-2/new"), &state));
+        assert!(!inside(&dir.path().join("new"), &dir.path().join("no state")));
+    }
 }

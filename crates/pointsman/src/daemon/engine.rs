@@ -1,7 +1,7 @@
 //! Events in, one transaction, effects out. Synchronous, without threads, clock or world: the
 //! daemon and the simulation drive the very same thing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +15,9 @@ use pointsman_core::task::{
     Event, Exit, Order, Policy, Refused, Session, State, Task, Transition, signals, step,
 };
 use pointsman_core::time::Timestamp;
-use pointsman_store::{Change, Committed, EffectId, EntryScope, EntryStatus, Outgoing, SessionRow, Store};
+use pointsman_store::{
+    Change, Committed, EffectId, EntryScope, EntryStatus, Outgoing, SessionRow, SessionScope, Store,
+};
 use serde_json::json;
 
 use super::budget;
@@ -82,15 +84,26 @@ pub struct Engine {
     store: Store,
     tasks: BTreeMap<TaskKey, Arc<Task>>,
     rules: BTreeMap<ProjectName, Rules>,
-    in_flight: BTreeSet<EffectId>,
+    /// What the workers hold: at most one effect of a task, even if it was superseded meanwhile.
+    in_flight: BTreeMap<TaskKey, EffectId>,
     changed: bool,
 }
 
 impl Engine {
-    /// Loads what is not over.
+    /// Loads what is not over. A closed task whose session never came to its end is not.
     pub fn open(store: Store) -> Result<Self, pointsman_store::Error> {
-        let tasks = store.open_tasks()?.into_iter().map(|t| (t.key.clone(), Arc::new(t))).collect();
-        Ok(Self { store, tasks, rules: BTreeMap::new(), in_flight: BTreeSet::new(), changed: true })
+        let mut tasks: BTreeMap<TaskKey, Arc<Task>> =
+            store.open_tasks()?.into_iter().map(|t| (t.key.clone(), Arc::new(t))).collect();
+        for session in store.sessions(None, SessionScope::Live)? {
+            let Some(issue) = session.issue else { continue };
+            let key = TaskKey { project: session.project, issue };
+            if !tasks.contains_key(&key)
+                && let Some(task) = store.task(&key)?
+            {
+                tasks.insert(key, Arc::new(task));
+            }
+        }
+        Ok(Self { store, tasks, rules: BTreeMap::new(), in_flight: BTreeMap::new(), changed: true })
     }
 
     /// Which projects are served, with which rules.
@@ -142,8 +155,10 @@ impl Engine {
             answers.push(self.step(&mut batch, input, now)?);
         }
         self.commit(batch)?;
-        for id in inputs.iter().filter_map(|i| i.settles) {
-            self.in_flight.remove(&id);
+        for input in inputs {
+            if let Some(id) = input.settles {
+                self.returned(&input.key, id);
+            }
         }
         Ok(answers)
     }
@@ -298,7 +313,8 @@ impl Engine {
     pub fn due(&mut self, now: Timestamp) -> Result<Vec<(Outgoing, Arc<Task>)>, pointsman_store::Error> {
         let mut due = Vec::new();
         for outgoing in self.store.due_effects(now)? {
-            if self.in_flight.contains(&outgoing.id) || !self.rules.contains_key(&outgoing.task.project) {
+            let served = self.rules.contains_key(&outgoing.task.project);
+            if !served || self.in_flight.contains_key(&outgoing.task) {
                 continue;
             }
             let task = match self.tasks.get(&outgoing.task) {
@@ -308,10 +324,17 @@ impl Engine {
                     None => continue,
                 },
             };
-            self.in_flight.insert(outgoing.id);
+            self.in_flight.insert(outgoing.task.clone(), outgoing.id);
             due.push((outgoing, task));
         }
         Ok(due)
+    }
+
+    /// A worker is done with an effect.
+    fn returned(&mut self, key: &TaskKey, id: EffectId) {
+        if self.in_flight.get(key) == Some(&id) {
+            self.in_flight.remove(key);
+        }
     }
 
     /// What became of an effect, as inputs for [`take`](Self::take): they settle it.
@@ -328,7 +351,7 @@ impl Engine {
                 let pause = RETRY_FIRST.saturating_mul(doubled).min(RETRY_LAST);
                 tracing::warn!(task = %outgoing.task, effect = outgoing.effect.kind(), %error, ?pause, "later");
                 self.store.effect_postponed(outgoing.id, error, now.after(pause))?;
-                self.in_flight.remove(&outgoing.id);
+                self.returned(&outgoing.task, outgoing.id);
                 return Ok(Vec::new());
             }
             Outcome::Never { error } => {
@@ -354,7 +377,28 @@ impl Engine {
         }
         inputs[0].settles = Some(outgoing.id);
         inputs[0].sessions.clone_from(&performed.sessions);
+        for started in performed.sessions.iter().filter(|row| row.ended_at.is_none()) {
+            inputs[0].sessions.extend(self.left_behind(started, now)?);
+        }
         Ok(inputs)
+    }
+
+    /// Older sessions that nobody saw end. One terminal has one session: the start of the next is
+    /// their end.
+    fn left_behind(
+        &self,
+        started: &SessionRow,
+        now: Timestamp,
+    ) -> Result<Vec<SessionRow>, pointsman_store::Error> {
+        let mut rows = self.store.sessions(Some(&started.project), SessionScope::Live)?;
+        rows.retain(|row| {
+            row.issue == started.issue && row.role == started.role && row.generation < started.generation
+        });
+        for row in &mut rows {
+            row.ended_at = Some(now);
+            row.exit = Some(Exit::Stopped);
+        }
+        Ok(rows)
     }
 
     fn dequeue(&mut self, project: &ProjectName, branch: &str) -> Result<(), pointsman_store::Error> {

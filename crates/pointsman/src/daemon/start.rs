@@ -44,6 +44,7 @@ pub fn run(paths: &Paths, _options: Options) -> anyhow::Result<()> {
     let git = Git::open(paths.state())?;
     let tmux = Arc::new(Server::new(paths.tmux_socket(), paths.tmux_config())?);
     tmux.ensure_running().context("the tmux server cannot be started")?;
+    survive_file_limits()?;
     let (inbox, inbound) = Inbox::new();
     let board = Board::default();
     let jobs = Jobs::new(inbox.clone(), Store::open_read_only(&paths.database())?);
@@ -126,6 +127,12 @@ fn clear_locks(paths: &Paths, git: &Git, store: &Store) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// A file that may not grow is an error of one write, like a full disk, and not the end of the daemon.
+fn survive_file_limits() -> std::io::Result<()> {
+    let noticed = Arc::default();
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, noticed).map(drop)
 }
 
 /// SIGTERM, SIGINT and SIGHUP end the daemon; its sessions go on.

@@ -3,9 +3,7 @@
 use std::fs;
 
 use super::{World, branch};
-use crate::git::capture::capture;
 use crate::git::local_checkout::{Found, LocalCheckout};
-use crate::git::{RefName, rescue};
 
 fn checkout(world: &World) -> LocalCheckout {
     match LocalCheckout::find(&world.git, &world.person).unwrap() {
@@ -69,19 +67,4 @@ fn a_remote_and_an_exclude_line_are_added_once() {
     fs::create_dir_all(world.person.join(".claude/state")).unwrap();
     fs::write(world.person.join(".claude/state/x"), "").unwrap();
     assert_eq!(checkout.changed_files().unwrap(), 0);
-}
-
-#[test]
-fn captures_are_listed_with_their_files() {
-    let world = World::new();
-    fs::write(world.person.join("a.txt"), "changed").unwrap();
-    fs::write(world.person.join("new"), "text").unwrap();
-    assert_eq!(rescue::list(&world.mirror).unwrap(), []);
-    let name = RefName::rescue("dev-shop-3.1", 1).unwrap();
-    capture(&world.mirror, &world.person, &name, "captured").unwrap().unwrap();
-    let found = rescue::list(&world.mirror).unwrap();
-    assert_eq!(found.len(), 1);
-    assert_eq!((&found[0].refname, found[0].session.as_str()), (&name, "dev-shop-3.1"));
-    assert_eq!(found[0].files, ["a.txt", "new"]);
-    assert!(found[0].at_secs > 0);
 }

@@ -17,10 +17,14 @@ use crate::process::{Finished, Run};
 mod candidate;
 mod capture;
 mod checkout;
+mod checkpoint;
+mod durability;
 mod gateway;
 mod local_checkout;
 mod mirror;
+mod rescue;
 mod tree;
+mod warm;
 
 /// A project with one commit on main.
 struct World {

@@ -1,7 +1,8 @@
 use std::fs;
 
 use super::{World, branch};
-use crate::git::tree::{Tree, TreeSpec};
+use crate::git::checkpoint::{CheckpointName, Keeper, Taken};
+use crate::git::tree::{Tree, TreeSpec, rebuild_from};
 
 #[test]
 fn an_agent_finds_its_branch_main_and_an_identity() {
@@ -110,4 +111,84 @@ fn a_linked_tree_pushes_to_the_gateway_too() {
     let again = Tree::create(&spec).unwrap();
     assert_eq!(world.head(&again.dir), head);
     assert!(place.join("b").exists());
+}
+
+fn checkpoint(world: &World, tree: &std::path::Path) -> pointsman_core::ids::Sha {
+    let name = CheckpointName { task: 7, n: 1 };
+    let keeper = Keeper::new(&world.mirror, &world.path("indexes"));
+    match keeper.take(tree, &name, "checkpoint", None).unwrap() {
+        Taken::Saved { commit, .. } => commit,
+        Taken::Unchanged => panic!("there was none before"),
+    }
+}
+
+#[test]
+fn a_tree_that_is_gone_is_rebuilt_with_its_commits_and_its_unfinished_work() {
+    let world = World::new();
+    let gateway = world.gateway("task");
+    let tree = Tree::create(&world.spec(&gateway)).unwrap().dir;
+    fs::write(tree.join("pushed"), "1").unwrap();
+    let pushed = world.commit(&tree, "pushed");
+    world.plain(&tree, &["push", "-q", "origin", "HEAD"]);
+    fs::write(tree.join("unpushed"), "1").unwrap();
+    let unpushed = world.commit(&tree, "unpushed");
+    fs::write(tree.join("a.txt"), "half done").unwrap();
+    fs::remove_file(tree.join("pushed")).unwrap();
+    fs::create_dir(tree.join("dir")).unwrap();
+    fs::write(tree.join("dir/new"), "untracked").unwrap();
+    fs::write(tree.join("staged"), "staged").unwrap();
+    world.plain(&tree, &["add", "staged"]);
+    let saved = checkpoint(&world, &tree);
+    fs::remove_dir_all(&tree).unwrap();
+
+    let rebuilt = rebuild_from(&world.spec(&gateway), &saved).unwrap();
+    assert_eq!(rebuilt, Tree { dir: tree.clone(), reused: false });
+    assert_eq!(world.plain(&tree, &["symbolic-ref", "HEAD"]), "refs/heads/task");
+    assert_eq!(world.head(&tree), unpushed);
+    assert_eq!(world.plain(&tree, &["rev-parse", "origin/task"]), pushed.as_str());
+    let status = world.plain(&tree, &["status", "--porcelain", "-uall"]);
+    assert_eq!(status, " M a.txt\n D pushed\n?? dir/new\n?? staged");
+    assert_eq!(fs::read_to_string(tree.join("a.txt")).unwrap(), "half done");
+    assert!(
+        rebuild_from(&world.spec(&gateway), &saved).unwrap().reused,
+        "a tree that is there is left alone"
+    );
+}
+
+#[test]
+fn a_checkpoint_of_a_broken_repository_is_put_on_top_of_the_branch() {
+    let world = World::new();
+    let gateway = world.gateway("task");
+    let tree = Tree::create(&world.spec(&gateway)).unwrap().dir;
+    fs::write(tree.join("new"), "new").unwrap();
+    fs::remove_dir_all(tree.join(".git")).unwrap();
+    let saved = checkpoint(&world, &tree);
+    // What is left of it is in the way, and is kept.
+    rebuild_from(&world.spec(&gateway), &saved).unwrap();
+    assert_eq!(world.head(&tree), world.base);
+    assert_eq!(world.plain(&tree, &["status", "--porcelain"]), "?? new");
+    assert!(world.path("quarantine/tree-1/new").exists());
+    let unknown = pointsman_core::ids::Sha::new(&"1".repeat(40)).unwrap();
+    assert!(rebuild_from(&world.spec(&gateway), &unknown).is_err());
+}
+
+#[test]
+fn a_linked_tree_is_rebuilt_unless_its_branch_has_moved_on() {
+    let world = World::new();
+    let gateway = world.gateway("task");
+    let spec = TreeSpec { linked: true, ..world.spec(&gateway) };
+    let tree = Tree::create(&spec).unwrap().dir;
+    fs::write(tree.join("new"), "new").unwrap();
+    let saved = checkpoint(&world, &tree);
+    fs::remove_dir_all(&tree).unwrap();
+    rebuild_from(&spec, &saved).unwrap();
+    assert_eq!(world.plain(&tree, &["status", "--porcelain"]), "?? new");
+
+    fs::write(tree.join("new"), "newer").unwrap();
+    let later = world.commit(&tree, "later");
+    fs::remove_dir_all(&tree).unwrap();
+    rebuild_from(&spec, &saved).unwrap();
+    assert_eq!(world.head(&tree), later);
+    assert_eq!(world.plain(&tree, &["status", "--porcelain"]), "");
+    assert_eq!(fs::read_to_string(tree.join("new")).unwrap(), "newer");
 }

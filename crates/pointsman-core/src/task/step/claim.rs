@@ -18,6 +18,12 @@ impl Draft<'_> {
         refusal: Option<&Refusal>,
     ) -> Result<(), Refused> {
         self.is_current(generation)?;
+        if self.task.state == State::Paused {
+            // Said while the session was on its way out: looked into when the task goes on.
+            self.task.phase = Some(phase);
+            self.task.handed_in = matches!(phase, Phase::AwaitingCi | Phase::AwaitingReview);
+            return Ok(());
+        }
         if !self.task.state.has_session() {
             return Err(Refused::NotNow(format!("a {} task takes no phase", self.task.state)));
         }

@@ -1,9 +1,16 @@
 //! Asking a person, and the person's answer.
 
 use super::{Draft, Refused};
-use crate::task::effect::{Effect, Headline};
-use crate::task::state::{Escalation, EscalationCause, State};
+use crate::task::effect::Headline;
+use crate::task::state::{Escalation, EscalationCause, Session, State};
 use crate::words;
+
+/// Kinds of effects that people are told of if they cannot be done, while the work goes on: nothing
+/// waits for them. Asking a person orders some of them again, and would go round for ever.
+const BESIDE_THE_WORK: [&str; 5] = ["comment", "set_labels", "record_ci_result", "clean_up", CLOSE_ISSUE];
+const CLOSE_ISSUE: &str = "close_issue";
+const END_SESSION: &str = "end_session";
+const NOTIFY: &str = "notify";
 
 impl Draft<'_> {
     pub(super) fn escalate(&mut self, cause: EscalationCause, reason: String) {
@@ -17,8 +24,7 @@ impl Draft<'_> {
             notices: 1,
         });
         self.notify(words::notice::escalated(&self.task, 0));
-        let marker = format!("escalation-{}-{}", self.task.generation, self.now.0);
-        self.order(Effect::Comment { marker, body: words::comment::escalated(&self.task) });
+        self.comment("escalation", words::comment::escalated(&self.task));
     }
 
     pub(super) fn notify_again(&mut self) {
@@ -43,12 +49,35 @@ impl Draft<'_> {
     }
 
     pub(super) fn effect_gave_up(&mut self, effect: &str, error: &str) {
+        if effect == END_SESSION && self.task.session == Session::Ending {
+            self.cannot_be_ended();
+        }
+        if effect == CLOSE_ISSUE && self.task.state == State::Closed {
+            // Somebody has to see to the issue by hand: what is seen of it from now on counts.
+            self.task.block_seen = true;
+        }
+        if effect == NOTIFY {
+            // Nobody can be told that nobody can be told.
+            return;
+        }
         let reason = words::reason::gave_up(effect, error);
-        if self.task.state.has_session() && self.task.state != State::Merged {
+        let stuck = !BESIDE_THE_WORK.contains(&effect)
+            && self.task.state.has_session()
+            && !matches!(self.task.state, State::Merged | State::Escalated);
+        if stuck {
             self.leave_queue();
             self.escalate(EscalationCause::Daemon, reason);
         } else {
             self.notify(words::notice::gave_up(&self.task, &reason));
+        }
+    }
+
+    /// For all we know the session is still there. Where there should be none its end is ordered
+    /// again, after a while.
+    fn cannot_be_ended(&mut self) {
+        self.task.session = Session::Alive;
+        if !self.task.state.has_session() {
+            self.task.deadline = Some(self.now.after(self.policy.restart_backoff_max));
         }
     }
 

@@ -49,8 +49,7 @@ impl Draft<'_> {
     }
 
     pub(super) fn comment_diagnosis(&mut self, tail: &str) {
-        let marker = format!("blocked-{}", self.task.generation);
-        self.order(Effect::Comment { marker, body: words::comment::diagnosis(&self.task, tail) });
+        self.comment("blocked", words::comment::diagnosis(&self.task, tail));
     }
 
     pub(super) fn refuse(&mut self, refusal: Refusal) {
@@ -66,8 +65,7 @@ impl Draft<'_> {
         self.enter(State::Refused);
         self.task.block_seen = false;
         self.task.reason = Some(words::reason::refused(&refusal));
-        let marker = format!("refused-{}", self.task.generation);
-        self.order(Effect::Comment { marker, body: words::comment::refused(&refusal) });
+        self.comment("refused", words::comment::refused(&refusal));
         self.notify(words::notice::refused(&self.task));
         self.task.refusal = Some(refusal);
     }

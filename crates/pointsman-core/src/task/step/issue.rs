@@ -78,10 +78,13 @@ impl Draft<'_> {
         };
         if stopped {
             self.task.block_seen = true;
-            let waits_no_longer = self.task.open_dependencies.is_empty()
-                && self.task.refusal.as_ref().is_some_and(|r| r.status == RefusalStatus::UnmetDependency);
-            if waits_no_longer {
-                // We set this label because of the dependencies; they are closed now.
+            let unmet =
+                self.task.refusal.as_ref().is_some_and(|r| r.status == RefusalStatus::UnmetDependency);
+            if unmet && !self.task.open_dependencies.is_empty() {
+                self.task.dependencies_seen = true;
+            } else if unmet && self.task.dependencies_seen {
+                // We set this label because of them, and they are closed now. An agent that named none,
+                // or none that is open, would only refuse again: then a person decides.
                 self.set_labels(&[], &[BLOCKED]);
             }
         } else if self.task.block_seen && (self.task.state != State::Closed || has(labels, BACKLOG)) {
@@ -128,6 +131,10 @@ impl Draft<'_> {
             return Err(Refused::NotNow(format!("a {} task waits for no claim", self.task.state)));
         }
         self.start_session();
+        if std::mem::take(&mut self.task.handed_in) {
+            self.enter(State::AwaitingCi);
+            self.order(Effect::SyncBranch);
+        }
         Ok(())
     }
 
@@ -137,6 +144,7 @@ impl Draft<'_> {
         }
         self.enter(State::Backlog);
         self.task.ready = false;
+        self.task.claimed = false;
         self.task.reason = Some(words::reason::claim_lost(reason));
         Ok(())
     }
@@ -144,6 +152,7 @@ impl Draft<'_> {
     /// A new start: what an earlier claim of the issue used up does not count. The generation goes
     /// on, and so does the working tree.
     pub(super) fn forget_work(&mut self) {
+        self.task.claimed = false;
         self.task.phase = None;
         self.task.pr = None;
         self.task.head = None;
@@ -153,6 +162,8 @@ impl Draft<'_> {
         self.task.refusal = None;
         self.task.merged_as = None;
         self.task.restart_at = None;
+        self.task.handed_in = false;
+        self.task.dependencies_seen = false;
         self.task.block_seen = false;
         self.task.diagnosis_due = false;
         self.task.idle_looks = 0;

@@ -142,6 +142,14 @@ impl Draft<'_> {
         self.order(Effect::Notify(notice));
     }
 
+    /// Comments on the issue. The marker is this comment's alone: with an earlier one's it would be
+    /// taken for posted.
+    fn comment(&mut self, kind: &str, body: String) {
+        self.task.comments += 1;
+        let marker = format!("{kind}-{}-{}", self.task.comments, self.now.0);
+        self.order(Effect::Comment { marker, body });
+    }
+
     fn set_labels(&mut self, add: &[&str], remove: &[&str]) {
         let owned = |labels: &[&str]| labels.iter().map(|&l| l.to_owned()).collect();
         self.order(Effect::SetLabels { add: owned(add), remove: owned(remove) });

@@ -36,6 +36,7 @@ impl Draft<'_> {
     fn claim(&mut self) {
         self.enter(State::Working);
         self.task.session = Session::None;
+        self.task.claimed = true;
         self.order(Effect::ClaimIssue);
     }
 
@@ -75,6 +76,8 @@ impl Draft<'_> {
             | State::Refused => {
                 self.leave_queue();
                 self.end_session(Exit::Stopped);
+                self.task.handed_in =
+                    matches!(self.task.state, State::AwaitingCi | State::AwaitingReview | State::MergeQueue);
                 self.enter(State::Paused);
                 self.task.ready = false;
                 self.task.reason = Some(words::reason::PAUSED.to_owned());
@@ -87,7 +90,7 @@ impl Draft<'_> {
         if self.task.state != State::Paused {
             return Err(Refused::NotNow(format!("a {} task is not paused", self.task.state)));
         }
-        if self.task.generation == 0 {
+        if self.task.generation == 0 && !self.task.claimed {
             // Never begun: the next look at the issue tells whether it is ready.
             self.enter(State::Backlog);
         } else {

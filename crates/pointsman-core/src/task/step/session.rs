@@ -54,7 +54,7 @@ impl Draft<'_> {
 
     pub(super) fn session_not_started(&mut self, generation: u32, error: &str) -> Result<(), Refused> {
         self.is_current(generation)?;
-        self.task.session = Session::None;
+        // It may have come up before something else went wrong: its end is ordered all the same.
         if self.task.state.has_session() {
             self.fail(words::reason::not_started(error), Exit::Failed);
         }

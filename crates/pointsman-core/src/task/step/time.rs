@@ -50,12 +50,13 @@ impl Draft<'_> {
                 self.fail(words::reason::nobody_answered(timeout, &reason), Exit::EscalationTimeout);
             }
             State::Merged => self.finish(),
+            // Only a session that could not be ended makes these wait for a time.
             State::Backlog
             | State::WaitingDependencies
             | State::Blocked
             | State::Refused
             | State::Paused
-            | State::Closed => {}
+            | State::Closed => self.end_session(Exit::Stopped),
         }
     }
 }

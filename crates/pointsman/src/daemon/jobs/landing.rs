@@ -175,8 +175,11 @@ impl Landing<'_> {
 
     /// Whether the task still wants to land: it may have left while the gate ran.
     fn is_wanted(&self) -> anyhow::Result<bool> {
-        let entry = self.jobs.reader().queue_entry(self.entry.id)?;
-        Ok(entry.is_some_and(|e| e.status.is_unfinished()))
+        let reader = self.jobs.reader();
+        let unfinished = reader.queue_entry(self.entry.id)?.is_some_and(|e| e.status.is_unfinished());
+        let Some(issue) = self.entry.issue else { return Ok(unfinished) };
+        let key = TaskKey { project: self.served.config.name.clone(), issue };
+        Ok(unfinished && reader.task(&key)?.is_some_and(|task| task.wants_to_land(&self.entry.head)))
     }
 
     /// First the head branch, so that the forge shows the pull request as merged, then main, each

@@ -67,9 +67,16 @@ impl RealWorld {
         Ok(Outcome::done())
     }
 
+    /// Seen closed, so that whoever opens it again is heard.
     pub(super) fn close_issue(served: &Served, task: &Task) -> Result<Outcome, Trouble> {
         served.forge.close_issue(task.key.issue)?;
-        Ok(Outcome::done())
+        Ok(Outcome::event(Event::IssueObserved {
+            title: task.title.clone(),
+            open: false,
+            labels: Vec::new(),
+            open_dependencies: Vec::new(),
+            cycle: None,
+        }))
     }
 
     pub(super) fn open_pull_request(served: &Served, task: &Task) -> Result<Outcome, Trouble> {

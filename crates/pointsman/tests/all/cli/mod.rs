@@ -8,3 +8,4 @@ mod filters;
 mod forge;
 mod help;
 mod init;
+mod rescue;

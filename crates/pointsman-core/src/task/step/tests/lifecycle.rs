@@ -92,6 +92,13 @@ fn refused_for_an_unmet_dependency_is_blocked_until_the_dependency_is_closed() {
 }
 
 #[test]
+fn refused_for_a_dependency_that_nobody_sees_is_for_a_person_to_lift() {
+    let play = refused(RefusalStatus::UnmetDependency).event(observed(&["backlog", "blocked"], &[]));
+    assert_eq!(play.kinds(), [""; 0], "the agent would only refuse again");
+    assert!(play.seen(&["backlog"]).is(State::Backlog).task.ready);
+}
+
+#[test]
 fn refused_as_too_large_is_underspecified_and_leaves_the_backlog() {
     let play = refused(RefusalStatus::TooLarge).is(State::Refused);
     assert_eq!(play.labels(), (vec!["underspecified".into()], vec!["in-progress".into(), "backlog".into()]));

@@ -5,6 +5,7 @@ mod lifecycle;
 mod matrix;
 mod properties;
 mod recovery;
+mod trouble;
 
 use std::time::Duration;
 

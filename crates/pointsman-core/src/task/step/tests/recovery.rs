@@ -94,7 +94,7 @@ fn a_dead_session_after_the_merge_just_closes_the_task() {
 
 #[test]
 fn pause_ends_the_session_and_resume_brings_it_back_in_recovery() {
-    let play = Play::awaiting_ci().event(Event::Ordered { order: Order::Pause }).is(State::Paused);
+    let play = Play::working().event(Event::Ordered { order: Order::Pause }).is(State::Paused);
     assert_eq!(play.kinds(), ["end_session"]);
     let play = play
         .ended(Exit::Stopped)
@@ -102,6 +102,26 @@ fn pause_ends_the_session_and_resume_brings_it_back_in_recovery() {
         .event(Event::Ordered { order: Order::Resume })
         .event(Event::Claimed);
     assert_eq!(play.ordered, [Effect::StartSession { generation: 2, opening: Opening::Recovery }]);
+}
+
+#[test]
+fn work_that_was_handed_in_before_a_pause_is_handed_in_after_it() {
+    let (pause, resume) = (Event::Ordered { order: Order::Pause }, Event::Ordered { order: Order::Resume });
+    for play in [Play::awaiting_ci(), Play::awaiting_review(), Play::in_queue()] {
+        let play = play.event(pause.clone()).ended(Exit::Stopped).event(resume.clone()).event(Event::Claimed);
+        assert_eq!(play.kinds(), ["start_session", "sync_branch"]);
+        assert_eq!(play.task.state, State::AwaitingCi);
+    }
+    let play = Play::in_queue().event(pause.clone()).ended(Exit::Stopped).event(resume.clone());
+    play.event(Event::Claimed).synced(sha('a')).is(State::MergeQueue);
+
+    // What was handed back to the agent stays with it.
+    let play = Play::awaiting_ci().ci(super::red()).event(pause.clone()).ended(Exit::Stopped);
+    assert_eq!(play.event(resume.clone()).event(Event::Claimed).kinds(), ["start_session"]);
+
+    // Handed in while the session was on its way out.
+    let play = Play::working().event(pause).says(Phase::AwaitingCi).is(State::Paused).ended(Exit::Stopped);
+    assert_eq!(play.event(resume).event(Event::Claimed).kinds(), ["start_session", "sync_branch"]);
 }
 
 #[test]

@@ -1,0 +1,66 @@
+//! Measures what is promised about speed and cost. Not a test: nothing here decides whether a change is right.
+//!
+//! `reaction` is the time from an agent's phase to its answer, `idle` what watching costs, `startup` how long a daemon
+//! with a long history takes to be ready. `stage` is the throw-away installation they run on, `fleet` the agents,
+//! `polling` the way it is compared with, `report` the tables and files. `docs/benchmarks.md` has the numbers.
+
+mod fleet;
+mod history;
+mod idle;
+mod polling;
+mod proc;
+mod reaction;
+mod report;
+mod sample;
+mod sessions;
+mod stage;
+mod startup;
+mod wait;
+
+use std::path::PathBuf;
+
+use clap::{Parser, ValueEnum};
+
+/// Measure how fast Pointsman reacts, what it costs when idle, and how long it takes to start
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// What to measure
+    #[arg(value_enum, default_value_t = What::All)]
+    what: What,
+    /// How many sessions are many
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    sessions: u64,
+    /// The program to measure
+    #[arg(long, default_value = "target/release/pointsman")]
+    program: PathBuf,
+    /// Where results go, and the throw-away installations while they are needed
+    #[arg(long, default_value = "target/bench")]
+    results: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum What {
+    Reaction,
+    Idle,
+    Startup,
+    All,
+}
+
+fn main() -> anyhow::Result<()> {
+    let Arguments { what, sessions, program, results } = Arguments::parse();
+    std::fs::create_dir_all(&results)?;
+    let place = stage::Place { program: program.canonicalize()?, scratch: results.canonicalize()? };
+    let wanted = sessions::Wanted {
+        reaction: matches!(what, What::Reaction | What::All),
+        idle: matches!(what, What::Idle | What::All),
+    };
+    let mut reports = sessions::measure(&place, wanted, sessions)?;
+    if matches!(what, What::Startup | What::All) {
+        reports.push(startup::measure(&place)?);
+    }
+    for report in &reports {
+        report.print();
+        println!("written to {}\n", report.write(&results)?.display());
+    }
+    Ok(())
+}
