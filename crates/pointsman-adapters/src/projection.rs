@@ -39,7 +39,8 @@ pub fn stamp(path: &Path) -> Option<Stamp> {
     }
     // The types of the time fields differ between architectures.
     #[allow(clippy::unnecessary_cast)]
-    let mtime_ns = (stat.st_mtime as i64).saturating_mul(1_000_000_000).saturating_add(stat.st_mtime_nsec as i64);
+    let mtime_ns =
+        (stat.st_mtime as i64).saturating_mul(1_000_000_000).saturating_add(stat.st_mtime_nsec as i64);
     Some(Stamp { ino: stat.st_ino, mtime_ns, size: u64::try_from(stat.st_size).unwrap_or_default() })
 }
 

@@ -15,7 +15,12 @@ use super::engine::{Engine, Input};
 use crate::control::protocol::{FailureKind, Reply};
 
 /// Takes a measurement in and acts on the marks it passes.
-pub(crate) fn measure(engine: &mut Engine, session: &str, gauge: Option<Gauge>, spent: Option<Spent>) -> Reply {
+pub(crate) fn measure(
+    engine: &mut Engine,
+    session: &str,
+    gauge: Option<Gauge>,
+    spent: Option<Spent>,
+) -> Reply {
     let Some((key, generation)) = TaskKey::parse_session(session) else {
         return failed(FailureKind::NotFound, format!("there is no session {session}"));
     };
@@ -98,7 +103,11 @@ fn once(
 }
 
 /// Whether a project may start anything new today.
-pub(crate) fn may_start(store: &Store, config: &Config, now: Timestamp) -> Result<bool, pointsman_store::Error> {
+pub(crate) fn may_start(
+    store: &Store,
+    config: &Config,
+    now: Timestamp,
+) -> Result<bool, pointsman_store::Error> {
     let limit = per_day(config);
     if limit == Limit::default() {
         return Ok(true);

@@ -149,7 +149,9 @@ impl Dispatcher {
             self.until_written("a heartbeat", |d| d.engine.store().touch_sessions(&batch.seen, now));
         }
         for session in &batch.missed {
-            self.until_written("a missed session", |d| d.engine.store().session_found_stale(session).map(drop));
+            self.until_written("a missed session", |d| {
+                d.engine.store().session_found_stale(session).map(drop)
+            });
         }
         for (row, pruned) in &batch.checkpoints {
             self.until_written("a checkpoint", |d| d.engine.store().add_checkpoint(row));

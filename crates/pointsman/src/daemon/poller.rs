@@ -67,8 +67,18 @@ impl Poller {
         let idle = Idle::new(inbox.clone(), Arc::clone(&world));
         let work = Work::new(inbox.clone(), Arc::clone(&world));
         let pulse = Pulse::new(inbox.clone(), Arc::clone(&world));
-        let mut asking =
-            Asking { poller, inbox, board, world, phases, idle, work, pulse, forge_at: BTreeMap::new(), files_at: None };
+        let mut asking = Asking {
+            poller,
+            inbox,
+            board,
+            world,
+            phases,
+            idle,
+            work,
+            pulse,
+            forge_at: BTreeMap::new(),
+            files_at: None,
+        };
         std::thread::Builder::new().name("poller".to_owned()).spawn(move || while asking.round() {})
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_adapters::git::checkpoint::{CheckpointName, Keeper, Taken, prune};
-use pointsman_core::ids::TaskKey;
+use pointsman_core::ids::{Sha, TaskKey};
 use pointsman_core::session::work::Observation;
 use pointsman_core::task::Task;
 use pointsman_store::CheckpointRow;
@@ -56,6 +56,7 @@ impl Checkpoint {
         if let Some(why) = incomplete {
             tracing::warn!(task = %self.key, why, "the checkpoint may be incomplete");
         }
+        let saved_commit = commit.clone();
         let keep = usize::try_from(served.config.limits.checkpoints)?.max(1);
         let pruned = prune(&served.mirror, self.key.issue, keep, KEPT_FOR, clock::now())?;
         let row = CheckpointRow {
@@ -71,8 +72,13 @@ impl Checkpoint {
         };
         let pruned = pruned.iter().filter_map(|r| r.as_str().rsplit('/').next()?.parse().ok()).collect();
         jobs.inbox.send(Inbound::CheckpointTaken { row: Box::new(row), pruned });
-        let changed = pointsman_adapters::git::capture::files_in_progress(&served.mirror, &tree)?;
-        let observation = Observation::Files(changed);
+        self.tell_files(jobs, served, &saved_commit)
+    }
+
+    /// Which files differ from the main branch is part of the work state.
+    fn tell_files(&self, jobs: &Arc<Jobs>, served: &Arc<Served>, commit: &Sha) -> anyhow::Result<()> {
+        let Some(main) = served.mirror.remote_head(&served.primary)? else { return Ok(()) };
+        let observation = Observation::Files(served.mirror.changed_paths(&main, commit)?);
         jobs.inbox.send(Inbound::Observed { key: self.key.clone(), observation });
         Ok(())
     }

@@ -125,7 +125,11 @@ impl Exits {
         let me = std::process::id();
         let sane = process::start_time(me).is_some_and(|started| process::is_alive(me, started));
         if sane {
-            tracing::warn!(deaths = deaths.len(), sessions, "most sessions died at once; their processes are gone");
+            tracing::warn!(
+                deaths = deaths.len(),
+                sessions,
+                "most sessions died at once; their processes are gone"
+            );
         } else {
             tracing::error!(session, "most sessions look dead, and so do we: nothing is believed");
             self.watched.lock().unwrap_or_else(PoisonError::into_inner).remove(session);

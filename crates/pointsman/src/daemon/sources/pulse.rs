@@ -28,7 +28,8 @@ impl Pulse {
     pub(crate) fn feel(&mut self, picture: &Picture, now: Timestamp) -> Option<Timestamp> {
         let (mut seen, mut missed, mut next) = (Vec::new(), Vec::new(), BTreeMap::new());
         for task in picture.values().filter(|t| t.session == Session::Alive) {
-            let (Some(session), Some(served)) = (task.session_id(), self.world.project(&task.key.project)) else {
+            let (Some(session), Some(served)) = (task.session_id(), self.world.project(&task.key.project))
+            else {
                 continue;
             };
             let pace = served.config.timing.heartbeat.duration() / 2;
@@ -36,7 +37,11 @@ impl Pulse {
                 None => now.after(pace),
                 Some(at) if *at > now && *at <= now.after(pace) => *at,
                 Some(_) => {
-                    if self.is_there(&session) { seen.push(session.clone()) } else { missed.push(session.clone()) }
+                    if self.is_there(&session) {
+                        seen.push(session.clone())
+                    } else {
+                        missed.push(session.clone())
+                    }
                     now.after(pace)
                 }
             };
@@ -56,6 +61,8 @@ impl Pulse {
         let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let row = reader.session(session).ok().flatten();
         drop(reader);
-        row.is_some_and(|r| matches!((r.pid, r.start_time), (Some(pid), Some(at)) if process::is_alive(pid, at)))
+        row.is_some_and(
+            |r| matches!((r.pid, r.start_time), (Some(pid), Some(at)) if process::is_alive(pid, at)),
+        )
     }
 }

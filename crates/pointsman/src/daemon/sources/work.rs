@@ -43,7 +43,8 @@ impl Work {
     pub(crate) fn look(&mut self, picture: &Picture) {
         let mut read = BTreeMap::new();
         for task in picture.values().filter(|t| t.session == Session::Alive) {
-            let (Some(session), Some(served)) = (task.session_id(), self.world.project(&task.key.project)) else {
+            let (Some(session), Some(served)) = (task.session_id(), self.world.project(&task.key.project))
+            else {
                 continue;
             };
             let mut progress = self.read.remove(&session).unwrap_or_default();

@@ -6,8 +6,9 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use pointsman_adapters::git::checkpoint;
 use pointsman_adapters::git::gateway::Gateway;
-use pointsman_adapters::git::tree::{Tree, TreeSpec};
+use pointsman_adapters::git::tree::{Tree, TreeSpec, rebuild_from};
 use pointsman_adapters::tmux::{NewSession, PaneInfo, Target};
 use pointsman_adapters::{phase_file, process, tmux};
 use pointsman_core::config::Worktree;
@@ -151,7 +152,7 @@ impl RealWorld {
         };
         let gateway = Gateway::create(&served.mirror, &desk.gateway, &branch)?;
         gateway.show_primary(&served.primary, &base)?;
-        Tree::create(&TreeSpec {
+        let spec = TreeSpec {
             dir: desk.tree.clone(),
             mirror: &served.mirror,
             gateway: &gateway,
@@ -162,7 +163,17 @@ impl RealWorld {
             user_email: format!("{}@pointsman.invalid", task.key.identity()),
             exclude: Vec::new(),
             linked: served.config.dev.worktree == Worktree::Linked,
-        })?;
+        };
+        // A tree that is gone comes back as it was saved last.
+        match checkpoint::newest(&served.mirror, task.key.issue)? {
+            Some(saved) if opening != Opening::Fresh && !desk.tree.exists() => {
+                tracing::warn!(task = %task.key, checkpoint = %saved.commit, "the tree is gone; rebuilt");
+                rebuild_from(&spec, &saved.commit)?;
+            }
+            Some(_) | None => {
+                Tree::create(&spec)?;
+            }
+        }
         make_phase_file(&desk.phase_file, opening)
             .map_err(|why| Trouble::never(format!("{} cannot be used: {why}", desk.phase_file.display())))?;
         let briefing = self.briefing(served, task, generation, opening, desk, &base)?;
