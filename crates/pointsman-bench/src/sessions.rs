@@ -104,7 +104,7 @@ impl Open {
         wait::until(what, UP_LIMIT, || {
             wait::pause(Duration::from_millis(100));
             let tasks = store.open_tasks()?;
-            let idle = store.next_effect_time()?.is_none();
+            let idle = store.next_effect_time(|_| false)?.is_none();
             Ok((idle && tasks.iter().all(&is_so)).then_some(()))
         })
     }

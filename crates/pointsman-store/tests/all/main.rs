@@ -52,6 +52,7 @@ keeps_the_contract!(
         ledger::an_entry_has_a_priority_attempts_and_a_style,
         outbox::only_the_first_effect_of_each_task_is_due,
         outbox::a_postponed_effect_holds_its_lane_and_no_other,
+        outbox::a_lane_that_somebody_works_on_is_passed_over,
         outbox::a_new_generation_supersedes_messages_to_older_ones_only,
         outbox::an_effect_can_be_superseded_by_hand,
         outbox::a_settled_effect_stays_what_it_is,

@@ -254,10 +254,11 @@ impl Engine {
         Ok(())
     }
 
-    /// When time alone will next bring something.
+    /// When time alone will next bring something. What the workers hold comes back by itself, and
+    /// the effects of a project that is not served wait for more than time.
     pub fn wake_at(&self) -> Result<Option<Timestamp>, pointsman_store::Error> {
         let tasks = self.tasks.values().filter_map(|t| t.wake_at()).min();
-        let effects = self.store.next_effect_time()?;
+        let effects = self.store.next_effect_time(|task| !self.is_free(task))?;
         Ok([tasks, effects].into_iter().flatten().min())
     }
 
@@ -265,11 +266,7 @@ impl Engine {
     /// [`settle`](Self::settle) says what became of it.
     pub fn due(&mut self, now: Timestamp) -> Result<Vec<(Outgoing, Arc<Task>)>, pointsman_store::Error> {
         let mut due = Vec::new();
-        for outgoing in self.store.due_effects(now)? {
-            let served = self.rules.contains_key(&outgoing.task.project);
-            if !served || self.in_flight.contains_key(&outgoing.task) {
-                continue;
-            }
+        for outgoing in self.store.due_effects(now, |task| !self.is_free(task))? {
             let task = match self.tasks.get(&outgoing.task) {
                 Some(task) => Arc::clone(task),
                 None => match self.store.task(&outgoing.task)? {
@@ -281,6 +278,11 @@ impl Engine {
             due.push((outgoing, task));
         }
         Ok(due)
+    }
+
+    /// Whether the next effect of this task can be handed out.
+    fn is_free(&self, task: &TaskKey) -> bool {
+        self.rules.contains_key(&task.project) && !self.in_flight.contains_key(task)
     }
 
     /// A worker is done with an effect.
