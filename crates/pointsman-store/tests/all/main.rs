@@ -57,6 +57,7 @@ keeps_the_contract!(
         outbox::an_effect_can_be_superseded_by_hand,
         outbox::a_settled_effect_stays_what_it_is,
         outbox::a_message_goes_from_queued_to_acknowledged,
+        outbox::a_message_is_sent_and_settled_in_one_go,
         outbox::an_acknowledgement_that_overtakes_the_record_of_sending_stays,
         outbox::a_message_nobody_acknowledges_is_shown_as_such,
         rows::events_are_filtered_and_paged,

@@ -2,6 +2,7 @@
 //! daemon and the simulation drive the very same thing.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,6 +37,8 @@ pub struct Input {
     pub settles: Option<EffectId>,
     /// Why that effect could not be done.
     pub failure: Option<String>,
+    /// That effect was a message, and the session has it: the file with its details.
+    pub sent: Option<PathBuf>,
     /// A named value to remember with it.
     pub cursor: Option<(String, String)>,
     /// Sessions to write with it.
@@ -54,7 +57,16 @@ impl Input {
     }
 
     fn with(key: TaskKey, event: Happening) -> Self {
-        Self { key, event, dedup: None, settles: None, failure: None, cursor: None, sessions: Vec::new() }
+        Self {
+            key,
+            event,
+            dedup: None,
+            settles: None,
+            failure: None,
+            sent: None,
+            cursor: None,
+            sessions: Vec::new(),
+        }
     }
 }
 
@@ -317,8 +329,8 @@ impl Engine {
             }
         };
         match &performed.note {
-            None => {}
-            Some(Note::MessageSent { path }) => self.store.message_sent(outgoing.id, path, now)?,
+            // A message is common enough to be written in one go with what it settles.
+            None | Some(Note::MessageSent { .. }) => {}
             Some(Note::MessageSuperseded) => self.store.supersede_effect(outgoing.id, now)?,
             Some(Note::Enqueue(entry)) => {
                 self.store.enqueue(entry)?;
@@ -332,6 +344,9 @@ impl Engine {
         }
         inputs[0].settles = Some(outgoing.id);
         inputs[0].sessions.clone_from(&performed.sessions);
+        if let Some(Note::MessageSent { path }) = &performed.note {
+            inputs[0].sent = Some(path.clone());
+        }
         for started in performed.sessions.iter().filter(|row| row.ended_at.is_none()) {
             inputs[0].sessions.extend(self.left_behind(started, now)?);
         }
@@ -394,6 +409,7 @@ impl Input {
         change.dedup.clone_from(&self.dedup);
         change.settles = self.settles;
         change.failure.clone_from(&self.failure);
+        change.sent.clone_from(&self.sent);
         change.cursor.clone_from(&self.cursor);
         change.sessions.clone_from(&self.sessions);
         change

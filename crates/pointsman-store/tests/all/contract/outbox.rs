@@ -4,7 +4,7 @@ use std::path::Path;
 
 use pointsman_core::ids::TaskKey;
 use pointsman_core::task::Effect;
-use pointsman_store::{EffectId, MessageStatus, Store};
+use pointsman_store::{Change, EffectId, MessageStatus, Store};
 
 use crate::world::{at, change, commit, key, message, nobody, settle, start};
 
@@ -107,6 +107,17 @@ pub(crate) fn a_message_goes_from_queued_to_acknowledged(store: &mut Store) {
     let message = store.message(id).unwrap().unwrap();
     assert_eq!((message.status, message.acknowledged_at), (MessageStatus::Acknowledged, Some(at(300))));
     assert!(!store.message_acknowledged(EffectId(999), at(1)).unwrap());
+}
+
+pub(crate) fn a_message_is_sent_and_settled_in_one_go(store: &mut Store) {
+    let (_, ids) = commit(store, change(1, &[message(1), Effect::CleanUp]));
+    let path = Path::new("/inbox/0001.md");
+    let sent = Change { settles: Some(ids[0]), sent: Some(path.to_owned()), ..change(1, &[]) };
+    commit(store, sent);
+    assert_eq!(due(store, i64::MAX), [ids[1]]);
+    let message = store.message(ids[0]).unwrap().unwrap();
+    assert_eq!((message.status, message.tries), (MessageStatus::Sent, 1));
+    assert_eq!(message.path.as_deref(), Some(path));
 }
 
 pub(crate) fn an_acknowledgement_that_overtakes_the_record_of_sending_stays(store: &mut Store) {
