@@ -1,9 +1,12 @@
 //! Measures what is promised about speed and cost. Not a test: nothing here decides whether a change is right.
 //!
 //! `reaction` is the time from an agent's phase to its answer, `idle` what watching costs, `startup` how long a daemon
-//! with a long history takes to be ready. `stage` is the throw-away installation they run on, `fleet` the agents,
+//! with a long history takes to be ready, `checkpoint` what saving a large tree costs.
+//!
+//! `stage` is the throw-away installation they run on, `fleet` the agents,
 //! `polling` the way it is compared with, `report` the tables and files. `docs/benchmarks.md` has the numbers.
 
+mod checkpoint;
 mod fleet;
 mod history;
 mod idle;
@@ -43,6 +46,7 @@ enum What {
     Reaction,
     Idle,
     Startup,
+    Checkpoint,
     All,
 }
 
@@ -57,6 +61,9 @@ fn main() -> anyhow::Result<()> {
     let mut reports = sessions::measure(&place, wanted, sessions)?;
     if matches!(what, What::Startup | What::All) {
         reports.push(startup::measure(&place)?);
+    }
+    if matches!(what, What::Checkpoint | What::All) {
+        reports.push(checkpoint::measure(&place)?);
     }
     for report in &reports {
         report.print();

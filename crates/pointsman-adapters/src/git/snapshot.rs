@@ -6,7 +6,7 @@
 //! One way in would remain: for a submodule that is in the index, git runs `git status` inside it, with the submodule's
 //! own configuration. So the index never holds a submodule while git compares it with the tree.
 //!
-//! With a [`warm_index`](super::warm_index) a second look costs two calls of git if nothing changed. What is saved does
+//! With a [`warm_index`](super::warm_index) a second look costs one call of git if nothing changed. What is saved does
 //! not depend on it: the files of HEAD, and those that are not ignored.
 
 use std::ffi::OsStr;

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use pointsman_core::ids::Sha;
@@ -74,10 +75,13 @@ impl TreeIndex<'_> {
     /// Brings an index that was kept up to the tree; nothing if it has to be filled from HEAD after all, because the
     /// result would be another one.
     pub(super) fn refill(&self, head: &Option<Sha>, known: &Known) -> Result<Option<Filled>, Error> {
+        let before = self.version();
         if self.add_everything()?.is_some() {
             return Ok(None);
         }
-        let tree = self.call("write-tree").sha()?;
+        // Git replaces the file if it has anything new to say.
+        let untouched = before.is_some() && before == self.version();
+        let tree = if untouched { known.tree.clone() } else { self.call("write-tree").sha()? };
         if tree == known.tree {
             return Ok(Some(Filled { tree, changes: None, doubts: Vec::new(), holds_repositories: false }));
         }
@@ -96,6 +100,11 @@ impl TreeIndex<'_> {
             let place = self.work_dir.join(OsStr::from_bytes(path));
             place.symlink_metadata().is_ok_and(|meta| !meta.is_dir())
         })
+    }
+
+    /// Tells one content of the index file from another.
+    fn version(&self) -> Option<(u64, i64, i64)> {
+        self.file.metadata().ok().map(|meta| (meta.ino(), meta.mtime(), meta.mtime_nsec()))
     }
 
     fn any_ignored(&self, paths: Vec<u8>) -> Result<bool, Error> {

@@ -1,5 +1,7 @@
 //! One transaction, then the world.
 
+use std::path::PathBuf;
+
 use pointsman_core::ids::{ProjectName, TaskKey};
 use pointsman_core::session::work::WorkState;
 use pointsman_core::signal::Signal;
@@ -38,6 +40,8 @@ pub struct Change {
     pub settles: Option<EffectId>,
     /// The settled effect could not be done: why. It is kept as failed instead of done.
     pub failure: Option<String>,
+    /// The settled effect is a message that is with its session now: the file with its details.
+    pub sent: Option<PathBuf>,
     /// A named value of the project to set with it.
     pub cursor: Option<(String, String)>,
     /// Sessions to write with it.
@@ -64,6 +68,7 @@ impl Change {
             effects: Vec::new(),
             settles: None,
             failure: None,
+            sent: None,
             cursor: None,
             sessions: Vec::new(),
             work_state: None,
@@ -100,6 +105,9 @@ impl Store {
 fn write(connection: &Connection, change: &Change) -> Result<Committed> {
     if let Some(id) = change.settles {
         outbox::settle(connection, id, change.failure.as_deref(), change.at)?;
+        if let Some(path) = &change.sent {
+            messages::sent(connection, id, path, change.at)?;
+        }
     }
     if let Some(name) = &change.dedup
         && is_known(connection, name)?

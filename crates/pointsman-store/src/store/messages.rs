@@ -56,13 +56,9 @@ pub(super) const WAITING: &str =
     "SELECT * FROM messages WHERE status = 'sent' AND sent_at <= $1 ORDER BY sent_at, id";
 
 impl Store {
-    /// The message was given to the session once more. An acknowledgement may have come before
-    /// this is written; it stays.
+    /// The message was given to the session once more; the first time is written by [`Store::commit`].
     pub fn message_sent(&mut self, id: EffectId, path: &Path, at: Timestamp) -> Result<()> {
-        const SQL: &str = "UPDATE messages SET tries = tries + 1, path = $1, sent_at = $2,
-            status = CASE WHEN status IN ('queued', 'unacknowledged') THEN 'sent' ELSE status END
-            WHERE id = $3";
-        self.execute("record a sent message", SQL, params![Word(path), at.0, id.0]).map(|_| ())
+        sent(&self.connection, id, path, at)
     }
 
     /// The agent has it. Answers whether that is news; an unknown or superseded id is not.
@@ -95,6 +91,15 @@ impl Store {
     pub fn unacknowledged(&self, before: Timestamp) -> Result<Vec<MessageRow>> {
         self.rows("read messages", WAITING, [before.0], read)
     }
+}
+
+/// An acknowledgement may have come before this is written; it stays.
+pub(super) fn sent(connection: &Connection, id: EffectId, path: &Path, at: Timestamp) -> Result<()> {
+    const SQL: &str = "UPDATE messages SET tries = tries + 1, path = $1, sent_at = $2,
+        status = CASE WHEN status IN ('queued', 'unacknowledged') THEN 'sent' ELSE status END
+        WHERE id = $3";
+    let run = || connection.prepare_cached(SQL)?.execute(params![Word(path), at.0, id.0]);
+    run().map(|_| ()).map_err(failed_to("record a sent message"))
 }
 
 pub(super) fn insert(

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Store;
 use crate::Result;
-use crate::column::{Json, Whole, Word, json, maybe_time, time, whole, word};
+use crate::column::{Json, Whole, Word, json, time, whole, word};
 use crate::error::failed_to;
 
 /// An effect's number in the outbox; for a message to an agent, the message's number too.
@@ -53,19 +53,25 @@ pub(super) const DUE: &str = "SELECT id, key, project, issue, effect, attempts, 
     WHERE id IN (SELECT min(id) FROM outbox WHERE status = 'pending' GROUP BY project, issue)
     AND not_before <= $1 ORDER BY id";
 
-pub(super) const NEXT: &str = "SELECT min(not_before) FROM outbox
+pub(super) const NEXT: &str = "SELECT project, issue, not_before FROM outbox
     WHERE id IN (SELECT min(id) FROM outbox WHERE status = 'pending' GROUP BY project, issue)";
 
 impl Store {
-    /// The first pending effect of each task, if its time has come; oldest first.
-    pub fn due_effects(&self, now: Timestamp) -> Result<Vec<Outgoing>> {
-        self.rows("read the outbox", DUE, [now.0], read)
+    /// The first pending effect of each task, if its time has come; oldest first. Lanes that somebody works on are
+    /// passed over.
+    pub fn due_effects(&self, now: Timestamp, busy: impl Fn(&TaskKey) -> bool) -> Result<Vec<Outgoing>> {
+        // The daemon asks this after everything that happens: only what it will use is read to the end.
+        let rows = self.rows("read the outbox", DUE, [now.0], |row| {
+            if busy(&lane(row)?) { Ok(None) } else { read(row).map(Some) }
+        })?;
+        Ok(rows.into_iter().flatten().collect())
     }
 
-    /// When the next effect is due: the earliest among the heads of all lanes.
-    pub fn next_effect_time(&self) -> Result<Option<Timestamp>> {
-        let times = self.rows("read the outbox", NEXT, [], |row| maybe_time(row, 0))?;
-        Ok(times.into_iter().flatten().next())
+    /// When the next effect is due: the earliest among the heads of all lanes, but those that somebody works on.
+    pub fn next_effect_time(&self, busy: impl Fn(&TaskKey) -> bool) -> Result<Option<Timestamp>> {
+        let heads =
+            self.rows("read the outbox", NEXT, [], |row| Ok((lane(row)?, time(row, "not_before")?)))?;
+        Ok(heads.into_iter().filter(|(task, _)| !busy(task)).map(|(_, at)| at).min())
     }
 
     /// All pending effects of a task, in the order of its lane.
@@ -152,11 +158,15 @@ pub(super) fn supersede_deliveries(
     run().map_err(failed_to("supersede messages"))
 }
 
+fn lane(row: &Row<'_>) -> rusqlite::Result<TaskKey> {
+    Ok(TaskKey { project: word(row, "project")?, issue: whole(row, "issue")? })
+}
+
 fn read(row: &Row<'_>) -> rusqlite::Result<Outgoing> {
     Ok(Outgoing {
         id: EffectId(row.get("id")?),
         key: row.get("key")?,
-        task: TaskKey { project: word(row, "project")?, issue: whole(row, "issue")? },
+        task: lane(row)?,
         effect: json(row, "effect")?,
         attempts: row.get("attempts")?,
         error: row.get("error")?,

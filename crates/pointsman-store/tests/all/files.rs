@@ -6,7 +6,7 @@ use pointsman_core::task::Effect;
 use pointsman_store::{Change, Error, Retry, Store};
 use serde_json::json;
 
-use crate::world::{Fresh, at, change, commit, key, message, project};
+use crate::world::{Fresh, at, change, commit, key, message, nobody, project};
 
 #[test]
 fn the_bundled_sqlite_has_the_write_ahead_log_fix_of_3_51_3() {
@@ -119,7 +119,7 @@ fn a_full_disk_loses_nothing_and_passes() {
 
     assert_eq!(store.last_seq().unwrap(), 1);
     assert_eq!(store.tasks(None).unwrap().len(), 1);
-    assert_eq!(store.due_effects(at(i64::MAX)).unwrap().len(), 1, "not settled, nothing added");
+    assert_eq!(store.due_effects(at(i64::MAX), nobody).unwrap().len(), 1, "not settled, nothing added");
     assert_eq!(store.messages(&key(2)).unwrap(), []);
     assert_eq!(store.cursor(Some(&project("shop")), "comments").unwrap(), None);
 

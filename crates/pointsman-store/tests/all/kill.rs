@@ -7,7 +7,7 @@ use pointsman_core::task::Effect;
 use pointsman_store::{EventFilter, Store};
 use tempfile::TempDir;
 
-use crate::world::{Fresh, at, change, commit, key, message};
+use crate::world::{Fresh, at, change, commit, key, message, nobody};
 
 /// The files as a killed daemon would leave them: no clean close, no shared memory.
 fn as_if_killed(path: &Path) -> (TempDir, PathBuf) {
@@ -33,7 +33,10 @@ fn every_commit_that_returned_is_found_after_a_kill() {
         drop(reader);
         let store = Store::open(&copy).unwrap();
         assert_eq!(store.tasks(None).unwrap(), fresh.store.tasks(None).unwrap());
-        assert_eq!(store.due_effects(at(0)).unwrap(), fresh.store.due_effects(at(0)).unwrap());
+        assert_eq!(
+            store.due_effects(at(0), nobody).unwrap(),
+            fresh.store.due_effects(at(0), nobody).unwrap()
+        );
     }
 }
 

@@ -32,6 +32,11 @@ pub(crate) fn at(milliseconds: i64) -> Timestamp {
     Timestamp(milliseconds)
 }
 
+/// No lane is being worked on.
+pub(crate) fn nobody(_: &TaskKey) -> bool {
+    false
+}
+
 pub(crate) fn project(name: &str) -> ProjectName {
     ProjectName::new(name).unwrap()
 }

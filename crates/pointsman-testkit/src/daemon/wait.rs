@@ -55,12 +55,15 @@ impl TestDaemon {
     /// Waits until nothing is ordered for a task that is not done.
     #[track_caller]
     pub fn wait_settled(&self, issue: u64) {
-        self.wait_for(&format!("issue {issue}: all effects are done"), || {
-            let explained = self.json(&["task", "explain", &issue.to_string()]);
-            let facts = explained["facts"].as_array().cloned().unwrap_or_default();
-            let owed = |fact: &Value| fact.as_str().is_some_and(|text| text.starts_with("to be done"));
-            (!facts.iter().any(owed)).then_some(())
-        });
+        let settled = || self.is_settled(issue).then_some(());
+        self.wait_for(&format!("issue {issue}: all effects are done"), settled);
+    }
+
+    /// Whether nothing is ordered for a task that is not done.
+    pub fn is_settled(&self, issue: u64) -> bool {
+        let explained = self.json(&["task", "explain", &issue.to_string()]);
+        let facts = explained["facts"].as_array().cloned().unwrap_or_default();
+        !facts.iter().any(|fact| fact.as_str().is_some_and(|text| text.starts_with("to be done")))
     }
 
     /// Waits until an issue has a live session of this generation, and answers its process.

@@ -2,6 +2,7 @@
 //! daemon and the simulation drive the very same thing.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,6 +43,8 @@ pub struct Input {
     pub settles: Option<EffectId>,
     /// Why that effect could not be done.
     pub failure: Option<String>,
+    /// That effect was a message, and the session has it: the file with its details.
+    pub sent: Option<PathBuf>,
     /// A named value to remember with it.
     pub cursor: Option<(String, String)>,
     /// Sessions to write with it.
@@ -60,7 +63,16 @@ impl Input {
     }
 
     fn with(key: TaskKey, event: Happening) -> Self {
-        Self { key, event, dedup: None, settles: None, failure: None, cursor: None, sessions: Vec::new() }
+        Self {
+            key,
+            event,
+            dedup: None,
+            settles: None,
+            failure: None,
+            sent: None,
+            cursor: None,
+            sessions: Vec::new(),
+        }
     }
 }
 
@@ -301,10 +313,11 @@ impl Engine {
         Ok(())
     }
 
-    /// When time alone will next bring something.
+    /// When time alone will next bring something. What the workers hold comes back by itself, and
+    /// the effects of a project that is not served wait for more than time.
     pub fn wake_at(&self) -> Result<Option<Timestamp>, pointsman_store::Error> {
         let tasks = self.tasks.values().filter_map(|t| t.wake_at()).min();
-        let effects = self.store.next_effect_time()?;
+        let effects = self.store.next_effect_time(|task| !self.is_free(task))?;
         Ok([tasks, effects].into_iter().flatten().min())
     }
 
@@ -312,11 +325,7 @@ impl Engine {
     /// [`settle`](Self::settle) says what became of it.
     pub fn due(&mut self, now: Timestamp) -> Result<Vec<(Outgoing, Arc<Task>)>, pointsman_store::Error> {
         let mut due = Vec::new();
-        for outgoing in self.store.due_effects(now)? {
-            let served = self.rules.contains_key(&outgoing.task.project);
-            if !served || self.in_flight.contains_key(&outgoing.task) {
-                continue;
-            }
+        for outgoing in self.store.due_effects(now, |task| !self.is_free(task))? {
             let task = match self.tasks.get(&outgoing.task) {
                 Some(task) => Arc::clone(task),
                 None => match self.store.task(&outgoing.task)? {
@@ -328,6 +337,11 @@ impl Engine {
             due.push((outgoing, task));
         }
         Ok(due)
+    }
+
+    /// Whether the next effect of this task can be handed out.
+    fn is_free(&self, task: &TaskKey) -> bool {
+        self.rules.contains_key(&task.project) && !self.in_flight.contains_key(task)
     }
 
     /// A worker is done with an effect.
@@ -362,8 +376,8 @@ impl Engine {
             }
         };
         match &performed.note {
-            None => {}
-            Some(Note::MessageSent { path }) => self.store.message_sent(outgoing.id, path, now)?,
+            // A message is common enough to be written in one go with what it settles.
+            None | Some(Note::MessageSent { .. }) => {}
             Some(Note::MessageSuperseded) => self.store.supersede_effect(outgoing.id, now)?,
             Some(Note::Enqueue(entry)) => {
                 self.store.enqueue(entry)?;
@@ -377,6 +391,9 @@ impl Engine {
         }
         inputs[0].settles = Some(outgoing.id);
         inputs[0].sessions.clone_from(&performed.sessions);
+        if let Some(Note::MessageSent { path }) = &performed.note {
+            inputs[0].sent = Some(path.clone());
+        }
         for started in performed.sessions.iter().filter(|row| row.ended_at.is_none()) {
             inputs[0].sessions.extend(self.left_behind(started, now)?);
         }
@@ -480,6 +497,7 @@ impl Input {
         change.dedup.clone_from(&self.dedup);
         change.settles = self.settles;
         change.failure.clone_from(&self.failure);
+        change.sent.clone_from(&self.sent);
         change.cursor.clone_from(&self.cursor);
         change.sessions.clone_from(&self.sessions);
         change

@@ -50,7 +50,14 @@ impl Repository {
 
     /// Whether a commit is there and on the branch whose tip is `base`.
     pub(super) fn is_on(&self, sha: &Sha, base: &Sha) -> Result<bool, Error> {
-        Ok(sha == base || (self.mirror.commit_exists(sha)? && self.mirror.is_ancestor(sha, base)?))
+        if sha == base {
+            return Ok(true);
+        }
+        // A commit that is not there is rare, so it is only looked for when git could not say.
+        self.mirror.is_ancestor(sha, base).or_else(|error| match self.mirror.commit_exists(sha)? {
+            true => Err(error),
+            false => Ok(false),
+        })
     }
 
     /// Reads the facts, and remembers the head if it has moved.

@@ -5,3 +5,4 @@
 
 mod cli;
 mod demo;
+mod e2e;

@@ -121,9 +121,11 @@ fn every_object_is_on_the_disk_before_the_reference_is() {
     }
     assert!(synced(&second, "mirror.git/refs/pointsman/checkpoints/7") > reference);
 
-    let third = take(&world, 3).unwrap();
-    assert_eq!(count(&third, "fsync("), 0, "nothing changed: {third:#?}");
-    assert_eq!(count(&third, "execve("), 2, "add, write-tree: {third:#?}");
+    // The first look afterwards may find times too close to call, and remember better ones.
+    take(&world, 3).unwrap();
+    let unchanged = take(&world, 4).unwrap();
+    assert_eq!(count(&unchanged, "fsync("), 0, "nothing changed: {unchanged:#?}");
+    assert_eq!(count(&unchanged, "execve("), 1, "git looks once: {unchanged:#?}");
 }
 
 #[test]

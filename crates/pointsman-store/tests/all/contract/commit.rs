@@ -4,7 +4,7 @@ use pointsman_core::task::{Effect, Headline, State};
 use pointsman_store::{Change, Committed, Error, EventFilter, SessionScope, Store};
 use serde_json::json;
 
-use crate::world::{at, change, commit, key, message, project, session, task};
+use crate::world::{at, change, commit, key, message, nobody, project, session, task};
 
 pub(crate) fn a_change_is_an_event_a_snapshot_and_its_effects(store: &mut Store) {
     let mut working = task(7);
@@ -63,7 +63,7 @@ pub(crate) fn an_error_in_the_third_change_writes_none_of_them(store: &mut Store
 
     assert_eq!(store.last_seq().unwrap(), before);
     assert_eq!(store.tasks(None).unwrap().len(), 1);
-    assert_eq!(store.due_effects(at(i64::MAX)).unwrap(), []);
+    assert_eq!(store.due_effects(at(i64::MAX), nobody).unwrap(), []);
     assert_eq!(store.messages(&key(3)).unwrap(), []);
     // The input of the rolled-back change is not taken for seen.
     commit(store, named);
@@ -105,7 +105,7 @@ pub(crate) fn an_effect_that_failed_frees_the_lane(store: &mut Store) {
     let (_, ids) = commit(store, change(1, &[Effect::OpenPullRequest, Effect::CleanUp]));
     let gave_up = Change { settles: Some(ids[0]), failure: Some("no such branch".into()), ..change(1, &[]) };
     commit(store, gave_up);
-    let due = store.due_effects(at(2000)).unwrap();
+    let due = store.due_effects(at(2000), nobody).unwrap();
     assert_eq!(due.iter().map(|out| out.id).collect::<Vec<_>>(), [ids[1]]);
 }
 
@@ -160,5 +160,5 @@ pub(crate) fn hostile_text_comes_back_as_it_was(store: &mut Store) {
 pub(crate) fn no_change_is_no_event(store: &mut Store) {
     assert_eq!(store.commit(&[]).unwrap(), []);
     assert_eq!(store.last_seq().unwrap(), 0);
-    assert_eq!(store.next_effect_time().unwrap(), None);
+    assert_eq!(store.next_effect_time(nobody).unwrap(), None);
 }

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
+use pointsman_core::ids::TaskKey;
 use pointsman_core::task::Effect;
-use pointsman_store::{EffectId, MessageStatus, Store};
+use pointsman_store::{Change, EffectId, MessageStatus, Store};
 
-use crate::world::{at, change, commit, key, message, settle, start};
+use crate::world::{at, change, commit, key, message, nobody, settle, start};
 
 fn due(store: &Store, now: i64) -> Vec<EffectId> {
-    store.due_effects(at(now)).unwrap().iter().map(|out| out.id).collect()
+    store.due_effects(at(now), nobody).unwrap().iter().map(|out| out.id).collect()
 }
 
 fn pending(store: &Store, issue: u64) -> Vec<EffectId> {
@@ -41,12 +42,24 @@ pub(crate) fn a_postponed_effect_holds_its_lane_and_no_other(store: &mut Store) 
     assert_eq!(due(store, 4999), [two[0]]);
     store.effect_postponed(two[0], "forge is down", at(6000)).unwrap();
     assert_eq!(due(store, 4999), []);
-    assert_eq!(store.next_effect_time().unwrap(), Some(at(5000)));
+    assert_eq!(store.next_effect_time(nobody).unwrap(), Some(at(5000)));
     assert_eq!(due(store, 5000), [one[0]]);
     store.effect_postponed(one[0], "still down", at(7000)).unwrap();
-    assert_eq!(store.next_effect_time().unwrap(), Some(at(6000)));
+    assert_eq!(store.next_effect_time(nobody).unwrap(), Some(at(6000)));
     let head = store.pending_effects(&key(1)).unwrap().remove(0);
     assert_eq!((head.attempts, head.not_before), (2, at(7000)));
+}
+
+pub(crate) fn a_lane_that_somebody_works_on_is_passed_over(store: &mut Store) {
+    let (_, one) = commit(store, change(1, &[Effect::SyncBranch]));
+    let (_, two) = commit(store, change(2, &[Effect::ClaimIssue]));
+    store.effect_postponed(two[0], "forge is down", at(5000)).unwrap();
+    assert_eq!(store.next_effect_time(nobody).unwrap(), Some(at(0)));
+    let busy = |task: &TaskKey| *task == key(1);
+    assert_eq!(store.next_effect_time(busy).unwrap(), Some(at(5000)), "a held effect is no reason to wake");
+    let free: Vec<EffectId> = store.due_effects(at(6000), busy).unwrap().iter().map(|out| out.id).collect();
+    assert_eq!(free, two);
+    assert_eq!(due(store, 6000), [one[0], two[0]]);
 }
 
 pub(crate) fn a_new_generation_supersedes_messages_to_older_ones_only(store: &mut Store) {
@@ -94,6 +107,17 @@ pub(crate) fn a_message_goes_from_queued_to_acknowledged(store: &mut Store) {
     let message = store.message(id).unwrap().unwrap();
     assert_eq!((message.status, message.acknowledged_at), (MessageStatus::Acknowledged, Some(at(300))));
     assert!(!store.message_acknowledged(EffectId(999), at(1)).unwrap());
+}
+
+pub(crate) fn a_message_is_sent_and_settled_in_one_go(store: &mut Store) {
+    let (_, ids) = commit(store, change(1, &[message(1), Effect::CleanUp]));
+    let path = Path::new("/inbox/0001.md");
+    let sent = Change { settles: Some(ids[0]), sent: Some(path.to_owned()), ..change(1, &[]) };
+    commit(store, sent);
+    assert_eq!(due(store, i64::MAX), [ids[1]]);
+    let message = store.message(ids[0]).unwrap().unwrap();
+    assert_eq!((message.status, message.tries), (MessageStatus::Sent, 1));
+    assert_eq!(message.path.as_deref(), Some(path));
 }
 
 pub(crate) fn an_acknowledgement_that_overtakes_the_record_of_sending_stays(store: &mut Store) {

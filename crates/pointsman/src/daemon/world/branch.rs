@@ -49,12 +49,21 @@ impl RealWorld {
 
     /// Our commit on the main branch: as the forge recorded it, or the head itself.
     fn merged_as(served: &Served, task: &Task) -> Result<Option<Sha>, Trouble> {
-        if let Some(number) = task.pr
-            && let Some(pr) = served.forge.pull_request(number)?
-            && pr.merged
-            && pr.state == IssueState::Closed
-        {
-            return Ok(pr.merge_sha.or(task.head.clone()));
+        let pr = match task.pr {
+            Some(number) => served.forge.pull_request(number)?,
+            None => None,
+        };
+        match pr {
+            Some(pr) if pr.merged && pr.state == IssueState::Closed => {
+                return Ok(pr.merge_sha.or(task.head.clone()));
+            }
+            // The embedded forge has just asked git itself: a fetch could say nothing else.
+            Some(pr)
+                if served.embedded.is_some() && pr.state == IssueState::Open && pr.head_sha == task.head =>
+            {
+                return Ok(None);
+            }
+            Some(_) | None => {}
         }
         let Some(head) = &task.head else { return Ok(None) };
         served.mirror.fetch_remote()?;
