@@ -177,7 +177,7 @@ impl TestDaemon {
 
     /// What was captured before trees and sessions went.
     pub fn rescues(&self) -> Vec<Value> {
-        self.json(&["rescue", "list"]).as_array().cloned().unwrap_or_default()
+        self.json(&["rescue", "list", "--kind", "rescue"]).as_array().cloned().unwrap_or_default()
     }
 
     /// Runs git in the forge's repository.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pointsman_adapters::git::checkpoint::{CheckpointName, Keeper, Taken, prune};
+use pointsman_adapters::git::checkpoint::{CheckpointName, Keeper, SESSION_TRAILER, Taken, prune};
 use pointsman_core::ids::{Sha, TaskKey};
 use pointsman_core::session::work::Observation;
 use pointsman_core::task::Task;
@@ -50,7 +50,8 @@ impl Checkpoint {
         };
         let name = CheckpointName { task: self.key.issue, n: u32::try_from(next)? };
         let keeper = Keeper::new(&served.mirror, &served.paths.indexes());
-        let message = format!("checkpoint of {}: {}", self.key, self.why);
+        let session = self.session.as_deref().unwrap_or("none");
+        let message = format!("checkpoint of {}: {}\n\n{SESSION_TRAILER}: {session}\n", self.key, self.why);
         let taken = keeper.take(&tree, &name, &message, last.as_ref().map(|row| &row.tree))?;
         let Taken::Saved { commit, tree: saved, refname, files, incomplete } = taken else { return Ok(()) };
         if let Some(why) = incomplete {
