@@ -183,9 +183,29 @@ impl Server {
         Ok(command)
     }
 
+    /// Ends the control clients that a killed daemon has left behind. With output still due to a reader that is gone,
+    /// such a client never ends by itself, and neither does a server that waits for it (seen with 3.3a). Only for the
+    /// one daemon there is, and before it connects itself.
+    pub fn end_orphaned_clients(&self) -> Result<(), Error> {
+        let script = Script::new(["list-clients", "-F", "#{client_control_mode} #{client_pid}"]);
+        for line in self.run_program(&script, b"")? {
+            let pid = line.strip_prefix("1 ").and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
+            if let Some(pid) = pid {
+                tracing::debug!(pid = pid.as_raw_pid(), "ending a control client that was left behind");
+                // It fails only if the client has just ended.
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+        Ok(())
+    }
+
     /// Ends the server and every session in it.
     pub fn shut_down(&self) -> Result<(), Error> {
         *self.lock() = None;
+        match self.end_orphaned_clients() {
+            Ok(()) | Err(Error::NotRunning { .. }) => {}
+            Err(error) => tracing::debug!(%error, "clients that were left behind cannot be looked for"),
+        }
         match self.run_program(&Script::new(["kill-server"]), b"") {
             Ok(_) | Err(Error::NotRunning { .. }) => Ok(()),
             Err(error) => Err(error),

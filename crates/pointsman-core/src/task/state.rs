@@ -298,6 +298,9 @@ pub struct Task {
     /// Outside trouble (a rate limit, an outage): nothing is expected of the agent until then.
     #[serde(default)]
     pub parked_until: Option<Timestamp>,
+    /// How often the issue was claimed: a review that counted for an earlier claim counts anew.
+    #[serde(default)]
+    pub claims: u32,
     /// How many comments were ordered: tells them apart.
     #[serde(default)]
     pub comments: u32,
@@ -351,6 +354,7 @@ impl Task {
             handoff: None,
             continues: false,
             parked_until: None,
+            claims: 0,
             comments: 0,
         }
     }

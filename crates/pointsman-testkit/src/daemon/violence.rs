@@ -64,13 +64,16 @@ impl TestDaemon {
     }
 
     pub(super) fn end_tmux(&self) {
-        if self.tmux_socket().exists() {
-            // Programs in panes that ignore the hang-up are ended one by one.
-            let panes = self.tmux(&["list-panes", "-a", "-F", "#{pane_pid}"]);
-            self.tmux(&["kill-server"]);
-            for pid in panes.lines().filter_map(|line| line.parse().ok()) {
-                send(pid, Signal::KILL);
-            }
+        if !self.tmux_socket().exists() {
+            return;
+        }
+        let pids = |text: String| text.lines().filter_map(|line| line.parse().ok()).collect::<Vec<u32>>();
+        // A client that a killed daemon has left keeps the server from ending, and programs may ignore the hang-up.
+        let clients = pids(self.tmux(&["list-clients", "-F", "#{client_pid}"]));
+        let programs = pids(self.tmux(&["list-panes", "-a", "-F", "#{pane_pid}"]));
+        self.tmux(&["kill-server"]);
+        for pid in clients.into_iter().chain(programs) {
+            send(pid, Signal::KILL);
         }
     }
 }

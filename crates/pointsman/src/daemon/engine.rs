@@ -293,10 +293,13 @@ impl Engine {
         Ok(())
     }
 
-    /// What time alone brings: deadlines that have passed, and places that are free.
+    /// What time alone brings: deadlines that have passed, then places that are free. In this order,
+    /// because a deadline may take a place.
     pub fn tick(&mut self, now: Timestamp) -> Result<(), pointsman_store::Error> {
         let due = self.tasks.values().filter(|t| t.wake_at().is_some_and(|at| at <= now));
-        let mut inputs: Vec<Input> = due.map(|t| Input::new(t.key.clone(), Event::TimePassed)).collect();
+        let passed: Vec<Input> = due.map(|t| Input::new(t.key.clone(), Event::TimePassed)).collect();
+        self.take(&passed, now)?;
+        let mut begun = Vec::new();
         for (project, rules) in &self.rules {
             let tasks = self.tasks.values().map(Arc::as_ref).filter(|t| t.key.project == *project);
             let concurrency = usize::try_from(rules.config.dev.concurrency).unwrap_or(usize::MAX);
@@ -306,10 +309,10 @@ impl Engine {
             }
             for issue in starts {
                 let key = TaskKey { project: project.clone(), issue };
-                inputs.push(Input::new(key, Event::Ordered { order: Order::Begin }));
+                begun.push(Input::new(key, Event::Ordered { order: Order::Begin }));
             }
         }
-        self.take(&inputs, now)?;
+        self.take(&begun, now)?;
         Ok(())
     }
 
@@ -325,7 +328,12 @@ impl Engine {
     /// [`settle`](Self::settle) says what became of it.
     pub fn due(&mut self, now: Timestamp) -> Result<Vec<(Outgoing, Arc<Task>)>, pointsman_store::Error> {
         let mut due = Vec::new();
-        for outgoing in self.store.due_effects(now, |task| !self.is_free(task))? {
+        for outgoing in self.store.due_effects(Timestamp(i64::MAX), |task| !self.is_free(task))? {
+            // Nothing is put off for longer than the longest pause: if it seems so, the clock went back.
+            let waits = outgoing.not_before > now && outgoing.not_before <= now.after(RETRY_LAST);
+            if waits {
+                continue;
+            }
             let task = match self.tasks.get(&outgoing.task) {
                 Some(task) => Arc::clone(task),
                 None => match self.store.task(&outgoing.task)? {

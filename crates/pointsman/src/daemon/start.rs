@@ -44,6 +44,7 @@ pub fn run(paths: &Paths, _options: Options) -> anyhow::Result<()> {
     let git = Git::open(paths.state())?;
     let tmux = Arc::new(Server::new(paths.tmux_socket(), paths.tmux_config())?);
     tmux.ensure_running().context("the tmux server cannot be started")?;
+    tmux.end_orphaned_clients()?;
     survive_file_limits()?;
     let (inbox, inbound) = Inbox::new();
     let board = Board::default();

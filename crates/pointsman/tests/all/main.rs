@@ -6,3 +6,5 @@
 mod cli;
 mod demo;
 mod e2e;
+mod engine;
+mod simulation;

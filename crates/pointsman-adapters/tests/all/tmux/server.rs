@@ -48,6 +48,32 @@ fn the_server_leaves_our_session_and_group() {
 }
 
 #[test]
+fn a_client_whose_reader_was_killed_goes_and_does_not_hold_the_server() {
+    let rig = Rig::new();
+    let mut orphan = std::process::Command::new("tmux")
+        .arg("-S")
+        .arg(rig.server.socket())
+        .args(["-N", "-C", "attach-session", "-t", "=_keeper:"])
+        .env_remove("TMUX")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    eventually("the client is attached", || (!rig.tmux(&["list-clients"]).is_empty()).then_some(()));
+    // More than a pipe holds is due to a reader that never reads, and then both ends are closed.
+    let asked = "list-commands\n".repeat(100);
+    std::io::Write::write_all(orphan.stdin.as_mut().unwrap(), asked.as_bytes()).unwrap();
+    (orphan.stdin, orphan.stdout) = (None, None);
+
+    rig.second().end_orphaned_clients().unwrap();
+    eventually("the client is gone", || orphan.try_wait().unwrap());
+    eventually("the server has noticed", || rig.tmux(&["list-clients"]).is_empty().then_some(()));
+    let pid = server_pid(&rig);
+    rig.server.shut_down().unwrap();
+    eventually("the server is gone", || kill_process(pid, Signal::WINCH).is_err().then_some(()));
+}
+
+#[test]
 fn nothing_of_our_environment_reaches_the_server_or_a_pane() {
     // Cargo sets this for every test, the server must not pass it on: it stands for a key of the daemon.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());

@@ -28,6 +28,7 @@ impl Draft<'_> {
     fn begin(&mut self) {
         self.forget_work();
         self.task.ready = false;
+        self.task.claims += 1;
         self.claim();
     }
 

@@ -136,7 +136,7 @@ fn reviews<'a>(
                 body: review.body,
             },
         );
-        input.dedup = Some(format!("review:{}:{}", key.project, review.id));
+        input.dedup = Some(format!("review:{}:{}:{}", key.project, review.id, task.claims));
         input
     })
 }

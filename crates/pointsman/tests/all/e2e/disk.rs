@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::{adds, shop};
+use super::shop;
 
 /// Sets how large a file the daemon may write; what it wrote before stays. Sessions are not limited.
 fn limit_files(daemon: &pointsman_testkit::TestDaemon, bytes: &str) {

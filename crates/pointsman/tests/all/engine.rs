@@ -1,0 +1,148 @@
+//! The engine by itself, where the simulation once found it wanting.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pointsman::daemon::engine::{Engine, Input};
+use pointsman::daemon::outcome::{Note, Outcome, Performed};
+use pointsman_core::config::Config;
+use pointsman_core::ids::{Number, ProjectName, TaskKey};
+use pointsman_core::task::{Effect, Event, Exit, Order, Phase, State, Task};
+use pointsman_core::time::Timestamp;
+use pointsman_store::{Outgoing, Store};
+
+const START: Timestamp = Timestamp(1_700_000_000_000);
+
+/// An engine on a disk of its own; effects are done as soon as they are handed out.
+struct Stage {
+    engine: Engine,
+    now: Timestamp,
+    _directory: tempfile::TempDir,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let mut engine = Engine::open(Store::open(&directory.path().join("db")).unwrap()).unwrap();
+        let config = Config::parse("name = \"p\"\n[review]\nmode = \"none\"\n", "test").unwrap();
+        engine.serve([Arc::new(config)]);
+        Self { engine, now: START, _directory: directory }
+    }
+
+    fn take(&mut self, issue: Number, event: Event) {
+        self.engine.take(&[Input::new(key(issue), event)], self.now).unwrap()[0].clone().unwrap();
+    }
+
+    fn due(&mut self) -> Vec<(Outgoing, Arc<Task>)> {
+        self.engine.due(self.now).unwrap()
+    }
+
+    fn settle(&mut self, outgoing: &Outgoing, outcome: &Outcome) {
+        let inputs = self.engine.absorb(outgoing, outcome, self.now).unwrap();
+        self.engine.take(&inputs, self.now).unwrap();
+    }
+
+    /// An issue that is worked on by a live session, with nothing left to do.
+    fn working(&mut self, issue: Number) {
+        self.take(issue, seen());
+        self.engine.tick(self.now).unwrap();
+        self.run();
+        assert_eq!(self.engine.tasks()[&key(issue)].state, State::Working);
+    }
+
+    /// Everything that is ordered goes well.
+    fn run(&mut self) {
+        loop {
+            let due = self.due();
+            if due.is_empty() {
+                return;
+            }
+            for (outgoing, _) in due {
+                let outcome = match &outgoing.effect {
+                    Effect::ClaimIssue => Outcome::event(Event::Claimed),
+                    Effect::StartSession { generation, .. } => {
+                        Outcome::event(Event::SessionStarted { generation: *generation })
+                    }
+                    _ => Outcome::done(),
+                };
+                self.settle(&outgoing, &outcome);
+            }
+        }
+    }
+}
+
+fn key(issue: Number) -> TaskKey {
+    TaskKey { project: ProjectName::new("p").unwrap(), issue }
+}
+
+fn seen() -> Event {
+    Event::IssueObserved {
+        title: "t".to_owned(),
+        open: true,
+        labels: vec!["backlog".to_owned()],
+        open_dependencies: vec![],
+        cycle: None,
+    }
+}
+
+fn says(generation: u32, phase: Phase) -> Event {
+    Event::PhaseClaimed { generation, phase, reason: None, refusal: None }
+}
+
+#[test]
+fn a_superseded_message_keeps_its_task_busy_until_its_worker_is_back() {
+    let mut stage = Stage::new();
+    stage.working(1);
+    stage.take(1, says(1, Phase::Escalate));
+    stage.run();
+    stage.take(1, Event::Answered { by: "ann".to_owned(), text: "go on".to_owned() });
+    let (message, _) = stage.due().remove(0);
+    assert_eq!(message.effect.kind(), "deliver");
+    // The session dies under it: its successor is ordered, and the message is not wanted any more.
+    stage.take(1, Event::SessionEnded { generation: 1, exit: Exit::Crashed, tail: String::new() });
+    assert!(stage.due().is_empty(), "two effects of one task at once");
+    stage.settle(&message, &Outcome::note(Note::MessageSuperseded));
+    assert_eq!(stage.due()[0].0.effect.kind(), "start_session");
+}
+
+#[test]
+fn a_retry_comes_soon_even_if_the_clock_goes_back() {
+    let mut stage = Stage::new();
+    stage.take(1, seen());
+    stage.engine.tick(stage.now).unwrap();
+    stage.now = START.after(Duration::from_secs(86_400));
+    let (claim, _) = stage.due().remove(0);
+    stage.settle(&claim, &Outcome::Later { error: "not reached".to_owned() });
+    assert!(stage.due().is_empty(), "not at once");
+    stage.now = START;
+    assert_eq!(stage.due().len(), 1, "and not in a day");
+}
+
+#[test]
+fn a_deadline_that_takes_a_place_is_counted_before_the_next_task_begins() {
+    let mut stage = Stage::new();
+    stage.working(1);
+    stage.take(1, says(1, Phase::AwaitingCi));
+    let head = pointsman_core::ids::Sha::new(&"a".repeat(40)).unwrap();
+    let (sync, _) = stage.due().remove(0);
+    let events = vec![Event::BranchSynced { head: Some(head) }];
+    stage.settle(&sync, &Outcome::Done(Performed { events, ..Performed::default() }));
+    assert_eq!(stage.engine.tasks()[&key(1)].state, State::MergeQueue);
+    stage.take(2, seen());
+    // At the same moment the first task leaves the queue for a person and the second finds a place.
+    stage.now = stage.now.after(Duration::from_secs(25 * 3600));
+    stage.engine.tick(stage.now).unwrap();
+    assert_eq!(stage.engine.tasks()[&key(1)].state, State::Escalated);
+    assert_eq!(stage.engine.tasks()[&key(2)].state, State::Backlog);
+}
+
+#[test]
+fn a_person_may_begin_one_more_than_there_are_places() {
+    let mut stage = Stage::new();
+    stage.working(1);
+    stage.take(2, seen());
+    stage.engine.tick(stage.now).unwrap();
+    assert_eq!(stage.engine.tasks()[&key(2)].state, State::Backlog);
+    stage.take(2, Event::Ordered { order: Order::Start });
+    assert_eq!(stage.engine.tasks()[&key(2)].state, State::Working);
+}

@@ -1,0 +1,117 @@
+//! The promises, checked after every step.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pointsman::daemon::engine::Engine;
+use pointsman_core::ids::{Number, Sha, TaskKey};
+use pointsman_core::task::{Review, Session, State, Task};
+use pointsman_store::{EffectId, EventFilter, EventRow, Outgoing, SessionScope};
+
+use super::reality::Reality;
+
+/// What was seen so far.
+#[derive(Default)]
+pub(super) struct Ledger {
+    /// The newest event that was read.
+    seq: i64,
+    /// Where every task stands if the log alone is believed.
+    replayed: BTreeMap<Number, State>,
+    /// The last generation of every task.
+    generations: BTreeMap<Number, u32>,
+    /// The last effect of every task that was handed out.
+    lanes: BTreeMap<TaskKey, EffectId>,
+}
+
+impl Ledger {
+    pub(super) fn check(&mut self, engine: &mut Engine, reality: &Reality) {
+        let filter = EventFilter { since: self.seq, ..EventFilter::default() };
+        for event in engine.store().events(&filter).expect("the log can be read") {
+            assert!(event.seq > self.seq, "the log grows");
+            self.seq = event.seq;
+            self.replay(&event, reality);
+        }
+        let stored = engine.store().tasks(None).expect("tasks can be read");
+        for task in &stored {
+            self.check_task(task, reality);
+            let in_memory = engine.tasks().get(&task.key);
+            match in_memory {
+                Some(known) => assert_eq!(**known, *task, "memory and disk disagree"),
+                None => assert_eq!(task.state, State::Closed, "{} was forgotten", task.key),
+            }
+        }
+        let on_disk = |key: &TaskKey| stored.iter().any(|task| task.key == *key);
+        assert!(engine.tasks().keys().all(on_disk), "a task is only in memory");
+    }
+
+    /// No transition is lost: each begins where the one before ended.
+    fn replay(&mut self, event: &EventRow, reality: &Reality) {
+        let (Some(issue), Some(to)) = (event.issue, event.data.get("to")) else { return };
+        let state = |value: &serde_json::Value| -> State {
+            serde_json::from_value(value.clone()).expect("the log names states")
+        };
+        let to = state(to);
+        let from = event.data.get("from").map_or(to, state);
+        let known = self.replayed.insert(issue, to).unwrap_or(State::Backlog);
+        assert_eq!(known, from, "#{issue}: event {} ({}) begins elsewhere", event.seq, event.kind);
+        let begun = event.data.get("order").is_some_and(|order| order == "begin");
+        if begun && from == State::Backlog {
+            let taken = self.replayed.values().filter(|state| state.takes_a_place()).count();
+            let places = reality.story.concurrency();
+            assert!(taken <= places, "#{issue} was begun as number {taken} of {places}");
+        }
+    }
+
+    fn check_task(&mut self, task: &Task, reality: &Reality) {
+        let issue = task.key.issue;
+        assert_eq!(self.replayed.get(&issue), Some(&task.state), "#{issue}: log and snapshot disagree");
+        let before = self.generations.insert(issue, task.generation).unwrap_or(0);
+        assert!(before <= task.generation, "#{issue}: generation {before}, then {}", task.generation);
+        let stopped =
+            matches!(task.state, State::Escalated | State::Blocked | State::Refused | State::Paused);
+        assert!(!stopped || task.reason.is_some(), "#{issue} is {} without a reason", task.state);
+        if let Some(sha) = &task.merged_as {
+            assert!(reality.landed_as(sha).is_some(), "#{issue} counts as merged and is not");
+        }
+    }
+
+    /// An effect is with one worker at a time, and so is a task; lanes keep their order.
+    pub(super) fn handed_out(&mut self, outgoing: &Outgoing, workers: &[(Outgoing, Arc<Task>)]) {
+        let busy = workers.iter().find(|(other, _)| other.task == outgoing.task);
+        assert!(busy.is_none(), "{} has two effects at once: {busy:?} and {outgoing:?}", outgoing.task);
+        let last = self.lanes.insert(outgoing.task.clone(), outgoing.id);
+        assert!(last.is_none_or(|last| last <= outgoing.id), "{last:?} came before {outgoing:?}");
+    }
+
+    /// Nothing lands that is not green, approved and wanted at that very commit.
+    pub(super) fn lands(&self, task: &Task, head: &Sha, reality: &Reality) {
+        let issue = task.key.issue;
+        assert_eq!(task.state, State::MergeQueue, "#{issue} lands, and does not want to");
+        assert_eq!(task.head.as_ref(), Some(head), "#{issue} lands another commit than its head");
+        assert!(task.ci.passed(head), "#{issue} lands with {:?}", task.ci);
+        assert!(!reality.story.policy.has_ci || reality.green.contains(head), "#{issue} lands untested");
+        if reality.story.is_reviewed() {
+            let approved = matches!(&task.review, Review::Approved { sha, .. } if sha == head);
+            assert!(approved, "#{issue} lands with {:?}", task.review);
+            assert!(reality.is_approved(issue, head), "#{issue} lands and nobody approved");
+        }
+    }
+
+    /// When everything has come to its end.
+    pub(super) fn check_end(&self, engine: &mut Engine, reality: &Reality) {
+        for task in engine.store().tasks(None).expect("tasks can be read") {
+            let issue = task.key.issue;
+            let pending = engine.store().pending_effects(&task.key).expect("the outbox can be read");
+            assert!(pending.is_empty(), "#{issue} is over with orders left: {pending:?}");
+            assert_eq!(task.session, Session::None, "#{issue} is over with a session");
+            assert!(reality.is_at_rest(&task), "#{issue} is over, the world does not know: {task:?}");
+        }
+        let live = engine.store().sessions(None, SessionScope::Live).expect("sessions can be read");
+        assert!(live.is_empty(), "sessions were never written off: {live:?}");
+        let started = reality.record.started.len();
+        let rows = engine.store().sessions(None, SessionScope::All).expect("sessions can be read");
+        // A session is registered before it is launched; some never are.
+        let launched = rows.iter().filter(|row| row.pid.is_some()).count();
+        assert_eq!(launched, started, "as many sessions are written down as were started");
+    }
+}
