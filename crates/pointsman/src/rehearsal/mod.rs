@@ -3,11 +3,14 @@
 //!
 //! The script is in the issue, between `rehearsal:begin` and `rehearsal:end`, one step per line
 //! ([`script`]). Nothing in here knows the daemon: what an agent program finds (CONTRACT: its tree,
-//! its environment, its terminal) is all it has. What is played belongs into `demo/` and the tests.
+//! its environment, its terminal, the control socket) is all it has. Every step is told on the terminal in
+//! one line that begins with `•`, so that what a session did first can be read from its transcript. What
+//! is played belongs into `demo/` and the tests.
 
 mod message;
 mod player;
 mod progress;
+mod report;
 pub mod script;
 mod terminal;
 
@@ -19,7 +22,10 @@ use anyhow::{Context, ensure};
 use rustix::process::{Signal, getpid, kill_process};
 
 use player::{Ending, Player, Surroundings};
+use report::Reporter;
 use terminal::Terminal;
+
+use crate::paths::Paths;
 
 /// The hidden subcommand `pointsman rehearsal-agent`; answers its exit code.
 #[allow(clippy::disallowed_methods, reason = "an agent begins here: the environment is its input")]
@@ -44,12 +50,15 @@ fn surroundings(var: impl Fn(&str) -> Option<OsString>) -> anyhow::Result<Surrou
     let path = |name: &str| {
         var(name).map(PathBuf::from).with_context(|| format!("{name} is not set: this runs inside a session"))
     };
+    let session = var("POINTSMAN_SESSION").and_then(|s| s.into_string().ok()).unwrap_or_default();
+    let control = Paths::from_env(&var)?.control_socket();
     Ok(Surroundings {
         tree: std::env::current_dir().context("cannot find my working tree")?,
         phase_file: path("PHASE_FILE")?,
         summary_file: path("POINTSMAN_SUMMARY_FILE")?,
         inbox: path("POINTSMAN_INBOX")?,
         pointsman: std::env::current_exe().context("cannot find my own program")?,
+        reporter: Reporter::new(session, control),
     })
 }
 

@@ -13,6 +13,7 @@ use pointsman_core::task::{Refusal, RefusalStatus};
 
 use super::message::{self, Message};
 use super::progress::{self, Progress};
+use super::report::Reporter;
 use super::script::{self, Step};
 use super::terminal::Terminal;
 
@@ -20,6 +21,8 @@ use super::terminal::Terminal;
 const GIT_LIMIT: Duration = Duration::from_secs(60);
 /// For one acknowledgement; the play does not depend on it.
 const ACK_LIMIT: Duration = Duration::from_secs(5);
+/// What an agent is told before it hands over.
+const SAVE_AND_EXIT: &str = "Save your work and exit cleanly";
 /// The prompt's file in the inbox.
 const PROMPT: &str = "0000-task.md";
 
@@ -35,6 +38,8 @@ pub(super) struct Surroundings {
     pub(super) inbox: PathBuf,
     /// The program that acknowledges messages.
     pub(super) pointsman: PathBuf,
+    /// Where it reports what nobody sees from outside.
+    pub(super) reporter: Reporter,
 }
 
 /// How a play ends.
@@ -97,6 +102,11 @@ impl<F: AsFd, W: Write> Player<F, W> {
                 progress.remember(index + 1)?;
             }
             match self.perform(step) {
+                Ok(Some(Ending::Exit(0))) if *step == Step::ExitClean => {
+                    progress.remember(index + 1)?;
+                    self.acknowledge();
+                    return Ok(Ending::Exit(0));
+                }
                 Ok(None) => progress.remember(index + 1)?,
                 Ok(Some(ending)) => return Ok(ending),
                 Err(error) => return self.fail(&format!("step {}: {error:#}", index + 1)),
@@ -135,6 +145,21 @@ impl<F: AsFd, W: Write> Player<F, W> {
             }
             Step::Expect(headline) => return self.expect(headline),
             Step::Refuse { status, reason } => self.refuse(*status, reason)?,
+            Step::Context(percent) => {
+                self.note(&format!("report {percent} % of the window used"));
+                let told = self.place.reporter.context(*percent);
+                self.note_trouble(told);
+            }
+            Step::Spend { tokens, cents } => {
+                self.note(&format!("report {tokens} tokens, {cents} cents"));
+                let told = self.place.reporter.spend(*tokens, *cents);
+                self.note_trouble(told);
+            }
+            Step::Checkpoint { phase, summary } => {
+                self.note(&format!("report {phase}: {summary}"));
+                let told = self.place.reporter.checkpoint(*phase, summary);
+                self.note_trouble(told);
+            }
             Step::Crash => {
                 self.note("crash");
                 return Ok(Some(Ending::Crash));
@@ -142,6 +167,10 @@ impl<F: AsFd, W: Write> Player<F, W> {
             Step::Exit(code) => {
                 self.note(&format!("exit {code}"));
                 return Ok(Some(Ending::Exit(*code)));
+            }
+            Step::ExitClean => {
+                let gone = self.expect(SAVE_AND_EXIT)?;
+                return Ok(gone.or(Some(Ending::Exit(0))));
             }
             Step::Hang => {
                 self.note("hang");
@@ -303,6 +332,13 @@ impl<F: AsFd, W: Write> Player<F, W> {
             bail!("git {}: {} ({})", args.first().unwrap_or(&""), last_line(&done), done.end);
         }
         Ok(String::from_utf8_lossy(&done.stdout).trim_end().to_owned())
+    }
+
+    /// A report that nobody takes is no reason to stop either.
+    fn note_trouble(&mut self, told: Result<(), String>) {
+        if let Err(why) = told {
+            self.note(&format!("not reported: {why}"));
+        }
     }
 
     /// A line for whoever watches. A terminal that is gone is no reason to stop.

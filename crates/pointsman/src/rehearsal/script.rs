@@ -9,11 +9,15 @@
 //! | `phase NAME [REASON]`, `raw-phase TEXT` | into the phase file, the second whatever it is |
 //! | `expect HEADLINE` | waits for a message that begins so, reads and acknowledges it |
 //! | `refuse STATUS REASON` | turns the task down |
+//! | `context PERCENT`, `spend TOKENS CENTS` | reports how full its context is, or a further expense |
+//! | `checkpoint PHASE SUMMARY` | says where it is in its work |
 //! | `crash`, `exit CODE` | ends by SIGKILL or by itself; a successor goes on after it |
+//! | `exit-clean` | waits until it is asked to save its work and exit, and does |
 //! | `hang`, `idle` | busy for ever; waits at its prompt for ever |
 
 use std::path::{Component, Path, PathBuf};
 
+use pointsman_core::session::work::WorkPhase;
 use pointsman_core::task::{Phase, RefusalStatus};
 
 const BEGIN: &str = "rehearsal:begin";
@@ -62,10 +66,28 @@ pub enum Step {
         /// Why.
         reason: String,
     },
+    /// Report how full the context is, in percent.
+    Context(u16),
+    /// Report a further expense.
+    Spend {
+        /// Tokens.
+        tokens: u64,
+        /// Money.
+        cents: u64,
+    },
+    /// Say where the work stands.
+    Checkpoint {
+        /// The phase of work.
+        phase: WorkPhase,
+        /// What is worked on.
+        summary: String,
+    },
     /// SIGKILL.
     Crash,
     /// Exit.
     Exit(i32),
+    /// Exit as soon as one is asked to.
+    ExitClean,
     /// Do nothing for ever, looking busy.
     Hang,
     /// Wait at the prompt for ever.
@@ -145,8 +167,25 @@ fn step(line: usize, text: &str) -> Result<Step, Error> {
             let status = refusal(status).ok_or(needs("refuse", "a status of the protocol"))?;
             Step::Refuse { status, reason: reason.to_owned() }
         }
+        "context" => {
+            let percent = rest.parse().ok().filter(|p| *p <= 100);
+            Step::Context(percent.ok_or(needs("context", "a percentage"))?)
+        }
+        "spend" => {
+            let (tokens, cents) = split_word(rest);
+            match (tokens.parse(), cents.parse()) {
+                (Ok(tokens), Ok(cents)) => Step::Spend { tokens, cents },
+                _ => return Err(needs("spend", "tokens and cents")),
+            }
+        }
+        "checkpoint" => {
+            let (phase, summary) = split_word(rest);
+            let phase = WorkPhase::from_name(phase).ok_or(needs("checkpoint", "a phase of work"))?;
+            Step::Checkpoint { phase, summary: summary.to_owned() }
+        }
         "crash" => Step::Crash,
         "exit" => Step::Exit(rest.parse().map_err(|_| needs("exit", "a code"))?),
+        "exit-clean" => Step::ExitClean,
         "hang" => Step::Hang,
         "idle" => Step::Idle,
         word => return Err(Error::UnknownStep { line, word: word.to_owned() }),
@@ -209,9 +248,15 @@ mod tests {
             one("refuse too_large split it"),
             Step::Refuse { status: RefusalStatus::TooLarge, reason: "split it".to_owned() }
         );
+        assert_eq!(one("context 93"), Step::Context(93));
+        assert_eq!(one("spend 1200 35"), Step::Spend { tokens: 1200, cents: 35 });
         assert_eq!(
-            parse_lines("crash\nexit 3\nhang\nidle").unwrap(),
-            [Step::Crash, Step::Exit(3), Step::Hang, Step::Idle]
+            one("checkpoint testing the till"),
+            Step::Checkpoint { phase: WorkPhase::Testing, summary: "the till".to_owned() }
+        );
+        assert_eq!(
+            parse_lines("crash\nexit 3\nexit-clean\nhang\nidle").unwrap(),
+            [Step::Crash, Step::Exit(3), Step::ExitClean, Step::Hang, Step::Idle]
         );
     }
 
@@ -222,6 +267,9 @@ mod tests {
             ("push\n\n# why\nsay", "line 4: `say` needs a text"),
             ("phase perhaps", "line 1: `phase` needs the name of a phase"),
             ("exit soon", "line 1: `exit` needs a code"),
+            ("context 101", "line 1: `context` needs a percentage"),
+            ("spend 5", "line 1: `spend` needs tokens and cents"),
+            ("checkpoint lunch", "line 1: `checkpoint` needs a phase of work"),
             ("refuse bored", "line 1: `refuse` needs a status of the protocol"),
             ("write /etc/passwd x", "line 1: `write` needs a path inside the tree"),
             ("write ../x x", "line 1: `write` needs a path inside the tree"),

@@ -6,6 +6,7 @@ use std::path::Path;
 use pointsman_adapters::process::Run;
 use tempfile::TempDir;
 
+use super::super::report::Reporter;
 use super::{Ending, Player, Surroundings, Terminal};
 
 /// A tree with a remote, an inbox and a terminal, as a session has them.
@@ -67,6 +68,7 @@ impl Stage {
             summary_file: self.path("summary"),
             inbox: self.path("inbox"),
             pointsman: self.path("pointsman"),
+            reporter: Reporter::new("dev-shop-1.1".to_owned(), self.path("control.sock")).impatient(),
         };
         let mut log = Vec::new();
         let terminal = Terminal::new(self.terminal.take().unwrap());
@@ -208,4 +210,41 @@ fn a_refusal_is_in_the_summary_file_and_rubbish_is_written_as_it_is() {
     let mut stage = Stage::new("raw-phase PHASE:perhaps\nhang");
     assert_eq!(stage.play().0, Ending::Hang);
     assert_eq!(stage.read("phase"), "PHASE:perhaps\n");
+}
+
+/// Answers one request with this reply, and hands the request on.
+fn answer_once(socket: &Path, reply: &'static str) -> std::thread::JoinHandle<String> {
+    let listener = std::os::unix::net::UnixListener::bind(socket).unwrap();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = String::new();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(&stream), &mut request).unwrap();
+        stream.write_all(format!("{reply}\n").as_bytes()).unwrap();
+        request
+    })
+}
+
+#[test]
+fn an_agent_reports_its_context_and_goes_on_without_a_daemon() {
+    let mut stage = Stage::new("context 93\nspend 100 5\nphase done");
+    let daemon = answer_once(&stage.path("control.sock"), r#"{"reply":"done","value":null}"#);
+    let (ending, log) = stage.play();
+    assert_eq!(ending, Ending::Exit(0));
+    let request = daemon.join().unwrap();
+    assert!(request.contains("dev-shop-1.1") && request.contains(r#""used_permille":930"#), "{request}");
+    assert!(log.contains("not reported: the daemon"), "{log}");
+    assert_eq!(stage.read("phase"), "PHASE:done\n");
+}
+
+#[test]
+fn an_agent_that_is_asked_to_hand_over_does_and_its_successor_goes_on() {
+    let mut stage = Stage::new("write a.txt one\nexit-clean\nphase done");
+    stage.tell(3, "Save your work and exit cleanly: your context is 93 % full", "0003.md");
+    assert_eq!(stage.play().0, Ending::Exit(0));
+    assert_eq!(stage.read("acknowledged"), "ack m-0\nack m-3\n");
+    assert_eq!(stage.read("phase"), "");
+
+    let mut stage = stage.sit_down();
+    assert_eq!(stage.play().0, Ending::Exit(0));
+    assert_eq!(stage.read("phase"), "PHASE:done\n");
 }
