@@ -147,7 +147,7 @@ fn checkpoint(engine: &mut Engine, session: &str, said: Observation) -> Reply {
     }
     let now = clock::now();
     let written = engine
-        .observe(&key, &[said], now)
+        .observe(&key, &[said], None, now)
         .and_then(|()| engine.take(&[Input::new(key, Event::TurnEnded { generation })], now));
     match written {
         Ok(_) => done(json!({ "session": session, "saved": true })),

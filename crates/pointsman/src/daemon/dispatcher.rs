@@ -62,6 +62,13 @@ pub(crate) struct Dispatcher {
     pub redelivering: BTreeSet<EffectId>,
 }
 
+/// What was seen of a task's work, and how far its source was read by that.
+#[derive(Default)]
+struct Observed {
+    observations: Vec<Observation>,
+    read_to: Option<(String, String)>,
+}
+
 /// What was taken from the inbox and is to be written.
 #[derive(Default)]
 struct Batch {
@@ -70,7 +77,7 @@ struct Batch {
     entries: Vec<(QueueEntry, SyncSender<()>)>,
     verdicts: Vec<(ProjectName, pointsman_core::ids::Sha, String, VerdictRow)>,
     sent_again: Vec<(EffectId, std::path::PathBuf)>,
-    observed: BTreeMap<TaskKey, Vec<Observation>>,
+    observed: BTreeMap<TaskKey, Observed>,
     seen: Vec<String>,
     missed: Vec<String>,
     checkpoints: Vec<(CheckpointRow, Vec<u64>)>,
@@ -142,8 +149,10 @@ impl Dispatcher {
             self.redelivering.remove(&message);
             self.until_written("a message", |d| d.engine.store().message_sent(message, &path, now));
         }
-        for (key, observations) in &batch.observed {
-            self.until_written("a work state", |d| d.engine.observe(key, observations, now));
+        for (key, observed) in &batch.observed {
+            self.until_written("a work state", |d| {
+                d.engine.observe(key, &observed.observations, observed.read_to.as_ref(), now)
+            });
         }
         if !batch.seen.is_empty() {
             self.until_written("a heartbeat", |d| d.engine.store().touch_sessions(&batch.seen, now));
@@ -304,8 +313,10 @@ impl Batch {
             Inbound::VerdictGiven { project, tree, gate, verdict } => {
                 self.verdicts.push((project, tree, gate, *verdict));
             }
-            Inbound::Observed { key, observation } => {
-                self.observed.entry(key).or_default().push(observation);
+            Inbound::Observed { key, observations, read_to } => {
+                let observed = self.observed.entry(key).or_default();
+                observed.observations.extend(observations);
+                observed.read_to = read_to.or(observed.read_to.take());
             }
             Inbound::Seen { sessions } => self.seen.extend(sessions),
             Inbound::Missed { sessions } => self.missed.extend(sessions),

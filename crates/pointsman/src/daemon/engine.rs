@@ -264,11 +264,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes in what was seen of a session's work; writes it down only if it says something new.
+    /// Takes in what was seen of a session's work; writes it down only if it says something new. `read_to`
+    /// is remembered with it, so that what was seen once is not seen again by the next daemon.
     pub fn observe(
         &mut self,
         key: &TaskKey,
         observations: &[Observation],
+        read_to: Option<&(String, String)>,
         now: Timestamp,
     ) -> Result<(), pointsman_store::Error> {
         let Some(task) = self.tasks.get(key) else { return Ok(()) };
@@ -278,9 +280,13 @@ impl Engine {
             work.observe(observation, now);
         }
         if Some(&work) == before.as_ref() {
-            return Ok(());
+            return match read_to {
+                Some((name, value)) => self.store.set_cursor(Some(&key.project), name, value),
+                None => Ok(()),
+            };
         }
         let mut change = Change::new(now, "work_observed");
+        change.cursor = read_to.cloned();
         change.project = Some(key.project.clone());
         change.issue = Some(key.issue);
         change.session = task.session_id();

@@ -60,8 +60,10 @@ pub(crate) enum Inbound {
     Observed {
         /// Of which task.
         key: TaskKey,
-        /// What.
-        observation: Observation,
+        /// What, in its order.
+        observations: Vec<Observation>,
+        /// How far its source was read by that: a named value to remember.
+        read_to: Option<(String, String)>,
     },
     /// These sessions were seen alive.
     Seen {

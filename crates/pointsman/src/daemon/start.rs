@@ -11,6 +11,7 @@ use pointsman_adapters::process::census;
 use pointsman_adapters::tmux::Server;
 use pointsman_adapters::watch::exits::ExitWatch;
 use pointsman_core::config::Config;
+use pointsman_core::task::Session;
 use pointsman_store::{DaemonLock, Store};
 
 use super::answer::{answer, failed};
@@ -92,6 +93,12 @@ pub fn run(paths: &Paths, _options: Options) -> anyhow::Result<()> {
     dispatcher.reload();
     for served in world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).values() {
         clear_leftovers(served);
+        // Whatever an earlier daemon was about to save when it ended.
+        for task in dispatcher.engine.tasks().values() {
+            if task.key.project == served.config.name && task.session == Session::Alive {
+                jobs.checkpoint(served, task, "a new daemon");
+            }
+        }
     }
     let polling = poller.start(inbox.clone(), board.clone(), Arc::clone(&world), phases)?;
     let control = Control { inbox: inbox.clone(), board, world, callers: AtomicUsize::new(0) };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pointsman_adapters::git::checkpoint::{CheckpointName, Keeper, SESSION_TRAILER, Taken, prune};
+use pointsman_adapters::git::checkpoint::{CheckpointName, Keeper, SESSION_TRAILER, Taken, newest, prune};
 use pointsman_core::ids::{Sha, TaskKey};
 use pointsman_core::session::work::Observation;
 use pointsman_core::task::Task;
@@ -44,15 +44,15 @@ impl Checkpoint {
         if !tree.exists() {
             return Ok(());
         }
-        let (last, next) = {
-            let reader = jobs.reader();
-            (reader.latest_checkpoint(&self.key)?, reader.next_checkpoint_number(&self.key)?)
-        };
+        // The mirror has the last word: the row of its newest one may be on its way, or died with a daemon.
+        let last = newest(&served.mirror, self.key.issue)?;
+        let known = jobs.reader().next_checkpoint_number(&self.key)?;
+        let next = last.as_ref().map_or(1, |c| u64::from(c.name.n) + 1).max(known);
         let name = CheckpointName { task: self.key.issue, n: u32::try_from(next)? };
         let keeper = Keeper::new(&served.mirror, &served.paths.indexes());
         let session = self.session.as_deref().unwrap_or("none");
         let message = format!("checkpoint of {}: {}\n\n{SESSION_TRAILER}: {session}\n", self.key, self.why);
-        let taken = keeper.take(&tree, &name, &message, last.as_ref().map(|row| &row.tree))?;
+        let taken = keeper.take(&tree, &name, &message, last.as_ref().map(|c| &c.tree))?;
         let Taken::Saved { commit, tree: saved, refname, files, incomplete } = taken else { return Ok(()) };
         if let Some(why) = incomplete {
             tracing::warn!(task = %self.key, why, "the checkpoint may be incomplete");
@@ -79,8 +79,8 @@ impl Checkpoint {
     /// Which files differ from the main branch is part of the work state.
     fn tell_files(&self, jobs: &Arc<Jobs>, served: &Arc<Served>, commit: &Sha) -> anyhow::Result<()> {
         let Some(main) = served.mirror.remote_head(&served.primary)? else { return Ok(()) };
-        let observation = Observation::Files(served.mirror.changed_paths(&main, commit)?);
-        jobs.inbox.send(Inbound::Observed { key: self.key.clone(), observation });
+        let observations = vec![Observation::Files(served.mirror.changed_paths(&main, commit)?)];
+        jobs.inbox.send(Inbound::Observed { key: self.key.clone(), observations, read_to: None });
         Ok(())
     }
 }

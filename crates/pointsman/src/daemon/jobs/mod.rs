@@ -37,6 +37,8 @@ pub(crate) struct Jobs {
 struct Running {
     /// Jobs that are queued or at work, by name.
     names: BTreeSet<String>,
+    /// Those of them that were asked for once more and look at something that moves on.
+    again: BTreeSet<String>,
     /// Programs at work, by the job's name.
     killers: BTreeMap<String, JobKiller>,
     /// How many of a project's runners are taken.
@@ -90,7 +92,16 @@ impl Jobs {
     /// Saves the task's working tree; unchanged, it costs next to nothing.
     pub(crate) fn checkpoint(self: &Arc<Self>, served: &Arc<Served>, task: &Task, why: &str) {
         let job = checkpoint::Checkpoint::new(task, why);
-        self.submit(job.name(), served, move |jobs, served| job.run(jobs, served));
+        let name = job.name();
+        {
+            // One at work may have read a file before it changed: it looks once more.
+            let mut running = self.lock();
+            if running.names.contains(&name) {
+                running.again.insert(name);
+                return;
+            }
+        }
+        self.submit(name, served, move |jobs, served| job.run(jobs, served));
     }
 
     /// Works on the project's merge queue until nothing waits in it.
@@ -129,18 +140,24 @@ impl Jobs {
         self: &Arc<Self>,
         name: String,
         served: &Arc<Served>,
-        work: impl FnOnce(&Arc<Self>, &Arc<Served>) + Send + 'static,
+        work: impl Fn(&Arc<Self>, &Arc<Served>) + Send + 'static,
     ) {
         if self.is_stopping() || !self.lock().names.insert(name.clone()) {
             return;
         }
         let (jobs, served, finished) = (Arc::clone(self), Arc::clone(served), name.clone());
         let spawned = std::thread::Builder::new().name("job".to_owned()).spawn(move || {
-            let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(&jobs, &served)));
-            if caught.is_err() {
-                tracing::error!(job = finished, "panicked");
+            loop {
+                let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(&jobs, &served)));
+                if caught.is_err() {
+                    tracing::error!(job = finished, "panicked");
+                }
+                let mut running = jobs.lock();
+                if !running.again.remove(&finished) {
+                    running.names.remove(&finished);
+                    return;
+                }
             }
-            jobs.lock().names.remove(&finished);
         });
         if let Err(error) = spawned {
             tracing::error!(job = name, %error, "no thread for a job");

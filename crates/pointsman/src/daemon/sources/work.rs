@@ -5,8 +5,9 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
+use pointsman_core::ids::TaskKey;
 use pointsman_core::session::context::{self, Marks, Symptom};
 use pointsman_core::session::work::{Action, Observation};
 use pointsman_core::task::{Event, Policy, Session};
@@ -19,6 +20,9 @@ use crate::daemon::world::RealWorld;
 
 /// How much of a transcript is read at one look; the rest comes with the next.
 const READ_BYTES: u64 = 64 * 1024;
+
+/// How each of our messages begins.
+const MESSAGE_MARK: &str = "[pointsman m-";
 
 /// How far each session's transcript was read, and what it showed.
 pub(crate) struct Work {
@@ -47,13 +51,18 @@ impl Work {
             else {
                 continue;
             };
-            let mut progress = self.read.remove(&session).unwrap_or_default();
+            let mut progress =
+                self.read.remove(&session).unwrap_or_else(|| self.begin(&task.key, task.generation));
             let marks = Policy::new(&served.config).marks;
             let transcript = served.desk(&task.key).transcript;
             if let Some(fresh) = read_on(&transcript, &mut progress.offset) {
-                for action in fresh.lines().filter_map(Action::of_line) {
-                    let observation = Observation::Did(action);
-                    self.inbox.send(Inbound::Observed { key: task.key.clone(), observation });
+                let fresh = own_lines(&fresh);
+                let observations: Vec<_> =
+                    fresh.iter().filter_map(|l| Action::of_line(l)).map(Observation::Did).collect();
+                if !observations.is_empty() {
+                    let read_to =
+                        Some((cursor(&task.key), format!("{} {}", task.generation, progress.offset)));
+                    self.inbox.send(Inbound::Observed { key: task.key.clone(), observations, read_to });
                 }
                 if let Some(event) = warn(&fresh, &mut progress, &marks, task.generation) {
                     self.inbox.tell(Input::new(task.key.clone(), event));
@@ -63,11 +72,32 @@ impl Work {
         }
         self.read = read;
     }
+
+    /// Where an earlier daemon stopped reading this session's transcript.
+    fn begin(&self, key: &TaskKey, generation: u32) -> Progress {
+        let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = reader.cursor(Some(&key.project), &cursor(key)).ok().flatten().unwrap_or_default();
+        let offset = match kept.split_once(' ') {
+            Some((of, offset)) if of.parse() == Ok(generation) => offset.parse().unwrap_or(0),
+            Some(_) | None => 0,
+        };
+        Progress { offset, symptoms: Vec::new() }
+    }
+}
+
+/// Under which name it is remembered how far a task's transcript was read.
+fn cursor(key: &TaskKey) -> String {
+    format!("transcript-{}", key.identity())
+}
+
+/// The lines without those that we typed ourselves: what we ask for is not what the agent does.
+fn own_lines(text: &str) -> Vec<&str> {
+    text.lines().filter(|line| !line.contains(MESSAGE_MARK)).collect()
 }
 
 /// A warning on the screen is a symptom of a full context; each kind counts once.
-fn warn(fresh: &str, progress: &mut Progress, marks: &Marks, generation: u32) -> Option<Event> {
-    if progress.symptoms.contains(&Symptom::Warned) || !fresh.lines().any(context::warns) {
+fn warn(fresh: &[&str], progress: &mut Progress, marks: &Marks, generation: u32) -> Option<Event> {
+    if progress.symptoms.contains(&Symptom::Warned) || !fresh.iter().any(|l| context::warns(l)) {
         return None;
     }
     progress.symptoms.push(Symptom::Warned);

@@ -5,7 +5,7 @@ use std::path::Path;
 use pointsman_adapters::git::RefName;
 use pointsman_adapters::phase_file;
 use pointsman_core::ids::Sha;
-use pointsman_core::task::{Opening, Review, Task};
+use pointsman_core::task::{Headline, Opening, Review, Task};
 use pointsman_core::words::prompt::{Briefing, Recovery};
 use pointsman_store::MessageStatus;
 
@@ -67,6 +67,7 @@ impl RealWorld {
             m.generation < generation
                 && m.generation + 1 >= generation
                 && !matches!(m.status, MessageStatus::Acknowledged)
+                && concerns_successors(m.headline)
         });
         let messages = unread
             .filter_map(|m| {
@@ -113,5 +114,23 @@ impl RealWorld {
         };
         let Some(head) = seen.or_else(|| task.head.clone()) else { return Ok(Default::default()) };
         Ok((served.mirror.log_oneline(base, &head)?, served.mirror.diff_stat(base, &head)?))
+    }
+}
+
+/// Whether a message that nobody read is for whoever comes next. A full context is not: it went with
+/// the session that had it.
+fn concerns_successors(headline: Headline) -> bool {
+    match headline {
+        Headline::CheckpointNow | Headline::SaveAndExit => false,
+        Headline::CiPassed
+        | Headline::CiFailed
+        | Headline::CiTimeout
+        | Headline::ChangesRequested
+        | Headline::Approved
+        | Headline::NoReview
+        | Headline::NotMerged
+        | Headline::MergeConflict
+        | Headline::Merged
+        | Headline::Answer => true,
     }
 }
