@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::{Budget, Usd};
+
 /// What was spent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -39,6 +41,51 @@ pub struct Limit {
     pub turns: Option<u64>,
     /// Wall time of sessions.
     pub millis: Option<u64>,
+}
+
+impl Limit {
+    /// What a task may cost.
+    pub fn per_task(budget: &Budget) -> Self {
+        let micro_usd = budget.usd_per_task.map(micro);
+        Self { tokens: budget.tokens_per_task, micro_usd, ..Self::default() }
+    }
+
+    /// What a day may cost.
+    pub fn per_day(budget: &Budget) -> Self {
+        let micro_usd = budget.usd_per_day.map(micro);
+        Self { tokens: budget.tokens_per_day, micro_usd, ..Self::default() }
+    }
+}
+
+fn micro(usd: Usd) -> u64 {
+    usd.cents.saturating_mul(10_000)
+}
+
+/// What was spent, of what may be spent where that is limited: `0.42 of 2.50 USD, 900 tokens`.
+/// Nothing if nothing was spent.
+pub fn describe(spent: Spent, limit: Limit) -> Option<String> {
+    let part = |used: String, limit: Option<String>, unit: &str| match limit {
+        Some(limit) => format!("{used} of {limit} {unit}"),
+        None => format!("{used} {unit}"),
+    };
+    let plain = |what: u64| what.to_string();
+    let parts: Vec<String> = [
+        (spent.micro_usd, part(dollars(spent.micro_usd), limit.micro_usd.map(dollars), "USD")),
+        (spent.tokens, part(plain(spent.tokens), limit.tokens.map(plain), "tokens")),
+        (spent.turns, part(plain(spent.turns), limit.turns.map(plain), "turns")),
+    ]
+    .into_iter()
+    .filter_map(|(used, text)| (used > 0).then_some(text))
+    .collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// Millionths of a dollar in dollars, to the cent; what is less than a cent is not nothing.
+pub fn dollars(micro_usd: u64) -> String {
+    match micro_usd {
+        1..10_000 => "<0.01".to_owned(),
+        _ => format!("{}.{:02}", micro_usd / 1_000_000, micro_usd / 10_000 % 100),
+    }
 }
 
 /// How much of a limit is used up.
@@ -79,7 +126,7 @@ fn part(used: u64, limit: u64) -> Level {
 
 #[cfg(test)]
 mod tests {
-    use super::{Level, Limit, Spent, level};
+    use super::{Level, Limit, Spent, describe, dollars, level};
 
     #[test]
     fn the_worst_part_counts_and_no_limit_is_no_limit() {
@@ -94,5 +141,14 @@ mod tests {
             Level::Hard,
             "zero means nothing"
         );
+    }
+
+    #[test]
+    fn only_what_was_spent_is_told_beside_its_limit() {
+        let limit = Limit { micro_usd: Some(2_500_000), turns: Some(9), ..Limit::default() };
+        assert_eq!(describe(Spent::default(), limit), None);
+        let spent = Spent { tokens: 900, micro_usd: 429_999, ..Spent::default() };
+        assert_eq!(describe(spent, limit).unwrap(), "0.42 of 2.50 USD, 900 tokens");
+        assert_eq!((dollars(0), dollars(9_999)), ("0.00".to_owned(), "<0.01".to_owned()));
     }
 }

@@ -11,6 +11,13 @@ pub struct Gauge {
     pub source: Source,
 }
 
+impl Gauge {
+    /// Used, in percent.
+    pub fn percent(self) -> f64 {
+        f64::from(self.used_permille) / 10.0
+    }
+}
+
 /// Where a gauge comes from, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

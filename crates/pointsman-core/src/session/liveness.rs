@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::Timing;
 use crate::time::Timestamp;
-use crate::words::span;
+use crate::words::{rough, span};
 
 /// What a single witness saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,6 +62,19 @@ pub struct Rules {
     pub stale_looks: u32,
 }
 
+impl Rules {
+    /// The rules of a project.
+    pub fn of(timing: &Timing) -> Self {
+        Self {
+            start_grace: timing.start_grace.duration(),
+            stale_after: timing.stale_after.duration(),
+            stale_looks: STALE_LOOKS,
+        }
+    }
+}
+
+/// How often a session must be found stale.
+pub const STALE_LOOKS: u32 = 3;
 /// How often a process must be found gone.
 pub const DEATHS_NEEDED: u32 = 2;
 
@@ -95,7 +109,7 @@ pub fn explain(evidence: &Evidence, rules: &Rules, now: Timestamp) -> Vec<String
     let mut lines = vec![
         format!("the process (pid and start time) {}", word(evidence.process)),
         format!("its terminal {}", word(evidence.terminal)),
-        format!("last seen alive {} ago", span(now.since(evidence.last_seen))),
+        format!("last seen alive {} ago", rough(now.since(evidence.last_seen))),
     ];
     if evidence.times_gone > 0 {
         lines.push(format!("found gone {} of the {DEATHS_NEEDED} times a death needs", evidence.times_gone));
@@ -109,6 +123,77 @@ pub fn explain(evidence: &Evidence, rules: &Rules, now: Timestamp) -> Vec<String
     lines
 }
 
+/// How a session stands: what is on record of its end, else what the evidence says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It has not ended, as far as is on record.
+    Open(Liveness),
+    /// It ended as it should.
+    Ended,
+    /// It died.
+    Crashed,
+}
+
+/// A session at a glance. Whoever shows the colour shows the mark too: not everybody sees colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Colour {
+    /// Fresh.
+    Green,
+    /// Stale or unknown.
+    Yellow,
+    /// Crashed.
+    Red,
+    /// Ended.
+    Gray,
+}
+
+/// The colour of a session.
+pub fn colour(standing: Standing) -> Colour {
+    match standing {
+        Standing::Open(Liveness::Alive) => Colour::Green,
+        Standing::Open(Liveness::Stale | Liveness::Unknown) => Colour::Yellow,
+        // Dead, and nobody has written it down yet.
+        Standing::Open(Liveness::Dead) | Standing::Crashed => Colour::Red,
+        Standing::Ended => Colour::Gray,
+    }
+}
+
+impl Standing {
+    /// In a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Open(Liveness::Alive) => "fresh",
+            Self::Open(Liveness::Stale) => "stale",
+            Self::Open(Liveness::Unknown) => "unknown",
+            Self::Open(Liveness::Dead) | Self::Crashed => "crashed",
+            Self::Ended => "ended",
+        }
+    }
+}
+
+impl Colour {
+    /// The name scripts see.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Green => "green",
+            Self::Yellow => "yellow",
+            Self::Red => "red",
+            Self::Gray => "gray",
+        }
+    }
+
+    /// A shape of its own for each colour.
+    pub fn mark(self) -> char {
+        match self {
+            Self::Green => '●',
+            Self::Yellow => '◐',
+            Self::Red => '✖',
+            Self::Gray => '○',
+        }
+    }
+}
+
 /// Whether so many deaths at once speak against the witness instead: most of at least three
 /// sessions. Then nothing is replaced until each death was looked at again.
 pub fn is_mass_death(looked_dead: usize, sessions: usize) -> bool {
@@ -117,7 +202,9 @@ pub fn is_mass_death(looked_dead: usize, sessions: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Evidence, Liveness, Rules, Sighting, explain, is_mass_death, judge};
+    use super::{
+        Colour, Evidence, Liveness, Rules, Sighting, Standing, colour, explain, is_mass_death, judge,
+    };
     use crate::time::Timestamp;
     use std::time::Duration;
 
@@ -181,5 +268,28 @@ mod tests {
         assert!(!is_mass_death(3, 6));
         assert!(is_mass_death(3, 5));
         assert!(is_mass_death(200, 200));
+    }
+
+    #[test]
+    fn r1_6_every_standing_has_a_colour_a_shape_and_a_word() {
+        for (standing, name, mark, word) in [
+            (Standing::Open(Liveness::Alive), "green", '●', "fresh"),
+            (Standing::Open(Liveness::Stale), "yellow", '◐', "stale"),
+            (Standing::Open(Liveness::Unknown), "yellow", '◐', "unknown"),
+            (Standing::Open(Liveness::Dead), "red", '✖', "crashed"),
+            (Standing::Crashed, "red", '✖', "crashed"),
+            (Standing::Ended, "gray", '○', "ended"),
+        ] {
+            let colour: Colour = colour(standing);
+            assert_eq!((colour.name(), colour.mark(), standing.word()), (name, mark, word));
+        }
+    }
+
+    #[test]
+    fn the_rules_are_the_projects_and_a_session_is_stale_after_three_looks() {
+        let config =
+            crate::config::Config::parse("name = \"a\"\n[timing]\nstale_after = \"7m\"", "t").unwrap();
+        let rules = Rules::of(&config.timing);
+        assert_eq!((rules.stale_after, rules.stale_looks), (Duration::from_secs(420), 3));
     }
 }

@@ -5,8 +5,11 @@
 use std::time::Duration;
 
 use super::effect::{Effect, Headline};
+use super::policy::Policy;
 use super::state::{Ci, Review, Session, State, Task};
 use crate::config::{CiKind, Config, ReviewMode};
+use crate::session::budget::{self, Level, Limit, Spent};
+use crate::session::context::{Source, Urgency};
 use crate::text::clean_line;
 use crate::time::Timestamp;
 use crate::words::span;
@@ -23,6 +26,10 @@ pub struct Surroundings {
     pub effects: Vec<PendingEffect>,
     /// Messages that the agent has not acknowledged.
     pub unheard: Vec<Unheard>,
+    /// What all its sessions have spent.
+    pub spent: Spent,
+    /// What its project has spent today.
+    pub spent_today: Spent,
 }
 
 /// An order to the world that is not done yet.
@@ -55,6 +62,10 @@ pub fn facts(task: &Task, config: &Config, around: &Surroundings) -> Vec<String>
     facts.extend(task.reason.as_ref().map(|reason| format!("reason: {}", clean_line(reason, QUOTE_CHARS))));
     facts.extend(dependencies(task));
     facts.extend(session(task, around.now));
+    facts.extend(context(task, config));
+    facts.extend(handover(task, around.now));
+    facts.extend(parked(task, around.now));
+    facts.extend(spent(config, around));
     facts.extend(claim(task));
     facts.extend(work(task));
     facts.push(checks(task, config));
@@ -91,6 +102,64 @@ fn session(task: &Task, now: Timestamp) -> Vec<String> {
         facts.push(format!("the agent sat idle at its prompt for {} looks", task.idle_looks));
     }
     facts
+}
+
+fn context(task: &Task, config: &Config) -> Option<String> {
+    let gauge = task.gauge?;
+    let source = match gauge.source {
+        Source::StatusLine => "by its status line",
+        Source::Transcript => "by its transcript",
+        Source::Symptoms => "by its symptoms",
+    };
+    let follows = match Policy::new(config).marks.urgency(gauge) {
+        Urgency::None => "",
+        Urgency::Low => ": it is watched",
+        Urgency::Medium => ": it was told to save its work",
+        Urgency::High => ": a successor takes over",
+    };
+    Some(format!("its context is {}% full, {source}{follows}", gauge.percent()))
+}
+
+fn handover(task: &Task, now: Timestamp) -> Option<String> {
+    let successor =
+        || format!("session {} goes on where its predecessor handed over", task.key.session(task.generation));
+    let Some(handoff) = task.handoff else {
+        return (task.continues && task.session != Session::None).then(successor);
+    };
+    let asked = ago(now.since(handoff.requested_at));
+    Some(if handoff.stuck {
+        format!("it was asked {asked} ago to save its work and exit, did not, and is ended by force")
+    } else {
+        format!(
+            "it was asked {asked} ago to save its work and exit; it is ended by force {}",
+            when(handoff.deadline, now)
+        )
+    })
+}
+
+fn parked(task: &Task, now: Timestamp) -> Option<String> {
+    let until = task.parked_until?;
+    Some(format!(
+        "parked because of outside trouble, which costs no attempt; it goes on {}",
+        when(until, now)
+    ))
+}
+
+fn spent(config: &Config, around: &Surroundings) -> Vec<String> {
+    let told = |spent, limit, whose: &str, full: &str| {
+        let follows = match budget::level(spent, limit) {
+            Level::Within => String::new(),
+            Level::Soft => ": close to its limit".to_owned(),
+            Level::Hard => format!(": {full}"),
+        };
+        budget::describe(spent, limit).map(|what| format!("{what} spent {whose}{follows}"))
+    };
+    let task = told(around.spent, Limit::per_task(&config.budget), "on it", "used up, its session ends");
+    // The day is somebody else's story unless it holds this task up.
+    let limit = Limit::per_day(&config.budget);
+    let day = told(around.spent_today, limit, "by the project today", "used up, nothing new starts")
+        .filter(|_| budget::level(around.spent_today, limit) > Level::Within);
+    task.into_iter().chain(day).collect()
 }
 
 fn claim(task: &Task) -> Option<String> {
@@ -157,6 +226,7 @@ fn used_up(task: &Task, config: &Config) -> Vec<String> {
         ("infrastructure retries", used.infra_retries, limits.infra_retries),
         ("merge conflicts", used.merge_conflicts, limits.merge_conflicts),
         ("early claims of done", used.premature_done, limits.premature_done),
+        ("hand-overs", used.handoffs, limits.handoffs),
     ]
     .into_iter()
     .filter(|(_, used, _)| *used > 0)
@@ -205,8 +275,10 @@ mod tests {
     use super::{PendingEffect, Surroundings, Unheard, facts};
     use crate::config::Config;
     use crate::ids::{ProjectName, Sha, TaskKey};
+    use crate::session::budget::Spent;
+    use crate::session::context::{Gauge, Source};
     use crate::task::{
-        Ci, Effect, Escalation, EscalationCause, Headline, Phase, Review, Session, State, Task,
+        Ci, Effect, Escalation, EscalationCause, Handoff, Headline, Phase, Review, Session, State, Task,
     };
     use crate::time::Timestamp;
 
@@ -313,5 +385,65 @@ mod tests {
         for state in State::ALL {
             assert!(told(&task(state), "", Surroundings::default()).starts_with(state.name()));
         }
+    }
+
+    #[test]
+    fn a_full_context_and_its_hand_over_are_told() {
+        let mut full = task(State::Working);
+        (full.session, full.generation) = (Session::Alive, 2);
+        full.gauge = Some(Gauge { used_permille: 935, source: Source::StatusLine });
+        full.attempts.handoffs = 1;
+        full.continues = true;
+        let text = told(&full, "", Surroundings::default());
+        for line in [
+            "its context is 93.5% full, by its status line: a successor takes over",
+            "session dev-shop-3.2 goes on where its predecessor handed over",
+        ] {
+            assert!(text.lines().any(|l| l == line), "{line:?} is missing in\n{text}");
+        }
+        assert!(text.contains("1 of ") && text.contains(" hand-overs used"), "{text}");
+        let mut handoff = Handoff {
+            requested_at: Timestamp(NOW.0 - 20_000),
+            deadline: Timestamp(NOW.0 + 40_000),
+            stuck: false,
+        };
+        full.handoff = Some(handoff);
+        let text = told(&full, "", Surroundings::default());
+        assert!(
+            text.contains("it was asked 20s ago to save its work and exit; it is ended by force in 40s"),
+            "{text}"
+        );
+        handoff.stuck = true;
+        full.handoff = Some(handoff);
+        let text = told(&full, "", Surroundings::default());
+        assert!(
+            text.contains("asked 20s ago to save its work and exit, did not, and is ended by force"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn parking_and_budgets_are_told() {
+        let mut parked = task(State::Working);
+        (parked.session, parked.generation) = (Session::Alive, 1);
+        parked.parked_until = Some(Timestamp(NOW.0 + 300_000));
+        let spent = Spent { tokens: 900, micro_usd: 1_000_000, ..Spent::default() };
+        let around = || Surroundings { spent, spent_today: spent, ..Surroundings::default() };
+        let text = told(&parked, "", around());
+        assert!(
+            text.contains("parked because of outside trouble, which costs no attempt; it goes on in 5m"),
+            "{text}"
+        );
+        assert!(text.lines().any(|l| l == "1.00 USD, 900 tokens spent on it"), "{text}");
+        assert!(!text.contains("today"), "the day holds nothing up: {text}");
+        let text = told(&parked, "[budget]\nusd_per_task = 1.0\nusd_per_day = 1.2", around());
+        assert!(
+            text.contains("1.00 of 1.00 USD, 900 tokens spent on it: used up, its session ends"),
+            "{text}"
+        );
+        assert!(
+            text.contains("1.00 of 1.20 USD, 900 tokens spent by the project today: close to its limit"),
+            "{text}"
+        );
     }
 }

@@ -25,6 +25,17 @@ pub fn span(duration: Duration) -> String {
     if text.is_empty() { "0s".to_owned() } else { text.join(" ") }
 }
 
+/// A duration without what is too small to matter beside the rest: `59s`, `1h 2m`, `25h`.
+pub fn rough(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let unit = match seconds {
+        0..600 => 1,
+        600..36_000 => 60,
+        _ => 3600,
+    };
+    span(Duration::from_secs(seconds / unit * unit))
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -34,6 +45,15 @@ mod tests {
         let cases = [(0, "0s"), (250, "250ms"), (30_000, "30s"), (10_800_000, "3h"), (5_400_000, "1h 30m")];
         for (millis, text) in cases {
             assert_eq!(super::span(Duration::from_millis(millis)), text);
+        }
+    }
+
+    #[test]
+    fn people_get_round_numbers() {
+        let cases =
+            [(250, "0s"), (59_900, "59s"), (599_000, "9m 59s"), (3_725_000, "1h 2m"), (90_061_000, "25h")];
+        for (millis, text) in cases {
+            assert_eq!(super::rough(Duration::from_millis(millis)), text);
         }
     }
 }

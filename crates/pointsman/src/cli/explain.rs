@@ -83,7 +83,13 @@ fn surroundings(store: &Store, task: &Task, now: Timestamp) -> Result<Surroundin
             (waits && message.generation == task.generation && task.state != State::Closed)
                 .then_some(Unheard { id: message.id.0, headline: message.headline, tries: message.tries })
         });
-    Ok(Surroundings { now, effects: effects.collect(), unheard: unheard.collect() })
+    Ok(Surroundings {
+        now,
+        effects: effects.collect(),
+        unheard: unheard.collect(),
+        spent: store.spent_on_task(&task.key)?,
+        spent_today: store.spent_on_day(Some(&task.key.project), &time::day(now))?,
+    })
 }
 
 /// An entry of the history: what happened, and which way it moved the task.

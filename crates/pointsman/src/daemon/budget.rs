@@ -1,8 +1,8 @@
 //! What sessions spend, counted in the store, and the marks they pass.
 
-use pointsman_core::config::{Config, Usd};
+use pointsman_core::config::Config;
 use pointsman_core::ids::TaskKey;
-use pointsman_core::session::budget::{Level, Limit, Spent, level};
+use pointsman_core::session::budget::{self, Level, Limit, Spent, level};
 use pointsman_core::session::context::Gauge;
 use pointsman_core::task::{Event, Session};
 use pointsman_core::time::Timestamp;
@@ -56,11 +56,12 @@ fn passed(engine: &mut Engine, key: &TaskKey, now: Timestamp) -> Result<Vec<Inpu
     let Some(config) = engine.config(&key.project) else { return Ok(Vec::new()) };
     let mut inputs = Vec::new();
     let task = engine.store().spent_on_task(key)?;
-    let limit = per_task(&config);
+    let limit = Limit::per_task(&config.budget);
     if let Some(input) = once(engine, key, "task", level(task, limit), &describe(task, limit, "this task"))? {
         inputs.push(input);
     }
-    let (day, limit) = (engine.store().spent_on_day(Some(&key.project), &clock::day(now))?, per_day(&config));
+    let (day, limit) =
+        (engine.store().spent_on_day(Some(&key.project), &clock::day(now))?, Limit::per_day(&config.budget));
     let reached = level(day, limit);
     if reached > Level::Within {
         let running: Vec<TaskKey> = engine
@@ -108,7 +109,7 @@ pub(crate) fn may_start(
     config: &Config,
     now: Timestamp,
 ) -> Result<bool, pointsman_store::Error> {
-    let limit = per_day(config);
+    let limit = Limit::per_day(&config.budget);
     if limit == Limit::default() {
         return Ok(true);
     }
@@ -116,28 +117,6 @@ pub(crate) fn may_start(
     Ok(level(spent, limit) == Level::Within)
 }
 
-fn per_task(config: &Config) -> Limit {
-    let budget = &config.budget;
-    Limit { tokens: budget.tokens_per_task, micro_usd: budget.usd_per_task.map(micro), ..Limit::default() }
-}
-
-fn per_day(config: &Config) -> Limit {
-    let budget = &config.budget;
-    Limit { tokens: budget.tokens_per_day, micro_usd: budget.usd_per_day.map(micro), ..Limit::default() }
-}
-
-fn micro(usd: Usd) -> u64 {
-    usd.cents.saturating_mul(10_000)
-}
-
 fn describe(spent: Spent, limit: Limit, whose: &str) -> String {
-    let mut parts = Vec::new();
-    if let Some(tokens) = limit.tokens {
-        parts.push(format!("{} of {tokens} tokens", spent.tokens));
-    }
-    if let Some(money) = limit.micro_usd {
-        let dollars = |micro: u64| format!("{}.{:02}", micro / 1_000_000, micro / 10_000 % 100);
-        parts.push(format!("{} of {} USD", dollars(spent.micro_usd), dollars(money)));
-    }
-    format!("{} spent for {whose}", parts.join(", "))
+    format!("{} spent for {whose}", budget::describe(spent, limit).unwrap_or_else(|| "nothing".to_owned()))
 }
