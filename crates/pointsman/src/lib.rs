@@ -10,6 +10,7 @@ pub mod control;
 pub mod daemon;
 pub mod demo;
 pub mod embedded_forge;
+mod identity;
 pub mod init;
 pub mod paths;
 pub mod project;

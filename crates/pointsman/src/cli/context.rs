@@ -166,6 +166,28 @@ impl Context {
         Ok((task, store))
     }
 
+    /// The session that a report is about: the one we were started in, or the one a person names. It must not be over.
+    pub(crate) fn reporting_session(&self, named: Option<String>) -> Result<String, Failure> {
+        let session = match (inside_session(), named) {
+            (Some(own), Some(other)) if own != other => {
+                return Err(Failure::refused(format!("session {own} does not report for {other}")));
+            }
+            (Some(session), _) | (None, Some(session)) => session,
+            (None, None) => {
+                return Err(Failure::new(Code::Usage, "whose? POINTSMAN_SESSION is not set").hint(
+                    "agents have it set; from elsewhere: --session dev-shop-3.1 (pointsman agents --json)",
+                ));
+            }
+        };
+        let missing =
+            || Failure::not_found(format!("there is no session {session}")).hint("pointsman agents");
+        let row = self.store()?.ok_or_else(missing)?.session(&session)?.ok_or_else(missing)?;
+        match row.ended_at {
+            None => Ok(session),
+            Some(_) => Err(Failure::refused(format!("session {session} is over"))),
+        }
+    }
+
     /// Agents do not steer: some commands are for people only. The daemon looks at who asks as well; this is the
     /// friendlier of the two answers.
     pub(crate) fn people_only(&self, what: &str) -> Result<(), Failure> {

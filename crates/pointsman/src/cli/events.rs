@@ -3,7 +3,7 @@ use std::time::Duration;
 use clap::Args;
 use pointsman_core::ids::Number;
 use pointsman_core::text::clean_line;
-use pointsman_store::{EventFilter, EventRow};
+use pointsman_store::{self as store, EventFilter, EventRow, Store};
 use serde_json::{Value, json};
 
 use super::context::Context;
@@ -25,6 +25,13 @@ const LOOK: Duration = Duration::from_millis(100);
     pointsman events --follow\n  \
     pointsman events --since 0 --json | jq -c 'select(.issue == 3)'")]
 pub(crate) struct Arguments {
+    #[command(flatten)]
+    which: Which,
+}
+
+/// Which entries of the log, and whether to go on.
+#[derive(Debug, Args)]
+pub(crate) struct Which {
     /// Go on as things happen
     #[arg(long, short)]
     follow: bool,
@@ -36,12 +43,22 @@ pub(crate) struct Arguments {
     issue: Option<Number>,
     /// Only those of this kind; may be repeated
     #[arg(long, value_name = "KIND")]
-    kind: Vec<String>,
+    pub(crate) kind: Vec<String>,
 }
 
+/// Reads a page of the log.
+pub(crate) type Read = fn(&Store, &EventFilter) -> store::Result<Vec<EventRow>>;
+
 impl Arguments {
-    #[allow(clippy::disallowed_methods, reason = "looks for more until it is interrupted")]
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
+        self.which.print(context, Store::events)
+    }
+}
+
+impl Which {
+    /// Prints what `read` finds, a line each.
+    #[allow(clippy::disallowed_methods, reason = "looks for more until it is interrupted")]
+    pub(crate) fn print(self, context: &Context, read: Read) -> Result<(), Failure> {
         let from = self.since.or(context.out.is_json().then_some(0));
         let mut filter = EventFilter {
             since: from.unwrap_or(0),
@@ -54,11 +71,11 @@ impl Arguments {
         let mut store = context.store()?;
         loop {
             let page = match &store {
-                Some(store) => store.events(&filter)?,
+                Some(store) => read(store, &filter)?,
                 None => Vec::new(),
             };
             for event in &page {
-                print(context, event)?;
+                print_entry(context, event)?;
                 filter.since = event.seq;
             }
             let more = !filter.latest && page.len() == filter.limit as usize;
@@ -79,7 +96,7 @@ impl Arguments {
     }
 }
 
-fn print(context: &Context, event: &EventRow) -> Result<(), Failure> {
+fn print_entry(context: &Context, event: &EventRow) -> Result<(), Failure> {
     if context.out.is_json() {
         return context.out.value_line(&to_json(event));
     }

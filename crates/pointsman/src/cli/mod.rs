@@ -4,6 +4,8 @@
 //! about tasks. [`context`] finds the project that is meant, [`failure`] has the exit codes.
 
 mod ack;
+mod agents;
+mod checkpoint;
 mod ci;
 mod completions;
 mod config;
@@ -18,6 +20,7 @@ mod explain;
 mod failure;
 mod forge;
 mod forge_text;
+mod gauge;
 mod init;
 mod launch;
 mod man;
@@ -27,7 +30,10 @@ mod phase;
 mod project;
 mod rescue;
 mod session;
+mod session_explain;
 mod session_log;
+mod sighting;
+mod signals;
 mod status;
 mod style;
 mod table;
@@ -71,6 +77,7 @@ Begin:
 
 Look:
   pointsman status                               what runs and what needs a person
+  pointsman agents --watch                       who is alive, and at what
   pointsman task explain 3                       why issue 3 is where it is
   pointsman session attach 3                     watch the agent type
 
@@ -110,7 +117,9 @@ enum Command {
     Session(session::Command),
     #[command(subcommand)]
     Forge(forge::Command),
+    Agents(agents::Arguments),
     Events(events::Arguments),
+    Signals(signals::Arguments),
     #[command(subcommand)]
     Project(project::Command),
     #[command(subcommand)]
@@ -121,6 +130,8 @@ enum Command {
     Rescue(rescue::Command),
     Demo(demo::Arguments),
     Ack(ack::Arguments),
+    Checkpoint(checkpoint::Arguments),
+    Gauge(gauge::Arguments),
     #[command(subcommand)]
     Phase(phase::Command),
     Deps(deps::Arguments),
@@ -175,12 +186,16 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Task(command) => command.run(&context()?)?,
         Command::Session(command) => command.run(&context()?)?,
         Command::Forge(command) => command.run(&context()?)?,
+        Command::Agents(arguments) => arguments.run(&context()?)?,
         Command::Events(arguments) => arguments.run(&context()?)?,
+        Command::Signals(arguments) => arguments.run(&context()?)?,
         Command::Project(command) => command.run(&context()?)?,
         Command::Config(command) => command.run(&context()?)?,
         Command::MergeQueue(command) => command.run(&context()?)?,
         Command::Rescue(command) => command.run(&context()?)?,
         Command::Ack(arguments) => arguments.run(&context()?)?,
+        Command::Checkpoint(arguments) => arguments.run(&context()?)?,
+        Command::Gauge(arguments) => arguments.run(&context()?)?,
         // The rest needs no state directory and works wherever it is put into a pipe.
         Command::Phase(command) => command.run(out)?,
         Command::Deps(arguments) => arguments.run(out)?,

@@ -8,6 +8,9 @@ use serde::Serialize;
 use super::failure::Failure;
 use super::table::Table;
 
+/// To the top left, and nothing below it.
+const CLEAR: &str = "\u{1b}[H\u{1b}[J";
+
 /// What a command prints with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Out {
@@ -52,7 +55,17 @@ impl Out {
             self.say(nothing);
             return Ok(());
         }
-        table.lines(terminal_width()).into_iter().try_for_each(|line| self.line(line))
+        self.line(table.lines(terminal_width()).join("\n"))
+    }
+
+    /// A table in place of the one before: at the top of a terminal, below it elsewhere. Written at once, so that it
+    /// does not flicker.
+    pub(crate) fn redraw(self, table: &Table, nothing: &str) -> Result<(), Failure> {
+        let lines = if table.is_empty() { vec![nothing.to_owned()] } else { table.lines(terminal_width()) };
+        let clear = if std::io::stdout().is_terminal() { CLEAR } else { "" };
+        let mut stdout = anstream::stdout().lock();
+        write!(stdout, "{clear}{}\n\n", lines.join("\n"))?;
+        Ok(stdout.flush()?)
     }
 
     /// Talk. Standard error may be closed; that stops nothing.

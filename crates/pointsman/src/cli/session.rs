@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::context::{Context, inside_session};
 use super::failure::{Code, Failure};
 use super::table::{Cell, Table};
-use super::{session_log, style, time};
+use super::{session_explain, session_log, style, time};
 use crate::control::protocol::Request;
 
 /// Sessions: agents at work in a terminal of their own
@@ -19,6 +19,7 @@ use crate::control::protocol::Request;
 #[command(after_help = "Examples:\n  \
     pointsman session attach 3            watch the agent of issue 3; Ctrl-b d leaves it alone again\n  \
     pointsman session logs 3 --follow\n  \
+    pointsman session explain 3           alive or not, and how we know\n  \
     pointsman session send 3 \"The staging server is back\"\n  \
     pointsman session stop --all          before a reboot; pointsman task resume N goes on")]
 pub(crate) enum Command {
@@ -46,6 +47,14 @@ pub(crate) enum Command {
         /// As it was printed, with the codes that steer a terminal
         #[arg(long)]
         raw: bool,
+    },
+    /// Tell whether a session lives, and by which evidence
+    Explain {
+        /// The issue
+        issue: Number,
+        /// Of this generation instead of the newest
+        #[arg(long, value_name = "N")]
+        generation: Option<u32>,
     },
     /// Tell a session's agent something
     Send {
@@ -76,6 +85,11 @@ impl Command {
                 let project = context.project()?;
                 let session = newest(context, &key(context, issue)?, generation)?;
                 session_log::print(context, &project, &session, follow, raw)
+            }
+            Self::Explain { issue, generation } => {
+                let project = context.project()?;
+                let session = newest(context, &key(context, issue)?, generation)?;
+                session_explain::run(context, &project, &session)
             }
             Self::Send { issue, text } => send(context, issue, text),
             Self::Stop { issue: Some(issue), .. } => stop(context, issue),
@@ -127,7 +141,7 @@ fn to_json(row: &SessionRow) -> Value {
         "pid": row.pid,
         "exit": row.exit.map(|exit| exit.name()),
         "project": row.project,
-        "identity": row.session.rsplit_once('.').map_or(row.session.as_str(), |(identity, _)| identity),
+        "identity": row.identity,
         "generation": row.generation,
         "tree": row.tree,
         "created_at": time::rfc3339(row.created_at),

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
+use pointsman_core::session::budget::{self, Limit, Spent};
 use pointsman_core::task::{State, Task};
 use pointsman_core::text::clean_line;
 use pointsman_store::{EntryScope, ProjectRow, SessionScope, Store};
@@ -22,6 +23,9 @@ struct Glance {
     tasks: Vec<Task>,
     sessions: usize,
     queued: usize,
+    /// What needs a person, with what it has cost.
+    attention: Vec<(Task, Spent)>,
+    spent_today: Spent,
 }
 
 impl Arguments {
@@ -64,7 +68,12 @@ fn glance(store: &Store, row: ProjectRow) -> Result<Glance, Failure> {
     let tasks = store.tasks(Some(&row.name))?;
     let sessions = store.sessions(Some(&row.name), SessionScope::Live)?.len();
     let queued = store.queue_entries(&row.name, EntryScope::Unfinished)?.len();
-    Ok(Glance { row, tasks, sessions, queued })
+    let waiting = tasks.iter().filter(|task| needs_a_person(task));
+    let attention = waiting
+        .map(|task| Ok((task.clone(), task::spent(Some(store), task)?)))
+        .collect::<Result<_, Failure>>()?;
+    let spent_today = store.spent_on_day(Some(&row.name), &time::day(time::now()))?;
+    Ok(Glance { row, tasks, sessions, queued, attention, spent_today })
 }
 
 /// Whether nothing goes on without a person.
@@ -104,14 +113,18 @@ fn print_json(context: &Context, daemon: Option<&Status>, glances: &[Glance]) ->
                 "tasks": counts,
                 "sessions": glance.sessions,
                 "merge_queue": glance.queued,
+                "spent_today": {
+                    "tokens": glance.spent_today.tokens,
+                    "usd": task::usd(glance.spent_today),
+                    "turns": glance.spent_today.turns,
+                },
             })
         })
         .collect();
     let attention: Vec<Value> = glances
         .iter()
-        .flat_map(|glance| &glance.tasks)
-        .filter(|task| needs_a_person(task))
-        .map(task::to_json)
+        .flat_map(|glance| &glance.attention)
+        .map(|(task, spent)| task::to_json(task, *spent))
         .collect();
     context.out.value(&json!({
         "daemon": daemon,
@@ -152,7 +165,10 @@ fn print(context: &Context, daemon: Option<&Status>, glances: &[Glance]) -> Resu
             glance.sessions,
             glance.queued
         ))?;
-        for task in glance.tasks.iter().filter(|task| needs_a_person(task)) {
+        if let Some(spent) = budget::describe(glance.spent_today, Limit::default()) {
+            out.line(format!("  spent today: {spent}"))?;
+        }
+        for (task, _) in &glance.attention {
             let colour = style::of(task.state);
             out.line(format!(
                 "  {colour}{}{colour:#} #{} {}: {}\n    {quiet}{}, waits for {}{quiet:#}",

@@ -1,6 +1,7 @@
 //! Colours. Whatever a colour says, a word says too; `anstream` removes them where nobody would see them.
 
 use anstyle::{AnsiColor, Style};
+use pointsman_core::session::liveness::Colour;
 use pointsman_core::task::State;
 
 pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
@@ -23,5 +24,15 @@ pub(crate) fn of(state: State) -> Style {
         State::Blocked | State::Refused => BAD,
         State::Merged | State::Closed => GOOD,
         State::Backlog | State::WaitingDependencies | State::Paused => QUIET,
+    }
+}
+
+/// The colour of a session at a glance.
+pub(crate) fn of_session(colour: Colour) -> Style {
+    match colour {
+        Colour::Green => GOOD,
+        Colour::Yellow => WAITING,
+        Colour::Red => BAD,
+        Colour::Gray => QUIET,
     }
 }

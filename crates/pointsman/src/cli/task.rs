@@ -1,7 +1,10 @@
 use clap::Subcommand;
 use pointsman_core::ids::Number;
+use pointsman_core::session::budget::{self, Limit, Spent};
+use pointsman_core::session::context::Gauge;
 use pointsman_core::task::{Ci, Order, Review, State, Task};
 use pointsman_core::text::clean_line;
+use pointsman_store::Store;
 use serde_json::{Value, json};
 
 use super::context::Context;
@@ -90,7 +93,9 @@ fn list(context: &Context, only: Option<State>) -> Result<(), Failure> {
     };
     tasks.retain(|task| only.is_none_or(|state| task.state == state));
     if context.out.is_json() {
-        return context.out.value(&tasks.iter().map(to_json).collect::<Vec<_>>());
+        let store = context.store()?;
+        let values = tasks.iter().map(|task| Ok(to_json(task, spent(store.as_ref(), task)?)));
+        return context.out.value(&values.collect::<Result<Vec<_>, Failure>>()?);
     }
     let now = time::now();
     let mut table = Table::new(["ISSUE", "STATE", "FOR", "PR", "WAITING FOR", "TITLE"]);
@@ -109,15 +114,16 @@ fn list(context: &Context, only: Option<State>) -> Result<(), Failure> {
 
 fn show(context: &Context, issue: Number) -> Result<(), Failure> {
     let project = context.project()?;
-    let (task, _) = context.task(&project, issue)?;
+    let (task, store) = context.task(&project, issue)?;
+    let spent = spent(Some(&store), &task)?;
+    let value = to_json(&task, spent);
     if context.out.is_json() {
-        return context.out.value(&to_json(&task));
+        return context.out.value(&value);
     }
     let (strong, colour) = (style::STRONG, style::of(task.state));
     let title = clean_line(&task.title, TITLE_CHARS);
     context.out.line(format!("{strong}#{issue} {title}{strong:#}"))?;
     context.out.line(format!("state        {colour}{}{colour:#}", task.state))?;
-    let value = to_json(&task);
     for field in [
         "phase",
         "reason",
@@ -136,6 +142,12 @@ fn show(context: &Context, issue: Number) -> Result<(), Failure> {
             Value::String(text) => context.out.line(format!("{field:<12} {}", clean_line(text, 400)))?,
             other => context.out.line(format!("{field:<12} {other}"))?,
         }
+    }
+    if let Some(gauge) = task.gauge {
+        context.out.line(format!("context      {}% full", gauge.percent()))?;
+    }
+    if let Some(told) = budget::describe(spent, Limit::per_task(&project.config.budget)) {
+        context.out.line(format!("spent        {told}"))?;
     }
     Ok(())
 }
@@ -166,8 +178,22 @@ fn answer(context: &Context, issue: Number, text: String) -> Result<(), Failure>
     Ok(())
 }
 
+/// What all sessions of a task have spent.
+pub(crate) fn spent(store: Option<&Store>, task: &Task) -> Result<Spent, Failure> {
+    match store {
+        // Without a session nothing was spent: most of a long backlog is not asked about.
+        Some(store) if task.generation > 0 => Ok(store.spent_on_task(&task.key)?),
+        Some(_) | None => Ok(Spent::default()),
+    }
+}
+
+/// Millionths of a dollar as scripts see them.
+pub(crate) fn usd(spent: Spent) -> f64 {
+    spent.micro_usd as f64 / 1_000_000.0
+}
+
 /// A task as scripts see it.
-pub(crate) fn to_json(task: &Task) -> Value {
+pub(crate) fn to_json(task: &Task, spent: Spent) -> Value {
     let (ci, ci_sha) = match &task.ci {
         Ci::None => ("none", None),
         Ci::Pending { sha, .. } => ("pending", Some(sha)),
@@ -203,6 +229,10 @@ pub(crate) fn to_json(task: &Task) -> Value {
         "restart_at": task.restart_at.map(time::rfc3339),
         "open_dependencies": task.open_dependencies,
         "merged_as": task.merged_as,
+        "parked_until": task.parked_until.map(time::rfc3339),
+        "context_percent": task.gauge.map(Gauge::percent),
+        "cost_usd": usd(spent),
+        "tokens": spent.tokens,
     })
 }
 
@@ -216,6 +246,8 @@ fn state(text: &str) -> Result<State, String> {
 #[cfg(test)]
 mod tests {
     use pointsman_core::ids::{ProjectName, Sha, TaskKey};
+    use pointsman_core::session::budget::Spent;
+    use pointsman_core::session::context::{Gauge, Source};
     use pointsman_core::task::{Ci, Session, State, Task};
     use pointsman_core::time::Timestamp;
 
@@ -227,7 +259,9 @@ mod tests {
         (task.generation, task.session) = (2, Session::Alive);
         task.ci = Ci::Pending { sha: Sha::new(&"a".repeat(40)).unwrap(), run: 1 };
         task.deadline = Some(Timestamp(1_000));
-        let value = super::to_json(&task);
+        task.gauge = Some(Gauge { used_permille: 935, source: Source::Transcript });
+        let spent = Spent { micro_usd: 1_270_000, ..Spent::default() };
+        let value = super::to_json(&task, spent);
         for field in [
             "issue",
             "title",
@@ -248,12 +282,13 @@ mod tests {
         ] {
             assert!(value.get(field).is_some(), "{field}");
         }
-        for field in ["ci_fixes", "review_rounds", "restarts"] {
+        for field in ["ci_fixes", "review_rounds", "restarts", "handoffs"] {
             assert_eq!(value["attempts"][field], 0, "{field}");
         }
         assert_eq!(value["state"], "awaiting_ci");
         assert_eq!(value["session"], "dev-shop-3.2");
         assert_eq!((&value["ci"], &value["review"]), (&"pending".into(), &"none".into()));
         assert_eq!(value["deadline"], "1970-01-01T00:00:01Z");
+        assert_eq!((&value["context_percent"], &value["cost_usd"]), (&93.5.into(), &1.27.into()));
     }
 }

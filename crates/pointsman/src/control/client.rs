@@ -21,6 +21,11 @@ pub enum Error {
     Broken(#[source] std::io::Error),
 }
 
+/// Whether somebody listens. Costs no more than a connection: nobody is asked anything.
+pub fn is_running(socket: &Path) -> bool {
+    UnixStream::connect(socket).is_ok()
+}
+
 /// Asks the daemon behind `socket`.
 pub fn ask(socket: &Path, request: &Request) -> Result<Reply, Error> {
     let mut stream = UnixStream::connect(socket).map_err(|_| Error::NotRunning)?;

@@ -20,13 +20,13 @@ fn prepared() -> Environment {
     environment
 }
 
-fn running() -> Environment {
+pub(super) fn running() -> Environment {
     let environment = prepared();
     environment.run(&["up", "--detach"]).ok();
     environment
 }
 
-fn working(tasks: &Value) -> bool {
+pub(super) fn working(tasks: &Value) -> bool {
     tasks[0]["state"] == "working" && tasks[0]["waiting_for"] == "the agent's next phase"
 }
 

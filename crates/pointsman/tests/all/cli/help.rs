@@ -10,7 +10,20 @@ fn help_teaches_with_examples_and_exit_codes() {
         assert!(help.ok().stdout.contains(text), "{text} is missing in {}", help.stdout);
     }
     assert!(!help.stdout.contains("rehearsal"), "hidden commands stay hidden");
-    for verb in ["task", "session", "forge", "events", "init", "up", "phase", "doctor"] {
+    for verb in [
+        "task",
+        "session",
+        "forge",
+        "events",
+        "init",
+        "up",
+        "phase",
+        "doctor",
+        "agents",
+        "signals",
+        "checkpoint",
+        "gauge",
+    ] {
         let help = environment.run(&[verb, "--help"]);
         assert!(help.ok().stdout.contains("Example"), "{verb} has no example");
     }

@@ -1,6 +1,7 @@
 //! The command line in a frozen environment: a cleared environment, directories of its own, no daemon unless a test
 //! starts one.
 
+mod agents;
 mod daemon;
 mod environment;
 mod errors;
@@ -8,4 +9,6 @@ mod filters;
 mod forge;
 mod help;
 mod init;
+mod registry;
+mod reports;
 mod rescue;

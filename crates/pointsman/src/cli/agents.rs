@@ -1,0 +1,165 @@
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use clap::Args;
+use pointsman_core::config::Config;
+use pointsman_core::ids::ProjectName;
+use pointsman_core::session::budget::dollars;
+use pointsman_core::session::context::Gauge;
+use pointsman_core::session::liveness::{Rules, Standing, colour};
+use pointsman_core::time::Timestamp;
+use pointsman_store::{AgentRow, SessionRow, SessionStatus, Store};
+use serde_json::{Value, json};
+
+use super::context::Context;
+use super::failure::Failure;
+use super::sighting::Witness;
+use super::table::{Cell, Table};
+use super::{style, task, time};
+use crate::control::client;
+use crate::{daemon, identity};
+
+/// A crash is news for this long.
+const NEWS: Duration = Duration::from_secs(3600);
+/// Between two looks.
+const LOOK: Duration = Duration::from_secs(1);
+const NOBODY: &str = "No agents. --all lists those that have ended.";
+
+/// List agents: who is alive, at what, and at which cost
+///
+/// ● fresh, ◐ stale or unknown, ✖ crashed, ○ ended. Without --all: those that have not ended, and the crashes of the
+/// last hour. Of all projects, unless --project names one.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    pointsman agents --watch\n  \
+    pointsman agents --all --json | jq '[.[].cost_usd] | add'")]
+pub(crate) struct Arguments {
+    /// Also every session that has ended
+    #[arg(long)]
+    all: bool,
+    /// Look again every second; with --json a line each time
+    #[arg(long, short)]
+    watch: bool,
+}
+
+/// An agent and how it stands.
+struct Agent {
+    row: AgentRow,
+    standing: Standing,
+}
+
+impl Arguments {
+    #[allow(clippy::disallowed_methods, reason = "looks again until it is interrupted")]
+    pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
+        loop {
+            let now = time::now();
+            let agents = match context.store()? {
+                Some(store) => self.look(context, &store, now)?,
+                None => Vec::new(),
+            };
+            self.print(context, &agents, now)?;
+            if !client::is_running(&context.paths.control_socket()) {
+                context.out.say(
+                    "The daemon is not running: this is what it wrote last, and what the processes say (pointsman up).",
+                );
+            }
+            if !self.watch {
+                return Ok(());
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn look(&self, context: &Context, store: &Store, now: Timestamp) -> Result<Vec<Agent>, Failure> {
+        let mut rows = store.agents(context.wanted.as_ref(), self.all)?;
+        rows.retain(|row| self.all || is_current(&row.session, now));
+        let rules = rules(store)?;
+        let usual = Rules::of(&Config::default().timing);
+        let witness = Witness::new();
+        let agent = |row: AgentRow| {
+            let rules = rules.get(&row.session.project).unwrap_or(&usual);
+            let standing = witness.standing(&row.session, rules, now);
+            Agent { row, standing }
+        };
+        Ok(rows.into_iter().map(agent).collect())
+    }
+
+    fn print(&self, context: &Context, agents: &[Agent], now: Timestamp) -> Result<(), Failure> {
+        match (context.out.is_json(), self.watch) {
+            (true, true) => context.out.value_line(&agents.iter().map(to_json).collect::<Vec<_>>()),
+            (true, false) => context.out.value(&agents.iter().map(to_json).collect::<Vec<_>>()),
+            (false, true) => context.out.redraw(&table(agents, now), NOBODY),
+            (false, false) => context.out.table(&table(agents, now), NOBODY),
+        }
+    }
+}
+
+/// Whether an identity's newest session is of interest without being asked for.
+fn is_current(row: &SessionRow, now: Timestamp) -> bool {
+    match (row.ended_at, row.status()) {
+        (None, _) => true,
+        (Some(at), SessionStatus::Crashed) => now.since(at) <= NEWS,
+        (Some(_), SessionStatus::Starting | SessionStatus::Active | SessionStatus::Terminated) => false,
+    }
+}
+
+/// The rules of each project. One whose configuration cannot be read has the usual ones.
+fn rules(store: &Store) -> Result<BTreeMap<ProjectName, Rules>, Failure> {
+    let projects = store.projects()?.into_iter();
+    let read = |path: &std::path::Path| daemon::read_config(path).ok();
+    Ok(projects.filter_map(|row| Some((row.name, Rules::of(&read(&row.config_path)?.timing)))).collect())
+}
+
+fn table(agents: &[Agent], now: Timestamp) -> Table {
+    let mut table =
+        Table::new(["LIVENESS", "AGENT", "ROLE", "TASK", "STATE", "PHASE", "AGE", "SEEN", "CONTEXT", "COST"]);
+    for Agent { row, standing } in agents {
+        let (session, colour) = (&row.session, colour(*standing));
+        table.row([
+            Cell::styled(format!("{} {}", colour.mark(), standing.word()), style::of_session(colour)),
+            session.session.as_str().into(),
+            session.role.as_str().into(),
+            session.issue.map(|issue| format!("#{issue}")).unwrap_or_default().into(),
+            row.state.map_or_else(|| "".into(), |state| Cell::styled(state.name(), style::of(state))),
+            row.phase.map(|phase| phase.to_string()).unwrap_or_default().into(),
+            time::rough(now.since(session.created_at)).into(),
+            time::relative(session.last_seen, now).into(),
+            session.gauge.map(|gauge| format!("{}%", gauge.percent())).unwrap_or_default().into(),
+            cost(session).into(),
+        ]);
+    }
+    table
+}
+
+/// Nothing spent is nothing known: not every agent tells.
+fn cost(session: &SessionRow) -> String {
+    if session.spent.micro_usd > 0 {
+        format!("{} USD", dollars(session.spent.micro_usd))
+    } else {
+        String::new()
+    }
+}
+
+/// An agent as scripts see it.
+fn to_json(agent: &Agent) -> Value {
+    let Agent { row, standing } = agent;
+    let session = &row.session;
+    let mut value = identity::fields(session);
+    let more = json!({
+        "liveness": colour(*standing).name(),
+        "project": session.project,
+        "task": session.issue,
+        "state": row.state,
+        "phase": row.phase,
+        "exit": session.exit.map(|exit| exit.name()),
+        "ended_at": session.ended_at.map(time::rfc3339),
+        "context_percent": session.gauge.map(Gauge::percent),
+        "cost_usd": task::usd(session.spent),
+        "tokens": session.spent.tokens,
+        "turns": session.spent.turns,
+    });
+    if let (Value::Object(fields), Value::Object(more)) = (&mut value, more) {
+        fields.extend(more);
+    }
+    value
+}

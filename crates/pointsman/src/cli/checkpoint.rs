@@ -1,0 +1,41 @@
+use clap::Args;
+use pointsman_core::session::work::WorkPhase;
+
+use super::context::Context;
+use super::failure::Failure;
+use crate::control::protocol::Request;
+
+/// Say where the work stands and save the working tree, for agents
+///
+/// What is said here is what a successor is told if this session dies.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    pointsman checkpoint --phase testing --summary \"The parser is done, two tests fail\"\n  \
+    pointsman checkpoint                     only save")]
+pub(crate) struct Arguments {
+    /// Where in the work: investigation, planning, implementation, testing or completion
+    #[arg(long, value_name = "PHASE", value_parser = phase)]
+    phase: Option<WorkPhase>,
+    /// What is being worked on, in a line
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    summary: Option<String>,
+    /// Of this session; an agent's own is POINTSMAN_SESSION
+    #[arg(long, value_name = "SESSION")]
+    session: Option<String>,
+}
+
+impl Arguments {
+    pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
+        let session = context.reporting_session(self.session)?;
+        let request = Request::Checkpoint { session, phase: self.phase, summary: self.summary };
+        let value = context.ask_and_say(&request)?;
+        if context.out.is_json() { context.out.value(&value) } else { Ok(()) }
+    }
+}
+
+fn phase(text: &str) -> Result<WorkPhase, String> {
+    WorkPhase::from_name(text).ok_or_else(|| {
+        let names: Vec<&str> = WorkPhase::ALL.into_iter().map(WorkPhase::name).collect();
+        format!("one of {}", names.join(", "))
+    })
+}

@@ -1,0 +1,125 @@
+//! Sessions as this machine sees them, right now. What follows from it is the core's to say.
+
+use pointsman_adapters::process;
+use pointsman_adapters::tmux::Server;
+use pointsman_core::session::liveness::{DEATHS_NEEDED, Evidence, Rules, Sighting, Standing, judge};
+use pointsman_core::time::Timestamp;
+use pointsman_store::{SessionRow, SessionStatus};
+
+use crate::paths::Paths;
+
+/// A witness on this machine.
+#[derive(Debug)]
+pub(crate) struct Witness {
+    /// Processes mean something on their own machine only.
+    host: String,
+}
+
+impl Witness {
+    pub(crate) fn new() -> Self {
+        Self { host: process::host_name() }
+    }
+
+    /// What is on record and what the kernel says. tmux is asked by [`terminal`], by those who have the time.
+    pub(crate) fn evidence(&self, row: &SessionRow, terminal: Sighting) -> Evidence {
+        let (process, times_gone) = self.process(row);
+        Evidence {
+            started_at: row.created_at,
+            last_seen: row.last_seen,
+            process,
+            terminal,
+            times_gone,
+            times_stale: row.times_stale,
+        }
+    }
+
+    /// How a session stands. An ended one is not looked at: its end is on record.
+    pub(crate) fn standing(&self, row: &SessionRow, rules: &Rules, now: Timestamp) -> Standing {
+        match row.status() {
+            SessionStatus::Starting | SessionStatus::Active => {
+                Standing::Open(judge(&self.evidence(row, Sighting::Unseen), rules, now))
+            }
+            SessionStatus::Terminated => Standing::Ended,
+            SessionStatus::Crashed => Standing::Crashed,
+        }
+    }
+
+    /// A process that is not there is looked for as often as a death needs: a look may fail.
+    fn process(&self, row: &SessionRow) -> (Sighting, u32) {
+        match (row.pid, row.start_time) {
+            (Some(pid), Some(start)) if row.host.is_empty() || row.host == self.host => {
+                let there = (0..DEATHS_NEEDED).any(|_| process::is_alive(pid, start));
+                if there { (Sighting::There, 0) } else { (Sighting::Gone, DEATHS_NEEDED) }
+            }
+            _ => (Sighting::Unseen, 0),
+        }
+    }
+}
+
+/// tmux's word on a session's pane. A pane of the same name may be a successor's.
+pub(crate) fn terminal(paths: &Paths, row: &SessionRow) -> Sighting {
+    let Some(name) = &row.tmux_session else { return Sighting::Unseen };
+    let found = Server::new(paths.tmux_socket(), paths.tmux_config()).and_then(|server| server.find(name));
+    match found {
+        Ok(Some(pane)) if !pane.dead && Some(pane.pid) == row.pid => Sighting::There,
+        Ok(Some(_) | None) => Sighting::Gone,
+        Err(_) => Sighting::Unseen,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pointsman_core::ids::ProjectName;
+    use pointsman_core::session::budget::Spent;
+    use pointsman_core::session::liveness::Sighting;
+    use pointsman_core::time::Timestamp;
+    use pointsman_store::SessionRow;
+
+    use super::Witness;
+
+    fn ourselves() -> SessionRow {
+        let pid = std::process::id();
+        SessionRow {
+            session: "dev-shop-3.1".into(),
+            identity: "dev-shop-3".into(),
+            project: ProjectName::new("shop").unwrap(),
+            issue: Some(3),
+            role: "dev".into(),
+            generation: 1,
+            host: pointsman_adapters::process::host_name(),
+            model: None,
+            bead_id: None,
+            node_id: None,
+            hook_path: None,
+            tmux_session: None,
+            pane: None,
+            pid: Some(pid),
+            start_time: pointsman_adapters::process::start_time(pid),
+            tree: None,
+            created_at: Timestamp(0),
+            last_seen: Timestamp(0),
+            times_stale: 0,
+            ended_at: None,
+            exit: None,
+            acknowledges: false,
+            predecessor: None,
+            gauge: None,
+            spent: Spent::default(),
+        }
+    }
+
+    #[test]
+    fn a_process_is_seen_on_its_own_machine_only() {
+        let look = |row: &SessionRow| {
+            let evidence = Witness::new().evidence(row, Sighting::Unseen);
+            (evidence.process, evidence.times_gone)
+        };
+        let row = ourselves();
+        assert_eq!(look(&row), (Sighting::There, 0));
+        let reused = SessionRow { start_time: row.start_time.map(|at| at + 1), ..row.clone() };
+        assert_eq!(look(&reused), (Sighting::Gone, 2), "the pid means another process");
+        let elsewhere = SessionRow { host: "elsewhere.invalid".into(), ..reused };
+        assert_eq!(look(&elsewhere), (Sighting::Unseen, 0));
+        assert_eq!(look(&SessionRow { pid: None, ..row }), (Sighting::Unseen, 0));
+    }
+}

@@ -1,0 +1,30 @@
+use clap::Args;
+use pointsman_core::signal::Signal;
+use pointsman_store::Store;
+
+use super::context::Context;
+use super::events::Which;
+use super::failure::{Code, Failure};
+
+/// Print the typed signals among what happened, oldest first; with --json one value per line
+///
+/// A program that was away goes on after the last signal it has seen: --since with that signal's number.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    pointsman signals --follow --kind AGENT_CRASHED\n  \
+    pointsman signals --since 1200 --json | jq -c 'select(.kind == \"MERGE_READY\")'")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    which: Which,
+}
+
+impl Arguments {
+    pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
+        let names: Vec<&str> = Signal::ALL.into_iter().map(Signal::name).collect();
+        if let Some(unknown) = self.which.kind.iter().find(|kind| !names.contains(&kind.as_str())) {
+            return Err(Failure::new(Code::Usage, format!("there is no signal {unknown}"))
+                .hint(format!("one of {}", names.join(", "))));
+        }
+        self.which.print(context, Store::signals)
+    }
+}
