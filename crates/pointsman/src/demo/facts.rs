@@ -13,7 +13,8 @@ pub(super) fn gather(stage: &Stage, remote: &Remote, filed: &Filed, seen: &Seen)
     let issue = stage.pointsman(&["forge", "issue", "show", &filed.issue.to_string()])?;
     let mut facts = Facts {
         states: seen.states.clone(),
-        sessions: seen.sessions,
+        sessions: seen.sessions.len(),
+        exits: seen.sessions.iter().map(|s| s.exit).collect(),
         started: seen.started,
         closed: seen.closed,
         gave_up: seen.gave_up.clone(),

@@ -1,10 +1,11 @@
 //! `pointsman demo`: a throw-away project in which all stories are played at the same time.
 //!
 //! [`stories`] is what is played, as data. [`stage`] is the world it happens in, [`people`] what
-//! persons do in it, [`watch`] how we follow it, [`verdict`] what must be true in the end, [`screen`]
+//! persons do in it, [`blow`] what befalls the daemon, [`watch`] how we follow it, [`verdict`] what must be true in the end, [`screen`]
 //! and [`board`] what is shown. The demo uses the product as a user does: it runs its commands and
 //! reads its store; nothing of the daemon is called from here.
 
+mod blow;
 mod board;
 mod facts;
 mod ink;
@@ -25,6 +26,7 @@ use std::time::{Duration, Instant};
 
 use pointsman_core::ids::Number;
 
+use blow::Blow;
 use board::{Board, Played};
 use facts::Remote;
 use ink::Ink;
@@ -81,7 +83,7 @@ where
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
     let ink = if options.color && !no_color && out.is_terminal() { Ink::Coloured } else { Ink::Black };
     let began = Instant::now();
-    writeln!(out, "Seven stories in a throw-away project: real git, real tmux, real processes, no model.")?;
+    writeln!(out, "Nine stories in a throw-away project: real git, real tmux, real processes, no model.")?;
     let mut stage = Stage::build()?;
     let board = match play(&mut stage, interrupt, &mut out, ink, began) {
         Ok(board) => board,
@@ -130,6 +132,7 @@ where
     let mut watcher = Watcher::open(&stage.database(), stage.project())?;
     let filed = people::file_issues(stage)?;
     let mut people = People::default();
+    let mut blow = Blow::default();
     let mut clock = Clock::default();
     let mut screen = Screen::new(out, ink, filed.len());
     let mut troubles = Vec::new();
@@ -150,11 +153,13 @@ where
         }
         for f in &filed {
             if let Some(seen) = seen.get(&f.issue) {
+                blow.strike(stage, interrupt, f, seen)?;
                 people.act(stage, f, seen)?;
             }
         }
         thread::sleep(LOOK);
     };
+    troubles.extend(filed.iter().filter_map(|f| blow.trouble(f, seen.get(&f.issue)?)));
     let played = judge(stage, &filed, &seen)?;
     Ok(Board { played, troubles, took: began.elapsed() })
 }

@@ -72,7 +72,7 @@ command = [{program}, "rehearsal-agent"]
 mode = "human"
 
 [dev]
-concurrency = 7
+concurrency = 9
 phase_dir = {phase_dir}
 
 [timing]
@@ -87,6 +87,7 @@ phase_rescan = "500ms"
 done_grace = "20s"
 restart_backoff = "200ms"
 stop_grace = "2s"
+handoff_timeout = "60s"
 
 [limits]
 ci_fixes = {CI_FIXES}
@@ -114,7 +115,7 @@ mod tests {
         let text = configuration(Path::new("/opt/it's \"here\"/pointsman"), Path::new("/p")).unwrap();
         let config = Config::parse(&text, "pointsman.toml").unwrap();
         assert!(config.unsupported().is_empty());
-        assert_eq!(config.dev.concurrency, 7);
+        assert_eq!(config.dev.concurrency, 9);
         assert_eq!(config.limits.ci_fixes, 2);
     }
 

@@ -10,6 +10,7 @@ use pointsman_adapters::process::{self, JobEnd, JobKiller, Run};
 use pointsman_adapters::tmux::Server;
 use pointsman_core::ids::{Number, ProjectName};
 use pointsman_core::text;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -42,9 +43,12 @@ pub(super) struct Stage {
     home: PathBuf,
     phases: PathBuf,
     daemon: Option<Daemon>,
+    /// How many daemons there were: each has a log of its own.
+    daemons: u32,
 }
 
 struct Daemon {
+    pid: u32,
     killer: JobKiller,
     supervisor: thread::JoinHandle<Result<JobEnd, process::Error>>,
 }
@@ -68,6 +72,7 @@ impl Stage {
             root: Some(root),
             run: Some(run),
             daemon: None,
+            daemons: 0,
         };
         for dir in [&stage.checkout, &stage.home, &stage.phases] {
             fs::create_dir(dir)?;
@@ -108,11 +113,12 @@ impl Stage {
     /// Starts the daemon and waits until it is ready.
     #[allow(clippy::disallowed_methods, reason = "looks until a deadline: there is nobody to be woken by")]
     pub(super) fn start_daemon(&mut self, interrupt: &Interrupt) -> anyhow::Result<()> {
+        self.daemons += 1;
         let log = self.log();
         let job = self.product(&["--no-color", "up"]).start_job(&log)?;
-        let killer = job.killer();
+        let (pid, killer) = (job.pid(), job.killer());
         let supervisor = thread::spawn(move || job.wait(DAEMON_LIMIT));
-        let daemon = self.daemon.insert(Daemon { killer, supervisor });
+        let daemon = self.daemon.insert(Daemon { pid, killer, supervisor });
         let deadline = Instant::now() + READY_LIMIT;
         loop {
             interrupt.check()?;
@@ -126,6 +132,16 @@ impl Stage {
             ensure!(Instant::now() < deadline, "the daemon was not ready within {READY_LIMIT:?}");
             thread::sleep(LOOK);
         }
+    }
+
+    /// SIGKILL to the daemon; it is gone when this returns. Its sessions are not touched.
+    pub(super) fn kill_daemon(&mut self) -> anyhow::Result<()> {
+        let daemon = self.daemon.take().context("there is no daemon to kill")?;
+        let pid =
+            i32::try_from(daemon.pid).ok().and_then(Pid::from_raw).context("a pid is a small number")?;
+        kill_process(pid, Signal::KILL).context("cannot kill the daemon")?;
+        let _ = daemon.supervisor.join();
+        Ok(())
     }
 
     /// Whether the daemon has ended by itself.
@@ -190,7 +206,7 @@ impl Stage {
     }
 
     fn log(&self) -> PathBuf {
-        self.home.join("daemon.log")
+        self.home.join(format!("daemon-{}.log", self.daemons))
     }
 
     fn product(&self, args: &[&str]) -> Run {

@@ -1,6 +1,6 @@
 //! The stories, as data: what is asked, what the agent does, what people say, how it must end.
 
-use pointsman_core::task::State;
+use pointsman_core::task::{Exit, State};
 
 /// A story of one task, or of several of which each waits for the one before.
 #[derive(Debug)]
@@ -53,6 +53,8 @@ pub(super) struct Ends {
     pub(super) outcome: Outcome,
     /// How many sessions it took.
     pub(super) sessions: usize,
+    /// How the first of them ended, where the story is about that.
+    pub(super) exits: &'static [Exit],
     /// How often CI looked at it.
     pub(super) ci_runs: u32,
     /// States it came through, in this order; there may be others between.
@@ -60,6 +62,9 @@ pub(super) struct Ends {
     /// Lines that must be in files of the main branch (or, if it is blocked, must not).
     pub(super) lines: &'static [(&'static str, &'static str)],
 }
+
+/// The story in which the daemon itself is killed.
+pub(super) const DAEMON_KILLED: &str = "daemon_killed";
 
 /// Failed CI runs that the demo's project hands back to an agent.
 pub(super) const CI_FIXES: u32 = 2;
@@ -94,6 +99,7 @@ pub(super) const STORIES: &[Story] = &[
             ends: Ends {
                 outcome: Outcome::Merged,
                 sessions: 1,
+                exits: &[],
                 ci_runs: 1,
                 by_way_of: STRAIGHT,
                 lines: &[("src/apples.txt", "apples 3 crowns")],
@@ -118,6 +124,7 @@ pub(super) const STORIES: &[Story] = &[
             ends: Ends {
                 outcome: Outcome::Merged,
                 sessions: 1,
+                exits: &[],
                 ci_runs: 2,
                 by_way_of: &[
                     State::Working,
@@ -154,6 +161,7 @@ pub(super) const STORIES: &[Story] = &[
             ends: Ends {
                 outcome: Outcome::Merged,
                 sessions: 1,
+                exits: &[],
                 ci_runs: 2,
                 by_way_of: &[
                     State::AwaitingReview,
@@ -186,6 +194,7 @@ pub(super) const STORIES: &[Story] = &[
             ends: Ends {
                 outcome: Outcome::Merged,
                 sessions: 2,
+                exits: &[Exit::Crashed],
                 ci_runs: 1,
                 by_way_of: STRAIGHT,
                 lines: &[
@@ -211,6 +220,7 @@ pub(super) const STORIES: &[Story] = &[
                 ends: Ends {
                     outcome: Outcome::Merged,
                     sessions: 1,
+                    exits: &[],
                     ci_runs: 1,
                     by_way_of: STRAIGHT,
                     lines: &[("src/weights.txt", "apples 180 grams")],
@@ -229,6 +239,7 @@ pub(super) const STORIES: &[Story] = &[
                 ends: Ends {
                     outcome: Outcome::Merged,
                     sessions: 1,
+                    exits: &[],
                     ci_runs: 1,
                     by_way_of: &[
                         State::WaitingDependencies,
@@ -261,6 +272,7 @@ pub(super) const STORIES: &[Story] = &[
             ends: Ends {
                 outcome: Outcome::Merged,
                 sessions: 1,
+                exits: &[],
                 ci_runs: 1,
                 by_way_of: &[
                     State::Working,
@@ -294,6 +306,7 @@ pub(super) const STORIES: &[Story] = &[
             ends: Ends {
                 outcome: Outcome::Blocked,
                 sessions: 1,
+                exits: &[],
                 ci_runs: CI_FIXES + 1,
                 by_way_of: &[
                     State::Working,
@@ -305,6 +318,65 @@ pub(super) const STORIES: &[Story] = &[
                     State::Blocked,
                 ],
                 lines: &[("src/durians.txt", "durians")],
+            },
+        }],
+    },
+    Story {
+        name: "handoff",
+        acts: &[Act {
+            title: "Add the price of grapes",
+            wish: "Grapes, fresh and dried. The first session's context is full before it comes to the raisins.",
+            script: &[
+                "write src/grapes.txt grapes 7 crowns\ncommit Add the price of grapes",
+                "append src/grapes.txt raisins 8 crowns\ncheckpoint implementation the price of raisins",
+                "context 93\nexit-clean",
+                "commit Add the price of raisins",
+                HAND_IN,
+                LAND,
+            ],
+            reviews: &[Opinion::Approve],
+            answer: None,
+            ends: Ends {
+                outcome: Outcome::Merged,
+                sessions: 2,
+                exits: &[Exit::Handoff],
+                ci_runs: 1,
+                by_way_of: STRAIGHT,
+                lines: &[("src/grapes.txt", "grapes 7 crowns"), ("src/grapes.txt", "raisins 8 crowns")],
+            },
+        }],
+    },
+    Story {
+        name: DAEMON_KILLED,
+        acts: &[Act {
+            title: "Add the price of figs",
+            wish: "The daemon itself is killed while this is worked on, and started again.",
+            script: &[
+                "write src/figs.txt figs 9 crowns\ncommit Add the price of figs",
+                "checkpoint testing the price of figs",
+                "phase escalate Are dried figs sold as well?\nexpect Answer",
+                "append src/figs.txt dried figs 11 crowns\ncommit Add the price of dried figs",
+                HAND_IN,
+                LAND,
+            ],
+            reviews: &[Opinion::Approve],
+            answer: Some("Yes, for eleven crowns."),
+            ends: Ends {
+                outcome: Outcome::Merged,
+                sessions: 1,
+                exits: &[],
+                ci_runs: 1,
+                by_way_of: &[
+                    State::Working,
+                    State::Escalated,
+                    State::Working,
+                    State::AwaitingCi,
+                    State::AwaitingReview,
+                    State::MergeQueue,
+                    State::Merged,
+                    State::Closed,
+                ],
+                lines: &[("src/figs.txt", "figs 9 crowns"), ("src/figs.txt", "dried figs 11 crowns")],
             },
         }],
     },
@@ -342,8 +414,17 @@ mod tests {
     #[test]
     fn the_stories_are_those_that_scripts_rely_on() {
         let names: Vec<&str> = STORIES.iter().map(|s| s.name).collect();
-        let promised =
-            ["clean", "ci_fix", "changes_requested", "killed", "dependency", "escalation", "hopeless"];
+        let promised = [
+            "clean",
+            "ci_fix",
+            "changes_requested",
+            "killed",
+            "dependency",
+            "escalation",
+            "hopeless",
+            "handoff",
+            "daemon_killed",
+        ];
         assert_eq!(names, promised);
     }
 

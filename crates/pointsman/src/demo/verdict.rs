@@ -2,7 +2,7 @@
 
 use pointsman_core::ids::Number;
 use pointsman_core::labels::{BLOCKED, IN_PROGRESS};
-use pointsman_core::task::State;
+use pointsman_core::task::{Exit, State};
 
 use super::stories::{Act, Outcome};
 
@@ -17,6 +17,8 @@ pub(super) struct Facts {
     pub(super) states: Vec<State>,
     /// How many sessions it took.
     pub(super) sessions: usize,
+    /// How they ended, oldest first.
+    pub(super) exits: Vec<Option<Exit>>,
     /// How often CI looked at it.
     pub(super) ci_runs: u32,
     /// Its pull request.
@@ -73,6 +75,10 @@ pub(super) fn differences(act: &Act, facts: &Facts, before: Option<&Facts>) -> V
         facts.sessions == ends.sessions,
         format!("it should take {} sessions and took {}", ends.sessions, facts.sessions),
     );
+    for (n, (wanted, ended)) in ends.exits.iter().zip(&facts.exits).enumerate() {
+        let otherwise = format!("session {} should end as {wanted:?} and ended as {ended:?}", n + 1);
+        check(*ended == Some(*wanted), otherwise);
+    }
     check(
         facts.ci_runs == ends.ci_runs,
         format!("CI should look {} times and looked {}", ends.ci_runs, facts.ci_runs),
@@ -145,6 +151,7 @@ mod tests {
             state: act.ends.by_way_of.last().copied(),
             states: act.ends.by_way_of.to_vec(),
             sessions: act.ends.sessions,
+            exits: act.ends.exits.iter().copied().map(Some).collect(),
             ci_runs: act.ends.ci_runs,
             pr: Some(9),
             on_main: merged,
@@ -170,7 +177,7 @@ mod tests {
     #[test]
     fn each_fact_that_is_otherwise_is_named() {
         type Bend = fn(&mut Facts);
-        let cases: [(&str, Bend, &str); 14] = [
+        let cases: [(&str, Bend, &str); 15] = [
             ("clean", |f| f.state = Some(State::Blocked), "it should be merged and is blocked"),
             ("clean", |f| f.on_main = false, "no commit of it is on main"),
             ("clean", |f| f.pr_merged = false, "not marked as merged"),
@@ -183,6 +190,7 @@ mod tests {
             ("clean", |f| f.leftovers = vec!["x.phase".to_owned()], "x.phase was left behind"),
             ("ci_fix", |f| f.ci_runs = 1, "CI should look 2 times and looked 1"),
             ("killed", |f| f.sessions = 1, "should take 2 sessions and took 1"),
+            ("handoff", |f| f.exits = vec![Some(Exit::Stuck)], "session 1 should end as Handoff"),
             ("hopeless", |f| f.labels.clear(), "not labelled blocked"),
             ("hopeless", |f| f.comments.clear(), "no comment says why"),
         ];

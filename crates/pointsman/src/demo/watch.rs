@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use pointsman_core::ids::{Number, ProjectName};
-use pointsman_core::task::{Session, State, Task};
+use pointsman_core::task::{Exit, Session, State, Task};
 use pointsman_store::{EventFilter, EventRow, SessionScope, Store};
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,8 +16,8 @@ pub(super) struct Seen {
     pub(super) task: Option<Task>,
     /// Every state it was in, in order.
     pub(super) states: Vec<State>,
-    /// How many sessions were started for it.
-    pub(super) sessions: usize,
+    /// The sessions that were started for it, oldest first.
+    pub(super) sessions: Vec<SeenSession>,
     /// The event by which its first session ran.
     pub(super) started: Option<i64>,
     /// The event by which it was closed.
@@ -26,6 +26,15 @@ pub(super) struct Seen {
     pub(super) pending: usize,
     /// Orders about it that could never be done, and why.
     pub(super) gave_up: Vec<String>,
+}
+
+/// A session as far as the stories care.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SeenSession {
+    /// Its process.
+    pub(super) pid: Option<u32>,
+    /// How it ended.
+    pub(super) exit: Option<Exit>,
 }
 
 impl Seen {
@@ -111,11 +120,11 @@ impl Watcher {
             let seen = self.seen.entry(task.key.issue).or_default();
             seen.pending = self.store.pending_effects(&task.key)?.len();
             seen.task = Some(task);
-            seen.sessions = 0;
+            seen.sessions.clear();
         }
         for session in self.store.sessions(Some(&self.project), SessionScope::All)? {
             if let Some(seen) = session.issue.and_then(|issue| self.seen.get_mut(&issue)) {
-                seen.sessions += 1;
+                seen.sessions.push(SeenSession { pid: session.pid, exit: session.exit });
             }
         }
         Ok(&self.seen)

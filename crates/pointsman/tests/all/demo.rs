@@ -43,11 +43,16 @@ fn e2e_every_story_goes_as_told_and_nothing_is_left() {
         "dependency",
         "escalation",
         "hopeless",
+        "handoff",
+        "daemon_killed",
     ];
     assert_eq!(told("story"), stories);
-    let outcomes = ["merged", "merged", "merged", "merged", "merged", "merged", "merged", "blocked"];
+    let outcomes: Vec<&str> =
+        stories.iter().map(|story| if *story == "hopeless" { "blocked" } else { "merged" }).collect();
     assert_eq!(told("outcome"), outcomes);
     assert_eq!(tasks[3]["sessions"], 2, "a killed session has a successor");
+    assert_eq!(tasks[8]["sessions"], 2, "a full context is handed over");
+    assert_eq!(tasks[9]["sessions"], 1, "a session outlives the daemon");
     assert!(is_empty(cache.path()), "{said}");
     // Progress of a demo without a terminal is plain.
     assert!(!said.contains('\u{1b}'), "{said}");
