@@ -9,18 +9,37 @@ use rustix::fs::{AtFlags, CWD, FileType, statat};
 
 use crate::phase_file::Stamp;
 
+/// How the name of a file begins that is not finished yet.
+const DRAFT: &str = ".draft-";
+
 /// Replaces `root/folders…/name` in one step: temporary file, fsync, rename, fsync of the directory.
 /// Missing folders are made; a link where a folder should be is refused. Answers the state of the
 /// file, to notice later whether somebody else touched it.
 pub fn write(root: &Path, folders: &[&str], name: &str, bytes: &[u8]) -> io::Result<Stamp> {
     let directory = real_folder(root, folders)?;
     let path = directory.join(name);
-    let mut file = tempfile::Builder::new().prefix(".draft-").tempfile_in(&directory)?;
+    let mut file = tempfile::Builder::new().prefix(DRAFT).tempfile_in(&directory)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     file.persist(&path).map_err(|error| error.error)?;
     File::open(&directory)?.sync_all()?;
     stamp(&path).ok_or_else(|| io::Error::other("the file was gone as soon as it was written"))
+}
+
+/// Removes the drafts that a killed writer left. Only for a time when nobody writes.
+pub fn sweep(root: &Path, folders: &[&str]) -> io::Result<()> {
+    let directory = folders.iter().fold(root.to_owned(), |path, folder| path.join(folder));
+    if !directory.is_dir() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(real_folder(root, folders)?)? {
+        let entry = entry?;
+        if entry.file_name().as_encoded_bytes().starts_with(DRAFT.as_bytes()) && entry.file_type()?.is_file()
+        {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// Removes a projection; it is fine if there is none.
@@ -60,7 +79,7 @@ fn real_folder(root: &Path, folders: &[&str]) -> io::Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::{remove, stamp, write};
+    use super::{remove, stamp, sweep, write};
 
     const FOLDERS: [&str; 2] = ["state", "hooks"];
 
@@ -93,5 +112,18 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&secret).unwrap(), "keep");
         std::os::unix::fs::symlink("/", root.path().join("linked")).unwrap();
         assert!(write(root.path(), &["linked", "x"], "a.json", b"3").is_err());
+    }
+
+    #[test]
+    fn a_killed_writers_drafts_are_swept_and_nothing_else() {
+        let root = tempfile::tempdir().unwrap();
+        sweep(root.path(), &FOLDERS).unwrap();
+        assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 0, "nothing is made by it");
+        write(root.path(), &FOLDERS, "a.json", b"1").unwrap();
+        let folder = root.path().join("state/hooks");
+        std::fs::write(folder.join(".draft-x1"), "half").unwrap();
+        sweep(root.path(), &FOLDERS).unwrap();
+        let left: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(left, ["a.json"]);
     }
 }

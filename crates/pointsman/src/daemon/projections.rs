@@ -2,17 +2,17 @@
 //! scripts. The store is the truth; a file that somebody touched is written anew.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
 use pointsman_adapters::phase_file::Stamp;
 use pointsman_adapters::projection;
 use pointsman_core::ids::ProjectName;
-use pointsman_store::{AgentRow, Store};
-use serde_json::{Value, json};
+use pointsman_store::{SessionRow, Store};
+use serde_json::Value;
 
-use super::clock;
+use crate::identity;
 
 /// Changes that come close together are written together.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -20,6 +20,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_secs(5);
 /// Below the checkout.
 const STATE: [&str; 2] = [".claude", "state"];
+const IDENTITIES: &str = "identities";
+const HOOKS: &str = "hooks";
 
 /// Wakes the writer.
 #[derive(Clone)]
@@ -31,6 +33,7 @@ impl Projections {
     /// Starts the writer. It ends when the last handle is dropped.
     pub(crate) fn start(reader: Store) -> std::io::Result<Self> {
         let (nudge, nudged) = sync_channel::<()>(1);
+        sweep(&reader);
         let mut writer = Writer { reader, written: BTreeMap::new() };
         std::thread::Builder::new().name("projections".to_owned()).spawn(move || {
             loop {
@@ -73,27 +76,21 @@ impl Writer {
         for agent in agents {
             let Some(checkout) = checkouts.get(&agent.session.project) else { continue };
             let name = format!("{}.json", agent.session.identity);
-            self.write(checkout, "identities", &name, identity(&agent));
-            if let Ok(Some(work)) = self.reader.work_state(&agent.session.identity) {
-                let mut value = serde_json::to_value(&work).unwrap_or_default();
-                value["last_checkpoint_at"] = json!(clock::rfc3339(work.last_checkpoint_at));
-                self.write(checkout, "hooks", &name, value);
+            for (folder, value) in shown(&self.reader, &agent.session) {
+                self.write(checkout, folder, &name, value);
             }
         }
     }
 
-    fn write(&mut self, checkout: &std::path::Path, folder: &str, name: &str, value: Value) {
-        let folders = [STATE[0], STATE[1], folder];
-        let path = folders.iter().fold(checkout.to_owned(), |path, f| path.join(f)).join(name);
+    fn write(&mut self, checkout: &Path, folder: &str, name: &str, value: Value) {
+        let path = path(checkout, folder, name);
         if let Some((before, stamp)) = self.written.get(&path)
             && *before == value
             && projection::stamp(&path) == Some(*stamp)
         {
             return;
         }
-        let mut text = serde_json::to_vec_pretty(&value).unwrap_or_default();
-        text.push(b'\n');
-        match projection::write(checkout, &folders, name, &text) {
+        match put(checkout, folder, name, &value) {
             Ok(stamp) => {
                 self.written.insert(path, (value, stamp));
             }
@@ -102,26 +99,45 @@ impl Writer {
     }
 }
 
-/// The identity file's schema.
-fn identity(agent: &AgentRow) -> Value {
-    let row = &agent.session;
-    let name = row.identity.strip_prefix(&format!("{}-", row.role)).unwrap_or(&row.identity);
-    json!({
-        "role": row.role,
-        "name": name,
-        "session_id": row.session,
-        "pid": row.pid,
-        "tmux_session": row.tmux_session,
-        "node_id": row.node_id,
-        "bead_id": row.bead_id,
-        "worktree_path": row.tree,
-        "hook_path": row.hook_path,
-        "created_at": clock::rfc3339(row.created_at),
-        "last_seen": clock::rfc3339(row.last_seen),
-        "status": row.status().name(),
-        "predecessor_id": row.predecessor,
-        "host": row.host,
-        "generation": row.generation,
-        "model": row.model,
-    })
+/// Shows a session that is about to start, before it does: whoever meets it finds its files.
+pub(crate) fn announce(reader: &Store, row: &SessionRow) {
+    let Ok(Some(project)) = reader.project(&row.project) else { return };
+    if !project.checkout.is_dir() {
+        return;
+    }
+    for (folder, value) in shown(reader, row) {
+        if let Err(error) = put(&project.checkout, folder, &format!("{}.json", row.identity), &value) {
+            tracing::warn!(session = row.session, folder, %error, "a projection was not written");
+        }
+    }
+}
+
+/// Drafts that a killed daemon left.
+fn sweep(reader: &Store) {
+    for project in reader.projects().unwrap_or_default() {
+        for folder in [IDENTITIES, HOOKS] {
+            if let Err(error) = projection::sweep(&project.checkout, &[STATE[0], STATE[1], folder]) {
+                tracing::warn!(project = %project.name, folder, %error, "drafts are left");
+            }
+        }
+    }
+}
+
+/// What is shown of a session, by folder.
+fn shown(reader: &Store, row: &SessionRow) -> Vec<(&'static str, Value)> {
+    let mut shown = vec![(IDENTITIES, identity::fields(row))];
+    if let Ok(Some(work)) = reader.work_state(&row.identity) {
+        shown.push(("hooks", identity::work(&work)));
+    }
+    shown
+}
+
+fn path(checkout: &Path, folder: &str, name: &str) -> PathBuf {
+    [STATE[0], STATE[1], folder, name].iter().fold(checkout.to_owned(), |path, part| path.join(part))
+}
+
+fn put(checkout: &Path, folder: &str, name: &str, value: &Value) -> std::io::Result<Stamp> {
+    let mut text = serde_json::to_vec_pretty(value).unwrap_or_default();
+    text.push(b'\n');
+    projection::write(checkout, &[STATE[0], STATE[1], folder], name, &text)
 }

@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use pointsman_adapters::git::Git;
+use pointsman_adapters::git::local_checkout::{Found, LocalCheckout};
 use pointsman_core::config::Config;
 use pointsman_core::ids::ProjectName;
 use pointsman_store::{ProjectRow, Store};
 
 use super::clock;
 use super::served::Served;
+use crate::init::PROJECTIONS;
 use crate::paths::Paths;
 
 /// A configuration file is text that people write; anything larger is something else.
@@ -71,6 +73,9 @@ pub(crate) fn open_all(
     for row in store.projects()? {
         match open(paths, git, &row.config_path, before) {
             Ok(served) => {
+                if !before.contains_key(&row.name) {
+                    overlook_projections(git, &row.checkout);
+                }
                 opened.served.insert(row.name, served);
             }
             Err(error) => {
@@ -96,4 +101,15 @@ fn open(
         return Ok(Arc::clone(served));
     }
     Ok(Arc::new(Served::open(paths, git, Arc::new(config))?))
+}
+
+/// Has git overlook what we show in a checkout. Without it nothing breaks; it is only in the way.
+fn overlook_projections(git: &Git, checkout: &Path) {
+    let overlooked = LocalCheckout::find(git, checkout).and_then(|found| match found {
+        Found::Checkout(checkout) => checkout.exclude(PROJECTIONS),
+        Found::Bare | Found::Nothing => Ok(()),
+    });
+    if let Err(error) = overlooked {
+        tracing::warn!(checkout = %checkout.display(), %error, "git will list our files there as new");
+    }
 }

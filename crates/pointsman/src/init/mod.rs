@@ -25,7 +25,7 @@ pub const OLDEST_GIT: (u32, u32) = (2, 39);
 /// The remote that is added to the checkout.
 pub const REMOTE: &str = "pointsman";
 /// Where projections for people and hooks are written; not for anyone to commit.
-const PROJECTIONS: &str = ".claude/state/";
+pub(crate) const PROJECTIONS: &str = ".claude/state/";
 
 /// What the caller asks for.
 #[derive(Clone, Debug, Default)]

@@ -22,6 +22,7 @@ use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
 use crate::daemon::launch::Launch;
 use crate::daemon::outcome::Performed;
+use crate::daemon::projections;
 use crate::daemon::served::{Desk, Served};
 
 /// The terminal an agent gets.
@@ -61,6 +62,7 @@ impl RealWorld {
         // What an earlier session printed is kept under its own name.
         Self::keep_transcript(served, &task.key.session(generation.saturating_sub(1)), &desk);
         self.prepare(served, task, generation, opening, &desk)?;
+        self.announce(served, task, &session)?;
         crash_point("session-prepared");
         self.tmux.start(&NewSession {
             name: name.clone(),
@@ -124,6 +126,19 @@ impl RealWorld {
             sessions: vec![row],
             note: None,
         })
+    }
+
+    /// Its files are there before it is.
+    fn announce(&self, served: &Served, task: &Task, session: &str) -> Result<(), Trouble> {
+        let hook_path = self.hook_path(task);
+        let reader = self.reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(mut row) = reader.session(session)? {
+            row.host = process::host_name();
+            row.hook_path = hook_path;
+            row.tree = Some(served.desk(&task.key).tree);
+            projections::announce(&reader, &row);
+        }
+        Ok(())
     }
 
     /// Where the work state is shown, below the user's checkout.
