@@ -158,6 +158,11 @@ impl TestDaemon {
         self.path("daemon.log")
     }
 
+    /// Where the daemon listens.
+    pub fn control_socket(&self) -> PathBuf {
+        self.runtime.join("control.sock")
+    }
+
     fn tmux_socket(&self) -> PathBuf {
         self.runtime.join("tmux.sock")
     }

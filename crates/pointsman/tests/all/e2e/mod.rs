@@ -20,6 +20,7 @@ mod projects;
 mod pull_requests;
 mod recovery;
 mod refusals;
+mod resilience;
 mod restart;
 mod review;
 mod shell_agent;

@@ -1,0 +1,58 @@
+//! Budgets are counted in the store: restarts and parallel sessions do not get around them.
+
+use super::{measure_tokens, shop};
+
+#[test]
+fn e2e_budget_a_soft_mark_warns_and_a_hard_mark_stops_with_the_work_captured() {
+    let daemon = shop().set("budget.tokens_per_task", "1000").start();
+    let issue = daemon.file_issue("Apples", "write src/apples.txt draft\nsay at work\nhang");
+    daemon.wait_shown(issue, "at work");
+    measure_tokens(&daemon, "dev-shop-1.1", 700);
+    assert_eq!(daemon.notices().len(), 0);
+    for tokens in [850, 850, 900] {
+        measure_tokens(&daemon, "dev-shop-1.1", tokens);
+    }
+    daemon.wait_for("a warning", || (!daemon.notices().is_empty()).then_some(()));
+    daemon.wait_settled(issue);
+    assert_eq!(daemon.notices().len(), 1, "once: {:?}", daemon.notices());
+    assert_eq!(daemon.task(issue)["state"], "working");
+    // A restart neither forgets what was spent nor warns again.
+    daemon.restart();
+    measure_tokens(&daemon, "dev-shop-1.1", 910);
+    measure_tokens(&daemon, "dev-shop-1.1", 1000);
+    let task = daemon.wait_state(issue, "blocked");
+    assert!(task["reason"].as_str().unwrap().contains("1000 of 1000 tokens"), "{task}");
+    daemon.wait_settled(issue);
+    assert_eq!(daemon.session(issue)["exit"], "exhausted");
+    let rescues = daemon.rescues();
+    assert!(rescues.iter().any(|r| r["session"] == "dev-shop-1.1"), "{rescues:?}");
+    assert_eq!(daemon.tmux_sessions(), [""; 0]);
+}
+
+#[test]
+fn e2e_budget_a_day_that_is_used_up_ends_all_sessions_and_starts_none_even_after_a_restart() {
+    let daemon = shop().set("budget.tokens_per_day", "1000").set("dev.concurrency", "3").start();
+    let issues = ["apples", "pears"].map(|fruit| {
+        let script = format!("write src/{fruit}.txt draft\nsay at work\nhang");
+        daemon.file_issue(fruit, &script)
+    });
+    for issue in issues {
+        daemon.wait_shown(issue, "at work");
+    }
+    measure_tokens(&daemon, "dev-shop-1.1", 600);
+    measure_tokens(&daemon, "dev-shop-2.1", 400);
+    for issue in issues {
+        daemon.wait_state(issue, "blocked");
+        daemon.wait_settled(issue);
+        assert_eq!(daemon.session(issue)["exit"], "exhausted");
+    }
+    let late = daemon.file_issue("Plums", "say at work\nhang");
+    daemon.wait_state(late, "backlog");
+    daemon.restart();
+    let later = daemon.file_issue("Figs", "say at work\nhang");
+    daemon.wait_state(later, "backlog");
+    for issue in [late, later] {
+        assert_eq!(daemon.task(issue)["state"], "backlog");
+        assert_eq!(daemon.sessions(issue).len(), 0);
+    }
+}

@@ -1,0 +1,105 @@
+//! R1.1–R1.8: who is there, as files that anybody can read.
+
+use std::collections::BTreeSet;
+
+use super::{clean, identity_file, read, shop, wait_file};
+
+/// Looks for its own files before it does anything else.
+const LOOKS_FIRST: &str = r#"
+state=$HOME/../shop/.claude/state
+cp "$state/identities/dev-shop-1.json" "$HOME/identity.json"
+cp "$state/hooks/dev-shop-1.json" "$HOME/hook.json"
+touch "$HOME/looked"
+while read -r line; do :; done
+"#;
+
+const SCHEMA: [&str; 16] = [
+    "role",
+    "name",
+    "session_id",
+    "pid",
+    "tmux_session",
+    "node_id",
+    "bead_id",
+    "worktree_path",
+    "hook_path",
+    "created_at",
+    "last_seen",
+    "status",
+    "predecessor_id",
+    "host",
+    "generation",
+    "model",
+];
+
+#[test]
+fn e2e_ac_1_1_ac_2_1_a_session_finds_its_identity_and_work_state_when_it_starts() {
+    let daemon = shop().agent(LOOKS_FIRST).start();
+    let issue = daemon.file_issue_with("Apples", "Please.");
+    daemon.wait_for("the agent to look", || daemon.path("home/looked").exists().then_some(()));
+
+    let found = read(&daemon.path("home/identity.json"));
+    let keys: BTreeSet<&str> = found.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(keys, BTreeSet::from(SCHEMA));
+    assert_eq!(found["role"], "dev");
+    assert_eq!(found["name"], "shop-1");
+    assert_eq!(found["session_id"], "dev-shop-1.1");
+    assert_eq!(found["tmux_session"], "dev-shop-1");
+    assert_eq!(found["worktree_path"], daemon.tree(issue).to_str().unwrap());
+    assert_eq!(found["hook_path"], super::hook_file(&daemon, issue).to_str().unwrap());
+    assert_eq!(found["predecessor_id"], serde_json::Value::Null);
+    assert_eq!(found["status"], "starting", "it was written before the start");
+
+    let hook = read(&daemon.path("home/hook.json"));
+    assert_eq!(hook["identity_name"], "dev-shop-1");
+    assert_eq!(hook["work_phase"], "investigation");
+    assert_eq!(hook["work_summary"], "Apples");
+
+    // R1.3: with its process as soon as that is known, and out of the way of git.
+    let now = wait_file(&daemon, &identity_file(&daemon, issue), |v| v["status"] == "active");
+    assert_eq!(now["pid"], daemon.session_pid(issue));
+    assert_eq!(daemon.git_in(&daemon.checkout(), &["status", "--porcelain"]), "?? pointsman.toml");
+    let left = std::fs::read_dir(identity_file(&daemon, issue).parent().unwrap()).unwrap().count();
+    assert_eq!(left, 1, "no draft of a file is left");
+}
+
+#[test]
+fn e2e_ac_1_2_last_seen_moves_while_a_session_lives() {
+    let daemon = shop().set("timing.heartbeat", "\"200ms\"").start();
+    let issue = daemon.file_issue("Apples", "say at work\nhang");
+    daemon.wait_shown(issue, "at work");
+    let file = identity_file(&daemon, issue);
+    let first = wait_file(&daemon, &file, |v| v["status"] == "active");
+    let later = wait_file(&daemon, &file, |v| v["last_seen"].as_str() > first["last_seen"].as_str());
+    assert_eq!(later["created_at"], first["created_at"]);
+    assert_eq!(later["pid"], first["pid"]);
+}
+
+#[test]
+fn e2e_r1_7_a_clean_end_is_terminated_and_a_death_is_crashed() {
+    let daemon = shop().set("limits.restarts", "0").set("dev.concurrency", "2").start();
+    let lands = daemon.file_issue("Apples", &clean("apples"));
+    let dies = daemon.file_issue("Pears", "say at work\ncrash");
+    daemon.wait_closed(lands);
+    daemon.wait_state(dies, "blocked");
+    wait_file(&daemon, &identity_file(&daemon, lands), |v| v["status"] == "terminated");
+    wait_file(&daemon, &identity_file(&daemon, dies), |v| v["status"] == "crashed");
+    let signals = super::signals(&daemon, dies);
+    assert!(signals.ends_with(&["AGENT_CRASHED".to_owned()]), "{signals:?}");
+    let signals = super::signals(&daemon, lands);
+    assert!(signals.contains(&"AGENT_TERMINATED".to_owned()), "{signals:?}");
+    assert!(!signals.contains(&"AGENT_CRASHED".to_owned()), "{signals:?}");
+}
+
+#[test]
+fn e2e_r1_8_ac_1_4_a_replacement_carries_its_predecessor() {
+    let daemon = shop().start();
+    let issue = daemon.file_issue("Apples", "say at work\nhang");
+    daemon.wait_shown(issue, "at work");
+    daemon.kill_session(issue);
+    let pid = daemon.wait_session(issue, 2);
+    let file = wait_file(&daemon, &identity_file(&daemon, issue), |v| v["pid"] == pid);
+    assert_eq!(file["session_id"], "dev-shop-1.2");
+    assert_eq!(file["predecessor_id"], "dev-shop-1.1");
+    assert_eq!(file["generation"], 2);
+}

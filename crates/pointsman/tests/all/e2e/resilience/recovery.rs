@@ -1,0 +1,69 @@
+//! What died comes back, even if its tree went with it.
+
+use std::time::{Duration, Instant};
+
+use super::shop;
+
+#[test]
+fn e2e_r2_6_a_tree_that_is_gone_is_rebuilt_from_the_last_checkpoint() {
+    let daemon = shop().start();
+    let script = "write src/apples.txt apples\ncommit Add apples\nwrite src/pears.txt half a pear\n\
+                  checkpoint implementation the pears\nsay at work\nhang";
+    let issue = daemon.file_issue("Apples", script);
+    daemon.wait_shown(issue, "at work");
+    let saved = daemon.wait_for("a checkpoint", || {
+        let list = daemon.json(&["rescue", "list", "--kind", "checkpoint"]);
+        list.as_array()?.iter().find(|c| c["session"] == "dev-shop-1.1").cloned()
+    });
+    assert_eq!(saved["task"], issue, "{saved}");
+    daemon.kill_daemon();
+    daemon.kill_session(issue);
+    std::fs::remove_dir_all(daemon.tree(issue)).unwrap();
+    daemon.start();
+    daemon.wait_session(issue, 2);
+    let file = |name: &str| std::fs::read_to_string(daemon.tree(issue).join(name)).unwrap_or_default();
+    assert_eq!(file("src/pears.txt"), "half a pear\n");
+    assert_eq!(file("src/apples.txt"), "apples\n");
+    let log = daemon.git_in(&daemon.tree(issue), &["log", "--format=%s", "-2"]);
+    assert_eq!(log, "Add apples\nOpen the shop", "what was committed is a commit");
+}
+
+#[test]
+fn e2e_r2_6_after_a_crash_the_new_session_is_prompted_within_five_seconds() {
+    let daemon = shop().start();
+    let issue = daemon.file_issue("Apples", "say at work\nhang");
+    daemon.wait_shown(issue, "at work");
+    let begun = Instant::now();
+    daemon.kill_session(issue);
+    daemon.wait_session(issue, 2);
+    daemon.wait_shown(issue, "an earlier session did");
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn e2e_r2_6_a_checkpoint_that_a_dead_daemon_did_not_write_down_is_in_nobodys_way() {
+    let daemon = shop().start();
+    let script = "write src/apples.txt one\ncheckpoint implementation apples\nexpect Answer\nwrite src/apples.txt two\n\
+                  checkpoint implementation apples again\nsay saved\nhang";
+    let issue = daemon.file_issue("Apples", script);
+    let checkpoints = || {
+        let list = daemon.json(&["rescue", "list", "--kind", "checkpoint"]);
+        list.as_array().cloned().unwrap_or_default()
+    };
+    daemon.wait_for("a checkpoint", || (checkpoints().len() == 1).then_some(()));
+    daemon.stop_daemon();
+    // As if it had died between the capture and its row.
+    let newest = checkpoints()[0]["ref"].as_str().unwrap().to_owned();
+    let next = newest.replace("/1/1", "/1/2");
+    let mirror = daemon.state().join("projects/shop/mirror.git");
+    daemon.git_in(&mirror, &["update-ref", &next, &newest]);
+    daemon.start();
+    daemon.json(&["session", "send", &issue.to_string(), "Go on."]);
+    daemon.wait_shown(issue, "saved");
+    let last = daemon.wait_for("a third checkpoint", || {
+        checkpoints().into_iter().find(|c| c["ref"].as_str().is_some_and(|r| r.ends_with("/1/3")))
+    });
+    let shown =
+        daemon.git_in(&mirror, &["show", &format!("{}:src/apples.txt", last["ref"].as_str().unwrap())]);
+    assert_eq!(shown, "two");
+}
