@@ -41,7 +41,25 @@ impl Exits {
     }
 
     /// Watches every session that is known to run, once.
-    pub(crate) fn follow(&self, picture: &Picture, watch: &ExitWatch) {
+    pub(crate) fn follow(self: &Arc<Self>, picture: &Picture, watch: &ExitWatch) {
+        let gone = self.watch_new(picture, watch);
+        if gone.is_empty() {
+            return;
+        }
+        // Their last lines take a moment to come, and the loop waits for nothing.
+        let exits = Arc::clone(self);
+        let told = std::thread::Builder::new()
+            .name("ends".to_owned())
+            .spawn(move || gone.iter().for_each(|session| exits.gone(session)));
+        if let Err(error) = told {
+            tracing::error!(%error, "no thread to tell the end of sessions; looked at again");
+            self.watched.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        }
+    }
+
+    /// Watches what is not watched yet; answers those whose process is gone already.
+    fn watch_new(&self, picture: &Picture, watch: &ExitWatch) -> Vec<String> {
+        let mut gone = Vec::new();
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         let alive: BTreeSet<String> =
             picture.values().filter(|t| t.session == Session::Alive).filter_map(|t| t.session_id()).collect();
@@ -66,13 +84,14 @@ impl Exits {
             match (row.pid, row.start_time) {
                 (Some(pid), Some(start)) => match watch.watch(session.clone(), pid, start) {
                     Ok(()) => {}
-                    Err(Error::AlreadyGone { .. }) => self.gone(&session),
+                    Err(Error::AlreadyGone { .. }) => gone.push(session),
                     Err(error) => tracing::error!(session, %error, "its end will not be noticed"),
                 },
                 // It was gone before tmux could say which process it was.
-                _ => self.gone(&session),
+                _ => gone.push(session),
             }
         }
+        gone
     }
 
     /// The kernel says that a watched process is gone.
