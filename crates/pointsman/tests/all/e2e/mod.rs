@@ -24,6 +24,7 @@ mod resilience;
 mod restart;
 mod review;
 mod shell_agent;
+mod torture;
 
 use pointsman_testkit::Setup;
 
