@@ -52,6 +52,7 @@ enum What {
 
 fn main() -> anyhow::Result<()> {
     let Arguments { what, sessions, program, results } = Arguments::parse();
+    wait::hear_signals()?;
     std::fs::create_dir_all(&results)?;
     let place = stage::Place { program: program.canonicalize()?, scratch: results.canonicalize()? };
     let wanted = sessions::Wanted {
