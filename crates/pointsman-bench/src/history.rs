@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::wait;
 
 /// Changes per transaction.
-const BATCH: u64 = 10_000;
+const BATCH: u64 = 50_000;
 /// One part of all tasks is blocked, one part waits in the backlog, and the others are closed.
 const PARTS: u64 = 10;
 /// Every so many events one has an effect, which the next event of its task settles.
