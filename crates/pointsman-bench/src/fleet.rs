@@ -3,11 +3,13 @@
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+use crate::wait;
 
 /// All agents of one directory. Sessions are numbered from 1, as their issues are.
 pub(crate) struct Fleet {
@@ -58,8 +60,10 @@ impl Fleet {
         let deadline = Instant::now() + limit;
         let mut heard = Vec::with_capacity(count);
         while heard.len() < count {
-            match self.answers.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            wait::check()?;
+            match self.answers.recv_timeout(wait::at_once(deadline)) {
                 Ok(answer) => heard.push(answer),
+                Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
                 Err(error) => bail!("{} of {count} agents answered within {limit:?}: {error}", heard.len()),
             }
         }

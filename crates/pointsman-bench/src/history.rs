@@ -7,8 +7,10 @@ use pointsman_core::time::Timestamp;
 use pointsman_store::{Change, Committed, EffectId, ForgeShelf, Store};
 use serde_json::json;
 
+use crate::wait;
+
 /// Changes per transaction.
-const BATCH: u64 = 10_000;
+const BATCH: u64 = 50_000;
 /// One part of all tasks is blocked, one part waits in the backlog, and the others are closed.
 const PARTS: u64 = 10;
 /// Every so many events one has an effect, which the next event of its task settles.
@@ -33,6 +35,7 @@ pub(crate) fn write(
     let mut unsettled: Vec<EffectId> = Vec::new();
     let mut next = 0;
     while next < length.events {
+        wait::check()?;
         let end = (next + BATCH).min(length.events);
         let mut settling = std::mem::take(&mut unsettled).into_iter();
         let change = |event: u64| {
@@ -48,7 +51,7 @@ pub(crate) fn write(
             // Of a snapshot only the last one is left.
             change.task = is_last.then(|| task(project, issue, state, change.at));
             // What is settled piles up; what is not would be performed at the start.
-            if event % EFFECTS == 0 && end < length.events {
+            if event.is_multiple_of(EFFECTS) && end < length.events {
                 change.effects = vec![Effect::RecordCiResult { text: DETAILS.to_owned() }];
             }
             change

@@ -10,7 +10,7 @@ use crate::report::{Report, Target};
 use crate::wait;
 
 /// Long enough for every default pace to come round at least once: the slowest is the forge's, 30 s.
-pub(crate) const SPAN: Duration = Duration::from_secs(40);
+pub(crate) const SPAN: Duration = Duration::from_secs(35);
 /// Issue 2: at most so much of one core.
 const CPU_LIMIT: f64 = 1.0;
 /// Issue 2: at most so much memory.
@@ -37,7 +37,7 @@ pub(crate) struct Finding {
 pub(crate) fn watch(watched: &[Watched], span: Duration) -> anyhow::Result<Vec<Finding>> {
     let costs = || watched.iter().map(|w| proc::cost(w.pid)).collect::<anyhow::Result<Vec<Cost>>>();
     let (before, begun) = (costs()?, Instant::now());
-    wait::pause(span);
+    wait::pause(span)?;
     let (after, seconds) = (costs()?, begun.elapsed().as_secs_f64());
     let finding = |(watched, (before, after)): (&Watched, (&Cost, &Cost))| Finding {
         name: watched.name,

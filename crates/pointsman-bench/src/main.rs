@@ -21,6 +21,7 @@ mod startup;
 mod wait;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
 
@@ -50,8 +51,18 @@ enum What {
     All,
 }
 
-fn main() -> anyhow::Result<()> {
-    let Arguments { what, sessions, program, results } = Arguments::parse();
+fn main() -> ExitCode {
+    match measure(Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(Arguments { what, sessions, program, results }: Arguments) -> anyhow::Result<()> {
+    wait::hear_signals()?;
     std::fs::create_dir_all(&results)?;
     let place = stage::Place { program: program.canonicalize()?, scratch: results.canonicalize()? };
     let wanted = sessions::Wanted {

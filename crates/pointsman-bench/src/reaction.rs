@@ -47,7 +47,7 @@ pub(crate) fn one_by_one(fleet: &mut Fleet, sessions: &[u64], pace: Pace) -> any
         fleet.ring(session, "claim")?;
         millis.extend(times(fleet.hear(1, ANSWER_LIMIT)?)?);
         let pause = u64::try_from(pace.pause.as_micros())?;
-        wait::pause(Duration::from_micros(chance.below(pause.max(1))));
+        wait::pause(Duration::from_micros(chance.below(pause.max(1))))?;
     }
     Ok(Sample::new(millis))
 }

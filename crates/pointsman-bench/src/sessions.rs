@@ -23,7 +23,7 @@ const UP_LIMIT: Duration = Duration::from_secs(180);
 /// Our pace: enough claims for a 99th percentile, pauses that do not keep step with anything.
 const OURS: Pace = Pace { claims: 300, pause: Duration::from_millis(20) };
 /// The loop's pace: each answer takes about half its sleep, and pauses cover all of it.
-const THEIRS: Pace = Pace { claims: 15, pause: Duration::from_secs(polling::SECONDS) };
+const THEIRS: Pace = Pace { claims: 10, pause: Duration::from_secs(polling::SECONDS) };
 
 /// For the daemon to have seen everything that is new.
 const CALM: Duration = Duration::from_secs(5);
@@ -104,7 +104,7 @@ impl Open {
     fn settled(&self, what: &str, is_so: impl Fn(&Task) -> bool) -> anyhow::Result<()> {
         let store = Store::open_read_only(&self.stage.paths().database())?;
         wait::until(what, UP_LIMIT, || {
-            wait::pause(Duration::from_millis(100));
+            wait::pause(Duration::from_millis(100))?;
             let tasks = store.open_tasks()?;
             let idle = store.next_effect_time(|_| false)?.is_none();
             Ok((idle && tasks.iter().all(&is_so)).then_some(()))
@@ -123,7 +123,7 @@ impl Open {
         if wanted.idle && is_most {
             // A change on the forge makes the daemon look at everything there once; after that it is idle.
             self.stage.pointsman(&["forge", "issue", "comment", "1", "--body", "Begin"])?;
-            wait::pause(CALM);
+            wait::pause(CALM)?;
             costs = self.idle()?;
         }
         if wanted.reaction {

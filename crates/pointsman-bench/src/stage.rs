@@ -22,6 +22,8 @@ const READY_LIMIT: Duration = Duration::from_secs(60);
 const DAEMON_LIMIT: Duration = Duration::from_secs(15 * 60);
 /// For programs of ended sessions to be gone.
 const REMOVE_LIMIT: Duration = Duration::from_secs(5);
+/// Between two tries.
+const REMOVE_AGAIN: Duration = Duration::from_millis(20);
 /// Handed on to programs; the rest of the environment stays outside.
 const PASSED: &[&str] = &["PATH", "LANG", "LC_ALL", "TERM", "SHELL", "TZ", "POINTSMAN_LOG"];
 /// The project's name.
@@ -235,12 +237,15 @@ pub(crate) fn end_server(socket: &Path) {
 /// Removes a directory in which programs of ended sessions may still write their last files.
 fn remove(dir: TempDir) {
     let path = dir.keep();
-    let removed = wait::until("programs to leave", REMOVE_LIMIT, || match fs::remove_dir_all(&path) {
-        Ok(()) => Ok(Some(())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Some(())),
-        Err(_) => Ok(None),
-    });
-    if let Err(error) = removed {
-        eprintln!("{} could not be removed: {error}", path.display());
+    let deadline = Instant::now() + REMOVE_LIMIT;
+    while let Err(error) = fs::remove_dir_all(&path) {
+        if error.kind() == std::io::ErrorKind::NotFound {
+            return;
+        }
+        if Instant::now() >= deadline {
+            eprintln!("{} could not be removed: {error}", path.display());
+            return;
+        }
+        thread::park_timeout(REMOVE_AGAIN);
     }
 }

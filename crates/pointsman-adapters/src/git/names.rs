@@ -3,8 +3,7 @@
 
 use std::fmt;
 
-/// The longest name that is taken. As a file name it must still leave room for `.lock`.
-const LONGEST: usize = 200;
+use pointsman_core::config::invalid_branch;
 
 /// The short name of a branch, such as `main` or `pointsman/issue-7`. It may hold `$(id)`; it cannot hold white space,
 /// control characters or a leading `-`.
@@ -14,7 +13,7 @@ pub struct BranchName(String);
 impl BranchName {
     /// Takes a name that git takes for a branch, or nothing.
     pub fn new(name: &str) -> Option<Self> {
-        let good = valid(name) && !name.starts_with('-') && name != "HEAD" && !name.starts_with("refs/");
+        let good = valid(name) && !name.starts_with("refs/");
         good.then(|| Self(name.to_owned()))
     }
 
@@ -77,16 +76,9 @@ impl fmt::Display for RefName {
     }
 }
 
+/// A reference follows the same rules as a branch.
 fn valid(name: &str) -> bool {
-    let forbidden =
-        |c: char| c.is_ascii_control() || matches!(c, ' ' | '~' | '^' | ':' | '?' | '*' | '[' | '\\');
-    name.len() <= LONGEST
-        && name != "@"
-        && !name.contains("..")
-        && !name.contains("@{")
-        && !name.ends_with('.')
-        && !name.contains(forbidden)
-        && name.split('/').all(|part| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock"))
+    invalid_branch(name).is_none()
 }
 
 #[cfg(test)]

@@ -112,11 +112,12 @@ impl Server {
 
     /// The pane of the session with exactly this name.
     pub fn find(&self, name: &str) -> Result<Option<PaneInfo>, Error> {
-        check_name(name)?;
-        let filter = format!("#{{==:#{{session_name}},{name}}}");
-        let script = Script::new(["list-panes", "-a", "-f", &filter, "-F", PaneInfo::FORMAT]);
-        let found = one_pane_each(&self.run_again(&script)?)?;
-        Ok(found.into_iter().next().map(|(_, info)| info))
+        let script = Script::new(["list-panes", "-s", "-F", PaneInfo::FORMAT, "-t"]).word(exact(name)?);
+        match self.run_again(&script) {
+            Ok(lines) => Ok(one_pane_each(&lines)?.into_iter().next().map(|(_, info)| info)),
+            Err(Error::Refused { message, .. }) if message.starts_with("can't find session") => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Like [`Server::find`], for a program whose end is known already: waits until tmux has noticed it too and can

@@ -74,6 +74,13 @@ impl Store {
         Ok(heads.into_iter().filter(|(task, _)| !busy(task)).map(|(_, at)| at).min())
     }
 
+    /// What was ordered under this number, whatever became of it.
+    pub fn effect(&self, id: EffectId) -> Result<Option<Effect>> {
+        const SQL: &str = "SELECT effect FROM outbox WHERE id = $1";
+        let rows = self.rows("read the outbox", SQL, [id.0], |row| json(row, "effect"))?;
+        Ok(rows.into_iter().next())
+    }
+
     /// All pending effects of a task, in the order of its lane.
     pub fn pending_effects(&self, task: &TaskKey) -> Result<Vec<Outgoing>> {
         const SQL: &str = "SELECT id, key, project, issue, effect, attempts, error, not_before FROM outbox

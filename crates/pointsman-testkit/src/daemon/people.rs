@@ -188,7 +188,8 @@ impl TestDaemon {
 
     /// The subjects of the commits on the forge's main branch, newest first.
     pub fn main_log(&self) -> Vec<String> {
-        self.forge_git(&["log", "--format=%s", "main"]).lines().map(str::to_owned).collect()
+        // Commits of the same second are told apart by their parents alone.
+        self.forge_git(&["log", "--topo-order", "--format=%s", "main"]).lines().map(str::to_owned).collect()
     }
 
     /// A file on the forge's main branch.

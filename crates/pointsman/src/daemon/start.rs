@@ -12,6 +12,7 @@ use pointsman_adapters::tmux::Server;
 use pointsman_adapters::watch::exits::ExitWatch;
 use pointsman_core::config::Config;
 use pointsman_core::task::Session;
+use pointsman_store::lock::Error as LockError;
 use pointsman_store::{DaemonLock, Store};
 
 use super::answer::{answer, failed};
@@ -28,6 +29,7 @@ use super::sources::exits::Exits;
 use super::sources::phase::Phases;
 use super::workers::Workers;
 use super::world::RealWorld;
+use crate::control::client;
 use crate::control::protocol::{FailureKind, Reply, Request};
 use crate::embedded_forge::{self, EmbeddedForge};
 use crate::paths::Paths;
@@ -40,7 +42,7 @@ pub struct Options {}
 #[allow(clippy::disallowed_methods, reason = "the daemon begins here: the environment is its input")]
 pub fn run(paths: &Paths, _options: Options) -> anyhow::Result<()> {
     paths.create()?;
-    let _lock = DaemonLock::acquire(&paths.lock())?;
+    let _lock = take_over(paths)?;
     let store = Store::open(&paths.database())?;
     let git = Git::open(paths.state())?;
     let tmux = Arc::new(Server::new(paths.tmux_socket(), paths.tmux_config())?);
@@ -111,6 +113,23 @@ pub fn run(paths: &Paths, _options: Options) -> anyhow::Result<()> {
     let _ = std::fs::remove_file(paths.control_socket());
     let _ = polling.join();
     Ok(())
+}
+
+/// Takes the daemon's place. A command that acts alone has it only for a moment; another daemon keeps it.
+fn take_over(paths: &Paths) -> Result<DaemonLock, LockError> {
+    const WAIT: Duration = Duration::from_secs(5);
+    const LOOK: Duration = Duration::from_millis(20);
+    let deadline = Instant::now() + WAIT;
+    loop {
+        match DaemonLock::acquire(&paths.lock()) {
+            Err(LockError::Held { .. })
+                if Instant::now() < deadline && !client::is_running(&paths.control_socket()) =>
+            {
+                std::thread::park_timeout(LOOK);
+            }
+            taken => return taken,
+        }
+    }
 }
 
 /// Clears lock files that a killed git left in repositories of ours, once it is certain that no git

@@ -130,13 +130,13 @@ fn old_checkpoints_go_and_the_newest_stay() {
         gone.iter().map(|r| r.as_str().rsplit('/').next().unwrap().parse().unwrap()).collect::<Vec<u32>>()
     };
     assert_eq!(numbers(), (1..=12).collect::<Vec<_>>(), "by number, not by name");
-    assert_eq!(go(20, 0), [], "not too many");
-    assert_eq!(go(2, 30), [], "not too old");
+    assert!(go(20, 0).is_empty(), "not too many");
+    assert!(go(2, 30).is_empty(), "not too old");
     assert_eq!(go(10, 5), [1, 2]);
     assert_eq!(go(2, 5), [3, 4, 5, 6]);
     assert_eq!(go(0, 0), [7, 8, 9, 10, 11]);
     assert_eq!(numbers(), [12], "the newest stays, whatever is asked");
-    assert_eq!(prune(&world.mirror, 8, 0, Duration::ZERO, Timestamp(now)).unwrap(), []);
+    assert!(prune(&world.mirror, 8, 0, Duration::ZERO, Timestamp(now)).unwrap().is_empty());
 }
 
 #[test]

@@ -5,13 +5,15 @@ use std::path::Path;
 use pointsman_adapters::git::RefName;
 use pointsman_adapters::phase_file;
 use pointsman_core::ids::Sha;
-use pointsman_core::task::{Headline, Opening, Review, Task};
+use pointsman_core::task::{Effect, Headline, Opening, Review, Task};
 use pointsman_core::words::prompt::{Briefing, Recovery};
-use pointsman_store::MessageStatus;
+use pointsman_store::{MessageRow, MessageStatus, Store};
 
 use super::{RealWorld, Trouble};
 use crate::daemon::served::{Desk, Served};
 
+/// How many unread messages a prompt tells; the newest count.
+const UNREAD_TOLD: usize = 5;
 /// How much of a CI result or a message is read back.
 const READ_BACK_BYTES: u64 = 256 * 1024;
 
@@ -63,18 +65,7 @@ impl RealWorld {
             Review::Approved { .. } | Review::None => Vec::new(),
         };
         let reader = self.reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let unread = reader.messages(&task.key)?.into_iter().filter(|m| {
-            m.generation < generation
-                && m.generation + 1 >= generation
-                && !matches!(m.status, MessageStatus::Acknowledged)
-                && concerns_successors(m.headline)
-        });
-        let messages = unread
-            .filter_map(|m| {
-                let details = text(m.path.as_ref()?)?;
-                Some(format!("{}\n\n{details}", m.headline.text()))
-            })
-            .collect();
+        let messages = unread(&reader, task, generation)?;
         let work = reader.work_state(&task.key.identity())?;
         Ok(Recovery {
             predecessor,
@@ -132,5 +123,64 @@ fn concerns_successors(headline: Headline) -> bool {
         | Headline::MergeConflict
         | Headline::Merged
         | Headline::Answer => true,
+    }
+}
+
+/// Messages that earlier sessions may not have read: those to the last session that was sent any,
+/// and whatever could not be sent to anybody since. Their text is in the order itself: a message
+/// that nobody was there for has no file.
+fn unread(reader: &Store, task: &Task, generation: u32) -> Result<Vec<String>, Trouble> {
+    let before: Vec<MessageRow> =
+        reader.messages(&task.key)?.into_iter().filter(|m| m.generation < generation).collect();
+    let heard = |m: &&MessageRow| m.sent_at.is_some() || m.status == MessageStatus::Acknowledged;
+    let last_heard = before.iter().filter(heard).map(|m| m.generation).max().unwrap_or(0);
+    let mut messages = Vec::new();
+    for message in before {
+        let read = message.status == MessageStatus::Acknowledged;
+        if message.generation < last_heard || read || !concerns_successors(message.headline) {
+            continue;
+        }
+        if let Some(Effect::Deliver { headline, details, .. }) = reader.effect(message.id)? {
+            messages.push(format!("{}\n\n{details}", headline.text()));
+        }
+    }
+    let old = messages.len().saturating_sub(UNREAD_TOLD);
+    Ok(messages.split_off(old))
+}
+
+#[cfg(test)]
+mod tests {
+    use pointsman_core::ids::{ProjectName, TaskKey};
+    use pointsman_core::task::{Effect, Headline, Opening, Task};
+    use pointsman_core::time::Timestamp;
+    use pointsman_store::{Change, Store};
+
+    use super::unread;
+
+    fn order(store: &mut Store, task: &Task, effect: Effect) {
+        let mut change = Change::new(Timestamp(1), "test");
+        change.task = Some(task.clone());
+        change.effects = vec![effect];
+        store.commit(&[change]).unwrap();
+    }
+
+    #[test]
+    fn an_answer_that_nobody_was_there_for_is_told_to_the_successor_and_to_its_successor() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&directory.path().join("pointsman.db")).unwrap();
+        let key = TaskKey { project: ProjectName::new("shop").unwrap(), issue: 1 };
+        let task = Task::new(key, "t".into(), "b".into(), Timestamp(0));
+        let details = "Dried ones.".to_owned();
+        let headline = Headline::Answer;
+        order(
+            &mut store,
+            &task,
+            Effect::Deliver { generation: 1, headline, subject: String::new(), details },
+        );
+        for generation in [2, 3] {
+            order(&mut store, &task, Effect::StartSession { generation, opening: Opening::Recovery });
+            let told = unread(&store, &task, generation).ok().unwrap();
+            assert_eq!(told, ["Answer\n\nDried ones."], "generation {generation}");
+        }
     }
 }

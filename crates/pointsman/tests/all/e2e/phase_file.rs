@@ -32,7 +32,7 @@ fn refused(trick: &str, why: &str) {
     daemon.wait_for("people to be told", || {
         daemon.notices().iter().any(|n| n["body"].as_str().is_some_and(|b| b.contains(why))).then_some(())
     });
-    assert!(daemon.log().contains("signals something unusable"), "{}", daemon.log());
+    daemon.wait_for("the log to tell it", || daemon.log_lines("signals something unusable"));
     // The session goes on; a good phase counts.
     daemon.json(&["session", "send", &issue.to_string(), "Go on."]);
     let task = daemon.wait_state(issue, "blocked");

@@ -19,7 +19,7 @@ use serde_json::json;
 use super::{LAND, shop};
 
 /// About a minute's worth.
-const KILLS: u64 = 80;
+const KILLS: u64 = 200;
 /// How many tasks are worked on at any time.
 const TASKS: usize = 6;
 /// How many files each of them makes, a line at a time.
@@ -114,11 +114,11 @@ impl Crew {
         tasks.into_iter().filter(|task| task.state != State::Closed).collect()
     }
 
-    /// Files an issue if one of the places is free.
+    /// Files issues until every place is taken.
     fn keep_busy(&mut self) {
-        let closed = self.store.tasks(Some(&self.project)).unwrap();
-        let closed = closed.iter().filter(|task| task.state == State::Closed).count();
-        if self.fruits.len() - closed < TASKS {
+        let tasks = self.store.tasks(Some(&self.project)).unwrap();
+        let closed = tasks.iter().filter(|task| task.state == State::Closed).count();
+        while self.fruits.len() - closed < TASKS {
             let fruit = format!("fruit{}", self.fruits.len());
             let issue = self.daemon.file_issue(&fruit, &script(&fruit));
             self.fruits.insert(issue, fruit);
