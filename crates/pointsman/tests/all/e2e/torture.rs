@@ -18,8 +18,8 @@ use serde_json::json;
 
 use super::{LAND, shop};
 
-/// About a minute's worth.
-const KILLS: u64 = 200;
+/// A bit more than a minute's worth.
+const KILLS: u64 = 150;
 /// How many tasks are worked on at any time.
 const TASKS: usize = 6;
 /// How many files each of them makes, a line at a time.
@@ -27,11 +27,13 @@ const FILES: usize = 3;
 const LINES: [&str; 3] = ["one", "two", "three"];
 /// Between two kills, at most.
 const LONGEST_PAUSE_MS: u64 = 400;
+/// For an agent to be there that can be killed.
+const VICTIM_WAIT: Duration = Duration::from_secs(5);
 /// For everything to be finished after the last kill.
 const AFTERMATH: Duration = Duration::from_secs(120);
 /// Kills, out of a hundred, that hit the daemon and the tmux server; the others hit agents.
-const DAEMON_SHARE: u64 = 55;
-const TMUX_SHARE: u64 = 8;
+const DAEMON_SHARE: u64 = 45;
+const TMUX_SHARE: u64 = 5;
 
 #[test]
 fn e2e_torture_random_kills_lose_nothing_and_double_nothing() {
@@ -40,15 +42,20 @@ fn e2e_torture_random_kills_lose_nothing_and_double_nothing() {
     println!("torture: {kills} kills, seed {seed}");
     let mut crew = Crew::start();
     let mut chance = Chance(seed);
+    let (mut daemons, mut servers, mut agents) = (0, 0, 0);
     for _ in 0..kills {
         crew.keep_busy();
         std::thread::park_timeout(Duration::from_millis(chance.below(LONGEST_PAUSE_MS)));
         match chance.below(100) {
-            n if n < DAEMON_SHARE => crew.daemon.restart(),
-            n if n < DAEMON_SHARE + TMUX_SHARE => crew.kill_tmux(),
-            _ => crew.kill_an_agent(&mut chance),
+            n if n < DAEMON_SHARE => {
+                crew.daemon.restart();
+                daemons += 1;
+            }
+            n if n < DAEMON_SHARE + TMUX_SHARE => servers += crew.kill_tmux(),
+            _ => agents += crew.kill_an_agent(&mut chance),
         }
     }
+    println!("torture: killed {daemons} daemons, {agents} agents, {servers} tmux servers");
     crew.finish();
     crew.check_files();
     crew.check_transitions();
@@ -125,25 +132,34 @@ impl Crew {
         }
     }
 
-    fn kill_tmux(&self) {
-        // There may be none: the one before was killed a moment ago.
+    /// Answers how many were killed: the one before may have been a moment ago.
+    fn kill_tmux(&self) -> u32 {
         let answer = self.daemon.tmux(&["display-message", "-p", "#{pid}"]);
-        if let Some(pid) = answer.trim().parse().ok().and_then(Pid::from_raw) {
-            let _ = kill_process(pid, Signal::KILL);
+        let server = answer.trim().parse().ok().and_then(Pid::from_raw);
+        server.map_or(0, |pid| kill_process(pid, Signal::KILL).is_ok().into())
+    }
+
+    /// Answers how many were killed: there may be none for a long time.
+    fn kill_an_agent(&self, chance: &mut Chance) -> u32 {
+        let deadline = Instant::now() + VICTIM_WAIT;
+        loop {
+            let running = self.running_agents();
+            if let Ok(count @ 1..) = u64::try_from(running.len()) {
+                let victim = running[usize::try_from(chance.below(count)).unwrap()];
+                let victim = Pid::from_raw(victim.cast_signed()).unwrap();
+                return kill_process(victim, Signal::KILL).is_ok().into();
+            }
+            if Instant::now() >= deadline {
+                return 0;
+            }
+            std::thread::park_timeout(Duration::from_millis(10));
         }
     }
 
-    fn kill_an_agent(&self, chance: &mut Chance) {
+    fn running_agents(&self) -> Vec<u32> {
         let sessions = self.store.sessions(Some(&self.project), SessionScope::Live).unwrap();
-        let running: Vec<u32> = sessions
-            .iter()
-            .filter_map(|s| Some((s.pid?, s.start_time?)))
-            .filter(|(pid, start)| process::is_alive(*pid, *start))
-            .map(|(pid, _)| pid)
-            .collect();
-        let Ok(count @ 1..) = u64::try_from(running.len()) else { return };
-        let victim = running[usize::try_from(chance.below(count)).unwrap()];
-        let _ = kill_process(Pid::from_raw(victim.cast_signed()).unwrap(), Signal::KILL);
+        let processes = sessions.iter().filter_map(|s| Some((s.pid?, s.start_time?)));
+        processes.filter(|(pid, start)| process::is_alive(*pid, *start)).map(|(pid, _)| pid).collect()
     }
 
     /// Whatever was begun is finished.
