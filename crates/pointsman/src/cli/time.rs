@@ -3,20 +3,12 @@
 use pointsman_core::time::Timestamp;
 pub(crate) use pointsman_core::words::rough;
 
+pub(crate) use crate::daemon::clock::{day, rfc3339};
+
 /// The present.
 #[allow(clippy::disallowed_methods, reason = "the one clock of the commands")]
 pub(crate) fn now() -> Timestamp {
     Timestamp(jiff::Timestamp::now().as_millisecond())
-}
-
-/// RFC 3339 in UTC. A time that no calendar has is shown as the end of time.
-pub(crate) fn rfc3339(at: Timestamp) -> String {
-    jiff::Timestamp::from_millisecond(at.0).unwrap_or(jiff::Timestamp::MAX).to_string()
-}
-
-/// The day, UTC: `2026-11-15`.
-pub(crate) fn day(at: Timestamp) -> String {
-    rfc3339(at).chars().take(10).collect()
 }
 
 /// How long ago, or in how long.
@@ -32,8 +24,8 @@ mod tests {
     #[test]
     fn times_are_utc_to_the_millisecond() {
         assert_eq!(super::day(Timestamp(1_700_000_000_250)), "2023-11-14");
-        assert_eq!(rfc3339(Timestamp(0)), "1970-01-01T00:00:00Z");
-        assert_eq!(rfc3339(Timestamp(1_700_000_000_250)), "2023-11-14T22:13:20.25Z");
+        assert_eq!(rfc3339(Timestamp(0)), "1970-01-01T00:00:00.000Z");
+        assert_eq!(rfc3339(Timestamp(1_700_000_000_250)), "2023-11-14T22:13:20.250Z");
         assert!(rfc3339(Timestamp(i64::MAX)).starts_with("9999-"));
     }
 

@@ -16,7 +16,10 @@ pub fn day(at: Timestamp) -> String {
     rfc3339(at).chars().take(10).collect()
 }
 
-/// A point in time as scripts see it: RFC 3339, UTC, milliseconds.
+/// A point in time as scripts see it: RFC 3339, UTC, milliseconds. A time that no calendar has is
+/// shown as the end of time.
 pub fn rfc3339(at: Timestamp) -> String {
-    jiff::Timestamp::from_millisecond(at.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string()
+    let at = jiff::Timestamp::from_millisecond(at.0).unwrap_or(jiff::Timestamp::MAX);
+    // Always three digits, so that the texts sort as the times do.
+    at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }

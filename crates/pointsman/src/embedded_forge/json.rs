@@ -1,8 +1,9 @@
 //! Issues and pull requests as scripts see them.
 
 use pointsman_core::forge::{Comment, Issue, PullRequest, Review};
-use pointsman_core::time::Timestamp;
 use serde_json::{Value, json};
+
+use crate::daemon::clock::rfc3339;
 
 /// An issue, as `forge issue …` prints it.
 pub(super) fn issue(issue: &Issue) -> Value {
@@ -15,7 +16,7 @@ pub(super) fn issue(issue: &Issue) -> Value {
         "comments": comments(&issue.comments),
         "assignee": issue.assignee,
         "author": issue.author,
-        "created_at": at(issue.created_at),
+        "created_at": rfc3339(issue.created_at),
     })
 }
 
@@ -38,7 +39,7 @@ pub(super) fn pull_request(pr: &PullRequest, discussion: &[Comment]) -> Value {
 }
 
 fn comments(comments: &[Comment]) -> Vec<Value> {
-    let one = |c: &Comment| json!({ "author": c.author, "body": c.body, "at": at(c.at) });
+    let one = |c: &Comment| json!({ "author": c.author, "body": c.body, "at": rfc3339(c.at) });
     comments.iter().map(one).collect()
 }
 
@@ -48,12 +49,7 @@ fn review(review: &Review) -> Value {
         "verdict": review.verdict,
         "body": review.body,
         "sha": review.sha,
-        "at": at(review.at),
+        "at": rfc3339(review.at),
         "dismissed": review.dismissed,
     })
-}
-
-/// RFC 3339 in UTC; nothing for a moment that has no date.
-fn at(moment: Timestamp) -> Option<String> {
-    jiff::Timestamp::from_millisecond(moment.0).ok().map(|moment| moment.to_string())
 }

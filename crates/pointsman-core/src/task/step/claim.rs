@@ -49,6 +49,8 @@ impl Draft<'_> {
             Phase::AwaitingCi | Phase::AwaitingReview => {
                 if matches!(self.task.state, State::Working | State::Escalated) {
                     self.enter(State::AwaitingCi);
+                    // CI has its own clock; bringing the branch to a forge that is down may take longer.
+                    self.task.deadline = Some(self.now.after(self.policy.session_timeout));
                 }
                 self.order(Effect::SyncBranch);
             }

@@ -24,7 +24,7 @@ use pointsman_adapters::forge::Forge;
 
 /// When everything here happens.
 const NOW: Timestamp = Timestamp(1_700_000_000_000);
-const NOW_TEXT: &str = "2023-11-14T22:13:20Z";
+const NOW_TEXT: &str = "2023-11-14T22:13:20.000Z";
 
 /// A person's checkout and an empty state directory.
 struct World {
