@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(value["state"], "awaiting_ci");
         assert_eq!(value["session"], "dev-shop-3.2");
         assert_eq!((&value["ci"], &value["review"]), (&"pending".into(), &"none".into()));
-        assert_eq!(value["deadline"], "1970-01-01T00:00:01Z");
+        assert_eq!(value["deadline"], "1970-01-01T00:00:01.000Z");
         assert_eq!((&value["context_percent"], &value["cost_usd"]), (&93.5.into(), &1.27.into()));
     }
 }
