@@ -22,10 +22,12 @@ pub mod census;
 pub mod identity;
 pub mod job;
 mod output;
+mod program;
 mod supervise;
 
 pub use identity::{ancestors, host_name, is_alive, kill_leftover_group, start_time};
 pub use job::{Job, JobEnd, JobKiller};
+pub use program::find_program;
 pub use supervise::Cancel;
 
 use output::Capped;

@@ -1,10 +1,10 @@
 //! The project that is meant, if one is.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use pointsman_adapters::git::Git;
 use pointsman_adapters::git::local_checkout::{Found, LocalCheckout};
+use pointsman_adapters::process::find_program;
 use pointsman_adapters::tmux::{self, Server};
 use pointsman_core::config::ForgeKind;
 use pointsman_core::ids::ProjectName;
@@ -79,7 +79,7 @@ fn agent(project: &Project) -> Check {
     let Some(program) = command.first() else {
         return Check::fail(ID, "no agent program is set", "set [agent] command in pointsman.toml");
     };
-    match find_program(program) {
+    match find_agent(program, project.checkout()) {
         Some(path) => Check::ok(ID, format!("{program} is {}", path.display())),
         None => {
             let detail = format!("the agent program {program} is not found");
@@ -88,18 +88,11 @@ fn agent(project: &Project) -> Check {
     }
 }
 
-/// As a shell finds it: by its path, or in the directories of PATH.
+/// Looks where the daemon would find the program; a relative path is one of the task's tree, which
+/// the checkout stands for.
 #[allow(clippy::disallowed_methods, reason = "looks where the daemon would find the program")]
-fn find_program(name: &str) -> Option<PathBuf> {
-    let is_program = |path: &PathBuf| {
-        path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-    };
-    if name.contains('/') {
-        // A relative path is looked for in the task's tree, which is not there yet.
-        let path = PathBuf::from(name);
-        return if path.is_absolute() { Some(path).filter(is_program) } else { Some(path) };
-    }
-    std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(name)).find(is_program)
+fn find_agent(name: &str, checkout: &Path) -> Option<PathBuf> {
+    find_program(name, std::env::var_os("PATH").as_deref(), checkout)
 }
 
 fn phase_dir(project: &Project) -> Check {

@@ -194,8 +194,16 @@ impl RealWorld {
         let briefing = self.briefing(served, task, generation, opening, desk, &base)?;
         let prompt = words::prompt::task(task, &briefing);
         write(&desk.inbox(generation).join("0000-task.md"), prompt.as_bytes())?;
+        let argv = self.agent_command(served);
+        let path = (self.environment)("PATH");
+        if let Some(program) = argv.first()
+            && process::find_program(program, path.as_deref(), &desk.tree).is_none()
+        {
+            let advice = "install it, or set [agent] command in pointsman.toml";
+            return Err(Trouble::never(format!("the agent program {program} is not found: {advice}")));
+        }
         let launch = Launch {
-            argv: self.agent_command(served),
+            argv,
             cwd: desk.tree.clone(),
             commit_first: (opening == Opening::Continuation)
                 .then(|| "Work in progress, handed over to the next session".to_owned()),

@@ -90,3 +90,13 @@ fn e2e_a_plain_program_goes_the_whole_way_with_what_the_contract_promises() {
         assert!(file.starts_with(&path("inbox-1")) && fs::metadata(file).is_ok(), "{message}");
     }
 }
+
+#[test]
+fn e2e_an_agent_program_that_is_missing_is_said_at_once() {
+    let daemon = shop().set("roles.dev.command", "[\"no-such-agent\"]").start();
+    let issue = daemon.file_issue_with("Apples", "please");
+    let task = daemon.wait_state(issue, "blocked");
+    let reason = task["reason"].as_str().unwrap();
+    assert!(reason.contains("no-such-agent is not found: install it"), "{reason}");
+    assert_eq!(task["attempts"]["restarts"], 0);
+}
