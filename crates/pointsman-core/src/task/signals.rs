@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::effect::Exit;
 use super::event::{Event, QueueOutcome};
 use super::state::{Session, State, Task};
 use crate::session::context::Urgency;
@@ -15,6 +16,9 @@ pub fn signals(before: &Task, event: &Event, after: &Task) -> Vec<(Signal, Value
         let expected =
             before.session == Session::Ending || before.handoff.is_some() || after.state == State::Closed;
         let signal = if expected { Signal::AgentTerminated } else { Signal::AgentCrashed };
+        // Its process just went; that it was asked to is what counts.
+        let asked = before.handoff.is_some() && *exit == Exit::Crashed;
+        let exit = if asked { Exit::Handoff } else { *exit };
         given.push((signal, json!({ "session": session, "exit": exit })));
     }
     if after.urgency > before.urgency && after.urgency > Urgency::None {

@@ -10,7 +10,7 @@ use pointsman_core::config::Config;
 use pointsman_core::ids::{ProjectName, TaskKey};
 use pointsman_core::schedule;
 use pointsman_core::session::budget::Spent;
-use pointsman_core::session::work::{Observation, WorkState};
+use pointsman_core::session::work::{Action, Observation, WorkState};
 use pointsman_core::signal::Signal;
 use pointsman_core::task::{
     Event, Exit, Order, Policy, Refused, Session, State, Task, Transition, signals, step,
@@ -213,7 +213,14 @@ impl Engine {
                     let mut change = input.event_change(now, event, &before, task.state);
                     change.signals = signals(&before, event, &task);
                     change.sessions.extend(registered(&before, &task, &rules.config, now));
-                    change.work_state = begun(&before, &task, now);
+                    change.work_state = match event {
+                        Event::PhaseClaimed { .. } => self.handed_in(&task, now)?,
+                        _ => begun(&before, &task, now),
+                    };
+                    if let (Event::PhaseClaimed { .. }, Some(work)) = (event, &change.work_state) {
+                        let shown = serde_json::to_value(work).unwrap_or_default();
+                        change.signals.push((Signal::HookUpdated, shown));
+                    }
                     change.effects = effects;
                     change.task = Some(task.clone());
                     batch.changes.push(change);
@@ -262,6 +269,13 @@ impl Engine {
         }
         self.changed = true;
         Ok(())
+    }
+
+    /// The work state of an agent that signalled a phase: it is about to hand in, if that is news.
+    fn handed_in(&self, task: &Task, now: Timestamp) -> Result<Option<WorkState>, pointsman_store::Error> {
+        let Some(mut work) = self.store.work_state(&task.key.identity())? else { return Ok(None) };
+        let news = work.observe(&Observation::Did(Action::Finished), now);
+        Ok(news.then_some(work))
     }
 
     /// Takes in what was seen of a session's work; writes it down only if it says something new. `read_to`
