@@ -24,8 +24,13 @@ pub(crate) fn measure(
     let Some((key, generation)) = TaskKey::parse_session(session) else {
         return failed(FailureKind::NotFound, format!("there is no session {session}"));
     };
-    match take(engine, &key, generation, session, gauge, spent) {
-        Ok(()) => done(json!({ "session": session, "measured": true })),
+    let measured = engine.store().session(session).and_then(|known| match known {
+        Some(_) => take(engine, &key, generation, session, gauge, spent).map(|()| true),
+        None => Ok(false),
+    });
+    match measured {
+        Ok(false) => failed(FailureKind::NotFound, format!("there is no session {session}")),
+        Ok(true) => done(json!({ "session": session, "measured": true })),
         Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
     }
 }
