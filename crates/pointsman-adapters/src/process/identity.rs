@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, getpgid, kill_process_group, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use crate::watch::proc_stat::ProcStat;
 
@@ -47,7 +47,8 @@ pub fn kill_leftover_group(pid: u32, start_time: u64) -> Leftover {
     if !is_alive(pid, start_time) {
         return Leftover::Gone;
     }
-    if getpgid(Some(leader)) != Ok(leader) {
+    // Not getpgid: a group from outside our pid namespace has number 0, which is no group to rustix.
+    if stat(pid).is_none_or(|s| s.group != leader.as_raw_pid()) {
         return Leftover::NotALeader;
     }
     let _ = kill_process_group(leader, Signal::TERM);

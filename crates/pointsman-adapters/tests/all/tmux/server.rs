@@ -40,8 +40,8 @@ fn something_else_at_the_sockets_path_is_left_alone() {
 fn the_server_leaves_our_session_and_group() {
     let rig = Rig::new();
     let pid = server_pid(&rig);
-    assert_ne!(getsid(Some(pid)).unwrap(), getsid(None).unwrap());
-    assert_ne!(getpgid(Some(pid)).unwrap(), getpgid(None).unwrap());
+    assert_eq!(getsid(Some(pid)), Ok(pid), "a session of its own");
+    assert_eq!(getpgid(Some(pid)), Ok(pid), "a group of its own");
     rig.server.ensure_running().unwrap();
     assert_eq!(server_pid(&rig), pid, "a second start changes nothing");
     assert_eq!(rig.server.list().unwrap(), []);
