@@ -9,6 +9,7 @@ pub mod dependencies;
 pub mod forge;
 pub mod ids;
 pub mod labels;
+pub mod queue;
 pub mod schedule;
 pub mod session;
 pub mod signal;

@@ -1,0 +1,30 @@
+//! The merge queue's decisions: who is first in line, what is tested next, what lands, who is out.
+//!
+//! The line is a train of candidates C1…Cn on the main branch; Ck holds the first k branches. Everything here is
+//! computed anew from what is known (the order, the runs of each candidate's tree), so a restart that rebuilds the
+//! same candidates decides the same. Building, testing and pushing are done elsewhere.
+
+mod order;
+mod plan;
+mod runs;
+mod size;
+
+pub use order::{Waiting, in_order};
+pub use plan::{Car, Fault, Plan, Policy, Strategy, Subject, Train, plan};
+pub use runs::{Record, Runs, Standing};
+pub use size::batch_size;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// An entry's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EntryId(pub i64);
+
+impl fmt::Display for EntryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
