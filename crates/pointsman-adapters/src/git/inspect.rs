@@ -137,11 +137,17 @@ impl Mirror {
 
 /// NUL-terminated paths, as text for people.
 pub(super) fn nul_list(bytes: &[u8]) -> Vec<String> {
-    bytes
-        .split(|b| *b == 0)
-        .filter(|p| !p.is_empty())
-        .map(|p| String::from_utf8_lossy(p).into_owned())
-        .collect()
+    nul_fields(bytes).map(shown).collect()
+}
+
+/// What NUL ends, without the empty ones.
+pub(super) fn nul_fields(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes.split(|b| *b == 0).filter(|field| !field.is_empty())
+}
+
+/// A path for people: odd bytes are replaced.
+pub(super) fn shown(path: &[u8]) -> String {
+    String::from_utf8_lossy(path).into_owned()
 }
 
 /// `<mode> SP <type> SP <object> TAB <path> NUL`

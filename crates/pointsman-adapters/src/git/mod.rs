@@ -7,7 +7,8 @@
 //! * [`gateway`]: the bare repository an agent pushes to, [`tree`]: the working tree it gets
 //! * [`capture`]: saving what is in a working tree without touching it or running anything of it, [`checkpoint`]: the
 //!   same again and again while work goes on
-//! * [`candidate`]: the commits that are tested and landed, built without a working tree
+//! * [`candidate`]: the commits that are tested and landed, built without a working tree; [`changes`]: the paths they
+//!   change, so that none lands that nobody asked for
 //! * [`checkout`]: a clean tree of one commit for CI, [`bare`]: the embedded forge's repository
 //! * [`local_checkout`]: the repository a person works in, [`rescue`]: captures and checkpoints, listed and restored
 //!
@@ -26,6 +27,7 @@ use crate::retry::Retry;
 pub mod bare;
 pub mod candidate;
 pub mod capture;
+pub mod changes;
 pub mod checkout;
 pub mod checkpoint;
 mod commit;

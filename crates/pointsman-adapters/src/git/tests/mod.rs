@@ -16,6 +16,7 @@ use crate::process::{Finished, Run};
 
 mod candidate;
 mod capture;
+mod changes;
 mod checkout;
 mod checkpoint;
 mod durability;
@@ -106,6 +107,11 @@ impl World {
         for (file, text) in files {
             fs::write(self.person.join(file), text).unwrap();
         }
+        self.commit_on_current(name)
+    }
+
+    /// Commits what the person has there, on a branch of the forge, and fetches it into the mirror.
+    fn commit_on_current(&self, name: &str) -> Sha {
         let sha = self.commit(&self.person, &format!("change on {name}"));
         self.publish(name);
         sha
