@@ -3,7 +3,8 @@
 //! [`Git`] builds every call of the git program with the same environment and flags; nothing else in the workspace
 //! runs it. The rooms behind the door:
 //!
-//! * [`mirror`]: the daemon's own bare repository of a project; [`inspect`] asks it questions, [`push`] writes from it
+//! * [`mirror`]: the daemon's own bare repository of a project; [`inspect`] asks it questions, [`history`] reads main
+//!   back, [`push`] writes from it
 //! * [`gateway`]: the bare repository an agent pushes to, [`tree`]: the working tree it gets
 //! * [`capture`]: saving what is in a working tree without touching it or running anything of it, [`checkpoint`]: the
 //!   same again and again while work goes on
@@ -34,6 +35,7 @@ mod commit;
 mod error;
 mod files;
 pub mod gateway;
+pub mod history;
 mod incoming;
 pub mod inspect;
 pub mod local_checkout;

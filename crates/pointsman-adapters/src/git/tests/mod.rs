@@ -21,6 +21,7 @@ mod checkout;
 mod checkpoint;
 mod durability;
 mod gateway;
+mod history;
 mod local_checkout;
 mod mirror;
 mod rescue;
