@@ -51,6 +51,8 @@ choice! {
         Forgejo = "forgejo",
         /// GitHub.
         Github = "github",
+        /// A plain git repository: no issues, no pull requests, only the merge queue.
+        Git = "git",
     }
 }
 
@@ -90,7 +92,7 @@ impl Forge {
     /// The variable that holds the token: the one given, else the usual one of the kind.
     pub fn token_env(&self) -> Option<&str> {
         self.token_env.as_deref().or(match self.kind {
-            ForgeKind::Local => None,
+            ForgeKind::Local | ForgeKind::Git => None,
             ForgeKind::Forgejo => Some("CODEBERG_TOKEN"),
             ForgeKind::Github => Some("GITHUB_TOKEN"),
         })
@@ -266,6 +268,14 @@ table! {
         style: MergeStyle,
         /// What a candidate must pass; see [`super::Config::gate`] for the default.
         gate: Option<Argv>,
+        /// Branches tested together at most, with the strategy `batch`.
+        batch_size: u32,
+        /// Candidates tested at once at most, with the strategy `speculative`.
+        depth: u32,
+        /// Waiting for so long counts as one step of priority.
+        ageing: Span,
+        /// Paths, with `*`, where both sides of a conflict are kept, one after the other.
+        union: Vec<String>,
     }
 }
 

@@ -260,7 +260,6 @@ fn what_is_not_built_yet_is_read_and_said() {
         ci = { kind = "woodpecker" }
         agent = { runtime = "headless" }
         review = { mode = "agent" }
-        merge = { strategy = "batch" }
         roles = { dev = { runtime = "headless" }, planner = { enabled = true } }
     "#;
     let config = parse(text).unwrap();
@@ -272,7 +271,6 @@ fn what_is_not_built_yet_is_read_and_said() {
         "ci.kind = \"woodpecker\"",
         "agent.runtime = \"headless\"",
         "review.mode = \"agent\"",
-        "merge.strategy = \"batch\"",
         "roles.dev.runtime = \"headless\"",
         "roles.planner",
     ];

@@ -50,7 +50,7 @@ pub fn signals(before: &Task, event: &Event, after: &Task) -> Vec<(Signal, Value
             json!({ "branch": after.branch, "head": after.head, "pr": after.pr }),
         ));
     }
-    if let Event::QueueReported { outcome: QueueOutcome::Conflict { files }, .. } = event {
+    if let Event::QueueReported { outcome: QueueOutcome::Conflict { files, .. }, .. } = event {
         given.push((Signal::MergeConflict, json!({ "branch": after.branch, "files": files })));
     }
     if after.merged_as.is_some() && before.merged_as.is_none() {

@@ -10,7 +10,7 @@ use pointsman_core::ids::{ProjectName, TaskKey};
 use pointsman_core::session::work::Observation;
 use pointsman_core::task::{Event, Session};
 use pointsman_core::time::Timestamp;
-use pointsman_store::{CheckpointRow, EffectId, QueueEntry, VerdictRow};
+use pointsman_store::{Audit, CheckpointRow, EffectId, QueueEntry, Stopped, VerdictRow};
 
 use super::answer::{Follow, answer, done};
 use super::board::Board;
@@ -75,6 +75,8 @@ struct Batch {
     inputs: Vec<Input>,
     performed: Vec<(pointsman_store::Outgoing, Outcome)>,
     entries: Vec<(QueueEntry, SyncSender<()>)>,
+    stopped: Vec<(ProjectName, Stopped, SyncSender<()>)>,
+    audits: Vec<(ProjectName, Audit, SyncSender<()>)>,
     verdicts: Vec<(ProjectName, pointsman_core::ids::Sha, String, VerdictRow)>,
     sent_again: Vec<(EffectId, std::path::PathBuf)>,
     observed: BTreeMap<TaskKey, Observed>,
@@ -143,6 +145,14 @@ impl Dispatcher {
         }
         for (entry, written) in batch.entries {
             self.until_written("the queue", |d| d.engine.store().update_entry(&entry));
+            let _ = written.send(());
+        }
+        for (project, stopped, written) in batch.stopped {
+            self.until_written("a stopped line", |d| d.engine.store().stop_line(&project, &stopped));
+            let _ = written.send(());
+        }
+        for (project, audit, written) in batch.audits {
+            self.until_written("an audit", |d| d.engine.store().audited(&project, &audit));
             let _ = written.send(());
         }
         for (message, path) in batch.sent_again {
@@ -310,6 +320,10 @@ impl Batch {
             Inbound::Performed { outgoing, outcome } => self.performed.push((*outgoing, outcome)),
             Inbound::SentAgain { message, path } => self.sent_again.push((message, path)),
             Inbound::QueueMoved { entry, written } => self.entries.push((*entry, written)),
+            Inbound::LineStopped { project, stopped, written } => {
+                self.stopped.push((project, stopped, written));
+            }
+            Inbound::Audited { project, audit, written } => self.audits.push((project, audit, written)),
             Inbound::VerdictGiven { project, tree, gate, verdict } => {
                 self.verdicts.push((project, tree, gate, *verdict));
             }

@@ -112,6 +112,7 @@ impl Asking {
                 let pause = match forge::ask(served, &self.board.look()) {
                     Ok(inputs) => {
                         self.inbox.send(Inbound::Inputs(inputs));
+                        self.world.jobs.audit(served);
                         pace
                     }
                     Err(error) => {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use pointsman_adapters::forge::Forge;
+use pointsman_adapters::forge::plain::PlainRepository;
 use pointsman_adapters::git::mirror::Mirror;
 use pointsman_adapters::git::{BranchName, Git};
 use pointsman_core::config::{Config, ForgeKind};
@@ -39,9 +40,14 @@ impl Served {
         let project = paths.project(&config.name);
         let primary = BranchName::new(&config.primary_branch)
             .with_context(|| format!("`{}` is not a branch name", config.primary_branch))?;
-        let embedded = match config.forge.kind {
+        let (forge, embedded): (Arc<dyn Forge>, _) = match config.forge.kind {
             ForgeKind::Local => {
-                Arc::new(EmbeddedForge::open(&project, &config.primary_branch, git, clock::now)?)
+                let forge = Arc::new(EmbeddedForge::open(&project, &config.primary_branch, git, clock::now)?);
+                (Arc::clone(&forge) as _, Some(forge))
+            }
+            ForgeKind::Git => {
+                let url = config.forge.url.as_deref().context("forge.url names no repository")?;
+                (Arc::new(PlainRepository::new(Mirror::open_or_create(git, &project.mirror(), url)?)), None)
             }
             ForgeKind::Forgejo | ForgeKind::Github => {
                 anyhow::bail!("forge.kind {} is not built yet", config.forge.kind)
@@ -50,10 +56,9 @@ impl Served {
         for dir in [project.checkouts(), project.logs(), project.indexes()] {
             std::fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
         }
-        let forge: Arc<dyn Forge> = Arc::clone(&embedded) as _;
         let mirror = Mirror::open_or_create(git, &project.mirror(), &forge.remote())?;
         mirror.fetch_remote()?;
-        Ok(Self { config, paths: project, forge, embedded: Some(embedded), mirror, primary })
+        Ok(Self { config, paths: project, forge, embedded, mirror, primary })
     }
 
     /// The directories and files of one task.

@@ -141,6 +141,8 @@ pub(crate) fn an_entry_has_a_priority_attempts_and_a_style(store: &mut Store) {
         identity: None,
         head: sha('a'),
         requested_at: at(10),
+        priority: 0,
+        worktree: None,
     };
     let id = store.enqueue(&new).unwrap();
     let mut entry = store.queue_entry(id).unwrap().unwrap();

@@ -1,9 +1,13 @@
 //! CI by a command of the project.
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use pointsman_core::ids::{Sha, TaskKey};
+use pointsman_core::ids::{ProjectName, Sha, TaskKey};
+use pointsman_core::queue::Record;
 use pointsman_core::task::{CiVerdict, Event};
+use pointsman_store::{Store, VerdictRow};
 
 use super::program::Program;
 use super::{Jobs, slug};
@@ -36,10 +40,11 @@ impl Check {
             env: vec![("PROJECT_NAME", self.key.project.to_string()), ("ISSUE", self.key.issue.to_string())],
             limit: served.config.timing.ci_timeout.into(),
         };
+        let begun = Instant::now();
         let verdict = match program.run(jobs, served) {
             Ok(ran) => {
                 let Some(verdict) = ran.verdict("ci") else { return };
-                remember(jobs, served, &self.sha, &command, &verdict, ran.log_path);
+                self.remember(jobs, served, &command, &verdict, ran.log_path, begun.elapsed());
                 verdict
             }
             Err(error) => {
@@ -49,6 +54,27 @@ impl Check {
         let finished = Event::ChecksFinished { sha: self.sha.clone(), run: self.run, verdict };
         jobs.inbox.tell(Input::new(self.key.clone(), finished));
     }
+
+    /// The merge queue need not test again what was tested here. What says nothing about the code is not told.
+    fn remember(
+        &self,
+        jobs: &Jobs,
+        served: &Served,
+        command: &[String],
+        verdict: &CiVerdict,
+        log_path: PathBuf,
+        took: Duration,
+    ) {
+        if !matches!(verdict, CiVerdict::Passed | CiVerdict::Failed { .. }) {
+            return;
+        }
+        let Ok(tree) = served.mirror.tree_of(&self.sha) else { return };
+        let gate = gate_name(command);
+        let earlier = record(&jobs.reader(), &self.key.project, &tree, &gate).ok().flatten();
+        let record = Record::add(earlier.as_ref(), verdict.clone());
+        let log_path = Some(log_path);
+        remember(jobs, served, Verdict { tree: &tree, gate, record: &record, log_path, took });
+    }
 }
 
 /// A gate's name in the table of verdicts.
@@ -56,27 +82,42 @@ pub(super) fn gate_name(command: &[String]) -> String {
     serde_json::to_string(command).unwrap_or_default()
 }
 
-/// Remembers a verdict on the tree of a commit, so that the same content is not tested twice.
-pub(super) fn remember(
-    jobs: &Jobs,
-    served: &Served,
-    sha: &Sha,
-    command: &[String],
-    verdict: &CiVerdict,
-    log_path: std::path::PathBuf,
-) {
-    if !matches!(verdict, CiVerdict::Passed | CiVerdict::Failed { .. }) {
-        return;
-    }
-    let Ok(tree) = served.mirror.tree_of(sha) else { return };
+/// What is remembered about a tree and a gate.
+pub(super) fn record(
+    store: &Store,
+    project: &ProjectName,
+    tree: &Sha,
+    gate: &str,
+) -> Result<Option<Record>, pointsman_store::Error> {
+    let row = store.verdict(project, tree, gate)?;
+    Ok(row.and_then(|row| serde_json::from_value(row.verdict).ok()))
+}
+
+/// What a gate said about a tree.
+pub(super) struct Verdict<'a> {
+    /// The tree.
+    pub(super) tree: &'a Sha,
+    /// The gate's name.
+    pub(super) gate: String,
+    /// All its runs.
+    pub(super) record: &'a Record,
+    /// The last run's log.
+    pub(super) log_path: Option<PathBuf>,
+    /// How long the last run took.
+    pub(super) took: Duration,
+}
+
+/// Remembers a verdict on a tree, so that the same content is not tested twice.
+pub(super) fn remember(jobs: &Jobs, served: &Served, verdict: Verdict<'_>) {
     jobs.inbox.send(Inbound::VerdictGiven {
         project: served.config.name.clone(),
-        tree,
-        gate: gate_name(command),
-        verdict: Box::new(pointsman_store::VerdictRow {
-            verdict: serde_json::to_value(verdict).unwrap_or_default(),
-            log_path: Some(log_path),
+        tree: verdict.tree.clone(),
+        gate: verdict.gate,
+        verdict: Box::new(VerdictRow {
+            verdict: serde_json::to_value(verdict.record).unwrap_or_default(),
+            log_path: verdict.log_path,
             at: clock::now(),
+            took_ms: u64::try_from(verdict.took.as_millis()).ok(),
         }),
     });
 }

@@ -6,12 +6,13 @@
 
 mod checkpoint;
 mod checks;
-mod landing;
 mod program;
+mod queue;
 mod review;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use pointsman_adapters::process::JobKiller;
@@ -43,6 +44,8 @@ struct Running {
     killers: BTreeMap<String, JobKiller>,
     /// How many of a project's runners are taken.
     taken: BTreeMap<ProjectName, u32>,
+    /// Merge queues at work: told when something changes.
+    wakers: BTreeMap<ProjectName, Sender<queue::Signal>>,
 }
 
 impl Jobs {
@@ -113,7 +116,24 @@ impl Jobs {
         {
             return;
         }
-        self.submit(format!("land {}", served.config.name), served, landing::work_through);
+        let name = format!("land {}", served.config.name);
+        {
+            let mut running = self.lock();
+            if running.names.contains(&name) {
+                // It may be about to end: then it begins anew.
+                running.again.insert(name);
+                if let Some(waker) = running.wakers.get(&served.config.name) {
+                    let _ = waker.send(queue::Signal::Look);
+                }
+                return;
+            }
+        }
+        self.submit(name, served, queue::work_through);
+    }
+
+    /// Accounts for every commit of the main branch.
+    pub(crate) fn audit(self: &Arc<Self>, served: &Arc<Served>) {
+        self.submit(format!("audit {}", served.config.name), served, queue::look_at_main);
     }
 
     /// Ends all jobs: their programs go, their answers are owed again at the next start.
@@ -123,6 +143,9 @@ impl Jobs {
             killer.kill();
         }
         self.freed.notify_all();
+        for waker in self.lock().wakers.values() {
+            let _ = waker.send(queue::Signal::Look);
+        }
         let mut running = self.lock();
         while !running.killers.is_empty() {
             let (next, timeout) = self

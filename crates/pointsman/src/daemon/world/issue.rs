@@ -97,6 +97,8 @@ impl RealWorld {
             identity: Some(task.key.identity()),
             head: head.clone(),
             requested_at: clock::now(),
+            priority: 0,
+            worktree: Some(served.desk(&task.key).tree),
         }))
     }
 }

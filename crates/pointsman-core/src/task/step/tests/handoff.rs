@@ -142,7 +142,7 @@ fn signals_follow_a_branch_to_the_main_branch() {
     assert_eq!(given(&play, &approve(&play)), [Signal::MergeReady]);
     let head = super::sha('a');
     let report = |outcome| Event::QueueReported { head: head.clone(), outcome };
-    let conflict = report(crate::task::QueueOutcome::Conflict { files: vec!["f".into()] });
+    let conflict = report(crate::task::QueueOutcome::Conflict { files: vec!["f".into()], with: None });
     assert_eq!(given(&Play::in_queue(), &conflict), [Signal::MergeConflict]);
     let landed = report(crate::task::QueueOutcome::Landed { sha: super::sha('f') });
     assert_eq!(given(&Play::in_queue(), &landed), [Signal::MergeComplete]);

@@ -1,0 +1,188 @@
+//! Landing: a tested candidate becomes the main branch, by one push that compares and swaps.
+
+use pointsman_adapters::git::candidate::Style;
+use pointsman_adapters::git::push::{Change, Expect, PushOutcome, PushRef};
+use pointsman_adapters::git::{BranchName, RefName};
+use pointsman_core::ids::Sha;
+use pointsman_core::task::QueueOutcome;
+use pointsman_core::text;
+use pointsman_store::{EntryStatus, Stopped, StoppedBy};
+
+use super::report::Outcome;
+use super::{Car, Line};
+use crate::daemon::clock;
+use crate::daemon::crash::crash_point;
+
+impl Line<'_> {
+    /// Lands the last of these candidates, and with it all before it. If something is in the way, the line has
+    /// changed and is looked at again.
+    pub(super) fn land(&mut self, main: &Sha, cars: &[Car]) -> anyhow::Result<()> {
+        crash_point("landing-tested");
+        for car in cars {
+            if !self.is_wanted(&car.entry)? {
+                let reason = "it was taken out of the queue".to_owned();
+                self.report(car.entry.clone(), QueueOutcome::Stale { reason });
+                return Ok(());
+            }
+        }
+        let stray = self.stray(main, cars)?;
+        if !stray.is_empty() {
+            return self.alarm(main, cars, &stray);
+        }
+        // On disk before main moves: whoever audits it finds its commits in the ledger.
+        self.show_under_test(cars)?;
+        if !self.bring_branches(cars)? {
+            self.main = None;
+            return Ok(());
+        }
+        crash_point("landing-branch-pushed");
+        let Some(last) = cars.last() else { return Ok(()) };
+        let land = PushRef {
+            refname: self.served.primary.full(),
+            change: Change::To(last.built.commit.clone()),
+            expect: Expect::At(main.clone()),
+        };
+        match self.served.mirror.push(&[land])? {
+            PushOutcome::Done => {}
+            PushOutcome::Stale { .. } => {
+                self.main = None;
+                return Ok(());
+            }
+            PushOutcome::Refused { message } => {
+                anyhow::bail!("the forge refused {}: {message}", self.served.primary)
+            }
+        }
+        crash_point("landing-main-pushed");
+        self.main_is(last.built.commit.clone())?;
+        let landed = cars.iter().map(|car| {
+            let mut entry = car.entry.clone();
+            (entry.base, entry.candidate) = (Some(car.base.clone()), Some(car.built.commit.clone()));
+            Outcome { entry, outcome: QueueOutcome::Landed { sha: car.built.commit.clone() } }
+        });
+        self.report_all(landed.collect());
+        Ok(())
+    }
+
+    /// First the head branches, so that the forge shows their pull requests as merged. False if one moved.
+    fn bring_branches(&self, cars: &[Car]) -> anyhow::Result<bool> {
+        let mirror = &self.served.mirror;
+        let mut moves = Vec::new();
+        for car in cars {
+            if car.built.same_as_head || self.style(&car.entry) != Style::Rebase {
+                continue;
+            }
+            let Some(branch) = BranchName::new(&car.entry.branch) else { continue };
+            let at = mirror.remote_head(&branch)?.map_or(Expect::Absent, Expect::At);
+            moves.push(PushRef {
+                refname: branch.full(),
+                change: Change::To(car.built.commit.clone()),
+                expect: at,
+            });
+        }
+        if moves.is_empty() {
+            return Ok(true);
+        }
+        match mirror.push(&moves)? {
+            PushOutcome::Done => Ok(true),
+            PushOutcome::Stale { .. } => Ok(false),
+            PushOutcome::Refused { message } => anyhow::bail!("the forge refused a branch: {message}"),
+        }
+    }
+
+    /// A candidate that changes what none of its branches did must never land: nobody knows why it does.
+    fn alarm(&mut self, main: &Sha, cars: &[Car], stray: &[String]) -> anyhow::Result<()> {
+        let branches: Vec<&str> = cars.iter().map(|car| car.entry.branch.as_str()).collect();
+        let files: Vec<String> = stray.iter().take(5).map(|path| text::clean_line(path, 100)).collect();
+        let reason = format!(
+            "the candidate of {} on {} would change {} path(s) that no branch of it changed: {}",
+            branches.join(", "),
+            main.short(),
+            stray.len(),
+            files.join(", ")
+        );
+        tracing::error!(project = %self.served.config.name, reason, "the merge queue stops");
+        self.stop_line(Stopped { at: clock::now(), by: StoppedBy::Audit, reason });
+        Ok(())
+    }
+
+    /// Shows entries as under test, with the candidates they are in, and keeps these from being collected.
+    pub(super) fn show_under_test(&mut self, cars: &[Car]) -> anyhow::Result<()> {
+        for car in cars {
+            let known = self.jobs.reader().queue_entry(car.entry.id)?;
+            let Some(mut entry) = known else { continue };
+            let candidate = Some(car.built.commit.clone());
+            if entry.status == EntryStatus::Testing && entry.candidate == candidate {
+                continue;
+            }
+            entry.status = EntryStatus::Testing;
+            entry.base = Some(car.base.clone());
+            entry.reason = None;
+            entry.attempts += 1;
+            entry.tested_since = Some(clock::now());
+            entry.candidate = candidate;
+            self.keep(&entry.id.to_string(), &car.built.commit)?;
+            self.write_down(&entry);
+        }
+        Ok(())
+    }
+
+    fn keep(&self, id: &str, candidate: &Sha) -> anyhow::Result<()> {
+        let refname = kept_at(id)?;
+        let mirror = &self.served.mirror;
+        let expect = mirror.read_ref(&refname)?.map_or(Expect::Absent, Expect::At);
+        mirror.update_ref(&refname, candidate, &expect)?;
+        Ok(())
+    }
+
+    /// The candidate of an entry that is over need not be kept: it is on main, or of no use.
+    pub(super) fn let_go(&self, id: &str) {
+        let gone = || -> anyhow::Result<()> {
+            let refname = kept_at(id)?;
+            if let Some(at) = self.served.mirror.read_ref(&refname)? {
+                self.served.mirror.delete_ref(&refname, &at)?;
+            }
+            Ok(())
+        };
+        if let Err(error) = gone() {
+            tracing::debug!(id, %error, "a candidate's reference stays");
+        }
+    }
+
+    /// Tells the forge what git knows already, and takes the landed branches away.
+    pub(super) fn tidy_forge(&self, landed: &[Outcome]) {
+        let mut gone = Vec::new();
+        for Outcome { entry, outcome } in landed {
+            let QueueOutcome::Landed { sha } = outcome else { continue };
+            if let Some(pr) = entry.pr
+                && let Err(error) = self.served.forge.record_merge(pr, sha)
+            {
+                tracing::warn!(pr, %error, "the forge does not show the merge");
+            }
+            let Some(branch) = BranchName::new(&entry.branch) else { continue };
+            if let Ok(Some(at)) = self.served.mirror.remote_head(&branch)
+                && (at == *sha || at == entry.head)
+            {
+                gone.push(PushRef { refname: branch.full(), change: Change::Delete, expect: Expect::At(at) });
+            }
+        }
+        if gone.is_empty() {
+            return;
+        }
+        // All or none; if one is in the way the others still go.
+        if !matches!(self.served.mirror.push(&gone), Ok(PushOutcome::Done)) {
+            for branch in gone {
+                let name = branch.refname.clone();
+                match self.served.mirror.push(&[branch]) {
+                    Ok(PushOutcome::Done) => {}
+                    Ok(other) => tracing::warn!(branch = %name, ?other, "the landed branch stays"),
+                    Err(error) => tracing::warn!(branch = %name, %error, "the landed branch stays"),
+                }
+            }
+        }
+    }
+}
+
+fn kept_at(id: &str) -> anyhow::Result<RefName> {
+    let name = format!("refs/pointsman/candidates/{id}");
+    RefName::new(&name).ok_or_else(|| anyhow::anyhow!("{name} is no ref name"))
+}
