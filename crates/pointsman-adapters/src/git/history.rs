@@ -76,19 +76,15 @@ pub(super) fn first_parents_limited(
     limit: usize,
 ) -> Result<Walk, Error> {
     // The cheap part first: ids only, so that the oldest of very many can be picked.
-    let shas = range(mirror, after, upto)?;
-    let oldest_parent = match shas.first() {
-        Some(oldest) => mirror.parent_of(oldest)?,
-        None => None,
-    };
+    let Range { shas, parent } = mirror.first_parent_range(after, upto)?;
     // Nothing new means that main is `after` or some ancestor of it.
-    let forward = if shas.is_empty() { after == upto } else { oldest_parent.as_ref() == Some(after) };
+    let forward = if shas.is_empty() { after == upto } else { parent.as_ref() == Some(after) };
     let cut = shas.len() > limit;
     if forward {
         let commits = read(mirror, &shas[..shas.len().min(limit)])?;
         return Ok(Walk::Forward { commits, cut });
     }
-    let common = if shas.is_empty() { Some(upto.clone()) } else { oldest_parent };
+    let common = if shas.is_empty() { Some(upto.clone()) } else { parent };
     let commits = read(mirror, &shas[shas.len().saturating_sub(limit)..])?;
     Ok(Walk::Rewritten { common, commits, cut })
 }
@@ -96,24 +92,38 @@ pub(super) fn first_parents_limited(
 /// The commits that a landing put on main: those of `candidate` along first parents that `base` has not. With the
 /// landings of the ledger it tells which commits of a [`Walk`] came through the queue.
 pub fn landed_commits(mirror: &Mirror, base: &Sha, candidate: &Sha) -> Result<BTreeSet<Sha>, Error> {
-    Ok(range(mirror, base, candidate)?.into_iter().collect())
+    Ok(mirror.first_parent_range(base, candidate)?.shas.into_iter().collect())
 }
 
-/// Ids in `after..upto` along first parents, oldest first.
-fn range(mirror: &Mirror, after: &Sha, upto: &Sha) -> Result<Vec<Sha>, Error> {
-    // Said to be commits: a tree in their place would be an empty answer.
-    let listed = mirror
-        .call("rev-list")
-        .args(["--first-parent", "--reverse", "--end-of-options"])
-        .args([format!("^{after}^{{commit}}"), format!("{upto}^{{commit}}")])
-        .text();
-    match listed {
-        Ok(text) => Ok(text.lines().filter_map(Sha::new).collect()),
-        Err(error) => {
-            mirror.require_commit(after)?;
-            mirror.require_commit(upto)?;
-            Err(error)
-        }
+/// Commits along first parents, oldest first.
+pub(super) struct Range {
+    pub(super) shas: Vec<Sha>,
+    /// The first parent of the oldest, if there is an oldest and it has one.
+    pub(super) parent: Option<Sha>,
+}
+
+impl Mirror {
+    /// What is in `after..upto` along first parents.
+    pub(super) fn first_parent_range(&self, after: &Sha, upto: &Sha) -> Result<Range, Error> {
+        // Said to be commits: a tree in their place would be an empty answer.
+        let listed = self
+            .call("rev-list")
+            .args(["--first-parent", "--parents", "--reverse", "--end-of-options"])
+            .args([format!("^{after}^{{commit}}"), format!("{upto}^{{commit}}")])
+            .text();
+        let text = match listed {
+            Ok(text) => text,
+            Err(error) => {
+                self.require_commit(after)?;
+                self.require_commit(upto)?;
+                return Err(error);
+            }
+        };
+        let oldest = text.lines().next().unwrap_or_default();
+        Ok(Range {
+            parent: oldest.split(' ').nth(1).and_then(Sha::new),
+            shas: text.lines().filter_map(|line| Sha::new(line.split(' ').next()?)).collect(),
+        })
     }
 }
 

@@ -40,6 +40,7 @@ mod incoming;
 pub mod inspect;
 pub mod local_checkout;
 mod locks;
+mod merge_tree;
 pub mod mirror;
 mod names;
 mod private_clone;
@@ -49,11 +50,13 @@ pub mod rescue;
 mod snapshot;
 pub mod tree;
 mod tree_index;
+mod union;
 mod warm_index;
 
 pub use error::Error;
 pub use locks::clear_stale_locks;
 pub use names::{BranchName, RefName};
+pub use union::{BadGlob, UnionGlobs};
 
 /// Name and address on the commits that are made by the daemon itself.
 pub const IDENTITY: &str = "Pointsman <pointsman@localhost>";
@@ -211,6 +214,12 @@ impl Call {
         let mut arg = OsString::from("--git-dir=");
         arg.push(dir);
         self.run = self.run.arg(arg);
+        self
+    }
+
+    /// With the attributes of this tree instead of those of a working tree.
+    fn attributes_of(mut self, revision: &str) -> Self {
+        self.run = self.run.arg(format!("--attr-source={revision}"));
         self
     }
 

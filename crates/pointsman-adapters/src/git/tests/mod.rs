@@ -26,6 +26,7 @@ mod local_checkout;
 mod mirror;
 mod rescue;
 mod tree;
+mod union;
 mod warm;
 
 /// A project with one commit on main.
