@@ -1,7 +1,10 @@
 //! What commands ask of the daemon.
 
+use std::path::PathBuf;
+
+use pointsman_core::config::MergeStyle;
 use pointsman_core::forge::StateFilter;
-use pointsman_core::ids::{Number, ProjectName};
+use pointsman_core::ids::{Number, ProjectName, Sha};
 use pointsman_core::session::budget::Spent;
 use pointsman_core::session::context::Gauge;
 use pointsman_core::session::work::WorkPhase;
@@ -82,6 +85,13 @@ pub enum Request {
         /// Which.
         project: ProjectName,
     },
+    /// Something for a merge queue.
+    Queue {
+        /// The project.
+        project: ProjectName,
+        /// What.
+        command: QueueCommand,
+    },
     /// Something for the embedded forge.
     Forge {
         /// The project.
@@ -89,6 +99,54 @@ pub enum Request {
         /// What.
         command: ForgeCommand,
     },
+}
+
+/// Orders to a merge queue.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "queue", rename_all = "snake_case")]
+pub enum QueueCommand {
+    /// `merge-queue add`: brings a branch to the forge and into the line.
+    Add {
+        /// Which.
+        branch: String,
+        /// The checkout it is taken from; without one, or if it is not there, the forge's.
+        checkout: Option<PathBuf>,
+        /// More goes first.
+        priority: i64,
+        /// How it lands, if not in the project's way.
+        style: Option<MergeStyle>,
+        /// Who asks.
+        by: String,
+    },
+    /// The second half of `add`: the branch is at the forge, at this head.
+    Enter {
+        /// Which.
+        branch: String,
+        /// Its head.
+        head: Sha,
+        /// More goes first.
+        priority: i64,
+        /// How it lands, if not in the project's way.
+        style: Option<MergeStyle>,
+        /// Who asks.
+        by: String,
+    },
+    /// `merge-queue remove`
+    Remove {
+        /// An entry's number, or a branch.
+        what: String,
+        /// Who asks.
+        by: String,
+    },
+    /// `merge-queue pause`
+    Pause {
+        /// Why.
+        reason: String,
+    },
+    /// `merge-queue resume`
+    Resume,
+    /// `merge-queue process`: look at the line now.
+    Look,
 }
 
 /// Orders to the embedded forge.

@@ -10,7 +10,7 @@ use pointsman_store::{Change, EffectId};
 use serde_json::{Value, json};
 
 use super::engine::{Engine, Input};
-use super::{budget, clock, projects};
+use super::{budget, clock, line, projects};
 use crate::control::protocol::{FailureKind, Reply, Request};
 use crate::paths::Paths;
 
@@ -21,6 +21,8 @@ pub(crate) struct Follow {
     pub reload: bool,
     /// Stop.
     pub stop: bool,
+    /// The merge queue of this project has something to look at.
+    pub land: Option<ProjectName>,
 }
 
 /// Carries out a request that is about tasks, messages or projects.
@@ -58,6 +60,10 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
         Request::Down => {
             follow.stop = true;
             done(Value::Null)
+        }
+        Request::Queue { project, command } => {
+            follow.land = Some(project.clone());
+            line::answer(engine, project, command)
         }
         Request::Status | Request::Forge { .. } => {
             failed(FailureKind::Failed, "this request is answered elsewhere".to_owned())

@@ -14,6 +14,7 @@ use pointsman_core::task::{ReviewVerdict, State};
 use super::answer::{done, failed};
 use super::board::Board;
 use super::inbound::{Inbound, Inbox};
+use super::line;
 use super::world::RealWorld;
 use crate::control::protocol::{FailureKind, ForgeCommand, Reply, Request};
 use crate::embedded_forge;
@@ -120,6 +121,21 @@ impl Control {
             self.inbox.send(Inbound::AskForge { project: project.clone() });
             return reply;
         }
+        let request = match request {
+            Request::Queue { project, command } => {
+                if peer.is_some_and(|pid| self.is_in_session(pid)) {
+                    return failed(FailureKind::Refused, "an agent does not steer the merge queue".to_owned());
+                }
+                let Some(served) = self.world.project(&project) else {
+                    return failed(FailureKind::NotFound, format!("project {project} is not served"));
+                };
+                match line::prepare(&served, command) {
+                    Ok(command) => Request::Queue { project, command },
+                    Err(reply) => return reply,
+                }
+            }
+            other => other,
+        };
         let (reply, answer) = sync_channel(1);
         self.inbox.send(Inbound::Ask { request, reply });
         answer

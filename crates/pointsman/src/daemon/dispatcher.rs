@@ -58,6 +58,8 @@ pub(crate) struct Dispatcher {
     pub started_at: Timestamp,
     /// What stands in the way of projects.
     pub problems: Vec<String>,
+    /// Only merge queues are worked on; what follows for tasks is left to the next daemon.
+    pub only_queue: bool,
     /// Messages that are being typed again at this moment.
     pub redelivering: BTreeSet<EffectId>,
 }
@@ -93,13 +95,15 @@ impl Dispatcher {
         let mut acknowledgements_at = clock::now();
         loop {
             let now = clock::now();
-            self.until_written("time", |d| d.engine.tick(now));
-            if now >= acknowledgements_at || acknowledgements_at > now.after(LONGEST_SLEEP) {
-                self.until_written("messages", |d| d.chase_acknowledgements(now));
-                acknowledgements_at = now.after(LONGEST_SLEEP);
+            if !self.only_queue {
+                self.until_written("time", |d| d.engine.tick(now));
+                if now >= acknowledgements_at || acknowledgements_at > now.after(LONGEST_SLEEP) {
+                    self.until_written("messages", |d| d.chase_acknowledgements(now));
+                    acknowledgements_at = now.after(LONGEST_SLEEP);
+                }
+                self.hand_out();
+                self.show();
             }
-            self.hand_out();
-            self.show();
             let batch = self.receive();
             if self.take(batch) {
                 return;
@@ -143,9 +147,13 @@ impl Dispatcher {
                 d.engine.store().remember_verdict(&project, &tree, &gate, &verdict)
             });
         }
+        let moved = !batch.entries.is_empty() || !batch.stopped.is_empty() || !batch.audits.is_empty();
         for (entry, written) in batch.entries {
             self.until_written("the queue", |d| d.engine.store().update_entry(&entry));
             let _ = written.send(());
+        }
+        if moved {
+            self.projections.nudge();
         }
         for (project, stopped, written) in batch.stopped {
             self.until_written("a stopped line", |d| d.engine.store().stop_line(&project, &stopped));
@@ -185,6 +193,10 @@ impl Dispatcher {
             let (answer, follow) = self.answer(&request);
             if follow.reload {
                 self.reload();
+            }
+            if let Some(served) = follow.land.and_then(|project| self.world.project(&project)) {
+                self.projections.nudge();
+                self.world.jobs.land(&served);
             }
             stop |= follow.stop;
             let _ = reply.send(answer);

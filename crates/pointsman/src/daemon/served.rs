@@ -7,6 +7,7 @@ use anyhow::Context;
 use pointsman_adapters::forge::Forge;
 use pointsman_adapters::forge::plain::PlainRepository;
 use pointsman_adapters::git::mirror::Mirror;
+use pointsman_adapters::git::union::UnionGlobs;
 use pointsman_adapters::git::{BranchName, Git};
 use pointsman_core::config::{Config, ForgeKind};
 use pointsman_core::ids::TaskKey;
@@ -30,6 +31,8 @@ pub(crate) struct Served {
     pub mirror: Mirror,
     /// The branch that work lands on.
     pub primary: BranchName,
+    /// Files of which a merge takes both sides.
+    pub union: UnionGlobs,
 }
 
 impl Served {
@@ -53,12 +56,13 @@ impl Served {
                 anyhow::bail!("forge.kind {} is not built yet", config.forge.kind)
             }
         };
+        let union = UnionGlobs::new(&config.merge.union)?;
         for dir in [project.checkouts(), project.logs(), project.indexes()] {
             std::fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
         }
         let mirror = Mirror::open_or_create(git, &project.mirror(), &forge.remote())?;
         mirror.fetch_remote()?;
-        Ok(Self { config, paths: project, forge, embedded, mirror, primary })
+        Ok(Self { config, paths: project, forge, embedded, mirror, primary, union })
     }
 
     /// The directories and files of one task.

@@ -131,6 +131,15 @@ impl Jobs {
         self.submit(name, served, queue::work_through);
     }
 
+    /// Waits until the project's merge queue has nothing left to do, or the daemon stops.
+    pub(crate) fn wait_until_landed(&self, project: &ProjectName) {
+        let name = format!("land {project}");
+        let mut running = self.lock();
+        while running.names.contains(&name) && !self.is_stopping() {
+            running = self.freed.wait(running).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
     /// Accounts for every commit of the main branch.
     pub(crate) fn audit(self: &Arc<Self>, served: &Arc<Served>) {
         self.submit(format!("audit {}", served.config.name), served, queue::look_at_main);
@@ -178,6 +187,8 @@ impl Jobs {
                 let mut running = jobs.lock();
                 if !running.again.remove(&finished) {
                     running.names.remove(&finished);
+                    drop(running);
+                    jobs.freed.notify_all();
                     return;
                 }
             }

@@ -165,7 +165,8 @@ impl Line<'_> {
         }
         let message = self.message(entry);
         let mirror = &self.served.mirror;
-        let made = match candidate::build(mirror, self.style(entry), base, &entry.head, &message) {
+        let union = &self.served.union;
+        let made = match candidate::build_with(mirror, union, self.style(entry), base, &entry.head, &message) {
             Ok(Candidate::Built(built)) => Made::Built(built),
             Ok(Candidate::Conflict { files }) => Made::Conflict(files),
             Ok(Candidate::Nothing) => Made::Nothing,
