@@ -81,3 +81,60 @@ impl Record {
         Record { runs, last }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_runs_amount_to() {
+        for (green, red, infra, expected) in [
+            (0, 0, 0, Standing::Unknown),
+            (0, 0, 2, Standing::Unknown),
+            (0, 0, 3, Standing::Undecided),
+            (1, 0, 0, Standing::Green),
+            (1, 1, 0, Standing::Green),
+            (1, 2, 0, Standing::Green),
+            (0, 1, 0, Standing::Suspect),
+            (0, 1, 1, Standing::Suspect),
+            (0, 1, 2, Standing::Undecided),
+            (0, 2, 0, Standing::Red),
+            (0, 2, 1, Standing::Red),
+        ] {
+            assert_eq!(
+                Runs { green, red, infra }.standing(),
+                expected,
+                "{green} green, {red} red, {infra} infra"
+            );
+        }
+    }
+
+    #[test]
+    fn every_tree_is_decided_within_the_limit() {
+        let ends = (0..=Runs::LIMIT).flat_map(|red| (0..=Runs::LIMIT - red).map(move |infra| (red, infra)));
+        for (red, infra) in ends {
+            let runs = Runs { green: Runs::LIMIT - red - infra, red, infra };
+            assert!(!matches!(runs.standing(), Standing::Unknown | Standing::Suspect), "{runs:?}");
+        }
+    }
+
+    #[test]
+    fn a_record_keeps_the_verdict_that_tells_most() {
+        let red = CiVerdict::Failed { summary: "1 failed".to_owned(), log: "assertion".to_owned() };
+        let slow = CiVerdict::TimedOut { log: "…".to_owned() };
+        let outage = |reason: &str| CiVerdict::Infra { reason: reason.to_owned(), log: String::new() };
+        let after = |verdicts: &[CiVerdict]| {
+            let mut record = None;
+            for verdict in verdicts {
+                record = Some(Record::add(record.as_ref(), verdict.clone()));
+            }
+            record.map(|record| (record.runs.green, record.runs.red, record.runs.infra, record.last)).unwrap()
+        };
+        assert_eq!(after(&[CiVerdict::Passed]), (1, 0, 0, CiVerdict::Passed));
+        assert_eq!(after(&[red.clone(), outage("disk")]), (0, 1, 1, red.clone()));
+        assert_eq!(after(&[outage("disk"), red.clone()]), (0, 1, 1, red.clone()));
+        assert_eq!(after(&[outage("disk"), outage("net")]), (0, 0, 2, outage("net")));
+        assert_eq!(after(&[red.clone(), slow.clone()]), (0, 2, 0, slow));
+        assert_eq!(after(&[red, CiVerdict::Passed]), (1, 1, 0, CiVerdict::Passed));
+    }
+}
