@@ -61,7 +61,7 @@ pub fn cost(policy: Policy, entries: usize, bad: &BTreeSet<usize>) -> Cost {
         // They end at the same moment, but are heard of one after another.
         for tree in queue.running.clone() {
             if queue.running.contains(&tree) {
-                queue.finish(&tree, gate(&tree, &bad));
+                queue.finish(&tree, &gate(&tree, &bad));
                 queue.settle();
             }
         }
@@ -128,14 +128,10 @@ impl Rehearsal {
     }
 
     /// A test ended.
-    pub fn finish(&mut self, tree: &Tree, verdict: CiVerdict) {
+    pub fn finish(&mut self, tree: &Tree, verdict: &CiVerdict) {
         self.running.retain(|other| other != tree);
         let runs = self.known.entry(tree.clone()).or_default();
-        match verdict {
-            CiVerdict::Passed => runs.green += 1,
-            CiVerdict::Failed { .. } | CiVerdict::TimedOut { .. } => runs.red += 1,
-            CiVerdict::Infra { .. } => runs.infra += 1,
-        }
+        *runs = runs.and(verdict);
     }
 
     /// A crash: verdicts and landings are remembered, nothing else.

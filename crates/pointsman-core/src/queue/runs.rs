@@ -44,6 +44,15 @@ impl Runs {
             Self { .. } => Standing::Unknown,
         }
     }
+
+    /// These runs and one more.
+    pub fn and(self, verdict: &CiVerdict) -> Self {
+        match verdict {
+            CiVerdict::Passed => Self { green: self.green + 1, ..self },
+            CiVerdict::Failed { .. } | CiVerdict::TimedOut { .. } => Self { red: self.red + 1, ..self },
+            CiVerdict::Infra { .. } => Self { infra: self.infra + 1, ..self },
+        }
+    }
 }
 
 /// What is remembered about a tree and a gate.
@@ -58,21 +67,8 @@ pub struct Record {
 impl Record {
     /// The record with one more verdict.
     pub fn add(earlier: Option<&Record>, verdict: CiVerdict) -> Record {
-        let mut runs = earlier.map(|record| record.runs).unwrap_or_default();
-        let told = match &verdict {
-            CiVerdict::Passed => {
-                runs.green += 1;
-                true
-            }
-            CiVerdict::Failed { .. } | CiVerdict::TimedOut { .. } => {
-                runs.red += 1;
-                true
-            }
-            CiVerdict::Infra { .. } => {
-                runs.infra += 1;
-                false
-            }
-        };
+        let runs = earlier.map(|record| record.runs).unwrap_or_default().and(&verdict);
+        let told = !matches!(verdict, CiVerdict::Infra { .. });
         let last = match earlier {
             // What an outage says is of no use to anybody who has a red log already.
             Some(record) if !told && record.runs.green + record.runs.red > 0 => record.last.clone(),

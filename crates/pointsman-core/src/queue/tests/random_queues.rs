@@ -73,7 +73,7 @@ impl World {
                 return queue;
             };
             let before = queue.known().get(&tree).copied().unwrap_or_default();
-            queue.finish(&tree, self.verdict(&tree, before));
+            queue.finish(&tree, &self.verdict(&tree, before));
             if kills > 0 && mix(luck, 4).is_multiple_of(kills) {
                 queue.restart();
             }
