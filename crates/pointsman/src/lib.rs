@@ -14,4 +14,5 @@ mod identity;
 pub mod init;
 pub mod paths;
 pub mod project;
+pub mod queue_view;
 pub mod rehearsal;

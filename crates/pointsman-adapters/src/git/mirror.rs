@@ -48,6 +48,11 @@ impl Mirror {
         Ok(Self { git: git.clone(), dir, remote: remote_url.to_owned() })
     }
 
+    /// The door it uses.
+    pub fn git(&self) -> &Git {
+        &self.git
+    }
+
     /// Where it is.
     pub fn dir(&self) -> &Path {
         &self.dir

@@ -50,7 +50,7 @@ pub mod rescue;
 mod snapshot;
 pub mod tree;
 mod tree_index;
-mod union;
+pub mod union;
 mod warm_index;
 
 pub use error::Error;

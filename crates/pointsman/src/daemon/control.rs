@@ -124,7 +124,10 @@ impl Control {
         let request = match request {
             Request::Queue { project, command } => {
                 if peer.is_some_and(|pid| self.is_in_session(pid)) {
-                    return failed(FailureKind::Refused, "an agent does not steer the merge queue".to_owned());
+                    return failed(
+                        FailureKind::Refused,
+                        "an agent does not steer the merge queue".to_owned(),
+                    );
                 }
                 let Some(served) = self.world.project(&project) else {
                     return failed(FailureKind::NotFound, format!("project {project} is not served"));

@@ -87,7 +87,9 @@ fn bring(served: &Served, name: &str, checkout: Option<&Path>) -> Result<Sha, Re
     };
     match mirror.push(&[push]).map_err(broken)? {
         PushOutcome::Done => Ok(head),
-        PushOutcome::Stale { .. } => Err(refused(format!("{branch} moved at the forge meanwhile: try again"))),
+        PushOutcome::Stale { .. } => {
+            Err(refused(format!("{branch} moved at the forge meanwhile: try again")))
+        }
         PushOutcome::Refused { message } => Err(refused(format!("the forge refused {branch}: {message}"))),
     }
 }
@@ -120,9 +122,9 @@ pub(crate) fn answer(engine: &mut Engine, project: &ProjectName, command: &Queue
             let stopped = Stopped { at: clock::now(), by: StoppedBy::Person, reason };
             engine.store().stop_line(project, &stopped).map(|()| done(json!({ "paused": true })))
         }
-        QueueCommand::Resume => engine.store().resume_line(project).map(|was| {
-            done(json!({ "paused": false, "was_paused": was }))
-        }),
+        QueueCommand::Resume => {
+            engine.store().resume_line(project).map(|was| done(json!({ "paused": false, "was_paused": was })))
+        }
         QueueCommand::Look => Ok(done(Value::Null)),
     };
     written.unwrap_or_else(|error| failed(FailureKind::Failed, chain(&error)))
@@ -137,9 +139,10 @@ fn enter(
     style: Option<MergeStyle>,
     by: &str,
 ) -> Result<Reply, pointsman_store::Error> {
-    let owner = engine.tasks().values().find(|task| {
-        task.key.project == *project && task.branch == branch && task.state.has_session()
-    });
+    let owner = engine
+        .tasks()
+        .values()
+        .find(|task| task.key.project == *project && task.branch == branch && task.state.has_session());
     if let Some(task) = owner {
         let issue = task.key.issue;
         let message = format!(

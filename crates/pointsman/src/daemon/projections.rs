@@ -9,10 +9,10 @@ use std::time::Duration;
 use pointsman_adapters::phase_file::Stamp;
 use pointsman_adapters::projection;
 use pointsman_core::ids::ProjectName;
-use pointsman_store::{SessionRow, Store};
+use pointsman_store::{EntryScope, SessionRow, Store};
 use serde_json::Value;
 
-use crate::identity;
+use crate::{identity, queue_view};
 
 /// Changes that come close together are written together.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -22,6 +22,9 @@ const LOOK: Duration = Duration::from_secs(5);
 const STATE: [&str; 2] = [".claude", "state"];
 const IDENTITIES: &str = "identities";
 const HOOKS: &str = "hooks";
+/// The folder of states itself.
+const HERE: &str = "";
+const MERGE_QUEUE: &str = "merge-queue.json";
 
 /// Wakes the writer.
 #[derive(Clone)]
@@ -71,6 +74,18 @@ impl Writer {
                 return;
             }
         };
+        for project in projects.iter().filter(|project| project.checkout.is_dir()) {
+            match self.reader.queue_entries(&project.name, EntryScope::Unfinished) {
+                // A queue that was never used has no file.
+                Ok(waiting) if waiting.is_empty() && !path(&project.checkout, HERE, MERGE_QUEUE).exists() => {
+                }
+                Ok(waiting) => {
+                    let value = queue_view::to_json(&waiting).into();
+                    self.write(&project.checkout, HERE, MERGE_QUEUE, value);
+                }
+                Err(error) => tracing::warn!(project = %project.name, %error, "the queue could not be read"),
+            }
+        }
         let checkouts: BTreeMap<ProjectName, PathBuf> =
             projects.into_iter().map(|p| (p.name, p.checkout)).filter(|(_, c)| c.is_dir()).collect();
         for agent in agents {
@@ -115,8 +130,8 @@ pub(crate) fn announce(reader: &Store, row: &SessionRow) {
 /// Drafts that a killed daemon left.
 fn sweep(reader: &Store) {
     for project in reader.projects().unwrap_or_default() {
-        for folder in [IDENTITIES, HOOKS] {
-            if let Err(error) = projection::sweep(&project.checkout, &[STATE[0], STATE[1], folder]) {
+        for folder in [IDENTITIES, HOOKS, HERE] {
+            if let Err(error) = projection::sweep(&project.checkout, &folders(folder)) {
                 tracing::warn!(project = %project.name, folder, %error, "drafts are left");
             }
         }
@@ -132,12 +147,18 @@ fn shown(reader: &Store, row: &SessionRow) -> Vec<(&'static str, Value)> {
     shown
 }
 
+/// The folders from the checkout down to where a projection lies.
+fn folders(folder: &str) -> Vec<&str> {
+    STATE.into_iter().chain(Some(folder).filter(|folder| *folder != HERE)).collect()
+}
+
 fn path(checkout: &Path, folder: &str, name: &str) -> PathBuf {
-    [STATE[0], STATE[1], folder, name].iter().fold(checkout.to_owned(), |path, part| path.join(part))
+    let folders = folders(folder).into_iter();
+    folders.chain([name]).fold(checkout.to_owned(), |path, part| path.join(part))
 }
 
 fn put(checkout: &Path, folder: &str, name: &str, value: &Value) -> std::io::Result<Stamp> {
     let mut text = serde_json::to_vec_pretty(value).unwrap_or_default();
     text.push(b'\n');
-    projection::write(checkout, &[STATE[0], STATE[1], folder], name, &text)
+    projection::write(checkout, &folders(folder), name, &text)
 }

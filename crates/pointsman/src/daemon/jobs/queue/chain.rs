@@ -111,7 +111,7 @@ impl Line<'_> {
 
     /// The candidates that are worth having now. None if something was reported: the line has changed.
     pub(super) fn train(&mut self, entries: Vec<QueueEntry>, main: &Sha) -> anyhow::Result<Option<Vec<Car>>> {
-        let window = self.policy()?.strategy.window();
+        let window = self.window()?;
         // While one is tested the next one can be made.
         let ahead = usize::from(matches!(self.policy()?.strategy, Strategy::Sequential));
         let mut cars: Vec<Car> = Vec::new();
@@ -166,7 +166,8 @@ impl Line<'_> {
         let message = self.message(entry);
         let mirror = &self.served.mirror;
         let union = &self.served.union;
-        let made = match candidate::build_with(mirror, union, self.style(entry), base, &entry.head, &message) {
+        let made = match candidate::build_with(mirror, union, self.style(entry), base, &entry.head, &message)
+        {
             Ok(Candidate::Built(built)) => Made::Built(built),
             Ok(Candidate::Conflict { files }) => Made::Conflict(files),
             Ok(Candidate::Nothing) => Made::Nothing,

@@ -9,7 +9,7 @@ use pointsman_core::text;
 use pointsman_store::{EntryStatus, Stopped, StoppedBy};
 
 use super::report::Outcome;
-use super::{Car, Line};
+use super::{Car, Line, audit};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
 
@@ -54,6 +54,7 @@ impl Line<'_> {
         }
         crash_point("landing-main-pushed");
         self.main_is(last.built.commit.clone())?;
+        audit::ours(self.jobs, self.served, main, &last.built.commit)?;
         let landed = cars.iter().map(|car| {
             let mut entry = car.entry.clone();
             (entry.base, entry.candidate) = (Some(car.base.clone()), Some(car.built.commit.clone()));
@@ -150,7 +151,7 @@ impl Line<'_> {
 
     /// Tells the forge what git knows already, and takes the landed branches away.
     pub(super) fn tidy_forge(&self, landed: &[Outcome]) {
-        let mut gone = Vec::new();
+        let mut done = Vec::new();
         for Outcome { entry, outcome } in landed {
             let QueueOutcome::Landed { sha } = outcome else { continue };
             if let Some(pr) = entry.pr
@@ -158,13 +159,29 @@ impl Line<'_> {
             {
                 tracing::warn!(pr, %error, "the forge does not show the merge");
             }
-            let Some(branch) = BranchName::new(&entry.branch) else { continue };
-            if let Ok(Some(at)) = self.served.mirror.remote_head(&branch)
-                && (at == *sha || at == entry.head)
-            {
-                gone.push(PushRef { refname: branch.full(), change: Change::Delete, expect: Expect::At(at) });
+            if let Some(branch) = BranchName::new(&entry.branch) {
+                done.push((branch.full(), [sha, &entry.head]));
             }
         }
+        if done.is_empty() {
+            return;
+        }
+        let there = match self.served.mirror.remote_refs(done.iter().map(|(name, _)| name)) {
+            Ok(there) => there,
+            Err(error) => {
+                tracing::warn!(%error, "landed branches stay");
+                return;
+            }
+        };
+        // Work that came meanwhile stays.
+        let gone: Vec<PushRef> = done
+            .into_iter()
+            .zip(there)
+            .filter_map(|((refname, landed), at)| {
+                let at = at.filter(|at| landed.contains(&at))?;
+                Some(PushRef { refname, change: Change::Delete, expect: Expect::At(at) })
+            })
+            .collect();
         if gone.is_empty() {
             return;
         }

@@ -95,6 +95,11 @@ struct Line<'a> {
     aside: Vec<Car>,
     /// Gates at work, by tree.
     running: BTreeMap<Sha, Running>,
+    /// The train that is under test, in its order: whoever comes meanwhile goes behind it, however urgent, or every
+    /// arrival would undo what has run so far.
+    boarded: Vec<EntryId>,
+    /// The trees of its candidates that are under test.
+    tested: BTreeSet<Sha>,
 }
 
 impl<'a> Line<'a> {
@@ -115,6 +120,8 @@ impl<'a> Line<'a> {
             built: BTreeMap::new(),
             aside: Vec::new(),
             running: BTreeMap::new(),
+            boarded: Vec::new(),
+            tested: BTreeSet::new(),
         }
     }
 
@@ -177,6 +184,9 @@ impl<'a> Line<'a> {
             tracing::warn!(project = %self.served.config.name, main = main.short(), "main itself is red: nothing is blamed for it");
         }
         let mut wanted = BTreeSet::new();
+        let window = self.window()?;
+        self.tested.clear();
+        self.boarded = cars.iter().take(window).map(|car| car.entry.id).collect();
         for subject in plan.test {
             let (commit, tree) = match subject {
                 Subject::Main => (main.clone(), self.served.mirror.tree_of(main)?),
@@ -188,6 +198,7 @@ impl<'a> Line<'a> {
             };
             wanted.insert(tree.clone());
             if let Subject::Car(at) = subject {
+                self.tested.insert(tree.clone());
                 self.show_under_test(&cars[..=at])?;
             }
             self.test(commit, tree)?;
@@ -229,6 +240,19 @@ impl<'a> Line<'a> {
                 Policy { strategy: Strategy::Speculative { depth }, runners: depth }
             }
         })
+    }
+
+    /// How many candidates the train has. A batch keeps its length while it is tested.
+    fn window(&self) -> anyhow::Result<usize> {
+        let strategy = self.policy()?.strategy;
+        Ok(match strategy {
+            Strategy::Batch { .. } if self.is_under_test() => self.boarded.len(),
+            other => other.window(),
+        })
+    }
+
+    fn is_under_test(&self) -> bool {
+        self.tested.iter().any(|tree| self.running.contains_key(tree))
     }
 
     /// Smaller while many branches are red.
@@ -281,7 +305,11 @@ impl<'a> Line<'a> {
             .collect();
         let mut by_id: BTreeMap<EntryId, QueueEntry> = entries.into_iter().map(|e| (e.id, e)).collect();
         let ageing = self.served.config.merge.ageing.duration();
-        let order = queue::in_order(&waiting, clock::now(), ageing);
+        let mut order = queue::in_order(&waiting, clock::now(), ageing);
+        if self.is_under_test() {
+            let place = |id: &EntryId| self.boarded.iter().position(|b| b == id).unwrap_or(usize::MAX);
+            order.sort_by_key(place);
+        }
         order.into_iter().filter_map(|id| by_id.remove(&id)).collect()
     }
 }
