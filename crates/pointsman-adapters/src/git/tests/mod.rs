@@ -19,6 +19,7 @@ mod capture;
 mod changes;
 mod checkout;
 mod checkpoint;
+mod differential;
 mod durability;
 mod gateway;
 mod history;
