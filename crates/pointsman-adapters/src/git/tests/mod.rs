@@ -23,6 +23,8 @@ mod differential;
 mod durability;
 mod gateway;
 mod history;
+mod hostile;
+mod killed_push;
 mod local_checkout;
 mod mirror;
 mod rescue;

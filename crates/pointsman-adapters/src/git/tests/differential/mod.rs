@@ -25,7 +25,7 @@ use crate::git::changes::stray_paths;
 use crate::git::inspect::nul_list;
 
 mod generate;
-mod random;
+pub(super) mod random;
 
 use generate::History;
 

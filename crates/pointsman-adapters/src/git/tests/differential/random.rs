@@ -2,10 +2,10 @@
 
 /// SplitMix64.
 #[derive(Clone)]
-pub(super) struct Random(u64);
+pub(in crate::git::tests) struct Random(u64);
 
 impl Random {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(in crate::git::tests) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -18,21 +18,21 @@ impl Random {
     }
 
     /// Below `n`, which is not 0.
-    pub(super) fn below(&mut self, n: usize) -> usize {
+    pub(in crate::git::tests) fn below(&mut self, n: usize) -> usize {
         usize::try_from(self.next() % n as u64).expect("it is below a usize")
     }
 
     /// In `n` of 100 cases.
-    pub(super) fn percent(&mut self, n: usize) -> bool {
+    pub(in crate::git::tests) fn percent(&mut self, n: usize) -> bool {
         self.below(100) < n
     }
 
-    pub(super) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+    pub(in crate::git::tests) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len())]
     }
 
     /// Another source that goes its own way.
-    pub(super) fn fork(&mut self) -> Self {
+    pub(in crate::git::tests) fn fork(&mut self) -> Self {
         Self(self.next())
     }
 }
