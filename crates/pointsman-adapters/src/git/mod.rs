@@ -54,7 +54,7 @@ pub mod union;
 mod warm_index;
 
 pub use error::Error;
-pub use locks::clear_stale_locks;
+pub use locks::{Locks, clear_dead_locks, clear_stale_locks, list_locks};
 pub use names::{BranchName, RefName};
 pub use union::{BadGlob, UnionGlobs};
 
