@@ -178,6 +178,9 @@ pub(crate) fn a_checkpoint_is_remembered_once_under_its_number(store: &mut Store
     assert_eq!(store.latest_checkpoint(&key(3)).unwrap(), Some(checkpoint(2, 10)));
     assert_eq!(store.next_checkpoint_number(&key(3)).unwrap(), 3);
     assert_eq!(store.checkpoints(&key(4)).unwrap().len(), 1);
+    let all = store.all_checkpoints(&project("shop")).unwrap();
+    assert_eq!(all.iter().map(|c| (c.task.issue, c.n)).collect::<Vec<_>>(), [(3, 1), (3, 2), (4, 2)]);
+    assert!(store.all_checkpoints(&project("harbour")).unwrap().is_empty());
 }
 
 pub(crate) fn old_checkpoints_go_and_the_newest_stays(store: &mut Store) {
