@@ -23,7 +23,7 @@ use super::control::Control;
 use super::dispatcher::Dispatcher;
 use super::engine::Engine;
 use super::inbound::{Inbound, Inbox};
-use super::jobs::{Jobs, clear_leftovers};
+use super::jobs::{Jobs, adopt, clear_leftovers};
 use super::line;
 use super::poller::Poller;
 use super::projections::Projections;
@@ -107,6 +107,10 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     dispatcher.reload();
     for served in world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).values() {
         clear_leftovers(served);
+        if let Err(error) = adopt(dispatcher.engine.store(), served) {
+            let error = format!("{error:#}");
+            tracing::warn!(project = %served.config.name, error, "checkpoints were not compared");
+        }
         // Whatever an earlier daemon was about to save when it ended.
         for task in dispatcher.engine.tasks().values() {
             if task.key.project == served.config.name && task.session == Session::Alive {

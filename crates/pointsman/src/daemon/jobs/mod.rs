@@ -20,6 +20,7 @@ use pointsman_core::ids::{ProjectName, Sha, TaskKey};
 use pointsman_core::task::{Ci, Policy, ReviewMode, State, Task};
 use pointsman_store::Store;
 
+pub(super) use checkpoint::adopt;
 pub(super) use program::clear_leftovers;
 
 use super::inbound::Inbox;
