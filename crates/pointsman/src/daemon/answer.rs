@@ -59,7 +59,7 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
             follow.stop = true;
             done(Value::Null)
         }
-        Request::Status | Request::Forge { .. } => {
+        Request::Status | Request::Forge { .. } | Request::Claim { .. } => {
             failed(FailureKind::Failed, "this request is answered elsewhere".to_owned())
         }
     };
