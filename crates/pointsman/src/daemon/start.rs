@@ -32,6 +32,7 @@ use super::sources::exits::Exits;
 use super::sources::phase::Phases;
 use super::workers::Workers;
 use super::world::RealWorld;
+use crate::claim;
 use crate::control::client;
 use crate::control::protocol::{FailureKind, Reply, Request};
 use crate::embedded_forge::{self, EmbeddedForge};
@@ -213,14 +214,21 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
     paths.create()?;
     let _lock = DaemonLock::acquire(&paths.lock())?;
     let store = Store::open(&paths.database())?;
-    if let Request::Forge { project, command } = request {
+    if let Request::Forge { project, .. } | Request::Claim { project, .. } = request {
         let Some(row) = store.project(project)? else {
             return Ok(failed(FailureKind::NotFound, format!("there is no project {project}")));
         };
         let config = super::read_config(&row.config_path)?;
         let git = Git::open(paths.state())?;
         let forge = EmbeddedForge::open(&paths.project(project), &config.primary_branch, &git, clock::now)?;
-        return Ok(embedded_forge::run_command(&forge, command));
+        match request {
+            Request::Forge { command, .. } => return Ok(embedded_forge::run_command(&forge, command)),
+            Request::Claim { order, .. } => {
+                let place = claim::Place { forge: &forge, git: &git, config: &config };
+                return Ok(claim::carry_out(&place, order));
+            }
+            _ => {}
+        }
     }
     let mut request = request.clone();
     if let Request::Queue { project, command } = request {

@@ -53,6 +53,9 @@ const FENCES: [(&str, &str, &[&str]); 5] = [
             // Where a process begins: the command line, the daemon, an agent.
             "crates/pointsman/src/cli/context.rs",
             "crates/pointsman/src/cli/doctor/project.rs",
+            "crates/pointsman/src/cli/hook/log.rs",
+            "crates/pointsman/src/cli/hook/mod.rs",
+            "crates/pointsman/src/cli/hook/person.rs",
             "crates/pointsman/src/cli/mod.rs",
             "crates/pointsman/src/cli/phase.rs",
             "crates/pointsman/src/daemon/crash.rs",

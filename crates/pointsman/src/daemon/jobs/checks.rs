@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use pointsman_core::forge::CheckState;
 use pointsman_core::ids::{ProjectName, Sha, TaskKey};
 use pointsman_core::queue::Record;
 use pointsman_core::task::{CiVerdict, Event};
@@ -15,6 +16,9 @@ use crate::daemon::clock;
 use crate::daemon::engine::Input;
 use crate::daemon::inbound::Inbound;
 use crate::daemon::served::Served;
+
+/// What our CI is called among the checks of a commit.
+const CHECK: &str = "ci";
 
 /// CI on one commit.
 pub(super) struct Check {
@@ -33,6 +37,7 @@ impl Check {
         let Some(_runner) = jobs.runner(served) else { return };
         let started = Event::ChecksStarted { sha: self.sha.clone() };
         jobs.inbox.tell(Input::new(self.key.clone(), started));
+        show(served, &self.sha, CheckState::Pending);
         let program = Program {
             name: self.name(),
             command: &command,
@@ -51,6 +56,16 @@ impl Check {
                 CiVerdict::Infra { reason: format!("CI could not be run: {error:#}"), log: String::new() }
             }
         };
+        show(
+            served,
+            &self.sha,
+            match verdict {
+                CiVerdict::Passed => CheckState::Success,
+                CiVerdict::Failed { .. } | CiVerdict::Infra { .. } | CiVerdict::TimedOut { .. } => {
+                    CheckState::Failure
+                }
+            },
+        );
         let finished = Event::ChecksFinished { sha: self.sha.clone(), run: self.run, verdict };
         jobs.inbox.tell(Input::new(self.key.clone(), finished));
     }
@@ -74,6 +89,13 @@ impl Check {
         let record = Record::add(earlier.as_ref(), verdict.clone());
         let log_path = Some(log_path);
         remember(jobs, served, Verdict { tree: &tree, gate, record: &record, log_path, took });
+    }
+}
+
+/// People see on the forge what CI says; what follows from it is decided by the event.
+fn show(served: &Served, sha: &Sha, state: CheckState) {
+    if let Err(error) = served.forge.show_check(sha, CHECK, state) {
+        tracing::warn!(%error, "the forge could not be told about CI");
     }
 }
 
