@@ -124,6 +124,8 @@ table! {
         poll: Span,
         /// How many checks run at the same time.
         concurrency: u32,
+        /// With the kind `forge`: the checks that must be green; empty for all there are.
+        required: Vec<String>,
     }
 }
 

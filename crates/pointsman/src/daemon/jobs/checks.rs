@@ -4,12 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use pointsman_core::config::CiKind;
 use pointsman_core::forge::CheckState;
 use pointsman_core::ids::{ProjectName, Sha, TaskKey};
 use pointsman_core::queue::Record;
 use pointsman_core::task::{CiVerdict, Event};
 use pointsman_store::{Store, VerdictRow};
 
+use super::outside::wait_for_checks;
 use super::program::Program;
 use super::{Jobs, slug};
 use crate::daemon::clock;
@@ -33,6 +35,9 @@ impl Check {
     }
 
     pub(super) fn run(&self, jobs: &Arc<Jobs>, served: &Arc<Served>) {
+        if served.config.ci.kind == CiKind::Forge {
+            return self.ask_forge(jobs, served);
+        }
         let Some(command) = served.config.ci.command.clone() else { return };
         let Some(_runner) = jobs.runner(served) else { return };
         let started = Event::ChecksStarted { sha: self.sha.clone() };
@@ -68,6 +73,18 @@ impl Check {
         );
         let finished = Event::ChecksFinished { sha: self.sha.clone(), run: self.run, verdict };
         jobs.inbox.tell(Input::new(self.key.clone(), finished));
+    }
+
+    /// Somebody else runs CI; the forge shows what it says about exactly this commit.
+    fn ask_forge(&self, jobs: &Arc<Jobs>, served: &Arc<Served>) {
+        let started = Event::ChecksStarted { sha: self.sha.clone() };
+        jobs.inbox.tell(Input::new(self.key.clone(), started));
+        // Nobody calls it off: a verdict on an old head is not taken.
+        let (_never, unwanted) = std::sync::mpsc::channel();
+        if let Some(verdict) = wait_for_checks(jobs, served, &self.sha, &unwanted) {
+            let finished = Event::ChecksFinished { sha: self.sha.clone(), run: self.run, verdict };
+            jobs.inbox.tell(Input::new(self.key.clone(), finished));
+        }
     }
 
     /// The merge queue need not test again what was tested here. What says nothing about the code is not told.

@@ -6,6 +6,7 @@
 
 mod checkpoint;
 mod checks;
+mod outside;
 mod program;
 mod queue;
 mod review;
