@@ -34,7 +34,8 @@ mod tests {
     fn the_checks_of_a_commit_are_one_verdict() {
         use CheckState::{Failure, Pending, Success};
         let required = ["build".to_owned()];
-        let table: [(&[(&str, CheckState)], &[String], &str); 9] = [
+        type Row<'a> = (&'a [(&'a str, CheckState)], &'a [String], &'a str);
+        let table: [Row<'_>; 9] = [
             (&[], &[], "open"),
             (&[("a", Pending)], &[], "open"),
             (&[("a", Success), ("b", Pending)], &[], "open"),

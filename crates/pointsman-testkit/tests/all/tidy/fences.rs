@@ -33,6 +33,8 @@ const FENCES: [(&str, &str, &[&str]); 5] = [
             "crates/pointsman/src/cli/daemon_door.rs",
             "crates/pointsman/src/cli/down.rs",
             "crates/pointsman/src/cli/events.rs",
+            "crates/pointsman/src/cli/merge_queue/process.rs",
+            "crates/pointsman/src/cli/merge_queue/train.rs",
             "crates/pointsman/src/cli/session_log.rs",
             "crates/pointsman/src/cli/up.rs",
             // A full disk says nothing when it has room again.
