@@ -7,12 +7,15 @@ use pointsman_core::ids::Sha;
 
 use super::commit::Commit;
 use super::incoming::Incoming;
-use super::inspect::{nul_fields, shown};
+use super::inspect::shown;
 use super::mirror::Mirror;
 use super::union::UnionGlobs;
 use super::{Call, Error, files};
 use crate::process::{End, Finished};
 use crate::retry::Retry;
+
+/// Only the files: messages are for people.
+const QUIETLY: &str = "--no-messages";
 
 /// What came of a merge.
 pub(super) enum Merged {
@@ -48,31 +51,32 @@ impl<'a> Merger<'a> {
         Ok(Self { incoming, attributes_of: attributes_of.clone(), globs })
     }
 
-    fn call(&self) -> Call {
+    fn call(&self, messages: &str) -> Call {
         let mut call = self.incoming.call("merge-tree");
         if let Some(globs) = &self.globs {
             call = call.config("core.attributesFile", globs);
         }
         let source = format!("{}^{{commit}}", self.attributes_of);
-        call.attributes_of(&source).args(["--write-tree", "-z", "--name-only", "--no-messages"])
+        call.attributes_of(&source).args(["--write-tree", "-z", "--name-only", messages])
     }
 
     /// Merges two commits that exist. Exit code 1 is a conflict only if a tree was written: a missing commit exits
     /// with 1 too, with nothing on its output.
     pub(super) fn merge(&self, base: Option<&Sha>, ours: &Sha, theirs: &Sha) -> Result<Merged, Error> {
-        let mut call = self.call();
-        if let Some(base) = base {
-            call = call.arg(format!("--merge-base={base}"));
-        }
-        let done = call.args([ours.as_str(), theirs.as_str()]).finish()?;
-        let (first, rest) = match done.stdout.iter().position(|b| *b == 0) {
-            Some(nul) => (&done.stdout[..nul], &done.stdout[nul + 1..]),
-            None => (&done.stdout[..], &[][..]),
-        };
-        match (done.end, Sha::new(&shown(first))) {
-            (End::Exited(0), Some(tree)) => Ok(Merged::Clean(tree)),
-            (End::Exited(1), Some(_)) => Ok(Merged::Conflict(real_files(nul_fields(rest), &[ours, theirs]))),
-            _ => Err(failed(format!("{ours} {theirs}"), &done)),
+        let (end, fields) = self.merge_once(base, ours, theirs, QUIETLY)?;
+        let mut fields = fields.split(|b| *b == 0);
+        let tree = fields.next().and_then(|first| Sha::new(&shown(first)));
+        match (end, tree) {
+            (0, Some(tree)) => Ok(Merged::Clean(tree)),
+            (_, Some(_)) => {
+                let files = real_files(fields.filter(|path| !path.is_empty()), &[ours, theirs]);
+                self.named(files, base, ours, theirs).map(Merged::Conflict)
+            }
+            (_, None) => Err(Error::Unexpected {
+                operation: "merge-tree",
+                inputs: format!("{ours} {theirs}"),
+                what: "no tree",
+            }),
         }
     }
 
@@ -82,11 +86,51 @@ impl<'a> Merger<'a> {
             return Ok(Vec::new());
         }
         let lines: String = theirs.iter().map(|head| format!("{ours} {head}\n")).collect();
-        let done = self.call().arg("--stdin").stdin(lines).finish()?;
+        let done = self.call(QUIETLY).arg("--stdin").stdin(lines).finish()?;
         // It stops at the first commit that it cannot merge.
-        match parse_each(&done.stdout, ours, theirs) {
-            Some(merged) if done.end == End::Exited(0) => Ok(merged),
-            Some(_) | None => Err(failed(format!("{ours} and {} heads", theirs.len()), &done)),
+        let merged = match parse_each(&done.stdout, ours, theirs) {
+            Some(merged) if done.end == End::Exited(0) => merged,
+            Some(_) | None => return Err(failed(format!("{ours} and {} heads", theirs.len()), &done)),
+        };
+        let named = |(merged, head)| match merged {
+            Merged::Clean(_) => Ok(merged),
+            Merged::Conflict(files) => self.named(files, None, ours, head).map(Merged::Conflict),
+        };
+        merged.into_iter().zip(theirs).map(named).collect()
+    }
+
+    /// Some conflicts leave every file merged (a file is in the way of a renamed directory): they are only in git's
+    /// messages. A conflict without a file would help nobody.
+    fn named(
+        &self,
+        files: Vec<String>,
+        base: Option<&Sha>,
+        ours: &Sha,
+        theirs: &Sha,
+    ) -> Result<Vec<String>, Error> {
+        if !files.is_empty() {
+            return Ok(files);
+        }
+        let (_, output) = self.merge_once(base, ours, theirs, "--messages")?;
+        Ok(real_files(in_messages(&output).into_iter(), &[ours, theirs]))
+    }
+
+    /// The exit code, 0 or 1, and what was printed, which is something.
+    fn merge_once(
+        &self,
+        base: Option<&Sha>,
+        ours: &Sha,
+        theirs: &Sha,
+        messages: &str,
+    ) -> Result<(i32, Vec<u8>), Error> {
+        let mut call = self.call(messages);
+        if let Some(base) = base {
+            call = call.arg(format!("--merge-base={base}"));
+        }
+        let done = call.args([ours.as_str(), theirs.as_str()]).finish()?;
+        match done.end {
+            End::Exited(code @ (0 | 1)) if !done.stdout.is_empty() => Ok((code, done.stdout)),
+            _ => Err(failed(format!("{ours} {theirs}"), &done)),
         }
     }
 
@@ -98,6 +142,23 @@ impl<'a> Merger<'a> {
     pub(super) fn keep(&self) -> Result<(), Error> {
         self.incoming.keep()
     }
+}
+
+/// The paths of all conflicts that are told. After the tree and the files, which an empty field ends, each message is
+/// `<count> NUL (<path> NUL){count} <type> NUL <text> NUL`.
+fn in_messages(output: &[u8]) -> Vec<&[u8]> {
+    let mut fields = output.split(|b| *b == 0).skip_while(|field| !field.is_empty()).skip(1);
+    let mut found = Vec::new();
+    while let Some(count) = fields.next().and_then(|count| shown(count).parse::<usize>().ok()) {
+        let paths: Vec<&[u8]> = fields.by_ref().take(count).collect();
+        let kind = fields.next().unwrap_or_default();
+        // What is merely told, such as `Auto-merging`, is no conflict.
+        if kind.starts_with(b"CONFLICT") {
+            found.extend(paths);
+        }
+        fields.next();
+    }
+    found
 }
 
 /// Each record is `<status> NUL <tree> NUL (<path> NUL)* NUL`; here a status of 1 is a clean merge and 0 a conflict.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use pointsman_core::ids::Sha;
 
-use super::{World, branch, lines};
+use super::{World, branch, lines, to_main};
 use crate::git::candidate::{Candidate, Style, build, check_conflicts};
 use crate::git::changes::stray_paths;
 use crate::git::history::first_parents;
@@ -16,11 +16,6 @@ use crate::process::Run;
 use crate::retry::Retry;
 
 const STYLES: [Style; 3] = [Style::Rebase, Style::Merge, Style::Squash];
-
-fn to_main(sha: &Sha, from: &Sha) -> [PushRef; 1] {
-    let (change, expect) = (Change::To(sha.clone()), Expect::At(from.clone()));
-    [PushRef { refname: branch("main").full(), change, expect }]
-}
 
 /// Cuts a loose object in half.
 fn truncate(repository: &Path, object: &Sha) -> PathBuf {

@@ -8,8 +8,8 @@ use pointsman_core::ids::Sha;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::differential::random::Random;
-use super::{World, branch};
-use crate::git::push::{Change, Expect, PushOutcome, PushRef};
+use super::{World, branch, to_main};
+use crate::git::push::PushOutcome;
 use crate::git::{Locks, clear_dead_locks};
 
 /// As many as fit, and never more.
@@ -17,11 +17,6 @@ const KILLS: usize = 60;
 const LONGEST: Duration = Duration::from_secs(10);
 /// A killed process is gone at once, but not in no time.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-fn to_main(sha: &Sha, from: &Sha) -> [PushRef; 1] {
-    let (change, expect) = (Change::To(sha.clone()), Expect::At(from.clone()));
-    [PushRef { refname: branch("main").full(), change, expect }]
-}
 
 /// Commits in a row, in the mirror only.
 fn row(world: &World, count: usize) -> Vec<Sha> {
