@@ -113,6 +113,7 @@ impl Asking {
                     Ok(inputs) => {
                         self.inbox.send(Inbound::Inputs(inputs));
                         self.world.jobs.audit(served);
+                        self.world.jobs.land(served);
                         pace
                     }
                     Err(error) => {
