@@ -190,7 +190,7 @@ impl<'a> Line<'a> {
             return Ok(Next::Again);
         }
         if plan.main_is_red {
-            tracing::warn!(project = %self.served.config.name, main = main.short(), "main itself is red: nothing is blamed for it");
+            self.say_main_is_red(main);
         }
         let mut wanted = BTreeSet::new();
         let window = self.window()?;
@@ -215,6 +215,20 @@ impl<'a> Line<'a> {
         self.end_tests(&wanted);
         // With nothing under test the line waits for the main branch to move.
         Ok(Next::Wait)
+    }
+
+    /// Nobody is blamed for a red main; those that were tried on it wait for a repair, and say so.
+    fn say_main_is_red(&self, main: &Sha) {
+        let reason = format!("main itself is red at {}: waits for a repair", main.short());
+        for car in &self.aside {
+            if let Ok(Some(mut entry)) = self.jobs.reader().queue_entry(car.entry.id)
+                && entry.reason.as_ref() != Some(&reason)
+            {
+                tracing::warn!(project = %self.served.config.name, branch = entry.branch, reason);
+                entry.reason = Some(reason.clone());
+                self.write_down(&entry);
+            }
+        }
     }
 
     /// Waits for something to happen; false if the daemon stops.
