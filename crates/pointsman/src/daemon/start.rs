@@ -26,6 +26,7 @@ use super::jobs::{Jobs, clear_leftovers};
 use super::poller::Poller;
 use super::projections::Projections;
 use super::sources::exits::Exits;
+use super::sources::hooks;
 use super::sources::phase::Phases;
 use super::workers::Workers;
 use super::world::RealWorld;
@@ -103,6 +104,8 @@ pub fn run(paths: &Paths, _options: Options) -> anyhow::Result<()> {
             }
         }
     }
+    // Before anybody can tell something newer.
+    hooks::read_spools(paths, &mut dispatcher.engine);
     let polling = poller.start(inbox.clone(), board.clone(), Arc::clone(&world), phases)?;
     let control = Control { inbox: inbox.clone(), board, world, callers: AtomicUsize::new(0) };
     Arc::new(control).listen(&paths.control_socket())?;
