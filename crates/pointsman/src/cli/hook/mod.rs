@@ -3,12 +3,13 @@
 //! A hook must never break the agent: whatever comes in, it ends within seconds with exit code 0, and what went wrong
 //! is a line in `hook.log`. The common case is a few system calls: no database, no project, no call, and no command
 //! tree is built for it. [`input`] reads what Claude says, [`person`] drives the claim life cycle of a person's own
-//! session, [`output`] is what Claude understands.
+//! session, [`supervised`] tells the daemon about its own, [`output`] is what Claude understands.
 
 mod input;
 mod log;
 mod output;
 mod person;
+mod supervised;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -52,9 +53,7 @@ enum Event {
 
 impl Event {
     fn named(name: &str) -> Self {
-        let plain: String =
-            name.chars().filter(|c| !matches!(c, '-' | '_')).map(|c| c.to_ascii_lowercase()).collect();
-        match plain.as_str() {
+        match pointsman_core::hook::plain_name(name).as_str() {
             "sessionstart" => Self::SessionStart,
             "stop" | "onstop" => Self::Stop,
             "notification" => Self::Notification,
@@ -117,9 +116,13 @@ fn take(event: &str, argument: Option<String>) -> ExitCode {
         log.line("neither CLAUDE_PROJECT_DIR nor the event says where this is");
         return ExitCode::SUCCESS;
     };
-    let call = Call { event: Event::named(event), payload, dir, log };
-    if named("POINTSMAN_SESSION").is_none() {
-        person::answer(&call);
+    match std::env::var("POINTSMAN_SESSION").ok().filter(|session| !session.is_empty()) {
+        Some(session) => {
+            let variable = |name: &str| std::env::var(name).unwrap_or_default();
+            let desk = supervised::Desk { session, variable };
+            supervised::answer(event, &payload.value(), &desk, &log);
+        }
+        None => person::answer(&Call { event: Event::named(event), payload, dir, log }),
     }
     ExitCode::SUCCESS
 }

@@ -14,6 +14,13 @@ pub(super) fn message(text: &str) {
     print(&json!({ "systemMessage": text }));
 }
 
+/// A command is not run, and the agent is told why.
+pub(super) fn deny(reason: &str) {
+    print(&json!({ "hookSpecificOutput": {
+        "hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason,
+    } }));
+}
+
 fn print(value: &serde_json::Value) {
     // Nobody may read it any more; that is no reason to fail.
     let _ = writeln!(std::io::stdout().lock(), "{value}");

@@ -239,6 +239,7 @@ impl RealWorld {
         set("ISSUE", task.key.issue.to_string());
         set("POINTSMAN_SESSION", task.key.session(generation));
         set("POINTSMAN_BRANCH", task.branch.clone());
+        set("POINTSMAN_PRIMARY_BRANCH", served.primary.to_string());
         set("POINTSMAN_INBOX", desk.inbox(generation).to_string_lossy().into_owned());
         set("POINTSMAN_SUMMARY_FILE", desk.summary(generation).to_string_lossy().into_owned());
         set("POINTSMAN_RESULT_FILE", desk.result(generation).to_string_lossy().into_owned());

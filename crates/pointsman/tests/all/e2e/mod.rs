@@ -11,6 +11,7 @@ mod dependencies;
 mod disk;
 mod escalation;
 mod gateway;
+mod hooks;
 mod hostile;
 mod idle;
 mod kill;
