@@ -3,21 +3,28 @@
 //! A session says so itself, and may lie: a report counts for the session it names only if that one is the present one,
 //! and a message is acknowledged only by the session it was sent to.
 
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError};
+
 use pointsman_adapters::phase_file;
+use pointsman_core::claude::launch::is_claude;
 use pointsman_core::hook::{Report, Told};
 use pointsman_core::ids::TaskKey;
 use pointsman_core::session::context::{Source, Symptom, from_symptoms};
 use pointsman_core::session::work::Observation;
-use pointsman_core::task::{Event, Policy, Session};
+use pointsman_core::task::{Event, Policy, Session, Task};
+use pointsman_core::time::Timestamp;
 use pointsman_store::EffectId;
 use serde_json::json;
 
 use crate::control::protocol::{FailureKind, Reply};
 use crate::daemon::answer::{done, failed};
+use crate::daemon::board::Picture;
 use crate::daemon::clock;
 use crate::daemon::engine::{Engine, Input};
+use crate::daemon::inbound::Inbox;
 use crate::daemon::served::Desk;
-use crate::daemon::world::chain;
+use crate::daemon::world::{RealWorld, chain};
 use crate::hook_spool::Spool;
 use crate::paths::Paths;
 
@@ -165,5 +172,55 @@ pub(crate) fn read_spools(paths: &Paths, engine: &mut Engine) {
         if let Err(error) = read {
             tracing::warn!(task = %key, %error, "a spool of reports could not be read");
         }
+    }
+}
+
+/// Sessions of Claude Code whose hooks have not been heard: told once each, when their time is up.
+pub(crate) struct Silence {
+    inbox: Inbox,
+    world: Arc<RealWorld>,
+    told: BTreeSet<String>,
+}
+
+impl Silence {
+    /// Nobody is silent yet.
+    pub(crate) fn new(inbox: Inbox, world: Arc<RealWorld>) -> Self {
+        Self { inbox, world, told: BTreeSet::new() }
+    }
+
+    /// Looks at every session that should have reported by now.
+    pub(crate) fn listen(&mut self, picture: &Picture, now: Timestamp) {
+        let mut told = BTreeSet::new();
+        for task in picture.values().filter(|task| task.session == Session::Alive) {
+            let (Some(session), Some(served)) = (task.session_id(), self.world.project(&task.key.project))
+            else {
+                continue;
+            };
+            if !is_claude(&self.world.agent_command(&served)) {
+                continue;
+            }
+            if self.told.contains(&session) || self.is_heard(task, &session) {
+                told.insert(session);
+                continue;
+            }
+            let begun = {
+                let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
+                reader.session(&session).ok().flatten().map(|row| row.created_at)
+            };
+            let patience = served.config.timing.hook_silence.duration();
+            if begun.is_some_and(|at| at.after(patience) <= now) {
+                let generation = task.generation;
+                let mut input = Input::new(task.key.clone(), Event::HooksSilent { generation });
+                input.dedup = Some(format!("hooks-silent-{session}"));
+                self.inbox.tell(input);
+                told.insert(session);
+            }
+        }
+        self.told = told;
+    }
+
+    fn is_heard(&self, task: &Task, session: &str) -> bool {
+        let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        reader.cursor(Some(&task.key.project), &conversation_name(session)).ok().flatten().is_some()
     }
 }

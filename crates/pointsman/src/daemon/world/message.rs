@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use pointsman_adapters::tmux::{self, Sent};
+use pointsman_adapters::tmux::{self, PaneInfo, Sent};
 use pointsman_core::ids::TaskKey;
 use pointsman_core::task::{Headline, Task};
 use pointsman_core::words;
@@ -42,6 +42,9 @@ impl RealWorld {
         write(&path, details.as_bytes())?;
         let line =
             words::message::line(message.id.0, message.headline.text(), subject, &path.to_string_lossy());
+        if let Some(pane) = self.pane(&task.key)? {
+            self.stands_at_dialog(served, task, &pane)?;
+        }
         let sent = self.type_line(&task.key, message.generation, &format!("m-{}-1", message.id), &line)?;
         Ok(match sent {
             Sent::Sent | Sent::Duplicate => Outcome::note(Note::MessageSent { path }),
@@ -65,12 +68,15 @@ impl RealWorld {
         operation: &str,
         line: &str,
     ) -> Result<Sent, Trouble> {
-        let pane = match self.tmux.find(&key.identity()) {
-            Ok(pane) => pane,
-            Err(tmux::Error::NotRunning { .. }) => None,
-            Err(error) => return Err(error.into()),
-        };
-        let Some(pane) = pane else { return Ok(Sent::Dead) };
+        let Some(pane) = self.pane(key)? else { return Ok(Sent::Dead) };
         Ok(self.tmux.send_message(&pane.pane_id, &epoch(&key.session(generation)), operation, line)?)
+    }
+
+    fn pane(&self, key: &TaskKey) -> Result<Option<PaneInfo>, Trouble> {
+        match self.tmux.find(&key.identity()) {
+            Ok(pane) => Ok(pane),
+            Err(tmux::Error::NotRunning { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 }
