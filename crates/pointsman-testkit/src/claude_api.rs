@@ -6,6 +6,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
@@ -68,7 +69,7 @@ impl ClaudeApi {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// When a prompt holds `words`, the model does this. An earlier rule comes first.
+    /// When a prompt holds `words`, the model does this. The words that come last in it count.
     pub fn when(&self, words: &str, steps: &[Step]) {
         let rule = Rule { words: words.to_owned(), steps: steps.to_vec(), errors_given: 0 };
         lock(&self.state).rules.push(rule);
@@ -132,12 +133,12 @@ fn request(reader: &mut BufReader<&TcpStream>) -> Option<(String, String, Value)
 
 fn answer(stream: &TcpStream, body: &Value, state: &Mutex<State>) -> std::io::Result<()> {
     let prompt = Prompt::of(body);
-    if body["tools"].as_array().is_none_or(Vec::is_empty) {
-        return say(stream, body, &[json!({ "type": "text", "text": "{\"title\": \"A test\"}" })]);
-    }
     if prompt.text.contains("create a detailed summary") {
         let summary = "<analysis>none</analysis>\n<summary>\nThe work goes on.\n</summary>";
         return say(stream, body, &[json!({ "type": "text", "text": summary })]);
+    }
+    if body["tools"].as_array().is_none_or(Vec::is_empty) {
+        return say(stream, body, &[json!({ "type": "text", "text": "{\"title\": \"A test\"}" })]);
     }
     let step = {
         let mut state = lock(state);
@@ -166,7 +167,12 @@ fn answer(stream: &TcpStream, body: &Value, state: &Mutex<State>) -> std::io::Re
 
 fn next_step(rules: &mut [Rule], prompt: &Prompt) -> Step {
     let done = || Step::Text("Nothing to do.".to_owned());
-    let Some(rule) = rules.iter_mut().find(|rule| prompt.text.contains(&rule.words)) else { return done() };
+    // Prompts that waited together arrive as one: the last of them counts.
+    let newest = rules
+        .iter_mut()
+        .filter_map(|rule| Some((prompt.text.rfind(&rule.words)?, rule)))
+        .max_by_key(|(at, _)| *at);
+    let Some((_, rule)) = newest else { return done() };
     // Errors leave no trace in the conversation: they are counted here.
     let given = rule.errors_given;
     let once = rule.steps.iter().filter(|step| matches!(step, Step::ErrorOnce(_))).count();
@@ -218,6 +224,12 @@ impl Prompt {
     }
 }
 
+/// Claude takes answers of the same id for parts of one.
+fn unique() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 fn error(kind: &str) -> Value {
     json!({ "type": "error", "error": { "type": kind, "message": format!("scripted {kind}") } })
 }
@@ -241,7 +253,7 @@ fn say(mut stream: &TcpStream, body: &Value, blocks: &[Value]) -> std::io::Resul
         "input_tokens": tokens, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 10,
     });
     let message = json!({
-        "id": "msg_test", "type": "message", "role": "assistant", "model": body["model"], "content": [],
+        "id": format!("msg_{:022}", unique()), "type": "message", "role": "assistant", "model": body["model"], "content": [],
         "stop_reason": null, "stop_sequence": null, "usage": usage,
     });
     if body["stream"] != true {

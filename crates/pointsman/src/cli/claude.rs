@@ -1,3 +1,4 @@
+use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -39,8 +40,8 @@ pub(crate) struct Where {
     /// Your own, in ~/.claude
     #[arg(long)]
     user: bool,
-    /// The project's, in .claude at the root of the checkout; the default
-    #[arg(long = "in-project", visible_alias = "this-project")]
+    /// The project's, in .claude at the root of the checkout; the default. A bare --project means the same
+    #[arg(long = "in-project")]
     project_only: bool,
 }
 
@@ -65,6 +66,20 @@ impl Where {
             .or_else(|| set("HOME").map(|home| home.join(".claude")))
             .ok_or_else(|| Failure::failed("neither CLAUDE_CONFIG_DIR nor HOME is set"))
     }
+}
+
+/// `claude install --project` without a name means the project's settings; everywhere else `--project` takes a name.
+pub(super) fn with_plain_project(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let is = |at: usize, word: &str| arguments.get(at).is_some_and(|argument| argument == word);
+    let changes = is(1, "claude") && (is(2, "install") || is(2, "uninstall"));
+    let bare = |at: usize| {
+        let value = arguments.get(at + 1).is_some_and(|next| !next.as_encoded_bytes().starts_with(b"-"));
+        is(at, "--project") && !value
+    };
+    if let Some(at) = (3..arguments.len()).find(|at| changes && bare(*at)) {
+        arguments[at] = "--in-project".into();
+    }
+    arguments
 }
 
 fn install(context: &Context, dir: &Path) -> Result<(), Failure> {

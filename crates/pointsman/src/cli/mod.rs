@@ -162,7 +162,7 @@ pub fn main() -> ExitCode {
     if let Some(code) = hook::shortcut() {
         return code;
     }
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(claude::with_plain_project(std::env::args_os().collect()));
     let json = cli.global.json;
     match run(cli) {
         Ok(code) => code,

@@ -156,7 +156,8 @@ fn real_claude_at_a_permission_dialog_waits_for_a_person() {
 #[test]
 fn real_claude_hears_the_protocol_again_after_a_compaction() {
     let Some((setup, api)) = shop(&skipping()) else { return };
-    api.when("] Task #", &[text("I wait.")]);
+    // There must be something to compact.
+    api.when("] Task #", &[bash("echo one"), bash("echo two"), bash("echo three"), text("I wait.")]);
     api.when("] Answer", &[bash(WORK), text("Handed in.")]);
     lands(&api);
     let daemon = setup.set("timing.idle_look", "\"10m\"").start();
@@ -166,9 +167,14 @@ fn real_claude_hears_the_protocol_again_after_a_compaction() {
     });
     let pane = format!("=dev-shop-{issue}:");
     daemon.tmux(&["send-keys", "-t", &pane, "-l", "/compact"]);
-    daemon.wait_shown(issue, "/compact");
+    let shows = |words: &str| daemon.tmux(&["capture-pane", "-p", "-t", &pane]).contains(words).then_some(());
+    daemon.wait_for("the command to be typed", || shows("❯\u{a0}/compact"));
     daemon.tmux(&["send-keys", "-t", &pane, "Enter"]);
-    daemon.wait_shown(issue, "ompacted");
+    daemon.wait_for("the compaction", || {
+        let pane = daemon.tmux(&["capture-pane", "-p", "-t", &pane]);
+        assert!(!pane.contains("Error"), "{pane}");
+        pane.contains("ompacted").then_some(())
+    });
     daemon.run(&["session", "send", &issue.to_string(), "Go on."]);
     daemon.wait_closed(issue);
     assert!(api.was_told("Your conversation was shortened or taken up again"));

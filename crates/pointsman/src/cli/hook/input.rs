@@ -99,6 +99,7 @@ impl Input {
 #[serde(default)]
 pub(super) struct Payload {
     cwd: Value,
+    transcript_path: Value,
     session_id: Value,
     stop_hook_active: Value,
     background_tasks: Value,

@@ -10,9 +10,8 @@ use pointsman_adapters::phase_file;
 use pointsman_core::claude::launch::is_claude;
 use pointsman_core::hook::{Report, Told};
 use pointsman_core::ids::TaskKey;
-use pointsman_core::session::context::{Source, Symptom, from_symptoms};
 use pointsman_core::session::work::Observation;
-use pointsman_core::task::{Event, Policy, Session, Task};
+use pointsman_core::task::{Event, Session, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_store::EffectId;
 use serde_json::json;
@@ -78,7 +77,10 @@ fn act(
         }
         Told::Prompted { messages } => acknowledge(engine, key, generation, messages),
         Told::Tool { work, .. } => engine.observe(key, &[Observation::Did((*work).into())], None, now),
-        Told::Stopped { .. } => tell(engine, Event::TurnEnded { generation }),
+        Told::Stopped { messages, .. } => {
+            acknowledge(engine, key, generation, messages)?;
+            tell(engine, Event::TurnEnded { generation })
+        }
         Told::Failed { error, details } => {
             let (error, details) = (error.clone(), details.clone());
             tell(engine, Event::TurnFailed { generation, error, details })
@@ -86,10 +88,8 @@ fn act(
         Told::Asked { what } => {
             tell(engine, Event::DialogSeen { generation, what: what.clone(), picture: String::new() })
         }
-        Told::Compacting => {
-            tell(engine, Event::TurnEnded { generation })?;
-            warn_of_compaction(engine, key, generation)
-        }
+        // Saved, and nothing said: a message would be typed into the middle of it.
+        Told::Compacting => tell(engine, Event::TurnEnded { generation }),
         Told::Idle | Told::Compacted | Told::Ended { .. } | Told::Other { .. } => Ok(()),
     }
 }
@@ -110,34 +110,13 @@ fn acknowledge(
     Ok(())
 }
 
-/// A compaction is a symptom of a full context; where the context is measured, the measure says more.
-fn warn_of_compaction(
-    engine: &mut Engine,
-    key: &TaskKey,
-    generation: u32,
-) -> Result<(), pointsman_store::Error> {
-    let measured = engine.tasks().get(key).and_then(|task| task.gauge);
-    let Some(config) = engine.config(&key.project) else { return Ok(()) };
-    let gauge = match measured.map(|gauge| gauge.source) {
-        Some(Source::StatusLine | Source::Transcript) => None,
-        Some(Source::Symptoms) | None => from_symptoms(&[Symptom::Compacting], &Policy::new(&config).marks),
-    };
-    match gauge {
-        Some(gauge) => {
-            let input = Input::new(key.clone(), Event::ContextMeasured { generation, gauge });
-            engine.take(&[input], clock::now()).map(drop)
-        }
-        None => Ok(()),
-    }
-}
-
 /// The marker that idle looks go by follows what the session says.
 pub(crate) fn mark_idle(desk: &Desk, told: &Told) {
     let marked = match told {
-        Told::Stopped { busy: false } | Told::Idle => {
+        Told::Stopped { busy: false, .. } | Told::Idle => {
             phase_file::write_state_file(&desk.idle_marker, IDLE_MARK.as_bytes()).map_err(|e| e.to_string())
         }
-        Told::Prompted { .. } | Told::Tool { .. } | Told::Stopped { busy: true } => {
+        Told::Prompted { .. } | Told::Tool { .. } | Told::Stopped { busy: true, .. } => {
             phase_file::remove_own_file(&desk.idle_marker).map_err(|e| e.to_string())
         }
         Told::Started { .. }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use pointsman_adapters::phase_file;
 use pointsman_adapters::tmux::{PaneInfo, Target};
@@ -13,7 +14,7 @@ use pointsman_core::task::{Event, Opening, Task};
 use pointsman_core::words;
 use serde_json::Value;
 
-use super::session::write;
+use super::session::{epoch, write};
 use super::{RealWorld, Trouble};
 use crate::daemon::engine::Input;
 use crate::daemon::served::{Desk, Served};
@@ -22,6 +23,10 @@ use crate::daemon::served::{Desk, Served};
 const CONFIG_BYTES: u64 = 64 << 20;
 /// The id of a conversation, in the files of a run.
 const CONVERSATION: &str = "conversation";
+/// Between a paste and a look at what became of it.
+const ENTER_PAUSE: Duration = Duration::from_millis(250);
+/// How often Enter is pressed again; after that the acknowledgement decides.
+const ENTERS: usize = 8;
 /// A screen has no more lines than this.
 const SCREEN_LINES: usize = 60;
 
@@ -112,6 +117,19 @@ impl RealWorld {
         known.then(|| id.trim().to_owned())
     }
 
+    /// The dialog that a session of Claude Code stands at, and what its terminal shows.
+    pub(super) fn dialog(
+        &self,
+        served: &Served,
+        pane: &PaneInfo,
+    ) -> Result<Option<(String, String)>, Trouble> {
+        if !launch::is_claude(&self.agent_command(served)) {
+            return Ok(None);
+        }
+        let picture = self.tmux.capture_tail(Target::Pane(&pane.pane_id), SCREEN_LINES)?.join("\n");
+        Ok(screen::dialog(&picture).map(|what| (what, picture)))
+    }
+
     /// Whether a dialog stands in the way of what is to be typed. A person is asked then, and sees it.
     pub(super) fn stands_at_dialog(
         &self,
@@ -119,17 +137,39 @@ impl RealWorld {
         task: &Task,
         pane: &PaneInfo,
     ) -> Result<(), Trouble> {
-        if !launch::is_claude(&self.agent_command(served)) {
-            return Ok(());
-        }
-        let picture = self.tmux.capture_tail(Target::Pane(&pane.pane_id), SCREEN_LINES)?.join("\n");
-        let Some(what) = screen::dialog(&picture) else { return Ok(()) };
+        let Some((what, picture)) = self.dialog(served, pane)? else { return Ok(()) };
         let generation = task.generation;
         let mut input =
             Input::new(task.key.clone(), Event::DialogSeen { generation, what: what.clone(), picture });
         input.dedup = Some(format!("dialog-{}-{what}", task.key.session(generation)));
         self.jobs.inbox.tell(input);
         Err(Trouble::later(format!("the agent waits at a dialog: {what}")))
+    }
+}
+
+/// Claude needs a moment between a paste and Enter, and may swallow the key: it is pressed again as long as the message
+/// stands in the box, and at nothing else.
+impl RealWorld {
+    pub(super) fn make_sure_it_is_sent(
+        &self,
+        served: &Served,
+        task: &Task,
+        pane: &PaneInfo,
+        message: i64,
+    ) -> Result<(), Trouble> {
+        if !launch::is_claude(&self.agent_command(served)) {
+            return Ok(());
+        }
+        let mark = format!("[pointsman m-{message}]");
+        for _ in 0..ENTERS {
+            std::thread::park_timeout(ENTER_PAUSE);
+            let picture = self.tmux.capture_tail(Target::Pane(&pane.pane_id), SCREEN_LINES)?.join("\n");
+            if !screen::typed(&picture).is_some_and(|typed| typed.contains(&mark)) {
+                break;
+            }
+            self.tmux.press_enter(&pane.pane_id, &epoch(&task.key.session(task.generation)))?;
+        }
+        Ok(())
     }
 }
 
