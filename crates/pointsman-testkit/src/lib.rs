@@ -3,6 +3,7 @@
 //! * [`TempRepo`]: a real git repository in a temporary directory
 //! * [`eventually`]: waiting for something to become true, with an end
 //! * [`TestDaemon`]: the built program's daemon in a world of its own, for end-to-end tests
+//! * [`http`]: a server that answers as it is told, for tests of what talks to servers
 //! * [`source`]: the workspace's own files, for rules about them
 //!
 //! The rules run in `tests/all/tidy`. What only one crate's tests need stays in that crate's tests; nothing in here may
@@ -12,6 +13,7 @@
 
 mod daemon;
 mod deadline;
+pub mod http;
 mod repository;
 pub mod source;
 

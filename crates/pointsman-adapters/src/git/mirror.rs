@@ -82,6 +82,7 @@ impl Mirror {
             .args(["--prune", "--atomic", "--"])
             .arg(&self.remote)
             .arg("+refs/heads/*:refs/remotes/origin/*")
+            .account(self.git.account.as_ref())
             .remote(Retry::Later)
             .ok()
     }

@@ -25,6 +25,7 @@ use pointsman_core::ids::Sha;
 use crate::process::{Cancel, End, Finished, Run, census};
 use crate::retry::Retry;
 
+mod account;
 pub mod bare;
 pub mod candidate;
 pub mod capture;
@@ -53,6 +54,7 @@ mod tree_index;
 pub mod union;
 mod warm_index;
 
+pub use account::Account;
 pub use error::Error;
 pub use locks::clear_stale_locks;
 pub use names::{BranchName, RefName};
@@ -138,6 +140,7 @@ const INHERITED: [&str; 3] = ["PATH", "HOME", "SSH_AUTH_SOCK"];
 pub struct Git {
     config: PathBuf,
     cancel: Option<Cancel>,
+    account: Option<Account>,
 }
 
 impl Git {
@@ -147,12 +150,18 @@ impl Git {
         files::create_dir_all(&dir)?;
         let config = dir.join("gitconfig");
         files::write_atomic(&config, GLOBAL_CONFIG.as_bytes(), 0o600)?;
-        Ok(Self { config, cancel: None })
+        Ok(Self { config, cancel: None, account: None })
     }
 
     /// The same door, with every call ended when `cancel` is pulled.
     pub fn with_cancel(mut self, cancel: Cancel) -> Self {
         self.cancel = Some(cancel);
+        self
+    }
+
+    /// The same door, with an account for the remote.
+    pub fn with_account(mut self, account: Account) -> Self {
+        self.account = Some(account);
         self
     }
 
