@@ -105,6 +105,11 @@ impl Paths {
         self.state.join("daemon.log")
     }
 
+    /// What went wrong in hooks.
+    pub fn hook_log(&self) -> PathBuf {
+        self.state.join("hook.log")
+    }
+
     /// Where commands reach the daemon.
     pub fn control_socket(&self) -> PathBuf {
         self.runtime.join("control.sock")

@@ -127,8 +127,7 @@ pub fn check_conflicts_with(
     Ok(merged.into_iter().map(files).collect())
 }
 
-/// Git's own answer to a missing commit looks like a conflict or like nothing in particular. Asked only after a
-/// failure, so that a success need not wait for it.
+/// Git's own answer to a missing commit or a foreign history looks like a conflict or like nothing in particular.
 fn explained(mirror: &Mirror, onto: &Sha, heads: &[Sha], error: Error) -> Error {
     for head in heads {
         match mirror.merge_base(onto, head) {

@@ -56,7 +56,7 @@ mod warm_index;
 
 pub use account::Account;
 pub use error::Error;
-pub use locks::clear_stale_locks;
+pub use locks::{Locks, clear_dead_locks, clear_stale_locks, list_locks};
 pub use names::{BranchName, RefName};
 pub use union::{BadGlob, UnionGlobs};
 

@@ -40,8 +40,8 @@ pub(super) fn unsupported(config: &Config) -> Vec<String> {
     if matches!(config.forge.kind, ForgeKind::Forgejo | ForgeKind::Github) {
         not_yet("forge.kind".into(), config.forge.kind.as_str(), "\"local\"");
     }
-    if matches!(config.ci.kind, CiKind::Forge | CiKind::Woodpecker) {
-        not_yet("ci.kind".into(), config.ci.kind.as_str(), "\"command\" or \"none\"");
+    if config.ci.kind == CiKind::Woodpecker {
+        not_yet("ci.kind".into(), config.ci.kind.as_str(), "\"forge\", \"command\" or \"none\"");
     }
     if config.agent.runtime != Runtime::Tmux {
         not_yet("agent.runtime".into(), config.agent.runtime.as_str(), "\"tmux\"");
@@ -275,8 +275,11 @@ impl Check<'_> {
     }
 
     fn lines(&self) -> Result<(), Error> {
-        let Config { pr, merge, forge, matrix, .. } = self.config;
+        let Config { ci, pr, merge, forge, matrix, .. } = self.config;
         let one_line = |text: &str| !text.trim().is_empty() && !text.contains(char::is_control);
+        if !ci.required.iter().all(|name| one_line(name)) {
+            return self.fail("ci.required", "each entry must be the name of a check");
+        }
         if !pr.checklist.iter().all(|line| one_line(line)) {
             return self.fail("pr.checklist", "each entry must be one line of text");
         }

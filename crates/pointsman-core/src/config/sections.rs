@@ -124,6 +124,8 @@ table! {
         poll: Span,
         /// How many checks run at the same time.
         concurrency: u32,
+        /// With the kind `forge`: the checks that must be green; empty for all there are.
+        required: Vec<String>,
     }
 }
 
@@ -162,8 +164,9 @@ table! {
         model: Option<String>,
         /// When it runs by itself, as five cron fields in UTC.
         schedule: Option<String>,
-        /// Most a session may cost.
-        budget: Option<Usd>,
+        /// What its sessions may spend; an amount alone is for one session.
+        #[serde(default, deserialize_with = "super::usd::budget")]
+        budget: Option<Budget>,
     }
 }
 
@@ -344,8 +347,11 @@ table! {
 }
 
 table! {
-    /// `[budget]`: no key, no limit.
+    /// `[budget]`, for all roles together, and `[roles.<role>.budget]`: no key, no limit.
+    #[derive(Default)]
     Budget {
+        /// Most a session may cost.
+        usd_per_session: Option<Usd>,
         /// Most a task may cost.
         usd_per_task: Option<Usd>,
         /// Most a day may cost.
@@ -354,6 +360,16 @@ table! {
         tokens_per_task: Option<u64>,
         /// Most tokens of a day.
         tokens_per_day: Option<u64>,
+        /// Most turns of a task's agents.
+        turns_per_task: Option<u64>,
+        /// Most turns of a day.
+        turns_per_day: Option<u64>,
+        /// Most sessions of a day that are started because one died. A task has `limits.restarts`.
+        restarts_per_day: Option<u64>,
+        /// Longest that a task's sessions may run, together.
+        time_per_task: Option<Span>,
+        /// Longest that the sessions of a day may run, together.
+        time_per_day: Option<Span>,
     }
 }
 

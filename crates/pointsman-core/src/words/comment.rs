@@ -73,11 +73,12 @@ pub fn pull_request(task: &Task, summary: Option<&str>, checklist: &[String]) ->
     if let Some(summary) = summary {
         body.push_str(&format!("\n{}\n", text::clean_block(summary, 60_000)));
     }
-    if !checklist.is_empty() {
-        body.push('\n');
-        for line in checklist {
-            body.push_str(&format!("- [ ] {}\n", text::clean_line(line, 500)));
-        }
-    }
+    body.push_str(&self::checklist(checklist));
     body
+}
+
+/// Boxes for people to tick; none is ticked for them.
+pub(super) fn checklist(lines: &[String]) -> String {
+    let boxes: String = lines.iter().map(|line| format!("- [ ] {}\n", text::clean_line(line, 500))).collect();
+    if boxes.is_empty() { boxes } else { format!("\n{boxes}") }
 }

@@ -7,6 +7,8 @@ mod ack;
 mod agents;
 mod checkpoint;
 mod ci;
+mod claim;
+mod claim_file;
 mod completions;
 mod config;
 mod context;
@@ -21,6 +23,7 @@ mod failure;
 mod forge;
 mod forge_text;
 mod gauge;
+mod hook;
 mod init;
 mod launch;
 mod man;
@@ -128,6 +131,10 @@ enum Command {
     MergeQueue(merge_queue::Command),
     #[command(subcommand)]
     Rescue(rescue::Command),
+    Claim(claim::Claiming),
+    Handoff(claim::HandOff),
+    Release(claim::Release),
+    Hook(hook::Arguments),
     Demo(demo::Arguments),
     Ack(ack::Arguments),
     Checkpoint(checkpoint::Arguments),
@@ -147,6 +154,9 @@ enum Command {
 
 /// Runs the program: reads the command line, does it, tells what went wrong.
 pub fn main() -> ExitCode {
+    if let Some(code) = hook::shortcut() {
+        return code;
+    }
     let cli = Cli::parse();
     let json = cli.global.json;
     match run(cli) {
@@ -193,6 +203,9 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Config(command) => command.run(&context()?)?,
         Command::MergeQueue(command) => command.run(&context()?)?,
         Command::Rescue(command) => command.run(&context()?)?,
+        Command::Claim(arguments) => arguments.run(&context()?)?,
+        Command::Handoff(arguments) => arguments.run(&context()?)?,
+        Command::Release(arguments) => arguments.run(&context()?)?,
         Command::Ack(arguments) => arguments.run(&context()?)?,
         Command::Checkpoint(arguments) => arguments.run(&context()?)?,
         Command::Gauge(arguments) => arguments.run(&context()?)?,
@@ -203,6 +216,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Completions(arguments) => arguments.run()?,
         Command::Man(arguments) => arguments.run()?,
         Command::Demo(arguments) => arguments.run(out)?,
+        Command::Hook(arguments) => return arguments.run(),
         Command::Launch(arguments) => return arguments.run(),
         Command::RehearsalAgent(arguments) => return arguments.run(),
     }

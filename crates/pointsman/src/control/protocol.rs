@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pointsman_core::config::MergeStyle;
-use pointsman_core::forge::StateFilter;
+use pointsman_core::forge::{BoardStatus, CheckState, StateFilter};
 use pointsman_core::ids::{Number, ProjectName, Sha};
 use pointsman_core::session::budget::Spent;
 use pointsman_core::session::context::Gauge;
@@ -99,6 +99,77 @@ pub enum Request {
         /// What.
         command: ForgeCommand,
     },
+    /// Something for a person's own session and its `.agent-claim.json`.
+    Claim {
+        /// The project.
+        project: ProjectName,
+        /// What.
+        order: ClaimOrder,
+    },
+}
+
+/// What the claim life cycle asks of the forge. Everything in it is a claim, and is checked where it is carried out.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "claim", rename_all = "snake_case")]
+pub enum ClaimOrder {
+    /// `claim`: the issue is taken.
+    Take {
+        /// Which.
+        issue: Number,
+        /// The Agent field of the board.
+        agent_id: String,
+        /// The assignee.
+        by: String,
+    },
+    /// The branch is handed in as a pull request.
+    HandIn {
+        /// For which issue.
+        issue: Number,
+        /// The branch.
+        branch: String,
+        /// The title.
+        summary: String,
+        /// The Agent field of the board.
+        agent_id: String,
+        /// Where the branch is.
+        checkout: PathBuf,
+    },
+    /// The board follows the claim.
+    Sync {
+        /// Which issue.
+        issue: Number,
+        /// Its Status.
+        status: String,
+        /// The Agent field of the board.
+        agent_id: String,
+    },
+    /// How the pull request stands.
+    Look {
+        /// Its number, if it is known.
+        pr: Option<Number>,
+        /// Its branch.
+        branch: String,
+    },
+    /// The issue is closed, because its pull request is merged and a person said so.
+    Finish {
+        /// Which issue.
+        issue: Number,
+        /// The pull request, if it is known.
+        pr: Option<Number>,
+        /// Its branch.
+        branch: String,
+        /// The Agent field of the board.
+        agent_id: String,
+    },
+    /// The issue is given back.
+    Release {
+        /// Which issue.
+        issue: Number,
+        /// The Agent field of the board.
+        agent_id: String,
+    },
+    /// What is on the board.
+    Board,
 }
 
 /// Orders to a merge queue.
@@ -229,6 +300,31 @@ pub enum ForgeCommand {
     MergePull {
         /// Which.
         number: Number,
+    },
+    /// `forge board list`
+    ListBoard,
+    /// `forge board set`
+    SetBoard {
+        /// Which issue.
+        number: Number,
+        /// Its Status.
+        status: Option<BoardStatus>,
+        /// Its Agent.
+        agent: Option<String>,
+    },
+    /// `forge status list`
+    ListChecks {
+        /// Of which commit.
+        sha: Sha,
+    },
+    /// `forge status set`
+    SetCheck {
+        /// Of which commit.
+        sha: Sha,
+        /// Which check.
+        name: String,
+        /// What it says.
+        state: CheckState,
     },
 }
 

@@ -17,7 +17,7 @@ use super::inbound::{Inbound, Inbox};
 use super::line;
 use super::world::RealWorld;
 use crate::control::protocol::{FailureKind, ForgeCommand, Reply, Request};
-use crate::embedded_forge;
+use crate::{claim, embedded_forge};
 
 /// A request is one line; an issue's body is the largest thing in it.
 const REQUEST_BYTES: u64 = 16 << 20;
@@ -121,6 +121,18 @@ impl Control {
             self.inbox.send(Inbound::AskForge { project: project.clone() });
             return reply;
         }
+        if let Request::Claim { project, order } = &request {
+            let Some(served) = self.world.project(project) else {
+                return failed(FailureKind::NotFound, format!("project {project} is not served"));
+            };
+            if peer.is_some_and(|pid| self.is_in_session(pid)) {
+                return failed(FailureKind::Refused, "a session of the daemon claims nothing".to_owned());
+            }
+            let place = claim::Place { forge: &*served.forge, git: &self.world.git, config: &served.config };
+            let reply = claim::carry_out(&place, order);
+            self.inbox.send(Inbound::AskForge { project: project.clone() });
+            return reply;
+        }
         let request = match request {
             Request::Queue { project, command } => {
                 if peer.is_some_and(|pid| self.is_in_session(pid)) {
@@ -186,9 +198,12 @@ impl Control {
     }
 }
 
+/// What an agent must not say about its own work: that it may land, or that its checks are green.
 fn approves(command: &ForgeCommand) -> bool {
     matches!(
         command,
-        ForgeCommand::Review { verdict: ReviewVerdict::Approve, .. } | ForgeCommand::MergePull { .. }
+        ForgeCommand::Review { verdict: ReviewVerdict::Approve, .. }
+            | ForgeCommand::MergePull { .. }
+            | ForgeCommand::SetCheck { .. }
     )
 }

@@ -15,6 +15,7 @@ use pointsman_store::{Audit, CheckpointRow, EffectId, QueueEntry, Stopped, Verdi
 use super::answer::{Follow, answer, done};
 use super::board::Board;
 use super::clock;
+use super::crash::crash_point;
 use super::engine::{Engine, Input, groups};
 use super::inbound::Inbound;
 use super::outcome::Outcome;
@@ -138,8 +139,12 @@ impl Dispatcher {
                 inputs.extend(settled);
                 Ok(())
             });
+            crash_point("outcome-absorbed");
         }
-        for group in groups(&inputs) {
+        for (place, group) in groups(&inputs).enumerate() {
+            if place > 0 {
+                crash_point("between-groups");
+            }
             self.until_written("events", |d| d.engine.take(group, now).map(drop));
         }
         for (project, tree, gate, verdict) in batch.verdicts {

@@ -23,7 +23,7 @@ use super::control::Control;
 use super::dispatcher::Dispatcher;
 use super::engine::Engine;
 use super::inbound::{Inbound, Inbox};
-use super::jobs::{Jobs, clear_leftovers};
+use super::jobs::{Jobs, adopt, clear_leftovers};
 use super::line;
 use super::poller::Poller;
 use super::projections::Projections;
@@ -32,6 +32,7 @@ use super::sources::exits::Exits;
 use super::sources::phase::Phases;
 use super::workers::Workers;
 use super::world::RealWorld;
+use crate::claim;
 use crate::control::client;
 use crate::control::protocol::{FailureKind, Reply, Request};
 use crate::embedded_forge::{self, EmbeddedForge};
@@ -107,6 +108,10 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     dispatcher.reload();
     for served in world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).values() {
         clear_leftovers(served);
+        if let Err(error) = adopt(dispatcher.engine.store(), served) {
+            let error = format!("{error:#}");
+            tracing::warn!(project = %served.config.name, error, "checkpoints were not compared");
+        }
         // Whatever an earlier daemon was about to save when it ended.
         for task in dispatcher.engine.tasks().values() {
             if task.key.project == served.config.name && task.session == Session::Alive {
@@ -209,14 +214,21 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
     paths.create()?;
     let _lock = DaemonLock::acquire(&paths.lock())?;
     let store = Store::open(&paths.database())?;
-    if let Request::Forge { project, command } = request {
+    if let Request::Forge { project, .. } | Request::Claim { project, .. } = request {
         let Some(row) = store.project(project)? else {
             return Ok(failed(FailureKind::NotFound, format!("there is no project {project}")));
         };
         let config = super::read_config(&row.config_path)?;
         let git = Git::open(paths.state())?;
         let forge = EmbeddedForge::open(&paths.project(project), &config.primary_branch, &git, clock::now)?;
-        return Ok(embedded_forge::run_command(&forge, command));
+        match request {
+            Request::Forge { command, .. } => return Ok(embedded_forge::run_command(&forge, command)),
+            Request::Claim { order, .. } => {
+                let place = claim::Place { forge: &forge, git: &git, config: &config };
+                return Ok(claim::carry_out(&place, order));
+            }
+            _ => {}
+        }
     }
     let mut request = request.clone();
     if let Request::Queue { project, command } = request {

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use super::bare::init_bare;
 use super::gateway::Gateway;
 use super::mirror::Mirror;
+use super::push::{Change, Expect, PushRef};
 use super::tree::{Tree, TreeSpec};
 use super::{BranchName, Git, RefName};
 use crate::process::{Finished, Run};
@@ -19,9 +20,12 @@ mod capture;
 mod changes;
 mod checkout;
 mod checkpoint;
+mod differential;
 mod durability;
 mod gateway;
 mod history;
+mod hostile;
+mod killed_push;
 mod local_checkout;
 mod mirror;
 mod rescue;
@@ -203,6 +207,12 @@ impl Trap {
     fn sprung(&self) -> Option<String> {
         fs::read_to_string(&self.mark).ok()
     }
+}
+
+/// A push that moves main from one commit to another.
+fn to_main(sha: &Sha, from: &Sha) -> [PushRef; 1] {
+    let (change, expect) = (Change::To(sha.clone()), Expect::At(from.clone()));
+    [PushRef { refname: branch("main").full(), change, expect }]
 }
 
 fn branch(name: &str) -> BranchName {

@@ -33,6 +33,8 @@ const FENCES: [(&str, &str, &[&str]); 5] = [
             "crates/pointsman/src/cli/daemon_door.rs",
             "crates/pointsman/src/cli/down.rs",
             "crates/pointsman/src/cli/events.rs",
+            "crates/pointsman/src/cli/merge_queue/process.rs",
+            "crates/pointsman/src/cli/merge_queue/train.rs",
             "crates/pointsman/src/cli/session_log.rs",
             "crates/pointsman/src/cli/up.rs",
             // A full disk says nothing when it has room again.
@@ -53,6 +55,9 @@ const FENCES: [(&str, &str, &[&str]); 5] = [
             // Where a process begins: the command line, the daemon, an agent.
             "crates/pointsman/src/cli/context.rs",
             "crates/pointsman/src/cli/doctor/project.rs",
+            "crates/pointsman/src/cli/hook/log.rs",
+            "crates/pointsman/src/cli/hook/mod.rs",
+            "crates/pointsman/src/cli/hook/person.rs",
             "crates/pointsman/src/cli/mod.rs",
             "crates/pointsman/src/cli/phase.rs",
             "crates/pointsman/src/daemon/crash.rs",

@@ -6,6 +6,7 @@
 
 mod checkpoint;
 mod checks;
+mod outside;
 mod program;
 mod queue;
 mod review;
@@ -20,6 +21,7 @@ use pointsman_core::ids::{ProjectName, Sha, TaskKey};
 use pointsman_core::task::{Ci, Policy, ReviewMode, State, Task};
 use pointsman_store::Store;
 
+pub(super) use checkpoint::adopt;
 pub(super) use program::clear_leftovers;
 
 use super::inbound::Inbox;

@@ -2,6 +2,7 @@
 //! starts one.
 
 mod agents;
+mod claim;
 mod daemon;
 mod environment;
 mod errors;

@@ -28,7 +28,7 @@ pub(super) use audit::look_at_main;
 use super::Jobs;
 use crate::daemon::clock;
 use crate::daemon::served::Served;
-use gate::{Finished, Running};
+use gate::{Finished, Gate, Running};
 
 /// How many decided branches the red rate is taken from.
 const RECENT: u32 = 20;
@@ -82,7 +82,7 @@ struct Car {
 struct Line<'a> {
     jobs: &'a Arc<Jobs>,
     served: &'a Arc<Served>,
-    gate: Option<Vec<String>>,
+    gate: Option<Gate>,
     sender: Sender<Signal>,
     signals: Receiver<Signal>,
     /// The main branch, once it is known; unknown means that the forge has to be asked.
@@ -112,7 +112,7 @@ impl<'a> Line<'a> {
         Self {
             jobs,
             served,
-            gate: served.config.gate().map(<[String]>::to_vec),
+            gate: Gate::of(&served.config),
             sender,
             signals,
             main: None,
@@ -283,7 +283,7 @@ impl<'a> Line<'a> {
         if let Some(record) = self.records.get(tree) {
             return Ok(record.runs);
         }
-        let name = super::checks::gate_name(gate);
+        let name = gate.name();
         let known = super::checks::record(&self.jobs.reader(), &self.served.config.name, tree, &name)?;
         let runs = known.as_ref().map(|record| record.runs).unwrap_or_default();
         if let Some(record) = known {

@@ -1,0 +1,20 @@
+//! What Claude Code understands on a hook's standard output. Only the shapes that were seen to be honoured.
+
+use std::io::Write;
+
+use serde_json::json;
+
+/// Text that is put before the model. At a stop it makes the agent go on.
+pub(super) fn context(event: &str, text: &str) {
+    print(&json!({ "hookSpecificOutput": { "hookEventName": event, "additionalContext": text } }));
+}
+
+/// Text that only the person sees.
+pub(super) fn message(text: &str) {
+    print(&json!({ "systemMessage": text }));
+}
+
+fn print(value: &serde_json::Value) {
+    // Nobody may read it any more; that is no reason to fail.
+    let _ = writeln!(std::io::stdout().lock(), "{value}");
+}
