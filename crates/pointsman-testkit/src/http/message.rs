@@ -14,6 +14,8 @@ pub struct Request {
     pub method: String,
     /// The path, unescaped, without the query.
     pub path: String,
+    /// The path as it came.
+    pub raw_path: String,
     /// The query as it came.
     pub raw_query: String,
     /// Header names in lower case, with their values.
@@ -34,9 +36,9 @@ impl Request {
         pairs.filter(|(known, _)| unescaped(known) == name).map(|(_, value)| unescaped(value)).next()
     }
 
-    /// The segments of the path.
-    pub fn segments(&self) -> Vec<&str> {
-        self.path.split('/').filter(|segment| !segment.is_empty()).collect()
+    /// The segments of the path, each unescaped: an escaped slash is part of one.
+    pub fn segments(&self) -> Vec<String> {
+        self.raw_path.split('/').filter(|segment| !segment.is_empty()).map(unescaped).collect()
     }
 
     /// The body as a value; null if it is none.
@@ -53,6 +55,7 @@ impl Request {
         let mut request = Self {
             method: method.to_owned(),
             path: unescaped(path),
+            raw_path: path.to_owned(),
             raw_query: query.to_owned(),
             ..Self::default()
         };

@@ -7,4 +7,5 @@ mod cli;
 mod demo;
 mod e2e;
 mod engine;
+mod forge_contract;
 mod simulation;
