@@ -26,6 +26,7 @@ use pointsman_core::ids::Sha;
 use crate::process::{Cancel, End, Finished, Run, census};
 use crate::retry::Retry;
 
+mod account;
 pub mod bare;
 pub mod candidate;
 pub mod capture;
@@ -56,6 +57,7 @@ pub mod union;
 mod version;
 mod warm_index;
 
+pub use account::Account;
 pub use error::Error;
 pub use locks::{Locks, clear_dead_locks, clear_stale_locks, list_locks};
 pub use names::{BranchName, RefName};
@@ -143,6 +145,7 @@ pub struct Git {
     config: PathBuf,
     cancel: Option<Cancel>,
     version: Arc<OnceLock<Version>>,
+    account: Option<Account>,
 }
 
 impl Git {
@@ -152,12 +155,18 @@ impl Git {
         files::create_dir_all(&dir)?;
         let config = dir.join("gitconfig");
         files::write_atomic(&config, GLOBAL_CONFIG.as_bytes(), 0o600)?;
-        Ok(Self { config, cancel: None, version: Arc::default() })
+        Ok(Self { config, cancel: None, version: Arc::default(), account: None })
     }
 
     /// The same door, with every call ended when `cancel` is pulled.
     pub fn with_cancel(mut self, cancel: Cancel) -> Self {
         self.cancel = Some(cancel);
+        self
+    }
+
+    /// The same door, with an account for the remote.
+    pub fn with_account(mut self, account: Account) -> Self {
+        self.account = Some(account);
         self
     }
 
