@@ -20,9 +20,9 @@ pub use error::{Error, Retry};
 pub use forge::ForgeShelf;
 pub use lock::DaemonLock;
 pub use store::{
-    AgentRow, Change, CheckpointRow, Committed, EffectId, EntryId, EntryScope, EntryStatus, EventFilter,
-    EventRow, MessageRow, MessageStatus, NewEntry, Outgoing, ProjectRow, QueueEntry, SessionRow,
-    SessionScope, SessionStatus, Store, VerdictRow,
+    AgentRow, Audit, Change, CheckpointRow, Committed, EffectId, EntryId, EntryScope, EntryStatus,
+    EventFilter, EventRow, LineRow, MessageRow, MessageStatus, NewEntry, Outgoing, ProjectRow, QueueEntry,
+    SessionRow, SessionScope, SessionStatus, Stopped, StoppedBy, Store, VerdictRow,
 };
 
 /// What every call here answers.

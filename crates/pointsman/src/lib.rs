@@ -16,4 +16,5 @@ mod identity;
 pub mod init;
 pub mod paths;
 pub mod project;
+pub mod queue_view;
 pub mod rehearsal;

@@ -4,6 +4,8 @@
 //! a file each beside this one. Every call says what is true afterwards, so calling it twice is the
 //! same as calling it once.
 
+pub mod plain;
+
 use pointsman_core::forge::{BoardItem, BoardStatus, Check, CheckState, Comment, Issue, PullRequest};
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::ReviewVerdict;
@@ -57,6 +59,12 @@ pub trait Forge: Send + Sync {
 
     /// Tells the forge that the pull request's work is on its base branch as `sha`.
     fn record_merge(&self, pr: Number, sha: &Sha) -> Result<(), Error>;
+
+    /// Where a branch stands now; none if there is no such branch.
+    fn branch_head(&self, branch: &str) -> Result<Option<Sha>, Error>;
+
+    /// The merged pull request that brought this commit to the main branch, if there is one.
+    fn pull_request_of(&self, sha: &Sha, parents: &[Sha]) -> Result<Option<Number>, Error>;
 
     /// Where people look at the issue.
     fn issue_link(&self, number: Number) -> String;

@@ -3,11 +3,11 @@
 
 use pointsman_core::ids::Sha;
 
-use super::Error;
 use super::commit::Commit;
-use super::inspect::nul_list;
+use super::history::Range;
+use super::merge_tree::{Merged, Merger};
 use super::mirror::Mirror;
-use crate::process::End;
+use super::{Error, UnionGlobs};
 
 /// The longest branch that is replayed commit by commit; a longer one lands as one commit.
 const LONGEST_REPLAY: usize = 500;
@@ -58,81 +58,181 @@ pub fn build(
     head: &Sha,
     message: &str,
 ) -> Result<Candidate, Error> {
+    build_with(mirror, &UnionGlobs::none(), style, onto, head, message)
+}
+
+/// Like [`build`], with files of which both sides are taken.
+pub fn build_with(
+    mirror: &Mirror,
+    union: &UnionGlobs,
+    style: Style,
+    onto: &Sha,
+    head: &Sha,
+    message: &str,
+) -> Result<Candidate, Error> {
+    let merger = Merger::new(mirror, union, onto)?;
+    let site = Site { mirror, merger, onto, head };
     match style {
-        Style::Rebase => rebase(mirror, onto, head),
-        Style::Merge => merge_commit(mirror, onto, head, message),
-        Style::Squash => squash(mirror, onto, head, message),
+        Style::Rebase => site.rebase(),
+        Style::Merge => site.merge_commit(message),
+        Style::Squash => site.squash(message),
     }
+    .map_err(|error| explained(mirror, onto, std::slice::from_ref(head), error))
 }
 
 /// Replays the branch's commits on `onto`. A branch that sits on `onto` already is its own candidate. A merge in the
 /// branch is replayed as what it changed for the branch (bringing main in changes nothing on main); if that does not
 /// fit, or the branch is very long, the whole branch is merged at once into one commit.
+///
+/// Unlike `git rebase` it never leaves out a commit because main had the same patch once: what main has makes no
+/// commit, what main has taken back since comes again.
 pub fn rebase(mirror: &Mirror, onto: &Sha, head: &Sha) -> Result<Candidate, Error> {
-    if !something_to_land(mirror, onto, head)? {
-        return Ok(Candidate::Nothing);
-    }
-    if mirror.is_ancestor(onto, head)? {
-        return built(mirror, head.clone(), head);
-    }
-    let chain = first_parent_chain(mirror, onto, head)?;
-    let has_merges = chain.iter().any(|c| c.parents.len() > 1);
-    if chain.len() <= LONGEST_REPLAY {
-        match replay(mirror, onto, &chain)? {
-            Replayed::Tip(tip) if tip == *onto => return Ok(Candidate::Nothing),
-            Replayed::Tip(tip) => return built(mirror, tip, head),
-            Replayed::Conflict(files) if !has_merges => return Ok(Candidate::Conflict { files }),
-            Replayed::Conflict(_) => {}
-        }
-    }
-    squash(mirror, onto, head, &joined_message(&chain))
+    build(mirror, Style::Rebase, onto, head, "")
 }
 
 /// Joins the branch to `onto` with a merge commit, also where a fast-forward would do.
 pub fn merge_commit(mirror: &Mirror, onto: &Sha, head: &Sha, message: &str) -> Result<Candidate, Error> {
-    one_commit(mirror, onto, head, |commit, tree| {
-        commit.moved(tree, &[onto, head]).by_us().with_message(message)
-    })
+    build(mirror, Style::Merge, onto, head, message)
 }
 
 /// Makes one commit on `onto` of the whole branch, by the author of its last commit.
 pub fn squash(mirror: &Mirror, onto: &Sha, head: &Sha, message: &str) -> Result<Candidate, Error> {
-    one_commit(mirror, onto, head, |commit, tree| commit.moved(tree, &[onto]).with_message(message))
+    build(mirror, Style::Squash, onto, head, message)
 }
 
-fn one_commit(
+/// Which of the heads would conflict with `main`, each for itself: nothing if it merges cleanly, else the files. One
+/// process for all of them, and nothing is written to the mirror.
+pub fn check_conflicts(
     mirror: &Mirror,
-    onto: &Sha,
-    head: &Sha,
-    make: impl FnOnce(&Commit, &Sha) -> Commit,
-) -> Result<Candidate, Error> {
-    if !something_to_land(mirror, onto, head)? {
-        return Ok(Candidate::Nothing);
-    }
-    let tree = match merge_tree(mirror, None, onto, head)? {
-        Merged::Clean(tree) => tree,
-        Merged::Conflict(files) => return Ok(Candidate::Conflict { files }),
+    main: &Sha,
+    heads: &[Sha],
+) -> Result<Vec<Option<Vec<String>>>, Error> {
+    check_conflicts_with(mirror, &UnionGlobs::none(), main, heads)
+}
+
+/// Like [`check_conflicts`], with files of which both sides are taken.
+pub fn check_conflicts_with(
+    mirror: &Mirror,
+    union: &UnionGlobs,
+    main: &Sha,
+    heads: &[Sha],
+) -> Result<Vec<Option<Vec<String>>>, Error> {
+    let merged = Merger::new(mirror, union, main)?
+        .merge_each(main, heads)
+        .map_err(|error| explained(mirror, main, heads, error))?;
+    let files = |merged| match merged {
+        Merged::Clean(_) => None,
+        Merged::Conflict(files) => Some(files),
     };
-    if tree == mirror.tree_of(onto)? {
-        return Ok(Candidate::Nothing);
-    }
-    let commits = mirror.read_commits(std::slice::from_ref(head))?;
-    let commit = commits.first().expect("as many are answered as were asked for");
-    let commit = mirror.write_commit(&make(commit, &tree))?;
-    Ok(Candidate::Built(Built { commit, tree, same_as_head: false }))
+    Ok(merged.into_iter().map(files).collect())
 }
 
-/// Checks the inputs: git's own answer to a missing commit looks like a conflict.
-fn something_to_land(mirror: &Mirror, onto: &Sha, head: &Sha) -> Result<bool, Error> {
-    if mirror.merge_base(onto, head)?.is_none() {
-        return Err(Error::Unrelated { head: head.clone(), onto: onto.clone() });
+/// Git's own answer to a missing commit or a foreign history looks like a conflict or like nothing in particular.
+fn explained(mirror: &Mirror, onto: &Sha, heads: &[Sha], error: Error) -> Error {
+    for head in heads {
+        match mirror.merge_base(onto, head) {
+            Ok(Some(_)) => {}
+            Ok(None) => return Error::Unrelated { head: head.clone(), onto: onto.clone() },
+            Err(missing @ Error::NoCommit { .. }) => return missing,
+            // As broken as what failed first.
+            Err(_) => return error,
+        }
     }
-    mirror.is_ancestor(head, onto).map(|landed| !landed)
+    error
 }
 
-fn built(mirror: &Mirror, commit: Sha, head: &Sha) -> Result<Candidate, Error> {
-    let tree = mirror.tree_of(&commit)?;
-    Ok(Candidate::Built(Built { same_as_head: commit == *head, commit, tree }))
+/// Where one candidate is built.
+struct Site<'a> {
+    mirror: &'a Mirror,
+    merger: Merger<'a>,
+    onto: &'a Sha,
+    head: &'a Sha,
+}
+
+impl Site<'_> {
+    fn rebase(&self) -> Result<Candidate, Error> {
+        let Range { shas, parent } = self.mirror.first_parent_range(self.onto, self.head)?;
+        if shas.is_empty() {
+            return Ok(Candidate::Nothing);
+        }
+        let Some(parent) = parent else {
+            // It began as another history and took main in later.
+            return self.squash(&joined_message(&self.links(&shas)?));
+        };
+        let ends = [self.onto.clone(), parent];
+        let mut links = self.links(&[&ends[..], &shas].concat())?;
+        let chain = links.split_off(ends.len());
+        // Not merely an ancestor: main must stay on the line of first parents, or its history would be rewritten.
+        if ends[0] == ends[1] {
+            let tree = chain[chain.len() - 1].tree.clone();
+            return Ok(Candidate::Built(Built { commit: self.head.clone(), tree, same_as_head: true }));
+        }
+        let has_merges = chain.iter().any(|c| c.parents.len() > 1);
+        if chain.len() <= LONGEST_REPLAY {
+            match self.replay(&links[0], &links[1], &chain)? {
+                Replayed::Tip { commit, .. } if commit == *self.onto => return Ok(Candidate::Nothing),
+                Replayed::Tip { commit, tree } => return self.built(commit, tree),
+                Replayed::Conflict(files) if !has_merges => return Ok(Candidate::Conflict { files }),
+                Replayed::Conflict(_) => {}
+            }
+        }
+        self.squash(&joined_message(&chain))
+    }
+
+    fn merge_commit(&self, message: &str) -> Result<Candidate, Error> {
+        self.one_commit(|commit, tree| {
+            commit.moved(tree, &[self.onto, self.head]).by_us().with_message(message)
+        })
+    }
+
+    fn squash(&self, message: &str) -> Result<Candidate, Error> {
+        self.one_commit(|commit, tree| commit.moved(tree, &[self.onto]).with_message(message))
+    }
+
+    fn one_commit(&self, make: impl FnOnce(&Commit, &Sha) -> Commit) -> Result<Candidate, Error> {
+        let commits = self.mirror.read_commits(&[self.onto.clone(), self.head.clone()])?;
+        let tree = match self.merger.merge(None, self.onto, self.head)? {
+            Merged::Clean(tree) => tree,
+            Merged::Conflict(files) => return Ok(Candidate::Conflict { files }),
+        };
+        // So it is too if all of the branch is in main's history.
+        if tree == commits[0].tree {
+            return Ok(Candidate::Nothing);
+        }
+        let commit = self.merger.write(&make(&commits[1], &tree))?;
+        self.built(commit, tree)
+    }
+
+    fn built(&self, commit: Sha, tree: Sha) -> Result<Candidate, Error> {
+        self.merger.keep()?;
+        Ok(Candidate::Built(Built { same_as_head: commit == *self.head, commit, tree }))
+    }
+
+    fn links(&self, shas: &[Sha]) -> Result<Vec<Link>, Error> {
+        let commits = self.mirror.read_commits(shas)?;
+        Ok(shas.iter().cloned().zip(commits).map(|(sha, commit)| Link { sha, commit }).collect())
+    }
+
+    /// Puts the commits of `chain`, which sits on `parent`, on `onto`.
+    fn replay(&self, onto: &Link, parent: &Link, chain: &[Link]) -> Result<Replayed, Error> {
+        let (mut tip, mut tip_tree) = (onto.sha.clone(), onto.tree.clone());
+        let mut before = parent;
+        for link in chain {
+            let tree = match self.merger.merge(Some(&before.sha), &tip, &link.sha)? {
+                Merged::Clean(tree) => tree,
+                Merged::Conflict(files) => return Ok(Replayed::Conflict(files)),
+            };
+            // A change that main has already makes no commit; one that was meant to be empty stays.
+            let meant_to_be_empty = link.tree == before.tree;
+            before = link;
+            if tree == tip_tree && !meant_to_be_empty {
+                continue;
+            }
+            tip = self.merger.write(&link.moved(&tree, &[&tip]))?;
+            tip_tree = tree;
+        }
+        Ok(Replayed::Tip { commit: tip, tree: tip_tree })
+    }
 }
 
 /// A commit of the branch and who it is.
@@ -148,41 +248,9 @@ impl std::ops::Deref for Link {
     }
 }
 
-/// The branch's commits that `onto` has not, oldest first, along first parents.
-fn first_parent_chain(mirror: &Mirror, onto: &Sha, head: &Sha) -> Result<Vec<Link>, Error> {
-    let listed = mirror
-        .call("rev-list")
-        .args(["--reverse", "--first-parent", &format!("{onto}..{head}"), "--"])
-        .text()?;
-    let shas: Vec<Sha> = listed.lines().filter_map(Sha::new).collect();
-    let commits = mirror.read_commits(&shas)?;
-    Ok(shas.into_iter().zip(commits).map(|(sha, commit)| Link { sha, commit }).collect())
-}
-
 enum Replayed {
-    Tip(Sha),
+    Tip { commit: Sha, tree: Sha },
     Conflict(Vec<String>),
-}
-
-fn replay(mirror: &Mirror, onto: &Sha, chain: &[Link]) -> Result<Replayed, Error> {
-    let mut tip = onto.clone();
-    let mut tip_tree = mirror.tree_of(onto)?;
-    for link in chain {
-        let Some(parent) = link.parents.first() else {
-            return Err(Error::Unrelated { head: link.sha.clone(), onto: onto.clone() });
-        };
-        let tree = match merge_tree(mirror, Some(parent), &tip, &link.sha)? {
-            Merged::Clean(tree) => tree,
-            Merged::Conflict(files) => return Ok(Replayed::Conflict(files)),
-        };
-        // A change that main has already makes no commit; one that was meant to be empty stays.
-        if tree == tip_tree && link.tree != mirror.tree_of(parent)? {
-            continue;
-        }
-        tip = mirror.write_commit(&link.moved(&tree, &[&tip]))?;
-        tip_tree = tree;
-    }
-    Ok(Replayed::Tip(tip))
 }
 
 /// The message of one commit that stands for many: theirs, oldest first, merges left out if anything else is there.
@@ -195,41 +263,5 @@ fn joined_message(chain: &[Link]) -> String {
     match joined.char_indices().nth(LONGEST_MESSAGE) {
         Some((at, _)) => joined[..at].to_owned(),
         None => joined,
-    }
-}
-
-enum Merged {
-    Clean(Sha),
-    Conflict(Vec<String>),
-}
-
-/// Merges two commits that exist. Exit code 1 is a conflict only if a tree was written: a missing commit exits with 1
-/// too, with nothing on its output.
-fn merge_tree(mirror: &Mirror, base: Option<&Sha>, ours: &Sha, theirs: &Sha) -> Result<Merged, Error> {
-    let mut call = mirror.call("merge-tree").args(["--write-tree", "-z", "--name-only", "--no-messages"]);
-    if let Some(base) = base {
-        call = call.arg(format!("--merge-base={base}"));
-    }
-    let done = call.args([ours.as_str(), theirs.as_str()]).finish()?;
-    let (first, rest) = match done.stdout.iter().position(|b| *b == 0) {
-        Some(nul) => (&done.stdout[..nul], &done.stdout[nul + 1..]),
-        None => (&done.stdout[..], &[][..]),
-    };
-    let tree = std::str::from_utf8(first).ok().and_then(Sha::new);
-    match (done.end, tree) {
-        (End::Exited(0), Some(tree)) => Ok(Merged::Clean(tree)),
-        (End::Exited(1), Some(_)) => {
-            let mut files = nul_list(rest);
-            files.sort();
-            files.dedup();
-            Ok(Merged::Conflict(files))
-        }
-        _ => Err(Error::Failed {
-            operation: "merge-tree",
-            inputs: format!("{ours} {theirs}"),
-            end: done.end,
-            stderr: super::error::excerpt(&done.stderr),
-            retry: crate::retry::Retry::Never,
-        }),
     }
 }

@@ -4,7 +4,7 @@
 use pointsman_core::ids::Sha;
 
 use super::mirror::Mirror;
-use super::{Error, IDENTITY};
+use super::{Call, Error, IDENTITY};
 
 /// A commit's content. Signatures are not kept: they would not fit a changed commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +80,11 @@ impl Commit {
         self.committer[start..].trim_ascii()
     }
 
+    /// Writes it with this call of `hash-object`. Git checks its form.
+    pub(super) fn write(&self, hash_object: Call) -> Result<Sha, Error> {
+        hash_object.args(["-t", "commit", "-w", "--stdin"]).stdin(self.to_bytes()).sha()
+    }
+
     fn to_bytes(&self) -> Vec<u8> {
         let mut raw = format!("tree {}\n", self.tree).into_bytes();
         for parent in &self.parents {
@@ -117,11 +122,6 @@ impl Mirror {
             inputs: format!("{} commits", shas.len()),
             what: "something that is not a commit",
         })
-    }
-
-    /// Writes a commit. Git checks its form.
-    pub(super) fn write_commit(&self, commit: &Commit) -> Result<Sha, Error> {
-        self.call("hash-object").args(["-t", "commit", "-w", "--stdin"]).stdin(commit.to_bytes()).sha()
     }
 }
 

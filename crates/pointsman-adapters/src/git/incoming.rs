@@ -19,6 +19,9 @@ use super::{Call, Error, files};
 /// How many files are synced at the same time; they share what the disk does for each.
 const SYNC_THREADS: usize = 32;
 
+/// How the names of scratch directories begin. A killed process leaves its own; they are removed at the next start.
+pub(super) const PREFIX: &str = "pointsman-capture-";
+
 /// A scratch directory in the mirror that takes new objects until they are kept.
 pub(super) struct Incoming<'a> {
     mirror: &'a Mirror,
@@ -28,7 +31,7 @@ pub(super) struct Incoming<'a> {
 impl<'a> Incoming<'a> {
     pub(super) fn new(mirror: &'a Mirror) -> Result<Self, Error> {
         let scratch = tempfile::Builder::new()
-            .prefix("pointsman-capture-")
+            .prefix(PREFIX)
             .tempdir_in(mirror.dir())
             .map_err(files::error("make a directory in", mirror.dir()))?;
         let info = scratch.path().join("objects/info");

@@ -39,6 +39,16 @@ impl Mirror {
         Err(Error::NoCommit { sha: sha.clone(), repository: self.dir().to_owned() })
     }
 
+    /// Why a question about these commits failed: git's own words for a missing one are of no use. Asked only after a
+    /// failure, so that a success need not wait for it.
+    pub(super) fn explain_failure(&self, error: Error, commits: &[&Sha]) -> Error {
+        let missing = commits.iter().find(|sha| matches!(self.commit_exists(sha), Ok(false)));
+        match missing {
+            Some(&sha) => Error::NoCommit { sha: sha.clone(), repository: self.dir().to_owned() },
+            None => error,
+        }
+    }
+
     /// The tree of a commit.
     pub fn tree_of(&self, sha: &Sha) -> Result<Sha, Error> {
         self.resolve(&format!("{sha}^{{tree}}"))?
@@ -137,11 +147,17 @@ impl Mirror {
 
 /// NUL-terminated paths, as text for people.
 pub(super) fn nul_list(bytes: &[u8]) -> Vec<String> {
-    bytes
-        .split(|b| *b == 0)
-        .filter(|p| !p.is_empty())
-        .map(|p| String::from_utf8_lossy(p).into_owned())
-        .collect()
+    nul_fields(bytes).map(shown).collect()
+}
+
+/// What NUL ends, without the empty ones.
+pub(super) fn nul_fields(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes.split(|b| *b == 0).filter(|field| !field.is_empty())
+}
+
+/// A path for people: odd bytes are replaced.
+pub(super) fn shown(path: &[u8]) -> String {
+    String::from_utf8_lossy(path).into_owned()
 }
 
 /// `<mode> SP <type> SP <object> TAB <path> NUL`

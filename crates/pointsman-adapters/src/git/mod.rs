@@ -3,11 +3,13 @@
 //! [`Git`] builds every call of the git program with the same environment and flags; nothing else in the workspace
 //! runs it. The rooms behind the door:
 //!
-//! * [`mirror`]: the daemon's own bare repository of a project; [`inspect`] asks it questions, [`push`] writes from it
+//! * [`mirror`]: the daemon's own bare repository of a project; [`inspect`] asks it questions, [`history`] reads main
+//!   back, [`push`] writes from it
 //! * [`gateway`]: the bare repository an agent pushes to, [`tree`]: the working tree it gets
 //! * [`capture`]: saving what is in a working tree without touching it or running anything of it, [`checkpoint`]: the
 //!   same again and again while work goes on
-//! * [`candidate`]: the commits that are tested and landed, built without a working tree
+//! * [`candidate`]: the commits that are tested and landed, built without a working tree; [`changes`]: the paths they
+//!   change, so that none lands that nobody asked for
 //! * [`checkout`]: a clean tree of one commit for CI, [`bare`]: the embedded forge's repository
 //! * [`local_checkout`]: the repository a person works in, [`rescue`]: captures and checkpoints, listed and restored
 //!
@@ -26,16 +28,19 @@ use crate::retry::Retry;
 pub mod bare;
 pub mod candidate;
 pub mod capture;
+pub mod changes;
 pub mod checkout;
 pub mod checkpoint;
 mod commit;
 mod error;
 mod files;
 pub mod gateway;
+pub mod history;
 mod incoming;
 pub mod inspect;
 pub mod local_checkout;
 mod locks;
+mod merge_tree;
 pub mod mirror;
 mod names;
 mod private_clone;
@@ -45,11 +50,13 @@ pub mod rescue;
 mod snapshot;
 pub mod tree;
 mod tree_index;
+pub mod union;
 mod warm_index;
 
 pub use error::Error;
-pub use locks::clear_stale_locks;
+pub use locks::{Locks, clear_dead_locks, clear_stale_locks, list_locks};
 pub use names::{BranchName, RefName};
+pub use union::{BadGlob, UnionGlobs};
 
 /// Name and address on the commits that are made by the daemon itself.
 pub const IDENTITY: &str = "Pointsman <pointsman@localhost>";
@@ -207,6 +214,12 @@ impl Call {
         let mut arg = OsString::from("--git-dir=");
         arg.push(dir);
         self.run = self.run.arg(arg);
+        self
+    }
+
+    /// With the attributes of this tree instead of those of a working tree.
+    fn attributes_of(mut self, revision: &str) -> Self {
+        self.run = self.run.arg(format!("--attr-source={revision}"));
         self
     }
 

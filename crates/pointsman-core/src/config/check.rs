@@ -3,9 +3,7 @@
 use std::path::Component;
 
 use super::document::Document;
-use super::{
-    CiKind, Config, Error, ForgeKind, MergeStrategy, ReviewMode, Runtime, Span, branch, sections::Argv,
-};
+use super::{CiKind, Config, Error, ForgeKind, ReviewMode, Runtime, Span, branch, sections::Argv};
 
 /// Most tasks or checks at the same time.
 const MAX_CONCURRENCY: u32 = 1000;
@@ -39,11 +37,11 @@ pub(super) fn unsupported(config: &Config) -> Vec<String> {
     let mut not_yet = |key: String, value: &str, instead: &str| {
         found.push(format!("{key} = \"{value}\" is not supported by this version yet; use {instead}"));
     };
-    if config.forge.kind != ForgeKind::Local {
+    if matches!(config.forge.kind, ForgeKind::Forgejo | ForgeKind::Github) {
         not_yet("forge.kind".into(), config.forge.kind.as_str(), "\"local\"");
     }
-    if matches!(config.ci.kind, CiKind::Forge | CiKind::Woodpecker) {
-        not_yet("ci.kind".into(), config.ci.kind.as_str(), "\"command\" or \"none\"");
+    if config.ci.kind == CiKind::Woodpecker {
+        not_yet("ci.kind".into(), config.ci.kind.as_str(), "\"forge\", \"command\" or \"none\"");
     }
     if config.agent.runtime != Runtime::Tmux {
         not_yet("agent.runtime".into(), config.agent.runtime.as_str(), "\"tmux\"");
@@ -54,9 +52,6 @@ pub(super) fn unsupported(config: &Config) -> Vec<String> {
             "agent",
             "\"human\" or \"none\", or add review.command, a program that decides",
         );
-    }
-    if config.merge.strategy != MergeStrategy::Sequential {
-        not_yet("merge.strategy".into(), config.merge.strategy.as_str(), "\"sequential\"");
     }
     for (name, role) in config.roles.iter() {
         if let Some(runtime) = role.runtime.filter(|runtime| *runtime != Runtime::Tmux) {
@@ -175,8 +170,13 @@ impl Check<'_> {
 
     fn services(&self) -> Result<(), Error> {
         let Config { forge, woodpecker, matrix, .. } = self.config;
+        if forge.kind == ForgeKind::Git && !forge.url.as_deref().is_some_and(is_repository) {
+            return self
+                .fail("forge.url", "it must be the repository: an absolute path or an address of git");
+        }
+        let server = if forge.kind == ForgeKind::Git { &None } else { &forge.url };
         let addresses = [
-            ("forge.url", &forge.url),
+            ("forge.url", server),
             ("woodpecker.url", &woodpecker.url),
             ("matrix.homeserver", &matrix.homeserver),
         ];
@@ -228,7 +228,7 @@ impl Check<'_> {
     }
 
     fn numbers(&self) -> Result<(), Error> {
-        let Config { ci, dev, timing, limits, .. } = self.config;
+        let Config { ci, dev, merge, timing, limits, .. } = self.config;
         if ci.poll == Span::default() {
             return self.fail("ci.poll", "it must be at least 1ms");
         }
@@ -250,7 +250,13 @@ impl Check<'_> {
             return self
                 .fail("timing.restart_backoff_max", format!("it is shorter than restart_backoff ({first})"));
         }
-        for (key, value) in [("ci.concurrency", ci.concurrency), ("dev.concurrency", dev.concurrency)] {
+        let counts = [
+            ("ci.concurrency", ci.concurrency),
+            ("dev.concurrency", dev.concurrency),
+            ("merge.batch_size", merge.batch_size),
+            ("merge.depth", merge.depth),
+        ];
+        for (key, value) in counts {
             if !(1..=MAX_CONCURRENCY).contains(&value) {
                 return self.fail(key, format!("it must be between 1 and {MAX_CONCURRENCY}"));
             }
@@ -269,10 +275,24 @@ impl Check<'_> {
     }
 
     fn lines(&self) -> Result<(), Error> {
-        let Config { pr, forge, matrix, .. } = self.config;
+        let Config { ci, pr, merge, forge, matrix, .. } = self.config;
         let one_line = |text: &str| !text.trim().is_empty() && !text.contains(char::is_control);
+        if !ci.required.iter().all(|name| one_line(name)) {
+            return self.fail("ci.required", "each entry must be the name of a check");
+        }
         if !pr.checklist.iter().all(|line| one_line(line)) {
             return self.fail("pr.checklist", "each entry must be one line of text");
+        }
+        // Each becomes a line of git's attributes: nothing in it may end the pattern or begin another one.
+        let pattern = |glob: &String| {
+            !glob.is_empty()
+                && !glob.starts_with(['!', '#', '/', '-', '['])
+                && !glob.contains("..")
+                && glob.chars().all(|c| c.is_alphanumeric() || "._-/*?+@".contains(c))
+        };
+        if !merge.union.iter().all(pattern) {
+            let why = "each entry must be a path such as CHANGELOG.md or docs/*.log, of letters, digits and ._-/*?+@";
+            return self.fail("merge.union", why);
         }
         for (key, text) in [("forge.board", &forge.board), ("matrix.room", &matrix.room)] {
             if !text.as_deref().is_none_or(one_line) {
@@ -281,6 +301,15 @@ impl Check<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether git could take this for a repository and for nothing else.
+fn is_repository(address: &str) -> bool {
+    let plain = !address.contains(|c: char| c.is_control()) && !address.starts_with('-');
+    // `ext::` and its like run programs.
+    plain
+        && !address.contains("::")
+        && (address.starts_with('/') || address.contains("://") || address.contains(':'))
 }
 
 /// Whether this can be the name of an environment variable.

@@ -105,6 +105,11 @@ impl Config {
         self.merge.gate.as_deref().or(ci)
     }
 
+    /// Whether the gate is the checks that an outside CI gives a commit on the forge.
+    pub fn gate_is_checks(&self) -> bool {
+        self.merge.gate.is_none() && self.ci.kind == CiKind::Forge
+    }
+
     /// The branch of an issue.
     pub fn branch(&self, issue: u64) -> String {
         render_branch(&self.dev.branch, issue)

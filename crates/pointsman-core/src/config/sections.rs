@@ -51,6 +51,8 @@ choice! {
         Forgejo = "forgejo",
         /// GitHub.
         Github = "github",
+        /// A plain git repository: no issues, no pull requests, only the merge queue.
+        Git = "git",
     }
 }
 
@@ -90,7 +92,7 @@ impl Forge {
     /// The variable that holds the token: the one given, else the usual one of the kind.
     pub fn token_env(&self) -> Option<&str> {
         self.token_env.as_deref().or(match self.kind {
-            ForgeKind::Local => None,
+            ForgeKind::Local | ForgeKind::Git => None,
             ForgeKind::Forgejo => Some("CODEBERG_TOKEN"),
             ForgeKind::Github => Some("GITHUB_TOKEN"),
         })
@@ -122,6 +124,8 @@ table! {
         poll: Span,
         /// How many checks run at the same time.
         concurrency: u32,
+        /// With the kind `forge`: the checks that must be green; empty for all there are.
+        required: Vec<String>,
     }
 }
 
@@ -162,8 +166,9 @@ table! {
         model: Option<String>,
         /// When it runs by itself, as five cron fields in UTC.
         schedule: Option<String>,
-        /// Most a session may cost.
-        budget: Option<Usd>,
+        /// What its sessions may spend; an amount alone is for one session.
+        #[serde(default, deserialize_with = "super::usd::budget")]
+        budget: Option<Budget>,
     }
 }
 
@@ -268,6 +273,14 @@ table! {
         style: MergeStyle,
         /// What a candidate must pass; see [`super::Config::gate`] for the default.
         gate: Option<Argv>,
+        /// Branches tested together at most, with the strategy `batch`.
+        batch_size: u32,
+        /// Candidates tested at once at most, with the strategy `speculative`.
+        depth: u32,
+        /// Waiting for so long counts as one step of priority.
+        ageing: Span,
+        /// Paths, with `*`, where both sides of a conflict are kept, one after the other.
+        union: Vec<String>,
     }
 }
 
@@ -336,8 +349,11 @@ table! {
 }
 
 table! {
-    /// `[budget]`: no key, no limit.
+    /// `[budget]`, for all roles together, and `[roles.<role>.budget]`: no key, no limit.
+    #[derive(Default)]
     Budget {
+        /// Most a session may cost.
+        usd_per_session: Option<Usd>,
         /// Most a task may cost.
         usd_per_task: Option<Usd>,
         /// Most a day may cost.
@@ -346,6 +362,16 @@ table! {
         tokens_per_task: Option<u64>,
         /// Most tokens of a day.
         tokens_per_day: Option<u64>,
+        /// Most turns of a task's agents.
+        turns_per_task: Option<u64>,
+        /// Most turns of a day.
+        turns_per_day: Option<u64>,
+        /// Most sessions of a day that are started because one died. A task has `limits.restarts`.
+        restarts_per_day: Option<u64>,
+        /// Longest that a task's sessions may run, together.
+        time_per_task: Option<Span>,
+        /// Longest that the sessions of a day may run, together.
+        time_per_day: Option<Span>,
     }
 }
 

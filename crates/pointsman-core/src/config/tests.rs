@@ -91,7 +91,8 @@ fn a_full_file_is_read() {
     assert_eq!(config.primary_branch, "trunk");
     assert_eq!(config.agent.command, ["my-agent", "--flag"]);
     assert_eq!(config.roles.review.model.as_deref(), Some("sonnet"));
-    assert_eq!(config.roles.review.budget.map(|usd| usd.to_string()).as_deref(), Some("2.50"));
+    let budget = config.roles.review.budget.as_ref().and_then(|budget| budget.usd_per_session);
+    assert_eq!(budget.map(|usd| usd.to_string()).as_deref(), Some("2.50"));
     assert_eq!(config.gate(), Some(&["./gate.sh".to_owned(), "-v".to_owned()][..]));
     assert_eq!(config.branch(12), "work/12");
     assert_eq!(config.timing.ci_timeout, Span::from_millis(250));
@@ -182,6 +183,9 @@ fn wrong_values_name_the_key_and_the_line() {
         ("[roles.dev]\nmodel = \"--yolo\"", 3, "roles.dev.model", "not the name of a model"),
         ("[roles.planner]\nschedule = \"weekly\"", 3, "roles.planner.schedule", "five fields"),
         ("[roles.dev]\nbudget = -1", 3, "roles.dev.budget", "US dollars"),
+        ("[roles.dev]\nbudget = \"2\"", 3, "roles.dev.budget", "or a table with the keys of [budget]"),
+        ("[roles.dev.budget]\nusd_per_year = 1", 3, "roles.dev.budget.usd_per_year", "unknown key"),
+        ("[roles.dev.budget]\ntime_per_day = 8", 3, "roles.dev.budget.time_per_day", "a duration in quotes"),
         ("[agent]\npass_env = [\"A=B\"]", 3, "agent.pass_env", "not the name"),
         ("[agent]\npass_env = [\"GITHUB_TOKEN\"]", 3, "agent.pass_env", "credential"),
         ("[agent]\npass_env = [\"MINE\"]\n[matrix]\ntoken_env = \"MINE\"", 3, "agent.pass_env", "credential"),
@@ -260,7 +264,6 @@ fn what_is_not_built_yet_is_read_and_said() {
         ci = { kind = "woodpecker" }
         agent = { runtime = "headless" }
         review = { mode = "agent" }
-        merge = { strategy = "batch" }
         roles = { dev = { runtime = "headless" }, planner = { enabled = true } }
     "#;
     let config = parse(text).unwrap();
@@ -272,7 +275,6 @@ fn what_is_not_built_yet_is_read_and_said() {
         "ci.kind = \"woodpecker\"",
         "agent.runtime = \"headless\"",
         "review.mode = \"agent\"",
-        "merge.strategy = \"batch\"",
         "roles.dev.runtime = \"headless\"",
         "roles.planner",
     ];
@@ -349,4 +351,12 @@ proptest! {
             prop_assert!(shown.lines().count() <= 5, "{}", shown);
         }
     }
+}
+
+#[test]
+fn a_role_may_have_a_budget_of_its_own() {
+    let text = "name = \"p\"\n[roles.dev.budget]\nturns_per_task = 40\ntime_per_day = \"8h\"\n";
+    let budget = Config::parse(text, "test").unwrap().roles.dev.budget.unwrap();
+    assert_eq!((budget.turns_per_task, budget.turns_per_day, budget.usd_per_session), (Some(40), None, None));
+    assert_eq!(budget.time_per_day.unwrap().to_string(), "8h");
 }

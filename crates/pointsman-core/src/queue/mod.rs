@@ -6,8 +6,11 @@
 
 mod order;
 mod plan;
+pub mod rehearsal;
 mod runs;
 mod size;
+#[cfg(test)]
+mod tests;
 
 pub use order::{Waiting, in_order};
 pub use plan::{Car, Fault, Plan, Policy, Strategy, Subject, Train, plan};

@@ -1,6 +1,20 @@
 //! What to do next with a train of candidates.
+//!
+//! A plan is computed anew from what is known; it remembers nothing. It counts on four things of whoever carries it out:
+//!
+//! 1. **Landing, ejecting, setting aside and bringing back change the train.** Do the one that is asked for (a plan asks
+//!    for at most one of them, and then for no tests), rebuild the candidates and plan again.
+//! 2. **When main moves away from a tree that was [green](Standing::Green), suspects beside the train stay there**, each
+//!    with the candidate that raised the suspicion: its base is proven, so it can still be judged. When main moves away
+//!    from any other tree, they all go back into the line: on that base nobody could be blamed.
+//! 3. **What runs is told by its tree, not by its subject**: a place in the train and a place beside it can mean the same
+//!    candidate a moment later.
+//! 4. **A batch under test keeps its length.** An entry that arrives, or a new [`batch_size`](super::batch_size), waits
+//!    until the run has ended; otherwise a stream of arrivals would start the test over and over.
 
-use super::{EntryId, Runs};
+use std::ops::Range;
+
+use super::{EntryId, Runs, Standing};
 
 /// How the line is worked through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,18 +78,19 @@ pub enum Subject {
 pub enum Fault {
     /// Its tests fail on a base where they pass.
     Red,
-    /// Its tests cannot be run.
+    /// Its tests cannot be run; or they fail, and those of its base cannot be run.
     Infra,
 }
 
-/// What to do now. Done in this order; after a landing or a change of the train, plan again.
+/// What to do now. At most one of `land`, `eject`, `set_aside` and `bring_back` is asked for; then plan again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Land this candidate, and with it all before it.
     pub land: Option<usize>,
     /// These are out.
     pub eject: Vec<(EntryId, Fault)>,
-    /// These are tested once more beside the train, which goes on without them.
+    /// These are tested once more beside the train, which goes on without them; or, red on a red main, held there until
+    /// main moves.
     pub set_aside: Vec<EntryId>,
     /// These were no culprits: they go back to their place in the line.
     pub bring_back: Vec<EntryId>,
@@ -97,13 +112,151 @@ impl Strategy {
     }
 }
 
-/// Decides.
+/// Decides. A plan for a train with anything in it is empty only if all that is left is held because main is red.
 pub fn plan(policy: &Policy, train: &Train) -> Plan {
-    let _ = policy;
-    if let Some(car) = train.cars.first()
-        && car.runs.standing() == super::Standing::Green
-    {
-        return Plan { land: Some(0), ..Plan::default() };
+    let main = train.main.standing();
+    let mut plan = Plan { main_is_red: main == Standing::Red, ..Plan::default() };
+
+    // Green is exactly what was tested, and proves all before it innocent, whatever their own runs said.
+    plan.land = train.cars.iter().rposition(|car| car.runs.standing() == Standing::Green);
+    if plan.land.is_some() {
+        return plan;
     }
-    Plan { test: vec![Subject::Car(0)], ..Plan::default() }
+    let front = train.cars.first().map(|car| (car.entry, ruling(car.runs.standing(), main)));
+    let aside: Vec<_> =
+        train.aside.iter().map(|car| (car.entry, ruling(car.runs.standing(), main))).collect();
+
+    plan.eject =
+        aside.iter().chain(&front).filter_map(|(entry, ruling)| Some((*entry, ruling.fault()?))).collect();
+    if !plan.eject.is_empty() {
+        return plan;
+    }
+    plan.set_aside =
+        front.iter().filter(|(_, r)| is_in_the_way(*r, policy, train)).map(|(entry, _)| *entry).collect();
+    if !plan.set_aside.is_empty() {
+        return plan;
+    }
+    plan.bring_back = those(&aside, Ruling::Innocent).collect();
+    if !plan.bring_back.is_empty() {
+        return plan;
+    }
+    plan.test = tests(policy, train, front.map(|(_, ruling)| ruling), &aside);
+    plan
+}
+
+/// What follows for one branch from the runs of a candidate that adds nothing else to its base.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ruling {
+    /// Not tested yet.
+    Open,
+    /// Red once: a second run decides.
+    Confirm,
+    /// Green.
+    Innocent,
+    /// Red; whether it is to blame depends on main, which is not known.
+    AskMain,
+    /// Red, and so is main.
+    Hold,
+    /// Out of the line.
+    Out(Fault),
+}
+
+impl Ruling {
+    fn fault(self) -> Option<Fault> {
+        match self {
+            Self::Out(fault) => Some(fault),
+            Self::Open | Self::Confirm | Self::Innocent | Self::AskMain | Self::Hold => None,
+        }
+    }
+}
+
+/// Nobody is called red unless main was shown to be green.
+fn ruling(standing: Standing, main: Standing) -> Ruling {
+    match (standing, main) {
+        (Standing::Unknown, _) => Ruling::Open,
+        (Standing::Suspect, _) => Ruling::Confirm,
+        (Standing::Green, _) => Ruling::Innocent,
+        (Standing::Red, Standing::Green) => Ruling::Out(Fault::Red),
+        (Standing::Red, Standing::Red) => Ruling::Hold,
+        (Standing::Red, Standing::Unknown | Standing::Suspect) => Ruling::AskMain,
+        // Main cannot be shown to be green: the branch must not wait for that for ever, and is not to blame either.
+        (Standing::Red, Standing::Undecided) | (Standing::Undecided, _) => Ruling::Out(Fault::Infra),
+    }
+}
+
+/// Whether the first car must leave the train for the others to go on.
+fn is_in_the_way(front: Ruling, policy: &Policy, train: &Train) -> bool {
+    match front {
+        Ruling::Hold => true,
+        // Confirmed where it stands if nothing could go on meanwhile: a flake then costs no rebuilding.
+        Ruling::Confirm => match policy.strategy {
+            Strategy::Sequential => false,
+            Strategy::Batch { .. } | Strategy::Speculative { .. } => {
+                policy.runners > 1 && train.cars.len() > 1
+            }
+        },
+        Ruling::Open | Ruling::Innocent | Ruling::AskMain | Ruling::Out(_) => false,
+    }
+}
+
+fn those(aside: &[(EntryId, Ruling)], wanted: Ruling) -> impl Iterator<Item = EntryId> {
+    aside.iter().filter(move |(_, ruling)| *ruling == wanted).map(|(entry, _)| *entry)
+}
+
+/// What to test, most urgent first.
+fn tests(policy: &Policy, train: &Train, front: Option<Ruling>, aside: &[(EntryId, Ruling)]) -> Vec<Subject> {
+    let runners = policy.runners.max(1);
+    let main = train.main.standing();
+    let mut tests: Vec<_> =
+        those(aside, Ruling::Confirm).chain(those(aside, Ruling::Open)).map(Subject::Aside).collect();
+
+    let cars = if front == Some(Ruling::AskMain) { 0..0 } else { cars_to_test(policy.strategy, train, main) };
+    if matches!(main, Standing::Unknown | Standing::Suspect) {
+        let demanded = front == Some(Ruling::AskMain) || those(aside, Ruling::AskMain).next().is_some();
+        // Sooner or later somebody will be blamed. A runner that can be spared finds out about main before that, so that
+        // nobody waits for it then; the train keeps at least one.
+        let spared = tests.len() + usize::from(!cars.is_empty()) < runners;
+        if demanded || (spared && blame_is_near(policy.strategy, train)) {
+            tests.push(Subject::Main);
+        }
+    }
+    tests.extend(cars.map(Subject::Car));
+    tests.truncate(runners);
+    tests
+}
+
+fn blame_is_near(strategy: Strategy, train: &Train) -> bool {
+    let doubt = !train.aside.is_empty() || first_doubtful(&train.cars).is_some();
+    match strategy {
+        Strategy::Sequential | Strategy::Batch { .. } => doubt,
+        // The first wave may already point at its first car, and all behind it wait.
+        Strategy::Speculative { .. } => doubt || train.cars.len() > 1,
+    }
+}
+
+/// The first car that was tested, and not green.
+fn first_doubtful(cars: &[Car]) -> Option<usize> {
+    cars.iter().position(|car| match car.runs.standing() {
+        Standing::Suspect | Standing::Red | Standing::Undecided => true,
+        Standing::Unknown | Standing::Green => false,
+    })
+}
+
+/// Which cars to test, in a train without a green one.
+fn cars_to_test(strategy: Strategy, train: &Train, main: Standing) -> Range<usize> {
+    let length = train.cars.len().min(strategy.window());
+    if length == 0 {
+        return 0..0;
+    }
+    match (strategy, first_doubtful(&train.cars[..length])) {
+        (Strategy::Sequential, _) | (_, Some(0)) => 0..1,
+        (Strategy::Batch { .. }, None) => length - 1..length,
+        // On a red main all candidates up to a repair are red: halving says nothing, so each gets its own chance.
+        (Strategy::Batch { .. }, Some(_)) if main == Standing::Red => 0..1,
+        // The culprit is one of 0..=bad. Red once is enough to steer by; a flake is found out at the end of the search.
+        (Strategy::Batch { .. }, Some(bad)) => bad / 2..bad / 2 + 1,
+        (Strategy::Speculative { .. }, None) => 0..length,
+        // What stands behind a doubtful car will most likely be rebuilt without it.
+        (Strategy::Speculative { .. }, Some(bad)) => 0..bad,
+    }
 }

@@ -44,6 +44,15 @@ impl Runs {
             Self { .. } => Standing::Unknown,
         }
     }
+
+    /// These runs and one more.
+    pub fn and(self, verdict: &CiVerdict) -> Self {
+        match verdict {
+            CiVerdict::Passed => Self { green: self.green + 1, ..self },
+            CiVerdict::Failed { .. } | CiVerdict::TimedOut { .. } => Self { red: self.red + 1, ..self },
+            CiVerdict::Infra { .. } => Self { infra: self.infra + 1, ..self },
+        }
+    }
 }
 
 /// What is remembered about a tree and a gate.
@@ -58,26 +67,70 @@ pub struct Record {
 impl Record {
     /// The record with one more verdict.
     pub fn add(earlier: Option<&Record>, verdict: CiVerdict) -> Record {
-        let mut runs = earlier.map(|record| record.runs).unwrap_or_default();
-        let told = match &verdict {
-            CiVerdict::Passed => {
-                runs.green += 1;
-                true
-            }
-            CiVerdict::Failed { .. } | CiVerdict::TimedOut { .. } => {
-                runs.red += 1;
-                true
-            }
-            CiVerdict::Infra { .. } => {
-                runs.infra += 1;
-                false
-            }
-        };
+        let runs = earlier.map(|record| record.runs).unwrap_or_default().and(&verdict);
+        let told = !matches!(verdict, CiVerdict::Infra { .. });
         let last = match earlier {
             // What an outage says is of no use to anybody who has a red log already.
             Some(record) if !told && record.runs.green + record.runs.red > 0 => record.last.clone(),
             _ => verdict,
         };
         Record { runs, last }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_runs_amount_to() {
+        for (green, red, infra, expected) in [
+            (0, 0, 0, Standing::Unknown),
+            (0, 0, 2, Standing::Unknown),
+            (0, 0, 3, Standing::Undecided),
+            (1, 0, 0, Standing::Green),
+            (1, 1, 0, Standing::Green),
+            (1, 2, 0, Standing::Green),
+            (0, 1, 0, Standing::Suspect),
+            (0, 1, 1, Standing::Suspect),
+            (0, 1, 2, Standing::Undecided),
+            (0, 2, 0, Standing::Red),
+            (0, 2, 1, Standing::Red),
+        ] {
+            assert_eq!(
+                Runs { green, red, infra }.standing(),
+                expected,
+                "{green} green, {red} red, {infra} infra"
+            );
+        }
+    }
+
+    #[test]
+    fn every_tree_is_decided_within_the_limit() {
+        let ends = (0..=Runs::LIMIT).flat_map(|red| (0..=Runs::LIMIT - red).map(move |infra| (red, infra)));
+        for (red, infra) in ends {
+            let runs = Runs { green: Runs::LIMIT - red - infra, red, infra };
+            assert!(!matches!(runs.standing(), Standing::Unknown | Standing::Suspect), "{runs:?}");
+        }
+    }
+
+    #[test]
+    fn a_record_keeps_the_verdict_that_tells_most() {
+        let red = CiVerdict::Failed { summary: "1 failed".to_owned(), log: "assertion".to_owned() };
+        let slow = CiVerdict::TimedOut { log: "…".to_owned() };
+        let outage = |reason: &str| CiVerdict::Infra { reason: reason.to_owned(), log: String::new() };
+        let after = |verdicts: &[CiVerdict]| {
+            let mut record = None;
+            for verdict in verdicts {
+                record = Some(Record::add(record.as_ref(), verdict.clone()));
+            }
+            record.map(|record| (record.runs.green, record.runs.red, record.runs.infra, record.last)).unwrap()
+        };
+        assert_eq!(after(&[CiVerdict::Passed]), (1, 0, 0, CiVerdict::Passed));
+        assert_eq!(after(&[red.clone(), outage("disk")]), (0, 1, 1, red.clone()));
+        assert_eq!(after(&[outage("disk"), red.clone()]), (0, 1, 1, red.clone()));
+        assert_eq!(after(&[outage("disk"), outage("net")]), (0, 0, 2, outage("net")));
+        assert_eq!(after(&[red.clone(), slow.clone()]), (0, 2, 0, slow));
+        assert_eq!(after(&[red, CiVerdict::Passed]), (1, 1, 0, CiVerdict::Passed));
     }
 }

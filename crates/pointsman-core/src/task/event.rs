@@ -287,6 +287,9 @@ pub enum QueueOutcome {
     Conflict {
         /// Exactly these files.
         files: Vec<String>,
+        /// The landed branch that changed them too, if it is known.
+        #[serde(default)]
+        with: Option<String>,
     },
     /// It applies, and its tests fail there.
     Red {

@@ -5,7 +5,10 @@
 //! exit with 137, and time-outs of the network in the log. Fetching logs and retrying do not belong
 //! here. Where next: `patterns.rs` has the phrases.
 
+mod checks;
 mod patterns;
+
+pub use checks::of_checks;
 
 use std::fmt;
 

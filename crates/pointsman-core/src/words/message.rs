@@ -121,10 +121,12 @@ pub fn not_merged(task: &Task) -> (String, String) {
 }
 
 /// Does not apply.
-pub fn merge_conflict(files: &[String]) -> (String, String) {
+pub fn merge_conflict(files: &[String], with: Option<&str>) -> (String, String) {
     let list: String = files.iter().take(200).map(|f| format!("- {}\n", text::clean_line(f, 300))).collect();
+    let whose =
+        with.map(|with| format!(" (changed there by {})", text::clean_line(with, 200))).unwrap_or_default();
     let details = format!(
-        "Your branch conflicts with the present main branch in exactly these files:\n\n{list}\nRun `git \
+        "Your branch conflicts with the present main branch{whose} in exactly these files:\n\n{list}\nRun `git \
          fetch origin`, rebase onto or merge origin's main branch, resolve the conflicts keeping the \
          intent of both sides, test, push (a forced push of your own branch is allowed), then write \
          PHASE:awaiting_ci.\n"

@@ -141,6 +141,11 @@ pub fn budget(what: &str) -> String {
     format!("the budget is used up: {}", text::clean_line(what, QUOTE_CHARS))
 }
 
+/// Why an order to start is not followed.
+pub fn budget_of_order(what: &str) -> String {
+    format!("{}; raise it in pointsman.toml first", budget(what))
+}
+
 /// Outside trouble.
 pub fn parked(trouble: &crate::session::trouble::OutsideTrouble) -> String {
     format!("parked: {}", trouble.kind.name().replace('_', " "))

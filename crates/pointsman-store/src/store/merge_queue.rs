@@ -1,8 +1,9 @@
 //! The line in front of the main branch, and its history.
 
-use std::fmt;
+use std::path::PathBuf;
 
 use pointsman_core::ids::{ProjectName, Sha};
+pub use pointsman_core::queue::EntryId;
 use pointsman_core::time::Timestamp;
 use rusqlite::{Row, params};
 use serde::{Deserialize, Serialize};
@@ -11,17 +12,6 @@ use super::Store;
 use crate::Result;
 use crate::column::{Json, Whole, Word, json, maybe_time, maybe_whole, maybe_word, time, word};
 use crate::error::{Error, failed_to};
-
-/// An entry's number. The line is in the order of these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct EntryId(pub i64);
-
-impl fmt::Display for EntryId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
 
 /// Where an entry stands. The names are part of the surface that scripts rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -81,6 +71,10 @@ pub struct NewEntry {
     pub head: Sha,
     /// When it was asked for.
     pub requested_at: Timestamp,
+    /// How urgent it is: more goes first. 0 unless said otherwise.
+    pub priority: i64,
+    /// Where its work was done.
+    pub worktree: Option<PathBuf>,
 }
 
 /// A branch in the line, or one that was.
@@ -120,6 +114,16 @@ pub struct QueueEntry {
     pub attempts: u32,
     /// How it is to land, if not in the project's way.
     pub style: Option<String>,
+    /// Where its work was done.
+    pub worktree: Option<PathBuf>,
+    /// A link to another tracker.
+    pub bead_id: Option<String>,
+    /// A link to another tracker.
+    pub node_id: Option<String>,
+    /// The entry ahead of it, or landed before it, that it conflicts with.
+    pub conflicts_with: Option<String>,
+    /// Since when its candidate is under test.
+    pub tested_since: Option<Timestamp>,
 }
 
 const UNFINISHED: &str = "status IN ('queued', 'building', 'testing')";
@@ -129,8 +133,9 @@ impl Store {
     /// entry's number comes back and nothing changes.
     pub fn enqueue(&mut self, entry: &NewEntry) -> Result<EntryId> {
         let insert = format!(
-            "INSERT INTO queue (project, branch, issue, pr, identity, head, status, conflict_files, requested_at)
-             VALUES ($1, $2, $3, $4, $5, $6, 'queued', '[]', $7)
+            "INSERT INTO queue (project, branch, issue, pr, identity, head, status, conflict_files,
+                requested_at, priority, worktree)
+             VALUES ($1, $2, $3, $4, $5, $6, 'queued', '[]', $7, $8, $9)
              ON CONFLICT (project, branch, head) WHERE {UNFINISHED} DO NOTHING"
         );
         let find =
@@ -148,7 +153,9 @@ impl Store {
                     entry.pr.map(Whole),
                     entry.identity,
                     head,
-                    entry.requested_at.0
+                    entry.requested_at.0,
+                    entry.priority,
+                    entry.worktree.as_ref().map(Word)
                 ],
             )
             .map_err(&failed)?;
@@ -164,6 +171,21 @@ impl Store {
         self.rows("read the merge queue", &entries(scope), [Word(project)], read)
     }
 
+    /// The last entries that are over, newest first.
+    pub fn decided_entries(&self, project: &ProjectName, limit: u32) -> Result<Vec<QueueEntry>> {
+        let sql =
+            format!("SELECT * FROM queue WHERE project = $1 AND NOT {UNFINISHED} ORDER BY id DESC LIMIT $2");
+        self.rows("read the merge queue", &sql, params![Word(project), limit], read)
+    }
+
+    /// The entry whose candidate this commit is, if it landed or may have: the ledger of the main branch.
+    pub fn entry_of_candidate(&self, project: &ProjectName, candidate: &Sha) -> Result<Option<QueueEntry>> {
+        const SQL: &str = "SELECT * FROM queue WHERE project = $1 AND candidate = $2
+            AND status IN ('landed', 'testing', 'building') ORDER BY id LIMIT 1";
+        let rows = self.rows("read the merge queue", SQL, params![Word(project), Word(candidate)], read)?;
+        Ok(rows.into_iter().next())
+    }
+
     /// One entry.
     pub fn queue_entry(&self, id: EntryId) -> Result<Option<QueueEntry>> {
         let rows = self.rows("read the merge queue", "SELECT * FROM queue WHERE id = $1", [id.0], read)?;
@@ -171,11 +193,13 @@ impl Store {
     }
 
     /// Writes what can change of an entry: where it stands, its commits, and why. What was asked
-    /// for (project, branch, head, when) stays.
+    /// for (project, branch, head, when) stays. An entry that is over stays as it is, unless git
+    /// knows that it landed.
     pub fn update_entry(&mut self, entry: &QueueEntry) -> Result<()> {
         const SQL: &str = "UPDATE queue SET pr = $1, base = $2, candidate = $3, status = $4,
-            conflict_files = $5, landed_at = $6, reason = $7, priority = $8, attempts = $9, style = $10
-            WHERE id = $11";
+            conflict_files = $5, landed_at = $6, reason = $7, priority = $8, attempts = $9, style = $10,
+            conflicts_with = $11, tested_since = $12
+            WHERE id = $13 AND (status IN ('queued', 'building', 'testing') OR $4 = 'landed')";
         let rows = self.execute(
             "update the merge queue",
             SQL,
@@ -190,11 +214,15 @@ impl Store {
                 entry.priority,
                 entry.attempts,
                 entry.style,
+                entry.conflicts_with,
+                entry.tested_since.map(|at| at.0),
                 entry.id.0
             ],
         )?;
         match rows {
-            0 => Err(Error::NotFound { what: format!("merge queue entry {}", entry.id) }),
+            0 if self.queue_entry(entry.id)?.is_none() => {
+                Err(Error::NotFound { what: format!("merge queue entry {}", entry.id) })
+            }
             _ => Ok(()),
         }
     }
@@ -227,5 +255,10 @@ fn read(row: &Row<'_>) -> rusqlite::Result<QueueEntry> {
         priority: row.get("priority")?,
         attempts: row.get("attempts")?,
         style: row.get("style")?,
+        worktree: maybe_word(row, "worktree")?,
+        bead_id: row.get("bead_id")?,
+        node_id: row.get("node_id")?,
+        conflicts_with: row.get("conflicts_with")?,
+        tested_since: maybe_time(row, "tested_since")?,
     })
 }

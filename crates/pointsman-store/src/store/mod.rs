@@ -9,6 +9,7 @@ mod checkpoints;
 mod commit;
 mod cursors;
 mod events;
+mod lines;
 mod merge_queue;
 mod messages;
 mod outbox;
@@ -33,6 +34,7 @@ pub use agents::AgentRow;
 pub use checkpoints::CheckpointRow;
 pub use commit::{Change, Committed};
 pub use events::{EventFilter, EventRow};
+pub use lines::{Audit, LineRow, Stopped, StoppedBy};
 pub use merge_queue::{EntryId, EntryScope, EntryStatus, NewEntry, QueueEntry};
 pub use messages::{MessageRow, MessageStatus};
 pub use outbox::{EffectId, Outgoing};
@@ -40,9 +42,10 @@ pub use projects::ProjectRow;
 pub use sessions::{SessionRow, SessionScope, SessionStatus};
 pub use verdicts::VerdictRow;
 
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     include_str!("../migrations/store/0001_begin.sql"),
     include_str!("../migrations/store/0002_no_work_is_lost.sql"),
+    include_str!("../migrations/store/0003_the_line.sql"),
 ];
 
 /// The daemon's database.

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::Store;
 use crate::Result;
-use crate::column::{Json, Word, json, maybe_word, time};
+use crate::column::{Json, Whole, Word, json, maybe_whole, maybe_word, time};
 
 /// A remembered verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,18 +20,21 @@ pub struct VerdictRow {
     pub log_path: Option<PathBuf>,
     /// When.
     pub at: Timestamp,
+    /// How long the last run took, in milliseconds.
+    pub took_ms: Option<u64>,
 }
 
 impl Store {
     /// What this gate last said about this commit or tree.
     pub fn verdict(&self, project: &ProjectName, object: &Sha, gate: &str) -> Result<Option<VerdictRow>> {
-        const SQL: &str = "SELECT verdict, log_path, at FROM verdicts
+        const SQL: &str = "SELECT verdict, log_path, at, took_ms FROM verdicts
             WHERE project = $1 AND object = $2 AND gate = $3";
         let rows = self.rows("read a verdict", SQL, params![Word(project), Word(object), gate], |row| {
             Ok(VerdictRow {
                 verdict: json(row, "verdict")?,
                 log_path: maybe_word(row, "log_path")?,
                 at: time(row, "at")?,
+                took_ms: maybe_whole(row, "took_ms")?,
             })
         })?;
         Ok(rows.into_iter().next())
@@ -45,16 +48,37 @@ impl Store {
         gate: &str,
         verdict: &VerdictRow,
     ) -> Result<()> {
-        const SQL: &str = "INSERT INTO verdicts (project, object, gate, verdict, log_path, at)
-            VALUES ($1, $2, $3, $4, $5, $6)
+        const SQL: &str = "INSERT INTO verdicts (project, object, gate, verdict, log_path, at, took_ms)
+            VALUES ($1, $2, $3, $4, $5, $6, $7)
             ON CONFLICT (project, object, gate) DO UPDATE
-            SET verdict = excluded.verdict, log_path = excluded.log_path, at = excluded.at";
+            SET verdict = excluded.verdict, log_path = excluded.log_path, at = excluded.at,
+                took_ms = excluded.took_ms";
         let log_path = verdict.log_path.as_ref().map(Word);
         self.execute(
             "remember a verdict",
             SQL,
-            params![Word(project), Word(object), gate, Json(&verdict.verdict), log_path, verdict.at.0],
+            params![
+                Word(project),
+                Word(object),
+                gate,
+                Json(&verdict.verdict),
+                log_path,
+                verdict.at.0,
+                verdict.took_ms.map(Whole)
+            ],
         )
         .map(|_| ())
+    }
+
+    /// How long the gate took lately, in milliseconds: the middle of its last runs.
+    pub fn gate_pace(&self, project: &ProjectName, gate: &str) -> Result<Option<u64>> {
+        const SQL: &str = "SELECT took_ms FROM verdicts
+            WHERE project = $1 AND gate = $2 AND took_ms IS NOT NULL ORDER BY at DESC LIMIT 9";
+        let mut took: Vec<u64> =
+            self.rows("read how long a gate takes", SQL, params![Word(project), gate], |row| {
+                maybe_whole(row, "took_ms").map(Option::unwrap_or_default)
+            })?;
+        took.sort_unstable();
+        Ok(took.get(took.len() / 2).copied())
     }
 }

@@ -4,9 +4,10 @@ use std::time::Duration;
 use clap::Args;
 use pointsman_core::config::Config;
 use pointsman_core::ids::ProjectName;
-use pointsman_core::session::budget::dollars;
+use pointsman_core::session::budget::{Spent, dollars};
 use pointsman_core::session::context::Gauge;
 use pointsman_core::session::liveness::{Rules, Standing, colour};
+use pointsman_core::session::work::WorkPhase;
 use pointsman_core::time::Timestamp;
 use pointsman_store::{AgentRow, SessionRow, SessionStatus, Store};
 use serde_json::{Value, json};
@@ -86,8 +87,12 @@ impl Arguments {
 
     fn print(&self, context: &Context, agents: &[Agent], now: Timestamp) -> Result<(), Failure> {
         match (context.out.is_json(), self.watch) {
-            (true, true) => context.out.value_line(&agents.iter().map(to_json).collect::<Vec<_>>()),
-            (true, false) => context.out.value(&agents.iter().map(to_json).collect::<Vec<_>>()),
+            (true, true) => {
+                context.out.value_line(&agents.iter().map(|agent| to_json(agent, now)).collect::<Vec<_>>())
+            }
+            (true, false) => {
+                context.out.value(&agents.iter().map(|agent| to_json(agent, now)).collect::<Vec<_>>())
+            }
             (false, true) => context.out.redraw(&table(agents, now), NOBODY),
             (false, false) => context.out.table(&table(agents, now), NOBODY),
         }
@@ -111,8 +116,9 @@ fn rules(store: &Store) -> Result<BTreeMap<ProjectName, Rules>, Failure> {
 }
 
 fn table(agents: &[Agent], now: Timestamp) -> Table {
-    let mut table =
-        Table::new(["LIVENESS", "AGENT", "ROLE", "TASK", "STATE", "PHASE", "AGE", "SEEN", "CONTEXT", "COST"]);
+    let mut table = Table::new([
+        "LIVENESS", "AGENT", "ROLE", "TASK", "STATE", "PHASE", "WORK", "AGE", "SEEN", "CONTEXT", "COST",
+    ]);
     for Agent { row, standing } in agents {
         let (session, colour) = (&row.session, colour(*standing));
         table.row([
@@ -122,6 +128,7 @@ fn table(agents: &[Agent], now: Timestamp) -> Table {
             session.issue.map(|issue| format!("#{issue}")).unwrap_or_default().into(),
             row.state.map_or_else(|| "".into(), |state| Cell::styled(state.name(), style::of(state))),
             row.phase.map(|phase| phase.to_string()).unwrap_or_default().into(),
+            row.work_phase.map_or("", WorkPhase::name).into(),
             time::rough(now.since(session.created_at)).into(),
             time::relative(session.last_seen, now).into(),
             session.gauge.map(|gauge| format!("{}%", gauge.percent())).unwrap_or_default().into(),
@@ -133,15 +140,14 @@ fn table(agents: &[Agent], now: Timestamp) -> Table {
 
 /// Nothing spent is nothing known: not every agent tells.
 fn cost(session: &SessionRow) -> String {
-    if session.spent.micro_usd > 0 {
-        format!("{} USD", dollars(session.spent.micro_usd))
-    } else {
-        String::new()
-    }
+    let Spent { micro_usd, turns, .. } = session.spent;
+    let money = (micro_usd > 0).then(|| format!("{} USD", dollars(micro_usd)));
+    let turns = (turns > 0).then(|| format!("{turns} turns"));
+    money.into_iter().chain(turns).collect::<Vec<_>>().join(", ")
 }
 
 /// An agent as scripts see it.
-fn to_json(agent: &Agent) -> Value {
+fn to_json(agent: &Agent, now: Timestamp) -> Value {
     let Agent { row, standing } = agent;
     let session = &row.session;
     let mut value = identity::fields(session);
@@ -151,12 +157,14 @@ fn to_json(agent: &Agent) -> Value {
         "task": session.issue,
         "state": row.state,
         "phase": row.phase,
+        "work_phase": row.work_phase,
         "exit": session.exit.map(|exit| exit.name()),
         "ended_at": session.ended_at.map(time::rfc3339),
         "context_percent": session.gauge.map(Gauge::percent),
         "cost_usd": task::usd(session.spent),
         "tokens": session.spent.tokens,
         "turns": session.spent.turns,
+        "wall_seconds": session.ended_at.unwrap_or(now).since(session.created_at).as_secs(),
     });
     if let (Value::Object(fields), Value::Object(more)) = (&mut value, more) {
         fields.extend(more);

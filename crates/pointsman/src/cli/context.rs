@@ -15,7 +15,7 @@ use crate::paths::Paths;
 use crate::project::{self, Project};
 
 /// What every command starts from.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Context {
     pub(crate) out: Out,
     pub(crate) paths: Paths,

@@ -233,7 +233,11 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
 impl Command {
     /// Whether it has something to put in order before it goes, or a program of its own that does.
     fn minds_interrupts(&self) -> bool {
-        matches!(self, Self::Up(_) | Self::Demo(_) | Self::Launch(_) | Self::RehearsalAgent(_))
+        match self {
+            Self::Up(_) | Self::Demo(_) | Self::Launch(_) | Self::RehearsalAgent(_) => true,
+            Self::MergeQueue(command) => command.minds_interrupts(),
+            _ => false,
+        }
     }
 }
 

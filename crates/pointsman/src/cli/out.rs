@@ -62,9 +62,14 @@ impl Out {
     /// does not flicker.
     pub(crate) fn redraw(self, table: &Table, nothing: &str) -> Result<(), Failure> {
         let lines = if table.is_empty() { vec![nothing.to_owned()] } else { table.lines(terminal_width()) };
+        self.redraw_text(&lines.join("\n"))
+    }
+
+    /// Lines in place of those before.
+    pub(crate) fn redraw_text(self, text: &str) -> Result<(), Failure> {
         let clear = if std::io::stdout().is_terminal() { CLEAR } else { "" };
         let mut stdout = anstream::stdout().lock();
-        write!(stdout, "{clear}{}\n\n", lines.join("\n"))?;
+        write!(stdout, "{clear}{text}\n\n")?;
         Ok(stdout.flush()?)
     }
 

@@ -72,7 +72,8 @@ fn glance(store: &Store, row: ProjectRow) -> Result<Glance, Failure> {
     let attention = waiting
         .map(|task| Ok((task.clone(), task::spent(Some(store), task)?)))
         .collect::<Result<_, Failure>>()?;
-    let spent_today = store.spent_on_day(Some(&row.name), &time::day(time::now()))?;
+    let now = time::now();
+    let spent_today = store.spent_on_day(Some(&row.name), &time::day(now), now)?;
     Ok(Glance { row, tasks, sessions, queued, attention, spent_today })
 }
 
@@ -117,6 +118,8 @@ fn print_json(context: &Context, daemon: Option<&Status>, glances: &[Glance]) ->
                     "tokens": glance.spent_today.tokens,
                     "usd": task::usd(glance.spent_today),
                     "turns": glance.spent_today.turns,
+                    "restarts": glance.spent_today.restarts,
+                    "wall_seconds": glance.spent_today.millis / 1000,
                 },
             })
         })

@@ -127,8 +127,8 @@ fn spent(payload: &Value) -> Option<Spent> {
     Some(Spent {
         tokens: tokens("total_input_tokens").saturating_add(tokens("total_output_tokens")),
         micro_usd: (usd * 1_000_000.0).round() as u64,
-        turns: 0,
         millis: payload["cost"]["total_duration_ms"].as_u64().unwrap_or(0),
+        ..Spent::default()
     })
 }
 

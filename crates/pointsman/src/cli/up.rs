@@ -61,8 +61,14 @@ impl Arguments {
 }
 
 fn serve(context: &Context) -> Result<(), Failure> {
-    let level = match context.verbose {
-        0 => "info",
+    log_to_stderr(context.verbose, "info");
+    Ok(daemon::run(&context.paths, daemon::Options::default())?)
+}
+
+/// What the daemon has to say goes to standard error.
+pub(crate) fn log_to_stderr(verbose: u8, least: &str) {
+    let level = match verbose {
+        0 => least,
         1 => "debug",
         _ => "trace",
     };
@@ -77,7 +83,6 @@ fn serve(context: &Context) -> Result<(), Failure> {
         .with_ansi(ansi)
         .with_target(false)
         .try_init();
-    Ok(daemon::run(&context.paths, daemon::Options::default())?)
 }
 
 #[allow(clippy::disallowed_methods, reason = "the daemon outlives this command, so it is not a run")]

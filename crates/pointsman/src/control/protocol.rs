@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use pointsman_core::config::MergeStyle;
 use pointsman_core::forge::{BoardStatus, CheckState, StateFilter};
 use pointsman_core::hook::Report;
 use pointsman_core::ids::{Number, ProjectName, Sha};
@@ -90,6 +91,13 @@ pub enum Request {
         /// Which.
         project: ProjectName,
     },
+    /// Something for a merge queue.
+    Queue {
+        /// The project.
+        project: ProjectName,
+        /// What.
+        command: QueueCommand,
+    },
     /// Something for the embedded forge.
     Forge {
         /// The project.
@@ -168,6 +176,54 @@ pub enum ClaimOrder {
     },
     /// What is on the board.
     Board,
+}
+
+/// Orders to a merge queue.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "queue", rename_all = "snake_case")]
+pub enum QueueCommand {
+    /// `merge-queue add`: brings a branch to the forge and into the line.
+    Add {
+        /// Which.
+        branch: String,
+        /// The checkout it is taken from; without one, or if it is not there, the forge's.
+        checkout: Option<PathBuf>,
+        /// More goes first.
+        priority: i64,
+        /// How it lands, if not in the project's way.
+        style: Option<MergeStyle>,
+        /// Who asks.
+        by: String,
+    },
+    /// The second half of `add`: the branch is at the forge, at this head.
+    Enter {
+        /// Which.
+        branch: String,
+        /// Its head.
+        head: Sha,
+        /// More goes first.
+        priority: i64,
+        /// How it lands, if not in the project's way.
+        style: Option<MergeStyle>,
+        /// Who asks.
+        by: String,
+    },
+    /// `merge-queue remove`
+    Remove {
+        /// An entry's number, or a branch.
+        what: String,
+        /// Who asks.
+        by: String,
+    },
+    /// `merge-queue pause`
+    Pause {
+        /// Why.
+        reason: String,
+    },
+    /// `merge-queue resume`
+    Resume,
+    /// `merge-queue process`: look at the line now.
+    Look,
 }
 
 /// Orders to the embedded forge.

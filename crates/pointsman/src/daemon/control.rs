@@ -18,6 +18,7 @@ use super::answer::{done, failed};
 use super::board::Board;
 use super::engine::Input;
 use super::inbound::{Inbound, Inbox};
+use super::line;
 use super::sources::hooks;
 use super::world::RealWorld;
 use crate::control::protocol::{FailureKind, ForgeCommand, Reply, Request};
@@ -142,6 +143,24 @@ impl Control {
             self.inbox.send(Inbound::AskForge { project: project.clone() });
             return reply;
         }
+        let request = match request {
+            Request::Queue { project, command } => {
+                if peer.is_some_and(|pid| self.is_in_session(pid)) {
+                    return failed(
+                        FailureKind::Refused,
+                        "an agent does not steer the merge queue".to_owned(),
+                    );
+                }
+                let Some(served) = self.world.project(&project) else {
+                    return failed(FailureKind::NotFound, format!("project {project} is not served"));
+                };
+                match line::prepare(&served, command) {
+                    Ok(command) => Request::Queue { project, command },
+                    Err(reply) => return reply,
+                }
+            }
+            other => other,
+        };
         let (reply, answer) = sync_channel(1);
         self.inbox.send(Inbound::Ask { request, reply });
         answer

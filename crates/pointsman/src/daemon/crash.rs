@@ -8,9 +8,13 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The fixed places.
-pub const NAMES: [&str; 7] = [
+pub const NAMES: [&str; 11] = [
     "before-commit",
     "after-commit",
+    "outcome-absorbed",
+    "between-groups",
+    "claim-assigned",
+    "checkpoint-saved",
     "session-prepared",
     "session-in-tmux",
     "landing-tested",

@@ -10,11 +10,12 @@ use pointsman_core::ids::{ProjectName, TaskKey};
 use pointsman_core::session::work::Observation;
 use pointsman_core::task::{Event, Session};
 use pointsman_core::time::Timestamp;
-use pointsman_store::{CheckpointRow, EffectId, QueueEntry, VerdictRow};
+use pointsman_store::{Audit, CheckpointRow, EffectId, QueueEntry, Stopped, VerdictRow};
 
 use super::answer::{Follow, answer, done};
 use super::board::Board;
 use super::clock;
+use super::crash::crash_point;
 use super::engine::{Engine, Input, groups};
 use super::inbound::Inbound;
 use super::outcome::Outcome;
@@ -58,6 +59,8 @@ pub(crate) struct Dispatcher {
     pub started_at: Timestamp,
     /// What stands in the way of projects.
     pub problems: Vec<String>,
+    /// Only merge queues are worked on; what follows for tasks is left to the next daemon.
+    pub only_queue: bool,
     /// Messages that are being typed again at this moment.
     pub redelivering: BTreeSet<EffectId>,
 }
@@ -75,6 +78,8 @@ struct Batch {
     inputs: Vec<Input>,
     performed: Vec<(pointsman_store::Outgoing, Outcome)>,
     entries: Vec<(QueueEntry, SyncSender<()>)>,
+    stopped: Vec<(ProjectName, Stopped, SyncSender<()>)>,
+    audits: Vec<(ProjectName, Audit, SyncSender<()>)>,
     verdicts: Vec<(ProjectName, pointsman_core::ids::Sha, String, VerdictRow)>,
     sent_again: Vec<(EffectId, std::path::PathBuf)>,
     observed: BTreeMap<TaskKey, Observed>,
@@ -91,13 +96,15 @@ impl Dispatcher {
         let mut acknowledgements_at = clock::now();
         loop {
             let now = clock::now();
-            self.until_written("time", |d| d.engine.tick(now));
-            if now >= acknowledgements_at || acknowledgements_at > now.after(LONGEST_SLEEP) {
-                self.until_written("messages", |d| d.chase_acknowledgements(now));
-                acknowledgements_at = now.after(LONGEST_SLEEP);
+            if !self.only_queue {
+                self.until_written("time", |d| d.engine.tick(now));
+                if now >= acknowledgements_at || acknowledgements_at > now.after(LONGEST_SLEEP) {
+                    self.until_written("messages", |d| d.chase_acknowledgements(now));
+                    acknowledgements_at = now.after(LONGEST_SLEEP);
+                }
+                self.hand_out();
+                self.show();
             }
-            self.hand_out();
-            self.show();
             let batch = self.receive();
             if self.take(batch) {
                 return;
@@ -132,8 +139,12 @@ impl Dispatcher {
                 inputs.extend(settled);
                 Ok(())
             });
+            crash_point("outcome-absorbed");
         }
-        for group in groups(&inputs) {
+        for (place, group) in groups(&inputs).enumerate() {
+            if place > 0 {
+                crash_point("between-groups");
+            }
             self.until_written("events", |d| d.engine.take(group, now).map(drop));
         }
         for (project, tree, gate, verdict) in batch.verdicts {
@@ -141,8 +152,20 @@ impl Dispatcher {
                 d.engine.store().remember_verdict(&project, &tree, &gate, &verdict)
             });
         }
+        let moved = !batch.entries.is_empty() || !batch.stopped.is_empty() || !batch.audits.is_empty();
         for (entry, written) in batch.entries {
             self.until_written("the queue", |d| d.engine.store().update_entry(&entry));
+            let _ = written.send(());
+        }
+        if moved {
+            self.projections.nudge();
+        }
+        for (project, stopped, written) in batch.stopped {
+            self.until_written("a stopped line", |d| d.engine.store().stop_line(&project, &stopped));
+            let _ = written.send(());
+        }
+        for (project, audit, written) in batch.audits {
+            self.until_written("an audit", |d| d.engine.store().audited(&project, &audit));
             let _ = written.send(());
         }
         for (message, path) in batch.sent_again {
@@ -175,6 +198,10 @@ impl Dispatcher {
             let (answer, follow) = self.answer(&request);
             if follow.reload {
                 self.reload();
+            }
+            if let Some(served) = follow.land.and_then(|project| self.world.project(&project)) {
+                self.projections.nudge();
+                self.world.jobs.land(&served);
             }
             stop |= follow.stop;
             let _ = reply.send(answer);
@@ -310,6 +337,10 @@ impl Batch {
             Inbound::Performed { outgoing, outcome } => self.performed.push((*outgoing, outcome)),
             Inbound::SentAgain { message, path } => self.sent_again.push((message, path)),
             Inbound::QueueMoved { entry, written } => self.entries.push((*entry, written)),
+            Inbound::LineStopped { project, stopped, written } => {
+                self.stopped.push((project, stopped, written));
+            }
+            Inbound::Audited { project, audit, written } => self.audits.push((project, audit, written)),
             Inbound::VerdictGiven { project, tree, gate, verdict } => {
                 self.verdicts.push((project, tree, gate, *verdict));
             }

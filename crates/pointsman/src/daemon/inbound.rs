@@ -4,7 +4,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 
 use pointsman_core::ids::{ProjectName, Sha, TaskKey};
 use pointsman_core::session::work::Observation;
-use pointsman_store::{CheckpointRow, Outgoing, QueueEntry, VerdictRow};
+use pointsman_store::{Audit, CheckpointRow, Outgoing, QueueEntry, Stopped, VerdictRow};
 
 use super::engine::Input;
 use super::outcome::Outcome;
@@ -35,6 +35,24 @@ pub(crate) enum Inbound {
     QueueMoved {
         /// The entry as it is now.
         entry: Box<QueueEntry>,
+        /// Told when it is written.
+        written: SyncSender<()>,
+    },
+    /// A merge queue has to stop; `written` is told when that is on disk.
+    LineStopped {
+        /// Whose.
+        project: ProjectName,
+        /// Why.
+        stopped: Stopped,
+        /// Told when it is written.
+        written: SyncSender<()>,
+    },
+    /// The main branch was audited; `written` is told when that is on disk.
+    Audited {
+        /// Whose.
+        project: ProjectName,
+        /// What was found.
+        audit: Audit,
         /// Told when it is written.
         written: SyncSender<()>,
     },

@@ -16,6 +16,7 @@ pub mod engine;
 mod inbound;
 mod jobs;
 mod launch;
+mod line;
 pub mod outcome;
 mod poller;
 mod projections;

@@ -115,6 +115,8 @@ impl Asking {
                 let pause = match forge::ask(served, &self.board.look()) {
                     Ok(inputs) => {
                         self.inbox.send(Inbound::Inputs(inputs));
+                        self.world.jobs.audit(served);
+                        self.world.jobs.land(served);
                         pace
                     }
                     Err(error) => {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use pointsman_adapters::git::Git;
 use pointsman_adapters::git::local_checkout::{Found, LocalCheckout};
-use pointsman_core::config::Config;
+use pointsman_core::config::{Config, ForgeKind};
 use pointsman_core::ids::ProjectName;
 use pointsman_store::{ProjectRow, Store};
 
@@ -43,7 +43,9 @@ pub(crate) fn add(paths: &Paths, store: &mut Store, config_path: &Path) -> anyho
             config.name
         );
     }
-    crate::embedded_forge::create(paths, &config, &checkout)?;
+    if config.forge.kind == ForgeKind::Local {
+        crate::embedded_forge::create(paths, &config, &checkout)?;
+    }
     store.add_project(&ProjectRow {
         name: config.name.clone(),
         config_path,

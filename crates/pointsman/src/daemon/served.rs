@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use pointsman_adapters::forge::Forge;
+use pointsman_adapters::forge::plain::PlainRepository;
 use pointsman_adapters::git::mirror::Mirror;
+use pointsman_adapters::git::union::UnionGlobs;
 use pointsman_adapters::git::{BranchName, Git};
 use pointsman_core::config::{Config, ForgeKind};
 use pointsman_core::ids::TaskKey;
@@ -29,6 +31,8 @@ pub(crate) struct Served {
     pub mirror: Mirror,
     /// The branch that work lands on.
     pub primary: BranchName,
+    /// Files of which a merge takes both sides.
+    pub union: UnionGlobs,
 }
 
 impl Served {
@@ -39,21 +43,26 @@ impl Served {
         let project = paths.project(&config.name);
         let primary = BranchName::new(&config.primary_branch)
             .with_context(|| format!("`{}` is not a branch name", config.primary_branch))?;
-        let embedded = match config.forge.kind {
+        let (forge, embedded): (Arc<dyn Forge>, _) = match config.forge.kind {
             ForgeKind::Local => {
-                Arc::new(EmbeddedForge::open(&project, &config.primary_branch, git, clock::now)?)
+                let forge = Arc::new(EmbeddedForge::open(&project, &config.primary_branch, git, clock::now)?);
+                (Arc::clone(&forge) as _, Some(forge))
+            }
+            ForgeKind::Git => {
+                let url = config.forge.url.as_deref().context("forge.url names no repository")?;
+                (Arc::new(PlainRepository::new(Mirror::open_or_create(git, &project.mirror(), url)?)), None)
             }
             ForgeKind::Forgejo | ForgeKind::Github => {
                 anyhow::bail!("forge.kind {} is not built yet", config.forge.kind)
             }
         };
+        let union = UnionGlobs::new(&config.merge.union)?;
         for dir in [project.checkouts(), project.logs(), project.indexes()] {
             std::fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
         }
-        let forge: Arc<dyn Forge> = Arc::clone(&embedded) as _;
         let mirror = Mirror::open_or_create(git, &project.mirror(), &forge.remote())?;
         mirror.fetch_remote()?;
-        Ok(Self { config, paths: project, forge, embedded: Some(embedded), mirror, primary })
+        Ok(Self { config, paths: project, forge, embedded, mirror, primary, union })
     }
 
     /// The directories and files of one task.

@@ -11,6 +11,7 @@ use pointsman_adapters::process::census;
 use pointsman_adapters::tmux::Server;
 use pointsman_adapters::watch::exits::ExitWatch;
 use pointsman_core::config::Config;
+use pointsman_core::ids::ProjectName;
 use pointsman_core::task::Session;
 use pointsman_store::lock::Error as LockError;
 use pointsman_store::{DaemonLock, Store};
@@ -22,9 +23,11 @@ use super::control::Control;
 use super::dispatcher::Dispatcher;
 use super::engine::Engine;
 use super::inbound::{Inbound, Inbox};
-use super::jobs::{Jobs, clear_leftovers};
+use super::jobs::{Jobs, adopt, clear_leftovers};
+use super::line;
 use super::poller::Poller;
 use super::projections::Projections;
+use super::served::Served;
 use super::sources::exits::Exits;
 use super::sources::hooks;
 use super::sources::phase::Phases;
@@ -38,18 +41,26 @@ use crate::paths::Paths;
 
 /// How the daemon is run.
 #[derive(Clone, Debug, Default)]
-pub struct Options {}
+pub struct Options {
+    /// Without terminals, and so without sessions: a merge queue needs none.
+    pub no_sessions: bool,
+    /// Works on this project's merge queue alone, and ends when nothing is left to do there.
+    pub only_queue: Option<ProjectName>,
+}
 
 /// Runs the daemon until it is told to stop; prints `ready` on stderr when commands are heard.
 #[allow(clippy::disallowed_methods, reason = "the daemon begins here: the environment is its input")]
-pub fn run(paths: &Paths, _options: Options) -> anyhow::Result<()> {
+pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     paths.create()?;
     let _lock = take_over(paths)?;
     let store = Store::open(&paths.database())?;
     let git = Git::open(paths.state())?;
     let tmux = Arc::new(Server::new(paths.tmux_socket(), paths.tmux_config())?);
-    tmux.ensure_running().context("the tmux server cannot be started")?;
-    tmux.end_orphaned_clients()?;
+    let sessions = !options.no_sessions && options.only_queue.is_none();
+    if sessions {
+        tmux.ensure_running().context("the tmux server cannot be started")?;
+        tmux.end_orphaned_clients()?;
+    }
     survive_file_limits()?;
     let (inbox, inbound) = Inbox::new();
     let board = Board::default();
@@ -91,12 +102,17 @@ pub fn run(paths: &Paths, _options: Options) -> anyhow::Result<()> {
         poller: Arc::clone(&poller),
         started_at: clock::now(),
         problems: Vec::new(),
+        only_queue: options.only_queue.is_some(),
         redelivering: BTreeSet::new(),
     };
     clear_locks(paths, &world.git, dispatcher.engine.store())?;
     dispatcher.reload();
     for served in world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).values() {
         clear_leftovers(served);
+        if let Err(error) = adopt(dispatcher.engine.store(), served) {
+            let error = format!("{error:#}");
+            tracing::warn!(project = %served.config.name, error, "checkpoints were not compared");
+        }
         // Whatever an earlier daemon was about to save when it ended.
         for task in dispatcher.engine.tasks().values() {
             if task.key.project == served.config.name && task.session == Session::Alive {
@@ -106,6 +122,19 @@ pub fn run(paths: &Paths, _options: Options) -> anyhow::Result<()> {
     }
     // Before anybody can tell something newer.
     hooks::read_spools(paths, &mut dispatcher.engine);
+    if let Some(project) = options.only_queue {
+        let served = world.project(&project).with_context(|| dispatcher.problems.join("; "))?;
+        stop_on_signals(&inbox)?;
+        jobs.land(&served);
+        let waiting = Arc::clone(&jobs);
+        std::thread::Builder::new().name("line".to_owned()).spawn(move || {
+            waiting.wait_until_landed(&project);
+            inbox.send(Inbound::Stop);
+        })?;
+        dispatcher.run();
+        jobs.stop();
+        return Ok(());
+    }
     let polling = poller.start(inbox.clone(), board.clone(), Arc::clone(&world), phases)?;
     let control = Control { inbox: inbox.clone(), board, world, callers: AtomicUsize::new(0) };
     Arc::new(control).listen(&paths.control_socket())?;
@@ -204,6 +233,18 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
             _ => {}
         }
     }
+    let mut request = request.clone();
+    if let Request::Queue { project, command } = request {
+        let Some(row) = store.project(&project)? else {
+            return Ok(failed(FailureKind::NotFound, format!("there is no project {project}")));
+        };
+        let config = Arc::new(super::read_config(&row.config_path)?);
+        let served = Served::open(paths, &Git::open(paths.state())?, config)?;
+        match line::prepare(&served, command) {
+            Ok(command) => request = Request::Queue { project, command },
+            Err(reply) => return Ok(reply),
+        }
+    }
     let configs: Vec<Arc<Config>> = store
         .projects()?
         .into_iter()
@@ -211,6 +252,6 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
         .collect();
     let mut engine = Engine::open(store)?;
     engine.serve(configs);
-    let (reply, _) = answer(paths, &mut engine, request);
+    let (reply, _) = answer(paths, &mut engine, &request);
     Ok(reply)
 }

@@ -126,6 +126,25 @@ impl Forge for EmbeddedForge {
         Ok(())
     }
 
+    fn branch_head(&self, branch: &str) -> Result<Option<Sha>, Error> {
+        self.repository.branch(branch).map_err(git_error("read a branch"))
+    }
+
+    fn pull_request_of(&self, sha: &Sha, parents: &[Sha]) -> Result<Option<Number>, Error> {
+        const OPERATION: &str = "find a pull request";
+        let known = self.shelf().prs(StateFilter::All).map_err(shelf_error(OPERATION))?;
+        for pr in known.into_iter().rev() {
+            // Work that was brought to the base by hand is found merged here.
+            let pr = self.with_facts(pr)?;
+            let Some(head) = pr.head_sha.filter(|_| pr.merged) else { continue };
+            let named = head == *sha || pr.merge_sha.as_ref() == Some(sha) || parents.contains(&head);
+            if named || self.repository.is_on(sha, &head).map_err(git_error(OPERATION))? {
+                return Ok(Some(pr.number));
+            }
+        }
+        Ok(None)
+    }
+
     fn issue_link(&self, number: Number) -> String {
         format!("pointsman forge issue show {number}")
     }

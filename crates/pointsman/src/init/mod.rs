@@ -20,8 +20,8 @@ use pointsman_core::text::clean_line;
 use crate::paths::Paths;
 use crate::project::FILE_NAME;
 
-/// The oldest git whose `merge-tree` writes trees.
-pub const OLDEST_GIT: (u32, u32) = (2, 39);
+/// The oldest git whose `merge-tree` takes a merge base and whose attributes can come from a commit.
+pub const OLDEST_GIT: (u32, u32) = (2, 41);
 /// The remote that is added to the checkout.
 pub const REMOTE: &str = "pointsman";
 /// Where projections for people and hooks are written; not for anyone to commit.

@@ -4,7 +4,8 @@ use pointsman_core::ids::Sha;
 
 use super::{World, branch, lines};
 use crate::git::Error;
-use crate::git::candidate::{Built, Candidate, Style, build, merge_commit, rebase, squash};
+use crate::git::candidate::{Built, Candidate, Style, build, check_conflicts, merge_commit, rebase, squash};
+use crate::git::history::{Walk, first_parents};
 
 fn built(candidate: Candidate) -> Built {
     match candidate {
@@ -162,4 +163,86 @@ fn merge_and_squash_make_one_commit_with_the_given_message() {
     assert_eq!(world.show(&squashed.commit, "%P|%an|%s"), format!("{main}|Ann Author|All of it"));
     assert_eq!(merged.tree, squashed.tree);
     assert_eq!(world.mirror.remote_head(&branch("main")).unwrap(), Some(main), "no reference has moved");
+}
+
+#[test]
+fn main_stays_on_the_line_of_first_parents() {
+    let world = World::new();
+    world.commit_on("task", &world.base, &[("b", "1")]);
+    let main = world.commit_on("main", &world.base, &[("c", "main")]);
+    world.plain(&world.person, &["checkout", "-q", "task"]);
+    world.plain(&world.person, &["merge", "-q", "--no-edit", main.as_str()]);
+    let head = world.commit_on_current("task");
+    assert!(world.mirror.is_ancestor(&main, &head).unwrap());
+    // Pushed as it is, it would make main a side line of itself.
+    let candidate = built(rebase(&world.mirror, &main, &head).unwrap());
+    assert!(!candidate.same_as_head);
+    let walk = first_parents(&world.mirror, &main, &candidate.commit).unwrap();
+    assert!(matches!(walk, Walk::Forward { .. }), "{walk:?}");
+    assert_eq!(candidate.tree, world.mirror.tree_of(&head).unwrap());
+}
+
+#[test]
+fn a_history_of_its_own_that_took_main_in_lands_as_one_commit() {
+    let world = World::new();
+    world.plain(&world.person, &["checkout", "-q", "--orphan", "alien"]);
+    world.plain(&world.person, &["rm", "-rfq", "."]);
+    fs::write(world.person.join("z"), "z").unwrap();
+    world.commit(&world.person, "alien");
+    world.plain(
+        &world.person,
+        &["merge", "-q", "--no-edit", "--allow-unrelated-histories", world.base.as_str()],
+    );
+    let head = world.commit_on_current("alien");
+    let main = world.commit_on("main", &world.base, &[("c", "main")]);
+    let candidate = built(rebase(&world.mirror, &main, &head).unwrap());
+    assert_eq!(world.show(&candidate.commit, "%P"), main.as_str());
+    assert_eq!(world.mirror.changed_paths(&main, &candidate.commit).unwrap(), ["z"]);
+}
+
+#[test]
+fn a_whole_queue_is_checked_for_conflicts_and_leaves_nothing_behind() {
+    let world = World::new();
+    let odd = "odd \n\t\"é$(id)";
+    let clean = world.commit_on("clean", &world.base, &[("b", "b")]);
+    let bad = world.commit_on("bad", &world.base, &[("a.txt", "task"), (odd, "task")]);
+    let main = world.commit_on("main", &world.base, &[("a.txt", "main"), (odd, "main")]);
+    let objects = || world.plain(world.mirror.dir(), &["count-objects"]);
+    let before = objects();
+    let heads = [clean.clone(), bad.clone(), world.base.clone(), clean.clone()];
+    let told = check_conflicts(&world.mirror, &main, &heads).unwrap();
+    assert_eq!(told, [None, Some(vec!["a.txt".to_owned(), odd.to_owned()]), None, None]);
+    assert_eq!(objects(), before);
+    assert_eq!(check_conflicts(&world.mirror, &main, &[]).unwrap(), []);
+
+    let missing = Sha::new(&"1".repeat(40)).unwrap();
+    for (main, heads) in [(&main, [&clean, &missing]), (&missing, [&clean, &bad])] {
+        let told = check_conflicts(&world.mirror, main, &heads.map(Clone::clone));
+        assert!(matches!(&told, Err(Error::NoCommit { sha, .. }) if *sha == missing), "{told:?}");
+    }
+    world.plain(&world.person, &["checkout", "-q", "--orphan", "alien"]);
+    let alien = world.commit_on_current("alien");
+    let told = check_conflicts(&world.mirror, &main, &[clean, alien.clone()]);
+    assert!(matches!(&told, Err(Error::Unrelated { head, .. }) if *head == alien), "{told:?}");
+}
+
+#[test]
+fn a_conflict_that_leaves_every_file_merged_still_names_files() {
+    let world = World::new();
+    fs::create_dir(world.person.join("d")).unwrap();
+    let base = world.commit_on("base", &world.base, &[("d/a", &lines(1..=20)), ("d/b", &lines(5..=30))]);
+    let head = world.commit_on("task", &base, &[("d/new", "task")]);
+    world.plain(&world.person, &["checkout", "-q", "-B", "main", base.as_str()]);
+    world.plain(&world.person, &["mv", "d", "e"]);
+    fs::write(world.person.join("e/new"), "main").unwrap();
+    let main = world.commit_on_current("main");
+    let files = vec!["e/new".to_owned()];
+    for style in [Style::Rebase, Style::Merge, Style::Squash] {
+        let told = build(&world.mirror, style, &main, &head, "m").unwrap();
+        assert_eq!(told, Candidate::Conflict { files: files.clone() }, "{style:?}");
+    }
+    assert_eq!(
+        check_conflicts(&world.mirror, &main, &[world.base.clone(), head]).unwrap(),
+        [None, Some(files)]
+    );
 }

@@ -10,20 +10,27 @@ use tempfile::TempDir;
 use super::bare::init_bare;
 use super::gateway::Gateway;
 use super::mirror::Mirror;
+use super::push::{Change, Expect, PushRef};
 use super::tree::{Tree, TreeSpec};
 use super::{BranchName, Git, RefName};
 use crate::process::{Finished, Run};
 
 mod candidate;
 mod capture;
+mod changes;
 mod checkout;
 mod checkpoint;
+mod differential;
 mod durability;
 mod gateway;
+mod history;
+mod hostile;
+mod killed_push;
 mod local_checkout;
 mod mirror;
 mod rescue;
 mod tree;
+mod union;
 mod warm;
 
 /// A project with one commit on main.
@@ -106,6 +113,11 @@ impl World {
         for (file, text) in files {
             fs::write(self.person.join(file), text).unwrap();
         }
+        self.commit_on_current(name)
+    }
+
+    /// Commits what the person has there, on a branch of the forge, and fetches it into the mirror.
+    fn commit_on_current(&self, name: &str) -> Sha {
         let sha = self.commit(&self.person, &format!("change on {name}"));
         self.publish(name);
         sha
@@ -195,6 +207,12 @@ impl Trap {
     fn sprung(&self) -> Option<String> {
         fs::read_to_string(&self.mark).ok()
     }
+}
+
+/// A push that moves main from one commit to another.
+fn to_main(sha: &Sha, from: &Sha) -> [PushRef; 1] {
+    let (change, expect) = (Change::To(sha.clone()), Expect::At(from.clone()));
+    [PushRef { refname: branch("main").full(), change, expect }]
 }
 
 fn branch(name: &str) -> BranchName {

@@ -23,10 +23,10 @@ impl Draft<'_> {
         }
         match outcome {
             QueueOutcome::Landed { .. } => {}
-            QueueOutcome::Conflict { files } => {
+            QueueOutcome::Conflict { files, with } => {
                 self.task.attempts.merge_conflicts += 1;
                 self.enter(State::Working);
-                let (subject, details) = words::message::merge_conflict(files);
+                let (subject, details) = words::message::merge_conflict(files, with.as_deref());
                 self.tell(Headline::MergeConflict, subject, details);
                 if self.task.attempts.merge_conflicts > self.policy.merge_conflicts {
                     self.escalate(EscalationCause::Daemon, words::reason::conflicts(files));

@@ -3,5 +3,6 @@
 pub(crate) mod agents;
 pub(crate) mod commit;
 pub(crate) mod ledger;
+pub(crate) mod lines;
 pub(crate) mod outbox;
 pub(crate) mod rows;

@@ -100,11 +100,13 @@ pub(crate) fn sessions_are_listed_by_project_and_life(store: &mut Store) {
 
 pub(crate) fn a_verdict_is_remembered_per_object_and_gate(store: &mut Store) {
     let shop = project("shop");
-    let red = VerdictRow { verdict: json!({"verdict": "failed"}), log_path: None, at: at(1) };
+    let red =
+        VerdictRow { verdict: json!({"verdict": "failed"}), log_path: None, at: at(1), took_ms: Some(900) };
     let green = VerdictRow {
         verdict: json!({"verdict": "passed"}),
         log_path: Some(PathBuf::from("/state/ci/1.log")),
         at: at(2),
+        took_ms: None,
     };
     store.remember_verdict(&shop, &sha('a'), "ci", &red).unwrap();
     store.remember_verdict(&shop, &sha('a'), "merge", &red).unwrap();
@@ -124,6 +126,8 @@ fn entry(branch: &str, head: char) -> NewEntry {
         identity: Some(key(3).identity()),
         head: sha(head),
         requested_at: at(10),
+        priority: 0,
+        worktree: None,
     }
 }
 

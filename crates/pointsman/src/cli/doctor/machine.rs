@@ -28,7 +28,11 @@ fn git() -> Check {
     };
     match version() {
         Ok(version) => Check::ok(ID, format!("git {version}")),
-        Err(error) => Check::fail(ID, error, "install git 2.39 or newer (on Debian: apt install git)"),
+        Err(error) => Check::fail(
+            ID,
+            error,
+            "install git 2.41 or newer (on Debian 13: apt install git; on Debian 12: from bookworm-backports)",
+        ),
     }
 }
 

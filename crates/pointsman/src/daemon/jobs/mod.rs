@@ -6,12 +6,14 @@
 
 mod checkpoint;
 mod checks;
-mod landing;
+mod outside;
 mod program;
+mod queue;
 mod review;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use pointsman_adapters::process::JobKiller;
@@ -19,6 +21,7 @@ use pointsman_core::ids::{ProjectName, Sha, TaskKey};
 use pointsman_core::task::{Ci, Policy, ReviewMode, State, Task};
 use pointsman_store::Store;
 
+pub(super) use checkpoint::adopt;
 pub(super) use program::clear_leftovers;
 
 use super::inbound::Inbox;
@@ -43,6 +46,8 @@ struct Running {
     killers: BTreeMap<String, JobKiller>,
     /// How many of a project's runners are taken.
     taken: BTreeMap<ProjectName, u32>,
+    /// Merge queues at work: told when something changes.
+    wakers: BTreeMap<ProjectName, Sender<queue::Signal>>,
 }
 
 impl Jobs {
@@ -113,7 +118,33 @@ impl Jobs {
         {
             return;
         }
-        self.submit(format!("land {}", served.config.name), served, landing::work_through);
+        let name = format!("land {}", served.config.name);
+        {
+            let mut running = self.lock();
+            if running.names.contains(&name) {
+                // It may be about to end: then it begins anew.
+                running.again.insert(name);
+                if let Some(waker) = running.wakers.get(&served.config.name) {
+                    let _ = waker.send(queue::Signal::Look);
+                }
+                return;
+            }
+        }
+        self.submit(name, served, queue::work_through);
+    }
+
+    /// Waits until the project's merge queue has nothing left to do, or the daemon stops.
+    pub(crate) fn wait_until_landed(&self, project: &ProjectName) {
+        let name = format!("land {project}");
+        let mut running = self.lock();
+        while running.names.contains(&name) && !self.is_stopping() {
+            running = self.freed.wait(running).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Accounts for every commit of the main branch.
+    pub(crate) fn audit(self: &Arc<Self>, served: &Arc<Served>) {
+        self.submit(format!("audit {}", served.config.name), served, queue::look_at_main);
     }
 
     /// Ends all jobs: their programs go, their answers are owed again at the next start.
@@ -123,6 +154,9 @@ impl Jobs {
             killer.kill();
         }
         self.freed.notify_all();
+        for waker in self.lock().wakers.values() {
+            let _ = waker.send(queue::Signal::Look);
+        }
         let mut running = self.lock();
         while !running.killers.is_empty() {
             let (next, timeout) = self
@@ -155,6 +189,8 @@ impl Jobs {
                 let mut running = jobs.lock();
                 if !running.again.remove(&finished) {
                     running.names.remove(&finished);
+                    drop(running);
+                    jobs.freed.notify_all();
                     return;
                 }
             }

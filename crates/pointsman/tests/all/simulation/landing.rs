@@ -56,7 +56,8 @@ impl Daemon {
             return self.report(entry, QueueOutcome::Stale { reason: "the branch moved".to_owned() });
         }
         if self.reality().fault(10) {
-            return self.report(entry, QueueOutcome::Conflict { files: vec!["a.txt".to_owned()] });
+            return self
+                .report(entry, QueueOutcome::Conflict { files: vec!["a.txt".to_owned()], with: None });
         }
         let rebased = self.reality().chance.one_in(2);
         let candidate = if rebased { self.reality().commit(Quality::Good) } else { entry.head.clone() };

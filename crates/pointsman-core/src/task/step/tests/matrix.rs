@@ -356,7 +356,7 @@ fn a_pr_merged_by_someone_else_is_merged() {
 
 #[test]
 fn merge_queue_a_conflict_goes_to_the_agent_with_the_files() {
-    let outcome = QueueOutcome::Conflict { files: vec!["src/a.rs".into()] };
+    let outcome = QueueOutcome::Conflict { files: vec!["src/a.rs".into()], with: None };
     let play = Play::in_queue().event(Event::QueueReported { head: sha('a'), outcome }).is(State::Working);
     assert_eq!(play.told(), [Headline::MergeConflict]);
 }

@@ -72,7 +72,7 @@ fn event(play: &Play, nudge: &Nudge) -> Event {
         }
         17 => {
             let outcome = match nudge.pick % 3 {
-                0 => QueueOutcome::Conflict { files: vec!["f".into()] },
+                0 => QueueOutcome::Conflict { files: vec!["f".into()], with: None },
                 1 => QueueOutcome::Stale { reason: "s".into() },
                 _ => QueueOutcome::Landed { sha: sha('f') },
             };

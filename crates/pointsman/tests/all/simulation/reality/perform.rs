@@ -75,6 +75,8 @@ impl Reality {
                 identity: Some(task.key.identity()),
                 head: head.clone(),
                 requested_at: self.now,
+                priority: 0,
+                worktree: None,
             })),
             Effect::Dequeue => Outcome::note(Note::Dequeue { branch: task.branch.clone() }),
             Effect::Deliver { generation, headline, details, .. } => {

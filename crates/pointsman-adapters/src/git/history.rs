@@ -1,0 +1,162 @@
+//! The history of main, read back: which commits it is made of, and whose they are. Which of them should not be there
+//! is decided elsewhere.
+
+use std::collections::BTreeSet;
+
+use pointsman_core::ids::Sha;
+use pointsman_core::text::clean_line;
+
+use super::Error;
+use super::inspect::shown;
+use super::mirror::Mirror;
+
+/// The most commits that one walk reads.
+const WALK_LIMIT: usize = 10_000;
+/// The longest name, address or subject that is shown.
+const LINE: usize = 200;
+/// The fields of a commit, NUL between them; a message is never asked for, a subject has no line break.
+const FORMAT: &str = "--format=tformat:%H%x00%P%x00%an%x00%ae%x00%cn%x00%ce%x00%s";
+const FIELDS: usize = 7;
+
+/// A person or program on a commit, cleaned for display. Anybody can write anything there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signature {
+    /// The name.
+    pub name: String,
+    /// The address.
+    pub email: String,
+}
+
+/// A commit of main.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MainCommit {
+    /// Its id.
+    pub sha: Sha,
+    /// Its parents; the first one is where main was before.
+    pub parents: Vec<Sha>,
+    /// Who wrote it, as it says.
+    pub author: Signature,
+    /// Who made the commit, as it says.
+    pub committer: Signature,
+    /// The first line of its message, cleaned for display.
+    pub subject: String,
+}
+
+/// What main went through since it was last looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Walk {
+    /// Main moved forward, or not at all.
+    Forward {
+        /// Its new commits along first parents, oldest first.
+        commits: Vec<MainCommit>,
+        /// The next ones could not be read in one go: walk again from the last commit of these.
+        cut: bool,
+    },
+    /// Where it was is not in its history along first parents any more: it was rewound, replaced, or moved to a
+    /// history that has the old main on a side.
+    Rewritten {
+        /// The last commit along first parents that both have, if any.
+        common: Option<Sha>,
+        /// What is on main beyond that, along first parents, oldest first; the newest of them if it is cut.
+        commits: Vec<MainCommit>,
+        /// There were too many to list all.
+        cut: bool,
+    },
+}
+
+/// The commits of main in `(after, upto]`, along first parents.
+pub fn first_parents(mirror: &Mirror, after: &Sha, upto: &Sha) -> Result<Walk, Error> {
+    first_parents_limited(mirror, after, upto, WALK_LIMIT)
+}
+
+pub(super) fn first_parents_limited(
+    mirror: &Mirror,
+    after: &Sha,
+    upto: &Sha,
+    limit: usize,
+) -> Result<Walk, Error> {
+    // The cheap part first: ids only, so that the oldest of very many can be picked.
+    let Range { shas, parent } = mirror.first_parent_range(after, upto)?;
+    // Nothing new means that main is `after` or some ancestor of it.
+    let forward = if shas.is_empty() { after == upto } else { parent.as_ref() == Some(after) };
+    let cut = shas.len() > limit;
+    if forward {
+        let commits = read(mirror, &shas[..shas.len().min(limit)])?;
+        return Ok(Walk::Forward { commits, cut });
+    }
+    let common = if shas.is_empty() { Some(upto.clone()) } else { parent };
+    let commits = read(mirror, &shas[shas.len().saturating_sub(limit)..])?;
+    Ok(Walk::Rewritten { common, commits, cut })
+}
+
+/// The commits that a landing put on main: those of `candidate` along first parents that `base` has not. With the
+/// landings of the ledger it tells which commits of a [`Walk`] came through the queue.
+pub fn landed_commits(mirror: &Mirror, base: &Sha, candidate: &Sha) -> Result<BTreeSet<Sha>, Error> {
+    Ok(mirror.first_parent_range(base, candidate)?.shas.into_iter().collect())
+}
+
+/// Commits along first parents, oldest first.
+pub(super) struct Range {
+    pub(super) shas: Vec<Sha>,
+    /// The first parent of the oldest, if there is an oldest and it has one.
+    pub(super) parent: Option<Sha>,
+}
+
+impl Mirror {
+    /// What is in `after..upto` along first parents.
+    pub(super) fn first_parent_range(&self, after: &Sha, upto: &Sha) -> Result<Range, Error> {
+        // Said to be commits: a tree in their place would be an empty answer.
+        let listed = self
+            .call("rev-list")
+            .args(["--first-parent", "--parents", "--reverse", "--end-of-options"])
+            .args([format!("^{after}^{{commit}}"), format!("{upto}^{{commit}}")])
+            .text();
+        let text = listed.map_err(|error| self.explain_failure(error, &[after, upto]))?;
+        let oldest = text.lines().next().unwrap_or_default();
+        Ok(Range {
+            parent: oldest.split(' ').nth(1).and_then(Sha::new),
+            shas: text.lines().filter_map(|line| Sha::new(line.split(' ').next()?)).collect(),
+        })
+    }
+}
+
+fn read(mirror: &Mirror, shas: &[Sha]) -> Result<Vec<MainCommit>, Error> {
+    if shas.is_empty() {
+        return Ok(Vec::new());
+    }
+    let input: String = shas.iter().map(|sha| format!("{sha}\n")).collect();
+    let listed = mirror
+        .call("log")
+        .args(["--no-walk=unsorted", "--stdin", "-z", "--no-show-signature", "--no-color", "--no-mailmap"])
+        .args(["--no-notes", "--no-patch", "--encoding=UTF-8", FORMAT])
+        .stdin(input)
+        .bytes()?;
+    let fields: Vec<&[u8]> = listed.strip_suffix(b"\0").unwrap_or(&listed).split(|b| *b == 0).collect();
+    let commits: Option<Vec<MainCommit>> = fields.chunks(FIELDS).map(commit).collect();
+    match commits {
+        Some(commits) if commits.iter().map(|c| &c.sha).eq(shas) => Ok(commits),
+        Some(_) | None => Err(Error::Unexpected {
+            operation: "log",
+            inputs: format!("{} commits", shas.len()),
+            what: "other commits than were asked for",
+        }),
+    }
+}
+
+fn commit(fields: &[&[u8]]) -> Option<MainCommit> {
+    let [sha, parents, author, author_email, committer, committer_email, subject] = fields else {
+        return None;
+    };
+    let line = |bytes: &[u8]| clean_line(&shown(bytes), LINE);
+    Some(MainCommit {
+        sha: Sha::new(std::str::from_utf8(sha).ok()?)?,
+        parents: std::str::from_utf8(parents)
+            .ok()?
+            .split_whitespace()
+            .map(Sha::new)
+            .collect::<Option<_>>()?,
+        author: Signature { name: line(author), email: line(author_email) },
+        committer: Signature { name: line(committer), email: line(committer_email) },
+        subject: line(subject),
+    })
+}

@@ -1,0 +1,88 @@
+//! Whatever is known, the plan keeps the rules.
+
+use proptest::prelude::*;
+
+use crate::queue::{
+    Car, EntryId, Fault, Plan, Policy, Runs, Standing, Strategy as Way, Subject, Train, plan,
+};
+
+fn runs() -> impl Strategy<Value = Runs> {
+    let (once, twice) = (
+        prop_oneof![4 => Just(0), 1 => Just(1u32)],
+        prop_oneof![3 => Just(0), 1 => Just(1), 1 => Just(2u32)],
+    );
+    (once, twice, 0..=3u32).prop_map(|(green, red, infra)| Runs {
+        green,
+        red,
+        infra: infra.min(Runs::LIMIT - green - red),
+    })
+}
+
+fn trains() -> impl Strategy<Value = Train> {
+    let cars = |from: i64| {
+        prop::collection::vec(runs(), 0..6).prop_map(move |list| {
+            list.into_iter().zip(from..).map(|(runs, id)| Car { entry: EntryId(id), runs }).collect()
+        })
+    };
+    (runs(), cars(0), cars(100)).prop_map(|(main, cars, aside)| Train { main, cars, aside })
+}
+
+/// Any policy.
+pub(super) fn policies() -> impl Strategy<Value = Policy> {
+    let ways = prop_oneof![
+        Just(Way::Sequential),
+        (1..9_usize).prop_map(|size| Way::Batch { size }),
+        (1..9_usize).prop_map(|depth| Way::Speculative { depth }),
+    ];
+    (ways, 1..9_usize).prop_map(|(strategy, runners)| Policy { strategy, runners })
+}
+
+fn standing(train: &Train, subject: Subject) -> Standing {
+    match subject {
+        Subject::Main => train.main,
+        Subject::Car(place) => train.cars[place].runs,
+        Subject::Aside(entry) => train.aside.iter().find(|car| car.entry == entry).unwrap().runs,
+    }
+    .standing()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn a_plan_keeps_the_rules(policy in policies(), train in trains()) {
+        let decided = plan(&policy, &train);
+        let Plan { land, eject, set_aside, bring_back, test, main_is_red } = &decided;
+        let main = train.main.standing();
+
+        let asked = [land.is_some(), !eject.is_empty(), !set_aside.is_empty(), !bring_back.is_empty(), !test.is_empty()];
+        prop_assert!(asked.iter().filter(|asked| **asked).count() <= 1, "one thing at a time");
+        prop_assert_eq!(*main_is_red, main == Standing::Red);
+
+        prop_assert_eq!(*land, (0..train.cars.len()).rfind(|k| standing(&train, Subject::Car(*k)) == Standing::Green));
+        for (entry, fault) in eject {
+            let of = train.cars.iter().take(1).chain(&train.aside).find(|car| car.entry == *entry);
+            let standing = of.expect("only the first car, or one beside the train").runs.standing();
+            match fault {
+                Fault::Red => prop_assert_eq!((standing, main), (Standing::Red, Standing::Green)),
+                Fault::Infra => prop_assert!(
+                    standing == Standing::Undecided || (standing, main) == (Standing::Red, Standing::Undecided)
+                ),
+            }
+        }
+        prop_assert!(set_aside.iter().all(|entry| train.cars[0].entry == *entry));
+        for entry in bring_back {
+            prop_assert_eq!(standing(&train, Subject::Aside(*entry)), Standing::Green);
+        }
+        prop_assert!(test.len() <= policy.runners);
+        for subject in test {
+            prop_assert!(matches!(standing(&train, *subject), Standing::Unknown | Standing::Suspect), "{subject:?} is decided");
+            prop_assert_eq!(test.iter().filter(|other| *other == subject).count(), 1);
+        }
+        if asked == [false; 5] {
+            prop_assert!(train.cars.is_empty());
+            let held = |car: &Car| car.runs.standing() == Standing::Red && *main_is_red;
+            prop_assert!(train.aside.iter().all(held), "somebody was forgotten");
+        }
+    }
+}

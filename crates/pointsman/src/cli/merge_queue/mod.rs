@@ -1,0 +1,205 @@
+//! `pointsman merge-queue`: the line in front of the main branch, for people and scripts.
+
+mod list;
+mod process;
+mod serve;
+mod train;
+
+use clap::{Args, Subcommand};
+use pointsman_core::config::MergeStyle;
+use pointsman_store::{EntryScope, QueueEntry};
+use serde_json::Value;
+
+use super::context::Context;
+use super::failure::Failure;
+use super::time;
+use crate::control::protocol::{QueueCommand, Request};
+use crate::project::Project;
+use crate::queue_view;
+
+/// The line in front of the main branch
+///
+/// Branches wait in it, each is rebased (or merged, or squashed) onto the main branch without touching a working tree,
+/// tested as it will be, and landed exactly as it was tested.
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:
+  pointsman merge-queue add fix-login             let a branch of this checkout land
+  pointsman merge-queue status --watch            watch the train
+  pointsman mq serve --repo ../shop.git --gate \"cargo test\"
+                                                  a queue for any repository, without anything else")]
+pub(crate) enum Command {
+    /// List the branches that wait to land, first in line first
+    List(Which),
+    /// Draw the train: what is tested on what, who waits, who was removed and why
+    Status(train::Arguments),
+    /// List all branches that were ever in the line, newest last
+    History(Which),
+    /// Let a branch land: it is taken from the checkout you are in, else from the forge
+    Add(Add),
+    /// Take a branch out of the line; it stays as it is
+    Remove(Remove),
+    /// Work on the line now and wait for the first one, also without a daemon
+    Process(process::Arguments),
+    /// Let nothing land until `resume`
+    Pause(Pause),
+    /// Let the line go on, also after an alarm
+    Resume(Which),
+    /// Run a queue for any git repository: no forge, no agents, no configuration
+    Serve(serve::Arguments),
+}
+
+/// Whose queue.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Which {
+    /// The repository of a `merge-queue serve`, instead of the project here
+    #[arg(long, value_name = "PATH_OR_URL")]
+    repo: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Add {
+    /// The branch
+    branch: String,
+    /// More goes first; waiting makes urgent, so nothing starves
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
+    priority: i64,
+    /// How it lands: rebase, merge or squash; the project's way if not given
+    #[arg(long, value_parser = style)]
+    style: Option<MergeStyle>,
+    #[command(flatten)]
+    which: Which,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Remove {
+    /// The branch, or the entry's number
+    what: String,
+    #[command(flatten)]
+    which: Which,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Pause {
+    /// Why; shown to everybody who asks
+    #[arg(long, default_value = "paused by a person")]
+    reason: String,
+    #[command(flatten)]
+    which: Which,
+}
+
+impl Command {
+    pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::List(which) => {
+                let queue = Queue::of(context, &which)?;
+                list::print(context, &queue.entries(EntryScope::Unfinished)?, "The merge queue is empty.")
+            }
+            Self::History(which) => {
+                let queue = Queue::of(context, &which)?;
+                let entries = queue.read(EntryScope::All)?;
+                list::print(context, &entries, "Nothing was ever in the merge queue.")
+            }
+            Self::Status(arguments) => arguments.run(context),
+            Self::Add(add) => add.run(context),
+            Self::Remove(Remove { what, which }) => {
+                context.people_only("steering the merge queue")?;
+                let queue = Queue::of(context, &which)?;
+                let value = queue.order(QueueCommand::Remove { what, by: context.author() })?;
+                queue.tell(&value, &format!("Entry {} is out of the line.", value["entry"]))
+            }
+            Self::Process(arguments) => arguments.run(context),
+            Self::Pause(Pause { reason, which }) => {
+                context.people_only("steering the merge queue")?;
+                let queue = Queue::of(context, &which)?;
+                let value = queue.order(QueueCommand::Pause { reason })?;
+                queue.tell(&value, "Nothing lands until: pointsman merge-queue resume")
+            }
+            Self::Resume(which) => {
+                context.people_only("steering the merge queue")?;
+                let queue = Queue::of(context, &which)?;
+                let value = queue.order(QueueCommand::Resume)?;
+                let was = value["was_paused"] == true;
+                queue.tell(&value, if was { "The line goes on." } else { "The line was not stopped." })
+            }
+            Self::Serve(arguments) => arguments.run(context),
+        }
+    }
+
+    /// Whether it has something to put in order before it goes.
+    pub(crate) fn minds_interrupts(&self) -> bool {
+        matches!(self, Self::Serve(_) | Self::Process(_))
+    }
+}
+
+impl Add {
+    fn run(self, context: &Context) -> Result<(), Failure> {
+        context.people_only("steering the merge queue")?;
+        let queue = Queue::of(context, &self.which)?;
+        // With --repo the repository itself is meant, not what we stand in.
+        let checkout = match self.which.repo {
+            Some(_) => None,
+            None => Some(std::env::current_dir()?),
+        };
+        let value = queue.order(QueueCommand::Add {
+            branch: self.branch,
+            checkout,
+            priority: self.priority,
+            style: self.style,
+            by: context.author(),
+        })?;
+        let entries = queue.entries(EntryScope::Unfinished)?;
+        let place = entries.iter().position(|entry| value["entry"] == entry.id.0);
+        if context.out.is_json() {
+            let found = place.map(|at| queue_view::to_json(&entries)[at].clone());
+            return context.out.value(&found.unwrap_or(value));
+        }
+        let place = place.map(|at| format!(", number {} in the line", at + 1)).unwrap_or_default();
+        context.out.line(format!("Entry {}{place}.", value["entry"]))
+    }
+}
+
+/// One project's queue, of the installation it belongs to.
+pub(super) struct Queue {
+    context: Context,
+    project: Project,
+}
+
+impl Queue {
+    fn of(context: &Context, which: &Which) -> Result<Self, Failure> {
+        let context = match &which.repo {
+            Some(repo) => serve::context_of(context, repo)?,
+            None => context.clone(),
+        };
+        let project = context.project()?;
+        Ok(Self { context, project })
+    }
+
+    fn read(&self, scope: EntryScope) -> Result<Vec<QueueEntry>, Failure> {
+        Ok(match self.context.store()? {
+            Some(store) => store.queue_entries(&self.project.config.name, scope)?,
+            None => Vec::new(),
+        })
+    }
+
+    /// In the order in which they will land.
+    fn entries(&self, scope: EntryScope) -> Result<Vec<QueueEntry>, Failure> {
+        let ageing = self.project.config.merge.ageing.duration();
+        Ok(queue_view::sorted(self.read(scope)?, time::now(), ageing))
+    }
+
+    fn order(&self, command: QueueCommand) -> Result<Value, Failure> {
+        let project = self.project.config.name.clone();
+        self.context.ask_and_say(&Request::Queue { project, command })
+    }
+
+    fn tell(&self, value: &Value, words: &str) -> Result<(), Failure> {
+        match self.context.out.is_json() {
+            true => self.context.out.value(value),
+            false => self.context.out.line(words),
+        }
+    }
+}
+
+fn style(text: &str) -> Result<MergeStyle, String> {
+    serde_json::from_value(Value::from(text)).map_err(|_| "rebase, merge or squash".to_owned())
+}

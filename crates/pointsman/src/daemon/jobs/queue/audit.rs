@@ -1,0 +1,125 @@
+//! The audit: every commit that reaches the main branch came through the queue, or from a person by a pull request.
+//! Anything else stops the line until a person has looked.
+
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+
+use pointsman_adapters::git::history::{MainCommit, Walk, first_parents, landed_commits};
+use pointsman_core::ids::Sha;
+use pointsman_store::{Audit, Stopped, StoppedBy};
+
+use super::super::Jobs;
+use crate::daemon::clock;
+use crate::daemon::inbound::Inbound;
+use crate::daemon::served::Served;
+
+/// How many commits an alarm names.
+const NAMED: usize = 5;
+
+/// Asks the forge where main is and audits what is new; next to nothing if nothing is.
+pub(in crate::daemon::jobs) fn look_at_main(jobs: &Arc<Jobs>, served: &Arc<Served>) {
+    let look = || -> anyhow::Result<()> {
+        let Some(main) = served.forge.branch_head(served.primary.as_str())? else { return Ok(()) };
+        if jobs.reader().line(&served.config.name)?.audited.as_ref() == Some(&main) {
+            return Ok(());
+        }
+        served.mirror.fetch_remote()?;
+        let Some(main) = served.mirror.remote_head(&served.primary)? else { return Ok(()) };
+        look_at(jobs, served, &main).map(drop)
+    };
+    if let Err(error) = look() {
+        tracing::warn!(project = %served.config.name, error = format!("{error:#}"), "main could not be audited for now");
+    }
+}
+
+/// Audits main up to this commit; false if the line has to stop for it.
+pub(super) fn look_at(jobs: &Jobs, served: &Served, main: &Sha) -> anyhow::Result<bool> {
+    let line = jobs.reader().line(&served.config.name)?;
+    if line.audited.as_ref() == Some(main) {
+        return Ok(true);
+    }
+    let audit = match line.audited {
+        // What was there before us is not ours to judge.
+        None => Audit { after: None, upto: main.clone(), direct: 0, person: 0, alarm: None },
+        Some(after) => examine(jobs, served, after, main)?,
+    };
+    let quiet = audit.alarm.is_none();
+    if let Some(alarm) = &audit.alarm {
+        tracing::error!(project = %served.config.name, reason = alarm.reason, "the merge queue stops");
+    }
+    write_down(jobs, served, audit);
+    Ok(quiet)
+}
+
+/// What a push of ours put on main needs no examination: it went there from a main that was audited.
+pub(super) fn ours(jobs: &Jobs, served: &Served, from: &Sha, upto: &Sha) -> anyhow::Result<()> {
+    if jobs.reader().line(&served.config.name)?.audited.as_ref() == Some(from) {
+        let after = Some(from.clone());
+        write_down(jobs, served, Audit { after, upto: upto.clone(), direct: 0, person: 0, alarm: None });
+    }
+    Ok(())
+}
+
+fn write_down(jobs: &Jobs, served: &Served, audit: Audit) {
+    let (written, wait) = sync_channel(1);
+    jobs.inbox.send(Inbound::Audited { project: served.config.name.clone(), audit, written });
+    // The daemon may be gone: then the next one examines it.
+    let _ = wait.recv();
+}
+
+fn examine(jobs: &Jobs, served: &Served, after: Sha, main: &Sha) -> anyhow::Result<Audit> {
+    let (commits, rewritten) = match first_parents(&served.mirror, &after, main)? {
+        Walk::Forward { commits, .. } => (commits, false),
+        Walk::Rewritten { commits, .. } => (commits, true),
+    };
+    // What could not be read in one go is read in the next round.
+    let upto = if rewritten { main.clone() } else { commits.last().map_or(main, |c| &c.sha).clone() };
+    let mut ours = std::collections::BTreeSet::new();
+    let (mut direct, mut person) = (Vec::new(), 0);
+    // Newest first: a landing names its last commit, and its base tells how far it reaches.
+    for commit in commits.iter().rev() {
+        let landed = jobs.reader().entry_of_candidate(&served.config.name, &commit.sha)?;
+        if let Some((base, candidate)) = landed.and_then(|entry| entry.base.zip(entry.candidate)) {
+            ours.extend(landed_commits(&served.mirror, &base, &candidate)?);
+        }
+        if ours.contains(&commit.sha) {
+            continue;
+        }
+        match served.forge.pull_request_of(&commit.sha, &commit.parents)? {
+            Some(_) => person += 1,
+            None => direct.push(commit),
+        }
+    }
+    let reason = match (rewritten, direct.as_slice()) {
+        (false, []) => None,
+        (true, direct) => Some(format!(
+            "main was rewound or replaced: {} is no longer in it{}",
+            after.short(),
+            named(direct, "; new there: ")
+        )),
+        (false, direct) => {
+            Some(format!("{} commit(s) reached main past the queue{}", direct.len(), named(direct, ": ")))
+        }
+    };
+    let alarm = reason.map(|reason| Stopped {
+        at: clock::now(),
+        by: StoppedBy::Audit,
+        reason: format!("{reason}. Look, then: pointsman merge-queue resume"),
+    });
+    let count = direct.len().max(usize::from(rewritten));
+    Ok(Audit { after: Some(after), upto, direct: count as u64, person, alarm })
+}
+
+fn named(commits: &[&MainCommit], before: &str) -> String {
+    if commits.is_empty() {
+        return String::new();
+    }
+    let shown: Vec<String> = commits
+        .iter()
+        .take(NAMED)
+        .map(|c| format!("{} “{}” by {}", c.sha.short(), c.subject, c.author.name))
+        .collect();
+    let more = commits.len().saturating_sub(NAMED);
+    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{before}{}{rest}", shown.join(", "))
+}

@@ -1,0 +1,249 @@
+//! From the line to a train: which entries may land at all, and their candidates one on top of the other.
+
+use pointsman_adapters::git::BranchName;
+use pointsman_adapters::git::candidate::{self, Built, Candidate};
+use pointsman_adapters::git::changes;
+use pointsman_adapters::retry::Retry;
+use pointsman_core::ids::Sha;
+use pointsman_core::queue::Strategy;
+use pointsman_core::task::QueueOutcome;
+use pointsman_core::text;
+use pointsman_store::{EntryStatus, QueueEntry};
+
+use super::{Car, Line};
+
+/// How many of the last landings are looked through for the one that an entry conflicts with.
+const LANDINGS: u32 = 50;
+
+/// How many results of building are kept.
+const KEPT: usize = 1000;
+
+/// What came of building one entry on one commit.
+#[derive(Clone)]
+pub(super) enum Made {
+    /// A candidate.
+    Built(Built),
+    /// It conflicts in these files.
+    Conflict(Vec<String>),
+    /// All of it is there already.
+    Nothing,
+    /// It cannot be built at all.
+    Broken(String),
+    /// It would change these paths, which its branch did not change.
+    Stray(Vec<String>),
+}
+
+impl Line<'_> {
+    /// The main branch as the forge has it.
+    pub(super) fn main_branch(&mut self) -> anyhow::Result<Sha> {
+        if let Some(main) = &self.main {
+            return Ok(main.clone());
+        }
+        let mirror = &self.served.mirror;
+        mirror.fetch_remote()?;
+        let Some(main) = mirror.remote_head(&self.served.primary)? else {
+            anyhow::bail!("the forge has no branch {}", self.served.primary);
+        };
+        self.main_is(main.clone())?;
+        Ok(main)
+    }
+
+    /// The main branch is here now. What is blamed on an entry must hold for a base that is green, so suspects on
+    /// another base go back into the line.
+    pub(super) fn main_is(&mut self, main: Sha) -> anyhow::Result<()> {
+        let mut kept = Vec::new();
+        for car in std::mem::take(&mut self.aside) {
+            if car.base == main || self.is_green(&car.base)? {
+                kept.push(car);
+            }
+        }
+        self.aside = kept;
+        self.main = Some(main);
+        Ok(())
+    }
+
+    /// Entries that can land, in order. None if something was reported: the line has changed.
+    pub(super) fn still_valid(
+        &mut self,
+        entries: Vec<QueueEntry>,
+        main: &Sha,
+    ) -> anyhow::Result<Option<Vec<QueueEntry>>> {
+        for entry in &entries {
+            if let Some(outcome) = self.settled(entry, main)? {
+                self.report(entry.clone(), outcome);
+                return Ok(None);
+            }
+        }
+        Ok(Some(self.in_order(entries)))
+    }
+
+    /// What is known of an entry without building it.
+    fn settled(&mut self, entry: &QueueEntry, main: &Sha) -> anyhow::Result<Option<QueueOutcome>> {
+        let stale = |reason: String| Ok(Some(QueueOutcome::Stale { reason }));
+        let Some(branch) = BranchName::new(&entry.branch) else {
+            return stale("not a branch name".to_owned());
+        };
+        if branch == self.served.primary {
+            return stale("it is the main branch itself".to_owned());
+        }
+        let mirror = &self.served.mirror;
+        // A push whose answer we did not live to see.
+        if let Some(candidate) = &entry.candidate
+            && mirror.commit_exists(candidate)?
+            && mirror.is_ancestor(candidate, main)?
+        {
+            return Ok(Some(QueueOutcome::Landed { sha: candidate.clone() }));
+        }
+        if !self.is_at(entry, &branch)? {
+            // It may have come since the forge was last asked.
+            mirror.fetch_remote()?;
+            if !self.is_at(entry, &branch)? {
+                let reason = match self.served.mirror.remote_head(&branch)? {
+                    Some(at) => format!("{branch} moved to {} while it waited", at.short()),
+                    None => format!("{branch} was deleted while it waited"),
+                };
+                return stale(reason);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the branch is where it was when it was let in, or where a landing that did not end has put it.
+    fn is_at(&self, entry: &QueueEntry, branch: &BranchName) -> anyhow::Result<bool> {
+        let at = self.served.mirror.remote_head(branch)?;
+        Ok(at.as_ref() == Some(&entry.head) || (at.is_some() && at == entry.candidate))
+    }
+
+    /// The candidates that are worth having now. None if something was reported: the line has changed.
+    pub(super) fn train(&mut self, entries: Vec<QueueEntry>, main: &Sha) -> anyhow::Result<Option<Vec<Car>>> {
+        let window = self.window()?;
+        // While one is tested the next one can be made.
+        let ahead = usize::from(matches!(self.policy()?.strategy, Strategy::Sequential));
+        let mut cars: Vec<Car> = Vec::new();
+        for mut entry in entries {
+            if cars.len() >= window + ahead {
+                break;
+            }
+            if self.aside.iter().any(|car| car.entry.id == entry.id) {
+                continue;
+            }
+            let base = cars.last().map_or(main, |car| &car.built.commit).clone();
+            match self.made(&entry, &base)? {
+                Made::Built(built) => {
+                    entry.base = Some(base.clone());
+                    cars.push(Car { entry, base, built });
+                }
+                Made::Stray(paths) => {
+                    self.alarm(&base, &entry, &paths);
+                    return Ok(None);
+                }
+                Made::Broken(reason) => {
+                    self.report(entry, QueueOutcome::Stale { reason });
+                    return Ok(None);
+                }
+                Made::Nothing if base == *main => {
+                    let sha = entry.head.clone();
+                    self.report(entry, QueueOutcome::Landed { sha });
+                    return Ok(None);
+                }
+                Made::Conflict(files) if base == *main => {
+                    let with = self.landed_in_the_way(&files)?;
+                    entry.conflicts_with.clone_from(&with);
+                    self.report(entry, QueueOutcome::Conflict { files, with });
+                    return Ok(None);
+                }
+                // Whether those ahead of it land is not known yet: it waits for them.
+                Made::Nothing => {}
+                Made::Conflict(files) => {
+                    let reason = self.waits_for(&files, &cars)?;
+                    if entry.reason.as_ref() != Some(&reason) {
+                        entry.reason = Some(reason);
+                        entry.status = EntryStatus::Queued;
+                        self.write_down(&entry);
+                    }
+                }
+            }
+        }
+        Ok(Some(cars))
+    }
+
+    fn made(&mut self, entry: &QueueEntry, base: &Sha) -> anyhow::Result<Made> {
+        let key = (base.clone(), entry.id);
+        if let Some(made) = self.built.get(&key) {
+            return Ok(made.clone());
+        }
+        // Old bases are of no use any more, but telling which costs more than building anew now and then.
+        if self.built.len() >= KEPT {
+            self.built.clear();
+        }
+        let message = self.message(entry);
+        let mirror = &self.served.mirror;
+        let union = &self.served.union;
+        let made = match candidate::build_with(mirror, union, self.style(entry), base, &entry.head, &message)
+        {
+            // Each step for itself: what one takes back of another does not show in the whole.
+            Ok(Candidate::Built(built)) => {
+                let heads = std::slice::from_ref(&entry.head);
+                match changes::stray_paths(mirror, base, &built.commit, heads)? {
+                    stray if stray.is_empty() => Made::Built(built),
+                    stray => Made::Stray(stray),
+                }
+            }
+            Ok(Candidate::Conflict { files }) => Made::Conflict(files),
+            Ok(Candidate::Nothing) => Made::Nothing,
+            // One branch that cannot be built must not hold up the others.
+            Err(error) if error.retry() == Retry::Never => Made::Broken(crate::daemon::world::chain(&error)),
+            Err(error) => return Err(error.into()),
+        };
+        self.built.insert(key, made.clone());
+        Ok(made)
+    }
+
+    /// The message of a merge or squash commit.
+    fn message(&self, entry: &QueueEntry) -> String {
+        let title = entry
+            .pr
+            .and_then(|n| self.served.forge.pull_request(n).ok().flatten())
+            .map_or_else(|| entry.branch.clone(), |pr| pr.title);
+        let reference = entry.pr.map(|n| format!(" (#{n})")).unwrap_or_default();
+        format!("{}{reference}\n", text::clean_line(&title, 200))
+    }
+
+    fn waits_for(&self, files: &[String], cars: &[Car]) -> anyhow::Result<String> {
+        for car in cars.iter().rev() {
+            if self.touches(&car.base, &car.built.commit, files)? {
+                return Ok(format!("waits for {}: both change {}", car.entry.branch, shown(files)));
+            }
+        }
+        Ok(format!("waits for those ahead: they change {} too", shown(files)))
+    }
+
+    /// The landed branch that changed the same files, newest first.
+    fn landed_in_the_way(&self, files: &[String]) -> anyhow::Result<Option<String>> {
+        let decided = self.jobs.reader().decided_entries(&self.served.config.name, LANDINGS)?;
+        for landed in decided.into_iter().filter(|entry| entry.status == EntryStatus::Landed) {
+            if let (Some(base), Some(candidate)) = (&landed.base, &landed.candidate)
+                && self.served.mirror.commit_exists(candidate)?
+                && self.touches(base, candidate, files)?
+            {
+                let number = landed.pr.map(|n| format!(" (#{n})")).unwrap_or_default();
+                return Ok(Some(format!("{}{number}", landed.branch)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn touches(&self, base: &Sha, tip: &Sha, files: &[String]) -> anyhow::Result<bool> {
+        let changed = self.served.mirror.changed_paths(base, tip)?;
+        Ok(changed.iter().any(|path| files.contains(path)))
+    }
+}
+
+fn shown(files: &[String]) -> String {
+    const SHOWN: usize = 3;
+    let named = files.iter().take(SHOWN).map(|f| text::clean_line(f, 80)).collect::<Vec<_>>().join(", ");
+    match files.len().saturating_sub(SHOWN) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
+}

@@ -1,0 +1,221 @@
+//! Landing: a tested candidate becomes the main branch, by one push that compares and swaps.
+
+use pointsman_adapters::git::candidate::Style;
+use pointsman_adapters::git::push::{Change, Expect, PushOutcome, PushRef};
+use pointsman_adapters::git::{BranchName, Locks, RefName, clear_dead_locks};
+use pointsman_core::ids::Sha;
+use pointsman_core::task::QueueOutcome;
+use pointsman_core::text;
+use pointsman_store::{EntryStatus, QueueEntry, Stopped, StoppedBy};
+
+use super::report::Outcome;
+use super::{Car, Line, audit};
+use crate::daemon::clock;
+use crate::daemon::crash::crash_point;
+
+impl Line<'_> {
+    /// Lands the last of these candidates, and with it all before it. If something is in the way, the line has
+    /// changed and is looked at again.
+    pub(super) fn land(&mut self, main: &Sha, cars: &[Car]) -> anyhow::Result<()> {
+        crash_point("landing-tested");
+        for car in cars {
+            if !self.is_wanted(&car.entry)? {
+                let reason = "it was taken out of the queue".to_owned();
+                self.report(car.entry.clone(), QueueOutcome::Stale { reason });
+                return Ok(());
+            }
+        }
+        // On disk before main moves: whoever audits it finds its commits in the ledger.
+        self.show_under_test(cars)?;
+        if !self.bring_branches(cars)? {
+            self.main = None;
+            return Ok(());
+        }
+        crash_point("landing-branch-pushed");
+        let Some(last) = cars.last() else { return Ok(()) };
+        let land = PushRef {
+            refname: self.served.primary.full(),
+            change: Change::To(last.built.commit.clone()),
+            expect: Expect::At(main.clone()),
+        };
+        match self.push(&[land])? {
+            PushOutcome::Done => {}
+            PushOutcome::Stale { .. } => {
+                self.main = None;
+                return Ok(());
+            }
+            PushOutcome::Refused { message } => {
+                anyhow::bail!("the forge refused {}: {message}", self.served.primary)
+            }
+        }
+        crash_point("landing-main-pushed");
+        self.main_is(last.built.commit.clone())?;
+        audit::ours(self.jobs, self.served, main, &last.built.commit)?;
+        let landed = cars.iter().map(|car| {
+            let mut entry = car.entry.clone();
+            (entry.base, entry.candidate) = (Some(car.base.clone()), Some(car.built.commit.clone()));
+            Outcome { entry, outcome: QueueOutcome::Landed { sha: car.built.commit.clone() } }
+        });
+        self.report_all(landed.collect());
+        Ok(())
+    }
+
+    /// First the head branches, so that the forge shows their pull requests as merged. False if one moved.
+    fn bring_branches(&self, cars: &[Car]) -> anyhow::Result<bool> {
+        let mirror = &self.served.mirror;
+        let mut moves = Vec::new();
+        for car in cars {
+            if car.built.same_as_head || self.style(&car.entry) != Style::Rebase {
+                continue;
+            }
+            let Some(branch) = BranchName::new(&car.entry.branch) else { continue };
+            let at = mirror.remote_head(&branch)?.map_or(Expect::Absent, Expect::At);
+            moves.push(PushRef {
+                refname: branch.full(),
+                change: Change::To(car.built.commit.clone()),
+                expect: at,
+            });
+        }
+        if moves.is_empty() {
+            return Ok(true);
+        }
+        match self.push(&moves)? {
+            PushOutcome::Done => Ok(true),
+            PushOutcome::Stale { .. } => Ok(false),
+            PushOutcome::Refused { message } => anyhow::bail!("the forge refused a branch: {message}"),
+        }
+    }
+
+    /// A candidate that changes what its branch did not must never land: nobody knows why it does.
+    pub(super) fn alarm(&self, base: &Sha, entry: &QueueEntry, stray: &[String]) {
+        let files: Vec<String> = stray.iter().take(5).map(|path| text::clean_line(path, 100)).collect();
+        let reason = format!(
+            "the candidate of {} on {} would change {} path(s) that the branch did not: {}. Look, take it out (pointsman \
+             merge-queue remove), then: pointsman merge-queue resume",
+            text::clean_line(&entry.branch, 100),
+            base.short(),
+            stray.len(),
+            files.join(", ")
+        );
+        tracing::error!(project = %self.served.config.name, reason, "the merge queue stops");
+        self.stop_line(Stopped { at: clock::now(), by: StoppedBy::Audit, reason });
+    }
+
+    /// Pushes to the forge. In a repository of ours a lock that a killed git left is no reason to give up.
+    fn push(&self, refs: &[PushRef]) -> anyhow::Result<PushOutcome> {
+        let outcome = self.served.mirror.push(refs)?;
+        let PushOutcome::Refused { message } = &outcome else { return Ok(outcome) };
+        if self.served.embedded.is_some() {
+            if let Locks::Cleared(paths) = clear_dead_locks(&self.served.paths.forge_repository())? {
+                tracing::warn!(?paths, "cleared locks that a killed git left");
+                return Ok(self.served.mirror.push(refs)?);
+            }
+            return Ok(outcome);
+        }
+        let locks: Vec<String> =
+            self.served.mirror.remote_locks()?.iter().map(|path| path.display().to_string()).collect();
+        if locks.is_empty() {
+            return Ok(outcome);
+        }
+        let message = format!("{message} (locks there, perhaps left by a killed git: {})", locks.join(", "));
+        Ok(PushOutcome::Refused { message })
+    }
+
+    /// Shows entries as under test, with the candidates they are in, and keeps these from being collected.
+    pub(super) fn show_under_test(&mut self, cars: &[Car]) -> anyhow::Result<()> {
+        for car in cars {
+            let known = self.jobs.reader().queue_entry(car.entry.id)?;
+            let Some(mut entry) = known else { continue };
+            let candidate = Some(car.built.commit.clone());
+            if entry.status == EntryStatus::Testing && entry.candidate == candidate && entry.reason.is_none()
+            {
+                continue;
+            }
+            entry.status = EntryStatus::Testing;
+            entry.base = Some(car.base.clone());
+            entry.reason = None;
+            entry.attempts += 1;
+            entry.tested_since = Some(clock::now());
+            entry.candidate = candidate;
+            self.keep(&entry.id.to_string(), &car.built.commit)?;
+            self.write_down(&entry);
+        }
+        Ok(())
+    }
+
+    fn keep(&self, id: &str, candidate: &Sha) -> anyhow::Result<()> {
+        let refname = kept_at(id)?;
+        let mirror = &self.served.mirror;
+        let expect = mirror.read_ref(&refname)?.map_or(Expect::Absent, Expect::At);
+        mirror.update_ref(&refname, candidate, &expect)?;
+        Ok(())
+    }
+
+    /// The candidate of an entry that is over need not be kept: it is on main, or of no use.
+    pub(super) fn let_go(&self, id: &str) {
+        let gone = || -> anyhow::Result<()> {
+            let refname = kept_at(id)?;
+            if let Some(at) = self.served.mirror.read_ref(&refname)? {
+                self.served.mirror.delete_ref(&refname, &at)?;
+            }
+            Ok(())
+        };
+        if let Err(error) = gone() {
+            tracing::debug!(id, %error, "a candidate's reference stays");
+        }
+    }
+
+    /// Tells the forge what git knows already, and takes the landed branches away.
+    pub(super) fn tidy_forge(&self, landed: &[Outcome]) {
+        let mut done = Vec::new();
+        for Outcome { entry, outcome } in landed {
+            let QueueOutcome::Landed { sha } = outcome else { continue };
+            if let Some(pr) = entry.pr
+                && let Err(error) = self.served.forge.record_merge(pr, sha)
+            {
+                tracing::warn!(pr, %error, "the forge does not show the merge");
+            }
+            if let Some(branch) = BranchName::new(&entry.branch) {
+                done.push((branch.full(), [sha, &entry.head]));
+            }
+        }
+        if done.is_empty() {
+            return;
+        }
+        let there = match self.served.mirror.remote_refs(done.iter().map(|(name, _)| name)) {
+            Ok(there) => there,
+            Err(error) => {
+                tracing::warn!(%error, "landed branches stay");
+                return;
+            }
+        };
+        // Work that came meanwhile stays.
+        let gone: Vec<PushRef> = done
+            .into_iter()
+            .zip(there)
+            .filter_map(|((refname, landed), at)| {
+                let at = at.filter(|at| landed.contains(&at))?;
+                Some(PushRef { refname, change: Change::Delete, expect: Expect::At(at) })
+            })
+            .collect();
+        if gone.is_empty() {
+            return;
+        }
+        // All or none; if one is in the way the others still go.
+        if !matches!(self.served.mirror.push(&gone), Ok(PushOutcome::Done)) {
+            for branch in gone {
+                let name = branch.refname.clone();
+                match self.served.mirror.push(&[branch]) {
+                    Ok(PushOutcome::Done) => {}
+                    Ok(other) => tracing::warn!(branch = %name, ?other, "the landed branch stays"),
+                    Err(error) => tracing::warn!(branch = %name, %error, "the landed branch stays"),
+                }
+            }
+        }
+    }
+}
+
+fn kept_at(id: &str) -> anyhow::Result<RefName> {
+    let name = format!("refs/pointsman/candidates/{id}");
+    RefName::new(&name).ok_or_else(|| anyhow::anyhow!("{name} is no ref name"))
+}

@@ -1,0 +1,360 @@
+//! The merge queue at work: builds the train of candidates on the main branch, has the gate test what the plan asks
+//! for, and lands what was tested as it is.
+//!
+//! What to do next is decided in the core ([`queue::plan`]); here it is done. Everything is found again after a
+//! restart: the line is in the store, candidates are built anew and are the same commits, verdicts are remembered by
+//! tree, and whether something landed is read from git.
+
+mod audit;
+mod chain;
+mod gate;
+mod landing;
+mod report;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use pointsman_adapters::git::candidate::{Built, Style};
+use pointsman_core::config::{MergeStrategy, MergeStyle};
+use pointsman_core::ids::Sha;
+use pointsman_core::queue::{
+    self, EntryId, Plan, Policy, Record, Runs, Standing, Strategy, Subject, Train, Waiting,
+};
+use pointsman_core::text;
+use pointsman_store::{EntryScope, EntryStatus, QueueEntry};
+
+pub(super) use audit::look_at_main;
+
+use super::Jobs;
+use crate::daemon::clock;
+use crate::daemon::served::Served;
+use gate::{Finished, Gate, Running};
+
+/// How many decided branches the red rate is taken from.
+const RECENT: u32 = 20;
+
+/// What wakes the queue while it waits for a gate.
+pub(super) enum Signal {
+    /// A gate is done.
+    Finished(Box<Finished>),
+    /// Something changed: an entry came or went, the line was stopped or goes on.
+    Look,
+}
+
+/// Works the project's line through until nothing is left to do in it.
+pub(super) fn work_through(jobs: &Arc<Jobs>, served: &Arc<Served>) {
+    let (sender, signals) = channel();
+    jobs.lock().wakers.insert(served.config.name.clone(), sender.clone());
+    let mut line = Line::new(jobs, served, sender, signals);
+    loop {
+        match line.round() {
+            Ok(Next::Again) => {}
+            Ok(Next::Wait) if line.wait() => {}
+            Ok(Next::Wait | Next::Nothing) => break,
+            Err(error) => {
+                let error = format!("{error:#}");
+                tracing::warn!(project = %served.config.name, error, "the merge queue failed for now");
+                if !line.rest(&error) {
+                    break;
+                }
+            }
+        }
+    }
+    line.end_tests(&BTreeSet::new());
+    jobs.lock().wakers.remove(&served.config.name);
+}
+
+/// What follows a round.
+enum Next {
+    /// Something was done: look again.
+    Again,
+    /// Gates run, or something may change.
+    Wait,
+    /// Nothing is left to do.
+    Nothing,
+}
+
+/// A candidate in the train.
+#[derive(Clone)]
+struct Car {
+    entry: QueueEntry,
+    base: Sha,
+    built: Built,
+}
+
+struct Line<'a> {
+    jobs: &'a Arc<Jobs>,
+    served: &'a Arc<Served>,
+    gate: Option<Gate>,
+    sender: Sender<Signal>,
+    signals: Receiver<Signal>,
+    /// The main branch, once it is known; unknown means that the forge has to be asked.
+    main: Option<Sha>,
+    /// What is known of trees, by the store or by a gate of ours.
+    records: BTreeMap<Sha, Record>,
+    /// Candidates by what they are built on and whose they are: building is a function.
+    built: BTreeMap<(Sha, EntryId), chain::Made>,
+    /// Suspects beside the train.
+    aside: Vec<Car>,
+    /// Gates at work, by tree.
+    running: BTreeMap<Sha, Running>,
+    /// How often in a row something outside failed.
+    troubles: u32,
+    /// The train that is under test, in its order: whoever comes meanwhile goes behind it, however urgent, or every
+    /// arrival would undo what has run so far.
+    boarded: Vec<EntryId>,
+    /// The trees of its candidates that are under test.
+    tested: BTreeSet<Sha>,
+}
+
+impl<'a> Line<'a> {
+    fn new(
+        jobs: &'a Arc<Jobs>,
+        served: &'a Arc<Served>,
+        sender: Sender<Signal>,
+        signals: Receiver<Signal>,
+    ) -> Self {
+        Self {
+            jobs,
+            served,
+            gate: Gate::of(&served.config),
+            sender,
+            signals,
+            main: None,
+            records: BTreeMap::new(),
+            built: BTreeMap::new(),
+            aside: Vec::new(),
+            running: BTreeMap::new(),
+            troubles: 0,
+            boarded: Vec::new(),
+            tested: BTreeSet::new(),
+        }
+    }
+
+    /// Looks at everything once and does the most urgent thing.
+    fn round(&mut self) -> anyhow::Result<Next> {
+        if self.jobs.is_stopping() {
+            return Ok(Next::Nothing);
+        }
+        while let Ok(signal) = self.signals.try_recv() {
+            self.take(signal);
+        }
+        if self.jobs.reader().line(&self.served.config.name)?.stopped.is_some() {
+            // What runs may end; its verdict is kept for when the line goes on.
+            return Ok(if self.running.is_empty() { Next::Nothing } else { Next::Wait });
+        }
+        let entries = self.jobs.reader().queue_entries(&self.served.config.name, EntryScope::Unfinished)?;
+        if entries.is_empty() {
+            return Ok(Next::Nothing);
+        }
+        let main = self.main_branch()?;
+        if !audit::look_at(self.jobs, self.served, &main)? {
+            return Ok(Next::Again);
+        }
+        self.aside.retain(|car| entries.iter().any(|entry| entry.id == car.entry.id));
+        let Some(entries) = self.still_valid(entries, &main)? else { return Ok(Next::Again) };
+        let Some(cars) = self.train(entries, &main)? else { return Ok(Next::Again) };
+        let plan = self.plan(&main, &cars)?;
+        self.troubles = 0;
+        self.follow(plan, &main, &cars)
+    }
+
+    fn plan(&mut self, main: &Sha, cars: &[Car]) -> anyhow::Result<Plan> {
+        let main_tree = self.served.mirror.tree_of(main)?;
+        let beside = self.aside.clone();
+        let mut seen = |car: &Car| -> anyhow::Result<queue::Car> {
+            Ok(queue::Car { entry: car.entry.id, runs: self.runs(&car.built.tree)? })
+        };
+        let planned = cars.iter().map(&mut seen).collect::<anyhow::Result<_>>()?;
+        let aside = beside.iter().map(&mut seen).collect::<anyhow::Result<_>>()?;
+        let train = Train { main: self.runs(&main_tree)?, cars: planned, aside };
+        Ok(queue::plan(&self.policy()?, &train))
+    }
+
+    /// Does the first thing the plan asks for.
+    fn follow(&mut self, plan: Plan, main: &Sha, cars: &[Car]) -> anyhow::Result<Next> {
+        if let Some(last) = plan.land {
+            self.land(main, &cars[..=last])?;
+            return Ok(Next::Again);
+        }
+        for (entry, fault) in &plan.eject {
+            self.eject(*entry, *fault, cars)?;
+        }
+        for entry in &plan.set_aside {
+            self.aside.extend(cars.iter().find(|car| car.entry.id == *entry).cloned());
+        }
+        self.aside.retain(|car| !plan.bring_back.contains(&car.entry.id));
+        if !plan.eject.is_empty() || !plan.set_aside.is_empty() || !plan.bring_back.is_empty() {
+            return Ok(Next::Again);
+        }
+        if plan.main_is_red {
+            self.say_main_is_red(main);
+        }
+        let mut wanted = BTreeSet::new();
+        let window = self.window()?;
+        self.tested.clear();
+        self.boarded = cars.iter().take(window).map(|car| car.entry.id).collect();
+        for subject in plan.test {
+            let (commit, tree) = match subject {
+                Subject::Main => (main.clone(), self.served.mirror.tree_of(main)?),
+                Subject::Car(at) => (cars[at].built.commit.clone(), cars[at].built.tree.clone()),
+                Subject::Aside(id) => match self.aside.iter().find(|car| car.entry.id == id) {
+                    Some(car) => (car.built.commit.clone(), car.built.tree.clone()),
+                    None => continue,
+                },
+            };
+            wanted.insert(tree.clone());
+            if let Subject::Car(at) = subject {
+                self.tested.insert(tree.clone());
+                self.show_under_test(&cars[..=at])?;
+            }
+            self.test(commit, tree)?;
+        }
+        self.end_tests(&wanted);
+        // With nothing under test the line waits for the main branch to move.
+        Ok(Next::Wait)
+    }
+
+    /// Nobody is blamed for a red main; those that were tried on it wait for a repair, and say so.
+    fn say_main_is_red(&self, main: &Sha) {
+        let reason = format!("main itself is red at {}: waits for a repair", main.short());
+        for car in &self.aside {
+            if let Ok(Some(mut entry)) = self.jobs.reader().queue_entry(car.entry.id)
+                && entry.reason.as_ref() != Some(&reason)
+            {
+                tracing::warn!(project = %self.served.config.name, branch = entry.branch, reason);
+                entry.reason = Some(reason.clone());
+                self.write_down(&entry);
+            }
+        }
+    }
+
+    /// Waits for something to happen; false if the daemon stops.
+    fn wait(&mut self) -> bool {
+        let pace = self.served.config.timing.forge_poll.duration();
+        match self.signals.recv_timeout(pace) {
+            Ok(signal) => self.take(signal),
+            // Somebody may have moved main meanwhile.
+            Err(RecvTimeoutError::Timeout) => self.main = None,
+            Err(RecvTimeoutError::Disconnected) => return false,
+        }
+        !self.jobs.is_stopping()
+    }
+
+    /// After trouble outside: says so, waits a while, longer each time, and looks at everything anew. False if the
+    /// daemon stops.
+    fn rest(&mut self, error: &str) -> bool {
+        const FIRST: Duration = Duration::from_secs(1);
+        self.main = None;
+        let doubled = FIRST.saturating_mul(1u32.checked_shl(self.troubles.min(16)).unwrap_or(u32::MAX));
+        self.troubles += 1;
+        let waiting = self.jobs.reader().queue_entries(&self.served.config.name, EntryScope::Unfinished);
+        if let Some(mut first) = waiting.ok().and_then(|entries| entries.into_iter().next()) {
+            first.reason = Some(format!("not now: {}", text::clean_line(error, 300)));
+            self.write_down(&first);
+        }
+        let until = Instant::now() + doubled.min(self.served.config.timing.forge_poll.duration().max(FIRST));
+        while let Ok(signal) = self.signals.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            self.take(signal);
+            if self.jobs.is_stopping() {
+                return false;
+            }
+        }
+        !self.jobs.is_stopping()
+    }
+
+    fn take(&mut self, signal: Signal) {
+        match signal {
+            Signal::Finished(finished) => self.finished(*finished),
+            Signal::Look => {}
+        }
+    }
+
+    fn policy(&self) -> anyhow::Result<Policy> {
+        let merge = &self.served.config.merge;
+        Ok(match merge.strategy {
+            MergeStrategy::Sequential => Policy { strategy: Strategy::Sequential, runners: 1 },
+            // A confirming run goes beside the next batch.
+            MergeStrategy::Batch => {
+                Policy { strategy: Strategy::Batch { size: self.batch_size()? }, runners: 2 }
+            }
+            MergeStrategy::Speculative => {
+                let depth = merge.depth.max(1) as usize;
+                Policy { strategy: Strategy::Speculative { depth }, runners: depth }
+            }
+        })
+    }
+
+    /// How many candidates the train has. A batch keeps its length while it is tested.
+    fn window(&self) -> anyhow::Result<usize> {
+        let strategy = self.policy()?.strategy;
+        Ok(match strategy {
+            Strategy::Batch { .. } if self.is_under_test() => self.boarded.len(),
+            other => other.window(),
+        })
+    }
+
+    fn is_under_test(&self) -> bool {
+        self.tested.iter().any(|tree| self.running.contains_key(tree))
+    }
+
+    /// Smaller while many branches are red.
+    fn batch_size(&self) -> anyhow::Result<usize> {
+        let decided = self.jobs.reader().decided_entries(&self.served.config.name, RECENT)?;
+        let told = decided.iter().filter(|e| matches!(e.status, EntryStatus::Landed | EntryStatus::Red));
+        let reds = told.clone().filter(|e| e.status == EntryStatus::Red).count();
+        Ok(queue::batch_size(self.served.config.merge.batch_size.max(1) as usize, reds, told.count()))
+    }
+
+    fn style(&self, entry: &QueueEntry) -> Style {
+        match entry.style.as_deref() {
+            Some("rebase") => return Style::Rebase,
+            Some("merge") => return Style::Merge,
+            Some("squash") => return Style::Squash,
+            _ => {}
+        }
+        match self.served.config.merge.style {
+            MergeStyle::Rebase => Style::Rebase,
+            MergeStyle::Merge => Style::Merge,
+            MergeStyle::Squash => Style::Squash,
+        }
+    }
+
+    /// What is known of a tree. Without a gate everything is green.
+    fn runs(&mut self, tree: &Sha) -> anyhow::Result<Runs> {
+        let Some(gate) = &self.gate else { return Ok(Runs { green: 1, ..Runs::default() }) };
+        if let Some(record) = self.records.get(tree) {
+            return Ok(record.runs);
+        }
+        let name = gate.name();
+        let known = super::checks::record(&self.jobs.reader(), &self.served.config.name, tree, &name)?;
+        let runs = known.as_ref().map(|record| record.runs).unwrap_or_default();
+        if let Some(record) = known {
+            self.records.insert(tree.clone(), record);
+        }
+        Ok(runs)
+    }
+
+    fn is_green(&mut self, commit: &Sha) -> anyhow::Result<bool> {
+        let tree = self.served.mirror.tree_of(commit)?;
+        Ok(self.runs(&tree)?.standing() == Standing::Green)
+    }
+
+    /// Entries in the order in which they land.
+    fn in_order(&self, entries: Vec<QueueEntry>) -> Vec<QueueEntry> {
+        let waiting: Vec<Waiting> = entries
+            .iter()
+            .map(|e| Waiting { id: e.id, priority: e.priority, requested_at: e.requested_at })
+            .collect();
+        let mut by_id: BTreeMap<EntryId, QueueEntry> = entries.into_iter().map(|e| (e.id, e)).collect();
+        let ageing = self.served.config.merge.ageing.duration();
+        let mut order = queue::in_order(&waiting, clock::now(), ageing);
+        if self.is_under_test() {
+            let place = |id: &EntryId| self.boarded.iter().position(|b| b == id).unwrap_or(usize::MAX);
+            order.sort_by_key(place);
+        }
+        order.into_iter().filter_map(|id| by_id.remove(&id)).collect()
+    }
+}

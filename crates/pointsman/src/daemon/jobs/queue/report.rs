@@ -1,0 +1,123 @@
+//! What becomes of entries is told to their tasks and written down.
+
+use std::sync::mpsc::sync_channel;
+
+use pointsman_core::ids::TaskKey;
+use pointsman_core::queue::{EntryId, Fault};
+use pointsman_core::task::{CiVerdict, Event, QueueOutcome};
+use pointsman_store::{EntryStatus, QueueEntry, Stopped};
+
+use super::{Car, Line};
+use crate::daemon::clock;
+use crate::daemon::crash::crash_point;
+use crate::daemon::engine::Input;
+use crate::daemon::inbound::Inbound;
+
+/// An entry and what became of it.
+pub(crate) struct Outcome {
+    /// The entry.
+    pub entry: QueueEntry,
+    /// Its end.
+    pub outcome: QueueOutcome,
+}
+
+impl Line<'_> {
+    /// Takes an entry out for its fault, with the log that shows it.
+    pub(super) fn eject(&mut self, id: EntryId, fault: Fault, cars: &[Car]) -> anyhow::Result<()> {
+        let found = self.aside.iter().chain(cars).find(|car| car.entry.id == id).cloned();
+        let Some(car) = found else { return Ok(()) };
+        let last = self.records.get(&car.built.tree).map(|record| record.last.clone());
+        let outcome = match (fault, last) {
+            (Fault::Red, Some(CiVerdict::Failed { summary, log })) => QueueOutcome::Red { summary, log },
+            (Fault::Red, Some(CiVerdict::TimedOut { log })) => {
+                QueueOutcome::Red { summary: "the gate reached its time limit".to_owned(), log }
+            }
+            (_, Some(CiVerdict::Infra { reason, .. })) => QueueOutcome::Infra { reason },
+            (Fault::Infra, Some(CiVerdict::Failed { summary, .. })) => {
+                QueueOutcome::Infra { reason: format!("the gate told nothing after {summary}") }
+            }
+            (Fault::Red | Fault::Infra, _) => {
+                QueueOutcome::Infra { reason: "the gate could not be run".to_owned() }
+            }
+        };
+        self.aside.retain(|car| car.entry.id != id);
+        self.report(car.entry, outcome);
+        Ok(())
+    }
+
+    /// Reports one entry.
+    pub(super) fn report(&mut self, entry: QueueEntry, outcome: QueueOutcome) {
+        self.report_all(vec![Outcome { entry, outcome }]);
+    }
+
+    /// Reports entries that are over.
+    pub(super) fn report_all(&mut self, outcomes: Vec<Outcome>) {
+        self.tidy_forge(&outcomes);
+        crash_point("landing-tidied");
+        for Outcome { mut entry, outcome } in outcomes {
+            let wanted = self.is_wanted(&entry).unwrap_or(true);
+            let landed = matches!(outcome, QueueOutcome::Landed { .. });
+            settle(&mut entry, &outcome);
+            self.let_go(&entry.id.to_string());
+            if let (Some(issue), true) = (entry.issue, wanted || landed) {
+                let key = TaskKey { project: self.served.config.name.clone(), issue };
+                let event = Event::QueueReported { head: entry.head.clone(), outcome };
+                self.jobs.inbox.tell(Input::new(key, event));
+            }
+            if !wanted && !landed {
+                entry.status = EntryStatus::Removed;
+            }
+            crash_point("queue-reported");
+            self.write_down(&entry);
+        }
+    }
+
+    /// Whether it still wants to land: its task may have left while the gate ran, or a person took it out.
+    pub(super) fn is_wanted(&self, entry: &QueueEntry) -> anyhow::Result<bool> {
+        let reader = self.jobs.reader();
+        let unfinished = reader.queue_entry(entry.id)?.is_some_and(|e| e.status.is_unfinished());
+        let Some(issue) = entry.issue else { return Ok(unfinished) };
+        let key = TaskKey { project: self.served.config.name.clone(), issue };
+        Ok(unfinished && reader.task(&key)?.is_some_and(|task| task.wants_to_land(&entry.head)))
+    }
+
+    /// Writes the entry and waits until it is on disk.
+    pub(super) fn write_down(&self, entry: &QueueEntry) {
+        let (written, wait) = sync_channel(1);
+        self.jobs.inbox.send(Inbound::QueueMoved { entry: Box::new(entry.clone()), written });
+        // The daemon may be gone: then the next one looks at git.
+        let _ = wait.recv();
+    }
+
+    /// Stops the line and waits until that is on disk.
+    pub(super) fn stop_line(&self, stopped: Stopped) {
+        let (written, wait) = sync_channel(1);
+        let project = self.served.config.name.clone();
+        self.jobs.inbox.send(Inbound::LineStopped { project, stopped, written });
+        let _ = wait.recv();
+    }
+}
+
+fn settle(entry: &mut QueueEntry, outcome: &QueueOutcome) {
+    entry.tested_since = None;
+    match outcome {
+        QueueOutcome::Landed { .. } => {
+            entry.status = EntryStatus::Landed;
+            entry.landed_at = Some(clock::now());
+            entry.reason = None;
+        }
+        QueueOutcome::Conflict { files, with } => {
+            entry.status = EntryStatus::Conflict;
+            entry.conflict_files.clone_from(files);
+            entry.reason = with.as_ref().map(|with| format!("conflicts with {with}"));
+        }
+        QueueOutcome::Red { summary, .. } => {
+            entry.status = EntryStatus::Red;
+            entry.reason = Some(summary.clone());
+        }
+        QueueOutcome::Infra { reason } | QueueOutcome::Stale { reason } => {
+            entry.status = EntryStatus::Stale;
+            entry.reason = Some(reason.clone());
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! What people ask of a merge queue: in, out, stop, go on.
+//!
+//! Git's part of an order is done by whoever brings it ([`prepare`]); the loop only writes down ([`answer`]).
+
+use std::path::Path;
+
+use pointsman_adapters::git::local_checkout::{Found, LocalCheckout};
+use pointsman_adapters::git::push::{Change, Expect, PushOutcome, PushRef};
+use pointsman_adapters::git::{self, BranchName, RefName};
+use pointsman_core::config::MergeStyle;
+use pointsman_core::ids::{ProjectName, Sha};
+use pointsman_core::text::clean_line;
+use pointsman_store::{EntryScope, EntryStatus, NewEntry, QueueEntry, Stopped, StoppedBy};
+use serde_json::{Value, json};
+
+use super::answer::{done, failed};
+use super::clock;
+use super::engine::Engine;
+use super::served::Served;
+use super::world::chain;
+use crate::control::protocol::{FailureKind, QueueCommand, Reply};
+
+/// Does what needs git, and answers with what is left to be written down.
+pub(crate) fn prepare(served: &Served, command: QueueCommand) -> Result<QueueCommand, Reply> {
+    match command {
+        QueueCommand::Add { branch, checkout, priority, style, by } => {
+            let head = bring(served, &branch, checkout.as_deref())?;
+            Ok(QueueCommand::Enter { branch, head, priority, style, by })
+        }
+        // Only we say that a branch is where it is.
+        QueueCommand::Enter { .. } => {
+            Err(failed(FailureKind::Refused, "a branch enters the line by `merge-queue add`".to_owned()))
+        }
+        other @ (QueueCommand::Remove { .. }
+        | QueueCommand::Pause { .. }
+        | QueueCommand::Resume
+        | QueueCommand::Look) => Ok(other),
+    }
+}
+
+/// Brings a branch to the forge, unless it is there, and answers its head.
+fn bring(served: &Served, name: &str, checkout: Option<&Path>) -> Result<Sha, Reply> {
+    let refused = |message: String| failed(FailureKind::Refused, message);
+    let shown = clean_line(name, 200);
+    let Some(branch) = BranchName::new(name) else {
+        return Err(refused(format!("`{shown}` is not a branch name that git takes")));
+    };
+    if branch == served.primary {
+        return Err(refused(format!("{branch} is the branch that others land on")));
+    }
+    let broken = |error: git::Error| failed(FailureKind::Unavailable, chain(&error));
+    let mirror = &served.mirror;
+    mirror.fetch_remote().map_err(broken)?;
+    let there = mirror.remote_head(&branch).map_err(broken)?;
+    let here = match checkout {
+        Some(checkout) => taken_from(served, checkout, &branch).map_err(broken)?,
+        None => None,
+    };
+    let Some(head) = here.clone().or_else(|| there.clone()) else {
+        let message = format!("there is no branch {branch}, neither here nor at the forge");
+        return Err(failed(FailureKind::NotFound, message));
+    };
+    let Some(main) = mirror.remote_head(&served.primary).map_err(broken)? else {
+        return Err(failed(FailureKind::NotFound, format!("the forge has no branch {}", served.primary)));
+    };
+    if mirror.merge_base(&main, &head).map_err(broken)?.is_none() {
+        return Err(refused(format!("{branch} shares no history with {}", served.primary)));
+    }
+    if mirror.is_ancestor(&head, &main).map_err(broken)? {
+        return Err(refused(format!("everything of {branch} is on {} already", served.primary)));
+    }
+    if there.as_ref() == Some(&head) {
+        return Ok(head);
+    }
+    if let Some(there) = &there
+        && !mirror.is_ancestor(there, &head).map_err(broken)?
+    {
+        return Err(refused(format!(
+            "the forge's {branch} has commits that yours has not ({}): pull them, or push yours there first",
+            there.short()
+        )));
+    }
+    let push = PushRef {
+        refname: branch.full(),
+        change: Change::To(head.clone()),
+        expect: there.map_or(Expect::Absent, Expect::At),
+    };
+    match mirror.push(&[push]).map_err(broken)? {
+        PushOutcome::Done => Ok(head),
+        PushOutcome::Stale { .. } => {
+            Err(refused(format!("{branch} moved at the forge meanwhile: try again")))
+        }
+        PushOutcome::Refused { message } => Err(refused(format!("the forge refused {branch}: {message}"))),
+    }
+}
+
+/// The branch as a checkout has it, fetched into the mirror; nothing if it has none.
+fn taken_from(served: &Served, checkout: &Path, branch: &BranchName) -> Result<Option<Sha>, git::Error> {
+    if !matches!(LocalCheckout::find(served.mirror.git(), checkout)?, Found::Checkout(_)) {
+        return Ok(None);
+    }
+    let Some(to) = RefName::new(&format!("refs/pointsman/incoming/{branch}")) else { return Ok(None) };
+    let found = served.mirror.fetch_path(checkout, &branch.full(), &to)?;
+    if let Some(at) = &found {
+        served.mirror.delete_ref(&to, at)?;
+    }
+    Ok(found)
+}
+
+/// Writes an order down.
+pub(crate) fn answer(engine: &mut Engine, project: &ProjectName, command: &QueueCommand) -> Reply {
+    let written = match command {
+        QueueCommand::Add { .. } => {
+            return failed(FailureKind::Failed, "this request is answered elsewhere".to_owned());
+        }
+        QueueCommand::Enter { branch, head, priority, style, by } => {
+            enter(engine, project, branch, head, *priority, *style, by)
+        }
+        QueueCommand::Remove { what, by } => remove(engine, project, what, by),
+        QueueCommand::Pause { reason } => {
+            let reason = clean_line(reason, 500);
+            let stopped = Stopped { at: clock::now(), by: StoppedBy::Person, reason };
+            engine.store().stop_line(project, &stopped).map(|()| done(json!({ "paused": true })))
+        }
+        QueueCommand::Resume => {
+            engine.store().resume_line(project).map(|was| done(json!({ "paused": false, "was_paused": was })))
+        }
+        QueueCommand::Look => Ok(done(Value::Null)),
+    };
+    written.unwrap_or_else(|error| failed(FailureKind::Failed, chain(&error)))
+}
+
+fn enter(
+    engine: &mut Engine,
+    project: &ProjectName,
+    branch: &str,
+    head: &Sha,
+    priority: i64,
+    style: Option<MergeStyle>,
+    by: &str,
+) -> Result<Reply, pointsman_store::Error> {
+    let owner = engine
+        .tasks()
+        .values()
+        .find(|task| task.key.project == *project && task.branch == branch && task.state.has_session());
+    if let Some(task) = owner {
+        let issue = task.key.issue;
+        let message = format!(
+            "{branch} belongs to the task of issue #{issue}, which is {}: it enters the line by itself when it is \
+             green and approved",
+            task.state
+        );
+        return Ok(failed(FailureKind::Refused, message));
+    }
+    let waiting = engine.store().queue_entries(project, EntryScope::Unfinished)?;
+    for mut older in waiting.into_iter().filter(|e| e.branch == branch && e.head != *head) {
+        older.status = EntryStatus::Removed;
+        older.reason = Some(format!("replaced by {}", head.short()));
+        engine.store().update_entry(&older)?;
+    }
+    let id = engine.store().enqueue(&NewEntry {
+        project: project.clone(),
+        branch: branch.to_owned(),
+        issue: None,
+        pr: None,
+        identity: Some(clean_line(by, 100)),
+        head: head.clone(),
+        requested_at: clock::now(),
+        priority,
+        worktree: None,
+    })?;
+    let Some(mut entry) = engine.store().queue_entry(id)? else {
+        return Ok(failed(FailureKind::Failed, "the entry is gone".to_owned()));
+    };
+    let style = style.map(|style| style.as_str().to_owned());
+    if entry.priority != priority || entry.style != style {
+        (entry.priority, entry.style) = (priority, style);
+        engine.store().update_entry(&entry)?;
+    }
+    Ok(done(json!({ "entry": entry.id, "branch": entry.branch, "head_sha": entry.head })))
+}
+
+fn remove(
+    engine: &mut Engine,
+    project: &ProjectName,
+    what: &str,
+    by: &str,
+) -> Result<Reply, pointsman_store::Error> {
+    let waiting = engine.store().queue_entries(project, EntryScope::Unfinished)?;
+    let meant = |entry: &QueueEntry| {
+        entry.branch == what || what.strip_prefix('#').unwrap_or(what).parse() == Ok(entry.id.0)
+    };
+    let Some(mut entry) = waiting.into_iter().find(meant) else {
+        let message = format!("no branch and no entry of the line is called {}", clean_line(what, 200));
+        return Ok(failed(FailureKind::NotFound, message));
+    };
+    if let Some(issue) = entry.issue {
+        let message = format!(
+            "entry {} belongs to the task of issue #{issue}: `pointsman task pause {issue}` takes both out",
+            entry.id
+        );
+        return Ok(failed(FailureKind::Refused, message));
+    }
+    entry.status = EntryStatus::Removed;
+    entry.reason = Some(format!("taken out by {}", clean_line(by, 100)));
+    engine.store().update_entry(&entry)?;
+    Ok(done(json!({ "entry": entry.id, "branch": entry.branch, "status": entry.status })))
+}
