@@ -1,11 +1,13 @@
 //! Measures what is promised about speed and cost. Not a test: nothing here decides whether a change is right.
 //!
 //! `reaction` is the time from an agent's phase to its answer, `idle` what watching costs, `startup` how long a daemon
-//! with a long history takes to be ready, `checkpoint` what saving a large tree costs.
+//! with a long history takes to be ready, `checkpoint` what saving a large tree costs, `recovery` how long a killed agent
+//! is away, `agents` how long it takes to see who is alive.
 //!
 //! `stage` is the throw-away installation they run on, `fleet` the agents,
 //! `polling` the way it is compared with, `report` the tables and files. `docs/benchmarks.md` has the numbers.
 
+mod agents;
 mod checkpoint;
 mod fleet;
 mod history;
@@ -13,6 +15,7 @@ mod idle;
 mod polling;
 mod proc;
 mod reaction;
+mod recovery;
 mod report;
 mod sample;
 mod sessions;
@@ -48,6 +51,8 @@ enum What {
     Idle,
     Startup,
     Checkpoint,
+    Recovery,
+    Agents,
     All,
 }
 
@@ -75,6 +80,12 @@ fn measure(Arguments { what, sessions, program, results }: Arguments) -> anyhow:
     }
     if matches!(what, What::Checkpoint | What::All) {
         reports.push(checkpoint::measure(&place)?);
+    }
+    if matches!(what, What::Recovery | What::All) {
+        reports.push(recovery::measure(&place)?);
+    }
+    if matches!(what, What::Agents | What::All) {
+        reports.push(agents::measure(&place)?);
     }
     for report in &reports {
         report.print();

@@ -123,7 +123,8 @@ impl Stage {
         self.base.join("agent.sh")
     }
 
-    fn checkout(&self) -> PathBuf {
+    /// The user's checkout.
+    pub(crate) fn checkout(&self) -> PathBuf {
         self.base.join(PROJECT)
     }
 

@@ -29,7 +29,7 @@ impl Out {
 
     /// One line of data for people.
     pub(crate) fn line(self, text: impl Display) -> Result<(), Failure> {
-        Ok(writeln!(anstream::stdout().lock(), "{text}")?)
+        Ok(at_once(&format!("{text}\n"))?)
     }
 
     /// One value, over several lines.
@@ -63,15 +63,24 @@ impl Out {
     pub(crate) fn redraw(self, table: &Table, nothing: &str) -> Result<(), Failure> {
         let lines = if table.is_empty() { vec![nothing.to_owned()] } else { table.lines(terminal_width()) };
         let clear = if std::io::stdout().is_terminal() { CLEAR } else { "" };
-        let mut stdout = anstream::stdout().lock();
-        write!(stdout, "{clear}{}\n\n", lines.join("\n"))?;
-        Ok(stdout.flush()?)
+        Ok(at_once(&format!("{clear}{}\n\n", lines.join("\n")))?)
     }
 
     /// Talk. Standard error may be closed; that stops nothing.
     pub(crate) fn say(self, text: impl Display) {
         let _ = writeln!(anstream::stderr().lock(), "{text}");
     }
+}
+
+/// Writes a text with its colours, or without where none are wanted, in as few writes as the reader allows: taking
+/// colours out on the way would write every line in pieces.
+fn at_once(text: &str) -> std::io::Result<()> {
+    let stdout = std::io::stdout();
+    let mut shown = anstream::AutoStream::new(Vec::new(), anstream::AutoStream::choice(&stdout));
+    shown.write_all(text.as_bytes())?;
+    let mut stdout = stdout.lock();
+    stdout.write_all(&shown.into_inner())?;
+    stdout.flush()
 }
 
 /// The width of the terminal that reads our data, if one does.
