@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The fixed places.
-pub const NAMES: [&str; 7] = [
+pub const NAMES: [&str; 9] = [
     "before-commit",
     "after-commit",
     "session-prepared",
@@ -16,6 +16,8 @@ pub const NAMES: [&str; 7] = [
     "landing-tested",
     "landing-branch-pushed",
     "landing-main-pushed",
+    "landing-tidied",
+    "queue-reported",
 ];
 
 struct Plan {

@@ -5,7 +5,6 @@ use pointsman_adapters::git::candidate::{self, Built, Candidate};
 use pointsman_adapters::git::changes;
 use pointsman_adapters::retry::Retry;
 use pointsman_core::ids::Sha;
-use pointsman_core::queue::Strategy;
 use pointsman_core::task::QueueOutcome;
 use pointsman_core::text;
 use pointsman_store::{EntryStatus, QueueEntry};
@@ -40,6 +39,7 @@ impl Line<'_> {
             anyhow::bail!("the forge has no branch {}", self.served.primary);
         };
         self.main_is(main.clone())?;
+        self.fetched = true;
         Ok(main)
     }
 
@@ -69,6 +69,7 @@ impl Line<'_> {
                 return Ok(None);
             }
         }
+        self.fetched = false;
         Ok(Some(self.in_order(entries)))
     }
 
@@ -82,8 +83,9 @@ impl Line<'_> {
             return stale("it is the main branch itself".to_owned());
         }
         let mirror = &self.served.mirror;
-        // A push whose answer we did not live to see.
-        if let Some(candidate) = &entry.candidate
+        // A push whose answer we did not live to see. What we pushed since main was fetched is known.
+        if self.fetched
+            && let Some(candidate) = &entry.candidate
             && mirror.commit_exists(candidate)?
             && mirror.is_ancestor(candidate, main)?
         {
@@ -110,13 +112,11 @@ impl Line<'_> {
     }
 
     /// The candidates that are worth having now. None if something was reported: the line has changed.
-    pub(super) fn train(&mut self, entries: Vec<QueueEntry>, main: &Sha) -> anyhow::Result<Option<Vec<Car>>> {
+    pub(super) fn train(&mut self, entries: &[QueueEntry], main: &Sha) -> anyhow::Result<Option<Vec<Car>>> {
         let window = self.window()?;
-        // While one is tested the next one can be made.
-        let ahead = usize::from(matches!(self.policy()?.strategy, Strategy::Sequential));
         let mut cars: Vec<Car> = Vec::new();
-        for mut entry in entries {
-            if cars.len() >= window + ahead {
+        for mut entry in entries.iter().cloned() {
+            if cars.len() >= window {
                 break;
             }
             if self.aside.iter().any(|car| car.entry.id == entry.id) {
@@ -150,7 +150,7 @@ impl Line<'_> {
                     if entry.reason.as_ref() != Some(&reason) {
                         entry.reason = Some(reason);
                         entry.status = EntryStatus::Queued;
-                        self.write_down(&entry);
+                        self.write_down(vec![entry]);
                     }
                 }
             }
@@ -158,7 +158,7 @@ impl Line<'_> {
         Ok(Some(cars))
     }
 
-    fn made(&mut self, entry: &QueueEntry, base: &Sha) -> anyhow::Result<Made> {
+    pub(super) fn made(&mut self, entry: &QueueEntry, base: &Sha) -> anyhow::Result<Made> {
         let key = (base.clone(), entry.id);
         if let Some(made) = self.built.get(&key) {
             return Ok(made.clone());
@@ -218,11 +218,17 @@ impl Line<'_> {
         Ok(changed.iter().any(|path| files.contains(path)))
     }
 
-    /// The paths a train would change although none of its branches did.
-    pub(super) fn stray(&self, main: &Sha, cars: &[Car]) -> anyhow::Result<Vec<String>> {
-        let Some(last) = cars.last() else { return Ok(Vec::new()) };
-        let heads: Vec<Sha> = cars.iter().map(|car| car.entry.head.clone()).collect();
-        Ok(changes::stray_paths(&self.served.mirror, main, &last.built.commit, &heads)?)
+    /// The paths a candidate changes although its branch did not. It depends on nothing but what it is built on, so
+    /// that it can be found out before it is needed.
+    pub(super) fn stray(&mut self, car: &Car) -> anyhow::Result<Vec<String>> {
+        let Car { entry, base, built } = car;
+        if let Some(stray) = self.strays.get(&built.commit) {
+            return Ok(stray.clone());
+        }
+        let heads = std::slice::from_ref(&entry.head);
+        let stray = changes::stray_paths(&self.served.mirror, base, &built.commit, heads)?;
+        self.strays.insert(built.commit.clone(), stray.clone());
+        Ok(stray)
     }
 }
 

@@ -50,8 +50,9 @@ impl Line<'_> {
                 env: vec![("PROJECT_NAME", served.config.name.to_string())],
                 limit: served.config.timing.ci_timeout.into(),
             };
-            let (verdict, log_path) = match program.run(&jobs, &served) {
-                Ok(ran) => (ran.verdict("gate"), Some(ran.log_path)),
+            let ran = program.run(&jobs, &served);
+            let (verdict, log_path) = match &ran {
+                Ok(ran) => (ran.verdict("gate"), Some(ran.log_path.clone())),
                 Err(error) => {
                     let reason = format!("the gate could not be run: {error:#}");
                     (Some(CiVerdict::Infra { reason, log: String::new() }), None)
@@ -60,6 +61,8 @@ impl Line<'_> {
             let finished = Finished { tree: of_tree, verdict, took: begun.elapsed(), log_path };
             // Without a listener the daemon stops, and the answer is owed again.
             let _ = sender.send(Signal::Finished(Box::new(finished)));
+            // Only now its checkout is removed.
+            drop(ran);
         })?;
         self.running.insert(tree, Running { name, unwanted: false });
         Ok(())
