@@ -18,6 +18,7 @@ mod orders;
 mod phase_file;
 mod projects;
 mod pull_requests;
+mod queue;
 mod recovery;
 mod refusals;
 mod resilience;
