@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The fixed places.
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 13] = [
     "before-commit",
     "after-commit",
     "outcome-absorbed",
@@ -20,6 +20,8 @@ pub const NAMES: [&str; 11] = [
     "landing-tested",
     "landing-branch-pushed",
     "landing-main-pushed",
+    "landing-tidied",
+    "queue-reported",
 ];
 
 struct Plan {

@@ -77,7 +77,7 @@ struct Observed {
 struct Batch {
     inputs: Vec<Input>,
     performed: Vec<(pointsman_store::Outgoing, Outcome)>,
-    entries: Vec<(QueueEntry, SyncSender<()>)>,
+    entries: Vec<(Vec<QueueEntry>, SyncSender<()>)>,
     stopped: Vec<(ProjectName, Stopped, SyncSender<()>)>,
     audits: Vec<(ProjectName, Audit, SyncSender<()>)>,
     verdicts: Vec<(ProjectName, pointsman_core::ids::Sha, String, VerdictRow)>,
@@ -153,8 +153,8 @@ impl Dispatcher {
             });
         }
         let moved = !batch.entries.is_empty() || !batch.stopped.is_empty() || !batch.audits.is_empty();
-        for (entry, written) in batch.entries {
-            self.until_written("the queue", |d| d.engine.store().update_entry(&entry));
+        for (entries, written) in batch.entries {
+            self.until_written("the queue", |d| d.engine.store().update_entries(&entries));
             let _ = written.send(());
         }
         if moved {
@@ -336,7 +336,7 @@ impl Batch {
             Inbound::Inputs(inputs) => self.inputs.extend(inputs),
             Inbound::Performed { outgoing, outcome } => self.performed.push((*outgoing, outcome)),
             Inbound::SentAgain { message, path } => self.sent_again.push((message, path)),
-            Inbound::QueueMoved { entry, written } => self.entries.push((*entry, written)),
+            Inbound::QueueMoved { entries, written } => self.entries.push((entries, written)),
             Inbound::LineStopped { project, stopped, written } => {
                 self.stopped.push((project, stopped, written));
             }

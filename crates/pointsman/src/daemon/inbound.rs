@@ -31,10 +31,10 @@ pub(crate) enum Inbound {
         /// Its file.
         path: std::path::PathBuf,
     },
-    /// A merge queue entry moved; `written` is told when that is on disk.
+    /// Merge queue entries moved; `written` is told when that is on disk.
     QueueMoved {
-        /// The entry as it is now.
-        entry: Box<QueueEntry>,
+        /// The entries as they are now.
+        entries: Vec<QueueEntry>,
         /// Told when it is written.
         written: SyncSender<()>,
     },

@@ -156,7 +156,7 @@ fn take_over(paths: &Paths) -> Result<DaemonLock, LockError> {
     loop {
         match DaemonLock::acquire(&paths.lock()) {
             Err(LockError::Held { .. })
-                if Instant::now() < deadline && !client::is_running(&paths.control_socket()) =>
+                if Instant::now() < deadline && !client::answers(&paths.control_socket()) =>
             {
                 std::thread::park_timeout(LOOK);
             }

@@ -19,6 +19,7 @@ mod orders;
 mod phase_file;
 mod projects;
 mod pull_requests;
+mod queue;
 mod recovery;
 mod refusals;
 mod resilience;
