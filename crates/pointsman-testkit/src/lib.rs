@@ -4,6 +4,7 @@
 //! * [`eventually`]: waiting for something to become true, with an end
 //! * [`TestDaemon`]: the built program's daemon in a world of its own, for end-to-end tests
 //! * [`fake_forgejo`]: a Forgejo that is as strict as the real one, and fails on order
+//! * [`fake_woodpecker`]: a Woodpecker whose pipelines end as the test says
 //! * [`http`]: a server that answers as it is told, for tests of what talks to servers
 //! * [`source`]: the workspace's own files, for rules about them
 //!
@@ -15,6 +16,7 @@
 mod daemon;
 mod deadline;
 pub mod fake_forgejo;
+pub mod fake_woodpecker;
 pub mod http;
 mod repository;
 pub mod source;
