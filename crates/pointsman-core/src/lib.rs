@@ -5,9 +5,11 @@
 //! what starts, [`words`] holds every sentence said to people and agents.
 
 pub mod claim;
+pub mod claude;
 pub mod config;
 pub mod dependencies;
 pub mod forge;
+pub mod hook;
 pub mod ids;
 pub mod labels;
 pub mod queue;

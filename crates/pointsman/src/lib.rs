@@ -11,6 +11,7 @@ pub mod control;
 pub mod daemon;
 pub mod demo;
 pub mod embedded_forge;
+mod hook_spool;
 mod identity;
 pub mod init;
 pub mod paths;

@@ -34,6 +34,12 @@ pub fn diagnosis(task: &Task, tail: &str) -> String {
     body
 }
 
+/// What a terminal shows.
+pub fn picture(pane: &str) -> String {
+    let tail = text::tail_lines(pane, DIAGNOSIS_LINES);
+    format!("The terminal shows:\n\n{}\n", text::quote_block(tail))
+}
+
 /// A question to a person.
 pub fn escalated(task: &Task) -> String {
     let reason = task.reason.as_deref().unwrap_or("no reason was given");

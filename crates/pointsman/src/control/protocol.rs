@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use pointsman_core::config::MergeStyle;
 use pointsman_core::forge::{BoardStatus, CheckState, StateFilter};
+use pointsman_core::hook::Report;
 use pointsman_core::ids::{Number, ProjectName, Sha};
 use pointsman_core::session::budget::Spent;
 use pointsman_core::session::context::Gauge;
@@ -63,6 +64,11 @@ pub enum Request {
         gauge: Option<Gauge>,
         /// What it has spent since its start.
         spent: Option<Spent>,
+    },
+    /// A session's hook tells something.
+    Hook {
+        /// What.
+        report: Report,
     },
     /// An operator's words to a session.
     Send {

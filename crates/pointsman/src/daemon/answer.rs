@@ -10,6 +10,7 @@ use pointsman_store::{Change, EffectId};
 use serde_json::{Value, json};
 
 use super::engine::{Engine, Input};
+use super::sources::hooks;
 use super::{budget, clock, line, projects};
 use crate::control::protocol::{FailureKind, Reply, Request};
 use crate::paths::Paths;
@@ -42,6 +43,7 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
             checkpoint(engine, session, said)
         }
         Request::Measure { session, gauge, spent } => budget::measure(engine, session, *gauge, *spent),
+        Request::Hook { report } => hooks::take(engine, report),
         Request::Send { project, issue, text } => send(engine, project, *issue, text),
         Request::AddProject { config_path } => {
             follow.reload = true;

@@ -9,12 +9,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use pointsman_core::task::{ReviewVerdict, State};
+use pointsman_core::hook::{Report, Told};
+use pointsman_core::ids::TaskKey;
+use pointsman_core::session::work::Observation;
+use pointsman_core::task::{Event, ReviewVerdict, State};
 
 use super::answer::{done, failed};
 use super::board::Board;
+use super::engine::Input;
 use super::inbound::{Inbound, Inbox};
 use super::line;
+use super::sources::hooks;
 use super::world::RealWorld;
 use crate::control::protocol::{FailureKind, ForgeCommand, Reply, Request};
 use crate::{claim, embedded_forge};
@@ -121,6 +126,11 @@ impl Control {
             self.inbox.send(Inbound::AskForge { project: project.clone() });
             return reply;
         }
+        if let Request::Hook { report } = &request
+            && let Some(reply) = self.hook(report, peer)
+        {
+            return reply;
+        }
         if let Request::Claim { project, order } = &request {
             let Some(served) = self.world.project(project) else {
                 return failed(FailureKind::NotFound, format!("project {project} is not served"));
@@ -156,6 +166,48 @@ impl Control {
         answer
             .recv_timeout(ANSWER_LIMIT)
             .unwrap_or_else(|_| failed(FailureKind::Failed, "the daemon is busy or stopping".to_owned()))
+    }
+
+    /// What can be answered before the loop has written it down; none if the loop must be asked.
+    fn hook(&self, report: &Report, peer: Option<u32>) -> Option<Reply> {
+        let (key, generation) = TaskKey::parse_session(&report.session)?;
+        let epoch = super::world::epoch(&report.session);
+        if peer.is_some_and(|pid| self.session_of(pid).is_some_and(|other| other != epoch)) {
+            let message = format!("another session speaks for {}", report.session);
+            return Some(failed(FailureKind::Refused, message));
+        }
+        let served = self.world.project(&key.project)?;
+        let present = self.board.look().get(&key).is_some_and(|task| task.generation == generation);
+        if !present {
+            return None;
+        }
+        hooks::mark_idle(&served.desk(&key), &report.told);
+        match &report.told {
+            Told::Asked { what } => {
+                let pane = self.world.tmux.find(&key.identity()).ok().flatten();
+                let picture = pane.map(|pane| self.world.tail(&served, &pane)).unwrap_or_default();
+                let event = Event::DialogSeen { generation, what: what.clone(), picture };
+                let mut input = Input::new(key, event);
+                input.dedup = Some(format!("hook-{}", report.id));
+                self.inbox.tell(input);
+                Some(done(serde_json::json!({ "taken": true })))
+            }
+            told if told.matters() => None,
+            _ => {
+                if let Told::Tool { work, .. } = &report.told {
+                    let observations = vec![Observation::Did((*work).into())];
+                    self.inbox.send(Inbound::Observed { key, observations, read_to: None });
+                }
+                Some(done(serde_json::json!({ "taken": true })))
+            }
+        }
+    }
+
+    /// The session of ours that a process descends from, by its epoch.
+    fn session_of(&self, pid: u32) -> Option<String> {
+        let panes = self.world.tmux.list().ok()?;
+        let ancestors = pointsman_adapters::process::ancestors(pid);
+        panes.into_iter().find(|(_, pane)| ancestors.contains(&pane.pid)).map(|(_, pane)| pane.epoch)
     }
 
     /// A person's order to merge is an approval of the present head; the queue does the rest.

@@ -30,6 +30,7 @@ use super::projections::Projections;
 use super::remote_forge::Environment;
 use super::served::Served;
 use super::sources::exits::Exits;
+use super::sources::hooks;
 use super::sources::phase::Phases;
 use super::workers::Workers;
 use super::world::RealWorld;
@@ -124,6 +125,8 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
             }
         }
     }
+    // Before anybody can tell something newer.
+    hooks::read_spools(paths, &mut dispatcher.engine);
     if let Some(project) = options.only_queue {
         let served = world.project(&project).with_context(|| dispatcher.problems.join("; "))?;
         stop_on_signals(&inbox)?;

@@ -8,4 +8,5 @@ mod demo;
 mod e2e;
 mod engine;
 mod forge_contract;
+mod real_claude;
 mod simulation;

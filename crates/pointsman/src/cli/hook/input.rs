@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// An event with a tool's whole output is some megabytes at most.
@@ -74,6 +74,14 @@ pub(super) fn read() -> Input {
 }
 
 impl Input {
+    /// Whatever JSON is in it; null if there is none.
+    pub(super) fn value(self) -> Value {
+        match self {
+            Self::Text(text) => serde_json::from_slice(&text).unwrap_or_default(),
+            Self::TooLarge | Self::Endless => Value::Null,
+        }
+    }
+
     /// The event in it.
     pub(super) fn payload(self) -> Result<Payload, Unfit> {
         match self {
@@ -85,28 +93,48 @@ impl Input {
     }
 }
 
-/// The few fields that decide anything here. Others pass unseen; these may be of any type, since versions differ.
-#[derive(Debug, Default, Deserialize)]
+/// The fields that decide anything. Others, such as a tool's whole output, pass unseen; these may be of any type, since
+/// versions differ.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 pub(super) struct Payload {
-    cwd: Option<Value>,
-    stop_hook_active: Option<Value>,
-    notification_type: Option<Value>,
+    cwd: Value,
+    transcript_path: Value,
+    session_id: Value,
+    stop_hook_active: Value,
+    background_tasks: Value,
+    notification_type: Value,
+    message: Value,
+    source: Value,
+    model: Value,
+    prompt: Value,
+    tool_name: Value,
+    tool_input: Value,
+    error: Value,
+    error_details: Value,
+    last_assistant_message: Value,
+    reason: Value,
 }
 
 impl Payload {
     /// Where the session is.
     pub(super) fn cwd(&self) -> Option<PathBuf> {
-        self.cwd.as_ref()?.as_str().filter(|cwd| !cwd.is_empty()).map(PathBuf::from)
+        self.cwd.as_str().filter(|cwd| !cwd.is_empty()).map(PathBuf::from)
     }
 
     /// Whether the agent goes on because of an earlier answer to this very stop.
     pub(super) fn goes_on(&self) -> bool {
-        self.stop_hook_active == Some(Value::Bool(true))
+        self.stop_hook_active == Value::Bool(true)
+    }
+
+    /// All of them as one value.
+    pub(super) fn value(&self) -> Value {
+        serde_json::to_value(self).unwrap_or_default()
     }
 
     /// Whether a notification says that the session is idle.
     pub(super) fn is_idle(&self) -> bool {
-        self.notification_type.as_ref().and_then(Value::as_str) == Some("idle_prompt")
+        self.notification_type == "idle_prompt"
     }
 }
 

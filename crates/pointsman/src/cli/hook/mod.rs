@@ -3,12 +3,14 @@
 //! A hook must never break the agent: whatever comes in, it ends within seconds with exit code 0, and what went wrong
 //! is a line in `hook.log`. The common case is a few system calls: no database, no project, no call, and no command
 //! tree is built for it. [`input`] reads what Claude says, [`person`] drives the claim life cycle of a person's own
-//! session, [`output`] is what Claude understands.
+//! session, [`supervised`] tells the daemon about its own, [`output`] is what Claude understands.
 
 mod input;
 mod log;
 mod output;
 mod person;
+mod supervised;
+mod watch;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -23,7 +25,7 @@ use log::Log;
 /// Take an event of Claude Code, as its hooks call it
 ///
 /// EVENT is one of Claude's names in any case, or on-stop, on-idle, session-start. The event's JSON is read from standard
-/// input. Always ends with exit code 0.
+/// input. Always ends with exit code 0, except watch, which wakes an idle session with 2.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  echo '{}' | pointsman hook on-stop")]
 pub(crate) struct Arguments {
@@ -47,18 +49,19 @@ enum Event {
     Notification,
     /// The name under which a person's own hooks ask for what an idle session should know.
     Idle,
+    /// The name under which they ask to be woken.
+    Watch,
     Other,
 }
 
 impl Event {
     fn named(name: &str) -> Self {
-        let plain: String =
-            name.chars().filter(|c| !matches!(c, '-' | '_')).map(|c| c.to_ascii_lowercase()).collect();
-        match plain.as_str() {
+        match pointsman_core::hook::plain_name(name).as_str() {
             "sessionstart" => Self::SessionStart,
             "stop" | "onstop" => Self::Stop,
             "notification" => Self::Notification,
             "onidle" | "idle" => Self::Idle,
+            "watch" => Self::Watch,
             _ => Self::Other,
         }
     }
@@ -77,6 +80,11 @@ pub(crate) fn shortcut() -> Option<ExitCode> {
     let plain = |text: &str| !text.starts_with('-');
     let all_plain = plain(&event) && payload.as_deref().is_none_or(plain) && words.next().is_none();
     all_plain.then(|| take(&event, payload))
+}
+
+/// The JSON on standard input; null if there is none.
+pub(super) fn read_value() -> serde_json::Value {
+    input::read().value()
 }
 
 /// Where we were called.
@@ -117,9 +125,19 @@ fn take(event: &str, argument: Option<String>) -> ExitCode {
         log.line("neither CLAUDE_PROJECT_DIR nor the event says where this is");
         return ExitCode::SUCCESS;
     };
-    let call = Call { event: Event::named(event), payload, dir, log };
-    if named("POINTSMAN_SESSION").is_none() {
-        person::answer(&call);
+    match std::env::var("POINTSMAN_SESSION").ok().filter(|session| !session.is_empty()) {
+        Some(session) => {
+            let variable = |name: &str| std::env::var(name).unwrap_or_default();
+            let desk = supervised::Desk { session, variable };
+            supervised::answer(event, &payload.value(), &desk, &log);
+        }
+        None => {
+            let call = Call { event: Event::named(event), payload, dir, log };
+            if call.event == Event::Watch {
+                return watch::run(&call);
+            }
+            person::answer(&call);
+        }
     }
     ExitCode::SUCCESS
 }

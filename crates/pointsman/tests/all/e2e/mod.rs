@@ -12,6 +12,7 @@ mod disk;
 mod escalation;
 mod forgejo;
 mod gateway;
+mod hooks;
 mod hostile;
 mod idle;
 mod kill;

@@ -15,6 +15,9 @@ use super::{Car, Line};
 /// How many of the last landings are looked through for the one that an entry conflicts with.
 const LANDINGS: u32 = 50;
 
+/// How many results of building are kept.
+const KEPT: usize = 1000;
+
 /// What came of building one entry on one commit.
 #[derive(Clone)]
 pub(super) enum Made {
@@ -26,6 +29,8 @@ pub(super) enum Made {
     Nothing,
     /// It cannot be built at all.
     Broken(String),
+    /// It would change these paths, which its branch did not change.
+    Stray(Vec<String>),
 }
 
 impl Line<'_> {
@@ -128,6 +133,10 @@ impl Line<'_> {
                     entry.base = Some(base.clone());
                     cars.push(Car { entry, base, built });
                 }
+                Made::Stray(paths) => {
+                    self.alarm(&base, &entry, &paths);
+                    return Ok(None);
+                }
                 Made::Broken(reason) => {
                     self.report(entry, QueueOutcome::Stale { reason });
                     return Ok(None);
@@ -163,12 +172,23 @@ impl Line<'_> {
         if let Some(made) = self.built.get(&key) {
             return Ok(made.clone());
         }
+        // Old bases are of no use any more, but telling which costs more than building anew now and then.
+        if self.built.len() >= KEPT {
+            self.built.clear();
+        }
         let message = self.message(entry);
         let mirror = &self.served.mirror;
         let union = &self.served.union;
         let made = match candidate::build_with(mirror, union, self.style(entry), base, &entry.head, &message)
         {
-            Ok(Candidate::Built(built)) => Made::Built(built),
+            // Each step for itself: what one takes back of another does not show in the whole.
+            Ok(Candidate::Built(built)) => {
+                let heads = std::slice::from_ref(&entry.head);
+                match changes::stray_paths(mirror, base, &built.commit, heads)? {
+                    stray if stray.is_empty() => Made::Built(built),
+                    stray => Made::Stray(stray),
+                }
+            }
             Ok(Candidate::Conflict { files }) => Made::Conflict(files),
             Ok(Candidate::Nothing) => Made::Nothing,
             // One branch that cannot be built must not hold up the others.
@@ -216,13 +236,6 @@ impl Line<'_> {
     fn touches(&self, base: &Sha, tip: &Sha, files: &[String]) -> anyhow::Result<bool> {
         let changed = self.served.mirror.changed_paths(base, tip)?;
         Ok(changed.iter().any(|path| files.contains(path)))
-    }
-
-    /// The paths a train would change although none of its branches did.
-    pub(super) fn stray(&self, main: &Sha, cars: &[Car]) -> anyhow::Result<Vec<String>> {
-        let Some(last) = cars.last() else { return Ok(Vec::new()) };
-        let heads: Vec<Sha> = cars.iter().map(|car| car.entry.head.clone()).collect();
-        Ok(changes::stray_paths(&self.served.mirror, main, &last.built.commit, &heads)?)
     }
 }
 

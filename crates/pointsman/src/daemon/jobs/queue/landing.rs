@@ -2,11 +2,11 @@
 
 use pointsman_adapters::git::candidate::Style;
 use pointsman_adapters::git::push::{Change, Expect, PushOutcome, PushRef};
-use pointsman_adapters::git::{BranchName, RefName};
+use pointsman_adapters::git::{BranchName, Locks, RefName, clear_dead_locks};
 use pointsman_core::ids::Sha;
 use pointsman_core::task::QueueOutcome;
 use pointsman_core::text;
-use pointsman_store::{EntryStatus, Stopped, StoppedBy};
+use pointsman_store::{EntryStatus, QueueEntry, Stopped, StoppedBy};
 
 use super::report::Outcome;
 use super::{Car, Line, audit};
@@ -25,10 +25,6 @@ impl Line<'_> {
                 return Ok(());
             }
         }
-        let stray = self.stray(main, cars)?;
-        if !stray.is_empty() {
-            return self.alarm(main, cars, &stray);
-        }
         // On disk before main moves: whoever audits it finds its commits in the ledger.
         self.show_under_test(cars)?;
         if !self.bring_branches(cars)? {
@@ -42,7 +38,7 @@ impl Line<'_> {
             change: Change::To(last.built.commit.clone()),
             expect: Expect::At(main.clone()),
         };
-        match self.served.mirror.push(&[land])? {
+        match self.push(&[land])? {
             PushOutcome::Done => {}
             PushOutcome::Stale { .. } => {
                 self.main = None;
@@ -83,27 +79,46 @@ impl Line<'_> {
         if moves.is_empty() {
             return Ok(true);
         }
-        match mirror.push(&moves)? {
+        match self.push(&moves)? {
             PushOutcome::Done => Ok(true),
             PushOutcome::Stale { .. } => Ok(false),
             PushOutcome::Refused { message } => anyhow::bail!("the forge refused a branch: {message}"),
         }
     }
 
-    /// A candidate that changes what none of its branches did must never land: nobody knows why it does.
-    fn alarm(&mut self, main: &Sha, cars: &[Car], stray: &[String]) -> anyhow::Result<()> {
-        let branches: Vec<&str> = cars.iter().map(|car| car.entry.branch.as_str()).collect();
+    /// A candidate that changes what its branch did not must never land: nobody knows why it does.
+    pub(super) fn alarm(&self, base: &Sha, entry: &QueueEntry, stray: &[String]) {
         let files: Vec<String> = stray.iter().take(5).map(|path| text::clean_line(path, 100)).collect();
         let reason = format!(
-            "the candidate of {} on {} would change {} path(s) that no branch of it changed: {}",
-            branches.join(", "),
-            main.short(),
+            "the candidate of {} on {} would change {} path(s) that the branch did not: {}. Look, take it out (pointsman \
+             merge-queue remove), then: pointsman merge-queue resume",
+            text::clean_line(&entry.branch, 100),
+            base.short(),
             stray.len(),
             files.join(", ")
         );
         tracing::error!(project = %self.served.config.name, reason, "the merge queue stops");
         self.stop_line(Stopped { at: clock::now(), by: StoppedBy::Audit, reason });
-        Ok(())
+    }
+
+    /// Pushes to the forge. In a repository of ours a lock that a killed git left is no reason to give up.
+    fn push(&self, refs: &[PushRef]) -> anyhow::Result<PushOutcome> {
+        let outcome = self.served.mirror.push(refs)?;
+        let PushOutcome::Refused { message } = &outcome else { return Ok(outcome) };
+        if self.served.embedded.is_some() {
+            if let Locks::Cleared(paths) = clear_dead_locks(&self.served.paths.forge_repository())? {
+                tracing::warn!(?paths, "cleared locks that a killed git left");
+                return Ok(self.served.mirror.push(refs)?);
+            }
+            return Ok(outcome);
+        }
+        let locks: Vec<String> =
+            self.served.mirror.remote_locks()?.iter().map(|path| path.display().to_string()).collect();
+        if locks.is_empty() {
+            return Ok(outcome);
+        }
+        let message = format!("{message} (locks there, perhaps left by a killed git: {})", locks.join(", "));
+        Ok(PushOutcome::Refused { message })
     }
 
     /// Shows entries as under test, with the candidates they are in, and keeps these from being collected.
@@ -112,7 +127,8 @@ impl Line<'_> {
             let known = self.jobs.reader().queue_entry(car.entry.id)?;
             let Some(mut entry) = known else { continue };
             let candidate = Some(car.built.commit.clone());
-            if entry.status == EntryStatus::Testing && entry.candidate == candidate {
+            if entry.status == EntryStatus::Testing && entry.candidate == candidate && entry.reason.is_none()
+            {
                 continue;
             }
             entry.status = EntryStatus::Testing;
