@@ -85,6 +85,11 @@ impl Paths {
         self.state.join("pointsman.db")
     }
 
+    /// Variables of services, for those who do not set them in the environment.
+    pub fn dotenv(&self) -> PathBuf {
+        self.state.join(".env")
+    }
+
     /// Held by the daemon, or by a command that acts in its place.
     pub fn lock(&self) -> PathBuf {
         self.state.join("daemon.lock")

@@ -59,9 +59,27 @@ pub(crate) fn base64(bytes: &[u8]) -> String {
     text
 }
 
+/// What base64 stands for; whatever is no digit of it is skipped.
+pub(crate) fn from_base64(text: &str) -> Vec<u8> {
+    let digit = |byte: u8| match byte {
+        b'A'..=b'Z' => Some(byte - b'A'),
+        b'a'..=b'z' => Some(byte - b'a' + 26),
+        b'0'..=b'9' => Some(byte - b'0' + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    };
+    let digits: Vec<u8> = text.bytes().filter_map(digit).collect();
+    let group = |chunk: &[u8]| {
+        let number = chunk.iter().fold(0u32, |number, digit| number << 6 | u32::from(*digit));
+        (number << (6 * (4 - chunk.len()))).to_be_bytes()[1..chunk.len()].to_vec()
+    };
+    digits.chunks(4).flat_map(group).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Secret, base64};
+    use super::{Secret, base64, from_base64};
 
     #[test]
     fn a_token_shows_nothing_of_itself() {
@@ -83,6 +101,7 @@ mod tests {
             [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("user:pass", "dXNlcjpwYXNz")]
         {
             assert_eq!(base64(plain.as_bytes()), coded);
+            assert_eq!(from_base64(coded), plain.as_bytes());
         }
     }
 }

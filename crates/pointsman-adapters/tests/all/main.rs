@@ -8,3 +8,4 @@ mod http;
 mod phase_file;
 mod tmux;
 mod watch;
+mod woodpecker;

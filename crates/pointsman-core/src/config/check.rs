@@ -37,8 +37,8 @@ pub(super) fn unsupported(config: &Config) -> Vec<String> {
     let mut not_yet = |key: String, value: &str, instead: &str| {
         found.push(format!("{key} = \"{value}\" is not supported by this version yet; use {instead}"));
     };
-    if matches!(config.forge.kind, ForgeKind::Forgejo | ForgeKind::Github) {
-        not_yet("forge.kind".into(), config.forge.kind.as_str(), "\"local\"");
+    if config.forge.kind == ForgeKind::Github {
+        not_yet("forge.kind".into(), config.forge.kind.as_str(), "\"local\" or \"forgejo\"");
     }
     if config.ci.kind == CiKind::Woodpecker {
         not_yet("ci.kind".into(), config.ci.kind.as_str(), "\"forge\", \"command\" or \"none\"");
@@ -173,6 +173,26 @@ impl Check<'_> {
         if forge.kind == ForgeKind::Git && !forge.url.as_deref().is_some_and(is_repository) {
             return self
                 .fail("forge.url", "it must be the repository: an absolute path or an address of git");
+        }
+        if matches!(forge.kind, ForgeKind::Forgejo) {
+            for (key, value) in [("url", &forge.url), ("repo", &forge.repo)] {
+                if value.is_none() {
+                    let why = format!("`forge.kind`: it needs the key `forge.{key}`");
+                    let hint = "such as url = \"https://codeberg.org\" and repo = \"owner/name\"";
+                    return Err(self.document.error_at("forge.kind", why).hint(hint));
+                }
+            }
+        }
+        let files = [
+            ("forge.token_file", &forge.token_file),
+            ("review.token_file", &self.config.review.token_file),
+            ("woodpecker.token_file", &woodpecker.token_file),
+            ("matrix.token_file", &matrix.token_file),
+        ];
+        for (key, file) in files {
+            if file.as_ref().is_some_and(|file| !file.is_absolute()) {
+                return self.fail(key, "it must be an absolute path");
+            }
         }
         let server = if forge.kind == ForgeKind::Git { &None } else { &forge.url };
         let addresses = [

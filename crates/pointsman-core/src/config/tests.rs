@@ -257,21 +257,37 @@ fn a_secret_is_refused_and_not_repeated() {
 }
 
 #[test]
+fn a_forge_on_a_server_needs_its_address_and_repository() {
+    let full =
+        "name = \"a\"\n[forge]\nkind = \"forgejo\"\nurl = \"https://codeberg.org\"\nrepo = \"me/shop\"\n";
+    let config = parse(full).unwrap();
+    assert_eq!((config.forge.token_env(), config.unsupported().len()), (Some("CODEBERG_TOKEN"), 0));
+    for key in ["url", "repo"] {
+        let lacking: String =
+            full.lines().filter(|line| !line.starts_with(key)).map(|line| format!("{line}\n")).collect();
+        let error = parse(&lacking).unwrap_err().to_string();
+        assert!(error.contains(&format!("it needs the key `forge.{key}`")), "{error}");
+    }
+    let error = parse(&format!("{full}token_file = \"token\"\n")).unwrap_err().to_string();
+    assert!(error.contains("it must be an absolute path"), "{error}");
+}
+
+#[test]
 fn what_is_not_built_yet_is_read_and_said() {
     let text = r#"
         name = "a"
-        forge = { kind = "forgejo", url = "https://codeberg.org", repo = "me/shop" }
+        forge = { kind = "github", repo = "me/shop" }
         ci = { kind = "woodpecker" }
         agent = { runtime = "headless" }
         review = { mode = "agent" }
         roles = { dev = { runtime = "headless" }, planner = { enabled = true } }
     "#;
     let config = parse(text).unwrap();
-    assert_eq!((config.forge.kind, config.agent.runtime), (ForgeKind::Forgejo, Runtime::Headless));
-    assert_eq!(config.forge.token_env(), Some("CODEBERG_TOKEN"));
+    assert_eq!((config.forge.kind, config.agent.runtime), (ForgeKind::Github, Runtime::Headless));
+    assert_eq!(config.forge.token_env(), Some("GITHUB_TOKEN"));
     let all = config.unsupported();
     let keys = [
-        "forge.kind = \"forgejo\"",
+        "forge.kind = \"github\"",
         "ci.kind = \"woodpecker\"",
         "agent.runtime = \"headless\"",
         "review.mode = \"agent\"",

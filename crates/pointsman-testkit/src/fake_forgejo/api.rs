@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{REPO, Shared, State, git, issues, json, pulls};
+use super::{REPO, SECOND, Shared, State, git, issues, json, pulls};
 use crate::http::{Reply, Request};
 
 /// A request that was let in.
@@ -45,6 +45,7 @@ fn route(shared: &Shared, request: &Request) -> Reply {
         return Reply::json(200, &json!({ "version": state.rules.version }));
     }
     let token = request.header("authorization").and_then(|text| text.strip_prefix("token "));
+    let token = token.map(|token| token.strip_suffix(SECOND).unwrap_or(token));
     let who = state.accounts.iter().find(|(_, account)| Some(account.token.as_str()) == token);
     let Some(who) = who.map(|(name, _)| name.clone()) else {
         return Reply::json(401, &json::message("invalid username, password or token"));

@@ -40,6 +40,9 @@ pub const OUTSIDER: &str = "eve";
 /// The repository.
 pub const REPO: &str = "ann/shop";
 
+/// What an account's second token ends with.
+const SECOND: &str = "-again";
+
 /// How the server behaves.
 #[derive(Clone, Debug)]
 pub struct Rules {
@@ -204,6 +207,11 @@ impl FakeForgejo {
     /// The token of an account.
     pub fn token(&self, account: &str) -> String {
         self.state().accounts[account].token.clone()
+    }
+
+    /// Another token of the same account.
+    pub fn second_token(&self, account: &str) -> String {
+        format!("{}{SECOND}", self.token(account))
     }
 
     /// The bare repository, for looking.

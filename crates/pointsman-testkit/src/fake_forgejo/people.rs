@@ -81,6 +81,13 @@ impl FakeForgejo {
         state.statuses.push(Status { id, sha, context, state: word, creator: "ci".to_owned() });
     }
 
+    /// What was said about a commit: context and state, oldest first.
+    pub fn statuses(&self, sha: &str) -> Vec<(String, String)> {
+        let state = self.state();
+        let of = state.statuses.iter().filter(|status| status.sha == sha);
+        of.map(|status| (status.context.clone(), status.state.clone())).collect()
+    }
+
     /// Merges by fast-forward, as a person presses the button.
     pub fn merge_by_person(&self, number: u64) {
         let pull = self.pull(number);

@@ -228,7 +228,8 @@ impl Dispatcher {
     pub(crate) fn reload(&mut self) {
         let before: BTreeMap<_, _> =
             self.world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-        match projects::open_all(&self.world.paths, &self.world.git, self.engine.store(), &before) {
+        let RealWorld { paths, git, environment, .. } = &*self.world;
+        match projects::open_all(paths, git, *environment, self.engine.store(), &before) {
             Ok(opened) => {
                 self.engine.serve(opened.served.values().map(|s| Arc::clone(&s.config)));
                 self.problems = opened.problems;

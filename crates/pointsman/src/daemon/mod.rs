@@ -21,6 +21,7 @@ pub mod outcome;
 mod poller;
 mod projections;
 mod projects;
+mod remote_forge;
 mod served;
 mod sources;
 mod start;

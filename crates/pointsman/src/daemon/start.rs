@@ -27,6 +27,7 @@ use super::jobs::{Jobs, adopt, clear_leftovers};
 use super::line;
 use super::poller::Poller;
 use super::projections::Projections;
+use super::remote_forge::Environment;
 use super::served::Served;
 use super::sources::exits::Exits;
 use super::sources::hooks;
@@ -38,6 +39,10 @@ use crate::control::client;
 use crate::control::protocol::{FailureKind, Reply, Request};
 use crate::embedded_forge::{self, EmbeddedForge};
 use crate::paths::Paths;
+
+/// The environment this process was started in.
+#[allow(clippy::disallowed_methods, reason = "the daemon begins here: the environment is its input")]
+const ENVIRONMENT: Environment = |name| std::env::var_os(name);
 
 /// How the daemon is run.
 #[derive(Clone, Debug, Default)]
@@ -84,7 +89,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         reader: Mutex::new(Store::open_read_only(&paths.database())?),
         projects: RwLock::new(BTreeMap::new()),
         program: std::env::current_exe().context("this program cannot find itself")?,
-        environment: |name| std::env::var_os(name),
+        environment: ENVIRONMENT,
     });
     let phases = Phases::start(inbox.clone(), board.clone(), Arc::clone(&world))?;
     let exits = Arc::new(Exits::new(inbox.clone(), Arc::clone(&world), Arc::clone(&phases)));
@@ -239,7 +244,7 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
             return Ok(failed(FailureKind::NotFound, format!("there is no project {project}")));
         };
         let config = Arc::new(super::read_config(&row.config_path)?);
-        let served = Served::open(paths, &Git::open(paths.state())?, config)?;
+        let served = Served::open(paths, &Git::open(paths.state())?, config, ENVIRONMENT)?;
         match line::prepare(&served, command) {
             Ok(command) => request = Request::Queue { project, command },
             Err(reply) => return Ok(reply),

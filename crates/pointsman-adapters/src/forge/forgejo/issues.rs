@@ -9,7 +9,7 @@ use pointsman_core::words;
 use serde_json::json;
 
 use super::wire::{User, WireComment, WireIssue};
-use super::{DEPENDENCIES_FOR, Forgejo, LONGEST_BODY, PAGE, PEOPLE_FOR, cut, told};
+use super::{DEPENDENCIES_FOR, Forgejo, LONGEST_BODY, PAGE, PEOPLE_FOR, Version, cut, told};
 use crate::forge::Error;
 use crate::http::Method;
 
@@ -24,7 +24,7 @@ impl Forgejo {
         known.updated = issues.iter().map(|(number, issue)| (*number, issue.updated_at.clone())).collect();
         known.dependencies.retain(|number, _| issues.contains_key(number));
         drop(known);
-        Ok(issues.into_values().map(|issue| issue.plain(self.host(), &self.me)).collect())
+        Ok(issues.into_values().map(|issue| issue.plain(self.host(), self.me())).collect())
     }
 
     pub(super) fn read_issue(&self, number: Number) -> Result<Option<Issue>, Error> {
@@ -32,7 +32,7 @@ impl Forgejo {
             self.dev.find(&self.get("read an issue", &["issues", &number.to_string()])).map_err(told)?;
         let Some(wire) = found.filter(|issue| issue.pull_request.is_none()) else { return Ok(None) };
         let silent = wire.comments == 0;
-        let mut issue = wire.plain(self.host(), &self.me);
+        let mut issue = wire.plain(self.host(), self.me());
         if !silent {
             issue.comments = self.read_comments(number)?;
         }
@@ -58,7 +58,7 @@ impl Forgejo {
     ) -> Result<Issue, Error> {
         let order = self.request(operation, Method::Patch, &["issues", &number.to_string()]).body(change);
         let changed: WireIssue = self.dev.read(&order).map_err(told)?;
-        Ok(changed.plain(self.host(), &self.me))
+        Ok(changed.plain(self.host(), self.me()))
     }
 
     pub(super) fn assign_to(&self, number: Number, who: Option<&str>) -> Result<(), Error> {
@@ -77,7 +77,7 @@ impl Forgejo {
     pub(super) fn write_comment_once(&self, number: Number, marker: &str, body: &str) -> Result<(), Error> {
         let mark = words::comment::marker(marker);
         // Only the end counts: before it our comments quote what agents wrote, which may look like a mark.
-        let ours = |c: &Comment| c.author == self.me && c.body.trim_end().ends_with(&mark);
+        let ours = |c: &Comment| c.author == self.me() && c.body.trim_end().ends_with(&mark);
         if self.read_comments(number)?.iter().any(ours) {
             return Ok(());
         }
@@ -89,7 +89,7 @@ impl Forgejo {
 
     /// Native dependencies of an open issue, read again when the issue has changed.
     pub(super) fn read_dependencies(&self, number: Number) -> Result<Vec<Number>, Error> {
-        if !self.version.has_dependencies() {
+        if !self.version().is_some_and(Version::has_dependencies) {
             return Ok(Vec::new());
         }
         let updated = self.known().updated.get(&number).cloned().unwrap_or_default();

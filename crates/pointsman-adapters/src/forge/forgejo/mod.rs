@@ -1,6 +1,6 @@
 //! Forgejo, Gitea and Codeberg, by their API.
 //!
-//! * `open`: finding the server, its version, both accounts and their rights
+//! * `open`: finding the server, its version, both accounts and their rights, before the first order is carried out
 //! * `version`: which server it is, and what an older one lacks
 //! * `wire`: what the server says, as far as we read it; every field may be missing
 //! * `issues`, `labels`, `pulls`, `reviews`, `checks`: a file per part of the API
@@ -20,7 +20,7 @@ mod version;
 mod wire;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use pointsman_core::ids::Number;
@@ -48,11 +48,17 @@ pub struct Forgejo {
     owner: String,
     repo: String,
     dev: Client,
-    me: String,
-    reviewer: Option<(Client, String)>,
-    version: Version,
+    reviewer: Option<Client>,
     account: Account,
+    standing: OnceLock<Standing>,
     known: Mutex<Known>,
+}
+
+/// What was found out about the server and our accounts there.
+struct Standing {
+    me: String,
+    reviewer: Option<String>,
+    version: Version,
 }
 
 /// What need not be asked again. All of it can be lost.
@@ -71,9 +77,19 @@ impl Forgejo {
         self.dev.host()
     }
 
-    /// Which server it is.
-    pub fn version(&self) -> &Version {
-        &self.version
+    /// Which server it is; none before it was found.
+    pub fn version(&self) -> Option<&Version> {
+        self.standing.get().map(|standing| &standing.version)
+    }
+
+    /// Our account's name; nothing before it was found, which every order sees to first.
+    fn me(&self) -> &str {
+        self.standing.get().map_or("", |standing| &standing.me)
+    }
+
+    /// The name of the account that reviews.
+    fn reviewer(&self) -> Option<&str> {
+        self.standing.get().and_then(|standing| standing.reviewer.as_deref())
     }
 
     /// The account that git shows to the server.

@@ -108,7 +108,7 @@ impl Forgejo {
     /// The commit that a comment of ours names as the landing of this pull request.
     fn noted_merge(&self, number: Number) -> Result<Option<Sha>, Error> {
         let comments = self.read_comments(number)?;
-        let ours = comments.iter().rev().filter(|comment| comment.author == self.me);
+        let ours = comments.iter().rev().filter(|comment| comment.author == self.me());
         Ok(ours.filter_map(|comment| landed_as(&comment.body)).next())
     }
 

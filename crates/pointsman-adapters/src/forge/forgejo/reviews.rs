@@ -24,7 +24,7 @@ impl Forgejo {
 
     /// All reviews, oldest first; those that ask for changes of the present head with their remarks on lines.
     pub(super) fn read_reviews(&self, pr: &PullRequest) -> Result<Vec<Review>, Error> {
-        let reviewer = self.reviewer.as_ref().map(|(_, name)| name.as_str());
+        let reviewer = self.reviewer();
         let mut reviews = Vec::new();
         for wire in self.wire_reviews(pr.number)? {
             let of_interest = pr.state == IssueState::Open
@@ -68,7 +68,7 @@ impl Forgejo {
         body: &str,
     ) -> Result<(), Error> {
         let refused = |reason: String| Error::Refused { operation: OPERATION, reason };
-        let Some((client, reviewer)) = &self.reviewer else {
+        let (Some(client), Some(reviewer)) = (&self.reviewer, self.reviewer()) else {
             return Err(refused(
                 "there is no review account: see review.token_env, review.token_file, review.token_command"
                     .to_owned(),
@@ -79,7 +79,7 @@ impl Forgejo {
             ReviewVerdict::RequestChanges => "REQUEST_CHANGES",
             ReviewVerdict::Discuss => "COMMENT",
         };
-        let ours = |r: &WireReview| r.user.login == *reviewer && r.commit_id == sha.as_str() && said(r);
+        let ours = |r: &WireReview| r.user.login == reviewer && r.commit_id == sha.as_str() && said(r);
         if self.wire_reviews(pr)?.iter().any(ours) {
             return Ok(());
         }

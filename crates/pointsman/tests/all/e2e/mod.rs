@@ -10,6 +10,7 @@ mod conflict;
 mod dependencies;
 mod disk;
 mod escalation;
+mod forgejo;
 mod gateway;
 mod hooks;
 mod hostile;

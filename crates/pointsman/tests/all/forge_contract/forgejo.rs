@@ -66,7 +66,9 @@ impl Place {
             limits: limits(),
             patience: Patience::default(),
         };
-        opening.open()
+        let forge = opening.prepare()?;
+        forge.look()?;
+        Ok(forge)
     }
 
     fn stage(&self, world: impl std::any::Any) -> Stage {
