@@ -18,5 +18,6 @@ pub mod signal;
 pub mod task;
 pub mod text;
 pub mod time;
+pub mod vault;
 pub mod verdict;
 pub mod words;

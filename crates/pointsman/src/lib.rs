@@ -18,3 +18,4 @@ pub mod paths;
 pub mod project;
 pub mod queue_view;
 pub mod rehearsal;
+pub mod vault_view;

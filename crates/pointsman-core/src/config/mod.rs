@@ -28,7 +28,7 @@ pub use error::Error;
 pub use numbers::{Limits, Timing};
 pub use sections::{
     Agent, Argv, Budget, Ci, CiKind, Context, Dev, Forge, ForgeKind, Matrix, Merge, MergeStrategy,
-    MergeStyle, Pr, Review, ReviewMode, Role, Roles, Runtime, Vault, Woodpecker, Worktree,
+    MergeStyle, Pr, Review, ReviewMode, Role, Roles, Runtime, Vault, VaultType, Woodpecker, Worktree,
 };
 pub use share::Share;
 pub use span::{ParseSpanError, Span};

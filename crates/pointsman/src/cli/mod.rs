@@ -43,6 +43,7 @@ mod table;
 mod task;
 mod time;
 mod up;
+mod vault;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -130,6 +131,8 @@ enum Command {
     #[command(subcommand, visible_alias = "mq")]
     MergeQueue(merge_queue::Command),
     #[command(subcommand)]
+    Vault(vault::Command),
+    #[command(subcommand)]
     Rescue(rescue::Command),
     Claim(claim::Claiming),
     Handoff(claim::HandOff),
@@ -202,6 +205,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Project(command) => command.run(&context()?)?,
         Command::Config(command) => command.run(&context()?)?,
         Command::MergeQueue(command) => command.run(&context()?)?,
+        Command::Vault(command) => command.run(&context()?)?,
         Command::Rescue(command) => command.run(&context()?)?,
         Command::Claim(arguments) => arguments.run(&context()?)?,
         Command::Handoff(arguments) => arguments.run(&context()?)?,

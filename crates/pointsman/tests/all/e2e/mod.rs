@@ -26,6 +26,7 @@ mod restart;
 mod review;
 mod shell_agent;
 mod torture;
+mod vault;
 
 use pointsman_testkit::Setup;
 
