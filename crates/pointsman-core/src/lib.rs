@@ -8,6 +8,7 @@ pub mod claim;
 pub mod config;
 pub mod dependencies;
 pub mod forge;
+pub mod formula;
 pub mod hook;
 pub mod ids;
 pub mod labels;

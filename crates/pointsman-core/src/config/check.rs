@@ -29,6 +29,7 @@ pub(super) fn all(config: &Config, document: &Document<'_>) -> Result<(), Error>
     check.roles()?;
     check.numbers()?;
     check.vault()?;
+    check.variables()?;
     check.lines()
 }
 
@@ -249,13 +250,7 @@ impl Check<'_> {
 
     fn roles(&self) -> Result<(), Error> {
         for (name, role) in self.config.roles.iter() {
-            // The model becomes an argument of the agent program: it must not look like an option.
-            let model = |m: &String| {
-                !m.is_empty()
-                    && !m.starts_with('-')
-                    && m.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:/@[]-".contains(&b))
-            };
-            if !role.model.as_ref().is_none_or(model) {
+            if !role.model.as_ref().is_none_or(|model| is_model(model)) {
                 return self.fail(&format!("roles.{name}.model"), "it is not the name of a model");
             }
             let cron = |s: &String| {
@@ -317,6 +312,16 @@ impl Check<'_> {
         Ok(())
     }
 
+    fn variables(&self) -> Result<(), Error> {
+        for name in self.config.variables.keys() {
+            if !crate::formula::is_variable(name) {
+                let why = "a variable is called by small letters, digits and _";
+                return self.fail(&format!("variables.{name}"), why);
+            }
+        }
+        Ok(())
+    }
+
     fn lines(&self) -> Result<(), Error> {
         let Config { ci, pr, merge, forge, matrix, .. } = self.config;
         let one_line = |text: &str| !text.trim().is_empty() && !text.contains(char::is_control);
@@ -344,6 +349,13 @@ impl Check<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether this can be the name of a model. It becomes an argument of the agent program: it must not look like an option.
+pub(crate) fn is_model(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with('-')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:/@[]-".contains(&b))
 }
 
 /// Whether git could take this for a repository and for nothing else.

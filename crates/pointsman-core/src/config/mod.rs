@@ -20,7 +20,11 @@ mod usd;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
+
+pub(crate) use check::is_model;
 
 pub use branch::{invalid_branch, render_branch};
 pub use entries::{Entry, Origin};
@@ -79,6 +83,9 @@ pub struct Config {
     pub budget: Budget,
     /// Dangerous actions.
     pub vault: Vault,
+    /// What formulas can use beside what they are given.
+    #[serde(default)]
+    pub variables: BTreeMap<String, String>,
 }
 
 impl Config {

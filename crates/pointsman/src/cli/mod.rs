@@ -22,6 +22,7 @@ mod explain;
 mod failure;
 mod forge;
 mod forge_text;
+mod formula;
 mod gauge;
 mod hook;
 mod init;
@@ -131,6 +132,8 @@ enum Command {
     #[command(subcommand, visible_alias = "mq")]
     MergeQueue(merge_queue::Command),
     #[command(subcommand)]
+    Formula(formula::Command),
+    #[command(subcommand)]
     Vault(vault::Command),
     #[command(subcommand)]
     Rescue(rescue::Command),
@@ -213,6 +216,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Ack(arguments) => arguments.run(&context()?)?,
         Command::Checkpoint(arguments) => arguments.run(&context()?)?,
         Command::Gauge(arguments) => arguments.run(&context()?)?,
+        Command::Formula(command) => command.run(context, out)?,
         // The rest needs no state directory and works wherever it is put into a pipe.
         Command::Phase(command) => command.run(out)?,
         Command::Deps(arguments) => arguments.run(out)?,
