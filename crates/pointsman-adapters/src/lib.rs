@@ -5,9 +5,11 @@
 
 pub mod forge;
 pub mod git;
+pub mod http;
 pub mod phase_file;
 pub mod process;
 pub mod projection;
 pub mod retry;
+pub mod secret;
 pub mod tmux;
 pub mod watch;

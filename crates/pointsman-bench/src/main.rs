@@ -1,7 +1,7 @@
 //! Measures what is promised about speed and cost. Not a test: nothing here decides whether a change is right.
 //!
 //! `reaction` is the time from an agent's phase to its answer, `idle` what watching costs, `startup` how long a daemon
-//! with a long history takes to be ready, `checkpoint` what saving a large tree costs.
+//! with a long history takes to be ready, `checkpoint` what saving a large tree costs, `mq` how long the merge queue takes.
 //!
 //! `stage` is the throw-away installation they run on, `fleet` the agents,
 //! `polling` the way it is compared with, `report` the tables and files. `docs/benchmarks.md` has the numbers.
@@ -10,6 +10,7 @@ mod checkpoint;
 mod fleet;
 mod history;
 mod idle;
+mod mq;
 mod polling;
 mod proc;
 mod reaction;
@@ -34,6 +35,9 @@ struct Arguments {
     /// How many sessions are many
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=1000))]
     sessions: u64,
+    /// How long the merge queue's gate takes, in seconds
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=60))]
+    gate_seconds: u64,
     /// The program to measure
     #[arg(long, default_value = "target/release/pointsman")]
     program: PathBuf,
@@ -48,6 +52,7 @@ enum What {
     Idle,
     Startup,
     Checkpoint,
+    Mq,
     All,
 }
 
@@ -61,7 +66,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn measure(Arguments { what, sessions, program, results }: Arguments) -> anyhow::Result<()> {
+fn measure(Arguments { what, sessions, gate_seconds, program, results }: Arguments) -> anyhow::Result<()> {
     wait::hear_signals()?;
     std::fs::create_dir_all(&results)?;
     let place = stage::Place { program: program.canonicalize()?, scratch: results.canonicalize()? };
@@ -75,6 +80,9 @@ fn measure(Arguments { what, sessions, program, results }: Arguments) -> anyhow:
     }
     if matches!(what, What::Checkpoint | What::All) {
         reports.push(checkpoint::measure(&place)?);
+    }
+    if matches!(what, What::Mq | What::All) {
+        reports.push(mq::measure(&place, gate_seconds)?);
     }
     for report in &reports {
         report.print();

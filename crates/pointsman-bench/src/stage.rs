@@ -58,6 +58,15 @@ struct Daemon {
 impl Stage {
     /// Makes the repository and the project.
     pub(crate) fn build(place: &Place, sessions: u64) -> anyhow::Result<Self> {
+        let stage = Self::empty(place)?;
+        fs::write(stage.agent(), include_str!("agent.sh"))?;
+        stage.pointsman(&["init"])?;
+        fs::write(stage.checkout().join("pointsman.toml"), stage.configuration(sessions)?)?;
+        Ok(stage)
+    }
+
+    /// Makes a repository with one commit, and nothing of ours.
+    pub(crate) fn empty(place: &Place) -> anyhow::Result<Self> {
         let root = tempfile::Builder::new().prefix("stage-").tempdir_in(&place.scratch)?;
         // Sockets need a short path, which /tmp always is.
         let run = tempfile::Builder::new().prefix("pointsman-bench-").tempdir_in("/tmp")?;
@@ -78,12 +87,9 @@ impl Stage {
             "[user]\n\tname = Bench\n\temail = bench@example.invalid\n",
         )?;
         fs::write(stage.checkout().join("README.md"), "# Bench\n")?;
-        fs::write(stage.agent(), include_str!("agent.sh"))?;
         stage.git(&["init", "--quiet", "--initial-branch=main"])?;
         stage.git(&["add", "--all"])?;
         stage.git(&["commit", "--quiet", "--message=Begin"])?;
-        stage.pointsman(&["init"])?;
-        fs::write(stage.checkout().join("pointsman.toml"), stage.configuration(sessions)?)?;
         Ok(stage)
     }
 
@@ -123,7 +129,8 @@ impl Stage {
         self.base.join("agent.sh")
     }
 
-    fn checkout(&self) -> PathBuf {
+    /// The repository, with a working tree.
+    pub(crate) fn checkout(&self) -> PathBuf {
         self.base.join(PROJECT)
     }
 
@@ -141,9 +148,14 @@ impl Stage {
 
     /// Starts the daemon; answers how long it took to say `ready`.
     pub(crate) fn start_daemon(&mut self) -> anyhow::Result<Duration> {
+        self.start(&["up"])
+    }
+
+    /// Starts a command that says `ready` and stays; answers how long it took.
+    pub(crate) fn start(&mut self, args: &[&str]) -> anyhow::Result<Duration> {
         let log = self.log();
         let begun = Instant::now();
-        let job = self.product(&["--no-color", "up"]).start_job(&log)?;
+        let job = self.product(&[&["--no-color"], args].concat()).start_job(&log)?;
         let (pid, killer) = (job.pid(), job.killer());
         let supervisor = thread::spawn(move || job.wait(DAEMON_LIMIT));
         let daemon = self.daemon.insert(Daemon { pid, killer, supervisor });
@@ -186,9 +198,16 @@ impl Stage {
         Ok(begun.elapsed())
     }
 
-    fn git(&self, args: &[&str]) -> anyhow::Result<()> {
+    /// Runs git in the working tree, as a person does.
+    pub(crate) fn git(&self, args: &[&str]) -> anyhow::Result<()> {
         let run = self.environment(Run::new("git")).args(args).cwd(self.checkout());
         self.finish(run, &format!("git {}", args.join(" ")))
+    }
+
+    /// Runs a line for the shell in the working tree; answers whether it ended well.
+    pub(crate) fn shell(&self, line: &str) -> anyhow::Result<bool> {
+        let run = self.environment(Run::new("sh")).args(["-c", line]).cwd(self.checkout());
+        Ok(run.time_limit(COMMAND_LIMIT).finish()?.end.success())
     }
 
     fn finish(&self, run: Run, what: &str) -> anyhow::Result<()> {

@@ -5,6 +5,7 @@
 //! what starts, [`words`] holds every sentence said to people and agents.
 
 pub mod claim;
+pub mod claude;
 pub mod config;
 pub mod dependencies;
 pub mod forge;

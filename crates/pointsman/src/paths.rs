@@ -105,6 +105,11 @@ impl Paths {
         self.state.join("daemon.log")
     }
 
+    /// The configuration that all sessions of Claude Code share.
+    pub fn claude_config(&self) -> PathBuf {
+        self.state.join("claude")
+    }
+
     /// What went wrong in hooks.
     pub fn hook_log(&self) -> PathBuf {
         self.state.join("hook.log")

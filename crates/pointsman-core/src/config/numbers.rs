@@ -26,6 +26,8 @@ table! {
         forge_poll: Span,
         /// A message without acknowledgement for this long is sent again.
         ack_timeout: Span,
+        /// Claude Code that has not reported by then has no working hooks.
+        hook_silence: Span,
         /// After the merge, for the agent to say done.
         done_grace: Span,
         /// Before the second restart; doubles each time.

@@ -150,6 +150,8 @@ table! {
         command: Argv,
         /// Names of further environment variables it gets.
         pass_env: Vec<String>,
+        /// Whether Claude Code takes an interrupted conversation up again.
+        resume: bool,
     }
 }
 

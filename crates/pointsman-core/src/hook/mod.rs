@@ -62,6 +62,10 @@ pub enum Told {
     Stopped {
         /// Something still runs in the background.
         busy: bool,
+        /// Messages of ours that its transcript shows as read: a prompt that waited while the agent worked is told by
+        /// no hook in some versions.
+        #[serde(default)]
+        messages: Vec<i64>,
     },
     /// The agent's response was cut off by an error.
     Failed {
@@ -164,6 +168,7 @@ impl Told {
             "posttoolusefailure" => tool(payload, Some(false), true),
             "stop" | "onstop" => Self::Stopped {
                 busy: payload["background_tasks"].as_array().is_some_and(|tasks| !tasks.is_empty()),
+                messages: Vec::new(),
             },
             "stopfailure" => {
                 let details = field("error_details").or_else(|| field("last_assistant_message"));
@@ -208,6 +213,24 @@ fn message_ids(prompt: &str) -> Vec<i64> {
     prompt.lines().filter_map(id).take(MESSAGES).collect()
 }
 
+/// The messages of ours that lines of a transcript show as read: those that are in a prompt, and not only in its queue.
+pub fn messages_read(transcript: &str) -> Vec<i64> {
+    let mut found = Vec::new();
+    for line in transcript.lines().filter(|line| line.contains(MESSAGE_MARK)) {
+        let Ok(entry) = serde_json::from_str::<Value>(line) else { continue };
+        let prompt = match entry["type"].as_str() {
+            Some("attachment") => entry["attachment"]["prompt"].as_str(),
+            Some("user") => entry["message"]["content"].as_str().or_else(|| {
+                let blocks = entry["message"]["content"].as_array()?;
+                blocks.iter().filter(|block| block["type"] == "text").find_map(|block| block["text"].as_str())
+            }),
+            Some(_) | None => None,
+        };
+        found.extend(message_ids(prompt.unwrap_or_default()));
+    }
+    found
+}
+
 fn tool(payload: &Value, succeeded: Option<bool>, done: bool) -> Told {
     let name = payload["tool_name"].as_str().unwrap_or_default();
     let command = payload["tool_input"]["command"].as_str();
@@ -241,6 +264,20 @@ mod tests {
             let told = Told::read("user_prompt_submit", &json!({ "prompt": prompt }));
             assert_eq!(told, Told::Prompted { messages: vec![] }, "{prompt}");
         }
+    }
+
+    #[test]
+    fn a_transcript_shows_what_was_read_while_the_agent_worked() {
+        let transcript = [
+            json!({ "type": "queue-operation", "operation": "enqueue", "content": "[pointsman m-1] waits" }),
+            json!({ "type": "attachment", "attachment": { "type": "queued_command", "prompt": "[pointsman m-2] read" } }),
+            json!({ "type": "user", "message": { "content": "[pointsman m-3] read" } }),
+            json!({ "type": "user", "message": { "content": [{ "type": "text", "text": "[pointsman m-4] read" }] } }),
+            json!({ "type": "user", "message": { "content": [{ "type": "tool_result", "content": "[pointsman m-5] x" }] } }),
+            json!({ "type": "assistant", "message": { "content": "[pointsman m-6] echoed" } }),
+        ];
+        let text: String = transcript.iter().map(|line| format!("{line}\n")).collect();
+        assert_eq!(super::messages_read(&format!("torn [pointsman m-9]\n{text}")), [2, 3, 4]);
     }
 
     #[test]

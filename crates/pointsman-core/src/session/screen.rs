@@ -28,6 +28,20 @@ pub fn dialog(pane: &str) -> Option<String> {
     })
 }
 
+/// What stands in the box for the next prompt, without its mark; none if there is no box, as in a dialog. The box is what
+/// is between the last two lines drawn across the screen.
+pub fn typed(pane: &str) -> Option<String> {
+    let lines: Vec<&str> = text::tail_lines(pane, LINES).lines().collect();
+    let is_rule = |line: &&str| line.trim_start().starts_with("────");
+    let below = lines.iter().rposition(|line| is_rule(&line))?;
+    let above = lines[..below].iter().rposition(|line| is_rule(&line))?;
+    let (first, rest) = lines[above + 1..below].split_first()?;
+    let first = first.trim_start().strip_prefix('❯')?;
+    let joined: String =
+        std::iter::once(&first).chain(rest).map(|line| line.trim_matches([' ', '\u{a0}'])).collect();
+    Some(joined)
+}
+
 /// `❯ 1. Yes` → 1
 fn choice(line: &str) -> Option<u32> {
     let line = line.trim_start_matches(['│', ' ', '❯', '>', '\u{a0}']);
@@ -38,7 +52,19 @@ fn choice(line: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::dialog;
+    use super::{dialog, typed};
+
+    #[test]
+    fn the_box_is_told_from_what_was_sent_before() {
+        let rule = "─".repeat(40);
+        let pane = format!(
+            "❯ [pointsman m-1] old\n● ok\n{rule}\n❯\u{a0}[pointsman m-2] CI\n  passed\n{rule}\n  ctx 3%\n"
+        );
+        assert_eq!(typed(&pane).as_deref(), Some("[pointsman m-2] CIpassed"));
+        assert_eq!(typed(&format!("❯ sent\n{rule}\n❯\u{a0}\n{rule}\n")).as_deref(), Some(""));
+        assert_eq!(typed("❯ sent\n"), None);
+        assert_eq!(typed(&format!("{rule}\n Do you?\n ❯ 1. Yes\n{rule}")), None, "a dialog");
+    }
 
     #[test]
     fn a_list_without_keys_or_keys_without_a_list_are_no_dialog() {

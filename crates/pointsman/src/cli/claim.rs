@@ -155,7 +155,7 @@ fn claimed(context: &Context) -> Result<(ClaimFile, Claim), Failure> {
 }
 
 /// The checkout that a person or their session is in.
-fn here(context: &Context) -> Result<LocalCheckout, Failure> {
+pub(super) fn here(context: &Context) -> Result<LocalCheckout, Failure> {
     let git = Git::open(context.paths.state())?;
     match LocalCheckout::find(&git, &std::env::current_dir()?)? {
         Found::Checkout(checkout) => Ok(checkout),

@@ -9,6 +9,7 @@ mod checkpoint;
 mod ci;
 mod claim;
 mod claim_file;
+mod claude;
 mod completions;
 mod config;
 mod context;
@@ -39,6 +40,7 @@ mod session_log;
 mod sighting;
 mod signals;
 mod status;
+mod statusline;
 mod style;
 mod table;
 mod task;
@@ -140,7 +142,10 @@ enum Command {
     Claim(claim::Claiming),
     Handoff(claim::HandOff),
     Release(claim::Release),
+    #[command(subcommand)]
+    Claude(claude::Command),
     Hook(hook::Arguments),
+    Statusline(statusline::Arguments),
     Demo(demo::Arguments),
     Ack(ack::Arguments),
     Checkpoint(checkpoint::Arguments),
@@ -163,7 +168,7 @@ pub fn main() -> ExitCode {
     if let Some(code) = hook::shortcut() {
         return code;
     }
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(claude::with_plain_project(std::env::args_os().collect()));
     let json = cli.global.json;
     match run(cli) {
         Ok(code) => code,
@@ -213,6 +218,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Claim(arguments) => arguments.run(&context()?)?,
         Command::Handoff(arguments) => arguments.run(&context()?)?,
         Command::Release(arguments) => arguments.run(&context()?)?,
+        Command::Claude(command) => command.run(&context()?)?,
         Command::Ack(arguments) => arguments.run(&context()?)?,
         Command::Checkpoint(arguments) => arguments.run(&context()?)?,
         Command::Gauge(arguments) => arguments.run(&context()?)?,
@@ -224,6 +230,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Completions(arguments) => arguments.run()?,
         Command::Man(arguments) => arguments.run()?,
         Command::Demo(arguments) => arguments.run(out)?,
+        Command::Statusline(arguments) => arguments.run()?,
         Command::Hook(arguments) => return arguments.run(),
         Command::Launch(arguments) => return arguments.run(),
         Command::RehearsalAgent(arguments) => return arguments.run(),

@@ -8,7 +8,7 @@ use pointsman_core::session::budget::{self, Level, Limit, Spent, level};
 use pointsman_core::session::context::Gauge;
 use pointsman_core::task::{Event, Session, Task};
 use pointsman_core::time::Timestamp;
-use pointsman_store::{SessionRow, Store};
+use pointsman_store::{EntryScope, SessionRow, Store};
 use serde_json::json;
 
 use super::answer::{done, failed};
@@ -35,9 +35,23 @@ pub(crate) fn measure(
     });
     match measured {
         Ok(false) => failed(FailureKind::NotFound, format!("there is no session {session}")),
-        Ok(true) => done(json!({ "session": session, "measured": true })),
+        Ok(true) => {
+            let task = task_line(engine, &key);
+            done(json!({ "session": session, "measured": true, "task": task }))
+        }
         Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
     }
+}
+
+/// What a status line shows of a task.
+fn task_line(engine: &mut Engine, key: &TaskKey) -> serde_json::Value {
+    let Some(task) = engine.tasks().get(key).cloned() else { return serde_json::Value::Null };
+    let entries = engine.store().queue_entries(&key.project, EntryScope::Unfinished).unwrap_or_default();
+    let position = entries.iter().position(|entry| entry.issue == Some(key.issue)).map(|at| at + 1);
+    json!({
+        "state": task.state, "phase": task.phase.map(|phase| phase.name()), "ci": serde_json::to_value(&task.ci).unwrap_or_default()["status"], "pr": task.pr,
+        "queue_position": position,
+    })
 }
 
 fn take(

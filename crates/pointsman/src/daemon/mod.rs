@@ -30,4 +30,5 @@ mod world;
 
 pub use launch::launch;
 pub use projects::read_config;
+pub(crate) use sources::hooks::conversation_name;
 pub use start::{Options, answer_alone, run};

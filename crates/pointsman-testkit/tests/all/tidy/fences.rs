@@ -35,6 +35,7 @@ const FENCES: [(&str, &str, &[&str]); 5] = [
             "crates/pointsman/src/cli/events.rs",
             "crates/pointsman/src/cli/merge_queue/process.rs",
             "crates/pointsman/src/cli/merge_queue/train.rs",
+            "crates/pointsman/src/cli/hook/watch.rs",
             "crates/pointsman/src/cli/session_log.rs",
             "crates/pointsman/src/cli/up.rs",
             // A full disk says nothing when it has room again.
@@ -53,6 +54,7 @@ const FENCES: [(&str, &str, &[&str]); 5] = [
             "crates/pointsman-adapters/src/process.rs",
             "crates/pointsman-adapters/src/tmux/client.rs",
             // Where a process begins: the command line, the daemon, an agent.
+            "crates/pointsman/src/cli/claude.rs",
             "crates/pointsman/src/cli/context.rs",
             "crates/pointsman/src/cli/doctor/project.rs",
             "crates/pointsman/src/cli/hook/log.rs",
@@ -60,6 +62,7 @@ const FENCES: [(&str, &str, &[&str]); 5] = [
             "crates/pointsman/src/cli/hook/person.rs",
             "crates/pointsman/src/cli/mod.rs",
             "crates/pointsman/src/cli/phase.rs",
+            "crates/pointsman/src/cli/statusline.rs",
             "crates/pointsman/src/daemon/crash.rs",
             "crates/pointsman/src/daemon/launch.rs",
             "crates/pointsman/src/daemon/start.rs",

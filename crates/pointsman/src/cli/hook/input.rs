@@ -74,6 +74,14 @@ pub(super) fn read() -> Input {
 }
 
 impl Input {
+    /// Whatever JSON is in it; null if there is none.
+    pub(super) fn value(self) -> Value {
+        match self {
+            Self::Text(text) => serde_json::from_slice(&text).unwrap_or_default(),
+            Self::TooLarge | Self::Endless => Value::Null,
+        }
+    }
+
     /// The event in it.
     pub(super) fn payload(self) -> Result<Payload, Unfit> {
         match self {
@@ -91,6 +99,7 @@ impl Input {
 #[serde(default)]
 pub(super) struct Payload {
     cwd: Value,
+    transcript_path: Value,
     session_id: Value,
     stop_hook_active: Value,
     background_tasks: Value,

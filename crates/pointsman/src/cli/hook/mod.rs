@@ -10,6 +10,7 @@ mod log;
 mod output;
 mod person;
 mod supervised;
+mod watch;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -24,7 +25,7 @@ use log::Log;
 /// Take an event of Claude Code, as its hooks call it
 ///
 /// EVENT is one of Claude's names in any case, or on-stop, on-idle, session-start. The event's JSON is read from standard
-/// input. Always ends with exit code 0.
+/// input. Always ends with exit code 0, except watch, which wakes an idle session with 2.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  echo '{}' | pointsman hook on-stop")]
 pub(crate) struct Arguments {
@@ -48,6 +49,8 @@ enum Event {
     Notification,
     /// The name under which a person's own hooks ask for what an idle session should know.
     Idle,
+    /// The name under which they ask to be woken.
+    Watch,
     Other,
 }
 
@@ -58,6 +61,7 @@ impl Event {
             "stop" | "onstop" => Self::Stop,
             "notification" => Self::Notification,
             "onidle" | "idle" => Self::Idle,
+            "watch" => Self::Watch,
             _ => Self::Other,
         }
     }
@@ -76,6 +80,11 @@ pub(crate) fn shortcut() -> Option<ExitCode> {
     let plain = |text: &str| !text.starts_with('-');
     let all_plain = plain(&event) && payload.as_deref().is_none_or(plain) && words.next().is_none();
     all_plain.then(|| take(&event, payload))
+}
+
+/// The JSON on standard input; null if there is none.
+pub(super) fn read_value() -> serde_json::Value {
+    input::read().value()
 }
 
 /// Where we were called.
@@ -122,7 +131,13 @@ fn take(event: &str, argument: Option<String>) -> ExitCode {
             let desk = supervised::Desk { session, variable };
             supervised::answer(event, &payload.value(), &desk, &log);
         }
-        None => person::answer(&Call { event: Event::named(event), payload, dir, log }),
+        None => {
+            let call = Call { event: Event::named(event), payload, dir, log };
+            if call.event == Event::Watch {
+                return watch::run(&call);
+            }
+            person::answer(&call);
+        }
     }
     ExitCode::SUCCESS
 }

@@ -14,6 +14,11 @@ pub(super) fn message(text: &str) {
     print(&json!({ "systemMessage": text }));
 }
 
+/// Puts a text before the model of an idle session, together with the exit code 2.
+pub(super) fn wake(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
 /// A command is not run, and the agent is told why.
 pub(super) fn deny(reason: &str) {
     print(&json!({ "hookSpecificOutput": {

@@ -34,7 +34,7 @@ pub(super) fn answer(call: &Call) {
         Event::Idle => idle(call),
         Event::Notification if call.payload.is_idle() => idle(call),
         Event::SessionStart => started(call),
-        Event::Notification | Event::Other => {}
+        Event::Notification | Event::Watch | Event::Other => {}
     }
 }
 
@@ -193,7 +193,7 @@ fn claim(call: &Call) -> Option<(ClaimFile, Claim)> {
     read(call, ClaimFile::find(&call.dir)?)
 }
 
-fn read(call: &Call, file: ClaimFile) -> Option<(ClaimFile, Claim)> {
+pub(super) fn read(call: &Call, file: ClaimFile) -> Option<(ClaimFile, Claim)> {
     match file.read() {
         Ok(claim) => claim.map(|claim| (file, claim)),
         Err(problem) => {
@@ -229,7 +229,7 @@ fn checked_out(dir: &Path) -> Option<String> {
 }
 
 /// Asks whoever has the forge, with a limit on how long the agent waits.
-fn ask<T: DeserializeOwned>(dir: &Path, order: ClaimOrder) -> Result<T, String> {
+pub(super) fn ask<T: DeserializeOwned>(dir: &Path, order: ClaimOrder) -> Result<T, String> {
     let (send, answer) = sync_channel(1);
     let dir = dir.to_owned();
     let asking = std::thread::Builder::new().name("forge".to_owned()).spawn(move || {

@@ -1,12 +1,12 @@
 //! The hooks of a session that the daemon runs: told to the daemon, or written to the session's spool while there is
 //! none. What the agent needs at once is answered here, without asking anybody.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use pointsman_core::hook::{Report, Told, guard};
+use pointsman_core::hook::{self, Report, Told, guard};
 use pointsman_core::ids::TaskKey;
 use pointsman_core::words::prompt;
 use serde_json::Value;
@@ -21,6 +21,9 @@ use crate::paths::Paths;
 /// The daemon answers in milliseconds; one that does not gets the report from the spool.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// One turn's end of a transcript; what was read before was acknowledged before.
+const TRANSCRIPT_BYTES: u64 = 512 * 1024;
+
 /// What a session of ours is started with.
 pub(super) struct Desk {
     /// `POINTSMAN_SESSION`
@@ -31,7 +34,10 @@ pub(super) struct Desk {
 
 /// Tells the daemon, and answers the agent.
 pub(super) fn answer(event: &str, payload: &Value, desk: &Desk, log: &Log) {
-    let told = Told::read(event, payload);
+    let mut told = Told::read(event, payload);
+    if let Told::Stopped { messages, .. } = &mut told {
+        *messages = read_messages(payload["transcript_path"].as_str().unwrap_or_default());
+    }
     respond(payload, &told, desk);
     let paths = match Paths::from_env(|name| Some((desk.variable)(name).into())) {
         Ok(paths) => paths,
@@ -63,6 +69,19 @@ pub(super) fn answer(event: &str, payload: &Value, desk: &Desk, log: &Log) {
     if let Err(error) = spool.add(&report) {
         log.line(&format!("the daemon does not answer and the spool cannot be written: {error}"));
     }
+}
+
+/// The messages that the end of the conversation's transcript shows as read.
+fn read_messages(transcript: &str) -> Vec<i64> {
+    let read = || -> std::io::Result<String> {
+        let mut file = std::fs::File::open(transcript)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(TRANSCRIPT_BYTES)))?;
+        let mut bytes = Vec::new();
+        file.take(TRANSCRIPT_BYTES).read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    hook::messages_read(&read().unwrap_or_default())
 }
 
 /// What the agent must know at once.

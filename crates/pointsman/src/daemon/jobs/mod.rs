@@ -29,7 +29,7 @@ use super::served::Served;
 
 /// All jobs of the daemon.
 pub(crate) struct Jobs {
-    inbox: Inbox,
+    pub(crate) inbox: Inbox,
     reader: Mutex<Store>,
     running: Mutex<Running>,
     freed: Condvar,

@@ -3,21 +3,27 @@
 //! A session says so itself, and may lie: a report counts for the session it names only if that one is the present one,
 //! and a message is acknowledged only by the session it was sent to.
 
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError};
+
 use pointsman_adapters::phase_file;
+use pointsman_core::claude::launch::is_claude;
 use pointsman_core::hook::{Report, Told};
 use pointsman_core::ids::TaskKey;
-use pointsman_core::session::context::{Source, Symptom, from_symptoms};
 use pointsman_core::session::work::Observation;
-use pointsman_core::task::{Event, Policy, Session};
+use pointsman_core::task::{Event, Session, Task};
+use pointsman_core::time::Timestamp;
 use pointsman_store::EffectId;
 use serde_json::json;
 
 use crate::control::protocol::{FailureKind, Reply};
 use crate::daemon::answer::{done, failed};
+use crate::daemon::board::Picture;
 use crate::daemon::clock;
 use crate::daemon::engine::{Engine, Input};
+use crate::daemon::inbound::Inbox;
 use crate::daemon::served::Desk;
-use crate::daemon::world::chain;
+use crate::daemon::world::{RealWorld, chain};
 use crate::hook_spool::Spool;
 use crate::paths::Paths;
 
@@ -71,7 +77,10 @@ fn act(
         }
         Told::Prompted { messages } => acknowledge(engine, key, generation, messages),
         Told::Tool { work, .. } => engine.observe(key, &[Observation::Did((*work).into())], None, now),
-        Told::Stopped { .. } => tell(engine, Event::TurnEnded { generation }),
+        Told::Stopped { messages, .. } => {
+            acknowledge(engine, key, generation, messages)?;
+            tell(engine, Event::TurnEnded { generation })
+        }
         Told::Failed { error, details } => {
             let (error, details) = (error.clone(), details.clone());
             tell(engine, Event::TurnFailed { generation, error, details })
@@ -79,10 +88,8 @@ fn act(
         Told::Asked { what } => {
             tell(engine, Event::DialogSeen { generation, what: what.clone(), picture: String::new() })
         }
-        Told::Compacting => {
-            tell(engine, Event::TurnEnded { generation })?;
-            warn_of_compaction(engine, key, generation)
-        }
+        // Saved, and nothing said: a message would be typed into the middle of it.
+        Told::Compacting => tell(engine, Event::TurnEnded { generation }),
         Told::Idle | Told::Compacted | Told::Ended { .. } | Told::Other { .. } => Ok(()),
     }
 }
@@ -103,34 +110,13 @@ fn acknowledge(
     Ok(())
 }
 
-/// A compaction is a symptom of a full context; where the context is measured, the measure says more.
-fn warn_of_compaction(
-    engine: &mut Engine,
-    key: &TaskKey,
-    generation: u32,
-) -> Result<(), pointsman_store::Error> {
-    let measured = engine.tasks().get(key).and_then(|task| task.gauge);
-    let Some(config) = engine.config(&key.project) else { return Ok(()) };
-    let gauge = match measured.map(|gauge| gauge.source) {
-        Some(Source::StatusLine | Source::Transcript) => None,
-        Some(Source::Symptoms) | None => from_symptoms(&[Symptom::Compacting], &Policy::new(&config).marks),
-    };
-    match gauge {
-        Some(gauge) => {
-            let input = Input::new(key.clone(), Event::ContextMeasured { generation, gauge });
-            engine.take(&[input], clock::now()).map(drop)
-        }
-        None => Ok(()),
-    }
-}
-
 /// The marker that idle looks go by follows what the session says.
 pub(crate) fn mark_idle(desk: &Desk, told: &Told) {
     let marked = match told {
-        Told::Stopped { busy: false } | Told::Idle => {
+        Told::Stopped { busy: false, .. } | Told::Idle => {
             phase_file::write_state_file(&desk.idle_marker, IDLE_MARK.as_bytes()).map_err(|e| e.to_string())
         }
-        Told::Prompted { .. } | Told::Tool { .. } | Told::Stopped { busy: true } => {
+        Told::Prompted { .. } | Told::Tool { .. } | Told::Stopped { busy: true, .. } => {
             phase_file::remove_own_file(&desk.idle_marker).map_err(|e| e.to_string())
         }
         Told::Started { .. }
@@ -165,5 +151,55 @@ pub(crate) fn read_spools(paths: &Paths, engine: &mut Engine) {
         if let Err(error) = read {
             tracing::warn!(task = %key, %error, "a spool of reports could not be read");
         }
+    }
+}
+
+/// Sessions of Claude Code whose hooks have not been heard: told once each, when their time is up.
+pub(crate) struct Silence {
+    inbox: Inbox,
+    world: Arc<RealWorld>,
+    told: BTreeSet<String>,
+}
+
+impl Silence {
+    /// Nobody is silent yet.
+    pub(crate) fn new(inbox: Inbox, world: Arc<RealWorld>) -> Self {
+        Self { inbox, world, told: BTreeSet::new() }
+    }
+
+    /// Looks at every session that should have reported by now.
+    pub(crate) fn listen(&mut self, picture: &Picture, now: Timestamp) {
+        let mut told = BTreeSet::new();
+        for task in picture.values().filter(|task| task.session == Session::Alive) {
+            let (Some(session), Some(served)) = (task.session_id(), self.world.project(&task.key.project))
+            else {
+                continue;
+            };
+            if !is_claude(&self.world.agent_command(&served)) {
+                continue;
+            }
+            if self.told.contains(&session) || self.is_heard(task, &session) {
+                told.insert(session);
+                continue;
+            }
+            let begun = {
+                let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
+                reader.session(&session).ok().flatten().map(|row| row.created_at)
+            };
+            let patience = served.config.timing.hook_silence.duration();
+            if begun.is_some_and(|at| at.after(patience) <= now) {
+                let generation = task.generation;
+                let mut input = Input::new(task.key.clone(), Event::HooksSilent { generation });
+                input.dedup = Some(format!("hooks-silent-{session}"));
+                self.inbox.tell(input);
+                told.insert(session);
+            }
+        }
+        self.told = told;
+    }
+
+    fn is_heard(&self, task: &Task, session: &str) -> bool {
+        let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        reader.cursor(Some(&task.key.project), &conversation_name(session)).ok().flatten().is_some()
     }
 }

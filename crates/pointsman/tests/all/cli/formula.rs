@@ -38,6 +38,7 @@ fn a_project_has_the_shipped_formulas_and_its_own() {
     );
     assert_eq!(planner["files"], serde_json::json!([]), "files that are not there are left out");
 
+    fs::create_dir(environment.shop().join("formulas")).unwrap();
     environment.write("formulas/tidy.toml", TIDY);
     environment.write("formulas/run-planner.toml", &TIDY.replace("\"tidy\"", "\"run-planner\""));
     assert_eq!(names(&environment.json(&["formula", "list"])).len(), 9);

@@ -3,6 +3,7 @@
 
 mod agents;
 mod claim;
+mod claude;
 mod daemon;
 mod environment;
 mod errors;

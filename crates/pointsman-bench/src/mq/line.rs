@@ -1,0 +1,170 @@
+//! A line of branches, worked through by the queue and by hand.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use pointsman_core::ids::ProjectName;
+use pointsman_core::queue::{Policy, Strategy};
+use pointsman_store::{EntryScope, EntryStatus, QueueEntry, Store};
+
+use crate::stage::{Place, Stage};
+use crate::wait;
+
+/// The repository that branches land in, beside the working tree.
+const LINE: &str = "line";
+/// Files that are there before: a small project.
+const FILES: usize = 200;
+/// Between two looks at the line: short beside a gate.
+const LOOK: Duration = Duration::from_millis(20);
+/// Far beyond any good value, in units of one gate run per branch.
+const PATIENCE: u64 = 6;
+/// What makes a tree red.
+const BUG: &str = "BUG";
+
+/// A line for the queue.
+pub(super) struct Way {
+    pub(super) policy: Policy,
+    pub(super) branches: usize,
+    /// The place of the branch that is red.
+    pub(super) red: Option<usize>,
+    pub(super) gate_seconds: u64,
+}
+
+/// What it took.
+pub(super) struct Taken {
+    /// From the start to the last branch that is over.
+    pub(super) seconds: f64,
+    /// How many landed.
+    pub(super) landed: usize,
+    /// How often the gate was started.
+    pub(super) gates: usize,
+}
+
+/// The name of a branch by its place.
+pub(super) fn branch(n: usize) -> String {
+    format!("work-{n}")
+}
+
+/// A bare repository with a line of branches, and the stage's working tree as a clone of it; answers its path.
+pub(super) fn bare_line(stage: &Stage, branches: usize, red: Option<usize>) -> anyhow::Result<String> {
+    for n in 0..FILES {
+        let dir = stage.checkout().join(format!("part-{}", n / 20));
+        fs::create_dir_all(&dir)?;
+        fs::write(dir.join(format!("file-{n}.txt")), format!("file {n}\n").repeat(40))?;
+    }
+    stage.git(&["add", "--all"])?;
+    stage.git(&["commit", "--quiet", "--message=A small project"])?;
+    for n in 0..branches {
+        stage.git(&["switch", "--quiet", "--create", &branch(n), "main"])?;
+        fs::write(stage.checkout().join(format!("work-{n}.txt")), format!("work {n}\n"))?;
+        if red == Some(n) {
+            fs::write(stage.checkout().join(BUG), "bug\n")?;
+        }
+        stage.git(&["add", "--all"])?;
+        stage.git(&["commit", "--quiet", &format!("--message=Work {n}")])?;
+    }
+    let repo = stage.checkout().with_file_name(format!("{LINE}.git"));
+    let repo = repo.to_str().context("the place is not UTF-8")?.to_owned();
+    stage.git(&["switch", "--quiet", "main"])?;
+    stage.git(&["clone", "--quiet", "--bare", ".", &repo])?;
+    stage.git(&["remote", "add", "origin", &repo])?;
+    stage.git(&["fetch", "--quiet", "origin"])?;
+    Ok(repo)
+}
+
+/// The gate as a line for the shell; it leaves a mark for each run.
+fn gate(seconds: u64, marks: &Path) -> String {
+    format!("echo >> '{}'; sleep {seconds}; ! test -e {BUG}", marks.display())
+}
+
+fn marks(stage: &Stage) -> PathBuf {
+    stage.checkout().with_file_name("gates")
+}
+
+/// Lets the queue work it through.
+pub(super) fn queue(place: &Place, way: &Way) -> anyhow::Result<Taken> {
+    let mut stage = Stage::empty(place)?;
+    let repo = bare_line(&stage, way.branches, way.red)?;
+    let (strategy, most) = match way.policy.strategy {
+        Strategy::Sequential => ("sequential", 1),
+        Strategy::Batch { size } => ("batch", size),
+        Strategy::Speculative { depth } => ("speculative", depth),
+    };
+    let (gate, most) = (gate(way.gate_seconds, &marks(&stage)), most.to_string());
+    let how = ["--strategy", strategy, "--batch-size", &most, "--depth", &most, "--gate", &gate];
+    stage.start(&[&["merge-queue", "serve", "--repo", &repo][..], &how].concat())?;
+    stage.pointsman(&["merge-queue", "pause", "--repo", &repo])?;
+    for n in 0..way.branches {
+        stage.pointsman(&["merge-queue", "add", "--repo", &repo, &branch(n)])?;
+    }
+    let store = Store::open_read_only(&database(&stage)?)?;
+    let project = ProjectName::new(LINE).context("a constant that follows the rule")?;
+    eprintln!("{} branches, {strategy}", way.branches);
+    let begun = Instant::now();
+    stage.pointsman(&["merge-queue", "resume", "--repo", &repo])?;
+    let patience = Duration::from_secs(way.gate_seconds * way.branches as u64 * PATIENCE);
+    let over = loop {
+        let entries = store.queue_entries(&project, EntryScope::All)?;
+        if entries.len() == way.branches && !entries.iter().any(|entry| entry.status.is_unfinished()) {
+            break entries;
+        }
+        ensure!(begun.elapsed() < patience, "the line does not end:\n{}", stage.log_tail());
+        wait::pause(LOOK)?;
+    };
+    let seconds = begun.elapsed().as_secs_f64();
+    check(&over, way.red)?;
+    stage.stop_daemon()?;
+    Ok(Taken { seconds, landed: way.branches - usize::from(way.red.is_some()), gates: runs(&stage)? })
+}
+
+/// What is measured must be right as well.
+fn check(over: &[QueueEntry], red: Option<usize>) -> anyhow::Result<()> {
+    for (n, entry) in over.iter().enumerate() {
+        let expected = if red == Some(n) { EntryStatus::Red } else { EntryStatus::Landed };
+        let reason = entry.reason.as_deref().unwrap_or_default();
+        ensure!(entry.status == expected, "{} is {:?}: {reason}", entry.branch, entry.status);
+    }
+    Ok(())
+}
+
+/// The one queue that is served has the one database below the state directory.
+fn database(stage: &Stage) -> anyhow::Result<PathBuf> {
+    let served = stage.paths().state().join("serve");
+    let home = fs::read_dir(served)?.next().context("no queue is served")??;
+    Ok(home.path().join("pointsman.db"))
+}
+
+fn runs(stage: &Stage) -> anyhow::Result<usize> {
+    Ok(fs::read_to_string(marks(stage))?.lines().count())
+}
+
+/// The way of a careful person: each branch is brought up to date, tested and pushed before the next one begins.
+pub(super) fn plain(
+    place: &Place,
+    branches: usize,
+    red: Option<usize>,
+    gate_seconds: u64,
+) -> anyhow::Result<Taken> {
+    let stage = Stage::empty(place)?;
+    bare_line(&stage, branches, red)?;
+    let gate = gate(gate_seconds, &marks(&stage));
+    eprintln!("{branches} branches, the plain way");
+    let begun = Instant::now();
+    let mut landed = 0;
+    for n in 0..branches {
+        wait::check()?;
+        let branch = branch(n);
+        stage.git(&["fetch", "--quiet", "origin"])?;
+        stage.git(&["switch", "--quiet", &branch])?;
+        stage.git(&["rebase", "--quiet", "origin/main"])?;
+        if stage.shell(&gate)? {
+            stage.git(&["push", "--quiet", "origin", "HEAD:main", &format!(":{branch}")])?;
+            landed += 1;
+        }
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    ensure!(landed == branches - usize::from(red.is_some()), "only {landed} branches landed");
+    Ok(Taken { seconds, landed, gates: runs(&stage)? })
+}
