@@ -24,6 +24,16 @@ pub const NAMES: [&str; 13] = [
     "queue-reported",
 ];
 
+/// The places on the way of a vault action. They are passed by that alone.
+pub const VAULT_NAMES: [&str; 6] = [
+    "vault-file-taken",
+    "vault-before-intent",
+    "vault-intent-written",
+    "vault-handler-ran",
+    "vault-outcome-written",
+    "vault-told",
+];
+
 struct Plan {
     place: String,
     left: AtomicU32,

@@ -28,6 +28,7 @@ mod restart;
 mod review;
 mod shell_agent;
 mod torture;
+mod vault;
 
 use pointsman_testkit::Setup;
 
