@@ -145,7 +145,8 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     }
     let polling = poller.start(inbox.clone(), board.clone(), Arc::clone(&world), phases)?;
     let vaulting = vault.start(inbox.clone(), Arc::clone(&world))?;
-    let control = Control { inbox: inbox.clone(), board, world, callers: AtomicUsize::new(0) };
+    let control =
+        Control { inbox: inbox.clone(), board, world, callers: AtomicUsize::new(0), panes: Mutex::default() };
     Arc::new(control).listen(&paths.control_socket())?;
     stop_on_signals(&inbox)?;
     eprintln!("ready");
