@@ -42,9 +42,6 @@ pub(super) fn unsupported(config: &Config) -> Vec<String> {
     if config.forge.kind == ForgeKind::Github {
         not_yet("forge.kind".into(), config.forge.kind.as_str(), "\"local\" or \"forgejo\"");
     }
-    if config.ci.kind == CiKind::Woodpecker {
-        not_yet("ci.kind".into(), config.ci.kind.as_str(), "\"forge\", \"command\" or \"none\"");
-    }
     if config.agent.runtime != Runtime::Tmux {
         not_yet("agent.runtime".into(), config.agent.runtime.as_str(), "\"tmux\"");
     }
@@ -225,6 +222,16 @@ impl Check<'_> {
                     let hint = "such as url = \"https://codeberg.org\" and repo = \"owner/name\"";
                     return Err(self.document.error_at("forge.kind", why).hint(hint));
                 }
+            }
+        }
+        if self.config.ci.kind == CiKind::Woodpecker {
+            let lacking = match (&woodpecker.url, woodpecker.repo_id, &forge.repo) {
+                (None, ..) => Some("it needs the key `woodpecker.url`"),
+                (Some(_), None, None) => Some("it needs the key `woodpecker.repo_id`, or `forge.repo`"),
+                (Some(_), ..) => None,
+            };
+            if let Some(why) = lacking {
+                return self.fail("ci.kind", why);
             }
         }
         let files = [

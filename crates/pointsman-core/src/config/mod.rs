@@ -112,9 +112,9 @@ impl Config {
         self.merge.gate.as_deref().or(ci)
     }
 
-    /// Whether the gate is the checks that an outside CI gives a commit on the forge.
+    /// Whether the gate is what an outside CI says about a commit, on the forge or itself.
     pub fn gate_is_checks(&self) -> bool {
-        self.merge.gate.is_none() && self.ci.kind == CiKind::Forge
+        self.merge.gate.is_none() && matches!(self.ci.kind, CiKind::Forge | CiKind::Woodpecker)
     }
 
     /// The branch of an issue.

@@ -268,6 +268,12 @@ fn a_forge_on_a_server_needs_its_address_and_repository() {
         let error = parse(&lacking).unwrap_err().to_string();
         assert!(error.contains(&format!("it needs the key `forge.{key}`")), "{error}");
     }
+    for (text, lacking) in [("", "woodpecker.url"), ("[woodpecker]\nurl = \"https://ci.example\"", "repo_id")]
+    {
+        let text = format!("name = \"a\"\nci.kind = \"woodpecker\"\n{text}\n");
+        let error = parse(&text).unwrap_err().to_string();
+        assert!(error.contains(lacking), "{error}");
+    }
     let error = parse(&format!("{full}token_file = \"token\"\n")).unwrap_err().to_string();
     assert!(error.contains("it must be an absolute path"), "{error}");
 }
@@ -277,7 +283,6 @@ fn what_is_not_built_yet_is_read_and_said() {
     let text = r#"
         name = "a"
         forge = { kind = "github", repo = "me/shop" }
-        ci = { kind = "woodpecker" }
         agent = { runtime = "headless" }
         review = { mode = "agent" }
         roles = { dev = { runtime = "headless" }, planner = { enabled = true } }
@@ -288,7 +293,6 @@ fn what_is_not_built_yet_is_read_and_said() {
     let all = config.unsupported();
     let keys = [
         "forge.kind = \"github\"",
-        "ci.kind = \"woodpecker\"",
         "agent.runtime = \"headless\"",
         "review.mode = \"agent\"",
         "roles.dev.runtime = \"headless\"",

@@ -226,7 +226,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         // The rest needs no state directory and works wherever it is put into a pipe.
         Command::Phase(command) => command.run(out)?,
         Command::Deps(arguments) => arguments.run(out)?,
-        Command::Ci(command) => command.run(out)?,
+        Command::Ci(command) => command.run(out, context)?,
         Command::Completions(arguments) => arguments.run()?,
         Command::Man(arguments) => arguments.run()?,
         Command::Demo(arguments) => arguments.run(out)?,

@@ -21,7 +21,6 @@ pub mod outcome;
 mod poller;
 mod projections;
 mod projects;
-mod remote_forge;
 mod served;
 mod sources;
 mod start;

@@ -12,10 +12,10 @@ use pointsman_core::ids::ProjectName;
 use pointsman_store::{ProjectRow, Store};
 
 use super::clock;
-use super::remote_forge::Environment;
 use super::served::Served;
 use crate::init::PROJECTIONS;
 use crate::paths::Paths;
+use crate::remote::Environment;
 
 /// A configuration file is text that people write; anything larger is something else.
 const CONFIG_BYTES: u64 = 1 << 20;

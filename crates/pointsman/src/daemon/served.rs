@@ -4,19 +4,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
+use pointsman_adapters::ci::woodpecker::Woodpecker;
 use pointsman_adapters::forge::Forge;
 use pointsman_adapters::forge::plain::PlainRepository;
 use pointsman_adapters::git::mirror::Mirror;
 use pointsman_adapters::git::union::UnionGlobs;
 use pointsman_adapters::git::{BranchName, Git};
-use pointsman_core::config::{Config, ForgeKind};
+use pointsman_core::config::{CiKind, Config, ForgeKind};
 use pointsman_core::ids::TaskKey;
 use pointsman_core::task::Task;
 
 use super::clock;
-use super::remote_forge::{self, Environment};
 use crate::embedded_forge::EmbeddedForge;
 use crate::paths::{Paths, ProjectPaths};
+use crate::remote::{self, Environment};
 
 /// One project at work.
 pub(crate) struct Served {
@@ -28,6 +29,8 @@ pub(crate) struct Served {
     pub forge: Arc<dyn Forge>,
     /// The same forge, if it is the embedded one: people's commands go there.
     pub embedded: Option<Arc<EmbeddedForge>>,
+    /// Its CI, if that is a Woodpecker.
+    pub woodpecker: Option<Woodpecker>,
     /// Our own copy of its repository.
     pub mirror: Mirror,
     /// The branch that work lands on.
@@ -62,13 +65,17 @@ impl Served {
                 (Arc::new(PlainRepository::new(Mirror::open_or_create(&git, &project.mirror(), url)?)), None)
             }
             ForgeKind::Forgejo => {
-                let forge = Arc::new(remote_forge::forgejo(paths, &config, environment)?);
+                let forge = Arc::new(remote::forgejo(paths, &config, environment)?);
                 git = git.with_account(forge.account());
                 (forge, None)
             }
             ForgeKind::Github => {
                 anyhow::bail!("forge.kind {} is not built yet", config.forge.kind)
             }
+        };
+        let woodpecker = match config.ci.kind {
+            CiKind::Woodpecker => Some(remote::woodpecker(paths, &config, environment)?),
+            CiKind::None | CiKind::Command | CiKind::Forge => None,
         };
         let union = UnionGlobs::new(&config.merge.union)?;
         for dir in [project.checkouts(), project.logs(), project.indexes(), project.vault_pending()] {
@@ -79,7 +86,7 @@ impl Served {
         if matches!(config.forge.kind, ForgeKind::Local | ForgeKind::Git) {
             mirror.fetch_remote()?;
         }
-        Ok(Self { config, paths: project, forge, embedded, mirror, primary, union })
+        Ok(Self { config, paths: project, forge, embedded, woodpecker, mirror, primary, union })
     }
 
     /// The directories and files of one task.

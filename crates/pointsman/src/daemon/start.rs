@@ -27,7 +27,6 @@ use super::jobs::{Jobs, adopt, clear_leftovers};
 use super::line;
 use super::poller::Poller;
 use super::projections::Projections;
-use super::remote_forge::Environment;
 use super::served::Served;
 use super::sources::exits::Exits;
 use super::sources::hooks;
@@ -40,6 +39,7 @@ use crate::control::client;
 use crate::control::protocol::{FailureKind, Reply, Request};
 use crate::embedded_forge::{self, EmbeddedForge};
 use crate::paths::Paths;
+use crate::remote::Environment;
 
 /// The environment this process was started in.
 #[allow(clippy::disallowed_methods, reason = "the daemon begins here: the environment is its input")]

@@ -35,8 +35,8 @@ impl Check {
     }
 
     pub(super) fn run(&self, jobs: &Arc<Jobs>, served: &Arc<Served>) {
-        if served.config.ci.kind == CiKind::Forge {
-            return self.ask_forge(jobs, served);
+        if matches!(served.config.ci.kind, CiKind::Forge | CiKind::Woodpecker) {
+            return self.ask_outside(jobs, served);
         }
         let Some(command) = served.config.ci.command.clone() else { return };
         let Some(_runner) = jobs.runner(served) else { return };
@@ -75,8 +75,8 @@ impl Check {
         jobs.inbox.tell(Input::new(self.key.clone(), finished));
     }
 
-    /// Somebody else runs CI; the forge shows what it says about exactly this commit.
-    fn ask_forge(&self, jobs: &Arc<Jobs>, served: &Arc<Served>) {
+    /// Somebody else runs CI; the forge, or the CI itself, tells what it says about exactly this commit.
+    fn ask_outside(&self, jobs: &Arc<Jobs>, served: &Arc<Served>) {
         let started = Event::ChecksStarted { sha: self.sha.clone() };
         jobs.inbox.tell(Input::new(self.key.clone(), started));
         // Nobody calls it off: a verdict on an old head is not taken.

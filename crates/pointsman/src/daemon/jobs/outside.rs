@@ -1,4 +1,4 @@
-//! Checks that an outside CI gives a commit: asked for at the forge until they are decided.
+//! Checks that an outside CI gives a commit: asked for at the forge, or at the CI itself, until they are decided.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -24,16 +24,16 @@ pub(super) fn wait_for_checks(
     let config = &served.config;
     let deadline = Instant::now() + config.timing.ci_timeout.duration();
     let mut ask_at = Instant::now();
+    let mut first = true;
     loop {
         if Instant::now() >= ask_at {
-            match served.forge.checks(sha) {
-                Ok(checks) => {
-                    if let Some(verdict) = of_checks(&checks, &config.ci.required) {
-                        return Some(verdict);
-                    }
-                }
+            match ask(served, sha, &mut first) {
+                Ok(Some(verdict)) => return Some(verdict),
+                Ok(None) => {}
                 // An outage says nothing about the code; the deadline holds for it too.
-                Err(error) => tracing::warn!(%sha, %error, "the checks cannot be read for now"),
+                Err(error) => {
+                    tracing::warn!(%sha, error = format!("{error:#}"), "the checks cannot be read for now")
+                }
             }
             ask_at = Instant::now() + config.ci.poll.duration();
         }
@@ -45,6 +45,26 @@ pub(super) fn wait_for_checks(
         match unwanted.recv_timeout(pause) {
             Err(RecvTimeoutError::Timeout) if !jobs.is_stopping() => {}
             Ok(()) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
+        }
+    }
+}
+
+/// One question. A Woodpecker whose machinery had failed before we asked for the first time runs the commit once more:
+/// that is what we were asked to see to.
+fn ask(served: &Served, sha: &Sha, first: &mut bool) -> anyhow::Result<Option<CiVerdict>> {
+    let Some(ci) = &served.woodpecker else {
+        return Ok(of_checks(&served.forge.checks(sha)?, &served.config.ci.required));
+    };
+    match ci.verdict(sha)? {
+        Some(CiVerdict::Infra { .. }) if *first => {
+            // If its answer gets lost, the new run is there at the next look.
+            *first = false;
+            ci.restart_red(sha)?;
+            Ok(None)
+        }
+        verdict => {
+            *first = false;
+            Ok(verdict)
         }
     }
 }

@@ -8,7 +8,7 @@ use pointsman_testkit::{Setup, TestDaemon};
 use super::{adds, clean, shop};
 
 /// A project on this server, with both accounts.
-fn on(fake: &FakeForgejo) -> Setup {
+pub(super) fn on(fake: &FakeForgejo) -> Setup {
     shop()
         .set("forge.kind", "\"forgejo\"")
         .set("forge.url", &format!("{:?}", fake.url()))
@@ -18,7 +18,7 @@ fn on(fake: &FakeForgejo) -> Setup {
 }
 
 /// Starts the daemon with its checkout's main as the server's.
-fn start(fake: &FakeForgejo, setup: Setup) -> TestDaemon {
+pub(super) fn start(fake: &FakeForgejo, setup: Setup) -> TestDaemon {
     let daemon = setup.build();
     let there = fake.repository().to_string_lossy().into_owned();
     daemon.git_in(&daemon.checkout(), &["push", "--quiet", "--force", &there, "main:main"]);
@@ -26,12 +26,12 @@ fn start(fake: &FakeForgejo, setup: Setup) -> TestDaemon {
     daemon
 }
 
-fn file(fake: &FakeForgejo, title: &str, script: &str) -> u64 {
+pub(super) fn file(fake: &FakeForgejo, title: &str, script: &str) -> u64 {
     let body = format!("```text\nrehearsal:begin\n{script}\nrehearsal:end\n```\n");
     fake.create_issue(OWNER, title, &body, &["backlog"])
 }
 
-fn main_log(fake: &FakeForgejo, daemon: &TestDaemon) -> Vec<String> {
+pub(super) fn main_log(fake: &FakeForgejo, daemon: &TestDaemon) -> Vec<String> {
     let log = daemon.git_in(fake.repository(), &["log", "--format=%s", "main"]);
     log.lines().map(str::to_owned).collect()
 }

@@ -17,6 +17,7 @@ mod hostile;
 mod idle;
 mod kill;
 mod orders;
+mod outside_ci;
 mod phase_file;
 mod projects;
 mod pull_requests;

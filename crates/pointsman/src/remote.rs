@@ -1,4 +1,4 @@
-//! Forges on servers: from the configuration and the tokens to something that can be asked.
+//! Forges and CI on servers: from the configuration and the tokens to something that can be asked.
 //!
 //! Nothing is asked of a server here: the daemon's loop must not wait for one. The forge looks at its accounts and
 //! rights before it carries out the first order.
@@ -6,12 +6,13 @@
 use std::ffi::OsString;
 
 use anyhow::Context;
+use pointsman_adapters::ci::woodpecker::Woodpecker;
 use pointsman_adapters::forge::forgejo::{Forgejo, Opening};
 use pointsman_adapters::http::{Limits, Patience};
 use pointsman_adapters::secret::{Dotenv, Secret, Source};
 use pointsman_core::config::{Config, ReviewMode};
 
-use super::clock;
+use crate::daemon::clock;
 use crate::paths::Paths;
 
 /// Looks up a variable of this process.
@@ -66,4 +67,24 @@ pub(crate) fn forgejo(paths: &Paths, config: &Config, environment: Environment) 
         patience: Patience::default(),
     };
     Ok(opening.prepare()?)
+}
+
+/// The project's repository on a Woodpecker server.
+pub(crate) fn woodpecker(
+    paths: &Paths,
+    config: &Config,
+    environment: Environment,
+) -> anyhow::Result<Woodpecker> {
+    let server = &config.woodpecker;
+    let source = Source {
+        whose: "Woodpecker",
+        command: server.token_command.as_deref(),
+        file: server.token_file.as_deref(),
+        variable: Some(&server.token_env),
+    };
+    let look = |name: &str| environment(name).and_then(|value| value.into_string().ok());
+    let token = source.find(look, &Dotenv::read(&paths.dotenv())?)?;
+    let url = server.url.as_deref().context("woodpecker.url names no server")?;
+    let repo = config.forge.repo.as_deref();
+    Ok(Woodpecker::new(url, server.repo_id, repo, token, clock::now, Limits::default())?)
 }
