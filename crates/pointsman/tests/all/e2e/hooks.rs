@@ -92,7 +92,11 @@ fn e2e_hooks_every_recorded_payload_passes() {
 
 #[test]
 fn e2e_hooks_a_message_is_acknowledged_by_the_prompt_that_holds_it() {
-    let (daemon, issue) = waiting();
+    // A program that acknowledges nothing by itself.
+    let daemon = shop().set("agent.command", "[\"sh\", \"-c\", \"exec cat\"]").start();
+    let issue = daemon.file_issue("Apples", "");
+    daemon.wait_session(issue, 1);
+    daemon.wait_state(issue, "working");
     hook(&daemon, issue, "SessionStart", &payload("SessionStart.startup"));
     daemon.run(&["session", "send", &issue.to_string(), "Not yet."]);
     let evidence = || daemon.json(&["session", "explain", &issue.to_string()])["evidence"].to_string();

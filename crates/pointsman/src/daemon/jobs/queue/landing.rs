@@ -3,15 +3,18 @@
 use pointsman_adapters::git::candidate::Style;
 use pointsman_adapters::git::push::{Change, Expect, PushOutcome, PushRef};
 use pointsman_adapters::git::{BranchName, Locks, clear_dead_locks};
-use pointsman_core::ids::Sha;
+use pointsman_adapters::retry::Retry;
+use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::QueueOutcome;
 use pointsman_core::text;
 use pointsman_store::{EntryStatus, Stopped, StoppedBy};
 
+use super::super::Jobs;
 use super::report::Outcome;
 use super::{Car, Line, audit};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
+use crate::daemon::served::Served;
 
 impl Line<'_> {
     /// Lands the last of these candidates, and with it all before it; false if something is in the way, and the line
@@ -193,10 +196,8 @@ impl Line<'_> {
         let mut done = Vec::new();
         for Outcome { entry, outcome, tidied } in landed {
             let QueueOutcome::Landed { sha } = outcome else { continue };
-            if let Some(pr) = entry.pr
-                && let Err(error) = self.served.forge.record_merge(pr, sha)
-            {
-                tracing::warn!(pr, %error, "the forge does not show the merge");
+            if let Some(pr) = entry.pr {
+                show_merge(self.jobs, self.served, pr, sha);
             }
             if let Some(branch) = BranchName::new(&entry.branch).filter(|_| !tidied) {
                 done.push((branch.full(), [sha, &entry.head]));
@@ -234,6 +235,27 @@ impl Line<'_> {
                     Err(error) => tracing::warn!(branch = %name, %error, "the landed branch stays"),
                 }
             }
+        }
+    }
+}
+
+/// Has the forge show a merge; if it does not answer, it is told again when main is next looked at.
+pub(super) fn show_merge(jobs: &Jobs, served: &Served, pr: Number, sha: &Sha) {
+    let project = &served.config.name;
+    let told = served.forge.record_merge(pr, sha);
+    let mut running = jobs.lock();
+    let unshown = running.unshown.entry(project.clone()).or_default();
+    match told {
+        Ok(()) => {
+            unshown.remove(&pr);
+        }
+        Err(error) if error.retry() == Retry::Later => {
+            tracing::warn!(pr, %error, "the forge does not show the merge yet");
+            unshown.insert(pr, sha.clone());
+        }
+        Err(error) => {
+            tracing::warn!(pr, %error, "the forge does not show the merge");
+            unshown.remove(&pr);
         }
     }
 }
