@@ -1,11 +1,14 @@
 //! Measures what is promised about speed and cost. Not a test: nothing here decides whether a change is right.
 //!
 //! `reaction` is the time from an agent's phase to its answer, `idle` what watching costs, `startup` how long a daemon
-//! with a long history takes to be ready, `hooks` what an agent waits for a hook, `checkpoint` what saving a large tree costs, `mq` how long the merge queue takes.
+//! with a long history takes to be ready, `hooks` what an agent waits for a hook, `checkpoint` what saving a large tree
+//! costs, `mq` how long the merge queue takes, `recovery` how long a killed agent is away, `agents` how long it takes to
+//! see who is alive.
 //!
 //! `stage` is the throw-away installation they run on, `fleet` the agents,
 //! `polling` the way it is compared with, `report` the tables and files. `docs/benchmarks.md` has the numbers.
 
+mod agents;
 mod checkpoint;
 mod fleet;
 mod history;
@@ -15,6 +18,7 @@ mod mq;
 mod polling;
 mod proc;
 mod reaction;
+mod recovery;
 mod report;
 mod sample;
 mod sessions;
@@ -55,6 +59,8 @@ enum What {
     Checkpoint,
     Mq,
     Hooks,
+    Recovery,
+    Agents,
     All,
 }
 
@@ -89,6 +95,12 @@ fn measure(Arguments { what, sessions, gate_seconds, program, results }: Argumen
     }
     if matches!(what, What::Hooks | What::All) {
         reports.push(hooks::measure(&place)?);
+    }
+    if matches!(what, What::Recovery | What::All) {
+        reports.push(recovery::measure(&place)?);
+    }
+    if matches!(what, What::Agents | What::All) {
+        reports.push(agents::measure(&place)?);
     }
     for report in &reports {
         report.print();

@@ -85,6 +85,11 @@ impl Paths {
         self.state.join("pointsman.db")
     }
 
+    /// Variables of services, for those who do not set them in the environment.
+    pub fn dotenv(&self) -> PathBuf {
+        self.state.join(".env")
+    }
+
     /// Held by the daemon, or by a command that acts in its place.
     pub fn lock(&self) -> PathBuf {
         self.state.join("daemon.lock")
@@ -176,6 +181,16 @@ impl ProjectPaths {
     /// Logs of CI, reviews and gates, and transcripts of ended sessions.
     pub fn logs(&self) -> PathBuf {
         self.root.join("logs")
+    }
+
+    /// Actions for the vault can be put here, a file each.
+    pub fn vault_pending(&self) -> PathBuf {
+        self.root.join("vault/pending")
+    }
+
+    /// Files that were no actions.
+    pub fn vault_rejected(&self) -> PathBuf {
+        self.root.join("vault/rejected")
     }
 
     /// The transcript of an ended session.

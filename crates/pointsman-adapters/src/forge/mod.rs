@@ -4,6 +4,7 @@
 //! a file each beside this one. Every call says what is true afterwards, so calling it twice is the
 //! same as calling it once.
 
+pub mod forgejo;
 pub mod plain;
 
 use pointsman_core::forge::{BoardItem, BoardStatus, Check, CheckState, Comment, Issue, PullRequest};
@@ -43,6 +44,17 @@ pub trait Forge: Send + Sync {
 
     /// Closes the issue.
     fn close_issue(&self, number: Number) -> Result<(), Error>;
+
+    /// Issues that an open issue waits for by the forge's own means, beside what its text says.
+    fn dependencies(&self, _number: Number) -> Result<Vec<Number>, Error> {
+        Ok(Vec::new())
+    }
+
+    /// Whether somebody's words on an issue may direct an agent. Where everybody can comment, only of those who may
+    /// write.
+    fn may_direct(&self, _who: &str) -> Result<bool, Error> {
+        Ok(true)
+    }
 
     /// The open pull request from `head` to `base`: found, or opened.
     fn ensure_pull_request(&self, head: &str, base: &str, title: &str, body: &str) -> Result<Number, Error>;

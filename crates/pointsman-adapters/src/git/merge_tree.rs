@@ -9,6 +9,7 @@ use super::commit::Commit;
 use super::incoming::Incoming;
 use super::inspect::shown;
 use super::mirror::Mirror;
+use super::older_git::OlderGit;
 use super::union::UnionGlobs;
 use super::{Call, Error, files};
 use crate::process::{End, Finished};
@@ -25,6 +26,13 @@ pub(super) enum Merged {
     Conflict(Vec<String>),
 }
 
+/// One side of a merge with a given base.
+#[derive(Clone, Copy)]
+pub(super) struct Side<'a> {
+    pub(super) commit: &'a Sha,
+    pub(super) tree: &'a Sha,
+}
+
 /// Makes merges and commits. They are in the mirror after [`Self::keep`]; without it nothing is left behind, so that a
 /// mere look costs the mirror nothing.
 ///
@@ -36,6 +44,8 @@ pub(super) struct Merger<'a> {
     attributes_of: Sha,
     /// A file of attributes that are weaker than those of the commit.
     globs: Option<PathBuf>,
+    /// With a git that needs it.
+    older: Option<OlderGit>,
 }
 
 impl<'a> Merger<'a> {
@@ -48,7 +58,12 @@ impl<'a> Merger<'a> {
             std::fs::write(&path, union.attributes()).map_err(files::error("write", &path))?;
             globs = Some(path);
         }
-        Ok(Self { incoming, attributes_of: attributes_of.clone(), globs })
+        let older = if mirror.git().version()?.merges_as_told() {
+            None
+        } else {
+            Some(OlderGit::prepare(mirror, &incoming, attributes_of)?)
+        };
+        Ok(Self { incoming, attributes_of: attributes_of.clone(), globs, older })
     }
 
     fn call(&self, messages: &str) -> Call {
@@ -56,13 +71,30 @@ impl<'a> Merger<'a> {
         if let Some(globs) = &self.globs {
             call = call.config("core.attributesFile", globs);
         }
-        let source = format!("{}^{{commit}}", self.attributes_of);
-        call.attributes_of(&source).args(["--write-tree", "-z", "--name-only", messages])
+        let call = match &self.older {
+            Some(older) => older.with_attributes(call),
+            None => call.attributes_of(&format!("{}^{{commit}}", self.attributes_of)),
+        };
+        call.args(["--write-tree", "-z", "--name-only", messages])
     }
 
-    /// Merges two commits that exist. Exit code 1 is a conflict only if a tree was written: a missing commit exits
-    /// with 1 too, with nothing on its output.
-    pub(super) fn merge(&self, base: Option<&Sha>, ours: &Sha, theirs: &Sha) -> Result<Merged, Error> {
+    /// Merges two commits.
+    pub(super) fn merge(&self, ours: &Sha, theirs: &Sha) -> Result<Merged, Error> {
+        self.merge_from(None, ours, theirs)
+    }
+
+    /// Brings to `ours` what `theirs` changed against `base`, whatever their histories are.
+    pub(super) fn pick(&self, base: &Sha, ours: Side<'_>, theirs: Side<'_>) -> Result<Merged, Error> {
+        let Some(older) = &self.older else {
+            return self.merge_from(Some(base), ours.commit, theirs.commit);
+        };
+        let [ours, theirs] = older.stand_ins(&self.incoming, base, [ours.tree, theirs.tree])?;
+        self.merge_from(None, &ours, &theirs)
+    }
+
+    /// Exit code 1 is a conflict only if a tree was written: a missing commit exits with 1 too, with nothing on its
+    /// output.
+    fn merge_from(&self, base: Option<&Sha>, ours: &Sha, theirs: &Sha) -> Result<Merged, Error> {
         let (end, fields) = self.merge_once(base, ours, theirs, QUIETLY)?;
         let mut fields = fields.split(|b| *b == 0);
         let tree = fields.next().and_then(|first| Sha::new(&shown(first)));

@@ -84,6 +84,7 @@ impl Mirror {
             .args(["--prune", "--"])
             .arg(&self.remote)
             .arg("+refs/heads/*:refs/remotes/origin/*")
+            .account(self.git.account.as_ref())
             .remote(Retry::Later)
             .ok()
     }

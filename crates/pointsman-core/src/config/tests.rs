@@ -257,21 +257,37 @@ fn a_secret_is_refused_and_not_repeated() {
 }
 
 #[test]
+fn a_forge_on_a_server_needs_its_address_and_repository() {
+    let full =
+        "name = \"a\"\n[forge]\nkind = \"forgejo\"\nurl = \"https://codeberg.org\"\nrepo = \"me/shop\"\n";
+    let config = parse(full).unwrap();
+    assert_eq!((config.forge.token_env(), config.unsupported().len()), (Some("CODEBERG_TOKEN"), 0));
+    for key in ["url", "repo"] {
+        let lacking: String =
+            full.lines().filter(|line| !line.starts_with(key)).map(|line| format!("{line}\n")).collect();
+        let error = parse(&lacking).unwrap_err().to_string();
+        assert!(error.contains(&format!("it needs the key `forge.{key}`")), "{error}");
+    }
+    let error = parse(&format!("{full}token_file = \"token\"\n")).unwrap_err().to_string();
+    assert!(error.contains("it must be an absolute path"), "{error}");
+}
+
+#[test]
 fn what_is_not_built_yet_is_read_and_said() {
     let text = r#"
         name = "a"
-        forge = { kind = "forgejo", url = "https://codeberg.org", repo = "me/shop" }
+        forge = { kind = "github", repo = "me/shop" }
         ci = { kind = "woodpecker" }
         agent = { runtime = "headless" }
         review = { mode = "agent" }
         roles = { dev = { runtime = "headless" }, planner = { enabled = true } }
     "#;
     let config = parse(text).unwrap();
-    assert_eq!((config.forge.kind, config.agent.runtime), (ForgeKind::Forgejo, Runtime::Headless));
-    assert_eq!(config.forge.token_env(), Some("CODEBERG_TOKEN"));
+    assert_eq!((config.forge.kind, config.agent.runtime), (ForgeKind::Github, Runtime::Headless));
+    assert_eq!(config.forge.token_env(), Some("GITHUB_TOKEN"));
     let all = config.unsupported();
     let keys = [
-        "forge.kind = \"forgejo\"",
+        "forge.kind = \"github\"",
         "ci.kind = \"woodpecker\"",
         "agent.runtime = \"headless\"",
         "review.mode = \"agent\"",
@@ -359,4 +375,30 @@ fn a_role_may_have_a_budget_of_its_own() {
     let budget = Config::parse(text, "test").unwrap().roles.dev.budget.unwrap();
     assert_eq!((budget.turns_per_task, budget.turns_per_day, budget.usd_per_session), (Some(40), None, None));
     assert_eq!(budget.time_per_day.unwrap().to_string(), "8h");
+}
+
+#[test]
+fn a_vault_type_is_an_operators_program_and_dangerous_without_a_word() {
+    let parse = |text: &str| Config::parse(&format!("name = \"p\"\n{text}"), "pointsman.toml");
+    let config = parse("[vault.types.deploy]\ncommand = [\"/usr/bin/deploy\"]\n").unwrap();
+    let deploy = &config.vault.types["deploy"];
+    assert_eq!((deploy.risk, deploy.reversible), (crate::vault::Risk::High, false));
+    let wrong = [
+        ("[vault.types.deploy]\ncommand = [\"./deploy\"]", "absolute path"),
+        ("[vault.types.deploy]\ncommand = [\"/home/../tmp/deploy\"]", "absolute path"),
+        ("[vault.types.deploy]\ncommand = []", "it is empty"),
+        ("[vault.types.deploy]\nrisk = \"low\"", "missing field"),
+        ("[vault.types.deploy]\ncommand = [\"/x\"]\nrisk = \"none\"", "cannot be \"none\""),
+        ("[vault.types.deploy]\ncommand = [\"/x\"]\nsecrets = [\"s3cr3t value\"]", "not the secret itself"),
+        ("[vault.types.\"a b\"]\ncommand = [\"/x\"]", "a type is called"),
+        (
+            "[agent]\npass_env = [\"KEY\"]\n[vault.types.d]\ncommand = [\"/x\"]\nsecrets = [\"KEY\"]",
+            "agents never get one",
+        ),
+        ("[vault]\npeople = [\"\"]", "the name of a person"),
+    ];
+    for (text, message) in wrong {
+        let error = parse(text).unwrap_err().to_string();
+        assert!(error.contains(message) && !error.contains("s3cr3t"), "{text}: {error}");
+    }
 }

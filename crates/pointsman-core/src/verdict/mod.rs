@@ -7,8 +7,10 @@
 
 mod checks;
 mod patterns;
+mod steps;
 
 pub use checks::of_checks;
+pub use steps::{FailedStep, of_steps};
 
 use std::fmt;
 

@@ -1,5 +1,6 @@
 //! Comments on the issue.
 
+use crate::ids::Sha;
 use crate::task::{Refusal, RefusalStatus, Task};
 use crate::text;
 
@@ -71,6 +72,13 @@ pub fn refused(refusal: &Refusal) -> String {
         body.push_str(&format!("\n{}\n", text::quote_block(&refusal.reason)));
     }
     body
+}
+
+/// On a pull request whose forge cannot show a merge that was pushed.
+pub fn landed(sha: &Sha) -> String {
+    format!(
+        "**Landed** as {sha}. This repository does not allow a merge by hand to be recorded, so the pull request is closed.\n"
+    )
 }
 
 /// The text of a pull request: what the agent says, and boxes for people to tick.

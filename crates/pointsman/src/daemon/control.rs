@@ -20,6 +20,7 @@ use super::engine::Input;
 use super::inbound::{Inbound, Inbox};
 use super::line;
 use super::sources::hooks;
+use super::vault;
 use super::world::RealWorld;
 use crate::control::protocol::{FailureKind, ForgeCommand, Reply, Request};
 use crate::{claim, embedded_forge};
@@ -170,6 +171,13 @@ impl Control {
                     Err(reply) => return reply,
                 }
             }
+            Request::Vault { project, command } => match peer.and_then(|pid| self.identity_of(pid)) {
+                Some(session) => match vault::from_session(command, &session) {
+                    Ok(command) => Request::Vault { project, command },
+                    Err(reply) => return reply,
+                },
+                None => Request::Vault { project, command },
+            },
             other => other,
         };
         let (reply, answer) = sync_channel(1);
@@ -224,6 +232,13 @@ impl Control {
             panes.listed = Some(Instant::now());
         }
         panes.pids.iter().find(|(pid, _)| ancestors.contains(pid)).map(|(_, epoch)| epoch.clone())
+    }
+
+    /// The identity of the session of ours that a process descends from.
+    fn identity_of(&self, pid: u32) -> Option<String> {
+        let panes = self.world.tmux.list().ok()?;
+        let ancestors = pointsman_adapters::process::ancestors(pid);
+        panes.into_iter().find(|(_, pane)| ancestors.contains(&pane.pid)).map(|(identity, _)| identity)
     }
 
     /// A person's order to merge is an approval of the present head; the queue does the rest.

@@ -14,6 +14,7 @@ use pointsman_core::ids::TaskKey;
 use pointsman_core::task::Task;
 
 use super::clock;
+use super::remote_forge::{self, Environment};
 use crate::embedded_forge::EmbeddedForge;
 use crate::paths::{Paths, ProjectPaths};
 
@@ -36,32 +37,48 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// Opens everything a project needs. `git` is our door to the program.
-    pub(crate) fn open(paths: &Paths, git: &Git, config: Arc<Config>) -> anyhow::Result<Self> {
+    /// Opens everything a project needs, without waiting for a server. `git` is our door to the program,
+    /// `environment` has the tokens.
+    pub(crate) fn open(
+        paths: &Paths,
+        git: &Git,
+        config: Arc<Config>,
+        environment: Environment,
+    ) -> anyhow::Result<Self> {
         let unsupported = config.unsupported();
         anyhow::ensure!(unsupported.is_empty(), "{}", unsupported.join("; "));
         let project = paths.project(&config.name);
         let primary = BranchName::new(&config.primary_branch)
             .with_context(|| format!("`{}` is not a branch name", config.primary_branch))?;
+        let mut git = git.clone();
         let (forge, embedded): (Arc<dyn Forge>, _) = match config.forge.kind {
             ForgeKind::Local => {
-                let forge = Arc::new(EmbeddedForge::open(&project, &config.primary_branch, git, clock::now)?);
+                let forge =
+                    Arc::new(EmbeddedForge::open(&project, &config.primary_branch, &git, clock::now)?);
                 (Arc::clone(&forge) as _, Some(forge))
             }
             ForgeKind::Git => {
                 let url = config.forge.url.as_deref().context("forge.url names no repository")?;
-                (Arc::new(PlainRepository::new(Mirror::open_or_create(git, &project.mirror(), url)?)), None)
+                (Arc::new(PlainRepository::new(Mirror::open_or_create(&git, &project.mirror(), url)?)), None)
             }
-            ForgeKind::Forgejo | ForgeKind::Github => {
+            ForgeKind::Forgejo => {
+                let forge = Arc::new(remote_forge::forgejo(paths, &config, environment)?);
+                git = git.with_account(forge.account());
+                (forge, None)
+            }
+            ForgeKind::Github => {
                 anyhow::bail!("forge.kind {} is not built yet", config.forge.kind)
             }
         };
         let union = UnionGlobs::new(&config.merge.union)?;
-        for dir in [project.checkouts(), project.logs(), project.indexes()] {
+        for dir in [project.checkouts(), project.logs(), project.indexes(), project.vault_pending()] {
             std::fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
         }
-        let mirror = Mirror::open_or_create(git, &project.mirror(), &forge.remote())?;
-        mirror.fetch_remote()?;
+        let mirror = Mirror::open_or_create(&git, &project.mirror(), &forge.remote())?;
+        // A server is not waited for here; whoever needs its branches fetches them.
+        if matches!(config.forge.kind, ForgeKind::Local | ForgeKind::Git) {
+            mirror.fetch_remote()?;
+        }
         Ok(Self { config, paths: project, forge, embedded, mirror, primary, union })
     }
 

@@ -27,10 +27,12 @@ use super::jobs::{Jobs, adopt, clear_leftovers};
 use super::line;
 use super::poller::Poller;
 use super::projections::Projections;
+use super::remote_forge::Environment;
 use super::served::Served;
 use super::sources::exits::Exits;
 use super::sources::hooks;
 use super::sources::phase::Phases;
+use super::vault;
 use super::workers::Workers;
 use super::world::RealWorld;
 use crate::claim;
@@ -38,6 +40,10 @@ use crate::control::client;
 use crate::control::protocol::{FailureKind, Reply, Request};
 use crate::embedded_forge::{self, EmbeddedForge};
 use crate::paths::Paths;
+
+/// The environment this process was started in.
+#[allow(clippy::disallowed_methods, reason = "the daemon begins here: the environment is its input")]
+const ENVIRONMENT: Environment = |name| std::env::var_os(name);
 
 /// How the daemon is run.
 #[derive(Clone, Debug, Default)]
@@ -84,12 +90,13 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         reader: Mutex::new(Store::open_read_only(&paths.database())?),
         projects: RwLock::new(BTreeMap::new()),
         program: std::env::current_exe().context("this program cannot find itself")?,
-        environment: |name| std::env::var_os(name),
+        environment: ENVIRONMENT,
     });
     let phases = Phases::start(inbox.clone(), board.clone(), Arc::clone(&world))?;
     let exits = Arc::new(Exits::new(inbox.clone(), Arc::clone(&world), Arc::clone(&phases)));
     *listener.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::downgrade(&exits);
     let poller = Arc::new(Poller::default());
+    let vault = Arc::new(vault::Watch::default());
     let mut dispatcher = Dispatcher {
         engine: Engine::open(store)?,
         inbound,
@@ -100,6 +107,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         exits,
         projections: Projections::start(Store::open_read_only(&paths.database())?)?,
         poller: Arc::clone(&poller),
+        vault: Arc::clone(&vault),
         started_at: clock::now(),
         problems: Vec::new(),
         only_queue: options.only_queue.is_some(),
@@ -136,6 +144,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         return Ok(());
     }
     let polling = poller.start(inbox.clone(), board.clone(), Arc::clone(&world), phases)?;
+    let vaulting = vault.start(inbox.clone(), Arc::clone(&world))?;
     let control =
         Control { inbox: inbox.clone(), board, world, callers: AtomicUsize::new(0), panes: Mutex::default() };
     Arc::new(control).listen(&paths.control_socket())?;
@@ -143,9 +152,10 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     eprintln!("ready");
     dispatcher.run();
     poller.stop();
+    vault.stop();
     jobs.stop();
     let _ = std::fs::remove_file(paths.control_socket());
-    let _ = polling.join();
+    let _ = (polling.join(), vaulting.join());
     Ok(())
 }
 
@@ -157,7 +167,7 @@ fn take_over(paths: &Paths) -> Result<DaemonLock, LockError> {
     loop {
         match DaemonLock::acquire(&paths.lock()) {
             Err(LockError::Held { .. })
-                if Instant::now() < deadline && !client::is_running(&paths.control_socket()) =>
+                if Instant::now() < deadline && !client::answers(&paths.control_socket()) =>
             {
                 std::thread::park_timeout(LOOK);
             }
@@ -240,7 +250,7 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
             return Ok(failed(FailureKind::NotFound, format!("there is no project {project}")));
         };
         let config = Arc::new(super::read_config(&row.config_path)?);
-        let served = Served::open(paths, &Git::open(paths.state())?, config)?;
+        let served = Served::open(paths, &Git::open(paths.state())?, config, ENVIRONMENT)?;
         match line::prepare(&served, command) {
             Ok(command) => request = Request::Queue { project, command },
             Err(reply) => return Ok(reply),

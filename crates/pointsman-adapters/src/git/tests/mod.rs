@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use pointsman_core::ids::Sha;
 use tempfile::TempDir;
@@ -12,7 +13,7 @@ use super::gateway::Gateway;
 use super::mirror::Mirror;
 use super::push::{Change, Expect, PushRef};
 use super::tree::{Tree, TreeSpec};
-use super::{BranchName, Git, RefName};
+use super::{BranchName, Git, RefName, Version};
 use crate::process::{Finished, Run};
 
 mod candidate;
@@ -28,6 +29,7 @@ mod hostile;
 mod killed_push;
 mod local_checkout;
 mod mirror;
+mod older_git;
 mod rescue;
 mod tree;
 mod union;
@@ -69,6 +71,13 @@ impl World {
         world.plain(&person, &["push", "-q", "origin", "HEAD:main"]);
         world.mirror.fetch_remote().unwrap();
         world
+    }
+
+    /// The mirror as it is used with a git that cannot be told how to merge.
+    fn older_mirror(&self) -> Mirror {
+        let mut mirror = self.mirror.clone();
+        mirror.git.version = Arc::new(OnceLock::from(Version::parse("git version 2.39.5")));
+        mirror
     }
 
     fn path(&self, name: &str) -> PathBuf {

@@ -170,7 +170,13 @@ impl Jobs {
         }
     }
 
-    fn submit(
+    /// Whether a job of this name is queued or at work.
+    pub(super) fn is_running(&self, name: &str) -> bool {
+        self.lock().names.contains(name)
+    }
+
+    /// Does something on a thread of its own, unless something of this name is under way.
+    pub(super) fn submit(
         self: &Arc<Self>,
         name: String,
         served: &Arc<Served>,

@@ -10,6 +10,7 @@ mod conflict;
 mod dependencies;
 mod disk;
 mod escalation;
+mod forgejo;
 mod gateway;
 mod hooks;
 mod hostile;
@@ -19,6 +20,7 @@ mod orders;
 mod phase_file;
 mod projects;
 mod pull_requests;
+mod queue;
 mod recovery;
 mod refusals;
 mod resilience;
@@ -26,6 +28,7 @@ mod restart;
 mod review;
 mod shell_agent;
 mod torture;
+mod vault;
 
 use pointsman_testkit::Setup;
 

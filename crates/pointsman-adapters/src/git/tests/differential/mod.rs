@@ -141,22 +141,32 @@ fn ours(world: &World, style: Style, main: &Sha, head: &Sha) -> Outcome {
     }
 }
 
+/// Random histories, in the mirror.
+fn imported(world: &World, wanted: Range<u64>) -> Vec<History> {
+    let histories: Vec<History> = wanted.map(History::random).collect();
+    let stream: Vec<u8> = histories.iter().flat_map(History::fast_import).collect();
+    let import = world.mirror.call("fast-import").config("fastimport.unpackLimit", "1");
+    import.args(["--quiet"]).stdin(stream).ok().unwrap();
+    histories
+}
+
+/// Main and the head of the branch.
+fn ends(world: &World, history: &History) -> (Sha, Sha) {
+    let sha = |name: &str| {
+        world.mirror.read_ref(&reference(&history.refname(name))).unwrap().expect("it was imported")
+    };
+    (sha("main"), sha("task"))
+}
+
 #[test]
 fn our_candidates_are_what_git_makes_in_a_checkout() {
     let world = World::new();
     let wanted = wanted();
-    let histories: Vec<History> = wanted.clone().map(History::random).collect();
-    let stream: Vec<u8> = histories.iter().flat_map(History::fast_import).collect();
-    let import = world.mirror.call("fast-import").config("fastimport.unpackLimit", "1");
-    import.args(["--quiet"]).stdin(stream).ok().unwrap();
-
+    let histories = imported(&world, wanted.clone());
     let checkout = Checkout::new(&world);
     let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
     for history in &histories {
-        let sha = |name: &str| {
-            world.mirror.read_ref(&reference(&history.refname(name))).unwrap().expect("it was imported")
-        };
-        let (main, head) = (sha("main"), sha("task"));
+        let (main, head) = ends(&world, history);
         let number = history.number;
         let merged = checkout.merge("--no-ff", &main, &head);
         let same = |style: Style, theirs: &Outcome| {
@@ -210,5 +220,23 @@ fn our_candidates_are_what_git_makes_in_a_checkout() {
         let often = |kind| seen.get(kind).is_some_and(|n| *n >= 2);
         let kinds = ["clean, linear", "clean, merges", "conflict, linear", "conflict, merges"];
         assert!(kinds.into_iter().all(often), "{seen:?}");
+    }
+}
+
+#[test]
+fn an_older_git_builds_the_same_candidates() {
+    let world = World::new();
+    let older = world.older_mirror();
+    for history in imported(&world, wanted()) {
+        let (main, head) = ends(&world, &history);
+        for style in [Style::Rebase, Style::Merge, Style::Squash] {
+            let [new, old] =
+                [&world.mirror, &older].map(|mirror| build(mirror, style, &main, &head, "m").unwrap());
+            assert_eq!(old, new, "history {}, {style:?}", history.number);
+        }
+        let heads = [head];
+        let [new, old] =
+            [&world.mirror, &older].map(|mirror| check_conflicts(mirror, &main, &heads).unwrap());
+        assert_eq!(old, new, "history {}", history.number);
     }
 }
