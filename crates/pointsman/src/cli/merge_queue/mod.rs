@@ -148,7 +148,7 @@ impl Add {
             by: context.author(),
         })?;
         let entries = queue.entries(EntryScope::Unfinished)?;
-        let place = entries.iter().position(|entry| Value::from(entry.id.0) == value["entry"]);
+        let place = entries.iter().position(|entry| value["entry"] == entry.id.0);
         if context.out.is_json() {
             let found = place.map(|at| queue_view::to_json(&entries)[at].clone());
             return context.out.value(&found.unwrap_or(value));
