@@ -62,7 +62,8 @@ mod tests {
     #[test]
     fn another_process_after_the_blow_is_trouble_and_so_is_no_blow() {
         let story = STORIES.iter().find(|s| s.name == DAEMON_KILLED).unwrap();
-        let filed = Filed { issue: 3, story: story.name, act: &story.acts[0], after: None };
+        let filed =
+            Filed { issue: 3, story: story.name, act: &story.acts[0], after: None, order: story.order };
         let sessions = vec![SeenSession { pid: Some(7), exit: None }];
         let seen = Seen { sessions, ..Seen::default() };
         assert!(Blow::default().trouble(&filed, &seen).is_some());

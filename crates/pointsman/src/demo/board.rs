@@ -124,7 +124,7 @@ mod tests {
             pr: Some(9),
             ..Facts::default()
         };
-        let filed = Filed { issue: 1, story: "clean", act, after: None };
+        let filed = Filed { issue: 1, story: "clean", act, after: None, order: STORIES[0].order };
         let played = vec![Played { filed, facts, differences }];
         Board { played, troubles: Vec::new(), took: Duration::from_millis(12_345) }
     }

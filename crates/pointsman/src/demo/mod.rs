@@ -83,7 +83,7 @@ where
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
     let ink = if options.color && !no_color && out.is_terminal() { Ink::Coloured } else { Ink::Black };
     let began = Instant::now();
-    writeln!(out, "Nine stories in a throw-away project: real git, real tmux, real processes, no model.")?;
+    writeln!(out, "Eleven stories in a throw-away project: real git, real tmux, real processes, no model.")?;
     let mut stage = Stage::build()?;
     let board = match play(&mut stage, interrupt, &mut out, ink, began) {
         Ok(board) => board,
@@ -151,10 +151,13 @@ where
         if last {
             break seen.clone();
         }
+        let all = seen;
         for f in &filed {
-            if let Some(seen) = seen.get(&f.issue) {
+            if let Some(seen) = all.get(&f.issue) {
                 blow.strike(stage, interrupt, f, seen)?;
-                people.act(stage, f, seen)?;
+                if !people::review_has_to_wait(f, &filed, all) {
+                    people.act(stage, f, seen)?;
+                }
             }
         }
         thread::sleep(LOOK);

@@ -8,7 +8,7 @@ use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::{Phase, State};
 
 use super::stage::Stage;
-use super::stories::{Act, Opinion, STORIES};
+use super::stories::{Act, Opinion, Order, STORIES};
 use super::watch::Seen;
 
 /// How often a person tries a command that fails before the demo gives up. One may fail because
@@ -26,6 +26,8 @@ pub(super) struct Filed {
     pub(super) act: &'static Act,
     /// The issue it waits for.
     pub(super) after: Option<Number>,
+    /// How it follows the others of its story.
+    pub(super) order: Order,
 }
 
 /// Files all issues.
@@ -40,11 +42,34 @@ pub(super) fn file_issues(stage: &Stage) -> anyhow::Result<Vec<Filed>> {
             let issue = stage.pointsman(&order)?;
             let issue = issue.get("number").and_then(serde_json::Value::as_u64);
             let issue = issue.context("the new issue has no number")?;
-            filed.push(Filed { issue, story: story.name, act, after });
-            after = Some(issue);
+            filed.push(Filed { issue, story: story.name, act, after, order: story.order });
+            if story.order == Order::Chain {
+                after = Some(issue);
+            }
         }
     }
     Ok(filed)
+}
+
+/// Whether the reviewer has to wait for the other tasks of its story.
+pub(super) fn review_has_to_wait(of: &Filed, all: &[Filed], seen: &BTreeMap<Number, Seen>) -> bool {
+    let state = |filed: &Filed| seen.get(&filed.issue).and_then(Seen::state);
+    let is_ready = |filed: &&Filed| match state(filed) {
+        Some(State::MergeQueue | State::Merged | State::Closed) => true,
+        Some(State::AwaitingReview) => {
+            let task = seen.get(&filed.issue).and_then(|seen| seen.task.as_ref());
+            task.is_some_and(|task| task.phase == Some(Phase::AwaitingReview))
+        }
+        _ => false,
+    };
+    let mut others = all.iter().filter(|other| other.story == of.story && other.issue != of.issue);
+    match of.order {
+        Order::Chain => false,
+        Order::AtOnce => !others.all(|other| is_ready(&other)),
+        Order::InTurn => !others.all(|other| {
+            if other.issue < of.issue { state(other) == Some(State::Closed) } else { is_ready(&other) }
+        }),
+    }
 }
 
 /// Reviewer and boss, who remember what they have said.
@@ -136,7 +161,7 @@ mod tests {
 
     fn filed(story: &str) -> Filed {
         let story = STORIES.iter().find(|s| s.name == story).unwrap();
-        Filed { issue: 3, story: story.name, act: &story.acts[0], after: None }
+        Filed { issue: 3, story: story.name, act: &story.acts[0], after: None, order: story.order }
     }
 
     fn seen(state: State, head: &str) -> Seen {

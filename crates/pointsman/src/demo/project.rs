@@ -72,7 +72,7 @@ command = [{program}, "rehearsal-agent"]
 mode = "human"
 
 [dev]
-concurrency = 9
+concurrency = 14
 phase_dir = {phase_dir}
 
 [timing]
@@ -115,7 +115,7 @@ mod tests {
         let text = configuration(Path::new("/opt/it's \"here\"/pointsman"), Path::new("/p")).unwrap();
         let config = Config::parse(&text, "pointsman.toml").unwrap();
         assert!(config.unsupported().is_empty());
-        assert_eq!(config.dev.concurrency, 9);
+        assert_eq!(config.dev.concurrency, 14);
         assert_eq!(config.limits.ci_fixes, 2);
     }
 

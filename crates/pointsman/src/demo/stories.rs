@@ -1,14 +1,29 @@
 //! The stories, as data: what is asked, what the agent does, what people say, how it must end.
 
+mod line;
+
 use pointsman_core::task::{Exit, State};
 
-/// A story of one task, or of several of which each waits for the one before.
+/// A story of one task, or of several.
 #[derive(Debug)]
 pub(super) struct Story {
     /// The name scripts see.
     pub(super) name: &'static str,
+    /// How its tasks follow each other.
+    pub(super) order: Order,
     /// Its tasks, in order.
     pub(super) acts: &'static [Act],
+}
+
+/// How the tasks of a story follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Each depends on the one before.
+    Chain,
+    /// They are worked on at the same time, and reviewed when all of them are ready.
+    AtOnce,
+    /// The same, but each is reviewed when the one before has landed.
+    InTurn,
 }
 
 /// One issue and all that belongs to it.
@@ -85,6 +100,7 @@ const STRAIGHT: &[State] = &[
 pub(super) const STORIES: &[Story] = &[
     Story {
         name: "clean",
+        order: Order::Chain,
         acts: &[Act {
             title: "Add the price of apples",
             wish: "We sell apples now: 3 crowns a kilo.",
@@ -108,6 +124,7 @@ pub(super) const STORIES: &[Story] = &[
     },
     Story {
         name: "ci_fix",
+        order: Order::Chain,
         acts: &[Act {
             title: "Add the price of pears",
             wish: "Pears are 4 crowns a kilo. CI takes no list with the word BUG in it.",
@@ -142,6 +159,7 @@ pub(super) const STORIES: &[Story] = &[
     },
     Story {
         name: "changes_requested",
+        order: Order::Chain,
         acts: &[Act {
             title: "Add the price of cherries",
             wish: "Cherries are in season.",
@@ -178,6 +196,7 @@ pub(super) const STORIES: &[Story] = &[
     },
     Story {
         name: "killed",
+        order: Order::Chain,
         acts: &[Act {
             title: "Add the price of plums",
             wish: "Two kinds of plums. The session is killed between them.",
@@ -206,6 +225,7 @@ pub(super) const STORIES: &[Story] = &[
     },
     Story {
         name: "dependency",
+        order: Order::Chain,
         acts: &[
             Act {
                 title: "Add a list of weights",
@@ -257,6 +277,7 @@ pub(super) const STORIES: &[Story] = &[
     },
     Story {
         name: "escalation",
+        order: Order::Chain,
         acts: &[Act {
             title: "Add the price of bananas",
             wish: "Ask Anna for the price.",
@@ -290,6 +311,7 @@ pub(super) const STORIES: &[Story] = &[
     },
     Story {
         name: "hopeless",
+        order: Order::Chain,
         acts: &[Act {
             title: "Add the price of durians",
             wish: "Nobody has ever got this past CI.",
@@ -323,6 +345,7 @@ pub(super) const STORIES: &[Story] = &[
     },
     Story {
         name: "handoff",
+        order: Order::Chain,
         acts: &[Act {
             title: "Add the price of grapes",
             wish: "Grapes, fresh and dried. The first session's context is full before it comes to the raisins.",
@@ -348,6 +371,7 @@ pub(super) const STORIES: &[Story] = &[
     },
     Story {
         name: DAEMON_KILLED,
+        order: Order::Chain,
         acts: &[Act {
             title: "Add the price of figs",
             wish: "The daemon itself is killed while this is worked on, and started again.",
@@ -380,6 +404,8 @@ pub(super) const STORIES: &[Story] = &[
             },
         }],
     },
+    line::CONFLICT,
+    line::TRIO,
 ];
 
 impl Outcome {
@@ -424,6 +450,8 @@ mod tests {
             "hopeless",
             "handoff",
             "daemon_killed",
+            "conflict",
+            "trio",
         ];
         assert_eq!(names, promised);
     }

@@ -134,6 +134,7 @@ impl<F: AsFd, W: Write> Player<F, W> {
                 // Whatever a predecessor was told, it was about an older head.
                 self.received.retain(|r| !r.inherited);
             }
+            Step::MergeMain => self.merge_main()?,
             Step::Summary(text) => {
                 self.note("write the summary");
                 fs::write(&self.place.summary_file, format!("{text}\n"))?;
@@ -205,6 +206,20 @@ impl<F: AsFd, W: Write> Player<F, W> {
         }
         self.note(&format!("commit {message}"));
         self.git(&["commit", "--quiet", &format!("--message={message}")])?;
+        Ok(())
+    }
+
+    /// What does not fit stays in the tree, as git leaves it.
+    fn merge_main(&mut self) -> anyhow::Result<()> {
+        self.note("take the main branch in");
+        self.git(&["fetch", "--quiet", "origin"])?;
+        if let Err(conflict) = self.git(&["merge", "--quiet", "--no-edit", "origin/main"]) {
+            let files = self.git(&["diff", "--name-only", "--diff-filter=U"])?;
+            if files.is_empty() {
+                return Err(conflict);
+            }
+            self.note(&format!("in conflict: {}", files.replace('\n', ", ")));
+        }
         Ok(())
     }
 

@@ -5,6 +5,7 @@
 //! | `say TEXT` | prints it |
 //! | `write PATH TEXT`, `append PATH TEXT` | a file of the tree; `\n` in the text breaks the line |
 //! | `commit MESSAGE`, `push` | git |
+//! | `merge-main` | takes the main branch in; where it conflicts, the files are left for the next `write` and `commit` |
 //! | `summary TEXT` | into the summary file |
 //! | `phase NAME [REASON]`, `raw-phase TEXT` | into the phase file, the second whatever it is |
 //! | `expect HEADLINE` | waits for a message that begins so, reads and acknowledges it |
@@ -46,6 +47,8 @@ pub enum Step {
     Commit(String),
     /// Push the branch.
     Push,
+    /// Take the main branch in; conflicts stay in the tree.
+    MergeMain,
     /// Write the pull request's summary.
     Summary(String),
     /// Write a phase.
@@ -156,6 +159,7 @@ fn step(line: usize, text: &str) -> Result<Step, Error> {
         "append" => file_of("append").map(|(path, text)| Step::Append { path, text })?,
         "commit" => Step::Commit(text_of("commit")?),
         "push" => Step::Push,
+        "merge-main" => Step::MergeMain,
         "summary" => Step::Summary(text_of("summary")?),
         "phase" => {
             let (name, reason) = split_word(rest);
@@ -243,6 +247,7 @@ mod tests {
         assert_eq!(one("append a.txt"), Step::Append { path: "a.txt".into(), text: "\n".to_owned() });
         assert_eq!(one("commit Fix: it"), Step::Commit("Fix: it".to_owned()));
         assert_eq!(one("push"), Step::Push);
+        assert_eq!(one("merge-main"), Step::MergeMain);
         assert_eq!(one("summary Prices"), Step::Summary("Prices".to_owned()));
         assert_eq!(one("phase done"), Step::Phase { name: "done".to_owned(), reason: None });
         assert_eq!(

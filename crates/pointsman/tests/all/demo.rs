@@ -45,6 +45,11 @@ fn e2e_every_story_goes_as_told_and_nothing_is_left() {
         "hopeless",
         "handoff",
         "daemon_killed",
+        "conflict",
+        "conflict",
+        "trio",
+        "trio",
+        "trio",
     ];
     assert_eq!(told("story"), stories);
     let outcomes: Vec<&str> =
@@ -53,6 +58,9 @@ fn e2e_every_story_goes_as_told_and_nothing_is_left() {
     assert_eq!(tasks[3]["sessions"], 2, "a killed session has a successor");
     assert_eq!(tasks[8]["sessions"], 2, "a full context is handed over");
     assert_eq!(tasks[9]["sessions"], 1, "a session outlives the daemon");
+    let states =
+        |task: &Value| task["states"].as_array().unwrap().iter().filter(|s| *s == "merge_queue").count();
+    assert_eq!([states(&tasks[10]), states(&tasks[11])], [1, 2], "the second of two that want the same line");
     assert!(is_empty(cache.path()), "{said}");
     // Progress of a demo without a terminal is plain.
     assert!(!said.contains('\u{1b}'), "{said}");

@@ -84,7 +84,10 @@ impl Program<'_> {
 
     fn run_in(&self, jobs: &Arc<Jobs>, served: &Served, dir: &Path, log_path: &Path) -> anyhow::Result<End> {
         let group = group_file(dir);
-        checkout_exact(&served.mirror, self.sha, dir)?;
+        // One that was made ahead is as good.
+        if fs::rename(ahead_of(served, self.sha), dir).is_err() {
+            checkout_exact(&served.mirror, self.sha, dir)?;
+        }
         let (program, args) =
             self.command.split_first().ok_or_else(|| anyhow::anyhow!("an empty command"))?;
         // `./ci.sh` is a file of the checkout, `cargo` one of the PATH.
@@ -144,6 +147,26 @@ pub(in crate::daemon) fn clear_leftovers(served: &Served) {
             tracing::warn!(dir = %path.display(), %error, "left a checkout");
         }
     }
+}
+
+/// Makes a checkout that the next program on this commit takes.
+pub(super) fn check_out_ahead(served: &Served, sha: &Sha) -> anyhow::Result<()> {
+    let place = ahead_of(served, sha);
+    if place.exists() {
+        return Ok(());
+    }
+    let half = place.with_extension("half");
+    checkout_exact(&served.mirror, sha, &half)?;
+    Ok(fs::rename(half, place)?)
+}
+
+/// Removes a checkout that no program has taken.
+pub(super) fn forget_checkout(served: &Served, sha: &Sha) {
+    let _ = remove_checkout(&ahead_of(served, sha));
+}
+
+fn ahead_of(served: &Served, sha: &Sha) -> PathBuf {
+    served.paths.checkouts().join(format!("ahead-{sha}"))
 }
 
 fn group_file(dir: &Path) -> PathBuf {

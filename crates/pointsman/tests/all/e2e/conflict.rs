@@ -27,7 +27,7 @@ done
 "#;
 
 #[test]
-fn e2e_a_conflict_is_told_with_its_files_and_resolved_by_the_agent() {
+fn e2e_r3_6_ac_3_3_a_conflict_is_told_with_its_files_and_resolved_by_the_agent() {
     // The gate writes down what it looked at.
     let ci = "#!/bin/sh\ngit rev-parse HEAD >> \"$HOME/tested\"\n! grep -rn BUG src\n";
     let daemon = shop().file("ci.sh", ci).set("dev.concurrency", "2").agent(AGENT).start();
@@ -74,4 +74,46 @@ fn e2e_what_passes_alone_and_fails_together_does_not_land() {
     assert_eq!(daemon.main_log(), ["Add apples", "Open the shop"]);
     let told = daemon.transcript(issues[1]);
     assert!(told.contains("got: CI failed on top of the main branch"), "{told}");
+}
+
+/// Main moves after the branch was handed in: the agent must see that main when it is told of the conflict.
+#[test]
+fn e2e_r3_6_a_conflict_resolved_by_a_merge_of_main_lands() {
+    let daemon = shop().reviewed().set("dev.concurrency", "2").start();
+    let hand_in = |fruit: &str| {
+        format!(
+            "write src/best.txt {fruit}\ncommit Best is {fruit}\npush\nphase awaiting_ci\nexpect CI passed\n\
+             phase awaiting_review\n"
+        )
+    };
+    let first = daemon.file_issue("First", &format!("{}{LAND}", hand_in("plums")));
+    let resolve = "expect Merge conflict\nmerge-main\nwrite src/best.txt plums\\npears\ncommit Keep both\npush\n\
+                   phase awaiting_ci\nexpect CI passed\nphase awaiting_review\n";
+    let second = daemon.file_issue("Second", &format!("{}{resolve}{LAND}", hand_in("pears")));
+    for issue in [first, second] {
+        daemon.wait_until(issue, "ready", |t| {
+            t["state"] == "awaiting_review" && t["phase"] == "awaiting_review"
+        });
+    }
+    daemon.approve(first);
+    daemon.wait_closed(first);
+    daemon.approve(second);
+    daemon.wait_until(second, "resolved", |t| {
+        t["attempts"]["merge_conflicts"] == 1 && t["state"] == "awaiting_review" && t["review"] == "none"
+    });
+    daemon.approve(second);
+    daemon.wait_closed(second);
+    assert_eq!(daemon.on_main("src/best.txt").unwrap(), "plums\npears");
+    assert_eq!(daemon.task(second)["attempts"]["merge_conflicts"], 1);
+    let signals = daemon.run(&["signals", "--json", "--since", "0"]).stdout;
+    let merges: Vec<serde_json::Value> = signals
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|signal: &serde_json::Value| {
+            signal["issue"] == second && signal["kind"].as_str().unwrap().starts_with("MERGE")
+        })
+        .collect();
+    let kinds: Vec<&str> = merges.iter().filter_map(|signal| signal["kind"].as_str()).collect();
+    assert_eq!(kinds, ["MERGE_READY", "MERGE_CONFLICT", "MERGE_READY", "MERGE_COMPLETE"]);
+    assert_eq!(merges[1]["data"]["files"], serde_json::json!(["src/best.txt"]), "{:#}", merges[1]);
 }

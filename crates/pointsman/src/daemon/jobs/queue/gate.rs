@@ -72,6 +72,7 @@ impl Line<'_> {
         if self.running.contains_key(&tree) {
             return Ok(());
         }
+        self.checked_out.remove(&commit);
         let run = self.records.get(&tree).map_or(0, |r| r.runs.green + r.runs.red + r.runs.infra) + 1;
         let name = format!("{}-gate-{}-{run}", self.served.config.name, tree.short());
         let (call_off, unwanted) = channel();

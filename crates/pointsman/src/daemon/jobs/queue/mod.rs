@@ -5,6 +5,7 @@
 //! restart: the line is in the store, candidates are built anew and are the same commits, verdicts are remembered by
 //! tree, and whether something landed is read from git.
 
+mod ahead;
 mod audit;
 mod chain;
 mod gate;
@@ -63,6 +64,7 @@ pub(super) fn work_through(jobs: &Arc<Jobs>, served: &Arc<Served>) {
         }
     }
     line.end_tests(&BTreeSet::new());
+    line.remove_checkouts();
     jobs.lock().wakers.remove(&served.config.name);
 }
 
@@ -98,6 +100,8 @@ struct Line<'a> {
     trees: BTreeMap<Sha, Sha>,
     /// What candidates change of what they are built on although their branches did not.
     strays: BTreeMap<Sha, Vec<String>>,
+    /// Commits that are checked out for a gate to come.
+    checked_out: BTreeSet<Sha>,
     /// What is known of trees, by the store or by a gate of ours.
     records: BTreeMap<Sha, Record>,
     /// Candidates by what they are built on and whose they are: building is a function.
@@ -132,6 +136,7 @@ impl<'a> Line<'a> {
             fetched: false,
             trees: BTreeMap::new(),
             strays: BTreeMap::new(),
+            checked_out: BTreeSet::new(),
             records: BTreeMap::new(),
             built: BTreeMap::new(),
             aside: Vec::new(),
@@ -253,78 +258,6 @@ impl<'a> Line<'a> {
                 self.write_down(vec![entry]);
             }
         }
-    }
-
-    /// The tests that will be asked for once these candidates have landed begin now: landing takes its time, and if it
-    /// fails they are ended again. Only what was built ahead is looked at.
-    fn start_what_follows(
-        &mut self,
-        entries: &[QueueEntry],
-        cars: &[Car],
-        last: usize,
-    ) -> anyhow::Result<()> {
-        let policy = self.policy()?;
-        let landing = &cars[last];
-        let mut next = cars[last + 1..].to_vec();
-        for entry in self.behind(entries, cars) {
-            let base = next.last().map_or(&landing.built.commit, |car| &car.built.commit).clone();
-            match self.built.get(&(base.clone(), entry.id)) {
-                Some(chain::Made::Built(built)) if next.len() < policy.strategy.window() => {
-                    next.push(Car { entry: entry.clone(), base, built: built.clone() });
-                }
-                Some(chain::Made::Built(_)) | None => break,
-                Some(chain::Made::Conflict(_) | chain::Made::Nothing | chain::Made::Broken(_)) => {}
-            }
-        }
-        self.trees.insert(landing.built.commit.clone(), landing.built.tree.clone());
-        let plan = self.plan(&landing.built.commit, &next)?;
-        self.tested.clear();
-        self.boarded = next.iter().map(|car| car.entry.id).collect();
-        for subject in plan.test {
-            if let Subject::Car(at) = subject {
-                let Built { commit, tree, .. } = next[at].built.clone();
-                self.tested.insert(tree.clone());
-                self.test(commit, tree)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// While gates run: what a landing needs to know is found out, and the candidates behind the train are built, until
-    /// something happens.
-    fn look_ahead(&mut self, entries: &[QueueEntry], cars: &[Car]) -> anyhow::Result<Next> {
-        for car in cars {
-            if let Ok(signal) = self.signals.try_recv() {
-                self.take(signal);
-                return Ok(Next::Again);
-            }
-            self.stray(car)?;
-        }
-        let Some(last) = cars.last().filter(|car| self.tested.contains(&car.built.tree)) else {
-            return Ok(Next::Wait);
-        };
-        let mut base = last.built.commit.clone();
-        let mut ahead = self.policy()?.strategy.window();
-        for entry in self.behind(entries, cars) {
-            if let Ok(signal) = self.signals.try_recv() {
-                self.take(signal);
-                return Ok(Next::Again);
-            }
-            if let chain::Made::Built(built) = self.made(entry, &base)? {
-                base = built.commit;
-                ahead -= 1;
-            }
-            if ahead == 0 {
-                break;
-            }
-        }
-        Ok(Next::Wait)
-    }
-
-    /// Those in the line that are neither in the train nor beside it.
-    fn behind<'e>(&self, entries: &'e [QueueEntry], cars: &[Car]) -> Vec<&'e QueueEntry> {
-        let placed: BTreeSet<EntryId> = cars.iter().chain(&self.aside).map(|car| car.entry.id).collect();
-        entries.iter().filter(|entry| !placed.contains(&entry.id)).collect()
     }
 
     /// Waits for something to happen; false if the daemon stops.

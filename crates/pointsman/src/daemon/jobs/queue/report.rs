@@ -2,6 +2,8 @@
 
 use std::sync::mpsc::sync_channel;
 
+use pointsman_adapters::git::BranchName;
+use pointsman_adapters::git::gateway::Gateway;
 use pointsman_core::ids::TaskKey;
 use pointsman_core::queue::{EntryId, Fault};
 use pointsman_core::task::{CiVerdict, Event, QueueOutcome};
@@ -63,6 +65,9 @@ impl Line<'_> {
             settle(&mut entry, &outcome);
             if let (Some(issue), true) = (entry.issue, wanted || landed) {
                 let key = TaskKey { project: self.served.config.name.clone(), issue };
+                if !landed {
+                    self.show_main(&key, &entry);
+                }
                 let event = Event::QueueReported { head: entry.head.clone(), outcome };
                 self.jobs.inbox.tell(Input::new(key, event));
             }
@@ -73,6 +78,18 @@ impl Line<'_> {
         }
         crash_point("queue-reported");
         self.write_down(over);
+    }
+
+    /// Whoever is asked to resolve a conflict, or to mend what fails on top of main, finds that main.
+    fn show_main(&self, key: &TaskKey, entry: &QueueEntry) {
+        let (Some(main), Some(branch)) = (&self.main, BranchName::new(&entry.branch)) else { return };
+        let dir = self.served.desk(key).gateway;
+        if !dir.is_dir() {
+            return;
+        }
+        if let Err(error) = Gateway::at(&dir, &branch).show_primary(&self.served.primary, main) {
+            tracing::warn!(task = %key, %error, "the agent does not see the new main");
+        }
     }
 
     /// Whether it still wants to land: its task may have left while the gate ran, or a person took it out.

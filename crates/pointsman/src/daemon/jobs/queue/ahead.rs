@@ -1,0 +1,175 @@
+//! What can be done before it is needed, so that from the end of one gate to the begin of the next there is next to
+//! nothing to do: candidates behind the train, their checkouts, and what a landing must know.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, PoisonError};
+
+use pointsman_adapters::git::candidate::Built;
+use pointsman_adapters::git::changes;
+use pointsman_core::ids::Sha;
+use pointsman_core::queue::{EntryId, Strategy, Subject};
+use pointsman_store::QueueEntry;
+
+use super::super::program;
+use super::chain::Made;
+use super::{Car, Line, Next};
+use crate::daemon::served::Served;
+
+/// Who helps while the line builds.
+const HELPERS: usize = 2;
+
+/// Something that does not depend on anything else.
+enum Errand {
+    /// What does this candidate change that its branch did not?
+    Stray(Box<Car>),
+    /// A checkout of this commit.
+    CheckOut(Sha),
+}
+
+/// What came of errands.
+#[derive(Default)]
+struct Brought {
+    strays: Vec<(Sha, Vec<String>)>,
+    checked_out: Vec<Sha>,
+}
+
+impl Line<'_> {
+    /// The tests that will be asked for once these candidates have landed begin now: landing takes its time, and if it
+    /// fails they are ended again. Only what was built ahead is looked at.
+    pub(super) fn start_what_follows(
+        &mut self,
+        entries: &[QueueEntry],
+        cars: &[Car],
+        last: usize,
+    ) -> anyhow::Result<()> {
+        let policy = self.policy()?;
+        let landing = &cars[last];
+        let mut next = cars[last + 1..].to_vec();
+        for entry in self.behind(entries, cars) {
+            let base = next.last().map_or(&landing.built.commit, |car| &car.built.commit).clone();
+            match self.built.get(&(base.clone(), entry.id)) {
+                Some(Made::Built(built)) if next.len() < policy.strategy.window() => {
+                    next.push(Car { entry: entry.clone(), base, built: built.clone() });
+                }
+                Some(Made::Built(_)) | None => break,
+                Some(Made::Conflict(_) | Made::Nothing | Made::Broken(_)) => {}
+            }
+        }
+        self.trees.insert(landing.built.commit.clone(), landing.built.tree.clone());
+        let plan = self.plan(&landing.built.commit, &next)?;
+        self.tested.clear();
+        self.boarded = next.iter().map(|car| car.entry.id).collect();
+        for subject in plan.test {
+            if let Subject::Car(at) = subject {
+                let Built { commit, tree, .. } = next[at].built.clone();
+                self.tested.insert(tree.clone());
+                self.test(commit, tree)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// While gates run: what a landing needs to know is found out, and the candidates behind the train are built and
+    /// checked out, until something happens.
+    pub(super) fn look_ahead(&mut self, entries: &[QueueEntry], cars: &[Car]) -> anyhow::Result<Next> {
+        let (served, stop, brought) = (self.served, AtomicBool::new(false), Mutex::new(Brought::default()));
+        let (give, take) = channel();
+        let take = Mutex::new(take);
+        for car in cars.iter().filter(|car| !self.strays.contains_key(&car.built.commit)) {
+            let _ = give.send(Errand::Stray(Box::new(car.clone())));
+        }
+        let next = std::thread::scope(|scope| {
+            for _ in 0..HELPERS {
+                scope.spawn(|| run_errands(served, &take, &stop, &brought));
+            }
+            let next = self.build_ahead(entries, cars, &give);
+            if matches!(next, Ok(Next::Again) | Err(_)) {
+                stop.store(true, Ordering::Relaxed);
+            }
+            drop(give);
+            next
+        });
+        let Brought { strays, checked_out } = brought.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.strays.extend(strays);
+        self.checked_out.extend(checked_out);
+        next
+    }
+
+    fn build_ahead(
+        &mut self,
+        entries: &[QueueEntry],
+        cars: &[Car],
+        errands: &Sender<Errand>,
+    ) -> anyhow::Result<Next> {
+        let Some(last) = cars.last().filter(|car| self.tested.contains(&car.built.tree)) else {
+            return Ok(Next::Wait);
+        };
+        let strategy = self.policy()?.strategy;
+        let mut base = last.built.commit.clone();
+        let mut left = strategy.window();
+        let mut outdated = self.checked_out.clone();
+        for entry in self.behind(entries, cars) {
+            if left == 0 {
+                break;
+            }
+            if let Ok(signal) = self.signals.try_recv() {
+                self.take(signal);
+                return Ok(Next::Again);
+            }
+            if let Made::Built(built) = self.made(entry, &base)? {
+                base = built.commit;
+                left -= 1;
+                outdated.remove(&base);
+                let is_tested = left == 0 || !matches!(strategy, Strategy::Batch { .. });
+                if is_tested && !self.checked_out.contains(&base) {
+                    let _ = errands.send(Errand::CheckOut(base.clone()));
+                }
+            }
+        }
+        for commit in outdated {
+            self.checked_out.remove(&commit);
+            program::forget_checkout(self.served, &commit);
+        }
+        Ok(Next::Wait)
+    }
+
+    /// Those in the line that are neither in the train nor beside it.
+    fn behind<'e>(&self, entries: &'e [QueueEntry], cars: &[Car]) -> Vec<&'e QueueEntry> {
+        let placed: BTreeSet<EntryId> = cars.iter().chain(&self.aside).map(|car| car.entry.id).collect();
+        entries.iter().filter(|entry| !placed.contains(&entry.id)).collect()
+    }
+
+    /// Checkouts that no gate has taken.
+    pub(super) fn remove_checkouts(&mut self) {
+        for commit in std::mem::take(&mut self.checked_out) {
+            program::forget_checkout(self.served, &commit);
+        }
+    }
+}
+
+fn run_errands(served: &Served, take: &Mutex<Receiver<Errand>>, stop: &AtomicBool, brought: &Mutex<Brought>) {
+    let next = || take.lock().unwrap_or_else(PoisonError::into_inner).recv();
+    while let Ok(errand) = next() {
+        if stop.load(Ordering::Relaxed) {
+            continue;
+        }
+        // What fails here is tried again when it is needed.
+        match errand {
+            Errand::Stray(car) => {
+                let Car { entry, base, built } = *car;
+                let heads = std::slice::from_ref(&entry.head);
+                if let Ok(stray) = changes::stray_paths(&served.mirror, &base, &built.commit, heads) {
+                    let mut brought = brought.lock().unwrap_or_else(PoisonError::into_inner);
+                    brought.strays.push((built.commit, stray));
+                }
+            }
+            Errand::CheckOut(commit) => {
+                if program::check_out_ahead(served, &commit).is_ok() {
+                    brought.lock().unwrap_or_else(PoisonError::into_inner).checked_out.push(commit);
+                }
+            }
+        }
+    }
+}
