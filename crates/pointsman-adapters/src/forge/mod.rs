@@ -5,7 +5,9 @@
 //! same as calling it once.
 
 pub mod forgejo;
+pub mod github;
 pub mod plain;
+mod remote;
 
 use pointsman_core::forge::{BoardItem, BoardStatus, Check, CheckState, Comment, Issue, PullRequest};
 use pointsman_core::ids::{Number, Sha};

@@ -158,3 +158,29 @@ fn e2e_forgejo_a_missing_token_and_one_account_for_both_are_said() {
     let lines = daemon.wait_for("it is said", || daemon.log_lines("both tokens belong to `dev-bot`"));
     assert!(!lines[0].contains(&fake.token(DEV)));
 }
+
+/// The same server in GitHub's dialect, as GitHub Enterprise is addressed.
+#[test]
+fn e2e_github_a_task_goes_from_claim_to_close() {
+    let fake = FakeForgejo::start(Rules::default());
+    let setup = on(&fake).set("forge.kind", "\"github\"").reviewed();
+    let daemon = start(&fake, setup.daemon_env("GITHUB_TOKEN", &fake.token(DEV)));
+    let issue = file(
+        &fake,
+        "Add apples",
+        &format!(
+            "{}\nexpect CI passed\nphase awaiting_review\nexpect Approved\nexpect Merged\nphase done",
+            adds("apples")
+        ),
+    );
+    let pr = daemon.wait_state(issue, "awaiting_review")["pr"].as_u64().unwrap();
+    fake.change(|rules| rules.faults = Faults::ten_percent(3));
+    fake.review(pr, OUTSIDER, "APPROVED", "ship it", &[]);
+    fake.review(pr, OWNER, "APPROVED", "fine", &[]);
+    daemon.wait_closed(issue);
+    fake.change(|rules| rules.faults = Faults::default());
+    assert_eq!(main_log(&fake, &daemon), ["Add apples", "Open the shop"]);
+    assert_eq!((fake.issue(issue).open, fake.issue(issue).labels.len()), (false, 0));
+    assert_eq!(fake.pull(pr).merged_as, fake.branch("main"));
+    assert!(!daemon.log().contains(&fake.token(DEV)));
+}
