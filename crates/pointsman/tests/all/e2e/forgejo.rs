@@ -184,3 +184,38 @@ fn e2e_github_a_task_goes_from_claim_to_close() {
     assert_eq!(fake.pull(pr).merged_as, fake.branch("main"));
     assert!(!daemon.log().contains(&fake.token(DEV)));
 }
+
+#[test]
+fn e2e_forgejo_doctor_tells_who_we_are_and_what_is_in_the_way() {
+    let fake = FakeForgejo::start(Rules { ahead: 3600, ..Rules::default() });
+    let daemon = on(&fake).build();
+    let look = || {
+        let answer = daemon.run(&["doctor", "--json"]);
+        let told: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+        let check = told["checks"].as_array().unwrap().iter().find(|c| c["id"] == "forge_server").cloned();
+        let check = check.expect("there is a server");
+        assert!(!answer.stdout.contains(&fake.token(DEV)) && !answer.stderr.contains(&fake.token(DEV)));
+        (check["status"].as_str().unwrap().to_owned(), check["detail"].as_str().unwrap().to_owned())
+    };
+    let (status, detail) = look();
+    assert!(status == "fail" && detail.contains("set CODEBERG_TOKEN"), "{detail}");
+    let write = |account: &str| {
+        std::fs::create_dir_all(daemon.state()).unwrap();
+        let env = daemon.state().join(".env");
+        std::fs::write(&env, format!("CODEBERG_TOKEN={}\n", fake.token(account))).unwrap();
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(&env, private).unwrap();
+    };
+    write(OUTSIDER);
+    let (status, detail) = look();
+    assert!(status == "fail" && detail.contains("`eve` may not push to it"), "{detail}");
+    write(DEV);
+    let (status, detail) = look();
+    assert!(
+        detail.contains("version 7.0.5+gitea-1.21.11, we are `dev-bot`") && detail.contains("answers in"),
+        "{detail}"
+    );
+    assert!(status == "warn" && detail.contains("differs from ours by 3"), "{detail}");
+    fake.change(|rules| rules.ahead = 0);
+    assert_eq!(look().0, "ok");
+}
