@@ -49,6 +49,8 @@ pub struct Forgejo {
     account: Account,
     standing: OnceLock<Standing>,
     known: Mutex<Known>,
+    /// Held from looking for a label to making it: the server makes a second one of the same name without a word.
+    making: Mutex<()>,
 }
 
 /// What was found out about the server and our accounts there.

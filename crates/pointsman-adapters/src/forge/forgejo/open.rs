@@ -53,6 +53,7 @@ impl Opening<'_> {
             reviewer: self.review_token.map(|token| host.client(Some((Scheme::Token, token)))),
             standing: OnceLock::new(),
             known: Mutex::new(Known::default()),
+            making: Mutex::new(()),
         })
     }
 }

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::Github;
 use crate::forge::{Error, Forge};
+use crate::http::Count;
 
 impl Forge for Github {
     fn me(&self) -> &str {
@@ -99,6 +100,10 @@ impl Forge for Github {
     fn pull_request_of(&self, sha: &Sha, _parents: &[Sha]) -> Result<Option<Number>, Error> {
         self.ready()?;
         self.explain(sha)
+    }
+
+    fn costs(&self) -> Vec<(&'static str, Count)> {
+        self.host().counts().all()
     }
 
     fn issue_link(&self, number: Number) -> String {

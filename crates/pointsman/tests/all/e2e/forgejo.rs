@@ -93,6 +93,11 @@ fn e2e_forgejo_a_task_goes_from_claim_to_close_and_no_token_is_left_anywhere() {
     let checks: Vec<_> = fake.statuses(&merged.head_sha);
     assert!(checks.iter().any(|(_, state)| state == "success"), "our CI is shown: {checks:?}");
 
+    let costs = daemon.json(&["forge", "stats"]);
+    let listed = costs.as_array().unwrap().iter().find(|row| row["operation"] == "list issues").unwrap();
+    assert!(listed["calls"].as_u64() > Some(1) && listed["received_bytes"].as_u64() > Some(100), "{costs}");
+    assert_eq!(listed["failed"], 0);
+
     let tokens = [fake.token(DEV), fake.token(REVIEWER)];
     let mut found = Vec::new();
     for place in [daemon.state(), daemon.phases(), daemon.checkout(), fake.repository().to_owned()] {
