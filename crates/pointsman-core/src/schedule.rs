@@ -1,5 +1,7 @@
 //! Which task starts next.
 
+use std::time::Duration;
+
 use crate::ids::Number;
 use crate::task::{State, Task};
 
@@ -16,9 +18,31 @@ pub fn starts<'a>(tasks: impl Iterator<Item = &'a Task> + Clone, concurrency: us
     ready
 }
 
+/// How long to wait before a forge on a server is asked again. An answer of people is waited for at the configured
+/// pace; while agents are at work with nothing to expect from the forge, half as often is enough, and a quarter while
+/// nothing is going on at all.
+pub fn forge_pace<'a>(pace: Duration, tasks: impl Iterator<Item = &'a Task>) -> Duration {
+    let mut slower = 4;
+    for task in tasks {
+        slower = slower.min(match task.state {
+            State::AwaitingReview | State::Escalated => 1,
+            State::Working | State::AwaitingCi | State::MergeQueue | State::Merged => 2,
+            State::Backlog
+            | State::WaitingDependencies
+            | State::Blocked
+            | State::Refused
+            | State::Paused
+            | State::Closed => 4,
+        });
+    }
+    pace * slower
+}
+
 #[cfg(test)]
 mod tests {
-    use super::starts;
+    use std::time::Duration;
+
+    use super::{forge_pace, starts};
     use crate::ids::{ProjectName, TaskKey};
     use crate::task::{State, Task};
     use crate::time::Timestamp;
@@ -53,5 +77,18 @@ mod tests {
             );
             assert_eq!(starts(tasks.iter(), 1).is_empty(), holds, "{state}");
         }
+    }
+
+    #[test]
+    fn a_forge_is_asked_quickly_only_while_people_are_waited_for() {
+        let second = Duration::from_secs(1);
+        let pace = |states: &[State]| {
+            let tasks: Vec<Task> = states.iter().map(|state| task(1, *state, true)).collect();
+            forge_pace(second, tasks.iter()).as_secs()
+        };
+        assert_eq!(pace(&[]), 4);
+        assert_eq!(pace(&[State::Closed, State::Backlog]), 4);
+        assert_eq!(pace(&[State::Closed, State::Working]), 2);
+        assert_eq!(pace(&[State::Working, State::AwaitingReview, State::Closed]), 1);
     }
 }

@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use anyhow::Context;
 use pointsman_adapters::ci::woodpecker::Woodpecker;
 use pointsman_adapters::forge::forgejo::{Forgejo, Opening};
+use pointsman_adapters::forge::github::{self, Github};
 use pointsman_adapters::http::{Limits, Patience};
 use pointsman_adapters::secret::{Dotenv, Secret, Source};
 use pointsman_core::config::{Config, ReviewMode};
@@ -59,6 +60,21 @@ pub(crate) fn forgejo(paths: &Paths, config: &Config, environment: Environment) 
     let tokens = Tokens::find(paths, config, environment)?;
     let opening = Opening {
         url: config.forge.url.as_deref().context("forge.url names no server")?,
+        repo: config.forge.repo.as_deref().context("forge.repo names no repository")?,
+        token: tokens.dev,
+        review_token: tokens.review,
+        clock: clock::now,
+        limits: Limits::default(),
+        patience: Patience::default(),
+    };
+    Ok(opening.prepare()?)
+}
+
+/// The project's repository on GitHub, or on the GitHub Enterprise server that `forge.url` names.
+pub(crate) fn github(paths: &Paths, config: &Config, environment: Environment) -> anyhow::Result<Github> {
+    let tokens = Tokens::find(paths, config, environment)?;
+    let opening = github::Opening {
+        url: config.forge.url.as_deref(),
         repo: config.forge.repo.as_deref().context("forge.repo names no repository")?,
         token: tokens.dev,
         review_token: tokens.review,

@@ -5,12 +5,15 @@
 //! same as calling it once.
 
 pub mod forgejo;
+pub mod github;
 pub mod plain;
+mod remote;
 
 use pointsman_core::forge::{BoardItem, BoardStatus, Check, CheckState, Comment, Issue, PullRequest};
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::ReviewVerdict;
 
+use crate::http::Count;
 use crate::retry::Retry;
 
 /// One project's forge, with our own account.
@@ -77,6 +80,11 @@ pub trait Forge: Send + Sync {
 
     /// The merged pull request that brought this commit to the main branch, if there is one.
     fn pull_request_of(&self, sha: &Sha, parents: &[Sha]) -> Result<Option<Number>, Error>;
+
+    /// What asking it has cost so far, by operation; nothing for a forge that needs no server.
+    fn costs(&self) -> Vec<(&'static str, Count)> {
+        Vec::new()
+    }
 
     /// Where people look at the issue.
     fn issue_link(&self, number: Number) -> String;

@@ -107,7 +107,10 @@ impl Client {
 
     /// All of a list, page by page: by the server's links, else by its count, else until a page is empty.
     pub fn list<T: DeserializeOwned>(&self, request: &Request, per_page: usize) -> Result<Vec<T>, Error> {
-        let numbered = |page: u32| request.clone().query("page", page).query("limit", per_page);
+        // One of the two names is the server's; the other is none of its business.
+        let numbered = |page: u32| {
+            request.clone().query("page", page).query("limit", per_page).query("per_page", per_page)
+        };
         let mut all: Vec<T> = Vec::new();
         let mut asked = numbered(1);
         for page in 2..=self.host.limits.pages {
@@ -249,7 +252,13 @@ impl Client {
                     self.words(header("location").unwrap_or("nowhere").split('?').next().unwrap_or_default());
                 Err(self.failed(request, Trouble::Moved { status, to }, Retry::Never))
             }
-            403 | 429 if used_up.is_some() || status == 429 || header("retry-after").is_some() => {
+            403 | 429
+                if used_up.is_some()
+                    || status == 429
+                    || header("retry-after").is_some()
+                    // GitHub's secondary limit may come with nothing but words.
+                    || self.reason(&headers, &answer.body).contains("secondary rate limit") =>
+            {
                 let asked = header("retry-after").and_then(|text| date::retry_after(text, server_now));
                 let for_ = asked.or(used_up).unwrap_or(UNKNOWN_PAUSE);
                 self.host.was_well();

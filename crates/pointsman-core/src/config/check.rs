@@ -39,8 +39,8 @@ pub(super) fn unsupported(config: &Config) -> Vec<String> {
     let mut not_yet = |key: String, value: &str, instead: &str| {
         found.push(format!("{key} = \"{value}\" is not supported by this version yet; use {instead}"));
     };
-    if config.forge.kind == ForgeKind::Github {
-        not_yet("forge.kind".into(), config.forge.kind.as_str(), "\"local\" or \"forgejo\"");
+    if let Some(board) = &config.forge.board {
+        not_yet("forge.board".into(), &crate::text::clean_line(board, 60), "labels, which follow every task");
     }
     if config.agent.runtime != Runtime::Tmux {
         not_yet("agent.runtime".into(), config.agent.runtime.as_str(), "\"tmux\"");
@@ -215,9 +215,11 @@ impl Check<'_> {
             return self
                 .fail("forge.url", "it must be the repository: an absolute path or an address of git");
         }
-        if matches!(forge.kind, ForgeKind::Forgejo) {
+        if matches!(forge.kind, ForgeKind::Forgejo | ForgeKind::Github) {
             for (key, value) in [("url", &forge.url), ("repo", &forge.repo)] {
-                if value.is_none() {
+                // There is one GitHub that everybody means.
+                let known = key == "url" && forge.kind == ForgeKind::Github;
+                if value.is_none() && !known {
                     let why = format!("`forge.kind`: it needs the key `forge.{key}`");
                     let hint = "such as url = \"https://codeberg.org\" and repo = \"owner/name\"";
                     return Err(self.document.error_at("forge.kind", why).hint(hint));

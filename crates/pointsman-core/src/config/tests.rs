@@ -282,7 +282,7 @@ fn a_forge_on_a_server_needs_its_address_and_repository() {
 fn what_is_not_built_yet_is_read_and_said() {
     let text = r#"
         name = "a"
-        forge = { kind = "github", repo = "me/shop" }
+        forge = { kind = "github", repo = "me/shop", board = "Plan" }
         agent = { runtime = "headless" }
         review = { mode = "agent" }
         roles = { dev = { runtime = "headless" }, planner = { enabled = true } }
@@ -292,7 +292,7 @@ fn what_is_not_built_yet_is_read_and_said() {
     assert_eq!(config.forge.token_env(), Some("GITHUB_TOKEN"));
     let all = config.unsupported();
     let keys = [
-        "forge.kind = \"github\"",
+        "forge.board = \"Plan\"",
         "agent.runtime = \"headless\"",
         "review.mode = \"agent\"",
         "roles.dev.runtime = \"headless\"",

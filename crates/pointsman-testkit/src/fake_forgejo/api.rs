@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{REPO, SECOND, Shared, State, git, issues, json, pulls};
+use super::{REPO, SECOND, Shared, State, git, github, issues, json, pulls};
 use crate::http::{Reply, Request};
 
 /// A request that was let in.
@@ -39,6 +39,9 @@ fn dated(shared: &Shared, reply: Reply) -> Reply {
 fn route(shared: &Shared, request: &Request) -> Reply {
     let segments = request.segments();
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+    if let Some(rest) = segments.strip_prefix(&["api", "v3"]) {
+        return github::answer(shared, request, rest);
+    }
     let Some(rest) = segments.strip_prefix(&["api", "v1"]) else { return git::answer(shared, request) };
     let mut state = shared.state();
     if rest == ["version"] {

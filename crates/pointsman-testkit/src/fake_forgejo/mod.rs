@@ -5,12 +5,15 @@
 //! merge of a commit that is not on the base, writing without the right. It answers pages of at most
 //! [`Rules::page`], and can fail, stall, cut its answers short or lose them after the deed ([`Faults`]).
 //!
+//! The same server also speaks GitHub's dialect (`github`), so that one world serves both adapters.
+//!
 //! `api` routes and checks rights, `issues`, `pulls` and `git` answer, `json` has the shapes, `people` what tests do as
 //! people.
 
 mod api;
 mod faults;
 mod git;
+mod github;
 mod issues;
 mod json;
 mod people;

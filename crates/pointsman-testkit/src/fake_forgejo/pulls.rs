@@ -53,12 +53,12 @@ pub(super) fn answer(shared: &Shared, state: &mut State, asked: &Asked<'_>, rest
     }
 }
 
-fn exists(shared: &Shared, sha: &str) -> bool {
+pub(super) fn exists(shared: &Shared, sha: &str) -> bool {
     shared.git(&["cat-file", "-e", &format!("{sha}^{{commit}}")]).is_some()
 }
 
 /// A pull request's head is where its branch is, and stays where it was when that goes.
-fn follow_branches(shared: &Shared, state: &mut State) {
+pub(super) fn follow_branches(shared: &Shared, state: &mut State) {
     let State { issues, pulls, .. } = state;
     for (number, pull) in pulls.iter_mut().filter(|(number, _)| issues[number].open) {
         let _ = number;

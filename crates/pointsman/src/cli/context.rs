@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use pointsman_adapters::ci::woodpecker::Woodpecker;
+use pointsman_adapters::forge::forgejo::Forgejo;
+use pointsman_adapters::forge::github::Github;
 use pointsman_core::config::Config;
 use pointsman_core::ids::{Number, ProjectName, TaskKey};
 use pointsman_core::task::Task;
@@ -16,6 +18,10 @@ use crate::control::protocol::Request;
 use crate::paths::Paths;
 use crate::project::{self, Project};
 use crate::remote;
+
+/// The environment this command was started in.
+#[allow(clippy::disallowed_methods, reason = "a command begins here: the environment is its input")]
+const ENVIRONMENT: remote::Environment = |name| std::env::var_os(name);
 
 /// What every command starts from.
 #[derive(Clone, Debug)]
@@ -204,10 +210,23 @@ impl Context {
     }
 
     /// The project's Woodpecker, with the token that this command can find.
-    #[allow(clippy::disallowed_methods, reason = "a command begins here: the environment is its input")]
     pub(crate) fn woodpecker(&self, config: &Config) -> Result<Woodpecker, Failure> {
-        let found = remote::woodpecker(&self.paths, config, |name| std::env::var_os(name));
-        found.map_err(|error| Failure::new(Code::Configuration, format!("{error:#}")))
+        self.find_woodpecker(config).map_err(|error| Failure::new(Code::Configuration, format!("{error:#}")))
+    }
+
+    /// The same, for somebody who looks at the error.
+    pub(crate) fn find_woodpecker(&self, config: &Config) -> anyhow::Result<Woodpecker> {
+        remote::woodpecker(&self.paths, config, ENVIRONMENT)
+    }
+
+    /// The project's Forgejo, likewise.
+    pub(crate) fn forgejo(&self, config: &Config) -> anyhow::Result<Forgejo> {
+        remote::forgejo(&self.paths, config, ENVIRONMENT)
+    }
+
+    /// The project's GitHub, likewise.
+    pub(crate) fn github(&self, config: &Config) -> anyhow::Result<Github> {
+        remote::github(&self.paths, config, ENVIRONMENT)
     }
 
     /// Under which name we write.

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::context::Context;
 use super::failure::Failure;
 use super::forge_text;
+use super::table::Table;
 use crate::control::protocol::{ForgeCommand, Request};
 
 /// The embedded forge: issues and pull requests on this machine
@@ -36,6 +37,8 @@ pub(crate) enum Command {
     Status(Status),
     /// Print where its bare repository is: the remote
     Url,
+    /// What asking the forge's server has cost since the daemon started: calls and bytes
+    Stats,
 }
 
 /// The board: where each issue stands, and who works on it
@@ -285,6 +288,7 @@ impl Command {
             Self::Board(command) => command.run(context),
             Self::Status(command) => command.run(context),
             Self::Url => url(context),
+            Self::Stats => stats(context),
         }
     }
 }
@@ -411,6 +415,29 @@ fn url(context: &Context) -> Result<(), Failure> {
         return context.out.value(&serde_json::json!({ "url": path }));
     }
     context.out.line(path.display())
+}
+
+fn stats(context: &Context) -> Result<(), Failure> {
+    let project = context.project()?;
+    let costs = context.ask_daemon(&Request::ForgeStats { project: project.config.name })?;
+    if context.out.is_json() {
+        return context.out.value(&costs);
+    }
+    let number = |row: &Value, key: &str| row[key].as_u64().unwrap_or(0);
+    let mut table = Table::new(["OPERATION", "CALLS", "UNCHANGED", "FAILED", "SENT", "RECEIVED", "EACH"]);
+    for row in costs.as_array().into_iter().flatten() {
+        let each = number(row, "waited_ms") / number(row, "calls").max(1);
+        table.row([
+            row["operation"].as_str().unwrap_or_default().into(),
+            number(row, "calls").to_string().into(),
+            number(row, "unchanged").to_string().into(),
+            number(row, "failed").to_string().into(),
+            number(row, "sent_bytes").to_string().into(),
+            number(row, "received_bytes").to_string().into(),
+            format!("{each} ms").into(),
+        ]);
+    }
+    context.out.table(&table, "this forge needs no server: nothing was asked")
 }
 
 fn require_local(kind: ForgeKind) -> Result<(), Failure> {

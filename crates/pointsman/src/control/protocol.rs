@@ -106,6 +106,11 @@ pub enum Request {
         /// What.
         command: VaultCommand,
     },
+    /// What asking a project's forge has cost since the daemon started.
+    ForgeStats {
+        /// The project.
+        project: ProjectName,
+    },
     /// Something for the embedded forge.
     Forge {
         /// The project.

@@ -74,7 +74,7 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
             follow.vault = true;
             vault::answer(engine, project, command)
         }
-        Request::Status | Request::Forge { .. } | Request::Claim { .. } => {
+        Request::Status | Request::ForgeStats { .. } | Request::Forge { .. } | Request::Claim { .. } => {
             failed(FailureKind::Failed, "this request is answered elsewhere".to_owned())
         }
     };

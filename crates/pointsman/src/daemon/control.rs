@@ -9,6 +9,7 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use pointsman_adapters::http::Count;
 use pointsman_core::hook::{Report, Told};
 use pointsman_core::ids::TaskKey;
 use pointsman_core::session::work::Observation;
@@ -117,6 +118,12 @@ impl Control {
     }
 
     fn answer(&self, request: Request, peer: Option<u32>) -> Reply {
+        if let Request::ForgeStats { project } = &request {
+            return match self.world.project(project) {
+                Some(served) => done(costs(&served.forge.costs())),
+                None => failed(FailureKind::NotFound, format!("project {project} is not served")),
+            };
+        }
         if let Request::Forge { project, command } = &request {
             let Some(served) = self.world.project(project) else {
                 return failed(FailureKind::NotFound, format!("project {project} is not served"));
@@ -289,4 +296,20 @@ fn approves(command: &ForgeCommand) -> bool {
             | ForgeCommand::MergePull { .. }
             | ForgeCommand::SetCheck { .. }
     )
+}
+
+/// What asking a forge has cost, as `forge stats` prints it.
+fn costs(costs: &[(&'static str, Count)]) -> serde_json::Value {
+    let one = |(operation, count): &(&'static str, Count)| {
+        serde_json::json!({
+            "operation": operation,
+            "calls": count.calls,
+            "unchanged": count.unchanged,
+            "failed": count.failed,
+            "sent_bytes": count.sent,
+            "received_bytes": count.received,
+            "waited_ms": u64::try_from(count.waited.as_millis()).unwrap_or(u64::MAX),
+        })
+    };
+    costs.iter().map(one).collect()
 }

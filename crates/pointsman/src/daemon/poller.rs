@@ -4,12 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use pointsman_core::config::ForgeKind;
 use pointsman_core::ids::ProjectName;
+use pointsman_core::schedule::forge_pace;
 use pointsman_core::time::Timestamp;
 
-use super::board::Board;
+use super::board::{Board, Picture};
 use super::clock;
 use super::inbound::{Inbound, Inbox};
+use super::served::Served;
 use super::sources::{forge, hooks::Silence, idle::Idle, phase::Phases, pulse::Pulse, work::Work};
 use super::world::RealWorld;
 
@@ -99,6 +102,18 @@ struct Asking {
     files_at: Option<Timestamp>,
 }
 
+/// Our own forge costs nothing to ask; one on a server is asked as often as there is something to expect.
+fn pace(served: &Served, picture: &Picture) -> Duration {
+    let pace = served.config.timing.forge_poll.duration();
+    match served.config.forge.kind {
+        ForgeKind::Local | ForgeKind::Git => pace,
+        ForgeKind::Forgejo | ForgeKind::Github => {
+            let ours = picture.values().filter(|task| task.key.project == served.config.name);
+            forge_pace(pace, ours.map(|task| &**task))
+        }
+    }
+}
+
 impl Asking {
     /// One round of questions; false to stop.
     fn round(&mut self) -> bool {
@@ -106,7 +121,7 @@ impl Asking {
         let projects = self.world.projects.read().unwrap_or_else(PoisonError::into_inner).clone();
         let mut next = now.after(LONGEST_SLEEP);
         for (name, served) in &projects {
-            let pace = served.config.timing.forge_poll.duration();
+            let pace = pace(served, &self.board.look());
             let due = self
                 .forge_at
                 .get(name)

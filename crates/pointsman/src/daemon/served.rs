@@ -70,7 +70,9 @@ impl Served {
                 (forge, None)
             }
             ForgeKind::Github => {
-                anyhow::bail!("forge.kind {} is not built yet", config.forge.kind)
+                let forge = Arc::new(remote::github(paths, &config, environment)?);
+                git = git.with_account(forge.account());
+                (forge, None)
             }
         };
         let woodpecker = match config.ci.kind {

@@ -5,11 +5,10 @@ use std::time::Instant;
 
 use pointsman_core::forge::{Comment, Issue};
 use pointsman_core::ids::Number;
-use pointsman_core::words;
 use serde_json::json;
 
 use super::wire::{User, WireComment, WireIssue};
-use super::{DEPENDENCIES_FOR, Forgejo, LONGEST_BODY, PAGE, PEOPLE_FOR, Version, cut, told};
+use super::{DEPENDENCIES_FOR, Forgejo, PAGE, PEOPLE_FOR, Version, told, unless_there};
 use crate::forge::Error;
 use crate::http::Method;
 
@@ -75,13 +74,8 @@ impl Forgejo {
 
     /// Writes a comment that ends with our mark, unless one is there.
     pub(super) fn write_comment_once(&self, number: Number, marker: &str, body: &str) -> Result<(), Error> {
-        let mark = words::comment::marker(marker);
-        // Only the end counts: before it our comments quote what agents wrote, which may look like a mark.
-        let ours = |c: &Comment| c.author == self.me() && c.body.trim_end().ends_with(&mark);
-        if self.read_comments(number)?.iter().any(ours) {
-            return Ok(());
-        }
-        let body = format!("{}\n\n{mark}", cut(body, LONGEST_BODY));
+        let there = self.read_comments(number)?;
+        let Some(body) = unless_there(&there, self.me(), marker, body) else { return Ok(()) };
         let path = ["issues", &number.to_string(), "comments"];
         let order = self.request("comment", Method::Post, &path).body(&json!({ "body": body }));
         self.dev.send(&order).map(drop).map_err(told)

@@ -1,6 +1,7 @@
 //! Labels. The server knows them by number, people by name; a name may even be there twice.
 
 use std::collections::BTreeSet;
+use std::sync::PoisonError;
 
 use pointsman_core::ids::Number;
 use pointsman_core::labels;
@@ -64,6 +65,7 @@ impl Forgejo {
 
     /// The number of a label: known, found in the repository or its organisation, or made.
     fn label(&self, name: &str) -> Result<u64, Error> {
+        let _alone = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(id) = self.known().labels.get(name) {
             return Ok(*id);
         }

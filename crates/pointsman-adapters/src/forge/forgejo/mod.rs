@@ -28,10 +28,9 @@ use pointsman_core::ids::Number;
 pub use open::Opening;
 pub use version::Version;
 
-use super::Error;
+use super::remote::{LONGEST_BODY, TITLE_CHARS, cut, in_the_way, landed_as, landed_mark, told, unless_there};
 use crate::git::Account;
-use crate::http::{self, Client, Host, Method, Request, Trouble};
-use crate::retry::Retry;
+use crate::http::{Client, Host, Method, Request};
 
 /// As many as any server gives at once, if it was not told otherwise.
 const PAGE: usize = 50;
@@ -39,8 +38,6 @@ const PAGE: usize = 50;
 const PEOPLE_FOR: Duration = Duration::from_secs(300);
 /// Native dependencies of an unchanged issue are read again after this long.
 const DEPENDENCIES_FOR: Duration = Duration::from_secs(600);
-/// The longest text we write, in bytes.
-const LONGEST_BODY: usize = 200_000;
 
 /// One repository on a Forgejo or Gitea server, with a dev account and perhaps a review account.
 pub struct Forgejo {
@@ -52,6 +49,8 @@ pub struct Forgejo {
     account: Account,
     standing: OnceLock<Standing>,
     known: Mutex<Known>,
+    /// Held from looking for a label to making it: the server makes a second one of the same name without a word.
+    making: Mutex<()>,
 }
 
 /// What was found out about the server and our accounts there.
@@ -110,38 +109,5 @@ impl Forgejo {
 
     fn get(&self, operation: &'static str, rest: &[&str]) -> Request {
         self.request(operation, Method::Get, rest)
-    }
-}
-
-/// Sorts what went wrong. Every order looks first, so what must be looked at may simply be given again.
-fn told(error: http::Error) -> Error {
-    let operation = error.operation;
-    match (error.status(), &error.trouble) {
-        // It will be accepted again when somebody has renewed it; until then nothing is given up.
-        (Some(401), _) => Error::Unavailable {
-            reason: format!(
-                "{error}: the token is not accepted (any more); see token_env, token_file, token_command"
-            ),
-        },
-        (Some(404 | 410), _) => {
-            Error::NotFound { what: format!("such thing to {operation}, or our account may not see it") }
-        }
-        (Some(403), _) => {
-            Error::Refused { operation, reason: format!("our account may not do that ({})", error.words()) }
-        }
-        // A proxy that wants a login: it is in the way today, not for ever.
-        (None, Trouble::Moved { .. }) => Error::Unavailable { reason: error.to_string() },
-        _ => match error.retry() {
-            Retry::Later | Retry::LookFirst => Error::Unavailable { reason: error.to_string() },
-            Retry::Never => Error::Refused { operation, reason: error.to_string() },
-        },
-    }
-}
-
-/// Our own text, not longer than it may be.
-fn cut(text: &str, limit: usize) -> &str {
-    match text.len() > limit {
-        true => &text[..(0..=limit).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)],
-        false => text,
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, OnceLock};
 use pointsman_core::time::Timestamp;
 
 use super::wire::{Repository, User};
-use super::{Forgejo, Known, Standing, Version, told};
+use super::{Forgejo, Known, Standing, Version, in_the_way, told};
 use crate::forge::Error;
 use crate::git::Account;
 use crate::http::{Client, Host, Limits, Patience, Request, Scheme};
@@ -53,6 +53,7 @@ impl Opening<'_> {
             reviewer: self.review_token.map(|token| host.client(Some((Scheme::Token, token)))),
             standing: OnceLock::new(),
             known: Mutex::new(Known::default()),
+            making: Mutex::new(()),
         })
     }
 }
@@ -73,12 +74,7 @@ impl Forgejo {
 
     /// The same before an order. What stands in the way is for a person to change; nothing is given up for it.
     pub(super) fn ready(&self) -> Result<(), Error> {
-        self.look().map_err(|error| match error {
-            Error::Refused { .. } | Error::NotFound { .. } => {
-                Error::Unavailable { reason: error.to_string() }
-            }
-            Error::Unavailable { .. } => error,
-        })
+        self.look().map_err(in_the_way)
     }
 
     fn find_out(&self) -> Result<Standing, Error> {

@@ -6,13 +6,11 @@ use pointsman_core::words;
 use serde_json::json;
 
 use super::wire::{Branch, Commit, WirePull};
-use super::{Forgejo, LONGEST_BODY, PAGE, cut, told};
+use super::{Forgejo, LONGEST_BODY, PAGE, TITLE_CHARS, cut, landed_as, landed_mark, told};
 use crate::forge::Error;
 use crate::http::Method;
 
 const MERGE: &str = "record a merge";
-/// The longest title, in characters.
-const TITLE_CHARS: usize = 250;
 /// Merged pull requests whose commits are looked through for one that nobody else explains.
 const LOOKED_THROUGH: usize = 5;
 
@@ -107,9 +105,7 @@ impl Forgejo {
 
     /// The commit that a comment of ours names as the landing of this pull request.
     fn noted_merge(&self, number: Number) -> Result<Option<Sha>, Error> {
-        let comments = self.read_comments(number)?;
-        let ours = comments.iter().rev().filter(|comment| comment.author == self.me());
-        Ok(ours.filter_map(|comment| landed_as(&comment.body)).next())
+        Ok(landed_as(&self.read_comments(number)?, self.me()))
     }
 
     pub(super) fn read_branch(&self, branch: &str) -> Result<Option<Sha>, Error> {
@@ -149,31 +145,5 @@ impl Forgejo {
             }
         }
         Ok(None)
-    }
-}
-
-fn landed_mark(sha: &Sha) -> String {
-    format!("landed:{sha}")
-}
-
-fn landed_as(body: &str) -> Option<Sha> {
-    let (_, mark) = body.trim_end().rsplit_once("<!-- pointsman:landed:")?;
-    Sha::new(mark.strip_suffix(" -->")?)
-}
-
-#[cfg(test)]
-mod tests {
-    use pointsman_core::ids::Sha;
-    use pointsman_core::words;
-
-    use super::{landed_as, landed_mark};
-
-    #[test]
-    fn a_landing_is_read_back_from_the_end_of_a_comment_alone() {
-        let sha = Sha::new(&"a".repeat(40)).unwrap();
-        let mark = words::comment::marker(&landed_mark(&sha));
-        assert_eq!(landed_as(&format!("Landed.\n\n{mark}\n")), Some(sha));
-        assert_eq!(landed_as(&format!("{mark}\nquoted above")), None);
-        assert_eq!(landed_as("no mark"), None);
     }
 }

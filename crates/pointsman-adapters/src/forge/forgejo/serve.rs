@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::Forgejo;
 use crate::forge::{Error, Forge};
+use crate::http::Count;
 
 impl Forge for Forgejo {
     fn me(&self) -> &str {
@@ -104,6 +105,10 @@ impl Forge for Forgejo {
     fn pull_request_of(&self, sha: &Sha, parents: &[Sha]) -> Result<Option<Number>, Error> {
         self.ready()?;
         self.explain(sha, parents)
+    }
+
+    fn costs(&self) -> Vec<(&'static str, Count)> {
+        self.host().counts().all()
     }
 
     fn issue_link(&self, number: Number) -> String {

@@ -11,7 +11,7 @@ use pointsman_core::config::ForgeKind;
 use pointsman_core::ids::ProjectName;
 use pointsman_store::SessionScope;
 
-use super::{Check, chain};
+use super::{Check, chain, services};
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
 use crate::cli::time;
@@ -39,6 +39,7 @@ pub(super) fn checks(context: &Context) -> Vec<Check> {
     if project.config.forge.kind == ForgeKind::Local {
         checks.push(forge(context, &project));
     }
+    checks.extend(services::checks(context, &project.config));
     checks.push(leftovers(context, &project.config.name));
     checks
 }

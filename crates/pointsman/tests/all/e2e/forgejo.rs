@@ -93,6 +93,11 @@ fn e2e_forgejo_a_task_goes_from_claim_to_close_and_no_token_is_left_anywhere() {
     let checks: Vec<_> = fake.statuses(&merged.head_sha);
     assert!(checks.iter().any(|(_, state)| state == "success"), "our CI is shown: {checks:?}");
 
+    let costs = daemon.json(&["forge", "stats"]);
+    let listed = costs.as_array().unwrap().iter().find(|row| row["operation"] == "list issues").unwrap();
+    assert!(listed["calls"].as_u64() > Some(1) && listed["received_bytes"].as_u64() > Some(100), "{costs}");
+    assert_eq!(listed["failed"], 0);
+
     let tokens = [fake.token(DEV), fake.token(REVIEWER)];
     let mut found = Vec::new();
     for place in [daemon.state(), daemon.phases(), daemon.checkout(), fake.repository().to_owned()] {
@@ -160,4 +165,65 @@ fn e2e_forgejo_a_missing_token_and_one_account_for_both_are_said() {
     let daemon = start(&fake, on(&fake).daemon_env("REVIEW_BOT_TOKEN", &fake.second_token(DEV)));
     let lines = daemon.wait_for("it is said", || daemon.log_lines("both tokens belong to `dev-bot`"));
     assert!(!lines[0].contains(&fake.token(DEV)));
+}
+
+/// The same server in GitHub's dialect, as GitHub Enterprise is addressed.
+#[test]
+fn e2e_github_a_task_goes_from_claim_to_close() {
+    let fake = FakeForgejo::start(Rules::default());
+    let setup = on(&fake).set("forge.kind", "\"github\"").reviewed();
+    let daemon = start(&fake, setup.daemon_env("GITHUB_TOKEN", &fake.token(DEV)));
+    let issue = file(
+        &fake,
+        "Add apples",
+        &format!(
+            "{}\nexpect CI passed\nphase awaiting_review\nexpect Approved\nexpect Merged\nphase done",
+            adds("apples")
+        ),
+    );
+    let pr = daemon.wait_state(issue, "awaiting_review")["pr"].as_u64().unwrap();
+    fake.change(|rules| rules.faults = Faults::ten_percent(3));
+    fake.review(pr, OUTSIDER, "APPROVED", "ship it", &[]);
+    fake.review(pr, OWNER, "APPROVED", "fine", &[]);
+    daemon.wait_closed(issue);
+    fake.change(|rules| rules.faults = Faults::default());
+    assert_eq!(main_log(&fake, &daemon), ["Add apples", "Open the shop"]);
+    assert_eq!((fake.issue(issue).open, fake.issue(issue).labels.len()), (false, 0));
+    assert_eq!(fake.pull(pr).merged_as, fake.branch("main"));
+    assert!(!daemon.log().contains(&fake.token(DEV)));
+}
+
+#[test]
+fn e2e_forgejo_doctor_tells_who_we_are_and_what_is_in_the_way() {
+    let fake = FakeForgejo::start(Rules { ahead: 3600, ..Rules::default() });
+    let daemon = on(&fake).build();
+    let look = || {
+        let answer = daemon.run(&["doctor", "--json"]);
+        let told: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+        let check = told["checks"].as_array().unwrap().iter().find(|c| c["id"] == "forge_server").cloned();
+        let check = check.expect("there is a server");
+        assert!(!answer.stdout.contains(&fake.token(DEV)) && !answer.stderr.contains(&fake.token(DEV)));
+        (check["status"].as_str().unwrap().to_owned(), check["detail"].as_str().unwrap().to_owned())
+    };
+    let (status, detail) = look();
+    assert!(status == "fail" && detail.contains("set CODEBERG_TOKEN"), "{detail}");
+    let write = |account: &str| {
+        std::fs::create_dir_all(daemon.state()).unwrap();
+        let env = daemon.state().join(".env");
+        std::fs::write(&env, format!("CODEBERG_TOKEN={}\n", fake.token(account))).unwrap();
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(&env, private).unwrap();
+    };
+    write(OUTSIDER);
+    let (status, detail) = look();
+    assert!(status == "fail" && detail.contains("`eve` may not push to it"), "{detail}");
+    write(DEV);
+    let (status, detail) = look();
+    assert!(
+        detail.contains("version 7.0.5+gitea-1.21.11, we are `dev-bot`") && detail.contains("answers in"),
+        "{detail}"
+    );
+    assert!(status == "warn" && detail.contains("differs from ours by 3"), "{detail}");
+    fake.change(|rules| rules.ahead = 0);
+    assert_eq!(look().0, "ok");
 }

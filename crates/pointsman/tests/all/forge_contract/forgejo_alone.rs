@@ -150,6 +150,20 @@ fn times_are_by_our_clock_even_if_the_servers_is_an_hour_off() {
     }
 }
 
+#[test]
+fn tasks_at_the_same_time_make_a_label_once() {
+    let (fake, place) = world();
+    let forge = place.open().unwrap();
+    let issues: Vec<u64> = (0..8).map(|_| fake.create_issue(OWNER, "Title", "", &[])).collect();
+    let labels = ["in-progress".to_owned(), "blocked".to_owned()];
+    std::thread::scope(|scope| {
+        for issue in &issues {
+            scope.spawn(|| forge.set_labels(*issue, &labels, &[]).unwrap());
+        }
+    });
+    assert_eq!(fake.labels().len(), 2, "{:?}", fake.labels());
+}
+
 /// Every answer to a write is lost after the deed; nothing is there twice.
 #[test]
 fn an_answer_that_got_lost_doubles_nothing() {

@@ -9,4 +9,5 @@ mod behaviours;
 mod embedded;
 mod forgejo;
 mod forgejo_alone;
+mod github;
 mod stage;

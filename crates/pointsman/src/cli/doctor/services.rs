@@ -1,0 +1,101 @@
+//! The servers that the project lives on: do they answer, who are we there, what may we do?
+
+use pointsman_adapters::forge::{Error, Forge};
+use pointsman_adapters::http::Host;
+use pointsman_core::config::{CiKind, Config, ForgeKind};
+
+use super::{Check, chain};
+use crate::cli::context::Context;
+
+const FORGE: &str = "forge_server";
+const CI: &str = "ci_server";
+
+pub(super) fn checks(context: &Context, config: &Config) -> Vec<Check> {
+    let forge = match config.forge.kind {
+        ForgeKind::Local | ForgeKind::Git => None,
+        ForgeKind::Forgejo => Some(forgejo(context, config)),
+        ForgeKind::Github => Some(github(context, config)),
+    };
+    let ci = match config.ci.kind {
+        CiKind::None | CiKind::Command | CiKind::Forge => None,
+        CiKind::Woodpecker => Some(woodpecker(context, config)),
+    };
+    forge.into_iter().chain(ci).collect()
+}
+
+fn forgejo(context: &Context, config: &Config) -> Check {
+    let forge = match context.forgejo(config) {
+        Ok(forge) => forge,
+        Err(error) => return no_token(FORGE, error),
+    };
+    if let Err(error) = forge.look() {
+        return in_the_way(&error);
+    }
+    let (version, lacks) = match forge.version() {
+        Some(version) => (format!("version {version}, "), version.lacks()),
+        None => (String::new(), Vec::new()),
+    };
+    let detail = format!("{version}{}", standing(&forge, forge.host()));
+    match lacks.as_slice() {
+        [] => clock(FORGE, detail, forge.host()),
+        lacks => Check::warn(FORGE, format!("{detail}; {}", lacks.join("; ")), "bring the server up to date"),
+    }
+}
+
+fn github(context: &Context, config: &Config) -> Check {
+    let forge = match context.github(config) {
+        Ok(forge) => forge,
+        Err(error) => return no_token(FORGE, error),
+    };
+    match forge.look() {
+        Ok(()) => clock(FORGE, standing(&forge, forge.host()), forge.host()),
+        Err(error) => in_the_way(&error),
+    }
+}
+
+fn woodpecker(context: &Context, config: &Config) -> Check {
+    let ci = match context.find_woodpecker(config) {
+        Ok(ci) => ci,
+        Err(error) => return no_token(CI, error),
+    };
+    match ci.pipelines() {
+        Ok(pipelines) => {
+            let detail = format!("{}; {} pipelines of late", round_trip(ci.host()), pipelines.len());
+            clock(CI, detail, ci.host())
+        }
+        Err(error) => Check::fail(CI, chain(error), "check woodpecker.url, woodpecker.repo_id and its token"),
+    }
+}
+
+fn no_token(id: &'static str, error: anyhow::Error) -> Check {
+    Check::fail(id, chain(error), "give the token as the configuration says; see docs/forges.md")
+}
+
+fn in_the_way(error: &Error) -> Check {
+    Check::fail(FORGE, error.to_string(), "see docs/forges.md for the accounts and their rights")
+}
+
+/// Who we are there, how quickly it answers, and how often it may still be asked.
+fn standing(forge: &dyn Forge, host: &Host) -> String {
+    let left = host
+        .rate_limit()
+        .map_or(String::new(), |rate| format!("; {} of {} requests are left", rate.remaining, rate.limit));
+    format!("we are `{}`; {}{left}", forge.me(), round_trip(host))
+}
+
+fn round_trip(host: &Host) -> String {
+    let total = host.counts().total();
+    let average = total.waited.as_millis() / u128::from(total.calls.max(1));
+    format!("{} answers in {average} ms", host.name())
+}
+
+fn clock(id: &'static str, detail: String, host: &Host) -> Check {
+    match host.ahead_ms() / 1000 {
+        0 => Check::ok(id, detail),
+        ahead => Check::warn(
+            id,
+            format!("{detail}; its clock differs from ours by {ahead} s, which is allowed for"),
+            "set the clocks of both machines by NTP",
+        ),
+    }
+}

@@ -1,0 +1,155 @@
+//! The GitHub adapter against a fake that speaks GitHub's dialect.
+
+use std::sync::Arc;
+
+use pointsman_adapters::forge::github::{Github, Opening};
+use pointsman_adapters::forge::{Error, Forge};
+use pointsman_adapters::git::Git;
+use pointsman_adapters::git::mirror::Mirror;
+use pointsman_adapters::http::Patience;
+use pointsman_adapters::secret::Secret;
+use pointsman_core::forge::CheckState;
+use pointsman_core::ids::{Number, Sha};
+use pointsman_core::task::ReviewVerdict;
+use pointsman_testkit::fake_forgejo::{DEV, FakeForgejo, Faults, OUTSIDER, OWNER, REPO, REVIEWER, Rules};
+
+use super::behaviours::{ALL, contract};
+use super::forgejo::{clock, limits};
+use super::stage::{People, Stage};
+
+fn open(fake: &FakeForgejo, reviewer: &str) -> Result<Github, Error> {
+    let opening = Opening {
+        url: Some(&fake.url()),
+        repo: REPO,
+        token: Secret::new(&fake.token(DEV)).unwrap(),
+        review_token: Some(Secret::new(reviewer).unwrap()),
+        clock,
+        limits: limits(),
+        patience: Patience::default(),
+    };
+    let forge = opening.prepare()?;
+    forge.look()?;
+    Ok(forge)
+}
+
+struct Ann(Arc<FakeForgejo>);
+
+impl People for Ann {
+    fn name(&self) -> String {
+        OWNER.to_owned()
+    }
+
+    fn open_issue(&self, title: &str, body: &str, labels: &[&str]) -> Number {
+        self.0.create_issue(OWNER, title, body, labels)
+    }
+
+    fn comment(&self, number: Number, body: &str) {
+        self.0.comment(number, OWNER, body);
+    }
+
+    fn close_issue(&self, number: Number) {
+        self.0.close(number);
+    }
+
+    fn close_pull(&self, number: Number) {
+        self.0.close(number);
+    }
+
+    fn review(&self, pr: Number, verdict: ReviewVerdict, body: &str) {
+        let event = if verdict == ReviewVerdict::Approve { "APPROVED" } else { "REQUEST_CHANGES" };
+        self.0.review(pr, OWNER, event, body, &[]);
+    }
+}
+
+fn stage() -> (Arc<FakeForgejo>, Stage) {
+    let fake = Arc::new(FakeForgejo::start(Rules::default()));
+    let forge = open(&fake, &fake.token(REVIEWER)).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let git = Git::open(dir.path()).unwrap().with_account(forge.account());
+    let mirror = Mirror::open_or_create(&git, &dir.path().join("mirror.git"), &forge.remote()).unwrap();
+    let people = Box::new(Ann(Arc::clone(&fake)));
+    let stage = Stage::new(Box::new(forge), people, mirror, Box::new(dir));
+    (fake, stage)
+}
+
+contract!(stage().1);
+
+#[test]
+fn github_keeps_the_contract_through_ten_percent_of_trouble() {
+    for (n, (name, behaviour)) in ALL.iter().enumerate() {
+        eprintln!("{name}");
+        let (fake, stage) = stage();
+        fake.change(|rules| rules.faults = Faults::ten_percent(n as u64 + 100));
+        behaviour(&stage);
+    }
+}
+
+#[test]
+fn github_check_runs_and_statuses_are_one_list() {
+    let fake = FakeForgejo::start(Rules::default());
+    let forge = open(&fake, &fake.token(REVIEWER)).unwrap();
+    let sha = fake.branch("main").unwrap();
+    fake.set_status(&sha, "ci/old", "success");
+    fake.set_status(&sha, "run:build", "pending");
+    fake.set_status(&sha, "run:lint", "neutral");
+    let read = || -> Vec<(String, CheckState)> {
+        let checks = forge.checks(&Sha::new(&sha).unwrap()).unwrap();
+        checks.into_iter().map(|check| (check.name, check.state)).collect()
+    };
+    let expected = |build| {
+        [("build", build), ("ci/old", CheckState::Success), ("lint", CheckState::Success)]
+            .map(|(name, state)| (name.to_owned(), state))
+    };
+    assert_eq!(read(), expected(CheckState::Pending));
+    fake.set_status(&sha, "run:build", "timed_out");
+    assert_eq!(read(), expected(CheckState::Failure));
+}
+
+#[test]
+fn github_unchanged_answers_cost_nothing_and_the_limit_is_known() {
+    let fake = FakeForgejo::start(Rules::default());
+    let forge = open(&fake, &fake.token(REVIEWER)).unwrap();
+    fake.create_issue(OWNER, "Title", "Text", &[]);
+    for _ in 0..5 {
+        assert_eq!(forge.open_issues().unwrap().len(), 1);
+    }
+    let listed = forge.host().counts().all().into_iter().find(|(name, _)| *name == "list issues").unwrap().1;
+    assert_eq!((listed.calls, listed.unchanged), (5, 4));
+    assert_eq!(forge.host().rate_limit().unwrap().limit, 5000);
+}
+
+#[test]
+fn github_counts_the_word_of_those_who_may_write() {
+    let fake = FakeForgejo::start(Rules::default());
+    let forge = open(&fake, &fake.token(REVIEWER)).unwrap();
+    let head = fake.make_commit(&fake.branch("main").unwrap(), "work");
+    fake.set_branch("work", &head);
+    let pr = forge.ensure_pull_request("work", "main", "T", "B").unwrap();
+    fake.review(pr, OUTSIDER, "APPROVED", "ship it", &[]);
+    fake.review(pr, OWNER, "REQUEST_CHANGES", "See:", &[("a.rs", 3, "why?")]);
+    let reviews = forge.pull_request(pr).unwrap().unwrap().reviews;
+    let seen: Vec<_> = reviews.iter().map(|r| (r.author.as_str(), r.dismissed, r.body.as_str())).collect();
+    assert_eq!(seen, [(OUTSIDER, true, "ship it"), (OWNER, false, "See:\n\na.rs:3: why?")]);
+    assert!(!forge.may_direct(OUTSIDER).unwrap() && !forge.may_direct("nobody").unwrap());
+    fake.dismiss(pr, OWNER);
+    assert_eq!(forge.pull_request(pr).unwrap().unwrap().reviews.len(), 1);
+}
+
+#[test]
+fn github_shows_a_rebased_landing_by_a_comment() {
+    let (fake, stage) = stage();
+    let (number, _, _) = stage.pull_request();
+    let other = stage.commit(&stage.main());
+    stage.push("main", &other);
+    stage.forge.record_merge(number, &other).unwrap();
+    let pr = stage.read(number);
+    assert_eq!((pr.merged, pr.merge_sha), (true, Some(other)));
+    assert!(!fake.pull(number).open);
+}
+
+#[test]
+fn github_refuses_one_account_for_both() {
+    let fake = FakeForgejo::start(Rules::default());
+    let error = open(&fake, &fake.token(DEV)).err().unwrap().to_string();
+    assert!(error.contains("the same token"), "{error}");
+}
