@@ -198,11 +198,11 @@ impl Prompt {
         let mut results = 0;
         for message in body["messages"].as_array().into_iter().flatten().rev() {
             let blocks: Vec<&Value> = message["content"].as_array().into_iter().flatten().collect();
-            let texts =
+            let mut texts =
                 blocks.iter().filter_map(|block| block["text"].as_str()).chain(message["content"].as_str());
             if message["role"] == "system" {
                 let meanwhile =
-                    texts.filter_map(|text| text.split_once(MEANWHILE)).map(|(_, said)| said).last();
+                    texts.filter_map(|text| text.split_once(MEANWHILE)).map(|(_, said)| said).next_back();
                 if let Some(said) = meanwhile {
                     return Self { text: said.to_owned(), results };
                 }
@@ -212,7 +212,7 @@ impl Prompt {
                 continue;
             }
             let tools = blocks.iter().any(|block| block["type"] == "tool_result");
-            let said = texts.filter(|text| !text.trim_start().starts_with('<')).last();
+            let said = texts.rfind(|text| !text.trim_start().starts_with('<'));
             match said {
                 Some(text) if !tools || text.contains("[pointsman m-") => {
                     return Self { text: text.to_owned(), results };

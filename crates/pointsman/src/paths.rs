@@ -183,6 +183,16 @@ impl ProjectPaths {
         self.root.join("logs")
     }
 
+    /// Actions for the vault can be put here, a file each.
+    pub fn vault_pending(&self) -> PathBuf {
+        self.root.join("vault/pending")
+    }
+
+    /// Files that were no actions.
+    pub fn vault_rejected(&self) -> PathBuf {
+        self.root.join("vault/rejected")
+    }
+
     /// The transcript of an ended session.
     pub fn transcript(&self, session: &str) -> PathBuf {
         self.logs().join(format!("{session}.log"))

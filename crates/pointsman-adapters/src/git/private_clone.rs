@@ -1,5 +1,5 @@
-//! A repository of its own with a working tree, which borrows the mirror's objects: what [`super::tree`] and
-//! [`super::checkout`] are made of. No hook, template or setting of anybody comes with it.
+//! A repository of its own with a working tree, which borrows the mirror's objects: what [`super::tree`]
+//! is made of. No hook, template or setting of anybody comes with it.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -9,18 +9,11 @@ use pointsman_core::ids::Sha;
 use super::mirror::Mirror;
 use super::{BranchName, Error, RefName, files};
 
-/// What is checked out.
-pub(super) enum CheckedOut<'a> {
-    /// This branch, at the commit.
-    Branch(&'a BranchName),
-    /// The commit itself.
-    Detached,
-}
-
 /// What goes into a new repository.
 pub(super) struct Content<'a> {
     pub(super) at: &'a Sha,
-    pub(super) checked_out: CheckedOut<'a>,
+    /// What is checked out.
+    pub(super) branch: &'a BranchName,
     /// Further references.
     pub(super) refs: Vec<(RefName, Sha)>,
     /// Lines added to its configuration.
@@ -33,13 +26,9 @@ pub(super) struct Content<'a> {
 pub(super) fn build(mirror: &Mirror, dir: &Path, content: &Content<'_>) -> Result<(), Error> {
     let git = &mirror.git;
     files::create_dir_all(dir)?;
-    let first = match content.checked_out {
-        CheckedOut::Branch(branch) => branch.as_str(),
-        CheckedOut::Detached => "none",
-    };
     git.call("init")
         .args(["--quiet", "--template="])
-        .arg(format!("--initial-branch={first}"))
+        .arg(format!("--initial-branch={}", content.branch))
         .arg(dir)
         .ok()?;
 
@@ -55,10 +44,7 @@ pub(super) fn build(mirror: &Mirror, dir: &Path, content: &Content<'_>) -> Resul
 
     let mut updates: String =
         content.refs.iter().map(|(name, sha)| format!("create {name} {sha}\n")).collect();
-    match content.checked_out {
-        CheckedOut::Branch(branch) => updates.push_str(&format!("create {} {}\n", branch.full(), content.at)),
-        CheckedOut::Detached => updates.push_str(&format!("option no-deref\nupdate HEAD {}\n", content.at)),
-    }
+    updates.push_str(&format!("create {} {}\n", content.branch.full(), content.at));
     git.call("update-ref").git_dir(&git_dir).arg("--stdin").stdin(updates).ok()?;
     // HEAD is set, so that no name has to be given.
     git.call("reset").git_dir(&git_dir).work_tree(dir).args(["--quiet", "--hard"]).ok()

@@ -13,7 +13,7 @@ use pointsman_core::ids::Sha;
 
 use super::gateway::Gateway;
 use super::mirror::{Mirror, RefUpdate};
-use super::private_clone::{CheckedOut, Content, build};
+use super::private_clone::{Content, build};
 use super::push::Expect;
 use super::{BranchName, Error, RefName, files};
 
@@ -199,7 +199,7 @@ fn make_private(spec: &TreeSpec<'_>, building: &Path, start: &Start) -> Result<(
         building,
         &Content {
             at: &start.at,
-            checked_out: CheckedOut::Branch(&spec.branch),
+            branch: &spec.branch,
             refs,
             config: private_config(spec),
             exclude: &spec.exclude,

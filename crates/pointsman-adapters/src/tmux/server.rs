@@ -107,7 +107,7 @@ impl Server {
             tracing::info!(socket = %self.client.socket.display(), "tmux server started");
             return Ok(());
         }
-        Err(Error::Refused { command: "new-session".to_owned(), message: started.stderr })
+        Err(self.refused("new-session".to_owned(), started.stderr))
     }
 
     /// The pane of the session with exactly this name.

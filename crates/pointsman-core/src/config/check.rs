@@ -28,6 +28,8 @@ pub(super) fn all(config: &Config, document: &Document<'_>) -> Result<(), Error>
     check.services()?;
     check.roles()?;
     check.numbers()?;
+    check.vault()?;
+    check.variables()?;
     check.lines()
 }
 
@@ -130,6 +132,48 @@ impl Check<'_> {
             }
             Some(_) => Ok(()),
         }
+    }
+
+    fn vault(&self) -> Result<(), Error> {
+        let Config { vault, agent, .. } = self.config;
+        let one_line = |name: &String| !name.is_empty() && crate::text::clean_line(name, 200) == *name;
+        if !vault.people.iter().all(one_line) {
+            return self.fail("vault.people", "each entry must be the name of a person");
+        }
+        for (name, kind) in &vault.types {
+            let table = format!("vault.types.{name}");
+            if !crate::vault::is_name(name) {
+                return self.fail(&table, "a type is called [a-z0-9][a-z0-9._-]{0,63}");
+            }
+            let key = format!("{table}.command");
+            self.command(&key, Some(&kind.command))?;
+            // A name or a relative path could be found in a tree that an agent writes.
+            let plain = |program: &String| {
+                program.starts_with('/')
+                    && !std::path::Path::new(program)
+                        .components()
+                        .any(|part| matches!(part, Component::ParentDir))
+            };
+            if !kind.command.first().is_some_and(plain) {
+                return self.fail(&key, "the program must be an absolute path without `..`");
+            }
+            let key = format!("{table}.secrets");
+            for secret in &kind.secrets {
+                if !is_variable(secret) {
+                    return self.fail(
+                        &key,
+                        "each entry must be the name of an environment variable, not the secret itself",
+                    );
+                }
+                if agent.pass_env.contains(secret) {
+                    return self.fail(
+                        "agent.pass_env",
+                        format!("`{secret}` is a secret of the vault; agents never get one"),
+                    );
+                }
+            }
+        }
+        Ok(())
     }
 
     fn environment(&self) -> Result<(), Error> {
@@ -235,13 +279,7 @@ impl Check<'_> {
 
     fn roles(&self) -> Result<(), Error> {
         for (name, role) in self.config.roles.iter() {
-            // The model becomes an argument of the agent program: it must not look like an option.
-            let model = |m: &String| {
-                !m.is_empty()
-                    && !m.starts_with('-')
-                    && m.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:/@[]-".contains(&b))
-            };
-            if !role.model.as_ref().is_none_or(model) {
+            if !role.model.as_ref().is_none_or(|model| is_model(model)) {
                 return self.fail(&format!("roles.{name}.model"), "it is not the name of a model");
             }
             let cron = |s: &String| {
@@ -303,6 +341,16 @@ impl Check<'_> {
         Ok(())
     }
 
+    fn variables(&self) -> Result<(), Error> {
+        for name in self.config.variables.keys() {
+            if !crate::formula::is_variable(name) {
+                let why = "a variable is called by small letters, digits and _";
+                return self.fail(&format!("variables.{name}"), why);
+            }
+        }
+        Ok(())
+    }
+
     fn lines(&self) -> Result<(), Error> {
         let Config { ci, pr, merge, forge, matrix, .. } = self.config;
         let one_line = |text: &str| !text.trim().is_empty() && !text.contains(char::is_control);
@@ -330,6 +378,13 @@ impl Check<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether this can be the name of a model. It becomes an argument of the agent program: it must not look like an option.
+pub(crate) fn is_model(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with('-')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:/@[]-".contains(&b))
 }
 
 /// Whether git could take this for a repository and for nothing else.

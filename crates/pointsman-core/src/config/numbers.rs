@@ -56,6 +56,10 @@ table! {
         supervisor_session: Span,
         /// A vault action nobody decided is rejected.
         vault_timeout: Span,
+        /// An approval of a vault action that was not used is void.
+        vault_approval: Span,
+        /// Longest run of a vault action's program.
+        vault_handler: Span,
         /// A dependency open for longer is reported.
         stale_dependency: Span,
     }

@@ -380,3 +380,29 @@ fn a_role_may_have_a_budget_of_its_own() {
     assert_eq!((budget.turns_per_task, budget.turns_per_day, budget.usd_per_session), (Some(40), None, None));
     assert_eq!(budget.time_per_day.unwrap().to_string(), "8h");
 }
+
+#[test]
+fn a_vault_type_is_an_operators_program_and_dangerous_without_a_word() {
+    let parse = |text: &str| Config::parse(&format!("name = \"p\"\n{text}"), "pointsman.toml");
+    let config = parse("[vault.types.deploy]\ncommand = [\"/usr/bin/deploy\"]\n").unwrap();
+    let deploy = &config.vault.types["deploy"];
+    assert_eq!((deploy.risk, deploy.reversible), (crate::vault::Risk::High, false));
+    let wrong = [
+        ("[vault.types.deploy]\ncommand = [\"./deploy\"]", "absolute path"),
+        ("[vault.types.deploy]\ncommand = [\"/home/../tmp/deploy\"]", "absolute path"),
+        ("[vault.types.deploy]\ncommand = []", "it is empty"),
+        ("[vault.types.deploy]\nrisk = \"low\"", "missing field"),
+        ("[vault.types.deploy]\ncommand = [\"/x\"]\nrisk = \"none\"", "cannot be \"none\""),
+        ("[vault.types.deploy]\ncommand = [\"/x\"]\nsecrets = [\"s3cr3t value\"]", "not the secret itself"),
+        ("[vault.types.\"a b\"]\ncommand = [\"/x\"]", "a type is called"),
+        (
+            "[agent]\npass_env = [\"KEY\"]\n[vault.types.d]\ncommand = [\"/x\"]\nsecrets = [\"KEY\"]",
+            "agents never get one",
+        ),
+        ("[vault]\npeople = [\"\"]", "the name of a person"),
+    ];
+    for (text, message) in wrong {
+        let error = parse(text).unwrap_err().to_string();
+        assert!(error.contains(message) && !error.contains("s3cr3t"), "{text}: {error}");
+    }
+}

@@ -33,8 +33,8 @@ pub fn dialog(pane: &str) -> Option<String> {
 pub fn typed(pane: &str) -> Option<String> {
     let lines: Vec<&str> = text::tail_lines(pane, LINES).lines().collect();
     let is_rule = |line: &&str| line.trim_start().starts_with("────");
-    let below = lines.iter().rposition(|line| is_rule(&line))?;
-    let above = lines[..below].iter().rposition(|line| is_rule(&line))?;
+    let below = lines.iter().rposition(&is_rule)?;
+    let above = lines[..below].iter().rposition(is_rule)?;
     let (first, rest) = lines[above + 1..below].split_first()?;
     let first = first.trim_start().strip_prefix('❯')?;
     let joined: String =

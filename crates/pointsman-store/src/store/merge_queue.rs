@@ -196,35 +196,47 @@ impl Store {
     /// for (project, branch, head, when) stays. An entry that is over stays as it is, unless git
     /// knows that it landed.
     pub fn update_entry(&mut self, entry: &QueueEntry) -> Result<()> {
+        self.update_entries(std::slice::from_ref(entry))
+    }
+
+    /// The same for several, in one transaction.
+    pub fn update_entries(&mut self, entries: &[QueueEntry]) -> Result<()> {
+        const OPERATION: &str = "update the merge queue";
         const SQL: &str = "UPDATE queue SET pr = $1, base = $2, candidate = $3, status = $4,
             conflict_files = $5, landed_at = $6, reason = $7, priority = $8, attempts = $9, style = $10,
             conflicts_with = $11, tested_since = $12
             WHERE id = $13 AND (status IN ('queued', 'building', 'testing') OR $4 = 'landed')";
-        let rows = self.execute(
-            "update the merge queue",
-            SQL,
-            params![
-                entry.pr.map(Whole),
-                entry.base.as_ref().map(Word),
-                entry.candidate.as_ref().map(Word),
-                Word(entry.status),
-                Json(&entry.conflict_files),
-                entry.landed_at.map(|at| at.0),
-                entry.reason,
-                entry.priority,
-                entry.attempts,
-                entry.style,
-                entry.conflicts_with,
-                entry.tested_since.map(|at| at.0),
-                entry.id.0
-            ],
-        )?;
-        match rows {
-            0 if self.queue_entry(entry.id)?.is_none() => {
-                Err(Error::NotFound { what: format!("merge queue entry {}", entry.id) })
+        let transaction = self.begin(OPERATION)?;
+        let mut untouched = Vec::new();
+        for entry in entries {
+            let update = || {
+                transaction.prepare_cached(SQL)?.execute(params![
+                    entry.pr.map(Whole),
+                    entry.base.as_ref().map(Word),
+                    entry.candidate.as_ref().map(Word),
+                    Word(entry.status),
+                    Json(&entry.conflict_files),
+                    entry.landed_at.map(|at| at.0),
+                    entry.reason,
+                    entry.priority,
+                    entry.attempts,
+                    entry.style,
+                    entry.conflicts_with,
+                    entry.tested_since.map(|at| at.0),
+                    entry.id.0
+                ])
+            };
+            if update().map_err(failed_to(OPERATION))? == 0 {
+                untouched.push(entry.id);
             }
-            _ => Ok(()),
         }
+        transaction.commit().map_err(failed_to(OPERATION))?;
+        for id in untouched {
+            if self.queue_entry(id)?.is_none() {
+                return Err(Error::NotFound { what: format!("merge queue entry {id}") });
+            }
+        }
+        Ok(())
     }
 }
 

@@ -8,8 +8,8 @@ use rusqlite::types::Value;
 use rusqlite::{StatementStatus, params_from_iter};
 
 use super::{
-    Change, EntryScope, EventFilter, SessionRow, Store, agents, events, merge_queue, messages, outbox,
-    spending, tasks,
+    Change, EntryScope, EventFilter, SessionRow, Store, VaultScope, agents, events, merge_queue, messages,
+    outbox, spending, tasks, vault,
 };
 
 fn fresh() -> (Store, tempfile::TempDir) {
@@ -63,6 +63,8 @@ fn settled_effects_and_closed_tasks_cost_nothing() {
     assert_eq!(waiting, ["SEARCH messages USING INDEX messages_waiting (sent_at<?)"]);
     let line = plan(&store, &merge_queue::entries(EntryScope::Unfinished), zero());
     assert_eq!(line, ["SEARCH queue USING INDEX queue_line (project=?)"]);
+    let vault = plan(&store, vault::entries(VaultScope::Open), zero());
+    assert_eq!(vault, ["SEARCH vault USING INDEX vault_open (project=?)"]);
 }
 
 #[test]

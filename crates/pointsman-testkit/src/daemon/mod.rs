@@ -65,7 +65,12 @@ impl TestDaemon {
 
     /// The same, with further variables in the daemon's environment.
     pub fn start_with(&self, env: &[(&str, &str)]) {
-        let mut command = self.command(&["--no-color", "up"]);
+        self.start_command(&["up"], env);
+    }
+
+    /// Starts another command that says `ready` and stays, in the daemon's place.
+    pub fn start_command(&self, arguments: &[&str], env: &[(&str, &str)]) {
+        let mut command = self.command(&[&["--no-color"], arguments].concat());
         for (name, value) in self.setup.daemon_env.iter().map(|(n, v)| (n.as_str(), v.as_str())) {
             command.env(name, value);
         }

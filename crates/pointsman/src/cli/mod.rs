@@ -23,6 +23,7 @@ mod explain;
 mod failure;
 mod forge;
 mod forge_text;
+mod formula;
 mod gauge;
 mod hook;
 mod init;
@@ -45,6 +46,7 @@ mod table;
 mod task;
 mod time;
 mod up;
+mod vault;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -132,6 +134,10 @@ enum Command {
     #[command(subcommand, visible_alias = "mq")]
     MergeQueue(merge_queue::Command),
     #[command(subcommand)]
+    Formula(formula::Command),
+    #[command(subcommand)]
+    Vault(vault::Command),
+    #[command(subcommand)]
     Rescue(rescue::Command),
     Claim(claim::Claiming),
     Handoff(claim::HandOff),
@@ -207,6 +213,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Project(command) => command.run(&context()?)?,
         Command::Config(command) => command.run(&context()?)?,
         Command::MergeQueue(command) => command.run(&context()?)?,
+        Command::Vault(command) => command.run(&context()?)?,
         Command::Rescue(command) => command.run(&context()?)?,
         Command::Claim(arguments) => arguments.run(&context()?)?,
         Command::Handoff(arguments) => arguments.run(&context()?)?,
@@ -215,6 +222,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Ack(arguments) => arguments.run(&context()?)?,
         Command::Checkpoint(arguments) => arguments.run(&context()?)?,
         Command::Gauge(arguments) => arguments.run(&context()?)?,
+        Command::Formula(command) => command.run(context, out)?,
         // The rest needs no state directory and works wherever it is put into a pipe.
         Command::Phase(command) => command.run(out)?,
         Command::Deps(arguments) => arguments.run(out)?,

@@ -26,6 +26,12 @@ pub fn is_running(socket: &Path) -> bool {
     UnixStream::connect(socket).is_ok()
 }
 
+/// Whether a daemon answers. A program that a killed daemon was about to start can hold its socket for a moment longer,
+/// so that somebody seems to listen; it hangs up without an answer.
+pub fn answers(socket: &Path) -> bool {
+    ask(socket, &Request::Status).is_ok()
+}
+
 /// Asks the daemon behind `socket`.
 pub fn ask(socket: &Path, request: &Request) -> Result<Reply, Error> {
     let mut stream = UnixStream::connect(socket).map_err(|_| Error::NotRunning)?;

@@ -10,6 +10,7 @@ use pointsman_core::session::budget::Spent;
 use pointsman_core::session::context::Gauge;
 use pointsman_core::session::work::WorkPhase;
 use pointsman_core::task::{Order, ReviewVerdict};
+use pointsman_core::vault::{ActionId, Risk};
 use serde::{Deserialize, Serialize};
 
 /// One request. Reading commands read the store themselves; these change something.
@@ -102,6 +103,13 @@ pub enum Request {
     ForgeStats {
         /// The project.
         project: ProjectName,
+    },
+    /// Something for a vault.
+    Vault {
+        /// The project.
+        project: ProjectName,
+        /// What.
+        command: VaultCommand,
     },
     /// Something for the embedded forge.
     Forge {
@@ -229,6 +237,54 @@ pub enum QueueCommand {
     Resume,
     /// `merge-queue process`: look at the line now.
     Look,
+}
+
+/// Orders to a vault.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "vault", rename_all = "snake_case")]
+pub enum VaultCommand {
+    /// `vault submit`
+    Submit {
+        /// The action as JSON; outside text.
+        text: String,
+        /// The session that submits it, if one does: then that is its source.
+        from: Option<String>,
+    },
+    /// `vault approve`
+    Approve {
+        /// Which.
+        id: ActionId,
+        /// The hash of what the person saw.
+        hash: String,
+        /// The person knows that it may have been fired before.
+        again: bool,
+        /// Who.
+        by: String,
+    },
+    /// `vault reject`
+    Reject {
+        /// Which.
+        id: ActionId,
+        /// Why.
+        reason: String,
+        /// Who.
+        by: String,
+    },
+    /// `vault raise`
+    Raise {
+        /// Which.
+        id: ActionId,
+        /// At least so dangerous.
+        risk: Risk,
+        /// It cannot be undone.
+        irreversible: bool,
+        /// A person must be asked.
+        requires_human: bool,
+        /// Why.
+        reason: String,
+        /// Who says so.
+        by: String,
+    },
 }
 
 /// Orders to the embedded forge.

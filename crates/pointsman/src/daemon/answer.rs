@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::engine::{Engine, Input};
 use super::sources::hooks;
-use super::{budget, clock, line, projects};
+use super::{budget, clock, line, projects, vault};
 use crate::control::protocol::{FailureKind, Reply, Request};
 use crate::paths::Paths;
 
@@ -24,6 +24,8 @@ pub(crate) struct Follow {
     pub stop: bool,
     /// The merge queue of this project has something to look at.
     pub land: Option<ProjectName>,
+    /// A vault has.
+    pub vault: bool,
 }
 
 /// Carries out a request that is about tasks, messages or projects.
@@ -67,6 +69,10 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
         Request::Queue { project, command } => {
             follow.land = Some(project.clone());
             line::answer(engine, project, command)
+        }
+        Request::Vault { project, command } => {
+            follow.vault = true;
+            vault::answer(engine, project, command)
         }
         Request::Status | Request::ForgeStats { .. } | Request::Forge { .. } | Request::Claim { .. } => {
             failed(FailureKind::Failed, "this request is answered elsewhere".to_owned())

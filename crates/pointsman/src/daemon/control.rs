@@ -4,10 +4,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use pointsman_adapters::http::Count;
 use pointsman_core::hook::{Report, Told};
@@ -21,6 +21,7 @@ use super::engine::Input;
 use super::inbound::{Inbound, Inbox};
 use super::line;
 use super::sources::hooks;
+use super::vault;
 use super::world::RealWorld;
 use crate::control::protocol::{FailureKind, ForgeCommand, Reply, Request};
 use crate::{claim, embedded_forge};
@@ -31,6 +32,8 @@ const REQUEST_BYTES: u64 = 16 << 20;
 const REQUEST_LIMIT: Duration = Duration::from_secs(10);
 /// The loop answers in milliseconds; this is for a disk that hangs.
 const ANSWER_LIMIT: Duration = Duration::from_secs(50);
+/// Hooks come many times a second; which session a process is in is good for so long.
+const PANES_FRESH: Duration = Duration::from_secs(1);
 /// More callers at the same time are turned away.
 const CALLERS: usize = 128;
 
@@ -44,6 +47,15 @@ pub(crate) struct Control {
     pub world: Arc<RealWorld>,
     /// Callers that are being served.
     pub callers: AtomicUsize,
+    /// Whose terminals there are, as far as hooks need to know.
+    pub panes: Mutex<Panes>,
+}
+
+/// The first processes of all terminals, as they were a moment ago.
+#[derive(Default)]
+pub(crate) struct Panes {
+    listed: Option<Instant>,
+    pids: Vec<(u32, String)>,
 }
 
 impl Control {
@@ -166,6 +178,13 @@ impl Control {
                     Err(reply) => return reply,
                 }
             }
+            Request::Vault { project, command } => match peer.and_then(|pid| self.identity_of(pid)) {
+                Some(session) => match vault::from_session(command, &session) {
+                    Ok(command) => Request::Vault { project, command },
+                    Err(reply) => return reply,
+                },
+                None => Request::Vault { project, command },
+            },
             other => other,
         };
         let (reply, answer) = sync_channel(1);
@@ -212,9 +231,21 @@ impl Control {
 
     /// The session of ours that a process descends from, by its epoch.
     fn session_of(&self, pid: u32) -> Option<String> {
+        let ancestors = pointsman_adapters::process::ancestors(pid);
+        let mut panes = self.panes.lock().unwrap_or_else(PoisonError::into_inner);
+        if panes.listed.is_none_or(|at| at.elapsed() > PANES_FRESH) {
+            let listed = self.world.tmux.list().ok()?;
+            panes.pids = listed.into_iter().map(|(_, pane)| (pane.pid, pane.epoch)).collect();
+            panes.listed = Some(Instant::now());
+        }
+        panes.pids.iter().find(|(pid, _)| ancestors.contains(pid)).map(|(_, epoch)| epoch.clone())
+    }
+
+    /// The identity of the session of ours that a process descends from.
+    fn identity_of(&self, pid: u32) -> Option<String> {
         let panes = self.world.tmux.list().ok()?;
         let ancestors = pointsman_adapters::process::ancestors(pid);
-        panes.into_iter().find(|(_, pane)| ancestors.contains(&pane.pid)).map(|(_, pane)| pane.epoch)
+        panes.into_iter().find(|(_, pane)| ancestors.contains(&pane.pid)).map(|(identity, _)| identity)
     }
 
     /// A person's order to merge is an approval of the present head; the queue does the rest.

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The fixed places.
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 13] = [
     "before-commit",
     "after-commit",
     "outcome-absorbed",
@@ -20,6 +20,18 @@ pub const NAMES: [&str; 11] = [
     "landing-tested",
     "landing-branch-pushed",
     "landing-main-pushed",
+    "landing-tidied",
+    "queue-reported",
+];
+
+/// The places on the way of a vault action. They are passed by that alone.
+pub const VAULT_NAMES: [&str; 6] = [
+    "vault-file-taken",
+    "vault-before-intent",
+    "vault-intent-written",
+    "vault-handler-ran",
+    "vault-outcome-written",
+    "vault-told",
 ];
 
 struct Plan {

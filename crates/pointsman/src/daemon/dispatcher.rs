@@ -10,6 +10,7 @@ use pointsman_core::ids::{ProjectName, TaskKey};
 use pointsman_core::session::work::Observation;
 use pointsman_core::task::{Event, Session};
 use pointsman_core::time::Timestamp;
+use pointsman_core::vault::{self as core_vault, ActionId};
 use pointsman_store::{Audit, CheckpointRow, EffectId, QueueEntry, Stopped, VerdictRow};
 
 use super::answer::{Follow, answer, done};
@@ -24,6 +25,7 @@ use super::projections::Projections;
 use super::projects;
 use super::sources::exits::Exits;
 use super::sources::phase::Phases;
+use super::vault;
 use super::workers::{Work, Workers};
 use super::world::{RealWorld, Redelivery};
 use crate::control::protocol::{Reply, Request, Status};
@@ -55,6 +57,8 @@ pub(crate) struct Dispatcher {
     pub(crate) projections: Projections,
     /// The forge, asked now and then.
     pub poller: Arc<Poller>,
+    /// Dangerous actions.
+    pub vault: Arc<vault::Watch>,
     /// Since when.
     pub started_at: Timestamp,
     /// What stands in the way of projects.
@@ -72,12 +76,20 @@ struct Observed {
     read_to: Option<(String, String)>,
 }
 
+/// Something that happened to a vault action, and who waits for it to be written.
+struct Vaulted {
+    project: ProjectName,
+    id: ActionId,
+    event: core_vault::Event,
+    written: SyncSender<Option<Box<core_vault::Entry>>>,
+}
+
 /// What was taken from the inbox and is to be written.
 #[derive(Default)]
 struct Batch {
     inputs: Vec<Input>,
     performed: Vec<(pointsman_store::Outgoing, Outcome)>,
-    entries: Vec<(QueueEntry, SyncSender<()>)>,
+    entries: Vec<(Vec<QueueEntry>, SyncSender<()>)>,
     stopped: Vec<(ProjectName, Stopped, SyncSender<()>)>,
     audits: Vec<(ProjectName, Audit, SyncSender<()>)>,
     verdicts: Vec<(ProjectName, pointsman_core::ids::Sha, String, VerdictRow)>,
@@ -86,6 +98,7 @@ struct Batch {
     seen: Vec<String>,
     missed: Vec<String>,
     checkpoints: Vec<(CheckpointRow, Vec<u64>)>,
+    vault: Vec<Vaulted>,
     asks: Vec<(Request, SyncSender<Reply>)>,
     stop: bool,
 }
@@ -153,8 +166,8 @@ impl Dispatcher {
             });
         }
         let moved = !batch.entries.is_empty() || !batch.stopped.is_empty() || !batch.audits.is_empty();
-        for (entry, written) in batch.entries {
-            self.until_written("the queue", |d| d.engine.store().update_entry(&entry));
+        for (entries, written) in batch.entries {
+            self.until_written("the queue", |d| d.engine.store().update_entries(&entries));
             let _ = written.send(());
         }
         if moved {
@@ -193,6 +206,17 @@ impl Dispatcher {
                 });
             }
         }
+        for Vaulted { project, id, event, written } in batch.vault {
+            let mut taken = None;
+            self.until_written("a vault action", |d| {
+                taken = vault::happened(&mut d.engine, &project, &id, &event, now)?.ok();
+                Ok(())
+            });
+            if taken.is_some() {
+                self.vault.nudge();
+            }
+            let _ = written.send(taken.map(Box::new));
+        }
         let mut stop = batch.stop;
         for (request, reply) in batch.asks {
             let (answer, follow) = self.answer(&request);
@@ -202,6 +226,9 @@ impl Dispatcher {
             if let Some(served) = follow.land.and_then(|project| self.world.project(&project)) {
                 self.projections.nudge();
                 self.world.jobs.land(&served);
+            }
+            if follow.vault {
+                self.vault.nudge();
             }
             stop |= follow.stop;
             let _ = reply.send(answer);
@@ -337,7 +364,7 @@ impl Batch {
             Inbound::Inputs(inputs) => self.inputs.extend(inputs),
             Inbound::Performed { outgoing, outcome } => self.performed.push((*outgoing, outcome)),
             Inbound::SentAgain { message, path } => self.sent_again.push((message, path)),
-            Inbound::QueueMoved { entry, written } => self.entries.push((*entry, written)),
+            Inbound::QueueMoved { entries, written } => self.entries.push((entries, written)),
             Inbound::LineStopped { project, stopped, written } => {
                 self.stopped.push((project, stopped, written));
             }
@@ -353,6 +380,9 @@ impl Batch {
             Inbound::Seen { sessions } => self.seen.extend(sessions),
             Inbound::Missed { sessions } => self.missed.extend(sessions),
             Inbound::CheckpointTaken { row, pruned } => self.checkpoints.push((*row, pruned)),
+            Inbound::Vault { project, id, event, written } => {
+                self.vault.push(Vaulted { project, id, event, written });
+            }
             Inbound::Ask { request, reply } => self.asks.push((request, reply)),
             Inbound::AskForge { project } => poller.ask(&project),
             Inbound::Stop => self.stop = true,

@@ -14,6 +14,8 @@ use pointsman_core::ids::ProjectName;
 use pointsman_store::{EntryScope, SessionRow, Store};
 use serde_json::Value;
 
+use super::clock;
+use super::projects::read_config;
 use crate::{identity, queue_view};
 
 /// Changes that come close together are written together.
@@ -109,7 +111,11 @@ impl Writer {
                 Ok(waiting) if waiting.is_empty() && !path(&project.checkout, HERE, MERGE_QUEUE).exists() => {
                 }
                 Ok(waiting) => {
-                    let value = queue_view::to_json(&waiting).into();
+                    // A file that cannot be read now is told by whoever needs it.
+                    let config = read_config(&project.config_path).unwrap_or_default();
+                    let ageing = config.merge.ageing.duration();
+                    let value =
+                        queue_view::to_json(&queue_view::sorted(waiting, clock::now(), ageing)).into();
                     self.write(&project.checkout, HERE, MERGE_QUEUE, value);
                 }
                 Err(error) => tracing::warn!(project = %project.name, %error, "the queue could not be read"),

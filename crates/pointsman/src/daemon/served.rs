@@ -80,7 +80,7 @@ impl Served {
             CiKind::None | CiKind::Command | CiKind::Forge => None,
         };
         let union = UnionGlobs::new(&config.merge.union)?;
-        for dir in [project.checkouts(), project.logs(), project.indexes()] {
+        for dir in [project.checkouts(), project.logs(), project.indexes(), project.vault_pending()] {
             std::fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
         }
         let mirror = Mirror::open_or_create(&git, &project.mirror(), &forge.remote())?;

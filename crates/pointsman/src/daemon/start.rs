@@ -31,6 +31,7 @@ use super::served::Served;
 use super::sources::exits::Exits;
 use super::sources::hooks;
 use super::sources::phase::Phases;
+use super::vault;
 use super::workers::Workers;
 use super::world::RealWorld;
 use crate::claim;
@@ -95,6 +96,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     let exits = Arc::new(Exits::new(inbox.clone(), Arc::clone(&world), Arc::clone(&phases)));
     *listener.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::downgrade(&exits);
     let poller = Arc::new(Poller::default());
+    let vault = Arc::new(vault::Watch::default());
     let mut dispatcher = Dispatcher {
         engine: Engine::open(store)?,
         inbound,
@@ -105,6 +107,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         exits,
         projections: Projections::start(Store::open_read_only(&paths.database())?)?,
         poller: Arc::clone(&poller),
+        vault: Arc::clone(&vault),
         started_at: clock::now(),
         problems: Vec::new(),
         only_queue: options.only_queue.is_some(),
@@ -141,15 +144,18 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         return Ok(());
     }
     let polling = poller.start(inbox.clone(), board.clone(), Arc::clone(&world), phases)?;
-    let control = Control { inbox: inbox.clone(), board, world, callers: AtomicUsize::new(0) };
+    let vaulting = vault.start(inbox.clone(), Arc::clone(&world))?;
+    let control =
+        Control { inbox: inbox.clone(), board, world, callers: AtomicUsize::new(0), panes: Mutex::default() };
     Arc::new(control).listen(&paths.control_socket())?;
     stop_on_signals(&inbox)?;
     eprintln!("ready");
     dispatcher.run();
     poller.stop();
+    vault.stop();
     jobs.stop();
     let _ = std::fs::remove_file(paths.control_socket());
-    let _ = polling.join();
+    let _ = (polling.join(), vaulting.join());
     Ok(())
 }
 
@@ -161,7 +167,7 @@ fn take_over(paths: &Paths) -> Result<DaemonLock, LockError> {
     loop {
         match DaemonLock::acquire(&paths.lock()) {
             Err(LockError::Held { .. })
-                if Instant::now() < deadline && !client::is_running(&paths.control_socket()) =>
+                if Instant::now() < deadline && !client::answers(&paths.control_socket()) =>
             {
                 std::thread::park_timeout(LOOK);
             }

@@ -14,13 +14,21 @@ impl Draft<'_> {
     pub(super) fn context_measured(&mut self, generation: u32, gauge: Gauge) -> Result<(), Refused> {
         self.is_current(generation)?;
         self.task.gauge = Some(gauge);
+        // A quick agent measures before its start is on record: looked at again when it is.
+        if self.task.session == Session::Alive {
+            self.heed(gauge);
+        }
+        Ok(())
+    }
+
+    pub(super) fn heed(&mut self, gauge: Gauge) {
         let urgency = self.policy.marks.urgency(gauge);
         if urgency <= self.task.urgency {
-            return Ok(());
+            return;
         }
         self.task.urgency = urgency;
-        if self.task.session != Session::Alive || !self.wants_an_agent() {
-            return Ok(());
+        if !self.wants_an_agent() {
+            return;
         }
         match urgency {
             Urgency::None | Urgency::Low => {}
@@ -31,7 +39,6 @@ impl Draft<'_> {
             }
             Urgency::High => self.ask_to_hand_over(gauge),
         }
-        Ok(())
     }
 
     /// Whether anything is expected of the agent in this state, so that a successor makes sense.

@@ -49,6 +49,9 @@ impl Draft<'_> {
             if self.task.state == State::Working {
                 self.task.deadline = Some(self.now.after(self.policy.session_timeout));
             }
+            if let Some(gauge) = self.task.gauge {
+                self.heed(gauge);
+            }
         }
         Ok(())
     }

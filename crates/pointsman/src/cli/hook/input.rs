@@ -33,6 +33,8 @@ pub(super) enum Unfit {
     TooLarge,
     #[error("the input did not end within {} s; the event is dropped", PATIENCE.as_secs())]
     Endless,
+    #[error("the input is not a JSON object; it is dropped")]
+    NoObject,
     #[error("the input is not an event: {0}; it is dropped")]
     Malformed(serde_json::Error),
 }
@@ -88,6 +90,8 @@ impl Input {
             Self::TooLarge => Err(Unfit::TooLarge),
             Self::Endless => Err(Unfit::Endless),
             Self::Text(text) if text.trim_ascii().is_empty() => Err(Unfit::Empty),
+            // A list would be taken for the fields in their order.
+            Self::Text(text) if !text.trim_ascii_start().starts_with(b"{") => Err(Unfit::NoObject),
             Self::Text(text) => serde_json::from_slice(&text).map_err(Unfit::Malformed),
         }
     }
@@ -158,8 +162,11 @@ mod tests {
     #[test]
     fn nonsense_is_told_from_nothing() {
         assert!(matches!(parse(" \n"), Err(Unfit::Empty)));
-        for text in ["{", "[1]", "\"x\"", "\u{0}", "{}{}"] {
+        for text in ["{", "{}{}", "{\"a\": }"] {
             assert!(matches!(parse(text), Err(Unfit::Malformed(_))), "{text}");
+        }
+        for text in ["[]", "[1]", "\"x\"", "\u{0}", "null"] {
+            assert!(matches!(parse(text), Err(Unfit::NoObject)), "{text}");
         }
     }
 }

@@ -110,7 +110,10 @@ fn take(event: &str, argument: Option<String>) -> ExitCode {
             match why {
                 // The seed's hooks need nothing of it: the claim file says it all.
                 input::Unfit::Empty => Payload::default(),
-                input::Unfit::TooLarge | input::Unfit::Endless | input::Unfit::Malformed(_) => {
+                input::Unfit::TooLarge
+                | input::Unfit::Endless
+                | input::Unfit::NoObject
+                | input::Unfit::Malformed(_) => {
                     return ExitCode::SUCCESS;
                 }
             }

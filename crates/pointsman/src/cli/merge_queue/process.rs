@@ -42,7 +42,7 @@ impl Arguments {
         for entry in &watched {
             context.out.say(format!("{}: waiting", entry.branch));
         }
-        if client::is_running(&queue.context.paths.control_socket()) {
+        if client::answers(&queue.context.paths.control_socket()) {
             queue.order(QueueCommand::Look)?;
             follow(&queue, &watched)?;
         } else {

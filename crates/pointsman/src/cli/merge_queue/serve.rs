@@ -58,7 +58,7 @@ impl Arguments {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         context.people_only("running a merge queue")?;
         let home = Home::of(context, &self.repo)?;
-        if client::is_running(&home.paths.control_socket()) {
+        if client::answers(&home.paths.control_socket()) {
             return Err(Failure::refused("a queue for this repository is running already")
                 .hint(format!("pointsman merge-queue status --repo {}", self.repo)));
         }

@@ -17,7 +17,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use pointsman_adapters::process::JobKiller;
-use pointsman_core::ids::{ProjectName, Sha, TaskKey};
+use pointsman_core::ids::{Number, ProjectName, Sha, TaskKey};
 use pointsman_core::task::{Ci, Policy, ReviewMode, State, Task};
 use pointsman_store::Store;
 
@@ -46,6 +46,8 @@ struct Running {
     killers: BTreeMap<String, JobKiller>,
     /// How many of a project's runners are taken.
     taken: BTreeMap<ProjectName, u32>,
+    /// Merges that a forge does not show yet, by pull request; none for a project whose last landings were not looked at.
+    unshown: BTreeMap<ProjectName, BTreeMap<Number, Sha>>,
     /// Merge queues at work: told when something changes.
     wakers: BTreeMap<ProjectName, Sender<queue::Signal>>,
 }
@@ -170,7 +172,13 @@ impl Jobs {
         }
     }
 
-    fn submit(
+    /// Whether a job of this name is queued or at work.
+    pub(super) fn is_running(&self, name: &str) -> bool {
+        self.lock().names.contains(name)
+    }
+
+    /// Does something on a thread of its own, unless something of this name is under way.
+    pub(super) fn submit(
         self: &Arc<Self>,
         name: String,
         served: &Arc<Served>,

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use pointsman_adapters::git::checkout::{checkout_exact, remove_checkout};
@@ -40,6 +41,27 @@ pub(super) struct Ran {
     pub(super) end: End,
     pub(super) log: String,
     pub(super) log_path: PathBuf,
+    /// The checkout, removed when this goes: nobody has to wait for that.
+    _checkout: Spent,
+}
+
+/// A checkout that nobody uses any more, out of the way under another name.
+struct Spent(PathBuf);
+
+impl Spent {
+    fn new(dir: &Path) -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let gone = dir.with_extension(format!("gone-{}", NUMBER.fetch_add(1, Ordering::Relaxed)));
+        Self(if fs::rename(dir, &gone).is_ok() { gone } else { dir.to_owned() })
+    }
+}
+
+impl Drop for Spent {
+    fn drop(&mut self) {
+        if let Err(error) = remove_checkout(&self.0) {
+            tracing::warn!(dir = %self.0.display(), %error, "left a checkout");
+        }
+    }
 }
 
 /// Names the process group of a job, so that one left by a killed daemon can be ended.
@@ -54,14 +76,13 @@ impl Program<'_> {
     pub(super) fn run(&self, jobs: &Arc<Jobs>, served: &Served) -> anyhow::Result<Ran> {
         let dir = served.paths.checkouts().join(&self.name);
         let log_path = served.paths.logs().join(format!("{}.log", self.name));
-        let result = self.run_in(jobs, served, &dir, &log_path);
-        if let Err(error) = remove_checkout(&dir) {
-            tracing::warn!(dir = %dir.display(), %error, "left a checkout");
-        }
-        result
+        let ended = self.run_in(jobs, served, &dir, &log_path);
+        let checkout = Spent::new(&dir);
+        let bytes = fs::read(&log_path).unwrap_or_default();
+        Ok(Ran { end: ended?, log: tail(&bytes), log_path, _checkout: checkout })
     }
 
-    fn run_in(&self, jobs: &Arc<Jobs>, served: &Served, dir: &Path, log_path: &Path) -> anyhow::Result<Ran> {
+    fn run_in(&self, jobs: &Arc<Jobs>, served: &Served, dir: &Path, log_path: &Path) -> anyhow::Result<End> {
         let group = group_file(dir);
         checkout_exact(&served.mirror, self.sha, dir)?;
         let (program, args) =
@@ -84,9 +105,7 @@ impl Program<'_> {
         jobs.lock().killers.remove(&self.name);
         jobs.freed.notify_all();
         let _ = fs::remove_file(&group);
-        let end = ended?.end;
-        let bytes = fs::read(log_path).unwrap_or_default();
-        Ok(Ran { end, log: tail(&bytes), log_path: log_path.to_owned() })
+        Ok(ended?.end)
     }
 }
 

@@ -30,21 +30,28 @@ const ENTERS: usize = 8;
 /// A screen has no more lines than this.
 const SCREEN_LINES: usize = 60;
 
+/// How a session is started.
+#[derive(Clone, Copy)]
+pub(super) struct Start<'a> {
+    pub(super) generation: u32,
+    pub(super) opening: Opening,
+    pub(super) desk: &'a Desk,
+}
+
 impl RealWorld {
     /// The command and the variables of a session of Claude Code. Another program is left as it is.
     pub(super) fn dress_claude(
         &self,
         served: &Served,
         task: &Task,
-        generation: u32,
-        opening: Opening,
-        desk: &Desk,
+        start: &Start<'_>,
         argv: Vec<String>,
         env: &mut BTreeMap<String, String>,
     ) -> Result<Vec<String>, Trouble> {
         if !launch::is_claude(&argv) {
             return Ok(argv);
         }
+        let Start { generation, opening, desk } = *start;
         let run = desk.run_dir(generation);
         let program = self.program.to_string_lossy();
         let settings = run.join("settings.json");

@@ -18,6 +18,7 @@ use pointsman_core::task::{Event, Exit, Opening, Task};
 use pointsman_core::words;
 use pointsman_store::SessionRow;
 
+use super::claude::Start;
 use super::{Outcome, RealWorld, Trouble};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
@@ -208,7 +209,7 @@ impl RealWorld {
             return Err(Trouble::never(format!("the agent program {program} is not found: {advice}")));
         }
         let mut env = self.agent_environment(served, task, generation, desk);
-        let argv = self.dress_claude(served, task, generation, opening, desk, argv, &mut env)?;
+        let argv = self.dress_claude(served, task, &Start { generation, opening, desk }, argv, &mut env)?;
         let launch = Launch {
             argv,
             cwd: desk.tree.clone(),

@@ -9,6 +9,7 @@ mod environment;
 mod errors;
 mod filters;
 mod forge;
+mod formula;
 mod help;
 mod init;
 mod registry;

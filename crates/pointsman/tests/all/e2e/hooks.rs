@@ -92,7 +92,11 @@ fn e2e_hooks_every_recorded_payload_passes() {
 
 #[test]
 fn e2e_hooks_a_message_is_acknowledged_by_the_prompt_that_holds_it() {
-    let (daemon, issue) = waiting();
+    // An agent that hears everything and acknowledges nothing by itself.
+    let daemon = shop().agent("while read -r line; do :; done").start();
+    let issue = daemon.file_issue_with("Apples", "please");
+    daemon.wait_session(issue, 1);
+    daemon.wait_state(issue, "working");
     hook(&daemon, issue, "SessionStart", &payload("SessionStart.startup"));
     daemon.run(&["session", "send", &issue.to_string(), "Not yet."]);
     let evidence = || daemon.json(&["session", "explain", &issue.to_string()])["evidence"].to_string();

@@ -21,6 +21,7 @@ mod outside_ci;
 mod phase_file;
 mod projects;
 mod pull_requests;
+mod queue;
 mod recovery;
 mod refusals;
 mod resilience;
@@ -28,6 +29,7 @@ mod restart;
 mod review;
 mod shell_agent;
 mod torture;
+mod vault;
 
 use pointsman_testkit::Setup;
 

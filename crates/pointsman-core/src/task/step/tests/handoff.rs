@@ -41,6 +41,17 @@ fn r4_3_low_is_watched_medium_asks_for_a_checkpoint_high_hands_over() {
 }
 
 #[test]
+fn a_context_that_is_full_before_the_start_is_on_record_is_handed_over_all_the_same() {
+    let play = Play::working().ended(Exit::Crashed);
+    assert_eq!(play.task.session, Session::Starting);
+    let play = full(play, 930);
+    assert!(play.ordered.is_empty() && play.task.handoff.is_none());
+    let started = Event::SessionStarted { generation: 2 };
+    assert_eq!(given(&play, &started), [Signal::ContextWarning, Signal::HandoffRequested]);
+    assert_eq!(play.event(started).told(), [Headline::SaveAndExit]);
+}
+
+#[test]
 fn r4_4_a_session_that_exits_as_asked_is_continued_and_costs_no_restart() {
     let play = full(Play::working(), 930).ended(Exit::Handoff).is(State::Working);
     assert_eq!(play.ordered, [Effect::StartSession { generation: 2, opening: Opening::Continuation }]);

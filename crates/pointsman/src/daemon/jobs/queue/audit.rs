@@ -6,13 +6,16 @@ use std::sync::mpsc::sync_channel;
 
 use pointsman_adapters::git::history::{MainCommit, Walk, first_parents, landed_commits};
 use pointsman_core::ids::Sha;
-use pointsman_store::{Audit, Stopped, StoppedBy};
+use pointsman_store::{Audit, EntryStatus, Stopped, StoppedBy};
 
 use super::super::Jobs;
+use super::landing::show_merge;
 use crate::daemon::clock;
 use crate::daemon::inbound::Inbound;
 use crate::daemon::served::Served;
 
+/// How many landings a new daemon makes sure of.
+const LAST_LANDINGS: u32 = 20;
 /// How many commits an alarm names.
 const NAMED: usize = 5;
 
@@ -27,8 +30,26 @@ pub(in crate::daemon::jobs) fn look_at_main(jobs: &Arc<Jobs>, served: &Arc<Serve
         let Some(main) = served.mirror.remote_head(&served.primary)? else { return Ok(()) };
         look_at(jobs, served, &main).map(drop)
     };
+    show_merges(jobs, served);
     if let Err(error) = look() {
         tracing::warn!(project = %served.config.name, error = format!("{error:#}"), "main could not be audited for now");
+    }
+}
+
+/// Tells the forge again what it could not be told: after its own trouble, or after ours, when the last landings are
+/// looked at once.
+fn show_merges(jobs: &Jobs, served: &Served) {
+    let project = &served.config.name;
+    let unshown = jobs.lock().unshown.get(project).cloned();
+    let owed = unshown.unwrap_or_else(|| {
+        let decided = jobs.reader().decided_entries(project, LAST_LANDINGS).unwrap_or_default();
+        let landed = decided.into_iter().filter(|entry| entry.status == EntryStatus::Landed);
+        let shown = |pr| served.forge.pull_request(pr).is_ok_and(|pr| pr.is_none_or(|pr| pr.merged));
+        landed.filter_map(|entry| entry.pr.zip(entry.candidate)).filter(|(pr, _)| !shown(*pr)).collect()
+    });
+    jobs.lock().unshown.entry(project.clone()).or_insert_with(|| owed.clone());
+    for (pr, sha) in owed {
+        show_merge(jobs, served, pr, &sha);
     }
 }
 

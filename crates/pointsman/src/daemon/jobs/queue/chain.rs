@@ -5,7 +5,6 @@ use pointsman_adapters::git::candidate::{self, Built, Candidate};
 use pointsman_adapters::git::changes;
 use pointsman_adapters::retry::Retry;
 use pointsman_core::ids::Sha;
-use pointsman_core::queue::Strategy;
 use pointsman_core::task::QueueOutcome;
 use pointsman_core::text;
 use pointsman_store::{EntryStatus, QueueEntry};
@@ -29,8 +28,6 @@ pub(super) enum Made {
     Nothing,
     /// It cannot be built at all.
     Broken(String),
-    /// It would change these paths, which its branch did not change.
-    Stray(Vec<String>),
 }
 
 impl Line<'_> {
@@ -45,6 +42,7 @@ impl Line<'_> {
             anyhow::bail!("the forge has no branch {}", self.served.primary);
         };
         self.main_is(main.clone())?;
+        self.fetched = true;
         Ok(main)
     }
 
@@ -74,6 +72,7 @@ impl Line<'_> {
                 return Ok(None);
             }
         }
+        self.fetched = false;
         Ok(Some(self.in_order(entries)))
     }
 
@@ -87,8 +86,9 @@ impl Line<'_> {
             return stale("it is the main branch itself".to_owned());
         }
         let mirror = &self.served.mirror;
-        // A push whose answer we did not live to see.
-        if let Some(candidate) = &entry.candidate
+        // A push whose answer we did not live to see. What we pushed since main was fetched is known.
+        if self.fetched
+            && let Some(candidate) = &entry.candidate
             && mirror.commit_exists(candidate)?
             && mirror.is_ancestor(candidate, main)?
         {
@@ -115,13 +115,11 @@ impl Line<'_> {
     }
 
     /// The candidates that are worth having now. None if something was reported: the line has changed.
-    pub(super) fn train(&mut self, entries: Vec<QueueEntry>, main: &Sha) -> anyhow::Result<Option<Vec<Car>>> {
+    pub(super) fn train(&mut self, entries: &[QueueEntry], main: &Sha) -> anyhow::Result<Option<Vec<Car>>> {
         let window = self.window()?;
-        // While one is tested the next one can be made.
-        let ahead = usize::from(matches!(self.policy()?.strategy, Strategy::Sequential));
         let mut cars: Vec<Car> = Vec::new();
-        for mut entry in entries {
-            if cars.len() >= window + ahead {
+        for mut entry in entries.iter().cloned() {
+            if cars.len() >= window {
                 break;
             }
             if self.aside.iter().any(|car| car.entry.id == entry.id) {
@@ -132,10 +130,6 @@ impl Line<'_> {
                 Made::Built(built) => {
                     entry.base = Some(base.clone());
                     cars.push(Car { entry, base, built });
-                }
-                Made::Stray(paths) => {
-                    self.alarm(&base, &entry, &paths);
-                    return Ok(None);
                 }
                 Made::Broken(reason) => {
                     self.report(entry, QueueOutcome::Stale { reason });
@@ -159,7 +153,7 @@ impl Line<'_> {
                     if entry.reason.as_ref() != Some(&reason) {
                         entry.reason = Some(reason);
                         entry.status = EntryStatus::Queued;
-                        self.write_down(&entry);
+                        self.write_down(vec![entry]);
                     }
                 }
             }
@@ -167,7 +161,7 @@ impl Line<'_> {
         Ok(Some(cars))
     }
 
-    fn made(&mut self, entry: &QueueEntry, base: &Sha) -> anyhow::Result<Made> {
+    pub(super) fn made(&mut self, entry: &QueueEntry, base: &Sha) -> anyhow::Result<Made> {
         let key = (base.clone(), entry.id);
         if let Some(made) = self.built.get(&key) {
             return Ok(made.clone());
@@ -181,14 +175,7 @@ impl Line<'_> {
         let union = &self.served.union;
         let made = match candidate::build_with(mirror, union, self.style(entry), base, &entry.head, &message)
         {
-            // Each step for itself: what one takes back of another does not show in the whole.
-            Ok(Candidate::Built(built)) => {
-                let heads = std::slice::from_ref(&entry.head);
-                match changes::stray_paths(mirror, base, &built.commit, heads)? {
-                    stray if stray.is_empty() => Made::Built(built),
-                    stray => Made::Stray(stray),
-                }
-            }
+            Ok(Candidate::Built(built)) => Made::Built(built),
             Ok(Candidate::Conflict { files }) => Made::Conflict(files),
             Ok(Candidate::Nothing) => Made::Nothing,
             // One branch that cannot be built must not hold up the others.
@@ -236,6 +223,19 @@ impl Line<'_> {
     fn touches(&self, base: &Sha, tip: &Sha, files: &[String]) -> anyhow::Result<bool> {
         let changed = self.served.mirror.changed_paths(base, tip)?;
         Ok(changed.iter().any(|path| files.contains(path)))
+    }
+
+    /// The paths a candidate changes although its branch did not. It depends on nothing but what it is built on, so
+    /// that it can be found out before it is needed.
+    pub(super) fn stray(&mut self, car: &Car) -> anyhow::Result<Vec<String>> {
+        let Car { entry, base, built } = car;
+        if let Some(stray) = self.strays.get(&built.commit) {
+            return Ok(stray.clone());
+        }
+        let heads = std::slice::from_ref(&entry.head);
+        let stray = changes::stray_paths(&self.served.mirror, base, &built.commit, heads)?;
+        self.strays.insert(built.commit.clone(), stray.clone());
+        Ok(stray)
     }
 }
 

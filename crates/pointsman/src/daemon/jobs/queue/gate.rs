@@ -16,7 +16,7 @@ use pointsman_core::task::CiVerdict;
 use super::super::Jobs;
 use super::super::checks::{self, Verdict};
 use super::super::outside::wait_for_checks;
-use super::super::program::Program;
+use super::super::program::{Program, Ran};
 use super::{Line, Signal};
 use crate::daemon::served::Served;
 
@@ -85,8 +85,11 @@ impl Line<'_> {
         };
         let sender = self.sender.clone();
         std::thread::Builder::new().name("gate".to_owned()).spawn(move || {
+            let (finished, ran) = test.run(&gate);
             // Without a listener the daemon stops, and the answer is owed again.
-            let _ = sender.send(Signal::Finished(Box::new(test.run(&gate))));
+            let _ = sender.send(Signal::Finished(Box::new(finished)));
+            // Only now its checkout is removed.
+            drop(ran);
         })?;
         self.running.insert(tree, Running { name, call_off, unwanted: false });
         Ok(())
@@ -131,20 +134,21 @@ struct Test {
 }
 
 impl Test {
-    fn run(self, gate: &Gate) -> Finished {
+    fn run(self, gate: &Gate) -> (Finished, Option<Ran>) {
         let begun = Instant::now();
         let ran = match gate {
-            Gate::Command(command) => self.run_here(command),
-            Gate::Checks => self.run_outside(),
+            Gate::Command(command) => self.run_here(command).map(|ran| (ran.verdict("gate"), Some(ran))),
+            Gate::Checks => self.run_outside().map(|verdict| (verdict, None)),
         };
-        let (verdict, log_path) = ran.unwrap_or_else(|error| {
+        let (verdict, ran) = ran.unwrap_or_else(|error| {
             let reason = format!("the gate could not be run: {error:#}");
             (Some(CiVerdict::Infra { reason, log: String::new() }), None)
         });
-        Finished { tree: self.tree, verdict, took: begun.elapsed(), log_path }
+        let log_path = ran.as_ref().map(|ran| ran.log_path.clone());
+        (Finished { tree: self.tree, verdict, took: begun.elapsed(), log_path }, ran)
     }
 
-    fn run_here(&self, command: &[String]) -> anyhow::Result<(Option<CiVerdict>, Option<PathBuf>)> {
+    fn run_here(&self, command: &[String]) -> anyhow::Result<Ran> {
         let program = Program {
             name: self.name.clone(),
             command,
@@ -152,13 +156,12 @@ impl Test {
             env: vec![("PROJECT_NAME", self.served.config.name.to_string())],
             limit: self.served.config.timing.ci_timeout.into(),
         };
-        let ran = program.run(&self.jobs, &self.served)?;
-        Ok((ran.verdict("gate"), Some(ran.log_path)))
+        program.run(&self.jobs, &self.served)
     }
 
     /// The candidate is pushed as a branch of its own, the project's CI tests it there, and the checks of exactly this
     /// commit are the verdict.
-    fn run_outside(&self) -> anyhow::Result<(Option<CiVerdict>, Option<PathBuf>)> {
+    fn run_outside(&self) -> anyhow::Result<Option<CiVerdict>> {
         let name = format!("pointsman/candidate/{}", self.commit.short());
         let branch = BranchName::new(&name).ok_or_else(|| anyhow::anyhow!("{name} is no branch name"))?;
         let mirror = &self.served.mirror;
@@ -181,6 +184,6 @@ impl Test {
         if let Err(error) = mirror.push(&[gone]) {
             tracing::warn!(%branch, %error, "a candidate's branch stays");
         }
-        Ok((verdict, None))
+        Ok(verdict)
     }
 }

@@ -2,62 +2,108 @@
 
 use pointsman_adapters::git::candidate::Style;
 use pointsman_adapters::git::push::{Change, Expect, PushOutcome, PushRef};
-use pointsman_adapters::git::{BranchName, Locks, RefName, clear_dead_locks};
-use pointsman_core::ids::Sha;
+use pointsman_adapters::git::{BranchName, Locks, clear_dead_locks};
+use pointsman_adapters::retry::Retry;
+use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::QueueOutcome;
 use pointsman_core::text;
-use pointsman_store::{EntryStatus, QueueEntry, Stopped, StoppedBy};
+use pointsman_store::{EntryStatus, Stopped, StoppedBy};
 
+use super::super::Jobs;
 use super::report::Outcome;
 use super::{Car, Line, audit};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
+use crate::daemon::served::Served;
 
 impl Line<'_> {
-    /// Lands the last of these candidates, and with it all before it. If something is in the way, the line has
-    /// changed and is looked at again.
-    pub(super) fn land(&mut self, main: &Sha, cars: &[Car]) -> anyhow::Result<()> {
+    /// Lands the last of these candidates, and with it all before it; false if something is in the way, and the line
+    /// has changed and is looked at again.
+    pub(super) fn land(&mut self, main: &Sha, cars: &[Car]) -> anyhow::Result<bool> {
         crash_point("landing-tested");
         for car in cars {
             if !self.is_wanted(&car.entry)? {
                 let reason = "it was taken out of the queue".to_owned();
                 self.report(car.entry.clone(), QueueOutcome::Stale { reason });
-                return Ok(());
+                return Ok(false);
+            }
+        }
+        for car in cars {
+            let stray = self.stray(car)?;
+            if !stray.is_empty() {
+                self.alarm(car, &stray);
+                return Ok(false);
             }
         }
         // On disk before main moves: whoever audits it finds its commits in the ledger.
         self.show_under_test(cars)?;
         if !self.bring_branches(cars)? {
             self.main = None;
-            return Ok(());
+            return Ok(false);
         }
         crash_point("landing-branch-pushed");
-        let Some(last) = cars.last() else { return Ok(()) };
+        let Some(last) = cars.last() else { return Ok(false) };
         let land = PushRef {
             refname: self.served.primary.full(),
             change: Change::To(last.built.commit.clone()),
             expect: Expect::At(main.clone()),
         };
-        match self.push(&[land])? {
-            PushOutcome::Done => {}
-            PushOutcome::Stale { .. } => {
-                self.main = None;
-                return Ok(());
+        let Some(tidied) = self.push_main(land, self.branches_to_go(cars)?)? else {
+            self.main = None;
+            return Ok(false);
+        };
+        crash_point("landing-main-pushed");
+        self.trees.insert(last.built.commit.clone(), last.built.tree.clone());
+        self.main_is(last.built.commit.clone())?;
+        audit::ours(self.jobs, self.served, main, &last.built.commit)?;
+        let landed = cars.iter().map(|car| {
+            let shown = self.jobs.reader().queue_entry(car.entry.id).ok().flatten();
+            let mut entry = shown.unwrap_or_else(|| car.entry.clone());
+            (entry.base, entry.candidate) = (Some(car.base.clone()), Some(car.built.commit.clone()));
+            let tidied = tidied && entry.pr.is_none();
+            Outcome { entry, outcome: QueueOutcome::Landed { sha: car.built.commit.clone() }, tidied }
+        });
+        self.report_all(landed.collect());
+        Ok(true)
+    }
+
+    /// Moves main, and takes branches away in the same push: all or nothing. Says whether the branches are gone too;
+    /// nothing if something was not where it was expected.
+    fn push_main(&self, land: PushRef, branches: Vec<PushRef>) -> anyhow::Result<Option<bool>> {
+        let mirror = &self.served.mirror;
+        let together = !branches.is_empty();
+        let all: Vec<PushRef> = std::iter::once(land.clone()).chain(branches).collect();
+        let mut outcome = self.push(&all)?;
+        let mut tidied = together;
+        if together && matches!(outcome, PushOutcome::Refused { .. }) {
+            let there = mirror.remote_refs(all[1..].iter().map(|branch| &branch.refname))?;
+            if !all[1..].iter().zip(&there).all(|(branch, at)| branch.expect.holds(at.as_ref())) {
+                return Ok(None);
             }
+            // It may be the deletion that it does not like.
+            tidied = false;
+            outcome = self.push(&[land])?;
+        }
+        match outcome {
+            PushOutcome::Done => Ok(Some(tidied)),
+            PushOutcome::Stale { .. } => Ok(None),
             PushOutcome::Refused { message } => {
                 anyhow::bail!("the forge refused {}: {message}", self.served.primary)
             }
         }
-        crash_point("landing-main-pushed");
-        self.main_is(last.built.commit.clone())?;
-        audit::ours(self.jobs, self.served, main, &last.built.commit)?;
-        let landed = cars.iter().map(|car| {
-            let mut entry = car.entry.clone();
-            (entry.base, entry.candidate) = (Some(car.base.clone()), Some(car.built.commit.clone()));
-            Outcome { entry, outcome: QueueOutcome::Landed { sha: car.built.commit.clone() } }
-        });
-        self.report_all(landed.collect());
-        Ok(())
+    }
+
+    /// The branches of these candidates, each to be deleted where it was last seen. One with a pull request is looked
+    /// after once the forge has seen the merge.
+    fn branches_to_go(&self, cars: &[Car]) -> anyhow::Result<Vec<PushRef>> {
+        let mut gone = Vec::new();
+        for car in cars.iter().filter(|car| car.entry.pr.is_none()) {
+            let Some(branch) = BranchName::new(&car.entry.branch) else { continue };
+            if let Some(at) = self.served.mirror.remote_head(&branch)? {
+                gone.push(PushRef { refname: branch.full(), change: Change::Delete, expect: Expect::At(at) });
+            }
+        }
+        Ok(gone)
     }
 
     /// First the head branches, so that the forge shows their pull requests as merged. False if one moved.
@@ -65,7 +111,9 @@ impl Line<'_> {
         let mirror = &self.served.mirror;
         let mut moves = Vec::new();
         for car in cars {
-            if car.built.same_as_head || self.style(&car.entry) != Style::Rebase {
+            // Without a pull request nobody looks at it any more.
+            let shown = car.entry.pr.is_some() && self.style(&car.entry) == Style::Rebase;
+            if car.built.same_as_head || !shown {
                 continue;
             }
             let Some(branch) = BranchName::new(&car.entry.branch) else { continue };
@@ -86,14 +134,13 @@ impl Line<'_> {
         }
     }
 
-    /// A candidate that changes what its branch did not must never land: nobody knows why it does.
-    pub(super) fn alarm(&self, base: &Sha, entry: &QueueEntry, stray: &[String]) {
+    /// A candidate that changes what none of its branches did must never land: nobody knows why it does.
+    fn alarm(&mut self, car: &Car, stray: &[String]) {
         let files: Vec<String> = stray.iter().take(5).map(|path| text::clean_line(path, 100)).collect();
         let reason = format!(
-            "the candidate of {} on {} would change {} path(s) that the branch did not: {}. Look, take it out (pointsman \
-             merge-queue remove), then: pointsman merge-queue resume",
-            text::clean_line(&entry.branch, 100),
-            base.short(),
+            "the candidate of {} on {} would change {} path(s) that its branch did not change: {}",
+            car.entry.branch,
+            car.base.short(),
             stray.len(),
             files.join(", ")
         );
@@ -121,8 +168,9 @@ impl Line<'_> {
         Ok(PushOutcome::Refused { message })
     }
 
-    /// Shows entries as under test, with the candidates they are in, and keeps these from being collected.
+    /// Shows entries as under test, with the candidates they are in.
     pub(super) fn show_under_test(&mut self, cars: &[Car]) -> anyhow::Result<()> {
+        let mut shown = Vec::new();
         for car in cars {
             let known = self.jobs.reader().queue_entry(car.entry.id)?;
             let Some(mut entry) = known else { continue };
@@ -137,45 +185,21 @@ impl Line<'_> {
             entry.attempts += 1;
             entry.tested_since = Some(clock::now());
             entry.candidate = candidate;
-            self.keep(&entry.id.to_string(), &car.built.commit)?;
-            self.write_down(&entry);
+            shown.push(entry);
         }
+        self.write_down(shown);
         Ok(())
-    }
-
-    fn keep(&self, id: &str, candidate: &Sha) -> anyhow::Result<()> {
-        let refname = kept_at(id)?;
-        let mirror = &self.served.mirror;
-        let expect = mirror.read_ref(&refname)?.map_or(Expect::Absent, Expect::At);
-        mirror.update_ref(&refname, candidate, &expect)?;
-        Ok(())
-    }
-
-    /// The candidate of an entry that is over need not be kept: it is on main, or of no use.
-    pub(super) fn let_go(&self, id: &str) {
-        let gone = || -> anyhow::Result<()> {
-            let refname = kept_at(id)?;
-            if let Some(at) = self.served.mirror.read_ref(&refname)? {
-                self.served.mirror.delete_ref(&refname, &at)?;
-            }
-            Ok(())
-        };
-        if let Err(error) = gone() {
-            tracing::debug!(id, %error, "a candidate's reference stays");
-        }
     }
 
     /// Tells the forge what git knows already, and takes the landed branches away.
     pub(super) fn tidy_forge(&self, landed: &[Outcome]) {
         let mut done = Vec::new();
-        for Outcome { entry, outcome } in landed {
+        for Outcome { entry, outcome, tidied } in landed {
             let QueueOutcome::Landed { sha } = outcome else { continue };
-            if let Some(pr) = entry.pr
-                && let Err(error) = self.served.forge.record_merge(pr, sha)
-            {
-                tracing::warn!(pr, %error, "the forge does not show the merge");
+            if let Some(pr) = entry.pr {
+                show_merge(self.jobs, self.served, pr, sha);
             }
-            if let Some(branch) = BranchName::new(&entry.branch) {
+            if let Some(branch) = BranchName::new(&entry.branch).filter(|_| !tidied) {
                 done.push((branch.full(), [sha, &entry.head]));
             }
         }
@@ -215,7 +239,23 @@ impl Line<'_> {
     }
 }
 
-fn kept_at(id: &str) -> anyhow::Result<RefName> {
-    let name = format!("refs/pointsman/candidates/{id}");
-    RefName::new(&name).ok_or_else(|| anyhow::anyhow!("{name} is no ref name"))
+/// Has the forge show a merge; if it does not answer, it is told again when main is next looked at.
+pub(super) fn show_merge(jobs: &Jobs, served: &Served, pr: Number, sha: &Sha) {
+    let project = &served.config.name;
+    let told = served.forge.record_merge(pr, sha);
+    let mut running = jobs.lock();
+    let unshown = running.unshown.entry(project.clone()).or_default();
+    match told {
+        Ok(()) => {
+            unshown.remove(&pr);
+        }
+        Err(error) if error.retry() == Retry::Later => {
+            tracing::warn!(pr, %error, "the forge does not show the merge yet");
+            unshown.insert(pr, sha.clone());
+        }
+        Err(error) => {
+            tracing::warn!(pr, %error, "the forge does not show the merge");
+            unshown.remove(&pr);
+        }
+    }
 }

@@ -92,6 +92,12 @@ struct Line<'a> {
     signals: Receiver<Signal>,
     /// The main branch, once it is known; unknown means that the forge has to be asked.
     main: Option<Sha>,
+    /// Main was fetched, and what of the line is on it has not been looked for yet.
+    fetched: bool,
+    /// The trees of commits.
+    trees: BTreeMap<Sha, Sha>,
+    /// What candidates change of what they are built on although their branches did not.
+    strays: BTreeMap<Sha, Vec<String>>,
     /// What is known of trees, by the store or by a gate of ours.
     records: BTreeMap<Sha, Record>,
     /// Candidates by what they are built on and whose they are: building is a function.
@@ -123,6 +129,9 @@ impl<'a> Line<'a> {
             sender,
             signals,
             main: None,
+            fetched: false,
+            trees: BTreeMap::new(),
+            strays: BTreeMap::new(),
             records: BTreeMap::new(),
             built: BTreeMap::new(),
             aside: Vec::new(),
@@ -155,14 +164,14 @@ impl<'a> Line<'a> {
         }
         self.aside.retain(|car| entries.iter().any(|entry| entry.id == car.entry.id));
         let Some(entries) = self.still_valid(entries, &main)? else { return Ok(Next::Again) };
-        let Some(cars) = self.train(entries, &main)? else { return Ok(Next::Again) };
+        let Some(cars) = self.train(&entries, &main)? else { return Ok(Next::Again) };
         let plan = self.plan(&main, &cars)?;
         self.troubles = 0;
-        self.follow(plan, &main, &cars)
+        self.follow(plan, &main, &entries, &cars)
     }
 
     fn plan(&mut self, main: &Sha, cars: &[Car]) -> anyhow::Result<Plan> {
-        let main_tree = self.served.mirror.tree_of(main)?;
+        let main_tree = self.tree_of(main)?;
         let beside = self.aside.clone();
         let mut seen = |car: &Car| -> anyhow::Result<queue::Car> {
             Ok(queue::Car { entry: car.entry.id, runs: self.runs(&car.built.tree)? })
@@ -174,9 +183,20 @@ impl<'a> Line<'a> {
     }
 
     /// Does the first thing the plan asks for.
-    fn follow(&mut self, plan: Plan, main: &Sha, cars: &[Car]) -> anyhow::Result<Next> {
+    fn follow(
+        &mut self,
+        plan: Plan,
+        main: &Sha,
+        entries: &[QueueEntry],
+        cars: &[Car],
+    ) -> anyhow::Result<Next> {
         if let Some(last) = plan.land {
-            self.land(main, &cars[..=last])?;
+            self.start_what_follows(entries, cars, last)?;
+            if !self.land(main, &cars[..=last])? {
+                // What was started stands on something that is not there.
+                self.boarded.clear();
+                self.tested.clear();
+            }
             return Ok(Next::Again);
         }
         for (entry, fault) in &plan.eject {
@@ -193,12 +213,12 @@ impl<'a> Line<'a> {
             self.say_main_is_red(main);
         }
         let mut wanted = BTreeSet::new();
-        let window = self.window()?;
         self.tested.clear();
-        self.boarded = cars.iter().take(window).map(|car| car.entry.id).collect();
+        self.boarded = cars.iter().map(|car| car.entry.id).collect();
+        let mut under_test = None;
         for subject in plan.test {
             let (commit, tree) = match subject {
-                Subject::Main => (main.clone(), self.served.mirror.tree_of(main)?),
+                Subject::Main => (main.clone(), self.tree_of(main)?),
                 Subject::Car(at) => (cars[at].built.commit.clone(), cars[at].built.tree.clone()),
                 Subject::Aside(id) => match self.aside.iter().find(|car| car.entry.id == id) {
                     Some(car) => (car.built.commit.clone(), car.built.tree.clone()),
@@ -208,11 +228,15 @@ impl<'a> Line<'a> {
             wanted.insert(tree.clone());
             if let Subject::Car(at) = subject {
                 self.tested.insert(tree.clone());
-                self.show_under_test(&cars[..=at])?;
+                under_test = under_test.max(Some(at));
             }
             self.test(commit, tree)?;
         }
         self.end_tests(&wanted);
+        if let Some(last) = under_test {
+            self.show_under_test(&cars[..=last])?;
+            return self.look_ahead(entries, cars);
+        }
         // With nothing under test the line waits for the main branch to move.
         Ok(Next::Wait)
     }
@@ -226,9 +250,81 @@ impl<'a> Line<'a> {
             {
                 tracing::warn!(project = %self.served.config.name, branch = entry.branch, reason);
                 entry.reason = Some(reason.clone());
-                self.write_down(&entry);
+                self.write_down(vec![entry]);
             }
         }
+    }
+
+    /// The tests that will be asked for once these candidates have landed begin now: landing takes its time, and if it
+    /// fails they are ended again. Only what was built ahead is looked at.
+    fn start_what_follows(
+        &mut self,
+        entries: &[QueueEntry],
+        cars: &[Car],
+        last: usize,
+    ) -> anyhow::Result<()> {
+        let policy = self.policy()?;
+        let landing = &cars[last];
+        let mut next = cars[last + 1..].to_vec();
+        for entry in self.behind(entries, cars) {
+            let base = next.last().map_or(&landing.built.commit, |car| &car.built.commit).clone();
+            match self.built.get(&(base.clone(), entry.id)) {
+                Some(chain::Made::Built(built)) if next.len() < policy.strategy.window() => {
+                    next.push(Car { entry: entry.clone(), base, built: built.clone() });
+                }
+                Some(chain::Made::Built(_)) | None => break,
+                Some(chain::Made::Conflict(_) | chain::Made::Nothing | chain::Made::Broken(_)) => {}
+            }
+        }
+        self.trees.insert(landing.built.commit.clone(), landing.built.tree.clone());
+        let plan = self.plan(&landing.built.commit, &next)?;
+        self.tested.clear();
+        self.boarded = next.iter().map(|car| car.entry.id).collect();
+        for subject in plan.test {
+            if let Subject::Car(at) = subject {
+                let Built { commit, tree, .. } = next[at].built.clone();
+                self.tested.insert(tree.clone());
+                self.test(commit, tree)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// While gates run: what a landing needs to know is found out, and the candidates behind the train are built, until
+    /// something happens.
+    fn look_ahead(&mut self, entries: &[QueueEntry], cars: &[Car]) -> anyhow::Result<Next> {
+        for car in cars {
+            if let Ok(signal) = self.signals.try_recv() {
+                self.take(signal);
+                return Ok(Next::Again);
+            }
+            self.stray(car)?;
+        }
+        let Some(last) = cars.last().filter(|car| self.tested.contains(&car.built.tree)) else {
+            return Ok(Next::Wait);
+        };
+        let mut base = last.built.commit.clone();
+        let mut ahead = self.policy()?.strategy.window();
+        for entry in self.behind(entries, cars) {
+            if let Ok(signal) = self.signals.try_recv() {
+                self.take(signal);
+                return Ok(Next::Again);
+            }
+            if let chain::Made::Built(built) = self.made(entry, &base)? {
+                base = built.commit;
+                ahead -= 1;
+            }
+            if ahead == 0 {
+                break;
+            }
+        }
+        Ok(Next::Wait)
+    }
+
+    /// Those in the line that are neither in the train nor beside it.
+    fn behind<'e>(&self, entries: &'e [QueueEntry], cars: &[Car]) -> Vec<&'e QueueEntry> {
+        let placed: BTreeSet<EntryId> = cars.iter().chain(&self.aside).map(|car| car.entry.id).collect();
+        entries.iter().filter(|entry| !placed.contains(&entry.id)).collect()
     }
 
     /// Waits for something to happen; false if the daemon stops.
@@ -253,7 +349,7 @@ impl<'a> Line<'a> {
         let waiting = self.jobs.reader().queue_entries(&self.served.config.name, EntryScope::Unfinished);
         if let Some(mut first) = waiting.ok().and_then(|entries| entries.into_iter().next()) {
             first.reason = Some(format!("not now: {}", text::clean_line(error, 300)));
-            self.write_down(&first);
+            self.write_down(vec![first]);
         }
         let until = Instant::now() + doubled.min(self.served.config.timing.forge_poll.duration().max(FIRST));
         while let Ok(signal) = self.signals.recv_timeout(until.saturating_duration_since(Instant::now())) {
@@ -337,8 +433,17 @@ impl<'a> Line<'a> {
         Ok(runs)
     }
 
-    fn is_green(&mut self, commit: &Sha) -> anyhow::Result<bool> {
+    fn tree_of(&mut self, commit: &Sha) -> anyhow::Result<Sha> {
+        if let Some(tree) = self.trees.get(commit) {
+            return Ok(tree.clone());
+        }
         let tree = self.served.mirror.tree_of(commit)?;
+        self.trees.insert(commit.clone(), tree.clone());
+        Ok(tree)
+    }
+
+    fn is_green(&mut self, commit: &Sha) -> anyhow::Result<bool> {
+        let tree = self.tree_of(commit)?;
         Ok(self.runs(&tree)?.standing() == Standing::Green)
     }
 
@@ -351,10 +456,9 @@ impl<'a> Line<'a> {
         let mut by_id: BTreeMap<EntryId, QueueEntry> = entries.into_iter().map(|e| (e.id, e)).collect();
         let ageing = self.served.config.merge.ageing.duration();
         let mut order = queue::in_order(&waiting, clock::now(), ageing);
-        if self.is_under_test() {
-            let place = |id: &EntryId| self.boarded.iter().position(|b| b == id).unwrap_or(usize::MAX);
-            order.sort_by_key(place);
-        }
+        // Also when its gate has just ended: what it said is about this order.
+        let place = |id: &EntryId| self.boarded.iter().position(|b| b == id).unwrap_or(usize::MAX);
+        order.sort_by_key(place);
         order.into_iter().filter_map(|id| by_id.remove(&id)).collect()
     }
 }

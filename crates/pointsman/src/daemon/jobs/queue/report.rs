@@ -19,6 +19,8 @@ pub(crate) struct Outcome {
     pub entry: QueueEntry,
     /// Its end.
     pub outcome: QueueOutcome,
+    /// Its branch is gone already.
+    pub tidied: bool,
 }
 
 impl Line<'_> {
@@ -47,18 +49,18 @@ impl Line<'_> {
 
     /// Reports one entry.
     pub(super) fn report(&mut self, entry: QueueEntry, outcome: QueueOutcome) {
-        self.report_all(vec![Outcome { entry, outcome }]);
+        self.report_all(vec![Outcome { entry, outcome, tidied: false }]);
     }
 
     /// Reports entries that are over.
     pub(super) fn report_all(&mut self, outcomes: Vec<Outcome>) {
         self.tidy_forge(&outcomes);
         crash_point("landing-tidied");
-        for Outcome { mut entry, outcome } in outcomes {
+        let mut over = Vec::new();
+        for Outcome { mut entry, outcome, .. } in outcomes {
             let wanted = self.is_wanted(&entry).unwrap_or(true);
             let landed = matches!(outcome, QueueOutcome::Landed { .. });
             settle(&mut entry, &outcome);
-            self.let_go(&entry.id.to_string());
             if let (Some(issue), true) = (entry.issue, wanted || landed) {
                 let key = TaskKey { project: self.served.config.name.clone(), issue };
                 let event = Event::QueueReported { head: entry.head.clone(), outcome };
@@ -67,9 +69,10 @@ impl Line<'_> {
             if !wanted && !landed {
                 entry.status = EntryStatus::Removed;
             }
-            crash_point("queue-reported");
-            self.write_down(&entry);
+            over.push(entry);
         }
+        crash_point("queue-reported");
+        self.write_down(over);
     }
 
     /// Whether it still wants to land: its task may have left while the gate ran, or a person took it out.
@@ -81,10 +84,13 @@ impl Line<'_> {
         Ok(unfinished && reader.task(&key)?.is_some_and(|task| task.wants_to_land(&entry.head)))
     }
 
-    /// Writes the entry and waits until it is on disk.
-    pub(super) fn write_down(&self, entry: &QueueEntry) {
+    /// Writes entries and waits until they are on disk.
+    pub(super) fn write_down(&self, entries: Vec<QueueEntry>) {
+        if entries.is_empty() {
+            return;
+        }
         let (written, wait) = sync_channel(1);
-        self.jobs.inbox.send(Inbound::QueueMoved { entry: Box::new(entry.clone()), written });
+        self.jobs.inbox.send(Inbound::QueueMoved { entries, written });
         // The daemon may be gone: then the next one looks at git.
         let _ = wait.recv();
     }
