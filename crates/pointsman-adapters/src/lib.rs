@@ -3,11 +3,14 @@
 //! Each folder is one part of the world behind a small door. Nothing in here decides: that is the core's. Nothing in
 //! here remembers: that is the store's. `process` is the only place that starts programs.
 
+pub mod ci;
 pub mod forge;
 pub mod git;
+pub mod http;
 pub mod phase_file;
 pub mod process;
 pub mod projection;
 pub mod retry;
+pub mod secret;
 pub mod tmux;
 pub mod watch;

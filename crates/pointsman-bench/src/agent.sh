@@ -8,6 +8,12 @@ exec 3<>"$1/bell-$ISSUE" 4<>"$1/answers"
 echo "$ISSUE up" >&4
 while read -r word <&3; do
     case $word in
+    prompt)
+        while read -r line; do
+            [[ $line == *"[pointsman m-0]"* ]] && break
+        done
+        echo "$ISSUE prompted" >&4
+        ;;
     push)
         git commit --quiet --allow-empty --message "Work on $ISSUE" &&
             git push --quiet origin HEAD &&

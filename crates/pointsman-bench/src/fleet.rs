@@ -22,6 +22,8 @@ pub(crate) struct Fleet {
 pub(crate) enum Answer {
     /// It runs.
     Up,
+    /// The daemon's first prompt is on its terminal.
+    Prompted,
     /// Its work is pushed, and waits for a review.
     Pushed,
     /// It claimed a phase and was answered, after so many milliseconds.
@@ -81,6 +83,7 @@ fn parse(line: &str) -> Option<Answer> {
     let words: Vec<&str> = line.split(' ').collect();
     match words.as_slice() {
         [_, "up"] => Some(Answer::Up),
+        [_, "prompted"] => Some(Answer::Prompted),
         [_, "pushed"] => Some(Answer::Pushed),
         [_, "answered", written, read] => Some(Answer::Answered((micros(read)? - micros(written)?) / 1000.0)),
         _ => None,

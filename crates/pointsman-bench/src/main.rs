@@ -1,19 +1,24 @@
 //! Measures what is promised about speed and cost. Not a test: nothing here decides whether a change is right.
 //!
 //! `reaction` is the time from an agent's phase to its answer, `idle` what watching costs, `startup` how long a daemon
-//! with a long history takes to be ready, `checkpoint` what saving a large tree costs, `mq` how long the merge queue takes.
+//! with a long history takes to be ready, `hooks` what an agent waits for a hook, `checkpoint` what saving a large tree
+//! costs, `mq` how long the merge queue takes, `recovery` how long a killed agent is away, `agents` how long it takes to
+//! see who is alive.
 //!
 //! `stage` is the throw-away installation they run on, `fleet` the agents,
 //! `polling` the way it is compared with, `report` the tables and files. `docs/benchmarks.md` has the numbers.
 
+mod agents;
 mod checkpoint;
 mod fleet;
 mod history;
+mod hooks;
 mod idle;
 mod mq;
 mod polling;
 mod proc;
 mod reaction;
+mod recovery;
 mod report;
 mod sample;
 mod sessions;
@@ -53,6 +58,9 @@ enum What {
     Startup,
     Checkpoint,
     Mq,
+    Hooks,
+    Recovery,
+    Agents,
     All,
 }
 
@@ -73,6 +81,7 @@ fn measure(Arguments { what, sessions, gate_seconds, program, results }: Argumen
     let wanted = sessions::Wanted {
         reaction: matches!(what, What::Reaction | What::All),
         idle: matches!(what, What::Idle | What::All),
+        hooks: matches!(what, What::Hooks | What::All),
     };
     let mut reports = sessions::measure(&place, wanted, sessions)?;
     if matches!(what, What::Startup | What::All) {
@@ -83,6 +92,15 @@ fn measure(Arguments { what, sessions, gate_seconds, program, results }: Argumen
     }
     if matches!(what, What::Mq | What::All) {
         reports.push(mq::measure(&place, gate_seconds)?);
+    }
+    if matches!(what, What::Hooks | What::All) {
+        reports.push(hooks::measure(&place)?);
+    }
+    if matches!(what, What::Recovery | What::All) {
+        reports.push(recovery::measure(&place)?);
+    }
+    if matches!(what, What::Agents | What::All) {
+        reports.push(agents::measure(&place)?);
     }
     for report in &reports {
         report.print();

@@ -65,7 +65,9 @@ fn times(answers: Vec<Answer>) -> anyhow::Result<Vec<f64>> {
         .into_iter()
         .map(|answer| match answer {
             Answer::Answered(millis) => Ok(millis),
-            Answer::Up | Answer::Pushed => bail!("an agent said {answer:?} instead of how it was answered"),
+            Answer::Up | Answer::Prompted | Answer::Pushed => {
+                bail!("an agent said {answer:?} instead of how it was answered")
+            }
         })
         .collect()
 }

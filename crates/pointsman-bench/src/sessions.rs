@@ -16,7 +16,7 @@ use crate::polling::{self, Polling};
 use crate::reaction::{self, Finding, Pace};
 use crate::report::Report;
 use crate::stage::{Place, Stage};
-use crate::{proc, wait};
+use crate::{hooks, proc, wait};
 
 /// For all sessions to be up, however many: git makes a tree for each.
 const UP_LIMIT: Duration = Duration::from_secs(180);
@@ -35,6 +35,7 @@ const LOOP_SPAN: Duration = Duration::from_secs(10);
 pub(crate) struct Wanted {
     pub(crate) reaction: bool,
     pub(crate) idle: bool,
+    pub(crate) hooks: bool,
 }
 
 /// Measures with 1, 50 and `most` sessions.
@@ -44,7 +45,7 @@ pub(crate) fn measure(place: &Place, wanted: Wanted, most: u64) -> anyhow::Resul
     let sizes: BTreeSet<u64> = [1, 50, most].into_iter().filter(|size| *size <= most).collect();
     for sessions in sizes {
         let is_most = sessions == most;
-        if !(wanted.reaction || wanted.idle && is_most) {
+        if !(wanted.reaction || (wanted.idle || wanted.hooks) && is_most) {
             continue;
         }
         let mut open = Open::start(place, sessions)?;
@@ -128,6 +129,12 @@ impl Open {
         }
         if wanted.reaction {
             self.react(is_most, findings)?;
+        }
+        if wanted.hooks && is_most {
+            reports.push(hooks::tell(&self.stage, &self.stage.program(), sessions)?);
+        }
+        if !wanted.reaction && !wanted.idle {
+            return Ok(());
         }
         // Not before, so that the loop takes nothing from what it is compared with.
         let mut polling = Polling::start(&self.stage, sessions)?;

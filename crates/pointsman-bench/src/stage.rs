@@ -109,6 +109,11 @@ impl Stage {
         ))
     }
 
+    /// What is measured.
+    pub(crate) fn program(&self) -> PathBuf {
+        self.program.clone()
+    }
+
     /// Where the installation keeps its things.
     pub(crate) fn paths(&self) -> &Paths {
         &self.paths

@@ -1,4 +1,4 @@
-//! What a forge holds, as plain values: issues, comments, pull requests and reviews.
+//! What a forge holds, as plain values: issues, comments, pull requests, reviews, checks and a board.
 //!
 //! Every forge (embedded or remote) speaks in these. All text in them is outside text.
 
@@ -132,4 +132,108 @@ pub struct Review {
     pub at: Timestamp,
     /// Whether it was taken back.
     pub dismissed: bool,
+}
+
+/// A check of one commit, as a forge shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// What was checked, in the words of whoever did.
+    pub name: String,
+    /// What came out.
+    pub state: CheckState,
+}
+
+/// What a check says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckState {
+    /// Green.
+    Success,
+    /// Red, or broken.
+    Failure,
+    /// Not finished.
+    Pending,
+}
+
+/// The Status of an issue on the board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum BoardStatus {
+    /// Not looked at yet.
+    Backlog,
+    /// May be taken.
+    Ready,
+    /// Somebody works on it.
+    #[serde(rename = "In Progress")]
+    InProgress,
+    /// Its pull request is open.
+    #[serde(rename = "In Review")]
+    InReview,
+    /// Over.
+    Done,
+}
+
+impl BoardStatus {
+    /// All, in the order in which an issue passes them.
+    pub const ALL: [Self; 5] = [Self::Backlog, Self::Ready, Self::InProgress, Self::InReview, Self::Done];
+
+    /// The words on the board.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Backlog => "Backlog",
+            Self::Ready => "Ready",
+            Self::InProgress => "In Progress",
+            Self::InReview => "In Review",
+            Self::Done => "Done",
+        }
+    }
+
+    /// Reads the words, in any case, with spaces, dashes or underscores between them.
+    pub fn parse(text: &str) -> Option<Self> {
+        let plain = |text: &str| text.trim().to_lowercase().replace(['-', '_'], " ");
+        let wanted = plain(text);
+        Self::ALL.into_iter().find(|status| plain(status.name()) == wanted)
+    }
+}
+
+impl std::fmt::Display for BoardStatus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// An issue as the board shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoardItem {
+    /// The board's own name for it.
+    pub item_id: String,
+    /// The issue.
+    pub number: Number,
+    /// Its title.
+    pub title: String,
+    /// Where it stands.
+    pub status: BoardStatus,
+    /// Who works on it; empty for nobody.
+    pub agent: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::BoardStatus;
+
+    #[test]
+    fn a_status_is_read_as_people_write_it() {
+        for (text, status) in [
+            ("In Progress", Some(BoardStatus::InProgress)),
+            ("in_progress", Some(BoardStatus::InProgress)),
+            (" IN-REVIEW ", Some(BoardStatus::InReview)),
+            ("done", Some(BoardStatus::Done)),
+            ("", None),
+            ("Doing", None),
+        ] {
+            assert_eq!(BoardStatus::parse(text), status, "{text}");
+        }
+        for status in BoardStatus::ALL {
+            assert_eq!(serde_json::to_value(status).unwrap(), status.name());
+        }
+    }
 }

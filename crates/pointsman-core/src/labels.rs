@@ -9,7 +9,43 @@ pub const BLOCKED: &str = "blocked";
 /// Refused as too large or too vague.
 pub const UNDERSPECIFIED: &str = "underspecified";
 
+/// Every label we know: its name, its colour and what it means.
+pub const ALL: [(&str, &str, &str); 10] = [
+    (BACKLOG, "#0075ca", "Queued for implementation"),
+    (IN_PROGRESS, "#fbca04", "An agent works on it"),
+    (BLOCKED, "#b60205", "Stuck; a comment says why"),
+    (UNDERSPECIFIED, "#d876e3", "Too large or too vague for one task"),
+    ("tech-debt", "#c5def5", "Found by a review, older than the change"),
+    ("vision", "#5319e7", "A goal"),
+    ("prediction/unreviewed", "#bfdadc", "A prediction nobody looked at yet"),
+    ("prediction/backlog", "#bfd4f2", "A prediction that is watched"),
+    ("prediction/actioned", "#c2e0c6", "A prediction that was decided"),
+    ("action", "#f9d0c4", "An operational task"),
+];
+
+/// Colour and description of a label; a plain grey for one we do not know.
+pub fn look(name: &str) -> (&'static str, &'static str) {
+    let known = ALL.iter().find(|(known, ..)| *known == name);
+    known.map_or(("#ededed", ""), |(_, colour, description)| (*colour, *description))
+}
+
 /// Whether `labels` holds `label`.
 pub fn has(labels: &[String], label: &str) -> bool {
     labels.iter().any(|l| l == label)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ALL, BACKLOG, look};
+
+    #[test]
+    fn every_label_has_a_colour_of_its_own() {
+        let mut colours: Vec<&str> = ALL.iter().map(|(_, colour, _)| *colour).collect();
+        colours.sort_unstable();
+        colours.dedup();
+        assert_eq!(colours.len(), ALL.len());
+        assert!(ALL.iter().all(|(_, colour, _)| colour.len() == 7 && colour.starts_with('#')));
+        assert_eq!(look(BACKLOG).1, "Queued for implementation");
+        assert_eq!(look("unknown"), ("#ededed", ""));
+    }
 }

@@ -4,9 +4,13 @@
 //! world go out as values. Where next: [`task::step`] is the reaction matrix, [`schedule`] chooses
 //! what starts, [`words`] holds every sentence said to people and agents.
 
+pub mod claim;
+pub mod claude;
 pub mod config;
 pub mod dependencies;
 pub mod forge;
+pub mod formula;
+pub mod hook;
 pub mod ids;
 pub mod labels;
 pub mod queue;
@@ -16,5 +20,6 @@ pub mod signal;
 pub mod task;
 pub mod text;
 pub mod time;
+pub mod vault;
 pub mod verdict;
 pub mod words;

@@ -3,6 +3,10 @@
 //! * [`TempRepo`]: a real git repository in a temporary directory
 //! * [`eventually`]: waiting for something to become true, with an end
 //! * [`TestDaemon`]: the built program's daemon in a world of its own, for end-to-end tests
+//! * [`claude_api`]: a scripted stand-in for the API that the real Claude Code talks to
+//! * [`fake_forgejo`]: a Forgejo that is as strict as the real one, and fails on order
+//! * [`fake_woodpecker`]: a Woodpecker whose pipelines end as the test says
+//! * [`http`]: a server that answers as it is told, for tests of what talks to servers
 //! * [`source`]: the workspace's own files, for rules about them
 //!
 //! The rules run in `tests/all/tidy`. What only one crate's tests need stays in that crate's tests; nothing in here may
@@ -10,8 +14,12 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests are outside the fences")]
 
+pub mod claude_api;
 mod daemon;
 mod deadline;
+pub mod fake_forgejo;
+pub mod fake_woodpecker;
+pub mod http;
 mod repository;
 pub mod source;
 

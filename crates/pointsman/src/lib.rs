@@ -1,18 +1,23 @@
 //! Runs: the daemon and the command line of Pointsman.
 //!
 //! `cli/` has a file per verb, `daemon/` the loop that turns events into effects, `control/` what
-//! goes between the two, `embedded_forge/` the forge that needs no server, `rehearsal/` an agent
+//! goes between the two, `embedded_forge/` the forge that needs no server, `remote.rs` those that do, `rehearsal/` an agent
 //! without a model, `demo/` the play of both. Deciding belongs into `pointsman-core`, SQL into
 //! `pointsman-store`, programs and APIs into `pointsman-adapters`.
 
+mod claim;
 pub mod cli;
 pub mod control;
 pub mod daemon;
 pub mod demo;
 pub mod embedded_forge;
+pub mod formulas;
+mod hook_spool;
 mod identity;
 pub mod init;
 pub mod paths;
 pub mod project;
 pub mod queue_view;
 pub mod rehearsal;
+mod remote;
+pub mod vault_view;

@@ -85,6 +85,11 @@ impl Paths {
         self.state.join("pointsman.db")
     }
 
+    /// Variables of services, for those who do not set them in the environment.
+    pub fn dotenv(&self) -> PathBuf {
+        self.state.join(".env")
+    }
+
     /// Held by the daemon, or by a command that acts in its place.
     pub fn lock(&self) -> PathBuf {
         self.state.join("daemon.lock")
@@ -103,6 +108,16 @@ impl Paths {
     /// The log of a detached daemon.
     pub fn daemon_log(&self) -> PathBuf {
         self.state.join("daemon.log")
+    }
+
+    /// The configuration that all sessions of Claude Code share.
+    pub fn claude_config(&self) -> PathBuf {
+        self.state.join("claude")
+    }
+
+    /// What went wrong in hooks.
+    pub fn hook_log(&self) -> PathBuf {
+        self.state.join("hook.log")
     }
 
     /// Where commands reach the daemon.
@@ -166,6 +181,16 @@ impl ProjectPaths {
     /// Logs of CI, reviews and gates, and transcripts of ended sessions.
     pub fn logs(&self) -> PathBuf {
         self.root.join("logs")
+    }
+
+    /// Actions for the vault can be put here, a file each.
+    pub fn vault_pending(&self) -> PathBuf {
+        self.root.join("vault/pending")
+    }
+
+    /// Files that were no actions.
+    pub fn vault_rejected(&self) -> PathBuf {
+        self.root.join("vault/rejected")
     }
 
     /// The transcript of an ended session.

@@ -1,12 +1,13 @@
-//! A forge: issues, pull requests and reviews, wherever they live.
+//! A forge: issues, pull requests, reviews, checks and a board, wherever they live.
 //!
 //! Trait and error here; the embedded forge is in the binary (it needs the store), remote ones get
 //! a file each beside this one. Every call says what is true afterwards, so calling it twice is the
 //! same as calling it once.
 
+pub mod forgejo;
 pub mod plain;
 
-use pointsman_core::forge::{Comment, Issue, PullRequest};
+use pointsman_core::forge::{BoardItem, BoardStatus, Check, CheckState, Comment, Issue, PullRequest};
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::ReviewVerdict;
 
@@ -32,6 +33,9 @@ pub trait Forge: Send + Sync {
     /// Makes us the assignee.
     fn assign_me(&self, number: Number) -> Result<(), Error>;
 
+    /// Makes a person the assignee, or nobody.
+    fn assign(&self, number: Number, who: Option<&str>) -> Result<(), Error>;
+
     /// Comments once: a comment of ours that holds `marker` is found instead of written again.
     fn comment_once(&self, number: Number, marker: &str, body: &str) -> Result<(), Error>;
 
@@ -41,11 +45,25 @@ pub trait Forge: Send + Sync {
     /// Closes the issue.
     fn close_issue(&self, number: Number) -> Result<(), Error>;
 
+    /// Issues that an open issue waits for by the forge's own means, beside what its text says.
+    fn dependencies(&self, _number: Number) -> Result<Vec<Number>, Error> {
+        Ok(Vec::new())
+    }
+
+    /// Whether somebody's words on an issue may direct an agent. Where everybody can comment, only of those who may
+    /// write.
+    fn may_direct(&self, _who: &str) -> Result<bool, Error> {
+        Ok(true)
+    }
+
     /// The open pull request from `head` to `base`: found, or opened.
     fn ensure_pull_request(&self, head: &str, base: &str, title: &str, body: &str) -> Result<Number, Error>;
 
     /// One pull request with its reviews; `merged` and `head_sha` are facts of git.
     fn pull_request(&self, number: Number) -> Result<Option<PullRequest>, Error>;
+
+    /// The newest pull request from `head` to `base`, open or not.
+    fn pull_request_from(&self, head: &str, base: &str) -> Result<Option<PullRequest>, Error>;
 
     /// Reviews a commit once, as the review account: an earlier review of ours for the same commit
     /// is found instead of written again.
@@ -62,6 +80,45 @@ pub trait Forge: Send + Sync {
 
     /// Where people look at the issue.
     fn issue_link(&self, number: Number) -> String;
+
+    /// Where people look at the pull request.
+    fn pull_request_link(&self, number: Number) -> String;
+
+    /// What the checks say about a commit; empty if none has said anything.
+    fn checks(&self, sha: &Sha) -> Result<Vec<Check>, Error>;
+
+    /// Shows on the forge what a check of ours says about a commit. A forge that shows none lets it be.
+    fn show_check(&self, _sha: &Sha, _name: &str, _state: CheckState) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// The open issues as the board shows them, oldest first.
+    fn board(&self) -> Result<Vec<BoardItem>, Error> {
+        Err(no_board("read the board"))
+    }
+
+    /// One issue as the board shows it.
+    fn board_item(&self, _number: Number) -> Result<BoardItem, Error> {
+        Err(no_board("read the board"))
+    }
+
+    /// Changes an issue's Status, its Agent, or both.
+    fn set_board(&self, _number: Number, _change: &BoardChange<'_>) -> Result<(), Error> {
+        Err(no_board("change the board"))
+    }
+}
+
+/// What changes on the board; the rest stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BoardChange<'a> {
+    /// Its Status.
+    pub status: Option<BoardStatus>,
+    /// Its Agent; empty for nobody.
+    pub agent: Option<&'a str>,
+}
+
+fn no_board(operation: &'static str) -> Error {
+    Error::Refused { operation, reason: "this forge has no board".to_owned() }
 }
 
 /// What went wrong with a forge.

@@ -1,6 +1,6 @@
 //! A git repository and nothing else: no issues, no pull requests. The merge queue needs no more.
 
-use pointsman_core::forge::{Comment, Issue, PullRequest};
+use pointsman_core::forge::{Check, Comment, Issue, PullRequest};
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::ReviewVerdict;
 
@@ -50,6 +50,10 @@ impl Forge for PlainRepository {
         none("assign an issue")
     }
 
+    fn assign(&self, _: Number, _: Option<&str>) -> Result<(), Error> {
+        none("assign an issue")
+    }
+
     fn comment_once(&self, _: Number, _: &str, _: &str) -> Result<(), Error> {
         none("comment")
     }
@@ -70,6 +74,10 @@ impl Forge for PlainRepository {
         Ok(None)
     }
 
+    fn pull_request_from(&self, _: &str, _: &str) -> Result<Option<PullRequest>, Error> {
+        Ok(None)
+    }
+
     fn review_once(&self, _: Number, _: &Sha, _: ReviewVerdict, _: &str) -> Result<(), Error> {
         none("review a pull request")
     }
@@ -87,6 +95,14 @@ impl Forge for PlainRepository {
 
     fn pull_request_of(&self, _: &Sha, _: &[Sha]) -> Result<Option<Number>, Error> {
         Ok(None)
+    }
+
+    fn pull_request_link(&self, number: Number) -> String {
+        format!("#{number}")
+    }
+
+    fn checks(&self, _: &Sha) -> Result<Vec<Check>, Error> {
+        Ok(Vec::new())
     }
 
     fn issue_link(&self, number: Number) -> String {

@@ -5,7 +5,7 @@ use pointsman_core::ids::Sha;
 
 use super::commit::Commit;
 use super::history::Range;
-use super::merge_tree::{Merged, Merger};
+use super::merge_tree::{Merged, Merger, Side};
 use super::mirror::Mirror;
 use super::{Error, UnionGlobs};
 
@@ -70,14 +70,15 @@ pub fn build_with(
     head: &Sha,
     message: &str,
 ) -> Result<Candidate, Error> {
-    let merger = Merger::new(mirror, union, onto)?;
-    let site = Site { mirror, merger, onto, head };
-    match style {
-        Style::Rebase => site.rebase(),
-        Style::Merge => site.merge_commit(message),
-        Style::Squash => site.squash(message),
-    }
-    .map_err(|error| explained(mirror, onto, std::slice::from_ref(head), error))
+    let built = Merger::new(mirror, union, onto).and_then(|merger| {
+        let site = Site { mirror, merger, onto, head };
+        match style {
+            Style::Rebase => site.rebase(),
+            Style::Merge => site.merge_commit(message),
+            Style::Squash => site.squash(message),
+        }
+    });
+    built.map_err(|error| explained(mirror, onto, std::slice::from_ref(head), error))
 }
 
 /// Replays the branch's commits on `onto`. A branch that sits on `onto` already is its own candidate. A merge in the
@@ -117,8 +118,8 @@ pub fn check_conflicts_with(
     main: &Sha,
     heads: &[Sha],
 ) -> Result<Vec<Option<Vec<String>>>, Error> {
-    let merged = Merger::new(mirror, union, main)?
-        .merge_each(main, heads)
+    let merged = Merger::new(mirror, union, main)
+        .and_then(|merger| merger.merge_each(main, heads))
         .map_err(|error| explained(mirror, main, heads, error))?;
     let files = |merged| match merged {
         Merged::Clean(_) => None,
@@ -127,8 +128,7 @@ pub fn check_conflicts_with(
     Ok(merged.into_iter().map(files).collect())
 }
 
-/// Git's own answer to a missing commit looks like a conflict or like nothing in particular. Asked only after a
-/// failure, so that a success need not wait for it.
+/// Git's own answer to a missing commit or a foreign history looks like a conflict or like nothing in particular.
 fn explained(mirror: &Mirror, onto: &Sha, heads: &[Sha], error: Error) -> Error {
     for head in heads {
         match mirror.merge_base(onto, head) {
@@ -192,7 +192,7 @@ impl Site<'_> {
 
     fn one_commit(&self, make: impl FnOnce(&Commit, &Sha) -> Commit) -> Result<Candidate, Error> {
         let commits = self.mirror.read_commits(&[self.onto.clone(), self.head.clone()])?;
-        let tree = match self.merger.merge(None, self.onto, self.head)? {
+        let tree = match self.merger.merge(self.onto, self.head)? {
             Merged::Clean(tree) => tree,
             Merged::Conflict(files) => return Ok(Candidate::Conflict { files }),
         };
@@ -219,7 +219,9 @@ impl Site<'_> {
         let (mut tip, mut tip_tree) = (onto.sha.clone(), onto.tree.clone());
         let mut before = parent;
         for link in chain {
-            let tree = match self.merger.merge(Some(&before.sha), &tip, &link.sha)? {
+            let ours = Side { commit: &tip, tree: &tip_tree };
+            let theirs = Side { commit: &link.sha, tree: &link.tree };
+            let tree = match self.merger.pick(&before.sha, ours, theirs)? {
                 Merged::Clean(tree) => tree,
                 Merged::Conflict(files) => return Ok(Replayed::Conflict(files)),
             };

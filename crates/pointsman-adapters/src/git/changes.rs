@@ -64,27 +64,15 @@ fn between(mirror: &Mirror, base: &Sha, tip: &Sha) -> Result<BTreeSet<Vec<u8>>, 
         .args(["--no-renames", "--name-only", "--end-of-options"])
         .args([format!("{base}^{{commit}}"), format!("{tip}^{{commit}}")])
         .bytes();
-    match listed {
-        Ok(bytes) => Ok(paths(&bytes)),
-        Err(error) => {
-            mirror.require_commit(base)?;
-            mirror.require_commit(tip)?;
-            Err(error)
-        }
-    }
+    listed.map(|bytes| paths(&bytes)).map_err(|error| mirror.explain_failure(error, &[base, tip]))
 }
 
 /// All best common ancestors. None at all is an error: then nothing can be said about what the branch changed.
 fn merge_bases(mirror: &Mirror, base: &Sha, head: &Sha) -> Result<Vec<Sha>, Error> {
     let call = mirror.call("merge-base").args(["--all", base.as_str(), head.as_str()]);
-    match call.answer() {
-        Ok(Some(text)) => Ok(text.lines().filter_map(Sha::new).collect()),
-        Ok(None) => Err(Error::Unrelated { head: head.clone(), onto: base.clone() }),
-        Err(error) => {
-            mirror.require_commit(base)?;
-            mirror.require_commit(head)?;
-            Err(error)
-        }
+    match call.answer().map_err(|error| mirror.explain_failure(error, &[base, head]))? {
+        Some(text) => Ok(text.lines().filter_map(Sha::new).collect()),
+        None => Err(Error::Unrelated { head: head.clone(), onto: base.clone() }),
     }
 }
 

@@ -165,10 +165,19 @@ pub struct Checkpoint {
 
 /// The checkpoints of a task, oldest first.
 pub fn list(mirror: &Mirror, task: Number) -> Result<Vec<Checkpoint>, Error> {
+    list_below(mirror, &format!("{PREFIX}/{task}/"))
+}
+
+/// The checkpoints of all tasks, by task and number.
+pub fn list_all(mirror: &Mirror) -> Result<Vec<Checkpoint>, Error> {
+    list_below(mirror, &format!("{PREFIX}/"))
+}
+
+fn list_below(mirror: &Mirror, prefix: &str) -> Result<Vec<Checkpoint>, Error> {
     let listed = mirror
         .call("for-each-ref")
         .arg("--format=%(refname) %(objectname) %(tree) %(committerdate:unix) %(parent)")
-        .args(["--", &format!("{PREFIX}/{task}/")])
+        .args(["--", prefix])
         .text()?;
     let mut found: Vec<Checkpoint> = listed.lines().filter_map(parse_line).collect();
     found.sort_by_key(|checkpoint| checkpoint.name);

@@ -60,6 +60,19 @@ impl Commit {
         }
     }
 
+    /// A commit that nobody sees, for its tree and its parent alone.
+    pub(super) fn stand_in(tree: &Sha, parent: &Sha) -> Self {
+        let us = format!("{IDENTITY} 0 +0000").into_bytes();
+        Self {
+            tree: tree.clone(),
+            parents: vec![parent.clone()],
+            author: us.clone(),
+            committer: us,
+            encoding: None,
+            message: b"stand-in\n".to_vec(),
+        }
+    }
+
     /// The same commit with another message, in UTF-8.
     pub(super) fn with_message(mut self, message: &str) -> Self {
         self.encoding = None;
@@ -115,28 +128,47 @@ fn sha(bytes: &[u8]) -> Option<Sha> {
 impl Mirror {
     /// Reads commits, in the order asked for.
     pub(super) fn read_commits(&self, shas: &[Sha]) -> Result<Vec<Commit>, Error> {
+        self.read_objects("commit", shas, Commit::parse)
+    }
+
+    /// Reads the contents of files, in the order asked for.
+    pub(super) fn read_blobs(&self, shas: &[Sha]) -> Result<Vec<Vec<u8>>, Error> {
+        self.read_objects("blob", shas, |content| Some(content.to_vec()))
+    }
+
+    fn read_objects<T>(
+        &self,
+        kind: &'static str,
+        shas: &[Sha],
+        parse: impl Fn(&[u8]) -> Option<T>,
+    ) -> Result<Vec<T>, Error> {
         let input: String = shas.iter().map(|sha| format!("{sha}\n")).collect();
         let output = self.call("cat-file").args(["--batch"]).stdin(input).bytes()?;
-        parse_batch(&output, shas.len()).ok_or_else(|| Error::Unexpected {
+        let found = split_batch(&output, kind)
+            .filter(|contents| contents.len() == shas.len())
+            .and_then(|contents| contents.into_iter().map(parse).collect());
+        found.ok_or_else(|| Error::Unexpected {
             operation: "cat-file",
-            inputs: format!("{} commits", shas.len()),
-            what: "something that is not a commit",
+            inputs: format!("{} objects", shas.len()),
+            what: "an object that is not there or not of its kind",
         })
     }
 }
 
-/// Each record is `<id> commit <size> LF <content> LF`.
-fn parse_batch(mut output: &[u8], count: usize) -> Option<Vec<Commit>> {
-    let mut commits = Vec::with_capacity(count);
+/// Each record is `<id> <kind> <size> LF <content> LF`.
+fn split_batch<'a>(mut output: &'a [u8], kind: &str) -> Option<Vec<&'a [u8]>> {
+    let mut contents = Vec::new();
     while !output.is_empty() {
         let line_end = output.iter().position(|b| *b == b'\n')?;
-        let line = std::str::from_utf8(&output[..line_end]).ok()?;
-        let size: usize = line.split_once(" commit ")?.1.parse().ok()?;
-        let content = output.get(line_end + 1..line_end + 1 + size)?;
-        commits.push(Commit::parse(content)?);
+        let mut words = std::str::from_utf8(&output[..line_end]).ok()?.split(' ').skip(1);
+        if words.next()? != kind {
+            return None;
+        }
+        let size: usize = words.next()?.parse().ok()?;
+        contents.push(output.get(line_end + 1..line_end + 1 + size)?);
         output = output.get(line_end + 1 + size + 1..)?;
     }
-    (commits.len() == count).then_some(commits)
+    Some(contents)
 }
 
 #[cfg(test)]

@@ -111,14 +111,7 @@ impl Mirror {
             .args(["--first-parent", "--parents", "--reverse", "--end-of-options"])
             .args([format!("^{after}^{{commit}}"), format!("{upto}^{{commit}}")])
             .text();
-        let text = match listed {
-            Ok(text) => text,
-            Err(error) => {
-                self.require_commit(after)?;
-                self.require_commit(upto)?;
-                return Err(error);
-            }
-        };
+        let text = listed.map_err(|error| self.explain_failure(error, &[after, upto]))?;
         let oldest = text.lines().next().unwrap_or_default();
         Ok(Range {
             parent: oldest.split(' ').nth(1).and_then(Sha::new),

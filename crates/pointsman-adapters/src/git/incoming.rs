@@ -19,6 +19,12 @@ use super::{Call, Error, files};
 /// How many files are synced at the same time; they share what the disk does for each.
 const SYNC_THREADS: usize = 32;
 
+/// How the names of scratch directories begin. A killed process leaves its own; they are removed at the next start.
+pub(super) const PREFIX: &str = "pointsman-capture-";
+
+/// Attributes that take everything back that says how a file's bytes become an object.
+const AS_IT_IS: &str = "* !text !crlf !eol !working-tree-encoding !ident !filter\n";
+
 /// A scratch directory in the mirror that takes new objects until they are kept.
 pub(super) struct Incoming<'a> {
     mirror: &'a Mirror,
@@ -28,7 +34,7 @@ pub(super) struct Incoming<'a> {
 impl<'a> Incoming<'a> {
     pub(super) fn new(mirror: &'a Mirror) -> Result<Self, Error> {
         let scratch = tempfile::Builder::new()
-            .prefix("pointsman-capture-")
+            .prefix(PREFIX)
             .tempdir_in(mirror.dir())
             .map_err(files::error("make a directory in", mirror.dir()))?;
         let info = scratch.path().join("objects/info");
@@ -52,6 +58,22 @@ impl<'a> Incoming<'a> {
             .call(operation)
             .config("core.fsync", "none")
             .env("GIT_OBJECT_DIRECTORY", self.objects().as_os_str())
+    }
+
+    /// A repository like the mirror, for a call on a working tree whose files are to be taken as they are: its own
+    /// attributes are stronger than those of the tree. (`GIT_ATTR_SOURCE` does the same, since git 2.41.)
+    pub(super) fn without_attributes(&self) -> Result<PathBuf, Error> {
+        let dir = self.scratch.path().join("without-attributes");
+        for part in ["refs", "info"] {
+            files::create_dir_all(&dir.join(part))?;
+        }
+        for part in ["HEAD", "config"] {
+            let from = self.mirror.dir().join(part);
+            fs::copy(&from, dir.join(part)).map_err(files::error("copy", &from))?;
+        }
+        let attributes = dir.join("info/attributes");
+        fs::write(&attributes, AS_IT_IS).map_err(files::error("write", &attributes))?;
+        Ok(dir)
     }
 
     /// Makes everything durable and part of the mirror.

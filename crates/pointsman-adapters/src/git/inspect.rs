@@ -39,6 +39,16 @@ impl Mirror {
         Err(Error::NoCommit { sha: sha.clone(), repository: self.dir().to_owned() })
     }
 
+    /// Why a question about these commits failed: git's own words for a missing one are of no use. Asked only after a
+    /// failure, so that a success need not wait for it.
+    pub(super) fn explain_failure(&self, error: Error, commits: &[&Sha]) -> Error {
+        let missing = commits.iter().find(|sha| matches!(self.commit_exists(sha), Ok(false)));
+        match missing {
+            Some(&sha) => Error::NoCommit { sha: sha.clone(), repository: self.dir().to_owned() },
+            None => error,
+        }
+    }
+
     /// The tree of a commit.
     pub fn tree_of(&self, sha: &Sha) -> Result<Sha, Error> {
         self.resolve(&format!("{sha}^{{tree}}"))?

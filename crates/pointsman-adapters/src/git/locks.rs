@@ -1,54 +1,150 @@
-//! Lock files that a killed git left behind.
+//! Lock files that a killed git left behind. A lock is the file that a git at work has made for itself; nothing in it
+//! says who made it, so it is cleared only in repositories of ours, and only when its maker is proven dead.
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use super::mirror::Mirror;
 use super::{Error, files};
+use crate::process::census;
 
-/// Removes the lock files of a repository of ours and answers which. A killed git leaves them now and then, and every
-/// later write to that reference fails until they are gone.
+/// Locks outside of `refs`, where any name may be locked.
+const TOP_LOCKS: [&str; 6] =
+    ["HEAD.lock", "config.lock", "config.worktree.lock", "index.lock", "packed-refs.lock", "shallow.lock"];
+/// Directories that a killed process of ours, or the receiving end of a killed push, leaves.
+const LEFTOVERS: [(&str, &str); 2] = [("", super::incoming::PREFIX), ("objects", "tmp_objdir-")];
+
+/// What became of the locks of a repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Locks {
+    /// There were none.
+    None,
+    /// These were left by processes that are dead, and are gone now.
+    Cleared(Vec<PathBuf>),
+    /// Somebody works on the repository, so they were left alone.
+    InUse {
+        /// The locks.
+        locks: Vec<PathBuf>,
+        /// Who might hold them.
+        by: Vec<u32>,
+    },
+}
+
+/// Removes what a killed git left in a repository of ours and answers what it was. Every later write to a reference
+/// fails until its lock is gone.
 ///
 /// Call it only while no git of ours works on the repository: at start, before anything else.
 pub fn clear_stale_locks(git_dir: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut cleared = Vec::new();
-    for name in
-        ["HEAD.lock", "config.lock", "config.worktree.lock", "index.lock", "packed-refs.lock", "shallow.lock"]
-    {
-        clear(&git_dir.join(name), &mut cleared)?;
+    for lock in list_locks(git_dir)? {
+        if was_there(&lock, fs::remove_file(&lock))? {
+            tracing::warn!(lock = %lock.display(), "removed a lock that a killed git left");
+            cleared.push(lock);
+        }
     }
-    // No reference can be called `*.lock`.
-    clear_below(&git_dir.join("refs"), &mut cleared)?;
+    for (part, prefix) in LEFTOVERS {
+        for entry in entries(&git_dir.join(part))? {
+            let is_leftover =
+                entry.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix));
+            if is_leftover && was_there(&entry, fs::remove_dir_all(&entry))? {
+                cleared.push(entry);
+            }
+        }
+    }
     Ok(cleared)
 }
 
-fn clear_below(dir: &Path, cleared: &mut Vec<PathBuf>) -> Result<(), Error> {
-    let entries = match fs::read_dir(dir) {
-        Ok(entries) => entries,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(e) => return Err(files::error("list", dir)(e)),
-    };
-    for entry in entries {
-        let entry = entry.map_err(files::error("list", dir))?;
-        let kind = entry.file_type().map_err(files::error("look at", dir))?;
-        let path = entry.path();
-        if kind.is_dir() {
-            clear_below(&path, cleared)?;
+/// Removes the locks of a repository of ours whose makers are dead, while other work goes on.
+///
+/// The proof: a lock that was there before nobody worked on the repository, and is the same one after, has no living
+/// maker. Nobody else can take its place meanwhile: a lock is made only where none is. Processes count as working on
+/// the repository if they are in it, have a file of it open, or were told its path.
+pub fn clear_dead_locks(git_dir: &Path) -> Result<Locks, Error> {
+    let git_dir = git_dir.canonicalize().map_err(files::error("find", git_dir))?;
+    let found: Vec<(PathBuf, Identity)> =
+        list_locks(&git_dir)?.into_iter().filter_map(|lock| identity(&lock).map(|id| (lock, id))).collect();
+    if found.is_empty() {
+        return Ok(Locks::None);
+    }
+    let by = census::working_on(&git_dir);
+    if !by.is_empty() {
+        return Ok(Locks::InUse { locks: found.into_iter().map(|(lock, _)| lock).collect(), by });
+    }
+    let mut cleared = Vec::new();
+    for (lock, id) in found {
+        if identity(&lock) == Some(id) && was_there(&lock, fs::remove_file(&lock))? {
+            tracing::warn!(lock = %lock.display(), "removed a lock whose git is dead");
+            cleared.push(lock);
+        }
+    }
+    Ok(if cleared.is_empty() { Locks::None } else { Locks::Cleared(cleared) })
+}
+
+/// The locks of a repository, sorted. Looks, and touches nothing.
+pub fn list_locks(git_dir: &Path) -> Result<Vec<PathBuf>, Error> {
+    let top = TOP_LOCKS.iter().map(|name| git_dir.join(name));
+    let mut found: Vec<PathBuf> = top.filter(|lock| lock.symlink_metadata().is_ok()).collect();
+    // No reference can be called `*.lock`.
+    list_below(&git_dir.join("refs"), &mut found)?;
+    found.sort();
+    Ok(found)
+}
+
+fn list_below(dir: &Path, found: &mut Vec<PathBuf>) -> Result<(), Error> {
+    for path in entries(dir)? {
+        let is_dir = path.symlink_metadata().is_ok_and(|meta| meta.is_dir());
+        if is_dir {
+            list_below(&path, found)?;
         } else if path.extension().is_some_and(|e| e == "lock") {
-            clear(&path, cleared)?;
+            found.push(path);
         }
     }
     Ok(())
 }
 
-fn clear(lock: &Path, cleared: &mut Vec<PathBuf>) -> Result<(), Error> {
-    match fs::remove_file(lock) {
-        Ok(()) => {
-            tracing::warn!(lock = %lock.display(), "removed a lock that a killed git left");
-            cleared.push(lock.to_owned());
-            Ok(())
+fn entries(dir: &Path) -> Result<Vec<PathBuf>, Error> {
+    match fs::read_dir(dir) {
+        Ok(entries) => {
+            entries.map(|entry| entry.map(|e| e.path()).map_err(files::error("list", dir))).collect()
         }
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(e) => Err(files::error("remove", lock)(e)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(e) => Err(files::error("list", dir)(e)),
+    }
+}
+
+/// Whether what was removed had been there.
+fn was_there(path: &Path, removed: io::Result<()>) -> Result<bool, Error> {
+    match removed {
+        Ok(()) => Ok(true),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(files::error("remove", path)(e)),
+    }
+}
+
+/// Tells a file from another one that took its name, and its place on the disk, later.
+type Identity = (u64, u64, i64, i64);
+
+fn identity(path: &Path) -> Option<Identity> {
+    let meta = path.symlink_metadata().ok()?;
+    Some((meta.dev(), meta.ino(), meta.ctime(), meta.ctime_nsec()))
+}
+
+impl Mirror {
+    /// Removes what a killed git left; see [`clear_stale_locks`].
+    pub fn clear_stale_locks(&self) -> Result<Vec<PathBuf>, Error> {
+        clear_stale_locks(self.dir())
+    }
+
+    /// The locks in the remote, if it is a repository on this machine: why a push is refused. It may not be ours, so
+    /// they are only told.
+    pub fn remote_locks(&self) -> Result<Vec<PathBuf>, Error> {
+        let remote = Path::new(self.remote_url());
+        if !remote.is_absolute() {
+            return Ok(Vec::new());
+        }
+        let inner = remote.join(".git");
+        list_locks(if inner.is_dir() { &inner } else { remote })
     }
 }

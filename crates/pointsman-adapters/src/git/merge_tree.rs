@@ -1,17 +1,22 @@
 //! Merging commits without a working tree: `git merge-tree`, and what its answers mean.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use pointsman_core::ids::Sha;
 
 use super::commit::Commit;
 use super::incoming::Incoming;
-use super::inspect::{nul_list, shown};
+use super::inspect::shown;
 use super::mirror::Mirror;
+use super::older_git::OlderGit;
 use super::union::UnionGlobs;
 use super::{Call, Error, files};
 use crate::process::{End, Finished};
 use crate::retry::Retry;
+
+/// Only the files: messages are for people.
+const QUIETLY: &str = "--no-messages";
 
 /// What came of a merge.
 pub(super) enum Merged {
@@ -19,6 +24,13 @@ pub(super) enum Merged {
     Clean(Sha),
     /// Where they do not fit, sorted.
     Conflict(Vec<String>),
+}
+
+/// One side of a merge with a given base.
+#[derive(Clone, Copy)]
+pub(super) struct Side<'a> {
+    pub(super) commit: &'a Sha,
+    pub(super) tree: &'a Sha,
 }
 
 /// Makes merges and commits. They are in the mirror after [`Self::keep`]; without it nothing is left behind, so that a
@@ -32,6 +44,8 @@ pub(super) struct Merger<'a> {
     attributes_of: Sha,
     /// A file of attributes that are weaker than those of the commit.
     globs: Option<PathBuf>,
+    /// With a git that needs it.
+    older: Option<OlderGit>,
 }
 
 impl<'a> Merger<'a> {
@@ -44,34 +58,57 @@ impl<'a> Merger<'a> {
             std::fs::write(&path, union.attributes()).map_err(files::error("write", &path))?;
             globs = Some(path);
         }
-        Ok(Self { incoming, attributes_of: attributes_of.clone(), globs })
+        let older = if mirror.git().version()?.merges_as_told() {
+            None
+        } else {
+            Some(OlderGit::prepare(mirror, &incoming, attributes_of)?)
+        };
+        Ok(Self { incoming, attributes_of: attributes_of.clone(), globs, older })
     }
 
-    fn call(&self) -> Call {
+    fn call(&self, messages: &str) -> Call {
         let mut call = self.incoming.call("merge-tree");
         if let Some(globs) = &self.globs {
             call = call.config("core.attributesFile", globs);
         }
-        let source = format!("{}^{{commit}}", self.attributes_of);
-        call.attributes_of(&source).args(["--write-tree", "-z", "--name-only", "--no-messages"])
+        let call = match &self.older {
+            Some(older) => older.with_attributes(call),
+            None => call.attributes_of(&format!("{}^{{commit}}", self.attributes_of)),
+        };
+        call.args(["--write-tree", "-z", "--name-only", messages])
     }
 
-    /// Merges two commits that exist. Exit code 1 is a conflict only if a tree was written: a missing commit exits
-    /// with 1 too, with nothing on its output.
-    pub(super) fn merge(&self, base: Option<&Sha>, ours: &Sha, theirs: &Sha) -> Result<Merged, Error> {
-        let mut call = self.call();
-        if let Some(base) = base {
-            call = call.arg(format!("--merge-base={base}"));
-        }
-        let done = call.args([ours.as_str(), theirs.as_str()]).finish()?;
-        let (first, rest) = match done.stdout.iter().position(|b| *b == 0) {
-            Some(nul) => (&done.stdout[..nul], &done.stdout[nul + 1..]),
-            None => (&done.stdout[..], &[][..]),
+    /// Merges two commits.
+    pub(super) fn merge(&self, ours: &Sha, theirs: &Sha) -> Result<Merged, Error> {
+        self.merge_from(None, ours, theirs)
+    }
+
+    /// Brings to `ours` what `theirs` changed against `base`, whatever their histories are.
+    pub(super) fn pick(&self, base: &Sha, ours: Side<'_>, theirs: Side<'_>) -> Result<Merged, Error> {
+        let Some(older) = &self.older else {
+            return self.merge_from(Some(base), ours.commit, theirs.commit);
         };
-        match (done.end, Sha::new(&shown(first))) {
-            (End::Exited(0), Some(tree)) => Ok(Merged::Clean(tree)),
-            (End::Exited(1), Some(_)) => Ok(Merged::Conflict(sorted(nul_list(rest)))),
-            _ => Err(failed(format!("{ours} {theirs}"), &done)),
+        let [ours, theirs] = older.stand_ins(&self.incoming, base, [ours.tree, theirs.tree])?;
+        self.merge_from(None, &ours, &theirs)
+    }
+
+    /// Exit code 1 is a conflict only if a tree was written: a missing commit exits with 1 too, with nothing on its
+    /// output.
+    fn merge_from(&self, base: Option<&Sha>, ours: &Sha, theirs: &Sha) -> Result<Merged, Error> {
+        let (end, fields) = self.merge_once(base, ours, theirs, QUIETLY)?;
+        let mut fields = fields.split(|b| *b == 0);
+        let tree = fields.next().and_then(|first| Sha::new(&shown(first)));
+        match (end, tree) {
+            (0, Some(tree)) => Ok(Merged::Clean(tree)),
+            (_, Some(_)) => {
+                let files = real_files(fields.filter(|path| !path.is_empty()), &[ours, theirs]);
+                self.named(files, base, ours, theirs).map(Merged::Conflict)
+            }
+            (_, None) => Err(Error::Unexpected {
+                operation: "merge-tree",
+                inputs: format!("{ours} {theirs}"),
+                what: "no tree",
+            }),
         }
     }
 
@@ -81,11 +118,51 @@ impl<'a> Merger<'a> {
             return Ok(Vec::new());
         }
         let lines: String = theirs.iter().map(|head| format!("{ours} {head}\n")).collect();
-        let done = self.call().arg("--stdin").stdin(lines).finish()?;
+        let done = self.call(QUIETLY).arg("--stdin").stdin(lines).finish()?;
         // It stops at the first commit that it cannot merge.
-        match parse_each(&done.stdout) {
-            Some(merged) if done.end == End::Exited(0) && merged.len() == theirs.len() => Ok(merged),
-            Some(_) | None => Err(failed(format!("{ours} and {} heads", theirs.len()), &done)),
+        let merged = match parse_each(&done.stdout, ours, theirs) {
+            Some(merged) if done.end == End::Exited(0) => merged,
+            Some(_) | None => return Err(failed(format!("{ours} and {} heads", theirs.len()), &done)),
+        };
+        let named = |(merged, head)| match merged {
+            Merged::Clean(_) => Ok(merged),
+            Merged::Conflict(files) => self.named(files, None, ours, head).map(Merged::Conflict),
+        };
+        merged.into_iter().zip(theirs).map(named).collect()
+    }
+
+    /// Some conflicts leave every file merged (a file is in the way of a renamed directory): they are only in git's
+    /// messages. A conflict without a file would help nobody.
+    fn named(
+        &self,
+        files: Vec<String>,
+        base: Option<&Sha>,
+        ours: &Sha,
+        theirs: &Sha,
+    ) -> Result<Vec<String>, Error> {
+        if !files.is_empty() {
+            return Ok(files);
+        }
+        let (_, output) = self.merge_once(base, ours, theirs, "--messages")?;
+        Ok(real_files(in_messages(&output).into_iter(), &[ours, theirs]))
+    }
+
+    /// The exit code, 0 or 1, and what was printed, which is something.
+    fn merge_once(
+        &self,
+        base: Option<&Sha>,
+        ours: &Sha,
+        theirs: &Sha,
+        messages: &str,
+    ) -> Result<(i32, Vec<u8>), Error> {
+        let mut call = self.call(messages);
+        if let Some(base) = base {
+            call = call.arg(format!("--merge-base={base}"));
+        }
+        let done = call.args([ours.as_str(), theirs.as_str()]).finish()?;
+        match done.end {
+            End::Exited(code @ (0 | 1)) if !done.stdout.is_empty() => Ok((code, done.stdout)),
+            _ => Err(failed(format!("{ours} {theirs}"), &done)),
         }
     }
 
@@ -99,26 +176,56 @@ impl<'a> Merger<'a> {
     }
 }
 
+/// The paths of all conflicts that are told. After the tree and the files, which an empty field ends, each message is
+/// `<count> NUL (<path> NUL){count} <type> NUL <text> NUL`.
+fn in_messages(output: &[u8]) -> Vec<&[u8]> {
+    let mut fields = output.split(|b| *b == 0).skip_while(|field| !field.is_empty()).skip(1);
+    let mut found = Vec::new();
+    while let Some(count) = fields.next().and_then(|count| shown(count).parse::<usize>().ok()) {
+        let paths: Vec<&[u8]> = fields.by_ref().take(count).collect();
+        let kind = fields.next().unwrap_or_default();
+        // What is merely told, such as `Auto-merging`, is no conflict.
+        if kind.starts_with(b"CONFLICT") {
+            found.extend(paths);
+        }
+        fields.next();
+    }
+    found
+}
+
 /// Each record is `<status> NUL <tree> NUL (<path> NUL)* NUL`; here a status of 1 is a clean merge and 0 a conflict.
-fn parse_each(output: &[u8]) -> Option<Vec<Merged>> {
+fn parse_each(output: &[u8], ours: &Sha, theirs: &[Sha]) -> Option<Vec<Merged>> {
     let mut fields = output.strip_suffix(b"\0")?.split(|b| *b == 0);
-    let mut merged = Vec::new();
-    while let Some(status) = fields.next() {
+    let mut merged = Vec::with_capacity(theirs.len());
+    for head in theirs {
+        let status = fields.next()?;
         let tree = Sha::new(std::str::from_utf8(fields.next()?).ok()?)?;
-        let paths = fields.by_ref().take_while(|field| !field.is_empty()).map(shown).collect();
+        let paths = fields.by_ref().take_while(|field| !field.is_empty());
+        let files = real_files(paths, &[ours, head]);
         merged.push(match status {
             b"1" => Merged::Clean(tree),
-            b"0" => Merged::Conflict(sorted(paths)),
+            b"0" => Merged::Conflict(files),
             _ => return None,
         });
     }
-    Some(merged)
+    fields.next().is_none().then_some(merged)
 }
 
-fn sorted(mut files: Vec<String>) -> Vec<String> {
-    files.sort();
-    files.dedup();
-    files
+/// The files of a conflict, sorted. Where a file of one side is a directory or a link on the other, git lists it under
+/// a name of its own making too, `<path>~<commit>`: nobody has such a file, so it is told as what it is.
+fn real_files<'a>(paths: impl Iterator<Item = &'a [u8]>, sides: &[&Sha]) -> Vec<String> {
+    let real = |path: String| match path.rsplit_once('~') {
+        Some((real, end)) if sides.iter().any(|side| is_label(end, side)) => real.to_owned(),
+        Some(_) | None => path,
+    };
+    let files: BTreeSet<String> = paths.map(|path| real(shown(path))).collect();
+    files.into_iter().collect()
+}
+
+/// The commit, or with `_0` and so on if that name is taken.
+fn is_label(end: &str, side: &Sha) -> bool {
+    let Some(more) = end.strip_prefix(side.as_str()) else { return false };
+    more.is_empty() || more.strip_prefix('_').is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()))
 }
 
 fn failed(inputs: String, done: &Finished) -> Error {
@@ -134,18 +241,23 @@ fn failed(inputs: String, done: &Finished) -> Error {
 #[cfg(test)]
 mod tests {
     use super::{Merged, parse_each};
+    use pointsman_core::ids::Sha;
 
     #[test]
     fn many_answers_are_told_apart() {
-        let (a, b) = ("a".repeat(40), "b".repeat(40));
-        let output = format!("1\0{a}\0\x000\0{b}\0z\0x\ny\0\x001\0{b}\0\0");
-        let merged = parse_each(output.as_bytes()).unwrap();
-        assert_eq!(merged.len(), 3);
-        assert!(matches!(&merged[0], Merged::Clean(tree) if tree.as_str() == a));
-        assert!(matches!(&merged[1], Merged::Conflict(files) if files == &["x\ny", "z"]));
-        for broken in ["1\0", "2\0", "1\0x\0\0", "", "1"] {
-            assert!(parse_each(broken.as_bytes()).is_none(), "{broken:?}");
+        let [a, b, c] = ["a", "b", "c"].map(|digit| Sha::new(&digit.repeat(40)).unwrap());
+        let parse = |output: &str, heads: &[&Sha]| {
+            let heads: Vec<Sha> = heads.iter().map(|&head| head.clone()).collect();
+            parse_each(output.as_bytes(), &c, &heads)
+        };
+        let output = format!("1\0{a}\0\x000\0{b}\0z\0z~{b}\0y~{c}_0\0x~{a}\0x\ny\0\x001\0{b}\0\0");
+        let merged = parse(&output, &[&a, &b, &a]).unwrap();
+        assert!(matches!(&merged[0], Merged::Clean(tree) if *tree == a));
+        let expected = ["x\ny".to_owned(), format!("x~{a}"), "y".to_owned(), "z".to_owned()];
+        assert!(matches!(&merged[1], Merged::Conflict(files) if *files == expected));
+        assert!(parse(&output, &[&a, &b]).is_none() && parse(&output, &[&a, &b, &a, &a]).is_none());
+        for broken in ["1\0", "2\0", "1\0x\0\0", "", "1", &format!("-1\0{a}\0\0")] {
+            assert!(parse(broken, &[&a]).is_none(), "{broken:?}");
         }
-        assert!(parse_each(format!("-1\0{a}\0\0").as_bytes()).is_none());
     }
 }

@@ -7,7 +7,7 @@ use pointsman_core::ids::Sha;
 
 use super::bare::{FETCH_QUIETLY, init_bare};
 use super::push::Expect;
-use super::{BranchName, Call, Error, Git, RefName, files, locks, refs};
+use super::{BranchName, Call, Error, Git, RefName, files, refs};
 use crate::retry::Retry;
 
 /// A project's mirror.
@@ -76,12 +76,15 @@ impl Mirror {
     }
 
     /// Takes over all branches of the remote, and forgets those that are gone there.
+    ///
+    /// Branch by branch: all at once (`--atomic`) fails for ever where a branch `a` has given way to `a/b`.
     pub fn fetch_remote(&self) -> Result<(), Error> {
         self.call("fetch")
             .args(FETCH_QUIETLY)
-            .args(["--prune", "--atomic", "--"])
+            .args(["--prune", "--"])
             .arg(&self.remote)
             .arg("+refs/heads/*:refs/remotes/origin/*")
+            .account(self.git.account.as_ref())
             .remote(Retry::Later)
             .ok()
     }
@@ -200,10 +203,5 @@ impl Mirror {
                 Some((RefName::new(name)?, Sha::new(sha)?))
             })
             .collect())
-    }
-
-    /// Removes lock files that a killed git left; see [`locks::clear_stale_locks`].
-    pub fn clear_stale_locks(&self) -> Result<Vec<PathBuf>, Error> {
-        locks::clear_stale_locks(&self.dir)
     }
 }

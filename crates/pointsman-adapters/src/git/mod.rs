@@ -18,6 +18,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use pointsman_core::ids::Sha;
@@ -25,6 +26,7 @@ use pointsman_core::ids::Sha;
 use crate::process::{Cancel, End, Finished, Run, census};
 use crate::retry::Retry;
 
+mod account;
 pub mod bare;
 pub mod candidate;
 pub mod capture;
@@ -43,6 +45,7 @@ mod locks;
 mod merge_tree;
 pub mod mirror;
 mod names;
+mod older_git;
 mod private_clone;
 pub mod push;
 mod refs;
@@ -51,12 +54,15 @@ mod snapshot;
 pub mod tree;
 mod tree_index;
 pub mod union;
+mod version;
 mod warm_index;
 
+pub use account::Account;
 pub use error::Error;
-pub use locks::clear_stale_locks;
+pub use locks::{Locks, clear_dead_locks, clear_stale_locks, list_locks};
 pub use names::{BranchName, RefName};
 pub use union::{BadGlob, UnionGlobs};
+pub use version::Version;
 
 /// Name and address on the commits that are made by the daemon itself.
 pub const IDENTITY: &str = "Pointsman <pointsman@localhost>";
@@ -138,6 +144,8 @@ const INHERITED: [&str; 3] = ["PATH", "HOME", "SSH_AUTH_SOCK"];
 pub struct Git {
     config: PathBuf,
     cancel: Option<Cancel>,
+    version: Arc<OnceLock<Version>>,
+    account: Option<Account>,
 }
 
 impl Git {
@@ -147,7 +155,7 @@ impl Git {
         files::create_dir_all(&dir)?;
         let config = dir.join("gitconfig");
         files::write_atomic(&config, GLOBAL_CONFIG.as_bytes(), 0o600)?;
-        Ok(Self { config, cancel: None })
+        Ok(Self { config, cancel: None, version: Arc::default(), account: None })
     }
 
     /// The same door, with every call ended when `cancel` is pulled.
@@ -156,14 +164,15 @@ impl Git {
         self
     }
 
+    /// The same door, with an account for the remote.
+    pub fn with_account(mut self, account: Account) -> Self {
+        self.account = Some(account);
+        self
+    }
+
     /// Git processes of ours that are alive, of this daemon or of one that was killed.
     pub fn alive(&self) -> Vec<u32> {
         census::with_variable("GIT_CONFIG_GLOBAL", &self.config)
-    }
-
-    /// The version of the program, as it tells it.
-    pub fn version(&self) -> Result<String, Error> {
-        self.call("version").text()
     }
 
     /// A call of one git command.

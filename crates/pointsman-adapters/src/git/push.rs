@@ -103,7 +103,7 @@ impl Mirror {
             Change::To(sha) => format!("{sha}:{}", r.refname),
             Change::Delete => format!(":{}", r.refname),
         }));
-        let done = call.remote(Retry::LookFirst).finish()?;
+        let done = call.account(self.git.account.as_ref()).remote(Retry::LookFirst).finish()?;
         if done.end == End::Exited(0) {
             return Ok(PushOutcome::Done);
         }
@@ -139,6 +139,7 @@ impl Mirror {
             .args(["--quiet", "--"])
             .arg(self.remote_url())
             .args(names.clone().map(RefName::as_str))
+            .account(self.git.account.as_ref())
             .remote(Retry::Later)
             .text()?;
         Ok(names

@@ -125,20 +125,20 @@ impl TreeIndex<'_> {
 
     /// Brings the index up to the tree; what cannot be read is left out and reported.
     fn add_everything(&self) -> Result<Option<String>, Error> {
-        let add = || self.call("add").args(["--all", "--ignore-errors", "--", "."]).remote(Retry::Later);
-        let mut done = add().finish()?;
+        let add =
+            |call: Call| call.args(["--all", "--ignore-errors", "--", "."]).remote(Retry::Later).finish();
+        let mut done = add(self.call("add"))?;
         for _ in 1..ADD_TRIES {
             if let Some(answer) = added(&done) {
                 return Ok(answer);
             }
-            done = add().finish()?;
+            done = add(self.call("add"))?;
         }
         if let Some(answer) = added(&done) {
             return Ok(answer);
         }
         // Attributes can make a file impossible to add (an encoding that it does not have). Then as it is.
-        let no_attributes = self.incoming.call("hash-object").args(["-t", "tree", "-w", "--stdin"]).sha()?;
-        let plain = add().env("GIT_ATTR_SOURCE", no_attributes.as_str()).finish()?;
+        let plain = add(self.call("add").git_dir(&self.incoming.without_attributes()?))?;
         match added(&plain) {
             Some(_) => Ok(Some(super::error::excerpt(&done.stderr))),
             None => Err(Error::Failed {

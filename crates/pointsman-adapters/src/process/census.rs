@@ -20,6 +20,22 @@ pub fn inside(dir: &Path) -> Vec<u32> {
     others(|pid| fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(&dir)))
 }
 
+/// Processes that may be at work on what is in a directory: they are in it, have a file of it open, or were started
+/// with its path. Rather one too many than one too few. Not ourselves.
+pub fn working_on(dir: &Path) -> Vec<u32> {
+    let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+    let path = dir.as_os_str().as_bytes();
+    others(|pid| {
+        let process = Path::new("/proc").join(pid.to_string());
+        let leads_inside = |link: &Path| fs::read_link(link).is_ok_and(|target| target.starts_with(&dir));
+        let command = fs::read(process.join("cmdline")).unwrap_or_default();
+        let open = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
+        leads_inside(&process.join("cwd"))
+            || command.windows(path.len()).any(|part| part == path)
+            || open.into_iter().any(|file| leads_inside(&file.path()))
+    })
+}
+
 fn others(is_wanted: impl Fn(u32) -> bool) -> Vec<u32> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries
@@ -30,7 +46,7 @@ fn others(is_wanted: impl Fn(u32) -> bool) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{inside, with_variable};
+    use super::{inside, with_variable, working_on};
     use crate::process::Run;
 
     #[test]
@@ -44,7 +60,23 @@ mod tests {
         assert_eq!(with_variable("POINTSMAN_CENSUS", &work), [job.pid()]);
         assert_eq!(inside(&work), [job.pid()]);
         assert!(with_variable("POINTSMAN_CENSUS", dir.path()).is_empty());
+        assert_eq!(working_on(&work), [job.pid()]);
         drop(job);
-        assert!(inside(&work).is_empty());
+        assert!(inside(&work).is_empty() && working_on(&work).is_empty());
+    }
+    #[test]
+    fn a_process_works_on_what_it_was_told_of_or_has_open() {
+        let dir = tempfile::tempdir().unwrap();
+        let (work, log) = (dir.path().join("work"), dir.path().join("log"));
+        std::fs::create_dir(&work).unwrap();
+        let file = work.join("file");
+        std::fs::write(&file, "").unwrap();
+        for script in ["sleep 60; :", "exec 3< \"$1\"; exec sleep 60"] {
+            let run = Run::new("sh").args(["-c", script, "sh"]).arg(&file).inherit(&["PATH"]);
+            let job = run.start_job(&log).unwrap();
+            assert_eq!(working_on(&work), [job.pid()], "{script}");
+            drop(job);
+            assert!(working_on(&work).is_empty());
+        }
     }
 }

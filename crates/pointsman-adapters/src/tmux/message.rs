@@ -75,10 +75,20 @@ impl Server {
 
     /// Presses Ctrl-C in a pane, if it still has this epoch. Pressing twice is possible and harmless.
     pub fn press_interrupt(&self, pane: &PaneId, epoch: &str) -> Result<Sent, Error> {
+        self.press(pane, epoch, "03")
+    }
+
+    /// Presses Enter in a pane, if it still has this epoch: for a program that has swallowed the one of a message. The
+    /// caller has looked that nothing but that message would be confirmed by it.
+    pub fn press_enter(&self, pane: &PaneId, epoch: &str) -> Result<Sent, Error> {
+        self.press(pane, epoch, "0d")
+    }
+
+    fn press(&self, pane: &PaneId, epoch: &str, key: &str) -> Result<Sent, Error> {
         check_token("epoch", epoch)?;
         let target = pane.to_string();
         let press = Script::new(["copy-mode", "-q", "-t", &target])
-            .then(["send-keys", "-t", &target, "-H", "03"])
+            .then(["send-keys", "-t", &target, "-H", key])
             .then(["display-message", "-p", "sent"]);
         let stale = Script::new(["display-message", "-p", "stale"]);
         let script = when(&target, &has_epoch(epoch), &press, &stale);

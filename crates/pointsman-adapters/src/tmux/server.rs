@@ -107,7 +107,7 @@ impl Server {
             tracing::info!(socket = %self.client.socket.display(), "tmux server started");
             return Ok(());
         }
-        Err(Error::Refused { command: "new-session".to_owned(), message: started.stderr })
+        Err(self.refused("new-session".to_owned(), started.stderr))
     }
 
     /// The pane of the session with exactly this name.
@@ -236,7 +236,7 @@ impl Server {
             };
             let command = script.name();
             match failure {
-                Failure::Refused(message) => return Err(Error::Refused { command, message }),
+                Failure::Refused(message) => return Err(self.refused(command, message)),
                 Failure::NotGiven => *control = None,
                 Failure::Lost => {
                     *control = None;
@@ -258,17 +258,21 @@ impl Server {
         if answer.success {
             return Ok(answer.stdout.lines().map(str::to_owned).collect());
         }
-        let command = script.name();
-        match answer.stderr {
-            message
-                if message.starts_with("no server running") || message.starts_with("error connecting to") =>
-            {
-                Err(Error::NotRunning { socket: self.client.socket.clone() })
-            }
-            message if message.starts_with("server exited") || message.starts_with("lost server") => {
-                Err(Error::Interrupted { command })
-            }
-            message => Err(Error::Refused { command, message }),
+        Err(self.refused(script.name(), answer.stderr))
+    }
+
+    /// What a complaint of tmux means.
+    fn refused(&self, command: String, message: String) -> Error {
+        // A server that has no session at all, not even ours, is about to start or to end.
+        const NOT_RUNNING: [&str; 3] = ["no server running", "error connecting to", "no current target"];
+        const INTERRUPTED: [&str; 2] = ["server exited", "lost server"];
+        let is_one_of = |begins: &[&str]| begins.iter().any(|begin| message.starts_with(begin));
+        if is_one_of(&NOT_RUNNING) {
+            Error::NotRunning { socket: self.client.socket.clone() }
+        } else if is_one_of(&INTERRUPTED) {
+            Error::Interrupted { command }
+        } else {
+            Error::Refused { command, message }
         }
     }
 

@@ -1,4 +1,5 @@
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 
 /// The fields of `/proc/<pid>/stat` that say what a process is and which terminal it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,17 +20,25 @@ pub(crate) struct ProcStat {
 
 impl ProcStat {
     pub(crate) fn read(pid: u32) -> io::Result<ProcStat> {
-        let text = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        parse(&text).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
+        let mut buffer = [0; MOST_BYTES];
+        // The kernel hands out all of it at the first read, and nobody has to ask for the length before.
+        let length = File::open(format!("/proc/{pid}/stat"))?.read(&mut buffer)?;
+        // Only the program's name may be anything but ASCII, and nobody looks at that.
+        parse(&String::from_utf8_lossy(&buffer[..length]))
+            .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
     }
 }
+
+/// 52 numbers of at most 20 digits, and a name of 64 bytes.
+const MOST_BYTES: usize = 2048;
 
 /// Fields are counted from behind the program's name, which may hold blanks and brackets of its own. The first field
 /// there is number 3 in proc(5).
 fn parse(text: &str) -> Option<ProcStat> {
     let (_, rest) = text.rsplit_once(')')?;
-    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-    let field = |number: usize| fields.get(number - 3).copied();
+    let mut fields = (3..).zip(rest.split_ascii_whitespace());
+    let mut field = |wanted: u32| fields.find(|(number, _)| *number == wanted).map(|(_, text)| text);
+    // In their order: what was passed by does not come again.
     Some(ProcStat {
         state: field(3)?.chars().next()?,
         parent: field(4)?.parse().ok()?,

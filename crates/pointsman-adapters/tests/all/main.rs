@@ -4,6 +4,8 @@
 #![allow(clippy::disallowed_methods, reason = "a test is outside the fences")]
 
 mod deadline;
+mod http;
 mod phase_file;
 mod tmux;
 mod watch;
+mod woodpecker;

@@ -28,6 +28,8 @@ pub(super) fn all(config: &Config, document: &Document<'_>) -> Result<(), Error>
     check.services()?;
     check.roles()?;
     check.numbers()?;
+    check.vault()?;
+    check.variables()?;
     check.lines()
 }
 
@@ -37,11 +39,8 @@ pub(super) fn unsupported(config: &Config) -> Vec<String> {
     let mut not_yet = |key: String, value: &str, instead: &str| {
         found.push(format!("{key} = \"{value}\" is not supported by this version yet; use {instead}"));
     };
-    if matches!(config.forge.kind, ForgeKind::Forgejo | ForgeKind::Github) {
-        not_yet("forge.kind".into(), config.forge.kind.as_str(), "\"local\"");
-    }
-    if matches!(config.ci.kind, CiKind::Forge | CiKind::Woodpecker) {
-        not_yet("ci.kind".into(), config.ci.kind.as_str(), "\"command\" or \"none\"");
+    if config.forge.kind == ForgeKind::Github {
+        not_yet("forge.kind".into(), config.forge.kind.as_str(), "\"local\" or \"forgejo\"");
     }
     if config.agent.runtime != Runtime::Tmux {
         not_yet("agent.runtime".into(), config.agent.runtime.as_str(), "\"tmux\"");
@@ -135,6 +134,48 @@ impl Check<'_> {
         }
     }
 
+    fn vault(&self) -> Result<(), Error> {
+        let Config { vault, agent, .. } = self.config;
+        let one_line = |name: &String| !name.is_empty() && crate::text::clean_line(name, 200) == *name;
+        if !vault.people.iter().all(one_line) {
+            return self.fail("vault.people", "each entry must be the name of a person");
+        }
+        for (name, kind) in &vault.types {
+            let table = format!("vault.types.{name}");
+            if !crate::vault::is_name(name) {
+                return self.fail(&table, "a type is called [a-z0-9][a-z0-9._-]{0,63}");
+            }
+            let key = format!("{table}.command");
+            self.command(&key, Some(&kind.command))?;
+            // A name or a relative path could be found in a tree that an agent writes.
+            let plain = |program: &String| {
+                program.starts_with('/')
+                    && !std::path::Path::new(program)
+                        .components()
+                        .any(|part| matches!(part, Component::ParentDir))
+            };
+            if !kind.command.first().is_some_and(plain) {
+                return self.fail(&key, "the program must be an absolute path without `..`");
+            }
+            let key = format!("{table}.secrets");
+            for secret in &kind.secrets {
+                if !is_variable(secret) {
+                    return self.fail(
+                        &key,
+                        "each entry must be the name of an environment variable, not the secret itself",
+                    );
+                }
+                if agent.pass_env.contains(secret) {
+                    return self.fail(
+                        "agent.pass_env",
+                        format!("`{secret}` is a secret of the vault; agents never get one"),
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn environment(&self) -> Result<(), Error> {
         let Config { agent, forge, review, woodpecker, matrix, .. } = self.config;
         let holders = [
@@ -174,6 +215,36 @@ impl Check<'_> {
             return self
                 .fail("forge.url", "it must be the repository: an absolute path or an address of git");
         }
+        if matches!(forge.kind, ForgeKind::Forgejo) {
+            for (key, value) in [("url", &forge.url), ("repo", &forge.repo)] {
+                if value.is_none() {
+                    let why = format!("`forge.kind`: it needs the key `forge.{key}`");
+                    let hint = "such as url = \"https://codeberg.org\" and repo = \"owner/name\"";
+                    return Err(self.document.error_at("forge.kind", why).hint(hint));
+                }
+            }
+        }
+        if self.config.ci.kind == CiKind::Woodpecker {
+            let lacking = match (&woodpecker.url, woodpecker.repo_id, &forge.repo) {
+                (None, ..) => Some("it needs the key `woodpecker.url`"),
+                (Some(_), None, None) => Some("it needs the key `woodpecker.repo_id`, or `forge.repo`"),
+                (Some(_), ..) => None,
+            };
+            if let Some(why) = lacking {
+                return self.fail("ci.kind", why);
+            }
+        }
+        let files = [
+            ("forge.token_file", &forge.token_file),
+            ("review.token_file", &self.config.review.token_file),
+            ("woodpecker.token_file", &woodpecker.token_file),
+            ("matrix.token_file", &matrix.token_file),
+        ];
+        for (key, file) in files {
+            if file.as_ref().is_some_and(|file| !file.is_absolute()) {
+                return self.fail(key, "it must be an absolute path");
+            }
+        }
         let server = if forge.kind == ForgeKind::Git { &None } else { &forge.url };
         let addresses = [
             ("forge.url", server),
@@ -206,13 +277,7 @@ impl Check<'_> {
 
     fn roles(&self) -> Result<(), Error> {
         for (name, role) in self.config.roles.iter() {
-            // The model becomes an argument of the agent program: it must not look like an option.
-            let model = |m: &String| {
-                !m.is_empty()
-                    && !m.starts_with('-')
-                    && m.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:/@[]-".contains(&b))
-            };
-            if !role.model.as_ref().is_none_or(model) {
+            if !role.model.as_ref().is_none_or(|model| is_model(model)) {
                 return self.fail(&format!("roles.{name}.model"), "it is not the name of a model");
             }
             let cron = |s: &String| {
@@ -274,9 +339,22 @@ impl Check<'_> {
         Ok(())
     }
 
+    fn variables(&self) -> Result<(), Error> {
+        for name in self.config.variables.keys() {
+            if !crate::formula::is_variable(name) {
+                let why = "a variable is called by small letters, digits and _";
+                return self.fail(&format!("variables.{name}"), why);
+            }
+        }
+        Ok(())
+    }
+
     fn lines(&self) -> Result<(), Error> {
-        let Config { pr, merge, forge, matrix, .. } = self.config;
+        let Config { ci, pr, merge, forge, matrix, .. } = self.config;
         let one_line = |text: &str| !text.trim().is_empty() && !text.contains(char::is_control);
+        if !ci.required.iter().all(|name| one_line(name)) {
+            return self.fail("ci.required", "each entry must be the name of a check");
+        }
         if !pr.checklist.iter().all(|line| one_line(line)) {
             return self.fail("pr.checklist", "each entry must be one line of text");
         }
@@ -298,6 +376,13 @@ impl Check<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether this can be the name of a model. It becomes an argument of the agent program: it must not look like an option.
+pub(crate) fn is_model(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with('-')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:/@[]-".contains(&b))
 }
 
 /// Whether git could take this for a repository and for nothing else.

@@ -10,7 +10,7 @@ use crate::text::clean_line;
 /// Longest part of a line that is shown.
 const SHOWN_CHARS: usize = 160;
 
-/// A mistake in a configuration. `Display` shows the line and marks the place:
+/// A mistake in a configuration or a formula. `Display` shows the line and marks the place:
 ///
 /// ```text
 /// pointsman.toml:7:1: unknown key `ci.comand`
@@ -37,7 +37,7 @@ struct Mistake {
 
 impl Error {
     /// An error at a byte range of the text.
-    pub(super) fn new(origin: &str, text: &str, span: std::ops::Range<usize>, message: String) -> Self {
+    pub(crate) fn new(origin: &str, text: &str, span: std::ops::Range<usize>, message: String) -> Self {
         let start = floor_char_boundary(text, span.start);
         let line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
         let source = text[line_start..].lines().next().unwrap_or("");
@@ -62,7 +62,7 @@ impl Error {
     }
 
     /// Adds what to do next.
-    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = Some(hint.into());
         self
     }
@@ -122,7 +122,7 @@ impl fmt::Display for Error {
 /// A line fit to be shown: each control character a space so that columns still fit, no secret.
 fn shown(line: &str) -> String {
     static SECRET: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r#"(?i)(?:token|token_env|passwo?r?d|secret|api[_-]?key|private[_-]?key|credentials?)["']?\s*=\s*"#)
+        Regex::new(r#"(?i)(?:token|token_env|passwo?r?d|secrets?|api[_-]?key|private[_-]?key|credentials?)["']?\s*=\s*"#)
             .expect("the pattern is fixed and covered by tests")
     });
     let visible = match SECRET.find(line) {

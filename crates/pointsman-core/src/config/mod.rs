@@ -20,7 +20,11 @@ mod usd;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
+
+pub(crate) use check::is_model;
 
 pub use branch::{invalid_branch, render_branch};
 pub use entries::{Entry, Origin};
@@ -28,7 +32,7 @@ pub use error::Error;
 pub use numbers::{Limits, Timing};
 pub use sections::{
     Agent, Argv, Budget, Ci, CiKind, Context, Dev, Forge, ForgeKind, Matrix, Merge, MergeStrategy,
-    MergeStyle, Pr, Review, ReviewMode, Role, Roles, Runtime, Vault, Woodpecker, Worktree,
+    MergeStyle, Pr, Review, ReviewMode, Role, Roles, Runtime, Vault, VaultType, Woodpecker, Worktree,
 };
 pub use share::Share;
 pub use span::{ParseSpanError, Span};
@@ -79,6 +83,9 @@ pub struct Config {
     pub budget: Budget,
     /// Dangerous actions.
     pub vault: Vault,
+    /// What formulas can use beside what they are given.
+    #[serde(default)]
+    pub variables: BTreeMap<String, String>,
 }
 
 impl Config {
@@ -103,6 +110,11 @@ impl Config {
     pub fn gate(&self) -> Option<&[String]> {
         let ci = self.ci.command.as_deref().filter(|_| self.ci.kind == CiKind::Command);
         self.merge.gate.as_deref().or(ci)
+    }
+
+    /// Whether the gate is what an outside CI says about a commit, on the forge or itself.
+    pub fn gate_is_checks(&self) -> bool {
+        self.merge.gate.is_none() && matches!(self.ci.kind, CiKind::Forge | CiKind::Woodpecker)
     }
 
     /// The branch of an issue.

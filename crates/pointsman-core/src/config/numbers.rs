@@ -26,6 +26,8 @@ table! {
         forge_poll: Span,
         /// A message without acknowledgement for this long is sent again.
         ack_timeout: Span,
+        /// Claude Code that has not reported by then has no working hooks.
+        hook_silence: Span,
         /// After the merge, for the agent to say done.
         done_grace: Span,
         /// Before the second restart; doubles each time.
@@ -54,6 +56,10 @@ table! {
         supervisor_session: Span,
         /// A vault action nobody decided is rejected.
         vault_timeout: Span,
+        /// An approval of a vault action that was not used is void.
+        vault_approval: Span,
+        /// Longest run of a vault action's program.
+        vault_handler: Span,
         /// A dependency open for longer is reported.
         stale_dependency: Span,
     }

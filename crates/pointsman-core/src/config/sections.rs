@@ -1,11 +1,13 @@
 //! The tables of `pointsman.toml` as types: their keys are the field names, their values are checked in
 //! `check.rs`, their defaults stand in `default.toml`.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use super::{Share, Span, Usd};
+use crate::vault::Risk;
 
 /// A program and its arguments; run as they are, without a shell.
 pub type Argv = Vec<String>;
@@ -124,6 +126,8 @@ table! {
         poll: Span,
         /// How many checks run at the same time.
         concurrency: u32,
+        /// With the kind `forge`: the checks that must be green; empty for all there are.
+        required: Vec<String>,
     }
 }
 
@@ -146,6 +150,8 @@ table! {
         command: Argv,
         /// Names of further environment variables it gets.
         pass_env: Vec<String>,
+        /// Whether Claude Code takes an interrupted conversation up again.
+        resume: bool,
     }
 }
 
@@ -162,8 +168,9 @@ table! {
         model: Option<String>,
         /// When it runs by itself, as five cron fields in UTC.
         schedule: Option<String>,
-        /// Most a session may cost.
-        budget: Option<Usd>,
+        /// What its sessions may spend; an amount alone is for one session.
+        #[serde(default, deserialize_with = "super::usd::budget")]
+        budget: Option<Budget>,
     }
 }
 
@@ -344,8 +351,11 @@ table! {
 }
 
 table! {
-    /// `[budget]`: no key, no limit.
+    /// `[budget]`, for all roles together, and `[roles.<role>.budget]`: no key, no limit.
+    #[derive(Default)]
     Budget {
+        /// Most a session may cost.
+        usd_per_session: Option<Usd>,
         /// Most a task may cost.
         usd_per_task: Option<Usd>,
         /// Most a day may cost.
@@ -354,15 +364,54 @@ table! {
         tokens_per_task: Option<u64>,
         /// Most tokens of a day.
         tokens_per_day: Option<u64>,
+        /// Most turns of a task's agents.
+        turns_per_task: Option<u64>,
+        /// Most turns of a day.
+        turns_per_day: Option<u64>,
+        /// Most sessions of a day that are started because one died. A task has `limits.restarts`.
+        restarts_per_day: Option<u64>,
+        /// Longest that a task's sessions may run, together.
+        time_per_task: Option<Span>,
+        /// Longest that the sessions of a day may run, together.
+        time_per_day: Option<Span>,
     }
 }
 
 table! {
     /// `[vault]`
     Vault {
-        /// Whether the vault agent may approve low risks by itself.
+        /// Whether what is harmless enough is fired without a person.
         auto_approve: bool,
+        /// Who may approve; empty: whoever has the operator's shell.
+        people: Vec<String>,
+        /// What can be done, by the name of its type.
+        #[serde(default)]
+        types: BTreeMap<String, VaultType>,
     }
+}
+
+table! {
+    /// `[vault.types.<type>]`: an operator's program and what it is taken for. Without a word it is dangerous.
+    VaultType {
+        /// The program; it gets the action as JSON on its standard input.
+        command: Argv,
+        /// At least so dangerous, whatever a submitter says.
+        #[serde(default = "high")]
+        risk: Risk,
+        /// Whether it can be undone at all.
+        #[serde(default)]
+        reversible: bool,
+        /// Whether a person is asked in any case.
+        #[serde(default)]
+        requires_human: bool,
+        /// Variables of the daemon's environment that this program gets, and nobody else.
+        #[serde(default)]
+        secrets: Vec<String>,
+    }
+}
+
+fn high() -> Risk {
+    Risk::High
 }
 
 pub(super) use table;

@@ -91,7 +91,8 @@ fn a_full_file_is_read() {
     assert_eq!(config.primary_branch, "trunk");
     assert_eq!(config.agent.command, ["my-agent", "--flag"]);
     assert_eq!(config.roles.review.model.as_deref(), Some("sonnet"));
-    assert_eq!(config.roles.review.budget.map(|usd| usd.to_string()).as_deref(), Some("2.50"));
+    let budget = config.roles.review.budget.as_ref().and_then(|budget| budget.usd_per_session);
+    assert_eq!(budget.map(|usd| usd.to_string()).as_deref(), Some("2.50"));
     assert_eq!(config.gate(), Some(&["./gate.sh".to_owned(), "-v".to_owned()][..]));
     assert_eq!(config.branch(12), "work/12");
     assert_eq!(config.timing.ci_timeout, Span::from_millis(250));
@@ -182,6 +183,9 @@ fn wrong_values_name_the_key_and_the_line() {
         ("[roles.dev]\nmodel = \"--yolo\"", 3, "roles.dev.model", "not the name of a model"),
         ("[roles.planner]\nschedule = \"weekly\"", 3, "roles.planner.schedule", "five fields"),
         ("[roles.dev]\nbudget = -1", 3, "roles.dev.budget", "US dollars"),
+        ("[roles.dev]\nbudget = \"2\"", 3, "roles.dev.budget", "or a table with the keys of [budget]"),
+        ("[roles.dev.budget]\nusd_per_year = 1", 3, "roles.dev.budget.usd_per_year", "unknown key"),
+        ("[roles.dev.budget]\ntime_per_day = 8", 3, "roles.dev.budget.time_per_day", "a duration in quotes"),
         ("[agent]\npass_env = [\"A=B\"]", 3, "agent.pass_env", "not the name"),
         ("[agent]\npass_env = [\"GITHUB_TOKEN\"]", 3, "agent.pass_env", "credential"),
         ("[agent]\npass_env = [\"MINE\"]\n[matrix]\ntoken_env = \"MINE\"", 3, "agent.pass_env", "credential"),
@@ -253,22 +257,42 @@ fn a_secret_is_refused_and_not_repeated() {
 }
 
 #[test]
+fn a_forge_on_a_server_needs_its_address_and_repository() {
+    let full =
+        "name = \"a\"\n[forge]\nkind = \"forgejo\"\nurl = \"https://codeberg.org\"\nrepo = \"me/shop\"\n";
+    let config = parse(full).unwrap();
+    assert_eq!((config.forge.token_env(), config.unsupported().len()), (Some("CODEBERG_TOKEN"), 0));
+    for key in ["url", "repo"] {
+        let lacking: String =
+            full.lines().filter(|line| !line.starts_with(key)).map(|line| format!("{line}\n")).collect();
+        let error = parse(&lacking).unwrap_err().to_string();
+        assert!(error.contains(&format!("it needs the key `forge.{key}`")), "{error}");
+    }
+    for (text, lacking) in [("", "woodpecker.url"), ("[woodpecker]\nurl = \"https://ci.example\"", "repo_id")]
+    {
+        let text = format!("name = \"a\"\nci.kind = \"woodpecker\"\n{text}\n");
+        let error = parse(&text).unwrap_err().to_string();
+        assert!(error.contains(lacking), "{error}");
+    }
+    let error = parse(&format!("{full}token_file = \"token\"\n")).unwrap_err().to_string();
+    assert!(error.contains("it must be an absolute path"), "{error}");
+}
+
+#[test]
 fn what_is_not_built_yet_is_read_and_said() {
     let text = r#"
         name = "a"
-        forge = { kind = "forgejo", url = "https://codeberg.org", repo = "me/shop" }
-        ci = { kind = "woodpecker" }
+        forge = { kind = "github", repo = "me/shop" }
         agent = { runtime = "headless" }
         review = { mode = "agent" }
         roles = { dev = { runtime = "headless" }, planner = { enabled = true } }
     "#;
     let config = parse(text).unwrap();
-    assert_eq!((config.forge.kind, config.agent.runtime), (ForgeKind::Forgejo, Runtime::Headless));
-    assert_eq!(config.forge.token_env(), Some("CODEBERG_TOKEN"));
+    assert_eq!((config.forge.kind, config.agent.runtime), (ForgeKind::Github, Runtime::Headless));
+    assert_eq!(config.forge.token_env(), Some("GITHUB_TOKEN"));
     let all = config.unsupported();
     let keys = [
-        "forge.kind = \"forgejo\"",
-        "ci.kind = \"woodpecker\"",
+        "forge.kind = \"github\"",
         "agent.runtime = \"headless\"",
         "review.mode = \"agent\"",
         "roles.dev.runtime = \"headless\"",
@@ -346,5 +370,39 @@ proptest! {
             prop_assert!(!shown.chars().any(|c| c.is_control() && c != '\n'), "{:?}", shown);
             prop_assert!(shown.lines().count() <= 5, "{}", shown);
         }
+    }
+}
+
+#[test]
+fn a_role_may_have_a_budget_of_its_own() {
+    let text = "name = \"p\"\n[roles.dev.budget]\nturns_per_task = 40\ntime_per_day = \"8h\"\n";
+    let budget = Config::parse(text, "test").unwrap().roles.dev.budget.unwrap();
+    assert_eq!((budget.turns_per_task, budget.turns_per_day, budget.usd_per_session), (Some(40), None, None));
+    assert_eq!(budget.time_per_day.unwrap().to_string(), "8h");
+}
+
+#[test]
+fn a_vault_type_is_an_operators_program_and_dangerous_without_a_word() {
+    let parse = |text: &str| Config::parse(&format!("name = \"p\"\n{text}"), "pointsman.toml");
+    let config = parse("[vault.types.deploy]\ncommand = [\"/usr/bin/deploy\"]\n").unwrap();
+    let deploy = &config.vault.types["deploy"];
+    assert_eq!((deploy.risk, deploy.reversible), (crate::vault::Risk::High, false));
+    let wrong = [
+        ("[vault.types.deploy]\ncommand = [\"./deploy\"]", "absolute path"),
+        ("[vault.types.deploy]\ncommand = [\"/home/../tmp/deploy\"]", "absolute path"),
+        ("[vault.types.deploy]\ncommand = []", "it is empty"),
+        ("[vault.types.deploy]\nrisk = \"low\"", "missing field"),
+        ("[vault.types.deploy]\ncommand = [\"/x\"]\nrisk = \"none\"", "cannot be \"none\""),
+        ("[vault.types.deploy]\ncommand = [\"/x\"]\nsecrets = [\"s3cr3t value\"]", "not the secret itself"),
+        ("[vault.types.\"a b\"]\ncommand = [\"/x\"]", "a type is called"),
+        (
+            "[agent]\npass_env = [\"KEY\"]\n[vault.types.d]\ncommand = [\"/x\"]\nsecrets = [\"KEY\"]",
+            "agents never get one",
+        ),
+        ("[vault]\npeople = [\"\"]", "the name of a person"),
+    ];
+    for (text, message) in wrong {
+        let error = parse(text).unwrap_err().to_string();
+        assert!(error.contains(message) && !error.contains("s3cr3t"), "{text}: {error}");
     }
 }

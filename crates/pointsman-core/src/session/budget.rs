@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Budget, Usd};
+use crate::config::{Budget, Span, Usd};
 
 /// What was spent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,7 +14,9 @@ pub struct Spent {
     pub micro_usd: u64,
     /// Turns of the agent.
     pub turns: u64,
-    /// Wall time of sessions.
+    /// Sessions that were started because one died. Counted by the store, not reported.
+    pub restarts: u64,
+    /// Wall time of sessions. Counted by the store, not reported.
     pub millis: u64,
 }
 
@@ -25,6 +27,7 @@ impl Spent {
             tokens: self.tokens.saturating_add(other.tokens),
             micro_usd: self.micro_usd.saturating_add(other.micro_usd),
             turns: self.turns.saturating_add(other.turns),
+            restarts: self.restarts.saturating_add(other.restarts),
             millis: self.millis.saturating_add(other.millis),
         }
     }
@@ -39,26 +42,57 @@ pub struct Limit {
     pub micro_usd: Option<u64>,
     /// Turns of the agent.
     pub turns: Option<u64>,
+    /// Sessions that are started because one died.
+    pub restarts: Option<u64>,
     /// Wall time of sessions.
     pub millis: Option<u64>,
 }
 
 impl Limit {
+    /// What a session may cost.
+    pub fn per_session(budget: &Budget) -> Self {
+        Self { micro_usd: budget.usd_per_session.map(micro), ..Self::default() }
+    }
+
     /// What a task may cost.
     pub fn per_task(budget: &Budget) -> Self {
-        let micro_usd = budget.usd_per_task.map(micro);
-        Self { tokens: budget.tokens_per_task, micro_usd, ..Self::default() }
+        Self {
+            tokens: budget.tokens_per_task,
+            micro_usd: budget.usd_per_task.map(micro),
+            turns: budget.turns_per_task,
+            restarts: None,
+            millis: budget.time_per_task.map(millis),
+        }
     }
 
     /// What a day may cost.
     pub fn per_day(budget: &Budget) -> Self {
-        let micro_usd = budget.usd_per_day.map(micro);
-        Self { tokens: budget.tokens_per_day, micro_usd, ..Self::default() }
+        Self {
+            tokens: budget.tokens_per_day,
+            micro_usd: budget.usd_per_day.map(micro),
+            turns: budget.turns_per_day,
+            restarts: budget.restarts_per_day,
+            millis: budget.time_per_day.map(millis),
+        }
+    }
+
+    /// Whether anything is limited.
+    pub fn is_any(self) -> bool {
+        self != Self::default()
+    }
+
+    /// Whether it is used up without anybody reporting anything: by time, or by sessions that die.
+    pub fn passes_by_itself(self) -> bool {
+        self.restarts.is_some() || self.millis.is_some()
     }
 }
 
 fn micro(usd: Usd) -> u64 {
     usd.cents.saturating_mul(10_000)
+}
+
+fn millis(span: Span) -> u64 {
+    u64::try_from(span.duration().as_millis()).unwrap_or(u64::MAX)
 }
 
 /// What was spent, of what may be spent where that is limited: `0.42 of 2.50 USD, 900 tokens`.
@@ -73,11 +107,23 @@ pub fn describe(spent: Spent, limit: Limit) -> Option<String> {
         (spent.micro_usd, part(dollars(spent.micro_usd), limit.micro_usd.map(dollars), "USD")),
         (spent.tokens, part(plain(spent.tokens), limit.tokens.map(plain), "tokens")),
         (spent.turns, part(plain(spent.turns), limit.turns.map(plain), "turns")),
+        (spent.restarts, part(plain(spent.restarts), limit.restarts.map(plain), "restarts")),
+        // Less than a second is the rounding of a clock.
+        (spent.millis / SECOND, part(clock_time(spent.millis), limit.millis.map(clock_time), "of wall time")),
     ]
     .into_iter()
     .filter_map(|(used, text)| (used > 0).then_some(text))
     .collect();
     (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+const SECOND: u64 = 1000;
+const MINUTE: u64 = 60 * SECOND;
+
+/// Whole minutes, or seconds if there is no minute yet.
+fn clock_time(millis: u64) -> String {
+    let unit = if millis >= MINUTE { MINUTE } else { SECOND };
+    Span::from_millis(millis / unit * unit).to_string()
 }
 
 /// Millionths of a dollar in dollars, to the cent; what is less than a cent is not nothing.
@@ -109,6 +155,8 @@ pub fn level(spent: Spent, limit: Limit) -> Level {
         (spent.tokens, limit.tokens),
         (spent.micro_usd, limit.micro_usd),
         (spent.turns, limit.turns),
+        // The last restart that is allowed has a session that may work: one more is too many.
+        (spent.restarts, limit.restarts.map(|most| most.saturating_add(1))),
         (spent.millis, limit.millis),
     ];
     parts.into_iter().filter_map(|(used, limit)| Some(part(used, limit?))).max().unwrap_or(Level::Within)
@@ -127,10 +175,11 @@ fn part(used: u64, limit: u64) -> Level {
 #[cfg(test)]
 mod tests {
     use super::{Level, Limit, Spent, describe, dollars, level};
+    use crate::config::Config;
 
     #[test]
     fn the_worst_part_counts_and_no_limit_is_no_limit() {
-        let spent = Spent { tokens: 900, micro_usd: 10, turns: 1, millis: 5 };
+        let spent = Spent { tokens: 900, micro_usd: 10, turns: 1, restarts: 1, millis: 5 };
         assert_eq!(level(spent, Limit::default()), Level::Within);
         let limit = |tokens| Limit { tokens: Some(tokens), micro_usd: Some(1_000), ..Limit::default() };
         assert_eq!(level(spent, limit(10_000)), Level::Within);
@@ -144,11 +193,53 @@ mod tests {
     }
 
     #[test]
+    fn every_measure_has_a_soft_and_a_hard_mark() {
+        let hour = 3_600_000;
+        type Spend = fn(u64) -> Spent;
+        let cases: [(&str, Spend, [u64; 3]); 7] = [
+            (
+                "usd_per_task = 1.0",
+                |n| Spent { micro_usd: n, ..Spent::default() },
+                [799_999, 800_000, 1_000_000],
+            ),
+            ("tokens_per_task = 100", |n| Spent { tokens: n, ..Spent::default() }, [79, 80, 100]),
+            ("turns_per_task = 10", |n| Spent { turns: n, ..Spent::default() }, [7, 8, 10]),
+            (
+                "time_per_task = \"1h\"",
+                |n| Spent { millis: n, ..Spent::default() },
+                [2_879_999, 2_880_000, hour],
+            ),
+            ("turns_per_day = 10", |n| Spent { turns: n, ..Spent::default() }, [7, 8, 10]),
+            (
+                "time_per_day = \"1h\"",
+                |n| Spent { millis: n, ..Spent::default() },
+                [2_879_999, 2_880_000, hour],
+            ),
+            ("restarts_per_day = 4", |n| Spent { restarts: n, ..Spent::default() }, [3, 4, 5]),
+        ];
+        for (line, spend, marks) in cases {
+            let config = Config::parse(&format!("name = \"p\"\n[budget]\n{line}"), "test").unwrap();
+            let of_day = line.contains("per_day");
+            let limit = if of_day { Limit::per_day } else { Limit::per_task }(&config.budget);
+            let found = marks.map(|n| level(spend(n), limit));
+            assert_eq!(found, [Level::Within, Level::Soft, Level::Hard], "{line}");
+            let other = if of_day { Limit::per_task } else { Limit::per_day }(&config.budget);
+            assert!(!other.is_any() && limit.is_any(), "{line}");
+        }
+        let none = Limit { restarts: Some(0), ..Limit::default() };
+        assert_eq!(level(Spent::default(), none), Level::Within, "nobody died yet");
+    }
+
+    #[test]
     fn only_what_was_spent_is_told_beside_its_limit() {
         let limit = Limit { micro_usd: Some(2_500_000), turns: Some(9), ..Limit::default() };
         assert_eq!(describe(Spent::default(), limit), None);
         let spent = Spent { tokens: 900, micro_usd: 429_999, ..Spent::default() };
         assert_eq!(describe(spent, limit).unwrap(), "0.42 of 2.50 USD, 900 tokens");
         assert_eq!((dollars(0), dollars(9_999)), ("0.00".to_owned(), "<0.01".to_owned()));
+        let limit = Limit { millis: Some(7_200_000), restarts: Some(3), ..Limit::default() };
+        let spent = Spent { turns: 4, restarts: 1, millis: 4_259_000, ..Spent::default() };
+        assert_eq!(describe(spent, limit).unwrap(), "4 turns, 1 of 3 restarts, 1h10m of 2h of wall time");
+        assert_eq!(describe(Spent { millis: 999, ..Spent::default() }, limit), None);
     }
 }

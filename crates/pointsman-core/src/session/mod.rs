@@ -6,5 +6,6 @@
 pub mod budget;
 pub mod context;
 pub mod liveness;
+pub mod screen;
 pub mod trouble;
 pub mod work;

@@ -22,6 +22,11 @@ impl Kind {
     const ALL: [Self; 4] =
         [Self::RateLimit, Self::ServerError, Self::AuthenticationFailed, Self::BillingError];
 
+    /// The kind of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
     /// The name in a phase file's reason.
     pub fn name(self) -> &'static str {
         match self {

@@ -145,6 +145,8 @@ pub enum Exit {
     IdlePrompt,
     /// Its process died.
     Crashed,
+    /// Its program ended by itself, without an error.
+    Exited,
     /// Nobody answered its escalation.
     EscalationTimeout,
     /// Its limits are used up.
@@ -158,6 +160,9 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// Those after which a session is started only because this one is gone: the next one is a restart.
+    pub const UNEXPECTED: [Self; 3] = [Self::Crashed, Self::Exited, Self::IdleTimeout];
+
     /// The name scripts see.
     pub fn name(self) -> &'static str {
         match self {
@@ -166,6 +171,7 @@ impl Exit {
             Self::IdleTimeout => "idle_timeout",
             Self::IdlePrompt => "idle_prompt",
             Self::Crashed => "crashed",
+            Self::Exited => "exited",
             Self::EscalationTimeout => "escalation_timeout",
             Self::Exhausted => "exhausted",
             Self::Stopped => "stopped",

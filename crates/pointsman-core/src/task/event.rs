@@ -144,6 +144,29 @@ pub enum Event {
         /// Which generation.
         generation: u32,
     },
+    /// The agent's turn was cut off by an error of its service.
+    TurnFailed {
+        /// Which generation.
+        generation: u32,
+        /// The service's name for the error.
+        error: String,
+        /// What was said about it.
+        details: String,
+    },
+    /// The agent's program waits at a dialog that nobody may answer for a person.
+    DialogSeen {
+        /// Which generation.
+        generation: u32,
+        /// What it asks, in one line.
+        what: String,
+        /// What its terminal showed.
+        picture: String,
+    },
+    /// The agent's program should have reported by now and has not: its hooks do not work.
+    HooksSilent {
+        /// Which generation.
+        generation: u32,
+    },
     /// A budget's mark was passed.
     BudgetReached {
         /// Which mark.

@@ -18,5 +18,7 @@ pub use event::{CiVerdict, Event, Order, PrFact, QueueOutcome, ReviewVerdict};
 pub use phase::{Phase, Refusal, RefusalStatus};
 pub use policy::{Policy, ReviewMode};
 pub use signals::signals;
-pub use state::{Attempts, Ci, Escalation, EscalationCause, Handoff, Review, Session, State, Task};
+pub use state::{
+    Attempts, Ci, Escalation, EscalationCause, Exhausted, Handoff, Review, Session, State, Task,
+};
 pub use step::{Refused, Transition, step};

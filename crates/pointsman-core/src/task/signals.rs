@@ -15,9 +15,10 @@ pub fn signals(before: &Task, event: &Event, after: &Task) -> Vec<(Signal, Value
         let session = before.key.session(*generation);
         let expected =
             before.session == Session::Ending || before.handoff.is_some() || after.state == State::Closed;
-        let signal = if expected { Signal::AgentTerminated } else { Signal::AgentCrashed };
+        let clean = expected || *exit == Exit::Exited;
+        let signal = if clean { Signal::AgentTerminated } else { Signal::AgentCrashed };
         // Its process just went; that it was asked to is what counts.
-        let asked = before.handoff.is_some() && *exit == Exit::Crashed;
+        let asked = before.handoff.is_some() && matches!(exit, Exit::Crashed | Exit::Exited);
         let exit = if asked { Exit::Handoff } else { *exit };
         given.push((signal, json!({ "session": session, "exit": exit })));
     }

@@ -77,6 +77,12 @@ impl State {
         matches!(self, Self::Working | Self::AwaitingCi | Self::AwaitingReview | Self::Escalated)
     }
 
+    /// Whether its agent works, or waits to be told to: the budget counts. What is about to land costs
+    /// nothing more.
+    pub fn spends(self) -> bool {
+        self.takes_a_place()
+    }
+
     /// Whether a session may be alive in it.
     pub fn has_session(self) -> bool {
         self.takes_a_place() || matches!(self, Self::MergeQueue | Self::Merged)
@@ -292,6 +298,9 @@ pub struct Task {
     /// The session was asked to save its work and exit; a successor follows.
     #[serde(default)]
     pub handoff: Option<Handoff>,
+    /// A budget is used up: the session ends at the next boundary of its turns.
+    #[serde(default)]
+    pub exhausted: Option<Exhausted>,
     /// The session that was ordered last goes on where its predecessor handed over.
     #[serde(default)]
     pub continues: bool,
@@ -315,6 +324,15 @@ pub struct Handoff {
     pub deadline: Timestamp,
     /// It was not over by then.
     pub stuck: bool,
+}
+
+/// A budget that is used up while the agent is in the middle of a turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exhausted {
+    /// Which budget, in words.
+    pub what: String,
+    /// A turn that does not end by then is cut off.
+    pub deadline: Timestamp,
 }
 
 impl Task {
@@ -352,6 +370,7 @@ impl Task {
             gauge: None,
             urgency: Urgency::None,
             handoff: None,
+            exhausted: None,
             continues: false,
             parked_until: None,
             claims: 0,
@@ -363,7 +382,11 @@ impl Task {
     pub fn wake_at(&self) -> Option<Timestamp> {
         let renotify = self.escalation.as_ref().map(|e| e.renotify_at);
         let handoff = self.handoff.filter(|h| !h.stuck).map(|h| h.deadline);
-        [self.deadline, self.restart_at, renotify, handoff, self.parked_until].into_iter().flatten().min()
+        let exhausted = self.exhausted.as_ref().map(|e| e.deadline);
+        [self.deadline, self.restart_at, renotify, handoff, exhausted, self.parked_until]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Whether this commit may land: it is the head, green and approved, and nothing was decided
@@ -392,6 +415,9 @@ impl Task {
                 Session::None | Session::Starting => "a session to start".to_owned(),
                 Session::Alive if self.parked_until.is_some() => {
                     "outside trouble to pass (parked)".to_owned()
+                }
+                Session::Alive if self.exhausted.is_some() => {
+                    "the agent's turn to end; its budget is used up".to_owned()
                 }
                 Session::Alive if self.handoff.is_some() => {
                     "the session to save its work and exit".to_owned()

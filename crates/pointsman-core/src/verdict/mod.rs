@@ -5,7 +5,12 @@
 //! exit with 137, and time-outs of the network in the log. Fetching logs and retrying do not belong
 //! here. Where next: `patterns.rs` has the phrases.
 
+mod checks;
 mod patterns;
+mod steps;
+
+pub use checks::of_checks;
+pub use steps::{FailedStep, of_steps};
 
 use std::fmt;
 

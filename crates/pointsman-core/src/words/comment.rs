@@ -1,5 +1,6 @@
 //! Comments on the issue.
 
+use crate::ids::Sha;
 use crate::task::{Refusal, RefusalStatus, Task};
 use crate::text;
 
@@ -31,6 +32,12 @@ pub fn diagnosis(task: &Task, tail: &str) -> String {
         body.push_str(&format!("\nThe last lines of the terminal:\n\n{}\n", text::quote_block(tail)));
     }
     body
+}
+
+/// What a terminal shows.
+pub fn picture(pane: &str) -> String {
+    let tail = text::tail_lines(pane, DIAGNOSIS_LINES);
+    format!("The terminal shows:\n\n{}\n", text::quote_block(tail))
 }
 
 /// A question to a person.
@@ -67,17 +74,25 @@ pub fn refused(refusal: &Refusal) -> String {
     body
 }
 
+/// On a pull request whose forge cannot show a merge that was pushed.
+pub fn landed(sha: &Sha) -> String {
+    format!(
+        "**Landed** as {sha}. This repository does not allow a merge by hand to be recorded, so the pull request is closed.\n"
+    )
+}
+
 /// The text of a pull request: what the agent says, and boxes for people to tick.
 pub fn pull_request(task: &Task, summary: Option<&str>, checklist: &[String]) -> String {
     let mut body = format!("For issue #{}.\n", task.key.issue);
     if let Some(summary) = summary {
         body.push_str(&format!("\n{}\n", text::clean_block(summary, 60_000)));
     }
-    if !checklist.is_empty() {
-        body.push('\n');
-        for line in checklist {
-            body.push_str(&format!("- [ ] {}\n", text::clean_line(line, 500)));
-        }
-    }
+    body.push_str(&self::checklist(checklist));
     body
+}
+
+/// Boxes for people to tick; none is ticked for them.
+pub(super) fn checklist(lines: &[String]) -> String {
+    let boxes: String = lines.iter().map(|line| format!("- [ ] {}\n", text::clean_line(line, 500))).collect();
+    if boxes.is_empty() { boxes } else { format!("\n{boxes}") }
 }

@@ -84,3 +84,16 @@ pub fn budget(task: &Task, what: &str) -> Notice {
         true,
     )
 }
+
+/// An agent whose hooks do not work.
+pub fn hooks_silent(task: &Task) -> Notice {
+    notice(
+        format!("{} is not supervised by its hooks", task.key),
+        format!(
+            "{}\nThe agent has not reported since its start: its hooks do not work. It goes on, followed by its phase \
+             file and its terminal alone.\nLook: pointsman doctor",
+            about(task)
+        ),
+        false,
+    )
+}

@@ -112,6 +112,28 @@ fn recover(out: &mut String, task: &Task, recovery: &Recovery) {
     out.push_str("\n## The task\n\n");
 }
 
+/// The protocol once more, for an agent that may have lost its memory of it.
+pub fn again(
+    project: &str,
+    issue: &str,
+    prompt: &str,
+    phase_file: &str,
+    summary_file: &str,
+    branch: &str,
+) -> String {
+    format!(
+        "You work on issue #{issue} of {project}. Your conversation was shortened or taken up again; git has your work, \
+         and the task with all rules is in `{prompt}`: read it again before you go on.\n\n\
+         Write exactly one line to the phase file as the last action of each phase (with `>`, not `>>`): \
+         `{phase_file}`\n\
+         - pushed with `git push origin HEAD` (branch `{branch}`), summary in `{summary_file}`: `PHASE:awaiting_ci`\n\
+         - after \"CI passed\": `PHASE:awaiting_review`; after \"Merged\": `PHASE:done`\n\
+         - only a person can decide: `PHASE:escalate` and a second line `Reason: …`; cannot be done: `PHASE:failed` \
+         and the same\n\n\
+         Messages of Pointsman begin with `[pointsman m-<id>]`. Never merge, close or label anything yourself.\n"
+    )
+}
+
 fn protocol(out: &mut String, task: &Task, briefing: &Briefing) {
     let Briefing { phase_file, summary_file, primary_branch, .. } = briefing;
     out.push_str(&format!(

@@ -141,7 +141,23 @@ pub fn budget(what: &str) -> String {
     format!("the budget is used up: {}", text::clean_line(what, QUOTE_CHARS))
 }
 
+/// Why an order to start is not followed.
+pub fn budget_of_order(what: &str) -> String {
+    format!("{}; raise it in pointsman.toml first", budget(what))
+}
+
 /// Outside trouble.
 pub fn parked(trouble: &crate::session::trouble::OutsideTrouble) -> String {
     format!("parked: {}", trouble.kind.name().replace('_', " "))
+}
+
+/// A turn that was cut off, by something that passes by itself as little as by a person's waiting.
+pub fn turn_failed(error: &str, details: &str) -> String {
+    let error = crate::text::clean_line(error, 60);
+    format!("api_error: {error}: {}", crate::text::clean_line(details, 300))
+}
+
+/// A dialog that is a person's to answer.
+pub fn dialog(what: &str) -> String {
+    format!("the agent waits at a dialog: {}", crate::text::clean_line(what, 200))
 }

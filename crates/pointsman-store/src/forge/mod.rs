@@ -1,9 +1,10 @@
-//! The shelf of the embedded forge: one project's issues and pull requests as plain rows.
+//! The shelf of the embedded forge: one project's issues, pull requests, checks and board as plain rows.
 //!
 //! Not here: git (the forge's adapter adds where a branch stands), and rules (who may approve,
 //! what may land). The daemon and the command line may both have it open: every write takes the
 //! database's write lock first and waits for its turn.
 
+mod board;
 mod issues;
 mod pull_requests;
 
@@ -16,7 +17,8 @@ use crate::column::{Whole, whole};
 use crate::error::{Error, failed_to};
 use crate::{Result, database};
 
-const MIGRATIONS: [&str; 1] = [include_str!("../migrations/forge/0001_begin.sql")];
+const MIGRATIONS: [&str; 2] =
+    [include_str!("../migrations/forge/0001_begin.sql"), include_str!("../migrations/forge/0002_board.sql")];
 
 /// One project's embedded forge on disk.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! Who is there: sessions beside what their tasks are at, in one query.
 
 use pointsman_core::ids::ProjectName;
+use pointsman_core::session::work::WorkPhase;
 use pointsman_core::task::{Phase, State};
 use serde::Serialize;
 
@@ -18,6 +19,8 @@ pub struct AgentRow {
     pub state: Option<State>,
     /// What its agent last claimed.
     pub phase: Option<Phase>,
+    /// Where its identity is in its work.
+    pub work_phase: Option<WorkPhase>,
 }
 
 impl Store {
@@ -30,6 +33,7 @@ impl Store {
                 session: sessions::read(row)?,
                 state: maybe_word(row, COLUMN_COUNT)?,
                 phase: maybe_word(row, COLUMN_COUNT + 1)?,
+                work_phase: maybe_word(row, COLUMN_COUNT + 2)?,
             })
         };
         match project {
@@ -50,8 +54,9 @@ pub(super) fn query(one_project: bool, include_ended: bool) -> String {
     }
     let conditions = if conditions.is_empty() { "TRUE".to_owned() } else { conditions.join(" AND ") };
     format!(
-        "SELECT {COLUMNS}, t.state, t.phase FROM sessions AS s
+        "SELECT {COLUMNS}, t.state, t.phase, w.phase FROM sessions AS s
          LEFT JOIN tasks AS t ON t.project = s.project AND t.issue = s.issue
+         LEFT JOIN work_states AS w ON w.identity = s.identity
          WHERE {conditions} ORDER BY s.project, s.identity, s.generation"
     )
 }

@@ -1,7 +1,7 @@
 //! Which captures of a task's working tree there are. The captures themselves are refs in the
 //! mirror; whoever makes or removes one tells this table afterwards.
 
-use pointsman_core::ids::{Sha, TaskKey};
+use pointsman_core::ids::{ProjectName, Sha, TaskKey};
 use pointsman_core::time::Timestamp;
 use rusqlite::{Row, params};
 use serde::Serialize;
@@ -76,6 +76,12 @@ impl Store {
     pub fn checkpoints(&self, task: &TaskKey) -> Result<Vec<CheckpointRow>> {
         let sql = format!("{SELECT} ORDER BY n");
         self.rows("read checkpoints", &sql, params![Word(&task.project), Whole(task.issue)], read)
+    }
+
+    /// Every checkpoint of a project, by task and number.
+    pub fn all_checkpoints(&self, project: &ProjectName) -> Result<Vec<CheckpointRow>> {
+        const SQL: &str = "SELECT * FROM checkpoints WHERE project = $1 ORDER BY issue, n";
+        self.rows("read checkpoints", SQL, [Word(project)], read)
     }
 
     /// A task's newest checkpoint: what an unchanged tree is compared with.

@@ -7,10 +7,14 @@ use pointsman_core::session::work::WorkState;
 use pointsman_core::signal::Signal;
 use pointsman_core::task::{Effect, Task};
 use pointsman_core::time::Timestamp;
+use pointsman_core::vault;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
 
-use super::{EffectId, SessionRow, Store, cursors, messages, outbox, sessions, tasks, work_states};
+use super::{
+    EffectId, SessionRow, Store, cursors, messages, outbox, sessions, tasks, vault as vault_table,
+    work_states,
+};
 use crate::Result;
 use crate::column::{Json, Whole, Word};
 use crate::error::{Error, failed_to};
@@ -48,6 +52,8 @@ pub struct Change {
     pub sessions: Vec<SessionRow>,
     /// The work state of whoever it is about, as it is now.
     pub work_state: Option<WorkState>,
+    /// The vault's action that it is about, as it is now.
+    pub vault: Option<vault::Entry>,
     /// What others wait for, with its details. Each becomes an event of its own, named after the
     /// signal, right after the change's.
     pub signals: Vec<(Signal, Value)>,
@@ -72,6 +78,7 @@ impl Change {
             cursor: None,
             sessions: Vec::new(),
             work_state: None,
+            vault: None,
             signals: Vec::new(),
         }
     }
@@ -137,6 +144,9 @@ fn write(connection: &Connection, change: &Change) -> Result<Committed> {
             return Err(Error::Invalid { what: "a change with a work state that names no project" });
         };
         work_states::put(connection, state, project, issue, change.session.as_deref(), change.at)?;
+    }
+    if let Some(entry) = &change.vault {
+        vault_table::put(connection, entry)?;
     }
     let effect_ids = match (project, issue) {
         (Some(project), Some(issue)) => {

@@ -2,7 +2,7 @@
 //!
 //! Not here: the embedded forge ([`crate::forge`]), and anything that decides: rows go in and come
 //! out as the core's values. [`commit`](Store::commit) is in `commit.rs`; what it writes is read
-//! back in `events.rs`, `tasks.rs`, `outbox.rs`, `messages.rs` and `work_states.rs`.
+//! back in `events.rs`, `tasks.rs`, `outbox.rs`, `messages.rs`, `work_states.rs` and `vault.rs`.
 
 mod agents;
 mod checkpoints;
@@ -19,6 +19,7 @@ mod projects;
 mod sessions;
 mod spending;
 mod tasks;
+mod vault;
 mod verdicts;
 mod work_states;
 
@@ -40,12 +41,14 @@ pub use messages::{MessageRow, MessageStatus};
 pub use outbox::{EffectId, Outgoing};
 pub use projects::ProjectRow;
 pub use sessions::{SessionRow, SessionScope, SessionStatus};
+pub use vault::VaultScope;
 pub use verdicts::VerdictRow;
 
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("../migrations/store/0001_begin.sql"),
     include_str!("../migrations/store/0002_no_work_is_lost.sql"),
     include_str!("../migrations/store/0003_the_line.sql"),
+    include_str!("../migrations/store/0004_the_vault.sql"),
 ];
 
 /// The daemon's database.

@@ -8,8 +8,8 @@ use rusqlite::types::Value;
 use rusqlite::{StatementStatus, params_from_iter};
 
 use super::{
-    Change, EntryScope, EventFilter, SessionRow, Store, agents, events, merge_queue, messages, outbox,
-    spending, tasks,
+    Change, EntryScope, EventFilter, SessionRow, Store, VaultScope, agents, events, merge_queue, messages,
+    outbox, spending, tasks, vault,
 };
 
 fn fresh() -> (Store, tempfile::TempDir) {
@@ -63,6 +63,8 @@ fn settled_effects_and_closed_tasks_cost_nothing() {
     assert_eq!(waiting, ["SEARCH messages USING INDEX messages_waiting (sent_at<?)"]);
     let line = plan(&store, &merge_queue::entries(EntryScope::Unfinished), zero());
     assert_eq!(line, ["SEARCH queue USING INDEX queue_line (project=?)"]);
+    let vault = plan(&store, vault::entries(VaultScope::Open), zero());
+    assert_eq!(vault, ["SEARCH vault USING INDEX vault_open (project=?)"]);
 }
 
 #[test]
@@ -145,18 +147,29 @@ fn a_thousand_identities_cost_the_same_after_twenty_generations() {
 fn old_generations_and_other_days_cost_nothing() {
     let (store, _directory) = fresh();
     let text = || Value::Text("shop".to_owned());
-    let join = "SEARCH t USING INDEX sqlite_autoindex_tasks_1 (project=? AND issue=?) LEFT-JOIN";
+    let task = "SEARCH t USING INDEX sqlite_autoindex_tasks_1 (project=? AND issue=?) LEFT-JOIN";
+    let work = "SEARCH w USING INDEX sqlite_autoindex_work_states_1 (identity=?) LEFT-JOIN";
     let newest = plan(&store, &agents::query(true, false), vec![text()]);
-    assert_eq!(newest, ["SEARCH s USING INDEX sessions_newest (project=?)", join]);
+    assert_eq!(newest, ["SEARCH s USING INDEX sessions_newest (project=?)", task, work]);
     let everywhere = plan(&store, &agents::query(false, false), vec![]);
-    assert_eq!(everywhere, ["SCAN s USING INDEX sessions_newest", join]);
+    assert_eq!(everywhere, ["SCAN s USING INDEX sessions_newest", task, work]);
     let all = plan(&store, &agents::query(true, true), vec![text()]);
-    assert_eq!(all, ["SEARCH s USING INDEX sessions_of_identity (project=?)", join]);
+    assert_eq!(all, ["SEARCH s USING INDEX sessions_of_identity (project=?)", task, work]);
     for (sql, index, values) in [
         (
             spending::TASK.to_owned(),
             "spending_of_task (project=? AND issue=?)",
             vec![text(), Value::Integer(3)],
+        ),
+        (
+            spending::RAN_ON_TASK.to_owned(),
+            "sessions_of_task (project=? AND issue=?)",
+            vec![text(), Value::Integer(3)],
+        ),
+        (
+            spending::ran_query(true),
+            "sessions_of_time (project=? AND ended_at",
+            vec![text(), Value::Integer(0)],
         ),
         (spending::day_query(false), "spending_of_day (day=?)", vec![text()]),
         (spending::day_query(true), "spending_of_day (day=? AND project=?)", vec![text(), text()]),
@@ -165,4 +178,6 @@ fn old_generations_and_other_days_cost_nothing() {
         assert!(plan.iter().any(|step| step.contains(index)), "{plan:?}");
         assert!(!plan.iter().any(|step| step.starts_with("SCAN")), "{plan:?}");
     }
+    let ran = plan(&store, &spending::ran_query(true), vec![text(), Value::Integer(0)]);
+    assert_eq!(ran.iter().filter(|step| step.contains("(project=? AND ended_at")).count(), 2, "{ran:?}");
 }

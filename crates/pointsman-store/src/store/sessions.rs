@@ -70,7 +70,7 @@ pub struct SessionRow {
     pub predecessor: Option<String>,
     /// How full its context was when last measured.
     pub gauge: Option<Gauge>,
-    /// What it has spent since its start.
+    /// What it has reported to have spent since its start.
     pub spent: Spent,
 }
 
@@ -119,7 +119,8 @@ impl SessionRow {
                     | Exit::Exhausted
                     | Exit::Stopped
                     | Exit::Handoff
-                    | Exit::Stuck,
+                    | Exit::Stuck
+                    | Exit::Exited,
                 ),
             ) => SessionStatus::Terminated,
         }
@@ -145,9 +146,9 @@ pub enum SessionScope {
 pub(super) const COLUMNS: &str = "s.session, s.identity, s.project, s.issue, s.role, s.generation, s.host, \
     s.model, s.bead_id, s.node_id, s.hook_path, s.tmux_session, s.pane, s.pid, s.start_time, s.tree, \
     s.created_at, s.last_seen, s.times_stale, s.ended_at, s.exit, s.acknowledges, s.predecessor, s.context, \
-    s.tokens, s.micro_usd, s.turns, s.millis";
+    s.tokens, s.micro_usd, s.turns";
 /// How many those are.
-pub(super) const COLUMN_COUNT: usize = 28;
+pub(super) const COLUMN_COUNT: usize = 27;
 
 impl Store {
     /// Writes a session. One that has ended stays ended: a late sign of life does not revive it.
@@ -238,9 +239,8 @@ pub(super) fn measured(
     const SQL: &str = "UPDATE sessions SET context = coalesce($1, context),
         tokens = CASE WHEN $2 > tokens THEN $2 ELSE tokens END,
         micro_usd = CASE WHEN $3 > micro_usd THEN $3 ELSE micro_usd END,
-        turns = CASE WHEN $4 > turns THEN $4 ELSE turns END,
-        millis = CASE WHEN $5 > millis THEN $5 ELSE millis END
-        WHERE session = $6";
+        turns = CASE WHEN $4 > turns THEN $4 ELSE turns END
+        WHERE session = $5";
     let spent = spent.unwrap_or_default();
     let run = || {
         connection.prepare_cached(SQL)?.execute(params![
@@ -248,7 +248,6 @@ pub(super) fn measured(
             Whole(spent.tokens),
             Whole(spent.micro_usd),
             Whole(spent.turns),
-            Whole(spent.millis),
             session
         ])
     };
@@ -262,10 +261,9 @@ pub(super) fn upsert(connection: &Connection, session: &SessionRow) -> Result<()
     // The process and where it is are known together, or not yet.
     const SQL: &str = "INSERT INTO sessions (session, identity, project, issue, role, generation, host, model,
             bead_id, node_id, hook_path, tmux_session, pane, pid, start_time, tree, created_at, last_seen,
-            times_stale, ended_at, exit, acknowledges, predecessor, context, tokens, micro_usd, turns, millis,
-            newest)
+            times_stale, ended_at, exit, acknowledges, predecessor, context, tokens, micro_usd, turns, newest)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
-            $22, $23, $24, $25, $26, $27, $28,
+            $22, $23, $24, $25, $26, $27,
             NOT EXISTS (SELECT 1 FROM sessions WHERE project = $3 AND identity = $2 AND newest))
         ON CONFLICT (session) DO UPDATE SET
             host = excluded.host, model = coalesce(excluded.model, sessions.model),
@@ -317,7 +315,6 @@ pub(super) fn upsert(connection: &Connection, session: &SessionRow) -> Result<()
             Whole(session.spent.tokens),
             Whole(session.spent.micro_usd),
             Whole(session.spent.turns),
-            Whole(session.spent.millis),
         ])
     };
     run().map(|_| ()).map_err(failed_to("write a session"))
@@ -353,7 +350,7 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
             tokens: whole(row, 24)?,
             micro_usd: whole(row, 25)?,
             turns: whole(row, 26)?,
-            millis: whole(row, 27)?,
+            ..Spent::default()
         },
     })
 }

@@ -2,22 +2,28 @@
 //!
 //! A session reports what it has spent since its start. The highest report of each day is kept, so
 //! that one that comes twice, or late, or after a restart, counts once; a day's share is what lies
-//! above the days before it. Not here: what may be spent (the core's `budget`).
+//! above the days before it. Wall time and restarts nobody reports: the sessions table has them. Not
+//! here: what may be spent (the core's `budget`).
 
 use std::collections::BTreeMap;
 
 use pointsman_core::ids::{ProjectName, TaskKey};
 use pointsman_core::session::budget::Spent;
+use pointsman_core::task::Exit;
+use pointsman_core::time::Timestamp;
 use rusqlite::{Row, params};
 
 use super::{Store, sessions};
 use crate::Result;
-use crate::column::{Whole, Word, maybe_whole};
+use crate::column::{Whole, Word, maybe_time, maybe_whole, maybe_word, time};
 use crate::error::{Error, failed_to};
+
+/// What was spent by each role. A session that was never registered has none.
+type ByRole = Vec<(Option<String>, Spent)>;
 
 impl Store {
     /// Takes a session's report in: what it has spent since its start, as of this day
-    /// (`YYYY-MM-DD`). The session's own row follows it.
+    /// (`YYYY-MM-DD`). The session's own row follows it. Wall time and restarts are not taken from it.
     pub fn spend(
         &mut self,
         project: &ProjectName,
@@ -26,19 +32,16 @@ impl Store {
         day: &str,
         total: Spent,
     ) -> Result<()> {
-        const SQL: &str =
-            "INSERT INTO spending (session, day, project, issue, tokens, micro_usd, turns, millis)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+        const SQL: &str = "INSERT INTO spending (session, day, project, issue, tokens, micro_usd, turns)
+            VALUES ($1, $2, $3, $4, $5, $6, $7)
             ON CONFLICT (session, day) DO UPDATE SET
                 tokens = CASE WHEN excluded.tokens > spending.tokens
                     THEN excluded.tokens ELSE spending.tokens END,
                 micro_usd = CASE WHEN excluded.micro_usd > spending.micro_usd
                     THEN excluded.micro_usd ELSE spending.micro_usd END,
                 turns = CASE WHEN excluded.turns > spending.turns
-                    THEN excluded.turns ELSE spending.turns END,
-                millis = CASE WHEN excluded.millis > spending.millis
-                    THEN excluded.millis ELSE spending.millis END";
-        check_day(day)?;
+                    THEN excluded.turns ELSE spending.turns END";
+        Span::of_day(day)?;
         let failed = failed_to("record what was spent");
         let transaction = self.begin("record what was spent")?;
         let run = || {
@@ -49,8 +52,7 @@ impl Store {
                 issue.map(Whole),
                 Whole(total.tokens),
                 Whole(total.micro_usd),
-                Whole(total.turns),
-                Whole(total.millis)
+                Whole(total.turns)
             ])
         };
         run().map_err(&failed)?;
@@ -58,19 +60,19 @@ impl Store {
         transaction.commit().map_err(failed)
     }
 
-    /// What all sessions of a task have spent together.
-    pub fn spent_on_task(&self, task: &TaskKey) -> Result<Spent> {
-        let totals =
-            self.rows("read what was spent", TASK, params![Word(&task.project), Whole(task.issue)], |row| {
-                spent(row, 0)
-            })?;
-        Ok(totals.into_iter().fold(Spent::default(), Spent::plus))
+    /// What all sessions of a task have spent together, as of now.
+    pub fn spent_on_task(&self, task: &TaskKey, now: Timestamp) -> Result<Spent> {
+        Ok(sum(self.task_parts(task, now)?))
     }
 
-    /// What was spent on a day, by a project or by all together.
-    pub fn spent_on_day(&self, project: Option<&ProjectName>, day: &str) -> Result<Spent> {
-        let shares = self.shares(project, day)?;
-        Ok(shares.into_iter().fold(Spent::default(), |sum, (_, share)| sum.plus(share)))
+    /// What the sessions of a task have spent, by role.
+    pub fn spent_by_role_on_task(&self, task: &TaskKey, now: Timestamp) -> Result<BTreeMap<String, Spent>> {
+        Ok(by_role(self.task_parts(task, now)?))
+    }
+
+    /// What was spent on a day, by a project or by all together, as of now.
+    pub fn spent_on_day(&self, project: Option<&ProjectName>, day: &str, now: Timestamp) -> Result<Spent> {
+        Ok(sum(self.day_parts(project, day, now)?))
     }
 
     /// What was spent on a day, by role. A session that was never registered has none and is left
@@ -79,38 +81,51 @@ impl Store {
         &self,
         project: Option<&ProjectName>,
         day: &str,
+        now: Timestamp,
     ) -> Result<BTreeMap<String, Spent>> {
-        let mut roles: BTreeMap<String, Spent> = BTreeMap::new();
-        for (role, share) in self.shares(project, day)? {
-            if let Some(role) = role {
-                let sum = roles.entry(role).or_default();
-                *sum = sum.plus(share);
-            }
-        }
-        Ok(roles)
+        Ok(by_role(self.day_parts(project, day, now)?))
     }
 
-    /// Each session's share of the day, with its role.
-    fn shares(&self, project: Option<&ProjectName>, day: &str) -> Result<Vec<(Option<String>, Spent)>> {
-        check_day(day)?;
-        let sql = day_query(project.is_some());
-        let read = |row: &Row<'_>| Ok((row.get(0)?, share(spent(row, 1)?, spent(row, 5)?)));
-        match project {
-            Some(project) => self.rows("read what was spent", &sql, params![day, Word(project)], read),
-            None => self.rows("read what was spent", &sql, [day], read),
-        }
+    fn task_parts(&self, task: &TaskKey, now: Timestamp) -> Result<ByRole> {
+        let values = params![Word(&task.project), Whole(task.issue)];
+        let read = |row: &Row<'_>| Ok((row.get(0)?, spent(row, 1)?));
+        let mut parts = self.rows("read what was spent", TASK, values, read)?;
+        parts.extend(
+            self.rows("read how long sessions ran", RAN_ON_TASK, values, |row| ran(row, Span::ALWAYS, now))?,
+        );
+        Ok(parts)
+    }
+
+    fn day_parts(&self, project: Option<&ProjectName>, day: &str, now: Timestamp) -> Result<ByRole> {
+        let span = Span::of_day(day)?;
+        let (reported, times) = (day_query(project.is_some()), ran_query(project.is_some()));
+        let read = |row: &Row<'_>| Ok((row.get(0)?, share(spent(row, 1)?, spent(row, 4)?)));
+        let read_times = |row: &Row<'_>| ran(row, span, now);
+        let (what, times_what) = ("read what was spent", "read how long sessions ran");
+        let (mut parts, more) = match project {
+            Some(project) => (
+                self.rows(what, &reported, params![day, Word(project)], read)?,
+                self.rows(times_what, &times, params![Word(project), span.begins], read_times)?,
+            ),
+            None => (
+                self.rows(what, &reported, [day], read)?,
+                self.rows(times_what, &times, [span.begins], read_times)?,
+            ),
+        };
+        parts.extend(more);
+        Ok(parts)
     }
 }
 
 /// A session's total is its highest report of any day.
-pub(super) const TASK: &str = "SELECT max(tokens), max(micro_usd), max(turns), max(millis) FROM spending
-    WHERE project = $1 AND issue = $2 GROUP BY session";
+pub(super) const TASK: &str = "SELECT s.role, max(d.tokens), max(d.micro_usd), max(d.turns)
+    FROM spending AS d LEFT JOIN sessions AS s ON s.session = d.session
+    WHERE d.project = $1 AND d.issue = $2 GROUP BY d.session";
 
 pub(super) fn day_query(one_project: bool) -> String {
     let project = if one_project { "AND d.project = $2" } else { "" };
     format!(
-        "SELECT s.role, d.tokens, d.micro_usd, d.turns, d.millis,
-             max(e.tokens), max(e.micro_usd), max(e.turns), max(e.millis)
+        "SELECT s.role, d.tokens, d.micro_usd, d.turns, max(e.tokens), max(e.micro_usd), max(e.turns)
          FROM spending AS d
          LEFT JOIN spending AS e ON e.session = d.session AND e.day < d.day
          LEFT JOIN sessions AS s ON s.session = d.session
@@ -119,28 +134,110 @@ pub(super) fn day_query(one_project: bool) -> String {
     )
 }
 
+pub(super) const RAN_ON_TASK: &str = "SELECT s.role, s.created_at, s.ended_at, p.exit FROM sessions AS s
+    LEFT JOIN sessions AS p ON p.session = s.predecessor WHERE s.project = $1 AND s.issue = $2";
+
+/// Sessions that had not ended before a point in time: two reads of one index, which OR would not be.
+pub(super) fn ran_query(one_project: bool) -> String {
+    // Parameters are counted in the order in which they first stand in the text.
+    let project = if one_project { "s.project = $1 AND" } else { "" };
+    let select = |when: &str| {
+        format!(
+            "SELECT s.role, s.created_at, s.ended_at, p.exit FROM sessions AS s
+             LEFT JOIN sessions AS p ON p.session = s.predecessor WHERE {project} {when}"
+        )
+    };
+    format!("{} UNION ALL {}", select("s.ended_at IS NULL"), select("s.ended_at > $2"))
+}
+
+fn sum(parts: ByRole) -> Spent {
+    parts.into_iter().fold(Spent::default(), |sum, (_, part)| sum.plus(part))
+}
+
+fn by_role(parts: ByRole) -> BTreeMap<String, Spent> {
+    let mut roles: BTreeMap<String, Spent> = BTreeMap::new();
+    for (role, part) in parts {
+        if let Some(role) = role {
+            let sum = roles.entry(role).or_default();
+            *sum = sum.plus(part);
+        }
+    }
+    roles
+}
+
 /// What a day adds. If the clock was set back over midnight, the earlier day has more: then nothing.
 fn share(total: Spent, before: Spent) -> Spent {
     Spent {
         tokens: total.tokens.saturating_sub(before.tokens),
         micro_usd: total.micro_usd.saturating_sub(before.micro_usd),
         turns: total.turns.saturating_sub(before.turns),
-        millis: total.millis.saturating_sub(before.millis),
+        ..Spent::default()
     }
 }
 
-/// Four columns from this one on; an empty one is nothing spent.
+/// Three columns from this one on; an empty one is nothing spent.
 fn spent(row: &Row<'_>, first: usize) -> rusqlite::Result<Spent> {
     let part = |place: usize| maybe_whole(row, first + place).map(Option::unwrap_or_default);
-    Ok(Spent { tokens: part(0)?, micro_usd: part(1)?, turns: part(2)?, millis: part(3)? })
+    Ok(Spent { tokens: part(0)?, micro_usd: part(1)?, turns: part(2)?, ..Spent::default() })
 }
 
-/// Days are compared as text, which is right for this form only.
-fn check_day(day: &str) -> Result<()> {
-    let right = day.len() == 10
-        && day.bytes().enumerate().all(|(place, byte)| match place {
-            4 | 7 => byte == b'-',
-            _ => byte.is_ascii_digit(),
-        });
-    if right { Ok(()) } else { Err(Error::Invalid { what: "a day that is not written YYYY-MM-DD" }) }
+/// The share of a span in a session's life. A session belongs to the restarts of the span it began in.
+fn ran(row: &Row<'_>, span: Span, now: Timestamp) -> rusqlite::Result<(Option<String>, Spent)> {
+    let (begun, ended) = (time(row, 1)?, maybe_time(row, 2)?.unwrap_or(now));
+    let millis = ended.0.min(span.ends).saturating_sub(begun.0.max(span.begins));
+    let followed: Option<Exit> = maybe_word(row, 3)?;
+    let restart = followed.is_some_and(|exit| Exit::UNEXPECTED.contains(&exit))
+        && (span.begins..span.ends).contains(&begun.0);
+    let spent =
+        Spent { restarts: restart.into(), millis: u64::try_from(millis).unwrap_or(0), ..Spent::default() };
+    Ok((row.get(0)?, spent))
+}
+
+/// From when to when, in milliseconds since the epoch.
+#[derive(Clone, Copy)]
+struct Span {
+    begins: i64,
+    ends: i64,
+}
+
+impl Span {
+    const ALWAYS: Self = Self { begins: i64::MIN, ends: i64::MAX };
+
+    /// Days are compared as text, which is right for this form only: `2026-03-02`.
+    fn of_day(day: &str) -> Result<Self> {
+        const LENGTH: i64 = 24 * 60 * 60 * 1000;
+        let right = day.len() == 10
+            && day.bytes().enumerate().all(|(place, byte)| match place {
+                4 | 7 => byte == b'-',
+                _ => byte.is_ascii_digit(),
+            });
+        if !right {
+            return Err(Error::Invalid { what: "a day that is not written YYYY-MM-DD" });
+        }
+        let number = |from: usize, to: usize| day[from..to].parse::<i64>().unwrap_or(0);
+        let begins = days_since_1970(number(0, 4), number(5, 7), number(8, 10)) * LENGTH;
+        Ok(Self { begins, ends: begins + LENGTH })
+    }
+}
+
+/// The calendar counted from March, so that the leap day is the last of its year.
+fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let since_march = (month + 9) % 12;
+    let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+    year * 365 + leap_days + (since_march * 153 + 2) / 5 + day - 1 - 719_468
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Span;
+
+    #[test]
+    fn days_begin_when_the_calendar_says() {
+        let cases =
+            [("1970-01-01", 0), ("2000-02-29", 11_016), ("2023-11-14", 19_675), ("2026-03-02", 20_514)];
+        for (day, number) in cases {
+            assert_eq!(Span::of_day(day).unwrap().begins, number * 86_400_000, "{day}");
+        }
+    }
 }

@@ -40,16 +40,18 @@ pub(super) fn put(
     session: Option<&str>,
     at: Timestamp,
 ) -> Result<()> {
-    const SQL: &str = "INSERT INTO work_states (identity, project, issue, session, state, updated_at)
-        VALUES ($1, $2, $3, $4, $5, $6)
+    const SQL: &str = "INSERT INTO work_states (identity, project, issue, session, phase, state, updated_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7)
         ON CONFLICT (identity) DO UPDATE SET project = excluded.project, issue = excluded.issue,
-            session = excluded.session, state = excluded.state, updated_at = excluded.updated_at";
+            session = excluded.session, phase = excluded.phase, state = excluded.state,
+            updated_at = excluded.updated_at";
     let run = || {
         connection.prepare_cached(SQL)?.execute(params![
             state.identity_name,
             Word(project),
             issue.map(Whole),
             session,
+            Word(state.work_phase),
             Json(state),
             at.0
         ])

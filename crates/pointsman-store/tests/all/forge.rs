@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use pointsman_core::forge::{IssueState, StateFilter};
+use pointsman_core::forge::{BoardStatus, Check, CheckState, IssueState, StateFilter};
 use pointsman_core::task::ReviewVerdict;
 use pointsman_store::{Error, ForgeShelf};
 use tempfile::TempDir;
@@ -213,4 +213,28 @@ fn what_one_process_writes_the_other_sees() {
     let number = shelf.create_issue("t", "", &[], "ann", at(1)).unwrap();
     other.set_labels(number, &words(&["blocked"]), &[]).unwrap();
     assert_eq!(shelf.issue(number).unwrap().unwrap().labels, ["blocked"]);
+}
+
+#[test]
+fn the_board_keeps_the_latest_word_about_an_issue() {
+    let Shelf { mut shelf, _directory, path } = fresh();
+    let number = shelf.create_issue("t", "", &[], "ann", at(1)).unwrap();
+    assert_eq!(shelf.board_row(number).unwrap(), None);
+    shelf.set_board_row(number, BoardStatus::InProgress, "ann-1").unwrap();
+    shelf.set_board_row(number, BoardStatus::InReview, "ann-1").unwrap();
+    let again = ForgeShelf::open(&path).unwrap();
+    assert_eq!(again.board_row(number).unwrap(), Some((BoardStatus::InReview, "ann-1".to_owned())));
+    assert!(matches!(shelf.set_board_row(99, BoardStatus::Done, ""), Err(Error::NotFound { .. })));
+}
+
+#[test]
+fn a_check_is_replaced_by_its_latest_answer() {
+    let Shelf { mut shelf, .. } = fresh();
+    let check = |name: &str, state| Check { name: name.to_owned(), state };
+    shelf.set_check(&sha('a'), "test", CheckState::Pending, at(1)).unwrap();
+    shelf.set_check(&sha('a'), "lint", CheckState::Success, at(1)).unwrap();
+    shelf.set_check(&sha('a'), "test", CheckState::Failure, at(2)).unwrap();
+    let expected = [check("lint", CheckState::Success), check("test", CheckState::Failure)];
+    assert_eq!(shelf.checks(&sha('a')).unwrap(), expected);
+    assert_eq!(shelf.checks(&sha('b')).unwrap(), []);
 }

@@ -46,6 +46,8 @@ keeps_the_contract!(
         ledger::a_day_is_charged_what_it_adds,
         ledger::a_clock_set_back_over_midnight_charges_nothing_twice,
         ledger::a_day_is_shared_out_by_role,
+        ledger::wall_time_is_counted_from_starts_and_ends_in_parallel_and_over_midnight,
+        ledger::a_session_after_a_death_is_a_restart_of_the_day_it_began,
         ledger::a_day_that_is_none_is_refused,
         ledger::a_checkpoint_is_remembered_once_under_its_number,
         ledger::old_checkpoints_go_and_the_newest_stays,
@@ -74,5 +76,7 @@ keeps_the_contract!(
         rows::an_entry_is_updated_and_leaves_the_line,
         rows::a_removed_project_is_not_listed_and_can_come_back,
         rows::cursors_belong_to_a_project_or_to_nobody,
+        vault::an_action_is_written_with_its_event_and_found_while_it_is_open,
+        vault::a_name_in_the_vault_stays_with_its_action,
     ]
 );

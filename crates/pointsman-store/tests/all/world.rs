@@ -97,7 +97,7 @@ pub(crate) fn session(issue: u64, generation: u32) -> SessionRow {
         acknowledges: true,
         predecessor: None,
         gauge: Some(Gauge { used_permille: 420, source: Source::Transcript }),
-        spent: Spent { tokens: 1, micro_usd: 2, turns: 3, millis: 4 },
+        spent: Spent { tokens: 1, micro_usd: 2, turns: 3, ..Spent::default() },
     }
 }
 

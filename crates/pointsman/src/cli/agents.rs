@@ -4,12 +4,14 @@ use std::time::Duration;
 use clap::Args;
 use pointsman_core::config::Config;
 use pointsman_core::ids::ProjectName;
-use pointsman_core::session::budget::dollars;
+use pointsman_core::session::budget::{Spent, dollars};
 use pointsman_core::session::context::Gauge;
 use pointsman_core::session::liveness::{Rules, Standing, colour};
+use pointsman_core::session::work::WorkPhase;
+use pointsman_core::task::{Exit, Phase, State};
 use pointsman_core::time::Timestamp;
 use pointsman_store::{AgentRow, SessionRow, SessionStatus, Store};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::context::Context;
 use super::failure::Failure;
@@ -23,6 +25,8 @@ use crate::{daemon, identity};
 const NEWS: Duration = Duration::from_secs(3600);
 /// Between two looks.
 const LOOK: Duration = Duration::from_secs(1);
+/// A thread is not worth its start for fewer.
+const LEAST_SHARE: usize = 100;
 const NOBODY: &str = "No agents. --all lists those that have ended.";
 
 /// List agents: who is alive, at what, and at which cost
@@ -76,22 +80,42 @@ impl Arguments {
         let rules = rules(store)?;
         let usual = Rules::of(&Config::default().timing);
         let witness = Witness::new();
-        let agent = |row: AgentRow| {
+        let standing = |row: &AgentRow| {
             let rules = rules.get(&row.session.project).unwrap_or(&usual);
-            let standing = witness.standing(&row.session, rules, now);
-            Agent { row, standing }
+            witness.standing(&row.session, rules, now)
         };
-        Ok(rows.into_iter().map(agent).collect())
+        let standings = side_by_side(&rows, standing);
+        Ok(rows.into_iter().zip(standings).map(|(row, standing)| Agent { row, standing }).collect())
     }
 
     fn print(&self, context: &Context, agents: &[Agent], now: Timestamp) -> Result<(), Failure> {
         match (context.out.is_json(), self.watch) {
-            (true, true) => context.out.value_line(&agents.iter().map(to_json).collect::<Vec<_>>()),
-            (true, false) => context.out.value(&agents.iter().map(to_json).collect::<Vec<_>>()),
+            (true, true) => {
+                context.out.value_line(&agents.iter().map(|agent| to_json(agent, now)).collect::<Vec<_>>())
+            }
+            (true, false) => {
+                context.out.value(&agents.iter().map(|agent| to_json(agent, now)).collect::<Vec<_>>())
+            }
             (false, true) => context.out.redraw(&table(agents, now), NOBODY),
             (false, false) => context.out.table(&table(agents, now), NOBODY),
         }
     }
+}
+
+/// Looks at all of them, on as many cores as it is worth: the kernel takes its time to describe a process.
+fn side_by_side(rows: &[AgentRow], standing: impl Fn(&AgentRow) -> Standing + Sync) -> Vec<Standing> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = rows.len().div_ceil(cores).max(LEAST_SHARE);
+    let look = |rows: &[AgentRow]| rows.iter().map(&standing).collect::<Vec<_>>();
+    let (own, others) = rows.split_at(share.min(rows.len()));
+    std::thread::scope(|scope| {
+        let looks: Vec<_> = others.chunks(share).map(|rows| scope.spawn(move || look(rows))).collect();
+        let mut standings = look(own);
+        for other in looks {
+            standings.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        standings
+    })
 }
 
 /// Whether an identity's newest session is of interest without being asked for.
@@ -111,8 +135,9 @@ fn rules(store: &Store) -> Result<BTreeMap<ProjectName, Rules>, Failure> {
 }
 
 fn table(agents: &[Agent], now: Timestamp) -> Table {
-    let mut table =
-        Table::new(["LIVENESS", "AGENT", "ROLE", "TASK", "STATE", "PHASE", "AGE", "SEEN", "CONTEXT", "COST"]);
+    let mut table = Table::new([
+        "LIVENESS", "AGENT", "ROLE", "TASK", "STATE", "PHASE", "WORK", "AGE", "SEEN", "CONTEXT", "COST",
+    ]);
     for Agent { row, standing } in agents {
         let (session, colour) = (&row.session, colour(*standing));
         table.row([
@@ -122,6 +147,7 @@ fn table(agents: &[Agent], now: Timestamp) -> Table {
             session.issue.map(|issue| format!("#{issue}")).unwrap_or_default().into(),
             row.state.map_or_else(|| "".into(), |state| Cell::styled(state.name(), style::of(state))),
             row.phase.map(|phase| phase.to_string()).unwrap_or_default().into(),
+            row.work_phase.map_or("", WorkPhase::name).into(),
             time::rough(now.since(session.created_at)).into(),
             time::relative(session.last_seen, now).into(),
             session.gauge.map(|gauge| format!("{}%", gauge.percent())).unwrap_or_default().into(),
@@ -133,33 +159,49 @@ fn table(agents: &[Agent], now: Timestamp) -> Table {
 
 /// Nothing spent is nothing known: not every agent tells.
 fn cost(session: &SessionRow) -> String {
-    if session.spent.micro_usd > 0 {
-        format!("{} USD", dollars(session.spent.micro_usd))
-    } else {
-        String::new()
-    }
+    let Spent { micro_usd, turns, .. } = session.spent;
+    let money = (micro_usd > 0).then(|| format!("{} USD", dollars(micro_usd)));
+    let turns = (turns > 0).then(|| format!("{turns} turns"));
+    money.into_iter().chain(turns).collect::<Vec<_>>().join(", ")
 }
 
 /// An agent as scripts see it.
-fn to_json(agent: &Agent) -> Value {
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    identity: identity::Fields<'a>,
+    liveness: &'static str,
+    project: &'a ProjectName,
+    task: Option<u64>,
+    state: Option<State>,
+    phase: Option<Phase>,
+    work_phase: Option<WorkPhase>,
+    exit: Option<&'static str>,
+    ended_at: Option<String>,
+    context_percent: Option<f64>,
+    cost_usd: f64,
+    tokens: u64,
+    turns: u64,
+    wall_seconds: u64,
+}
+
+fn to_json(agent: &Agent, now: Timestamp) -> Shown<'_> {
     let Agent { row, standing } = agent;
     let session = &row.session;
-    let mut value = identity::fields(session);
-    let more = json!({
-        "liveness": colour(*standing).name(),
-        "project": session.project,
-        "task": session.issue,
-        "state": row.state,
-        "phase": row.phase,
-        "exit": session.exit.map(|exit| exit.name()),
-        "ended_at": session.ended_at.map(time::rfc3339),
-        "context_percent": session.gauge.map(Gauge::percent),
-        "cost_usd": task::usd(session.spent),
-        "tokens": session.spent.tokens,
-        "turns": session.spent.turns,
-    });
-    if let (Value::Object(fields), Value::Object(more)) = (&mut value, more) {
-        fields.extend(more);
+    Shown {
+        identity: identity::Fields::of(session),
+        liveness: colour(*standing).name(),
+        project: &session.project,
+        task: session.issue,
+        state: row.state,
+        phase: row.phase,
+        work_phase: row.work_phase,
+        exit: session.exit.map(Exit::name),
+        ended_at: session.ended_at.map(time::rfc3339),
+        context_percent: session.gauge.map(Gauge::percent),
+        cost_usd: task::usd(session.spent),
+        tokens: session.spent.tokens,
+        turns: session.spent.turns,
+        wall_seconds: session.ended_at.unwrap_or(now).since(session.created_at).as_secs(),
     }
-    value
 }

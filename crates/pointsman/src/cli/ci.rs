@@ -1,11 +1,23 @@
 use clap::Subcommand;
-use pointsman_core::verdict;
+use pointsman_adapters::ci::woodpecker::{Error as CiError, Pipeline, Status, Woodpecker};
+use pointsman_adapters::retry::Retry;
+use pointsman_core::config::CiKind;
+use pointsman_core::text::{clean_block, clean_line};
+use pointsman_core::time::Timestamp;
+use pointsman_core::verdict::{self, FailedStep};
+use serde_json::{Value, json};
 
+use super::context::Context;
 use super::deps::read_stdin;
-use super::failure::Failure;
+use super::failure::{Code, Failure};
 use super::out::Out;
+use super::table::{Cell, Table};
+use super::{style, time};
 
-/// Judge what a CI said
+/// How much of a log is printed, in bytes.
+const SHOWN: usize = 256 << 10;
+
+/// Look at what a CI said, and judge it
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Tell whether a failed step is the machinery's fault or the code's
@@ -20,12 +32,189 @@ pub(crate) enum Command {
         #[arg(long, value_name = "CODE", allow_negative_numbers = true)]
         exit: i32,
     },
+    /// List the newest pipelines of the project's Woodpecker
+    List,
+    /// Show the steps of a pipeline, the newest one by default
+    Status {
+        /// The pipeline
+        number: Option<u64>,
+    },
+    /// Print what the steps of a pipeline printed, of the newest one by default
+    Logs {
+        /// The pipeline
+        number: Option<u64>,
+        /// Only of the step with this name
+        #[arg(long, value_name = "NAME")]
+        step: Option<String>,
+    },
+    /// Print the failed steps of a pipeline with their logs and whose fault they are; by default of the newest red one
+    Failures {
+        /// The pipeline
+        number: Option<u64>,
+    },
 }
 
 impl Command {
-    pub(crate) fn run(self, out: Out) -> Result<(), Failure> {
-        let Self::Classify { step, exit } = self;
-        let class = verdict::classify(&step, Some(exit), None, &read_stdin()?);
-        if out.is_json() { out.value(&class) } else { out.line(class) }
+    pub(crate) fn run(
+        self,
+        out: Out,
+        context: impl FnOnce() -> Result<Context, Failure>,
+    ) -> Result<(), Failure> {
+        match self {
+            Self::Classify { step, exit } => {
+                let class = verdict::classify(&step, Some(exit), None, &read_stdin()?);
+                if out.is_json() { out.value(&class) } else { out.line(class) }
+            }
+            Self::List => list(&open(&context()?)?, out),
+            Self::Status { number } => status(&pipeline(&open(&context()?)?, number)?, out),
+            Self::Logs { number, step } => logs(&open(&context()?)?, number, step.as_deref(), out),
+            Self::Failures { number } => failures(&open(&context()?)?, number, out),
+        }
     }
+}
+
+fn open(context: &Context) -> Result<Woodpecker, Failure> {
+    let project = context.project()?;
+    if project.config.ci.kind != CiKind::Woodpecker {
+        return Err(Failure::refused(format!("the CI of this project is {}", project.config.ci.kind))
+            .hint("set ci.kind = \"woodpecker\" and woodpecker.url"));
+    }
+    context.woodpecker(&project.config)
+}
+
+fn told(error: CiError) -> Failure {
+    let code = match &error {
+        CiError::Call(call) if matches!(call.status(), Some(404)) => Code::NotFound,
+        CiError::Call(call) => match call.retry() {
+            Retry::Later | Retry::LookFirst => Code::Unavailable,
+            Retry::Never => Code::Failed,
+        },
+        CiError::Unnamed | CiError::TooOld { .. } => Code::Configuration,
+        CiError::NoStep { .. } => Code::NotFound,
+    };
+    Failure::new(code, error)
+}
+
+/// The pipeline that is meant, with its steps.
+fn pipeline(ci: &Woodpecker, number: Option<u64>) -> Result<Pipeline, Failure> {
+    let number = match number {
+        Some(number) => number,
+        None => newest(ci, |_| true)?.ok_or_else(|| Failure::not_found("there is no pipeline yet"))?,
+    };
+    let found = ci.pipeline(number).map_err(told)?;
+    found
+        .ok_or_else(|| Failure::not_found(format!("there is no pipeline {number}")).hint("pointsman ci list"))
+}
+
+fn newest(ci: &Woodpecker, wanted: impl Fn(&Pipeline) -> bool) -> Result<Option<u64>, Failure> {
+    let listed = ci.pipelines().map_err(told)?;
+    Ok(listed.iter().filter(|pipeline| wanted(pipeline)).map(|pipeline| pipeline.number).max())
+}
+
+fn colour(status: Status) -> anstyle::Style {
+    match status {
+        Status::Success => style::GOOD,
+        Status::Created | Status::Pending | Status::Running => style::BUSY,
+        Status::Blocked | Status::Skipped | Status::Unknown => style::QUIET,
+        Status::Failure | Status::Killed | Status::Canceled | Status::Error | Status::Declined => style::BAD,
+    }
+}
+
+fn list(ci: &Woodpecker, out: Out) -> Result<(), Failure> {
+    let pipelines = ci.pipelines().map_err(told)?;
+    if out.is_json() {
+        return out.value(&pipelines.iter().map(summary).collect::<Vec<_>>());
+    }
+    let mut table = Table::new(["NUMBER", "STATUS", "EVENT", "COMMIT", "SINCE", "MESSAGE"]);
+    for pipeline in &pipelines {
+        table.row([
+            pipeline.number.to_string().into(),
+            Cell::styled(pipeline.status.name(), colour(pipeline.status)),
+            clean_line(&pipeline.event, 20).into(),
+            clean_line(&pipeline.commit, 10).into(),
+            time::relative(Timestamp(pipeline.created.saturating_mul(1000)), time::now()).into(),
+            clean_line(pipeline.message.lines().next().unwrap_or_default(), 80).into(),
+        ]);
+    }
+    out.table(&table, "no pipelines")
+}
+
+fn summary(pipeline: &Pipeline) -> Value {
+    json!({
+        "number": pipeline.number,
+        "parent": pipeline.parent,
+        "status": pipeline.status,
+        "event": pipeline.event,
+        "sha": pipeline.commit,
+        "branch": pipeline.branch,
+        "message": pipeline.message,
+    })
+}
+
+fn status(pipeline: &Pipeline, out: Out) -> Result<(), Failure> {
+    if out.is_json() {
+        let mut whole = summary(pipeline);
+        whole["workflows"] = json!(pipeline.workflows);
+        return out.value(&whole);
+    }
+    out.line(format!(
+        "pipeline {} ({}) of {}: {}",
+        pipeline.number,
+        clean_line(&pipeline.event, 20),
+        clean_line(&pipeline.commit, 10),
+        pipeline.status
+    ))?;
+    let mut table = Table::new(["STEP", "STATUS", "EXIT", "WORKFLOW", "ERROR"]);
+    for (workflow, step) in pipeline.workflows.iter().flat_map(|w| w.children.iter().map(move |s| (w, s))) {
+        table.row([
+            clean_line(&step.name, 40).into(),
+            Cell::styled(step.state.name(), colour(step.state)),
+            step.exit_code.to_string().into(),
+            clean_line(&workflow.name, 40).into(),
+            clean_line(&step.error, 80).into(),
+        ]);
+    }
+    out.table(&table, "no steps")
+}
+
+fn logs(ci: &Woodpecker, number: Option<u64>, wanted: Option<&str>, out: Out) -> Result<(), Failure> {
+    let pipeline = pipeline(ci, number)?;
+    let steps = pipeline.workflows.iter().flat_map(|workflow| &workflow.children);
+    let steps: Vec<_> = steps.filter(|step| wanted.is_none_or(|name| step.name == name)).collect();
+    if let (Some(name), []) = (wanted, steps.as_slice()) {
+        return Err(told(CiError::NoStep { pipeline: pipeline.number, step: clean_line(name, 60) }));
+    }
+    let mut read = Vec::new();
+    for step in steps {
+        let log = ci.log(pipeline.number, step.id).map_err(told)?;
+        if out.is_json() {
+            read.push(json!({ "step": step.name, "status": step.state, "exit": step.exit_code, "log": log }));
+        } else {
+            out.line(format!("== {} ({}, exit {})", clean_line(&step.name, 60), step.state, step.exit_code))?;
+            out.line(clean_block(&log, SHOWN))?;
+        }
+    }
+    if out.is_json() { out.value(&read) } else { Ok(()) }
+}
+
+fn failures(ci: &Woodpecker, number: Option<u64>, out: Out) -> Result<(), Failure> {
+    let red = match number {
+        Some(number) => Some(pipeline(ci, Some(number))?.number),
+        None => newest(ci, |pipeline| pipeline.status.is_red())?,
+    };
+    let failed: Vec<FailedStep> = match red {
+        Some(red) => ci.failures(red).map_err(told)?,
+        None => Vec::new(),
+    };
+    if out.is_json() {
+        let one = |step: &FailedStep| json!({ "pipeline": red, "step": step.name, "exit": step.exit, "class": step.class(), "log": step.log });
+        return out.value(&failed.iter().map(one).collect::<Vec<_>>());
+    }
+    let Some(red) = red else { return out.line("no pipeline has failed") };
+    for step in &failed {
+        let exit = step.exit.map_or(String::new(), |code| format!(", exit {code}"));
+        out.line(format!("== pipeline {red}, {}{exit}: {}", clean_line(&step.name, 60), step.class()))?;
+        out.line(clean_block(&step.log, SHOWN))?;
+    }
+    Ok(())
 }

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use pointsman_adapters::ci::woodpecker::Woodpecker;
+use pointsman_core::config::Config;
 use pointsman_core::ids::{Number, ProjectName, TaskKey};
 use pointsman_core::task::Task;
 use pointsman_store::{self as store, ProjectRow, Store};
@@ -13,6 +15,7 @@ use super::out::Out;
 use crate::control::protocol::Request;
 use crate::paths::Paths;
 use crate::project::{self, Project};
+use crate::remote;
 
 /// What every command starts from.
 #[derive(Clone, Debug)]
@@ -198,6 +201,13 @@ impl Context {
                     .hint("a person does this, from a terminal of their own"))
             }
         }
+    }
+
+    /// The project's Woodpecker, with the token that this command can find.
+    #[allow(clippy::disallowed_methods, reason = "a command begins here: the environment is its input")]
+    pub(crate) fn woodpecker(&self, config: &Config) -> Result<Woodpecker, Failure> {
+        let found = remote::woodpecker(&self.paths, config, |name| std::env::var_os(name));
+        found.map_err(|error| Failure::new(Code::Configuration, format!("{error:#}")))
     }
 
     /// Under which name we write.

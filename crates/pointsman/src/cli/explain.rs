@@ -87,8 +87,8 @@ fn surroundings(store: &Store, task: &Task, now: Timestamp) -> Result<Surroundin
         now,
         effects: effects.collect(),
         unheard: unheard.collect(),
-        spent: store.spent_on_task(&task.key)?,
-        spent_today: store.spent_on_day(Some(&task.key.project), &time::day(now))?,
+        spent: store.spent_on_task(&task.key, now)?,
+        spent_today: store.spent_on_day(Some(&task.key.project), &time::day(now), now)?,
     })
 }
 

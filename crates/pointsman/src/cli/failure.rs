@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use pointsman_adapters::tmux;
+use pointsman_adapters::{git, tmux};
 use pointsman_core::config;
 use pointsman_core::text::clean_block;
 use pointsman_store as store;
@@ -75,6 +75,11 @@ impl Failure {
         self.code
     }
 
+    /// What is wrong, in words.
+    pub(crate) fn message(&self) -> &str {
+        self.message.as_deref().unwrap_or("it failed without a word")
+    }
+
     /// Tells it on standard error; data goes to standard output, always.
     pub(crate) fn report(&self, json: bool) {
         let Some(message) = &self.message else { return };
@@ -139,6 +144,12 @@ impl From<store::Error> for Failure {
             (_, true) => failure.hint("pointsman doctor"),
             (false, false) => failure,
         }
+    }
+}
+
+impl From<git::Error> for Failure {
+    fn from(error: git::Error) -> Self {
+        anyhow::Error::new(error).into()
     }
 }
 

@@ -2,8 +2,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use pointsman_core::config::ForgeKind;
-use pointsman_core::forge::StateFilter;
-use pointsman_core::ids::Number;
+use pointsman_core::forge::{BoardStatus, CheckState, StateFilter};
+use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::ReviewVerdict;
 use serde_json::Value;
 
@@ -28,8 +28,87 @@ pub(crate) enum Command {
     /// Pull requests
     #[command(subcommand)]
     Pr(Pr),
+    /// The board: where each issue stands, and who works on it
+    #[command(subcommand)]
+    Board(Board),
+    /// What checks say about a commit
+    #[command(subcommand)]
+    Status(Status),
     /// Print where its bare repository is: the remote
     Url,
+}
+
+/// The board: where each issue stands, and who works on it
+#[derive(Debug, Subcommand)]
+pub(crate) enum Board {
+    /// List the open issues with their Status and Agent
+    List,
+    /// Set the Status or the Agent of an issue
+    Set {
+        /// Its number
+        number: Number,
+        /// Backlog, Ready, In Progress, In Review or Done
+        #[arg(long, value_parser = board_status, required_unless_present = "agent")]
+        status: Option<BoardStatus>,
+        /// Who works on it; empty for nobody
+        #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+        agent: Option<String>,
+    },
+}
+
+/// What checks say about a commit
+#[derive(Debug, Subcommand)]
+pub(crate) enum Status {
+    /// List what they say
+    List {
+        /// The commit, all of its digits
+        #[arg(value_parser = sha)]
+        sha: Sha,
+    },
+    /// Say something about a commit, as a CI does
+    Set {
+        /// The commit, all of its digits
+        #[arg(value_parser = sha)]
+        sha: Sha,
+        /// The name of the check
+        #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+        context: String,
+        /// What it says
+        #[arg(long, value_enum)]
+        state: Said,
+    },
+}
+
+/// What a check says.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Said {
+    /// Green
+    Success,
+    /// Red
+    Failure,
+    /// Not finished
+    Pending,
+}
+
+impl From<Said> for CheckState {
+    fn from(said: Said) -> Self {
+        match said {
+            Said::Success => Self::Success,
+            Said::Failure => Self::Failure,
+            Said::Pending => Self::Pending,
+        }
+    }
+}
+
+fn board_status(text: &str) -> Result<BoardStatus, String> {
+    BoardStatus::parse(text).ok_or_else(|| {
+        let names = BoardStatus::ALL.map(BoardStatus::name).join(", ");
+        format!("the board has the columns {names}")
+    })
+}
+
+fn sha(text: &str) -> Result<Sha, String> {
+    Sha::new(text).ok_or_else(|| "write all digits of the commit, as git rev-parse prints them".to_owned())
 }
 
 /// Issues
@@ -203,8 +282,36 @@ impl Command {
         match self {
             Self::Issue(command) => command.run(context),
             Self::Pr(command) => command.run(context),
+            Self::Board(command) => command.run(context),
+            Self::Status(command) => command.run(context),
             Self::Url => url(context),
         }
+    }
+}
+
+impl Board {
+    fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::List => forge_text::board(context, &ask(context, ForgeCommand::ListBoard)?),
+            Self::Set { number, status, agent } => {
+                context.people_only("changing the board")?;
+                let value = ask(context, ForgeCommand::SetBoard { number, status, agent })?;
+                forge_text::changed(context, "issue", "is moved on the board", &value)
+            }
+        }
+    }
+}
+
+impl Status {
+    fn run(self, context: &Context) -> Result<(), Failure> {
+        let command = match self {
+            Self::List { sha } => ForgeCommand::ListChecks { sha },
+            Self::Set { sha, context: name, state } => {
+                context.people_only("speaking for a check")?;
+                ForgeCommand::SetCheck { sha, name, state: state.into() }
+            }
+        };
+        forge_text::checks(context, &ask(context, command)?)
     }
 }
 

@@ -43,6 +43,33 @@ pub(crate) fn issues(context: &Context, value: &Value) -> Result<(), Failure> {
         .table(&table, "No issues. pointsman forge issue create --title \"…\" --label backlog writes one.")
 }
 
+pub(crate) fn board(context: &Context, value: &Value) -> Result<(), Failure> {
+    if context.out.is_json() {
+        return context.out.value(value);
+    }
+    let mut table = Table::new(["ISSUE", "STATUS", "AGENT", "TITLE"]);
+    for item in value.as_array().into_iter().flatten() {
+        table.row([
+            format!("#{}", item["number"]).into(),
+            line(&item["status"], 40).into(),
+            line(&item["agent"], 40).into(),
+            line(&item["title"], TITLE_CHARS).into(),
+        ]);
+    }
+    context.out.table(&table, "Nothing is open.")
+}
+
+pub(crate) fn checks(context: &Context, value: &Value) -> Result<(), Failure> {
+    if context.out.is_json() {
+        return context.out.value(value);
+    }
+    let mut table = Table::new(["CHECK", "STATE"]);
+    for check in value["checks"].as_array().into_iter().flatten() {
+        table.row([line(&check["name"], 80).into(), line(&check["state"], 20).into()]);
+    }
+    context.out.table(&table, "No check has said anything about this commit.")
+}
+
 pub(crate) fn issue(context: &Context, value: &Value) -> Result<(), Failure> {
     if context.out.is_json() {
         return context.out.value(value);

@@ -55,7 +55,7 @@ impl Arguments {
             tokens: self.tokens.unwrap_or(0),
             micro_usd: self.usd.unwrap_or(0),
             turns: self.turns.unwrap_or(0),
-            millis: 0,
+            ..Spent::default()
         })
     }
 }

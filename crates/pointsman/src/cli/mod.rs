@@ -7,6 +7,9 @@ mod ack;
 mod agents;
 mod checkpoint;
 mod ci;
+mod claim;
+mod claim_file;
+mod claude;
 mod completions;
 mod config;
 mod context;
@@ -20,7 +23,9 @@ mod explain;
 mod failure;
 mod forge;
 mod forge_text;
+mod formula;
 mod gauge;
+mod hook;
 mod init;
 mod launch;
 mod man;
@@ -35,11 +40,13 @@ mod session_log;
 mod sighting;
 mod signals;
 mod status;
+mod statusline;
 mod style;
 mod table;
 mod task;
 mod time;
 mod up;
+mod vault;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -127,7 +134,18 @@ enum Command {
     #[command(subcommand, visible_alias = "mq")]
     MergeQueue(merge_queue::Command),
     #[command(subcommand)]
+    Formula(formula::Command),
+    #[command(subcommand)]
+    Vault(vault::Command),
+    #[command(subcommand)]
     Rescue(rescue::Command),
+    Claim(claim::Claiming),
+    Handoff(claim::HandOff),
+    Release(claim::Release),
+    #[command(subcommand)]
+    Claude(claude::Command),
+    Hook(hook::Arguments),
+    Statusline(statusline::Arguments),
     Demo(demo::Arguments),
     Ack(ack::Arguments),
     Checkpoint(checkpoint::Arguments),
@@ -147,7 +165,10 @@ enum Command {
 
 /// Runs the program: reads the command line, does it, tells what went wrong.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    if let Some(code) = hook::shortcut() {
+        return code;
+    }
+    let cli = Cli::parse_from(claude::with_plain_project(std::env::args_os().collect()));
     let json = cli.global.json;
     match run(cli) {
         Ok(code) => code,
@@ -192,17 +213,25 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Project(command) => command.run(&context()?)?,
         Command::Config(command) => command.run(&context()?)?,
         Command::MergeQueue(command) => command.run(&context()?)?,
+        Command::Vault(command) => command.run(&context()?)?,
         Command::Rescue(command) => command.run(&context()?)?,
+        Command::Claim(arguments) => arguments.run(&context()?)?,
+        Command::Handoff(arguments) => arguments.run(&context()?)?,
+        Command::Release(arguments) => arguments.run(&context()?)?,
+        Command::Claude(command) => command.run(&context()?)?,
         Command::Ack(arguments) => arguments.run(&context()?)?,
         Command::Checkpoint(arguments) => arguments.run(&context()?)?,
         Command::Gauge(arguments) => arguments.run(&context()?)?,
+        Command::Formula(command) => command.run(context, out)?,
         // The rest needs no state directory and works wherever it is put into a pipe.
         Command::Phase(command) => command.run(out)?,
         Command::Deps(arguments) => arguments.run(out)?,
-        Command::Ci(command) => command.run(out)?,
+        Command::Ci(command) => command.run(out, context)?,
         Command::Completions(arguments) => arguments.run()?,
         Command::Man(arguments) => arguments.run()?,
         Command::Demo(arguments) => arguments.run(out)?,
+        Command::Statusline(arguments) => arguments.run()?,
+        Command::Hook(arguments) => return arguments.run(),
         Command::Launch(arguments) => return arguments.run(),
         Command::RehearsalAgent(arguments) => return arguments.run(),
     }

@@ -29,7 +29,7 @@ impl Out {
 
     /// One line of data for people.
     pub(crate) fn line(self, text: impl Display) -> Result<(), Failure> {
-        Ok(writeln!(anstream::stdout().lock(), "{text}")?)
+        Ok(at_once(&format!("{text}\n"))?)
     }
 
     /// One value, over several lines.
@@ -68,15 +68,24 @@ impl Out {
     /// Lines in place of those before.
     pub(crate) fn redraw_text(self, text: &str) -> Result<(), Failure> {
         let clear = if std::io::stdout().is_terminal() { CLEAR } else { "" };
-        let mut stdout = anstream::stdout().lock();
-        write!(stdout, "{clear}{text}\n\n")?;
-        Ok(stdout.flush()?)
+        Ok(at_once(&format!("{clear}{text}\n\n"))?)
     }
 
     /// Talk. Standard error may be closed; that stops nothing.
     pub(crate) fn say(self, text: impl Display) {
         let _ = writeln!(anstream::stderr().lock(), "{text}");
     }
+}
+
+/// Writes a text with its colours, or without where none are wanted, in as few writes as the reader allows: taking
+/// colours out on the way would write every line in pieces.
+fn at_once(text: &str) -> std::io::Result<()> {
+    let stdout = std::io::stdout();
+    let mut shown = anstream::AutoStream::new(Vec::new(), anstream::AutoStream::choice(&stdout));
+    shown.write_all(text.as_bytes())?;
+    let mut stdout = stdout.lock();
+    stdout.write_all(&shown.into_inner())?;
+    stdout.flush()
 }
 
 /// The width of the terminal that reads our data, if one does.

@@ -4,7 +4,9 @@ use clap::Args;
 use pointsman_core::session::budget::{self, Limit, Spent};
 use pointsman_core::task::{State, Task};
 use pointsman_core::text::clean_line;
-use pointsman_store::{EntryScope, ProjectRow, SessionScope, Store};
+use pointsman_core::vault::{self, Entry};
+use pointsman_core::words;
+use pointsman_store::{EntryScope, ProjectRow, SessionScope, Store, VaultScope};
 use serde_json::{Value, json};
 
 use super::context::Context;
@@ -12,6 +14,7 @@ use super::failure::Failure;
 use super::{style, task, time};
 use crate::control::client;
 use crate::control::protocol::{Reply, Request, Status};
+use crate::vault_view;
 
 /// Show the daemon, the projects, and what needs a person
 #[derive(Debug, Args)]
@@ -26,6 +29,8 @@ struct Glance {
     /// What needs a person, with what it has cost.
     attention: Vec<(Task, Spent)>,
     spent_today: Spent,
+    /// Vault actions that wait for a person.
+    vault: Vec<Entry>,
 }
 
 impl Arguments {
@@ -72,8 +77,11 @@ fn glance(store: &Store, row: ProjectRow) -> Result<Glance, Failure> {
     let attention = waiting
         .map(|task| Ok((task.clone(), task::spent(Some(store), task)?)))
         .collect::<Result<_, Failure>>()?;
-    let spent_today = store.spent_on_day(Some(&row.name), &time::day(time::now()))?;
-    Ok(Glance { row, tasks, sessions, queued, attention, spent_today })
+    let now = time::now();
+    let spent_today = store.spent_on_day(Some(&row.name), &time::day(now), now)?;
+    let mut vault = store.vault_entries(&row.name, VaultScope::Open)?;
+    vault.retain(|entry| matches!(entry.status, vault::Status::Pending | vault::Status::Uncertain));
+    Ok(Glance { row, tasks, sessions, queued, attention, spent_today, vault })
 }
 
 /// Whether nothing goes on without a person.
@@ -117,6 +125,8 @@ fn print_json(context: &Context, daemon: Option<&Status>, glances: &[Glance]) ->
                     "tokens": glance.spent_today.tokens,
                     "usd": task::usd(glance.spent_today),
                     "turns": glance.spent_today.turns,
+                    "restarts": glance.spent_today.restarts,
+                    "wall_seconds": glance.spent_today.millis / 1000,
                 },
             })
         })
@@ -126,11 +136,14 @@ fn print_json(context: &Context, daemon: Option<&Status>, glances: &[Glance]) ->
         .flat_map(|glance| &glance.attention)
         .map(|(task, spent)| task::to_json(task, *spent))
         .collect();
+    let vault: Vec<Value> =
+        glances.iter().flat_map(|glance| &glance.vault).map(vault_view::to_json).collect();
     context.out.value(&json!({
         "daemon": daemon,
         "state_dir": context.paths.state(),
         "projects": projects,
         "needs_a_person": attention,
+        "vault": vault,
     }))
 }
 
@@ -178,6 +191,16 @@ fn print(context: &Context, daemon: Option<&Status>, glances: &[Glance]) -> Resu
                 clean_line(task.reason.as_deref().unwrap_or("no reason given"), 200),
                 time::relative(task.since, time::now()),
                 task.waiting_for().unwrap_or_default()
+            ))?;
+        }
+        for entry in &glance.vault {
+            let colour = style::BAD;
+            out.line(format!(
+                "  {colour}vault{colour:#} {} is {}: {}\n    {quiet}pointsman vault show {}{quiet:#}",
+                entry.id(),
+                entry.status.as_str(),
+                words::vault::danger(entry.estimate),
+                entry.id()
             ))?;
         }
     }

@@ -1,5 +1,7 @@
 //! Columns of text, aligned by what a terminal shows, without lines and boxes.
 
+use std::borrow::Cow;
+
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -55,8 +57,8 @@ impl Table {
         let last = self.header.len().saturating_sub(1);
         let widths: Vec<usize> = (0..self.header.len())
             .map(|column| {
-                let cells = self.rows.iter().map(|row| row[column].text.width());
-                cells.chain([self.header[column].width()]).max().unwrap_or(0)
+                let cells = self.rows.iter().map(|row| shown(&row[column].text));
+                cells.chain([shown(self.header[column])]).max().unwrap_or(0)
             })
             .collect();
         let before: usize = widths[..last].iter().map(|w| w + GAP.len()).sum();
@@ -64,14 +66,18 @@ impl Table {
         let line = |cells: &mut dyn Iterator<Item = (&str, Style)>| {
             let mut line = String::new();
             for (column, (text, style)) in cells.enumerate() {
-                let text = if column == last { cut(text, room) } else { text.to_owned() };
-                line += &format!("{style}{text}{style:#}");
+                let text = if column == last { cut(text, room) } else { Cow::Borrowed(text) };
+                if style == style::PLAIN {
+                    line += &text;
+                } else {
+                    line += &format!("{style}{text}{style:#}");
+                }
                 if column < last {
-                    line += &" ".repeat(widths[column] - text.width());
-                    line += GAP;
+                    line.extend(std::iter::repeat_n(' ', widths[column] - shown(&text) + GAP.len()));
                 }
             }
-            line.trim_end().to_owned()
+            line.truncate(line.trim_end().len());
+            line
         };
         let header = line(&mut self.header.iter().map(|text| (*text, style::QUIET)));
         let rows = self.rows.iter().map(|row| line(&mut row.iter().map(|c| (c.text.as_str(), c.style))));
@@ -80,9 +86,9 @@ impl Table {
 }
 
 /// At most so many columns of a text, the last one a mark if something is missing.
-fn cut(text: &str, columns: usize) -> String {
-    if text.width() <= columns {
-        return text.to_owned();
+fn cut(text: &str, columns: usize) -> Cow<'_, str> {
+    if shown(text) <= columns {
+        return Cow::Borrowed(text);
     }
     let (mut kept, mut used) = (String::new(), 0);
     for c in text.chars() {
@@ -93,7 +99,12 @@ fn cut(text: &str, columns: usize) -> String {
         kept.push(c);
     }
     kept.push('…');
-    kept
+    Cow::Owned(kept)
+}
+
+/// How many columns a text takes. Cells are clean: what is ASCII is a column each.
+fn shown(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { text.width() }
 }
 
 #[cfg(test)]

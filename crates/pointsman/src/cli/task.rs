@@ -182,7 +182,7 @@ fn answer(context: &Context, issue: Number, text: String) -> Result<(), Failure>
 pub(crate) fn spent(store: Option<&Store>, task: &Task) -> Result<Spent, Failure> {
     match store {
         // Without a session nothing was spent: most of a long backlog is not asked about.
-        Some(store) if task.generation > 0 => Ok(store.spent_on_task(&task.key)?),
+        Some(store) if task.generation > 0 => Ok(store.spent_on_task(&task.key, time::now())?),
         Some(_) | None => Ok(Spent::default()),
     }
 }
@@ -233,6 +233,9 @@ pub(crate) fn to_json(task: &Task, spent: Spent) -> Value {
         "context_percent": task.gauge.map(Gauge::percent),
         "cost_usd": usd(spent),
         "tokens": spent.tokens,
+        "turns": spent.turns,
+        "restarts": spent.restarts,
+        "wall_seconds": spent.millis / 1000,
     })
 }
 

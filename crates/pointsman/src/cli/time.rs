@@ -11,6 +11,12 @@ pub(crate) fn now() -> Timestamp {
     Timestamp(jiff::Timestamp::now().as_millisecond())
 }
 
+/// The present to the nanosecond, to tell two moments apart.
+#[allow(clippy::disallowed_methods, reason = "the one clock of the commands")]
+pub(crate) fn now_nanos() -> i128 {
+    jiff::Timestamp::now().as_nanosecond()
+}
+
 /// How long ago, or in how long.
 pub(crate) fn relative(at: Timestamp, now: Timestamp) -> String {
     if at > now { format!("in {}", rough(at.since(now))) } else { format!("{} ago", rough(now.since(at))) }

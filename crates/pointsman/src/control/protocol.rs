@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 
 use pointsman_core::config::MergeStyle;
-use pointsman_core::forge::StateFilter;
+use pointsman_core::forge::{BoardStatus, CheckState, StateFilter};
+use pointsman_core::hook::Report;
 use pointsman_core::ids::{Number, ProjectName, Sha};
 use pointsman_core::session::budget::Spent;
 use pointsman_core::session::context::Gauge;
 use pointsman_core::session::work::WorkPhase;
 use pointsman_core::task::{Order, ReviewVerdict};
+use pointsman_core::vault::{ActionId, Risk};
 use serde::{Deserialize, Serialize};
 
 /// One request. Reading commands read the store themselves; these change something.
@@ -64,6 +66,11 @@ pub enum Request {
         /// What it has spent since its start.
         spent: Option<Spent>,
     },
+    /// A session's hook tells something.
+    Hook {
+        /// What.
+        report: Report,
+    },
     /// An operator's words to a session.
     Send {
         /// The project.
@@ -92,6 +99,13 @@ pub enum Request {
         /// What.
         command: QueueCommand,
     },
+    /// Something for a vault.
+    Vault {
+        /// The project.
+        project: ProjectName,
+        /// What.
+        command: VaultCommand,
+    },
     /// Something for the embedded forge.
     Forge {
         /// The project.
@@ -99,6 +113,77 @@ pub enum Request {
         /// What.
         command: ForgeCommand,
     },
+    /// Something for a person's own session and its `.agent-claim.json`.
+    Claim {
+        /// The project.
+        project: ProjectName,
+        /// What.
+        order: ClaimOrder,
+    },
+}
+
+/// What the claim life cycle asks of the forge. Everything in it is a claim, and is checked where it is carried out.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "claim", rename_all = "snake_case")]
+pub enum ClaimOrder {
+    /// `claim`: the issue is taken.
+    Take {
+        /// Which.
+        issue: Number,
+        /// The Agent field of the board.
+        agent_id: String,
+        /// The assignee.
+        by: String,
+    },
+    /// The branch is handed in as a pull request.
+    HandIn {
+        /// For which issue.
+        issue: Number,
+        /// The branch.
+        branch: String,
+        /// The title.
+        summary: String,
+        /// The Agent field of the board.
+        agent_id: String,
+        /// Where the branch is.
+        checkout: PathBuf,
+    },
+    /// The board follows the claim.
+    Sync {
+        /// Which issue.
+        issue: Number,
+        /// Its Status.
+        status: String,
+        /// The Agent field of the board.
+        agent_id: String,
+    },
+    /// How the pull request stands.
+    Look {
+        /// Its number, if it is known.
+        pr: Option<Number>,
+        /// Its branch.
+        branch: String,
+    },
+    /// The issue is closed, because its pull request is merged and a person said so.
+    Finish {
+        /// Which issue.
+        issue: Number,
+        /// The pull request, if it is known.
+        pr: Option<Number>,
+        /// Its branch.
+        branch: String,
+        /// The Agent field of the board.
+        agent_id: String,
+    },
+    /// The issue is given back.
+    Release {
+        /// Which issue.
+        issue: Number,
+        /// The Agent field of the board.
+        agent_id: String,
+    },
+    /// What is on the board.
+    Board,
 }
 
 /// Orders to a merge queue.
@@ -147,6 +232,54 @@ pub enum QueueCommand {
     Resume,
     /// `merge-queue process`: look at the line now.
     Look,
+}
+
+/// Orders to a vault.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "vault", rename_all = "snake_case")]
+pub enum VaultCommand {
+    /// `vault submit`
+    Submit {
+        /// The action as JSON; outside text.
+        text: String,
+        /// The session that submits it, if one does: then that is its source.
+        from: Option<String>,
+    },
+    /// `vault approve`
+    Approve {
+        /// Which.
+        id: ActionId,
+        /// The hash of what the person saw.
+        hash: String,
+        /// The person knows that it may have been fired before.
+        again: bool,
+        /// Who.
+        by: String,
+    },
+    /// `vault reject`
+    Reject {
+        /// Which.
+        id: ActionId,
+        /// Why.
+        reason: String,
+        /// Who.
+        by: String,
+    },
+    /// `vault raise`
+    Raise {
+        /// Which.
+        id: ActionId,
+        /// At least so dangerous.
+        risk: Risk,
+        /// It cannot be undone.
+        irreversible: bool,
+        /// A person must be asked.
+        requires_human: bool,
+        /// Why.
+        reason: String,
+        /// Who says so.
+        by: String,
+    },
 }
 
 /// Orders to the embedded forge.
@@ -229,6 +362,31 @@ pub enum ForgeCommand {
     MergePull {
         /// Which.
         number: Number,
+    },
+    /// `forge board list`
+    ListBoard,
+    /// `forge board set`
+    SetBoard {
+        /// Which issue.
+        number: Number,
+        /// Its Status.
+        status: Option<BoardStatus>,
+        /// Its Agent.
+        agent: Option<String>,
+    },
+    /// `forge status list`
+    ListChecks {
+        /// Of which commit.
+        sha: Sha,
+    },
+    /// `forge status set`
+    SetCheck {
+        /// Of which commit.
+        sha: Sha,
+        /// Which check.
+        name: String,
+        /// What it says.
+        state: CheckState,
     },
 }
 

@@ -4,13 +4,14 @@ use std::path::Path;
 
 use pointsman_core::ids::{Number, ProjectName, TaskKey};
 use pointsman_core::session::work::Observation;
-use pointsman_core::task::{Effect, Event, Headline, Refused, Session, Task};
+use pointsman_core::task::{Effect, Event, Headline, Order, Refused, Session, Task};
 use pointsman_core::words;
 use pointsman_store::{Change, EffectId};
 use serde_json::{Value, json};
 
 use super::engine::{Engine, Input};
-use super::{budget, clock, line, projects};
+use super::sources::hooks;
+use super::{budget, clock, line, projects, vault};
 use crate::control::protocol::{FailureKind, Reply, Request};
 use crate::paths::Paths;
 
@@ -23,15 +24,18 @@ pub(crate) struct Follow {
     pub stop: bool,
     /// The merge queue of this project has something to look at.
     pub land: Option<ProjectName>,
+    /// A vault has.
+    pub vault: bool,
 }
 
 /// Carries out a request that is about tasks, messages or projects.
 pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (Reply, Follow) {
     let mut follow = Follow::default();
     let reply = match request {
-        Request::Order { project, issue, order } => {
-            give(engine, project, *issue, Event::Ordered { order: *order })
-        }
+        Request::Order { project, issue, order } => match no_budget(engine, project, *issue, *order) {
+            Some(reply) => reply,
+            None => give(engine, project, *issue, Event::Ordered { order: *order }),
+        },
         Request::Answer { project, issue, by, text } => {
             give(engine, project, *issue, Event::Answered { by: by.clone(), text: text.clone() })
         }
@@ -41,6 +45,7 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
             checkpoint(engine, session, said)
         }
         Request::Measure { session, gauge, spent } => budget::measure(engine, session, *gauge, *spent),
+        Request::Hook { report } => hooks::take(engine, report),
         Request::Send { project, issue, text } => send(engine, project, *issue, text),
         Request::AddProject { config_path } => {
             follow.reload = true;
@@ -65,7 +70,11 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
             follow.land = Some(project.clone());
             line::answer(engine, project, command)
         }
-        Request::Status | Request::Forge { .. } => {
+        Request::Vault { project, command } => {
+            follow.vault = true;
+            vault::answer(engine, project, command)
+        }
+        Request::Status | Request::Forge { .. } | Request::Claim { .. } => {
             failed(FailureKind::Failed, "this request is answered elsewhere".to_owned())
         }
     };
@@ -136,6 +145,20 @@ fn acknowledge(engine: &mut Engine, message: i64, session: Option<&str>) -> Repl
         Ok(true) => done(json!({ "message": message, "acknowledged": true })),
         Ok(false) => failed(FailureKind::NotFound, format!("there is no message m-{message}")),
         Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
+    }
+}
+
+/// Nothing starts on a budget that is used up, whoever wants it.
+fn no_budget(engine: &mut Engine, project: &ProjectName, issue: Number, order: Order) -> Option<Reply> {
+    match order {
+        Order::Start | Order::Resume => {}
+        Order::Begin | Order::Pause | Order::Stop => return None,
+    }
+    let key = TaskKey { project: project.clone(), issue };
+    let (config, task) = (engine.config(project)?, find(engine, &key).ok()?);
+    match budget::used_up(engine.store(), &config, &task, clock::now()) {
+        Ok(what) => what.map(|what| failed(FailureKind::Refused, words::reason::budget_of_order(&what))),
+        Err(error) => Some(failed(FailureKind::Failed, super::world::chain(&error))),
     }
 }
 

@@ -1,18 +1,23 @@
 //! What sessions spend, counted in the store, and the marks they pass.
 
-use pointsman_core::config::Config;
-use pointsman_core::ids::TaskKey;
+use std::sync::Arc;
+
+use pointsman_core::config::{Budget, Config};
+use pointsman_core::ids::{ProjectName, TaskKey};
 use pointsman_core::session::budget::{self, Level, Limit, Spent, level};
 use pointsman_core::session::context::Gauge;
-use pointsman_core::task::{Event, Session};
+use pointsman_core::task::{Event, Session, Task};
 use pointsman_core::time::Timestamp;
-use pointsman_store::Store;
+use pointsman_store::{EntryScope, SessionRow, Store};
 use serde_json::json;
 
 use super::answer::{done, failed};
 use super::clock;
 use super::engine::{Engine, Input};
 use crate::control::protocol::{FailureKind, Reply};
+
+/// The role that works on tasks.
+const ROLE: &str = "dev";
 
 /// Takes a measurement in and acts on the marks it passes.
 pub(crate) fn measure(
@@ -25,103 +30,227 @@ pub(crate) fn measure(
         return failed(FailureKind::NotFound, format!("there is no session {session}"));
     };
     let measured = engine.store().session(session).and_then(|known| match known {
-        Some(_) => take(engine, &key, generation, session, gauge, spent).map(|()| true),
+        Some(row) => take(engine, &key, generation, &row, gauge, spent).map(|()| true),
         None => Ok(false),
     });
     match measured {
         Ok(false) => failed(FailureKind::NotFound, format!("there is no session {session}")),
-        Ok(true) => done(json!({ "session": session, "measured": true })),
+        Ok(true) => {
+            let task = task_line(engine, &key);
+            done(json!({ "session": session, "measured": true, "task": task }))
+        }
         Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
     }
+}
+
+/// What a status line shows of a task.
+fn task_line(engine: &mut Engine, key: &TaskKey) -> serde_json::Value {
+    let Some(task) = engine.tasks().get(key).cloned() else { return serde_json::Value::Null };
+    let entries = engine.store().queue_entries(&key.project, EntryScope::Unfinished).unwrap_or_default();
+    let position = entries.iter().position(|entry| entry.issue == Some(key.issue)).map(|at| at + 1);
+    json!({
+        "state": task.state, "phase": task.phase.map(|phase| phase.name()), "ci": serde_json::to_value(&task.ci).unwrap_or_default()["status"], "pr": task.pr,
+        "queue_position": position,
+    })
 }
 
 fn take(
     engine: &mut Engine,
     key: &TaskKey,
     generation: u32,
-    session: &str,
+    session: &SessionRow,
     gauge: Option<Gauge>,
     spent: Option<Spent>,
 ) -> Result<(), pointsman_store::Error> {
     let now = clock::now();
     let mut inputs = Vec::new();
     if let Some(gauge) = gauge {
-        engine.store().session_measured(session, Some(gauge), None)?;
+        engine.store().session_measured(&session.session, Some(gauge), None)?;
         inputs.push(Input::new(key.clone(), Event::ContextMeasured { generation, gauge }));
     }
     if let Some(spent) = spent {
-        engine.store().spend(&key.project, Some(key.issue), session, &clock::day(now), spent)?;
+        let day = clock::day(now);
+        engine.store().spend(&key.project, Some(key.issue), &session.session, &day, spent)?;
         inputs.extend(passed(engine, key, now)?);
+        if spent.turns > session.spent.turns {
+            inputs.push(Input::new(key.clone(), Event::TurnEnded { generation }));
+        }
     }
     engine.take(&inputs, now).map(drop)
+}
+
+/// A limit, how much of it is used, and by whom.
+struct Mark {
+    /// Tells it from other marks of the same task.
+    name: String,
+    /// In words.
+    whose: &'static str,
+    spent: Spent,
+    limit: Limit,
+}
+
+impl Mark {
+    fn level(&self) -> Level {
+        level(self.spent, self.limit)
+    }
+
+    fn describe(&self) -> String {
+        let spent = budget::describe(self.spent, self.limit).unwrap_or_else(|| "nothing".to_owned());
+        format!("{spent} spent {}", self.whose)
+    }
+}
+
+/// The limits of one task and its present session.
+fn of_task(
+    store: &Store,
+    config: &Config,
+    task: &Task,
+    now: Timestamp,
+) -> Result<Vec<Mark>, pointsman_store::Error> {
+    let (key, role) = (&task.key, config.roles.dev.budget.as_ref());
+    let mut marks = Vec::new();
+    let mut add = |name: &str, whose, spent, limit| {
+        marks.push(Mark { name: name.to_owned(), whose, spent, limit });
+    };
+    let limit = Limit::per_task(&config.budget);
+    if limit.is_any() {
+        add("task", "for this task", store.spent_on_task(key, now)?, limit);
+    }
+    let limit = role.map(Limit::per_task).unwrap_or_default();
+    if limit.is_any() {
+        let spent = store.spent_by_role_on_task(key, now)?.remove(ROLE).unwrap_or_default();
+        add("role on task", "by its role for this task", spent, limit);
+    }
+    let limits = [("session", Some(&config.budget)), ("session of role", role)];
+    for (name, budget) in limits {
+        let limit = budget.map(Limit::per_session).unwrap_or_default();
+        if limit.is_any()
+            && let Some(session) = task.session_id()
+            && let Some(row) = store.session(&session)?
+        {
+            add(name, "by this session", row.spent, limit);
+        }
+    }
+    Ok(marks)
+}
+
+/// The limits of a project's day, which count for everything that runs.
+fn of_day(store: &Store, config: &Config, now: Timestamp) -> Result<Vec<Mark>, pointsman_store::Error> {
+    let day = clock::day(now);
+    let mut marks = Vec::new();
+    let limit = Limit::per_day(&config.budget);
+    if limit.is_any() {
+        let spent = store.spent_on_day(Some(&config.name), &day, now)?;
+        marks.push(Mark { name: format!("day {day}"), whose: "today", spent, limit });
+    }
+    let limit = config.roles.dev.budget.as_ref().map(Limit::per_day).unwrap_or_default();
+    if limit.is_any() {
+        let mut roles = store.spent_by_role_on_day(Some(&config.name), &day, now)?;
+        let spent = roles.remove(ROLE).unwrap_or_default();
+        marks.push(Mark { name: format!("role on day {day}"), whose: "by its role today", spent, limit });
+    }
+    Ok(marks)
 }
 
 /// The marks that are passed: of this task, and of the day for every task that runs.
 fn passed(engine: &mut Engine, key: &TaskKey, now: Timestamp) -> Result<Vec<Input>, pointsman_store::Error> {
     let Some(config) = engine.config(&key.project) else { return Ok(Vec::new()) };
     let mut inputs = Vec::new();
-    let task = engine.store().spent_on_task(key)?;
-    let limit = Limit::per_task(&config.budget);
-    if let Some(input) = once(engine, key, "task", level(task, limit), &describe(task, limit, "this task"))? {
-        inputs.push(input);
+    let Some(task) = engine.tasks().get(key).cloned() else { return Ok(inputs) };
+    for mark in of_task(engine.store(), &config, &task, now)? {
+        inputs.extend(once(engine, &task, &mark)?);
     }
-    let (day, limit) =
-        (engine.store().spent_on_day(Some(&key.project), &clock::day(now))?, Limit::per_day(&config.budget));
-    let reached = level(day, limit);
-    if reached > Level::Within {
-        let running: Vec<TaskKey> = engine
-            .tasks()
-            .values()
-            .filter(|t| t.key.project == key.project && t.session != Session::None)
-            .map(|t| t.key.clone())
-            .collect();
-        let what = describe(day, limit, "today");
-        for running in running {
-            let mark = format!("day {}", clock::day(now));
-            inputs.extend(once(engine, &running, &mark, reached, &what)?);
+    inputs.extend(day_passed(engine, &config, now)?);
+    Ok(inputs)
+}
+
+fn day_passed(
+    engine: &mut Engine,
+    config: &Config,
+    now: Timestamp,
+) -> Result<Vec<Input>, pointsman_store::Error> {
+    let mut inputs = Vec::new();
+    for mark in of_day(engine.store(), config, now)? {
+        if mark.level() > Level::Within {
+            for task in running(engine, &config.name) {
+                inputs.extend(once(engine, &task, &mark)?);
+            }
         }
     }
     Ok(inputs)
 }
 
-/// Each mark is told once per task: remembered in the store, so that a restart does not repeat it.
-fn once(
+fn running(engine: &Engine, project: &ProjectName) -> Vec<Arc<Task>> {
+    let tasks = engine.tasks().values().filter(|t| t.key.project == *project && t.session != Session::None);
+    tasks.cloned().collect()
+}
+
+/// The marks that nobody reports: time passes, and sessions die.
+pub(crate) fn passed_by_themselves(
     engine: &mut Engine,
-    key: &TaskKey,
-    mark: &str,
-    reached: Level,
-    what: &str,
-) -> Result<Option<Input>, pointsman_store::Error> {
-    if reached == Level::Within {
+    now: Timestamp,
+) -> Result<Vec<Input>, pointsman_store::Error> {
+    let mut inputs = Vec::new();
+    let projects: Vec<ProjectName> = engine.served().cloned().collect();
+    for config in projects.iter().filter_map(|project| engine.config(project)).collect::<Vec<_>>() {
+        let budgets = [Some(&config.budget), config.roles.dev.budget.as_ref()];
+        let any = |limit: fn(&Budget) -> Limit| {
+            budgets.iter().flatten().any(|budget| limit(budget).passes_by_itself())
+        };
+        if any(Limit::per_task) {
+            for task in running(engine, &config.name) {
+                for mark in of_task(engine.store(), &config, &task, now)? {
+                    inputs.extend(once(engine, &task, &mark)?);
+                }
+            }
+        }
+        if any(Limit::per_day) {
+            inputs.extend(day_passed(engine, &config, now)?);
+        }
+    }
+    Ok(inputs)
+}
+
+/// Each mark is told once per session: remembered in the store, so that a restart does not repeat it.
+fn once(engine: &mut Engine, task: &Task, mark: &Mark) -> Result<Option<Input>, pointsman_store::Error> {
+    let (key, reached) = (&task.key, mark.level());
+    // What spends nothing at the moment is told when it does again.
+    if reached == Level::Within || !task.state.spends() {
         return Ok(None);
     }
-    let generation = engine.tasks().get(key).map_or(0, |t| t.generation);
     // A task that a person starts again after the hard mark is told again.
-    let name = format!("budget-{}-{mark}-{generation}", key.issue);
+    let name = format!("budget-{}-{}-{}", key.issue, mark.name, task.generation);
     let told = engine.store().cursor(Some(&key.project), &name)?;
     let value = if reached == Level::Hard { "hard" } else { "soft" };
     if told.as_deref() == Some(value) || told.as_deref() == Some("hard") {
         return Ok(None);
     }
-    let mut input = Input::new(key.clone(), Event::BudgetReached { level: reached, what: what.to_owned() });
+    let event = Event::BudgetReached { level: reached, what: mark.describe() };
+    let mut input = Input::new(key.clone(), event);
     input.cursor = Some((name, value.to_owned()));
     Ok(Some(input))
 }
 
-/// Whether a project may start anything new today.
-pub(crate) fn may_start(
+/// Whether a task may begin: something is left of its own budget, and enough of the day's.
+pub(crate) fn may_begin(
     store: &Store,
     config: &Config,
+    task: &Task,
     now: Timestamp,
 ) -> Result<bool, pointsman_store::Error> {
-    let limit = Limit::per_day(&config.budget);
-    if limit == Limit::default() {
-        return Ok(true);
-    }
-    let spent = store.spent_on_day(Some(&config.name), &clock::day(now))?;
-    Ok(level(spent, limit) == Level::Within)
+    let day = of_day(store, config, now)?;
+    Ok(day.iter().all(|mark| mark.level() == Level::Within)
+        && of_task(store, config, task, now)?.iter().all(|mark| mark.level() < Level::Hard))
 }
 
-fn describe(spent: Spent, limit: Limit, whose: &str) -> String {
-    format!("{} spent for {whose}", budget::describe(spent, limit).unwrap_or_else(|| "nothing".to_owned()))
+/// Which budget is used up, so that not even a person's order starts this task, in words.
+pub(crate) fn used_up(
+    store: &Store,
+    config: &Config,
+    task: &Task,
+    now: Timestamp,
+) -> Result<Option<String>, pointsman_store::Error> {
+    let mut marks = of_task(store, config, task, now)?;
+    marks.extend(of_day(store, config, now)?);
+    Ok(marks.iter().find(|mark| mark.level() == Level::Hard).map(Mark::describe))
 }

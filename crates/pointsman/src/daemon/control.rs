@@ -4,20 +4,26 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use pointsman_core::task::{ReviewVerdict, State};
+use pointsman_core::hook::{Report, Told};
+use pointsman_core::ids::TaskKey;
+use pointsman_core::session::work::Observation;
+use pointsman_core::task::{Event, ReviewVerdict, State};
 
 use super::answer::{done, failed};
 use super::board::Board;
+use super::engine::Input;
 use super::inbound::{Inbound, Inbox};
 use super::line;
+use super::sources::hooks;
+use super::vault;
 use super::world::RealWorld;
 use crate::control::protocol::{FailureKind, ForgeCommand, Reply, Request};
-use crate::embedded_forge;
+use crate::{claim, embedded_forge};
 
 /// A request is one line; an issue's body is the largest thing in it.
 const REQUEST_BYTES: u64 = 16 << 20;
@@ -25,6 +31,8 @@ const REQUEST_BYTES: u64 = 16 << 20;
 const REQUEST_LIMIT: Duration = Duration::from_secs(10);
 /// The loop answers in milliseconds; this is for a disk that hangs.
 const ANSWER_LIMIT: Duration = Duration::from_secs(50);
+/// Hooks come many times a second; which session a process is in is good for so long.
+const PANES_FRESH: Duration = Duration::from_secs(1);
 /// More callers at the same time are turned away.
 const CALLERS: usize = 128;
 
@@ -38,6 +46,15 @@ pub(crate) struct Control {
     pub world: Arc<RealWorld>,
     /// Callers that are being served.
     pub callers: AtomicUsize,
+    /// Whose terminals there are, as far as hooks need to know.
+    pub panes: Mutex<Panes>,
+}
+
+/// The first processes of all terminals, as they were a moment ago.
+#[derive(Default)]
+pub(crate) struct Panes {
+    listed: Option<Instant>,
+    pids: Vec<(u32, String)>,
 }
 
 impl Control {
@@ -121,6 +138,23 @@ impl Control {
             self.inbox.send(Inbound::AskForge { project: project.clone() });
             return reply;
         }
+        if let Request::Hook { report } = &request
+            && let Some(reply) = self.hook(report, peer)
+        {
+            return reply;
+        }
+        if let Request::Claim { project, order } = &request {
+            let Some(served) = self.world.project(project) else {
+                return failed(FailureKind::NotFound, format!("project {project} is not served"));
+            };
+            if peer.is_some_and(|pid| self.is_in_session(pid)) {
+                return failed(FailureKind::Refused, "a session of the daemon claims nothing".to_owned());
+            }
+            let place = claim::Place { forge: &*served.forge, git: &self.world.git, config: &served.config };
+            let reply = claim::carry_out(&place, order);
+            self.inbox.send(Inbound::AskForge { project: project.clone() });
+            return reply;
+        }
         let request = match request {
             Request::Queue { project, command } => {
                 if peer.is_some_and(|pid| self.is_in_session(pid)) {
@@ -137,6 +171,13 @@ impl Control {
                     Err(reply) => return reply,
                 }
             }
+            Request::Vault { project, command } => match peer.and_then(|pid| self.identity_of(pid)) {
+                Some(session) => match vault::from_session(command, &session) {
+                    Ok(command) => Request::Vault { project, command },
+                    Err(reply) => return reply,
+                },
+                None => Request::Vault { project, command },
+            },
             other => other,
         };
         let (reply, answer) = sync_channel(1);
@@ -144,6 +185,60 @@ impl Control {
         answer
             .recv_timeout(ANSWER_LIMIT)
             .unwrap_or_else(|_| failed(FailureKind::Failed, "the daemon is busy or stopping".to_owned()))
+    }
+
+    /// What can be answered before the loop has written it down; none if the loop must be asked.
+    fn hook(&self, report: &Report, peer: Option<u32>) -> Option<Reply> {
+        let (key, generation) = TaskKey::parse_session(&report.session)?;
+        let epoch = super::world::epoch(&report.session);
+        if peer.is_some_and(|pid| self.session_of(pid).is_some_and(|other| other != epoch)) {
+            let message = format!("another session speaks for {}", report.session);
+            return Some(failed(FailureKind::Refused, message));
+        }
+        let served = self.world.project(&key.project)?;
+        let present = self.board.look().get(&key).is_some_and(|task| task.generation == generation);
+        if !present {
+            return None;
+        }
+        hooks::mark_idle(&served.desk(&key), &report.told);
+        match &report.told {
+            Told::Asked { what } => {
+                let pane = self.world.tmux.find(&key.identity()).ok().flatten();
+                let picture = pane.map(|pane| self.world.tail(&served, &pane)).unwrap_or_default();
+                let event = Event::DialogSeen { generation, what: what.clone(), picture };
+                let mut input = Input::new(key, event);
+                input.dedup = Some(format!("hook-{}", report.id));
+                self.inbox.tell(input);
+                Some(done(serde_json::json!({ "taken": true })))
+            }
+            told if told.matters() => None,
+            _ => {
+                if let Told::Tool { work, .. } = &report.told {
+                    let observations = vec![Observation::Did((*work).into())];
+                    self.inbox.send(Inbound::Observed { key, observations, read_to: None });
+                }
+                Some(done(serde_json::json!({ "taken": true })))
+            }
+        }
+    }
+
+    /// The session of ours that a process descends from, by its epoch.
+    fn session_of(&self, pid: u32) -> Option<String> {
+        let ancestors = pointsman_adapters::process::ancestors(pid);
+        let mut panes = self.panes.lock().unwrap_or_else(PoisonError::into_inner);
+        if panes.listed.is_none_or(|at| at.elapsed() > PANES_FRESH) {
+            let listed = self.world.tmux.list().ok()?;
+            panes.pids = listed.into_iter().map(|(_, pane)| (pane.pid, pane.epoch)).collect();
+            panes.listed = Some(Instant::now());
+        }
+        panes.pids.iter().find(|(pid, _)| ancestors.contains(pid)).map(|(_, epoch)| epoch.clone())
+    }
+
+    /// The identity of the session of ours that a process descends from.
+    fn identity_of(&self, pid: u32) -> Option<String> {
+        let panes = self.world.tmux.list().ok()?;
+        let ancestors = pointsman_adapters::process::ancestors(pid);
+        panes.into_iter().find(|(_, pane)| ancestors.contains(&pane.pid)).map(|(identity, _)| identity)
     }
 
     /// A person's order to merge is an approval of the present head; the queue does the rest.
@@ -186,9 +281,12 @@ impl Control {
     }
 }
 
+/// What an agent must not say about its own work: that it may land, or that its checks are green.
 fn approves(command: &ForgeCommand) -> bool {
     matches!(
         command,
-        ForgeCommand::Review { verdict: ReviewVerdict::Approve, .. } | ForgeCommand::MergePull { .. }
+        ForgeCommand::Review { verdict: ReviewVerdict::Approve, .. }
+            | ForgeCommand::MergePull { .. }
+            | ForgeCommand::SetCheck { .. }
     )
 }

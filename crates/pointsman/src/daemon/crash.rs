@@ -8,9 +8,13 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The fixed places.
-pub const NAMES: [&str; 9] = [
+pub const NAMES: [&str; 13] = [
     "before-commit",
     "after-commit",
+    "outcome-absorbed",
+    "between-groups",
+    "claim-assigned",
+    "checkpoint-saved",
     "session-prepared",
     "session-in-tmux",
     "landing-tested",
@@ -18,6 +22,16 @@ pub const NAMES: [&str; 9] = [
     "landing-main-pushed",
     "landing-tidied",
     "queue-reported",
+];
+
+/// The places on the way of a vault action. They are passed by that alone.
+pub const VAULT_NAMES: [&str; 6] = [
+    "vault-file-taken",
+    "vault-before-intent",
+    "vault-intent-written",
+    "vault-handler-ran",
+    "vault-outcome-written",
+    "vault-told",
 ];
 
 struct Plan {

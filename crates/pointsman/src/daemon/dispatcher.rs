@@ -10,11 +10,13 @@ use pointsman_core::ids::{ProjectName, TaskKey};
 use pointsman_core::session::work::Observation;
 use pointsman_core::task::{Event, Session};
 use pointsman_core::time::Timestamp;
+use pointsman_core::vault::{self as core_vault, ActionId};
 use pointsman_store::{Audit, CheckpointRow, EffectId, QueueEntry, Stopped, VerdictRow};
 
 use super::answer::{Follow, answer, done};
 use super::board::Board;
 use super::clock;
+use super::crash::crash_point;
 use super::engine::{Engine, Input, groups};
 use super::inbound::Inbound;
 use super::outcome::Outcome;
@@ -23,6 +25,7 @@ use super::projections::Projections;
 use super::projects;
 use super::sources::exits::Exits;
 use super::sources::phase::Phases;
+use super::vault;
 use super::workers::{Work, Workers};
 use super::world::{RealWorld, Redelivery};
 use crate::control::protocol::{Reply, Request, Status};
@@ -54,6 +57,8 @@ pub(crate) struct Dispatcher {
     pub(crate) projections: Projections,
     /// The forge, asked now and then.
     pub poller: Arc<Poller>,
+    /// Dangerous actions.
+    pub vault: Arc<vault::Watch>,
     /// Since when.
     pub started_at: Timestamp,
     /// What stands in the way of projects.
@@ -71,6 +76,14 @@ struct Observed {
     read_to: Option<(String, String)>,
 }
 
+/// Something that happened to a vault action, and who waits for it to be written.
+struct Vaulted {
+    project: ProjectName,
+    id: ActionId,
+    event: core_vault::Event,
+    written: SyncSender<Option<Box<core_vault::Entry>>>,
+}
+
 /// What was taken from the inbox and is to be written.
 #[derive(Default)]
 struct Batch {
@@ -85,6 +98,7 @@ struct Batch {
     seen: Vec<String>,
     missed: Vec<String>,
     checkpoints: Vec<(CheckpointRow, Vec<u64>)>,
+    vault: Vec<Vaulted>,
     asks: Vec<(Request, SyncSender<Reply>)>,
     stop: bool,
 }
@@ -138,8 +152,12 @@ impl Dispatcher {
                 inputs.extend(settled);
                 Ok(())
             });
+            crash_point("outcome-absorbed");
         }
-        for group in groups(&inputs) {
+        for (place, group) in groups(&inputs).enumerate() {
+            if place > 0 {
+                crash_point("between-groups");
+            }
             self.until_written("events", |d| d.engine.take(group, now).map(drop));
         }
         for (project, tree, gate, verdict) in batch.verdicts {
@@ -188,6 +206,17 @@ impl Dispatcher {
                 });
             }
         }
+        for Vaulted { project, id, event, written } in batch.vault {
+            let mut taken = None;
+            self.until_written("a vault action", |d| {
+                taken = vault::happened(&mut d.engine, &project, &id, &event, now)?.ok();
+                Ok(())
+            });
+            if taken.is_some() {
+                self.vault.nudge();
+            }
+            let _ = written.send(taken.map(Box::new));
+        }
         let mut stop = batch.stop;
         for (request, reply) in batch.asks {
             let (answer, follow) = self.answer(&request);
@@ -197,6 +226,9 @@ impl Dispatcher {
             if let Some(served) = follow.land.and_then(|project| self.world.project(&project)) {
                 self.projections.nudge();
                 self.world.jobs.land(&served);
+            }
+            if follow.vault {
+                self.vault.nudge();
             }
             stop |= follow.stop;
             let _ = reply.send(answer);
@@ -223,7 +255,8 @@ impl Dispatcher {
     pub(crate) fn reload(&mut self) {
         let before: BTreeMap<_, _> =
             self.world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-        match projects::open_all(&self.world.paths, &self.world.git, self.engine.store(), &before) {
+        let RealWorld { paths, git, environment, .. } = &*self.world;
+        match projects::open_all(paths, git, *environment, self.engine.store(), &before) {
             Ok(opened) => {
                 self.engine.serve(opened.served.values().map(|s| Arc::clone(&s.config)));
                 self.problems = opened.problems;
@@ -347,6 +380,9 @@ impl Batch {
             Inbound::Seen { sessions } => self.seen.extend(sessions),
             Inbound::Missed { sessions } => self.missed.extend(sessions),
             Inbound::CheckpointTaken { row, pruned } => self.checkpoints.push((*row, pruned)),
+            Inbound::Vault { project, id, event, written } => {
+                self.vault.push(Vaulted { project, id, event, written });
+            }
             Inbound::Ask { request, reply } => self.asks.push((request, reply)),
             Inbound::AskForge { project } => poller.ask(&project),
             Inbound::Stop => self.stop = true,

@@ -29,6 +29,10 @@ use super::outcome::{Note, Outcome, gave_up};
 const RETRY_FIRST: Duration = Duration::from_millis(250);
 /// But never later than this: an outage that is over should be noticed.
 const RETRY_LAST: Duration = Duration::from_secs(60);
+/// Budgets of time and restarts are looked at this often, and when a session begins or ends.
+const BUDGET_LOOK: Duration = Duration::from_secs(1);
+/// Before any time there is.
+const AT_ONCE: Timestamp = Timestamp(i64::MIN);
 
 /// Something that happened to a task, on its way into the store.
 #[derive(Clone, Debug)]
@@ -99,6 +103,8 @@ pub struct Engine {
     /// What the workers hold: at most one effect of a task, even if it was superseded meanwhile.
     in_flight: BTreeMap<TaskKey, EffectId>,
     changed: bool,
+    /// When budgets of time and restarts are looked at next.
+    budgets_at: Timestamp,
 }
 
 impl Engine {
@@ -115,7 +121,8 @@ impl Engine {
                 tasks.insert(key, Arc::new(task));
             }
         }
-        Ok(Self { store, tasks, rules: BTreeMap::new(), in_flight: BTreeMap::new(), changed: true })
+        let (rules, in_flight) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Self { store, tasks, rules, in_flight, changed: true, budgets_at: AT_ONCE })
     }
 
     /// Which projects are served, with which rules.
@@ -260,6 +267,9 @@ impl Engine {
                 tracing::info!(task = %task.key, state = %task.state, event = %change.kind, refused, "step");
             }
         }
+        if batch.changes.iter().any(|change| !change.sessions.is_empty()) {
+            self.budgets_at = AT_ONCE;
+        }
         for (key, task) in batch.tasks {
             if task.state == State::Closed && task.session == Session::None && task.block_seen {
                 self.tasks.remove(&key);
@@ -313,23 +323,27 @@ impl Engine {
         Ok(())
     }
 
-    /// What time alone brings: deadlines that have passed, then places that are free. In this order,
-    /// because a deadline may take a place.
+    /// What time alone brings: deadlines and budgets that have passed, then places that are free. In this
+    /// order, because a deadline may take a place.
     pub fn tick(&mut self, now: Timestamp) -> Result<(), pointsman_store::Error> {
         let due = self.tasks.values().filter(|t| t.wake_at().is_some_and(|at| at <= now));
         let passed: Vec<Input> = due.map(|t| Input::new(t.key.clone(), Event::TimePassed)).collect();
         self.take(&passed, now)?;
+        if self.budgets_at <= now || self.budgets_at > now.after(BUDGET_LOOK) {
+            let passed = budget::passed_by_themselves(self, now)?;
+            self.take(&passed, now)?;
+            self.budgets_at = now.after(BUDGET_LOOK);
+        }
         let mut begun = Vec::new();
         for (project, rules) in &self.rules {
             let tasks = self.tasks.values().map(Arc::as_ref).filter(|t| t.key.project == *project);
             let concurrency = usize::try_from(rules.config.dev.concurrency).unwrap_or(usize::MAX);
-            let starts = schedule::starts(tasks, concurrency);
-            if starts.is_empty() || !budget::may_start(&self.store, &rules.config, now)? {
-                continue;
-            }
-            for issue in starts {
+            for issue in schedule::starts(tasks, concurrency) {
                 let key = TaskKey { project: project.clone(), issue };
-                begun.push(Input::new(key, Event::Ordered { order: Order::Begin }));
+                let Some(task) = self.tasks.get(&key) else { continue };
+                if budget::may_begin(&self.store, &rules.config, task, now)? {
+                    begun.push(Input::new(key, Event::Ordered { order: Order::Begin }));
+                }
             }
         }
         self.take(&begun, now)?;
@@ -548,7 +562,8 @@ impl Input {
             // It went by itself while we were about to end it: the order says how that is recorded.
             change.sessions.clear();
         }
-        if before.handoff.is_some() && matches!(event, Event::SessionEnded { exit: Exit::Crashed, .. }) {
+        let went = matches!(event, Event::SessionEnded { exit: Exit::Crashed | Exit::Exited, .. });
+        if before.handoff.is_some() && went {
             // It went because it was asked to.
             for row in &mut change.sessions {
                 row.exit = Some(Exit::Handoff);

@@ -4,6 +4,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 
 use pointsman_core::ids::{ProjectName, Sha, TaskKey};
 use pointsman_core::session::work::Observation;
+use pointsman_core::vault::{self, ActionId};
 use pointsman_store::{Audit, CheckpointRow, Outgoing, QueueEntry, Stopped, VerdictRow};
 
 use super::engine::Input;
@@ -66,6 +67,17 @@ pub(crate) enum Inbound {
         gate: String,
         /// What it said.
         verdict: Box<VerdictRow>,
+    },
+    /// Something happened to a vault action; `written` is told what became of it when that is on disk.
+    Vault {
+        /// Whose.
+        project: ProjectName,
+        /// Which.
+        id: ActionId,
+        /// What.
+        event: vault::Event,
+        /// Told the action as it is then; nothing if it did not allow it.
+        written: SyncSender<Option<Box<vault::Entry>>>,
     },
     /// A command asks.
     Ask {

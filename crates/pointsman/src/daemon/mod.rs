@@ -2,7 +2,7 @@
 //!
 //! `engine` steps and commits, `dispatcher` is the loop around it, `workers` perform effects with
 //! `world`, `jobs` run what takes long, `sources` and `poller` tell what happened, `control` and
-//! `answer` serve commands. Everything comes in through `inbound`. Not here: deciding (core), SQL
+//! `answer` serve commands, `vault` keeps dangerous actions. Everything comes in through `inbound`. Not here: deciding (core), SQL
 //! (store), programs (adapters).
 
 mod answer;
@@ -24,9 +24,11 @@ mod projects;
 mod served;
 mod sources;
 mod start;
+mod vault;
 mod workers;
 mod world;
 
 pub use launch::launch;
 pub use projects::read_config;
+pub(crate) use sources::hooks::conversation_name;
 pub use start::{Options, answer_alone, run};

@@ -10,7 +10,7 @@ use pointsman_core::time::Timestamp;
 use super::board::Board;
 use super::clock;
 use super::inbound::{Inbound, Inbox};
-use super::sources::{forge, idle::Idle, phase::Phases, pulse::Pulse, work::Work};
+use super::sources::{forge, hooks::Silence, idle::Idle, phase::Phases, pulse::Pulse, work::Work};
 use super::world::RealWorld;
 
 /// Without anything due the thread still looks at the clock this often.
@@ -67,6 +67,7 @@ impl Poller {
         let idle = Idle::new(inbox.clone(), Arc::clone(&world));
         let work = Work::new(inbox.clone(), Arc::clone(&world));
         let pulse = Pulse::new(inbox.clone(), Arc::clone(&world));
+        let silence = Silence::new(inbox.clone(), Arc::clone(&world));
         let mut asking = Asking {
             poller,
             inbox,
@@ -76,6 +77,7 @@ impl Poller {
             idle,
             work,
             pulse,
+            silence,
             forge_at: BTreeMap::new(),
             files_at: None,
         };
@@ -92,6 +94,7 @@ struct Asking {
     idle: Idle,
     work: Work,
     pulse: Pulse,
+    silence: Silence,
     forge_at: BTreeMap<ProjectName, Timestamp>,
     files_at: Option<Timestamp>,
 }
@@ -113,6 +116,7 @@ impl Asking {
                     Ok(inputs) => {
                         self.inbox.send(Inbound::Inputs(inputs));
                         self.world.jobs.audit(served);
+                        self.world.jobs.land(served);
                         pace
                     }
                     Err(error) => {
@@ -129,6 +133,7 @@ impl Asking {
             if self.files_at.is_none_or(|at| at <= now || at > now.after(rescan)) {
                 self.phases.look_at_all();
                 self.work.look(&self.board.look());
+                self.silence.listen(&self.board.look(), now);
                 self.files_at = Some(now.after(rescan));
             }
             next = next.min(self.files_at.unwrap_or(next));

@@ -4,10 +4,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use pointsman_adapters::phase_file::Stamp;
 use pointsman_adapters::projection;
+use pointsman_adapters::watch::files::{FileEvent, FileWatch};
 use pointsman_core::ids::ProjectName;
 use pointsman_store::{EntryScope, SessionRow, Store};
 use serde_json::Value;
@@ -18,7 +20,7 @@ use crate::{identity, queue_view};
 
 /// Changes that come close together are written together.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Without any change the files are still looked at this often: somebody may have touched them.
+/// The files are looked at this often even if nobody tells of a change: a notice may be lost.
 const LOOK: Duration = Duration::from_secs(5);
 /// Below the checkout.
 const STATE: [&str; 2] = [".claude", "state"];
@@ -28,10 +30,15 @@ const HOOKS: &str = "hooks";
 const HERE: &str = "";
 const MERGE_QUEUE: &str = "merge-queue.json";
 
+/// What was written where, and how the file looked then.
+type Written = Arc<Mutex<BTreeMap<PathBuf, (Value, Stamp)>>>;
+
 /// Wakes the writer.
 #[derive(Clone)]
 pub(crate) struct Projections {
     nudge: SyncSender<()>,
+    /// Notices who touches the files. With the last handle it goes, and the writer with it.
+    _watch: Arc<FileWatch>,
 }
 
 impl Projections {
@@ -39,7 +46,14 @@ impl Projections {
     pub(crate) fn start(reader: Store) -> std::io::Result<Self> {
         let (nudge, nudged) = sync_channel::<()>(1);
         sweep(&reader);
-        let mut writer = Writer { reader, written: BTreeMap::new() };
+        let written = Written::default();
+        let (touched, known) = (nudge.clone(), Arc::clone(&written));
+        let watch = Arc::new(FileWatch::start(move |event| {
+            if !is_our_own(&event, &known) {
+                wake(&touched);
+            }
+        })?);
+        let writer = Writer { reader, written, watch: Arc::downgrade(&watch) };
         std::thread::Builder::new().name("projections".to_owned()).spawn(move || {
             loop {
                 match nudged.recv_timeout(LOOK) {
@@ -50,25 +64,40 @@ impl Projections {
                 writer.write_all();
             }
         })?;
-        Ok(Self { nudge })
+        Ok(Self { nudge, _watch: watch })
     }
 
     /// Something changed.
     pub(crate) fn nudge(&self) {
-        match self.nudge.try_send(()) {
-            Ok(()) | Err(TrySendError::Full(()) | TrySendError::Disconnected(())) => {}
+        wake(&self.nudge);
+    }
+}
+
+fn wake(nudge: &SyncSender<()>) {
+    match nudge.try_send(()) {
+        Ok(()) | Err(TrySendError::Full(()) | TrySendError::Disconnected(())) => {}
+    }
+}
+
+/// Whether a file is as we left it.
+fn is_our_own(event: &FileEvent, written: &Written) -> bool {
+    match event {
+        FileEvent::Changed(path) => {
+            let written = written.lock().unwrap_or_else(PoisonError::into_inner);
+            written.get(path).is_some_and(|(_, stamp)| projection::stamp(path) == Some(*stamp))
         }
+        FileEvent::Overflow | FileEvent::Gone(_) => false,
     }
 }
 
 struct Writer {
     reader: Store,
-    /// What was written where, and how the file looked then.
-    written: BTreeMap<PathBuf, (Value, Stamp)>,
+    written: Written,
+    watch: Weak<FileWatch>,
 }
 
 impl Writer {
-    fn write_all(&mut self) {
+    fn write_all(&self) {
         let (projects, agents) = match (self.reader.projects(), self.reader.agents(None, false)) {
             (Ok(projects), Ok(agents)) => (projects, agents),
             (Err(error), _) | (_, Err(error)) => {
@@ -103,19 +132,33 @@ impl Writer {
         }
     }
 
-    fn write(&mut self, checkout: &Path, folder: &str, name: &str, value: Value) {
+    fn write(&self, checkout: &Path, folder: &str, name: &str, value: Value) {
         let path = path(checkout, folder, name);
-        if let Some((before, stamp)) = self.written.get(&path)
-            && *before == value
-            && projection::stamp(&path) == Some(*stamp)
-        {
+        if self.is_there(&path, &value) {
             return;
         }
         match put(checkout, folder, name, &value) {
             Ok(stamp) => {
-                self.written.insert(path, (value, stamp));
+                self.watch(&path);
+                let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+                written.insert(path, (value, stamp));
             }
             Err(error) => tracing::warn!(path = %path.display(), %error, "a projection was not written"),
+        }
+    }
+
+    fn is_there(&self, path: &Path, value: &Value) -> bool {
+        let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        written
+            .get(path)
+            .is_some_and(|(before, stamp)| before == value && projection::stamp(path) == Some(*stamp))
+    }
+
+    fn watch(&self, path: &Path) {
+        let (Some(watch), Some(folder)) = (self.watch.upgrade(), path.parent()) else { return };
+        watch.register(path);
+        if let Err(error) = watch.watch_dir(folder) {
+            tracing::warn!(folder = %folder.display(), %error, "looked at every few seconds instead of watched");
         }
     }
 }

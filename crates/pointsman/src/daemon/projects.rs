@@ -15,6 +15,7 @@ use super::clock;
 use super::served::Served;
 use crate::init::PROJECTIONS;
 use crate::paths::Paths;
+use crate::remote::Environment;
 
 /// A configuration file is text that people write; anything larger is something else.
 const CONFIG_BYTES: u64 = 1 << 20;
@@ -68,12 +69,13 @@ pub(crate) struct Opened {
 pub(crate) fn open_all(
     paths: &Paths,
     git: &Git,
+    environment: Environment,
     store: &Store,
     before: &BTreeMap<ProjectName, Arc<Served>>,
 ) -> anyhow::Result<Opened> {
     let mut opened = Opened::default();
     for row in store.projects()? {
-        match open(paths, git, &row.config_path, before) {
+        match open(paths, git, environment, &row.config_path, before) {
             Ok(served) => {
                 if !before.contains_key(&row.name) {
                     overlook_projections(git, &row.checkout);
@@ -93,6 +95,7 @@ pub(crate) fn open_all(
 fn open(
     paths: &Paths,
     git: &Git,
+    environment: Environment,
     config_path: &Path,
     before: &BTreeMap<ProjectName, Arc<Served>>,
 ) -> anyhow::Result<Arc<Served>> {
@@ -102,7 +105,7 @@ fn open(
     {
         return Ok(Arc::clone(served));
     }
-    Ok(Arc::new(Served::open(paths, git, Arc::new(config))?))
+    Ok(Arc::new(Served::open(paths, git, Arc::new(config), environment)?))
 }
 
 /// Has git overlook what we show in a checkout. Without it nothing breaks; it is only in the way.

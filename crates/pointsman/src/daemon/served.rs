@@ -4,18 +4,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
+use pointsman_adapters::ci::woodpecker::Woodpecker;
 use pointsman_adapters::forge::Forge;
 use pointsman_adapters::forge::plain::PlainRepository;
 use pointsman_adapters::git::mirror::Mirror;
 use pointsman_adapters::git::union::UnionGlobs;
 use pointsman_adapters::git::{BranchName, Git};
-use pointsman_core::config::{Config, ForgeKind};
+use pointsman_core::config::{CiKind, Config, ForgeKind};
 use pointsman_core::ids::TaskKey;
 use pointsman_core::task::Task;
 
 use super::clock;
 use crate::embedded_forge::EmbeddedForge;
 use crate::paths::{Paths, ProjectPaths};
+use crate::remote::{self, Environment};
 
 /// One project at work.
 pub(crate) struct Served {
@@ -27,6 +29,8 @@ pub(crate) struct Served {
     pub forge: Arc<dyn Forge>,
     /// The same forge, if it is the embedded one: people's commands go there.
     pub embedded: Option<Arc<EmbeddedForge>>,
+    /// Its CI, if that is a Woodpecker.
+    pub woodpecker: Option<Woodpecker>,
     /// Our own copy of its repository.
     pub mirror: Mirror,
     /// The branch that work lands on.
@@ -36,33 +40,53 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// Opens everything a project needs. `git` is our door to the program.
-    pub(crate) fn open(paths: &Paths, git: &Git, config: Arc<Config>) -> anyhow::Result<Self> {
+    /// Opens everything a project needs, without waiting for a server. `git` is our door to the program,
+    /// `environment` has the tokens.
+    pub(crate) fn open(
+        paths: &Paths,
+        git: &Git,
+        config: Arc<Config>,
+        environment: Environment,
+    ) -> anyhow::Result<Self> {
         let unsupported = config.unsupported();
         anyhow::ensure!(unsupported.is_empty(), "{}", unsupported.join("; "));
         let project = paths.project(&config.name);
         let primary = BranchName::new(&config.primary_branch)
             .with_context(|| format!("`{}` is not a branch name", config.primary_branch))?;
+        let mut git = git.clone();
         let (forge, embedded): (Arc<dyn Forge>, _) = match config.forge.kind {
             ForgeKind::Local => {
-                let forge = Arc::new(EmbeddedForge::open(&project, &config.primary_branch, git, clock::now)?);
+                let forge =
+                    Arc::new(EmbeddedForge::open(&project, &config.primary_branch, &git, clock::now)?);
                 (Arc::clone(&forge) as _, Some(forge))
             }
             ForgeKind::Git => {
                 let url = config.forge.url.as_deref().context("forge.url names no repository")?;
-                (Arc::new(PlainRepository::new(Mirror::open_or_create(git, &project.mirror(), url)?)), None)
+                (Arc::new(PlainRepository::new(Mirror::open_or_create(&git, &project.mirror(), url)?)), None)
             }
-            ForgeKind::Forgejo | ForgeKind::Github => {
+            ForgeKind::Forgejo => {
+                let forge = Arc::new(remote::forgejo(paths, &config, environment)?);
+                git = git.with_account(forge.account());
+                (forge, None)
+            }
+            ForgeKind::Github => {
                 anyhow::bail!("forge.kind {} is not built yet", config.forge.kind)
             }
         };
+        let woodpecker = match config.ci.kind {
+            CiKind::Woodpecker => Some(remote::woodpecker(paths, &config, environment)?),
+            CiKind::None | CiKind::Command | CiKind::Forge => None,
+        };
         let union = UnionGlobs::new(&config.merge.union)?;
-        for dir in [project.checkouts(), project.logs(), project.indexes()] {
+        for dir in [project.checkouts(), project.logs(), project.indexes(), project.vault_pending()] {
             std::fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
         }
-        let mirror = Mirror::open_or_create(git, &project.mirror(), &forge.remote())?;
-        mirror.fetch_remote()?;
-        Ok(Self { config, paths: project, forge, embedded, mirror, primary, union })
+        let mirror = Mirror::open_or_create(&git, &project.mirror(), &forge.remote())?;
+        // A server is not waited for here; whoever needs its branches fetches them.
+        if matches!(config.forge.kind, ForgeKind::Local | ForgeKind::Git) {
+            mirror.fetch_remote()?;
+        }
+        Ok(Self { config, paths: project, forge, embedded, woodpecker, mirror, primary, union })
     }
 
     /// The directories and files of one task.

@@ -23,19 +23,27 @@ use super::control::Control;
 use super::dispatcher::Dispatcher;
 use super::engine::Engine;
 use super::inbound::{Inbound, Inbox};
-use super::jobs::{Jobs, clear_leftovers};
+use super::jobs::{Jobs, adopt, clear_leftovers};
 use super::line;
 use super::poller::Poller;
 use super::projections::Projections;
 use super::served::Served;
 use super::sources::exits::Exits;
+use super::sources::hooks;
 use super::sources::phase::Phases;
+use super::vault;
 use super::workers::Workers;
 use super::world::RealWorld;
+use crate::claim;
 use crate::control::client;
 use crate::control::protocol::{FailureKind, Reply, Request};
 use crate::embedded_forge::{self, EmbeddedForge};
 use crate::paths::Paths;
+use crate::remote::Environment;
+
+/// The environment this process was started in.
+#[allow(clippy::disallowed_methods, reason = "the daemon begins here: the environment is its input")]
+const ENVIRONMENT: Environment = |name| std::env::var_os(name);
 
 /// How the daemon is run.
 #[derive(Clone, Debug, Default)]
@@ -82,12 +90,13 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         reader: Mutex::new(Store::open_read_only(&paths.database())?),
         projects: RwLock::new(BTreeMap::new()),
         program: std::env::current_exe().context("this program cannot find itself")?,
-        environment: |name| std::env::var_os(name),
+        environment: ENVIRONMENT,
     });
     let phases = Phases::start(inbox.clone(), board.clone(), Arc::clone(&world))?;
     let exits = Arc::new(Exits::new(inbox.clone(), Arc::clone(&world), Arc::clone(&phases)));
     *listener.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::downgrade(&exits);
     let poller = Arc::new(Poller::default());
+    let vault = Arc::new(vault::Watch::default());
     let mut dispatcher = Dispatcher {
         engine: Engine::open(store)?,
         inbound,
@@ -98,6 +107,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         exits,
         projections: Projections::start(Store::open_read_only(&paths.database())?)?,
         poller: Arc::clone(&poller),
+        vault: Arc::clone(&vault),
         started_at: clock::now(),
         problems: Vec::new(),
         only_queue: options.only_queue.is_some(),
@@ -107,6 +117,10 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     dispatcher.reload();
     for served in world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).values() {
         clear_leftovers(served);
+        if let Err(error) = adopt(dispatcher.engine.store(), served) {
+            let error = format!("{error:#}");
+            tracing::warn!(project = %served.config.name, error, "checkpoints were not compared");
+        }
         // Whatever an earlier daemon was about to save when it ended.
         for task in dispatcher.engine.tasks().values() {
             if task.key.project == served.config.name && task.session == Session::Alive {
@@ -114,6 +128,8 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
             }
         }
     }
+    // Before anybody can tell something newer.
+    hooks::read_spools(paths, &mut dispatcher.engine);
     if let Some(project) = options.only_queue {
         let served = world.project(&project).with_context(|| dispatcher.problems.join("; "))?;
         stop_on_signals(&inbox)?;
@@ -128,15 +144,18 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         return Ok(());
     }
     let polling = poller.start(inbox.clone(), board.clone(), Arc::clone(&world), phases)?;
-    let control = Control { inbox: inbox.clone(), board, world, callers: AtomicUsize::new(0) };
+    let vaulting = vault.start(inbox.clone(), Arc::clone(&world))?;
+    let control =
+        Control { inbox: inbox.clone(), board, world, callers: AtomicUsize::new(0), panes: Mutex::default() };
     Arc::new(control).listen(&paths.control_socket())?;
     stop_on_signals(&inbox)?;
     eprintln!("ready");
     dispatcher.run();
     poller.stop();
+    vault.stop();
     jobs.stop();
     let _ = std::fs::remove_file(paths.control_socket());
-    let _ = polling.join();
+    let _ = (polling.join(), vaulting.join());
     Ok(())
 }
 
@@ -209,14 +228,21 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
     paths.create()?;
     let _lock = DaemonLock::acquire(&paths.lock())?;
     let store = Store::open(&paths.database())?;
-    if let Request::Forge { project, command } = request {
+    if let Request::Forge { project, .. } | Request::Claim { project, .. } = request {
         let Some(row) = store.project(project)? else {
             return Ok(failed(FailureKind::NotFound, format!("there is no project {project}")));
         };
         let config = super::read_config(&row.config_path)?;
         let git = Git::open(paths.state())?;
         let forge = EmbeddedForge::open(&paths.project(project), &config.primary_branch, &git, clock::now)?;
-        return Ok(embedded_forge::run_command(&forge, command));
+        match request {
+            Request::Forge { command, .. } => return Ok(embedded_forge::run_command(&forge, command)),
+            Request::Claim { order, .. } => {
+                let place = claim::Place { forge: &forge, git: &git, config: &config };
+                return Ok(claim::carry_out(&place, order));
+            }
+            _ => {}
+        }
     }
     let mut request = request.clone();
     if let Request::Queue { project, command } = request {
@@ -224,7 +250,7 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
             return Ok(failed(FailureKind::NotFound, format!("there is no project {project}")));
         };
         let config = Arc::new(super::read_config(&row.config_path)?);
-        let served = Served::open(paths, &Git::open(paths.state())?, config)?;
+        let served = Served::open(paths, &Git::open(paths.state())?, config, ENVIRONMENT)?;
         match line::prepare(&served, command) {
             Ok(command) => request = Request::Queue { project, command },
             Err(reply) => return Ok(reply),

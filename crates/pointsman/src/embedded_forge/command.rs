@@ -1,13 +1,13 @@
 //! What people ask of the embedded forge. Every answer is what the command prints with `--json`.
 
-use pointsman_adapters::forge::{Error, Forge};
+use pointsman_adapters::forge::{BoardChange, Error, Forge};
 use pointsman_core::forge::{IssueState, PullRequest, StateFilter};
-use pointsman_core::ids::Number;
+use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::ReviewVerdict;
-use serde_json::Value;
+use serde_json::{Value, json as value};
 
 use super::limits::{self, Unfit};
-use super::{EmbeddedForge, json, shelf_error};
+use super::{EmbeddedForge, git_error, json, shelf_error};
 use crate::control::protocol::{FailureKind, ForgeCommand, Reply};
 
 /// Executes a person's command.
@@ -98,6 +98,21 @@ fn execute(forge: &EmbeddedForge, command: &ForgeCommand) -> Result<Value, Failu
         ForgeCommand::MergePull { number } => Err(Failure::refused(format!(
             "pull request #{number} lands through the merge queue, which the daemon runs: start it with `pointsman up`"
         ))),
+        ForgeCommand::ListBoard => Ok(value!(forge.board()?)),
+        ForgeCommand::SetBoard { number, status, agent } => {
+            forge.set_board(*number, &BoardChange { status: *status, agent: agent.as_deref() })?;
+            Ok(value!(forge.board_item(*number)?))
+        }
+        ForgeCommand::ListChecks { sha } => list_checks(forge, sha),
+        ForgeCommand::SetCheck { sha, name, state } => {
+            let name = limits::check(name)?;
+            if !forge.repository.has(sha).map_err(git_error("look for a commit"))? {
+                let message = format!("the forge has no commit {}: push it first", sha.short());
+                return Err(Failure { kind: FailureKind::NotFound, message });
+            }
+            forge.show_check(sha, &name, *state)?;
+            list_checks(forge, sha)
+        }
     }
 }
 
@@ -111,10 +126,14 @@ fn subject(command: &ForgeCommand) -> Option<Number> {
         | ForgeCommand::ShowPull { number }
         | ForgeCommand::Review { number, .. }
         | ForgeCommand::ClosePull { number }
-        | ForgeCommand::MergePull { number } => Some(*number),
+        | ForgeCommand::MergePull { number }
+        | ForgeCommand::SetBoard { number, .. } => Some(*number),
         ForgeCommand::CreateIssue { .. }
         | ForgeCommand::ListIssues { .. }
-        | ForgeCommand::ListPulls { .. } => None,
+        | ForgeCommand::ListPulls { .. }
+        | ForgeCommand::ListBoard
+        | ForgeCommand::ListChecks { .. }
+        | ForgeCommand::SetCheck { .. } => None,
     }
 }
 
@@ -143,6 +162,10 @@ fn review(
     };
     let written = forge.shelf().review(number, author, verdict, body, &sha, forge.now());
     written.map(drop).map_err(|error| shelf_error("review a pull request")(error).into())
+}
+
+fn list_checks(forge: &EmbeddedForge, sha: &Sha) -> Result<Value, Failure> {
+    Ok(value!({ "sha": sha, "checks": forge.checks(sha)? }))
 }
 
 fn list_issues(forge: &EmbeddedForge, state: StateFilter) -> Result<Value, Failure> {

@@ -35,6 +35,8 @@ pub(super) enum Unfit {
         clean_line(label, LABEL_CHARS)
     )]
     Label { label: String },
+    #[error("a check needs a name: give one with --context")]
+    EmptyCheck,
     #[error("{count} labels at once, at most {LABELS} are taken: use fewer")]
     ManyLabels { count: usize },
 }
@@ -77,6 +79,19 @@ pub(super) fn labels(labels: &[String]) -> Result<(), Unfit> {
     match labels.iter().find(unfit) {
         Some(label) => Err(Unfit::Label { label: label.clone() }),
         None => Ok(()),
+    }
+}
+
+/// A name on the board; empty for nobody.
+pub(super) fn agent(name: &str) -> String {
+    clean_line(name, AUTHOR_CHARS)
+}
+
+/// The name of a check.
+pub(super) fn check(name: &str) -> Result<String, Unfit> {
+    match clean_line(name, AUTHOR_CHARS) {
+        name if name.is_empty() => Err(Unfit::EmptyCheck),
+        name => Ok(name),
     }
 }
 

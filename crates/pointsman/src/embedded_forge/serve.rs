@@ -1,8 +1,11 @@
 //! What the daemon asks of the embedded forge. Every call may be repeated.
 
-use pointsman_adapters::forge::{Error, Forge};
-use pointsman_core::forge::{Comment, Issue, IssueState, PullRequest, StateFilter};
+use pointsman_adapters::forge::{BoardChange, Error, Forge};
+use pointsman_core::forge::{
+    BoardItem, BoardStatus, Check, CheckState, Comment, Issue, IssueState, PullRequest, StateFilter,
+};
 use pointsman_core::ids::{Number, Sha};
+use pointsman_core::labels::{IN_PROGRESS, has};
 use pointsman_core::task::ReviewVerdict;
 use pointsman_core::words;
 use pointsman_store as store;
@@ -33,6 +36,11 @@ impl Forge for EmbeddedForge {
 
     fn assign_me(&self, number: Number) -> Result<(), Error> {
         self.shelf().assign(number, Some(ACCOUNT)).map_err(shelf_error("assign an issue"))
+    }
+
+    fn assign(&self, number: Number, who: Option<&str>) -> Result<(), Error> {
+        let who = who.map(limits::person);
+        self.shelf().assign(number, who.as_deref()).map_err(shelf_error("assign an issue"))
     }
 
     fn comment_once(&self, number: Number, marker: &str, body: &str) -> Result<(), Error> {
@@ -80,6 +88,11 @@ impl Forge for EmbeddedForge {
     fn pull_request(&self, number: Number) -> Result<Option<PullRequest>, Error> {
         let pr = self.shelf().pr(number).map_err(shelf_error("read a pull request"))?;
         pr.map(|pr| self.with_facts(pr)).transpose()
+    }
+
+    fn pull_request_from(&self, head: &str, base: &str) -> Result<Option<PullRequest>, Error> {
+        let newest = self.shelf().pr_for(head, base).map_err(shelf_error("look for a pull request"))?;
+        newest.map(|pr| self.with_facts(pr)).transpose()
     }
 
     fn review_once(&self, pr: Number, sha: &Sha, verdict: ReviewVerdict, body: &str) -> Result<(), Error> {
@@ -135,9 +148,62 @@ impl Forge for EmbeddedForge {
     fn issue_link(&self, number: Number) -> String {
         format!("pointsman forge issue show {number}")
     }
+
+    fn pull_request_link(&self, number: Number) -> String {
+        format!("pointsman forge pr show {number}")
+    }
+
+    fn checks(&self, sha: &Sha) -> Result<Vec<Check>, Error> {
+        self.shelf().checks(sha).map_err(shelf_error("read checks"))
+    }
+
+    fn show_check(&self, sha: &Sha, name: &str, state: CheckState) -> Result<(), Error> {
+        self.shelf().set_check(sha, name, state, self.now()).map_err(shelf_error("write a check"))
+    }
+
+    fn board(&self) -> Result<Vec<BoardItem>, Error> {
+        self.open_issues()?.into_iter().map(|issue| self.on_board(issue)).collect()
+    }
+
+    fn board_item(&self, number: Number) -> Result<BoardItem, Error> {
+        match self.issue(number)? {
+            Some(issue) => self.on_board(issue),
+            None => Err(Error::NotFound { what: format!("issue #{number}") }),
+        }
+    }
+
+    fn set_board(&self, number: Number, change: &BoardChange<'_>) -> Result<(), Error> {
+        let before = self.board_item(number)?;
+        let status = change.status.unwrap_or(before.status);
+        let agent = change.agent.map(limits::agent);
+        let agent = agent.as_deref().unwrap_or(&before.agent);
+        self.shelf().set_board_row(number, status, agent).map_err(shelf_error("change the board"))
+    }
 }
 
 impl EmbeddedForge {
+    /// An issue that nobody put on the board stands where its state and labels put it; a closed one is done.
+    fn on_board(&self, issue: Issue) -> Result<BoardItem, Error> {
+        let row = self.shelf().board_row(issue.number).map_err(shelf_error("read the board"))?;
+        let (told, agent) = match row {
+            Some((status, agent)) => (Some(status), agent),
+            None => (None, String::new()),
+        };
+        let status = match (issue.state, told) {
+            (IssueState::Closed, _) => BoardStatus::Done,
+            (IssueState::Open, Some(status)) => status,
+            (IssueState::Open, None) if has(&issue.labels, IN_PROGRESS) => BoardStatus::InProgress,
+            (IssueState::Open, None) => BoardStatus::Backlog,
+        };
+        Ok(BoardItem {
+            item_id: format!("item-{}", issue.number),
+            number: issue.number,
+            title: issue.title,
+            status,
+            agent,
+        })
+    }
+
     /// Where `head` stands, if it has anything that `base` has not: else there is nothing to ask to be pulled.
     fn work_of(&self, head: &str, base: &str) -> Result<Sha, Error> {
         const OPERATION: &str = "open a pull request";

@@ -48,6 +48,11 @@ impl Repository {
         }
     }
 
+    /// Whether a commit is there.
+    pub(super) fn has(&self, sha: &Sha) -> Result<bool, Error> {
+        self.mirror.commit_exists(sha)
+    }
+
     /// Whether a commit is there and on the branch whose tip is `base`.
     pub(super) fn is_on(&self, sha: &Sha, base: &Sha) -> Result<bool, Error> {
         if sha == base {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use pointsman_adapters::git::local_checkout::{Found, LocalCheckout};
-use pointsman_adapters::git::{BranchName, Git};
+use pointsman_adapters::git::{BranchName, Git, Version};
 use pointsman_adapters::tmux;
 use pointsman_core::config::{self, Config};
 use pointsman_core::ids::ProjectName;
@@ -20,8 +20,6 @@ use pointsman_core::text::clean_line;
 use crate::paths::Paths;
 use crate::project::FILE_NAME;
 
-/// The oldest git whose `merge-tree` writes trees.
-pub const OLDEST_GIT: (u32, u32) = (2, 39);
 /// The remote that is added to the checkout.
 pub const REMOTE: &str = "pointsman";
 /// Where projections for people and hooks are written; not for anyone to commit.
@@ -208,17 +206,15 @@ impl Plan {
 
 /// The version of a git that is new enough, or what is wrong with it.
 pub fn check_git(git: &Git) -> Result<String, Obstacle> {
-    let text = git
+    let version = git
         .version()
         .map_err(|error| Obstacle::Git(format!("git cannot be run: {:#}", anyhow::Error::new(error))))?;
-    let text = text.trim_start_matches("git version ").to_owned();
-    let mut numbers = text.split(['.', ' ', '-']).map_while(|part| part.parse::<u32>().ok());
-    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    if version < OLDEST_GIT {
-        let (major, minor) = OLDEST_GIT;
+    let text = &version.text;
+    if !version.is_supported() {
+        let (major, minor) = Version::OLDEST;
         return Err(Obstacle::Git(format!("git {text} is too old: {major}.{minor} or newer is needed")));
     }
-    Ok(text)
+    Ok(text.clone())
 }
 
 fn primary_branch(checkout: &LocalCheckout, wish: Option<String>) -> Result<BranchName, Obstacle> {

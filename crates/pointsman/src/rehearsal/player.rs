@@ -102,7 +102,7 @@ impl<F: AsFd, W: Write> Player<F, W> {
                 progress.remember(index + 1)?;
             }
             match self.perform(step) {
-                Ok(Some(Ending::Exit(0))) if *step == Step::ExitClean => {
+                Ok(Some(Ending::Exit(0))) if matches!(step, Step::ExitClean { .. }) => {
                     progress.remember(index + 1)?;
                     self.acknowledge();
                     return Ok(Ending::Exit(0));
@@ -146,11 +146,7 @@ impl<F: AsFd, W: Write> Player<F, W> {
             }
             Step::Expect(headline) => return self.expect(headline),
             Step::Refuse { status, reason } => self.refuse(*status, reason)?,
-            Step::Context(percent) => {
-                self.note(&format!("report {percent} % of the window used"));
-                let told = self.place.reporter.context(*percent);
-                self.note_trouble(told);
-            }
+            Step::Context(percent) => self.report_context(*percent),
             Step::Spend { tokens, cents } => {
                 self.note(&format!("report {tokens} tokens, {cents} cents"));
                 let told = self.place.reporter.spend(*tokens, *cents);
@@ -169,7 +165,10 @@ impl<F: AsFd, W: Write> Player<F, W> {
                 self.note(&format!("exit {code}"));
                 return Ok(Some(Ending::Exit(*code)));
             }
-            Step::ExitClean => {
+            Step::ExitClean { report } => {
+                if let Some(percent) = report {
+                    self.report_context(*percent);
+                }
                 let gone = self.expect(SAVE_AND_EXIT)?;
                 return Ok(gone.or(Some(Ending::Exit(0))));
             }
@@ -180,6 +179,12 @@ impl<F: AsFd, W: Write> Player<F, W> {
             Step::Idle => return self.sit_at_prompt().map(Some),
         }
         Ok(None)
+    }
+
+    fn report_context(&mut self, percent: u16) {
+        self.note(&format!("report {percent} % of the window used"));
+        let told = self.place.reporter.context(percent);
+        self.note_trouble(told);
     }
 
     fn append(&mut self, path: &Path, text: &str) -> anyhow::Result<()> {

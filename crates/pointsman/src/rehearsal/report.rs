@@ -46,7 +46,7 @@ impl Reporter {
     /// A further expense; what is reported is the sum so far.
     pub(super) fn spend(&mut self, tokens: u64, cents: u64) -> Result<(), String> {
         let micro_usd = cents.saturating_mul(MICRO_USD_PER_CENT);
-        self.spent = self.spent.plus(Spent { tokens, micro_usd, turns: 1, millis: 0 });
+        self.spent = self.spent.plus(Spent { tokens, micro_usd, turns: 1, ..Spent::default() });
         self.ask(&Request::Measure { session: self.session.clone(), gauge: None, spent: Some(self.spent) })
     }
 

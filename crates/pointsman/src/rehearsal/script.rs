@@ -13,7 +13,7 @@
 //! | `context PERCENT`, `spend TOKENS CENTS` | reports how full its context is, or a further expense |
 //! | `checkpoint PHASE SUMMARY` | says where it is in its work |
 //! | `crash`, `exit CODE` | ends by SIGKILL or by itself; a successor goes on after it |
-//! | `exit-clean` | waits until it is asked to save its work and exit, and does |
+//! | `exit-clean [PERCENT]` | waits until it is asked to save its work and exit, and does; reports so full a context first |
 //! | `hang`, `idle` | busy for ever; waits at its prompt for ever |
 
 use std::path::{Component, Path, PathBuf};
@@ -90,7 +90,10 @@ pub enum Step {
     /// Exit.
     Exit(i32),
     /// Exit as soon as one is asked to.
-    ExitClean,
+    ExitClean {
+        /// How full the context is, in percent; reported again by a successor that finds this undone.
+        report: Option<u16>,
+    },
     /// Do nothing for ever, looking busy.
     Hang,
     /// Wait at the prompt for ever.
@@ -171,10 +174,7 @@ fn step(line: usize, text: &str) -> Result<Step, Error> {
             let status = refusal(status).ok_or(needs("refuse", "a status of the protocol"))?;
             Step::Refuse { status, reason: reason.to_owned() }
         }
-        "context" => {
-            let percent = rest.parse().ok().filter(|p| *p <= 100);
-            Step::Context(percent.ok_or(needs("context", "a percentage"))?)
-        }
+        "context" => Step::Context(percentage(rest).ok_or(needs("context", "a percentage"))?),
         "spend" => {
             let (tokens, cents) = split_word(rest);
             match (tokens.parse(), cents.parse()) {
@@ -189,11 +189,19 @@ fn step(line: usize, text: &str) -> Result<Step, Error> {
         }
         "crash" => Step::Crash,
         "exit" => Step::Exit(rest.parse().map_err(|_| needs("exit", "a code"))?),
-        "exit-clean" => Step::ExitClean,
+        "exit-clean" if rest.is_empty() => Step::ExitClean { report: None },
+        "exit-clean" => {
+            let report = percentage(rest).ok_or(needs("exit-clean", "a percentage or nothing"))?;
+            Step::ExitClean { report: Some(report) }
+        }
         "hang" => Step::Hang,
         "idle" => Step::Idle,
         word => return Err(Error::UnknownStep { line, word: word.to_owned() }),
     })
+}
+
+fn percentage(text: &str) -> Option<u16> {
+    text.parse().ok().filter(|percent| *percent <= 100)
 }
 
 fn split_word(text: &str) -> (&str, &str) {
@@ -260,8 +268,15 @@ mod tests {
             Step::Checkpoint { phase: WorkPhase::Testing, summary: "the till".to_owned() }
         );
         assert_eq!(
-            parse_lines("crash\nexit 3\nexit-clean\nhang\nidle").unwrap(),
-            [Step::Crash, Step::Exit(3), Step::ExitClean, Step::Hang, Step::Idle]
+            parse_lines("crash\nexit 3\nexit-clean\nexit-clean 93\nhang\nidle").unwrap(),
+            [
+                Step::Crash,
+                Step::Exit(3),
+                Step::ExitClean { report: None },
+                Step::ExitClean { report: Some(93) },
+                Step::Hang,
+                Step::Idle
+            ]
         );
     }
 

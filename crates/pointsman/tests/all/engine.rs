@@ -9,7 +9,7 @@ use pointsman_core::config::Config;
 use pointsman_core::ids::{Number, ProjectName, TaskKey};
 use pointsman_core::task::{Effect, Event, Exit, Order, Phase, State, Task};
 use pointsman_core::time::Timestamp;
-use pointsman_store::{Outgoing, Store};
+use pointsman_store::{EventFilter, Outgoing, Store};
 
 const START: Timestamp = Timestamp(1_700_000_000_000);
 
@@ -22,9 +22,15 @@ struct Stage {
 
 impl Stage {
     fn new() -> Self {
+        Self::with("")
+    }
+
+    /// With more of a configuration.
+    fn with(more: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut engine = Engine::open(Store::open(&directory.path().join("db")).unwrap()).unwrap();
-        let config = Config::parse("name = \"p\"\n[review]\nmode = \"none\"\n", "test").unwrap();
+        let text = format!("name = \"p\"\n[review]\nmode = \"none\"\n{more}");
+        let config = Config::parse(&text, "test").unwrap();
         engine.serve([Arc::new(config)]);
         Self { engine, now: START, _directory: directory }
     }
@@ -62,6 +68,12 @@ impl Stage {
                     Effect::ClaimIssue => Outcome::event(Event::Claimed),
                     Effect::StartSession { generation, .. } => {
                         Outcome::event(Event::SessionStarted { generation: *generation })
+                    }
+                    Effect::EndSession { generation, exit } => {
+                        let session = outgoing.task.session(*generation);
+                        self.engine.store().end_session(&session, *exit, self.now).unwrap();
+                        let (generation, exit) = (*generation, *exit);
+                        Outcome::event(Event::SessionEnded { generation, exit, tail: String::new() })
                     }
                     _ => Outcome::done(),
                 };
@@ -145,4 +157,62 @@ fn a_person_may_begin_one_more_than_there_are_places() {
     assert_eq!(stage.engine.tasks()[&key(2)].state, State::Backlog);
     stage.take(2, Event::Ordered { order: Order::Start });
     assert_eq!(stage.engine.tasks()[&key(2)].state, State::Working);
+}
+
+/// Lets time pass, and what follows from it happen.
+fn later(stage: &mut Stage, minutes: u64) {
+    stage.now = stage.now.after(Duration::from_secs(minutes * 60));
+    stage.engine.tick(stage.now).unwrap();
+    stage.run();
+}
+
+fn state(stage: &Stage, issue: Number) -> State {
+    stage.engine.tasks()[&key(issue)].state
+}
+
+/// The session dies, and whatever follows happens.
+fn dies(stage: &mut Stage, issue: Number, generation: u32) {
+    stage.engine.store().end_session(&key(issue).session(generation), Exit::Crashed, stage.now).unwrap();
+    stage.take(issue, Event::SessionEnded { generation, exit: Exit::Crashed, tail: String::new() });
+    later(stage, 30);
+}
+
+fn warnings(stage: &mut Stage) -> usize {
+    let filter = EventFilter { kinds: vec!["budget_reached".to_owned()], ..EventFilter::default() };
+    stage.engine.store().events(&filter).unwrap().len()
+}
+
+#[test]
+fn wall_time_of_parallel_sessions_is_one_budget_and_runs_on_while_nobody_reports() {
+    let mut stage = Stage::with("[dev]\nconcurrency = 2\n[budget]\ntime_per_day = \"1h\"\n");
+    stage.working(1);
+    stage.working(2);
+    later(&mut stage, 23);
+    assert_eq!(warnings(&mut stage), 0, "46 minutes");
+    later(&mut stage, 1);
+    assert_eq!(warnings(&mut stage), 2, "48 minutes: each is told once");
+    stage.take(3, seen());
+    stage.take(2, Event::Ordered { order: Order::Stop });
+    later(&mut stage, 5);
+    assert_eq!((warnings(&mut stage), state(&stage, 3)), (2, State::Backlog), "nothing new starts");
+    later(&mut stage, 7);
+    assert_eq!((warnings(&mut stage), state(&stage, 1)), (3, State::Working), "its turn may end");
+    later(&mut stage, 1);
+    assert_eq!((state(&stage, 1), state(&stage, 3)), (State::Blocked, State::Backlog));
+    // A new day has a new hour.
+    later(&mut stage, 120);
+    assert_eq!(state(&stage, 3), State::Working);
+}
+
+#[test]
+fn one_restart_more_than_a_day_has_is_stopped() {
+    let mut stage = Stage::with("[roles.dev.budget]\nrestarts_per_day = 1\n");
+    stage.working(1);
+    dies(&mut stage, 1, 1);
+    assert_eq!((state(&stage, 1), warnings(&mut stage)), (State::Working, 0));
+    dies(&mut stage, 1, 2);
+    assert_eq!(warnings(&mut stage), 1);
+    assert_eq!(state(&stage, 1), State::Blocked);
+    let task = stage.engine.tasks()[&key(1)].clone();
+    assert!(task.reason.as_ref().unwrap().contains("2 of 1 restarts"), "{:?}", task.reason);
 }

@@ -7,4 +7,6 @@ mod cli;
 mod demo;
 mod e2e;
 mod engine;
+mod forge_contract;
+mod real_claude;
 mod simulation;

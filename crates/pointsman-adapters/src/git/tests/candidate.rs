@@ -225,3 +225,24 @@ fn a_whole_queue_is_checked_for_conflicts_and_leaves_nothing_behind() {
     let told = check_conflicts(&world.mirror, &main, &[clean, alien.clone()]);
     assert!(matches!(&told, Err(Error::Unrelated { head, .. }) if *head == alien), "{told:?}");
 }
+
+#[test]
+fn a_conflict_that_leaves_every_file_merged_still_names_files() {
+    let world = World::new();
+    fs::create_dir(world.person.join("d")).unwrap();
+    let base = world.commit_on("base", &world.base, &[("d/a", &lines(1..=20)), ("d/b", &lines(5..=30))]);
+    let head = world.commit_on("task", &base, &[("d/new", "task")]);
+    world.plain(&world.person, &["checkout", "-q", "-B", "main", base.as_str()]);
+    world.plain(&world.person, &["mv", "d", "e"]);
+    fs::write(world.person.join("e/new"), "main").unwrap();
+    let main = world.commit_on_current("main");
+    let files = vec!["e/new".to_owned()];
+    for style in [Style::Rebase, Style::Merge, Style::Squash] {
+        let told = build(&world.mirror, style, &main, &head, "m").unwrap();
+        assert_eq!(told, Candidate::Conflict { files: files.clone() }, "{style:?}");
+    }
+    assert_eq!(
+        check_conflicts(&world.mirror, &main, &[world.base.clone(), head]).unwrap(),
+        [None, Some(files)]
+    );
+}

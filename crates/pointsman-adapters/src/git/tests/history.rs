@@ -1,10 +1,10 @@
 use pointsman_core::ids::Sha;
 
-use super::{World, branch};
+use super::{World, to_main};
 use crate::git::Error;
 use crate::git::candidate::{Candidate, Style, build};
 use crate::git::history::{MainCommit, Walk, first_parents, first_parents_limited, landed_commits};
-use crate::git::push::{Change, Expect, PushOutcome, PushRef};
+use crate::git::push::PushOutcome;
 
 fn forward(walk: Walk) -> (Vec<MainCommit>, bool) {
     match walk {
@@ -23,12 +23,7 @@ impl World {
         let Candidate::Built(built) = build(&self.mirror, style, onto, head, "Land it").unwrap() else {
             panic!("nothing was built")
         };
-        let push = PushRef {
-            refname: branch("main").full(),
-            change: Change::To(built.commit.clone()),
-            expect: Expect::At(onto.clone()),
-        };
-        assert_eq!(self.mirror.push(&[push]).unwrap(), PushOutcome::Done);
+        assert_eq!(self.mirror.push(&to_main(&built.commit, onto)).unwrap(), PushOutcome::Done);
         self.plain(&self.person, &["fetch", "-q", "origin"]);
         built.commit
     }

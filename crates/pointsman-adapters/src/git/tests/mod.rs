@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use pointsman_core::ids::Sha;
 use tempfile::TempDir;
@@ -10,8 +11,9 @@ use tempfile::TempDir;
 use super::bare::init_bare;
 use super::gateway::Gateway;
 use super::mirror::Mirror;
+use super::push::{Change, Expect, PushRef};
 use super::tree::{Tree, TreeSpec};
-use super::{BranchName, Git, RefName};
+use super::{BranchName, Git, RefName, Version};
 use crate::process::{Finished, Run};
 
 mod candidate;
@@ -19,11 +21,15 @@ mod capture;
 mod changes;
 mod checkout;
 mod checkpoint;
+mod differential;
 mod durability;
 mod gateway;
 mod history;
+mod hostile;
+mod killed_push;
 mod local_checkout;
 mod mirror;
+mod older_git;
 mod rescue;
 mod tree;
 mod union;
@@ -65,6 +71,13 @@ impl World {
         world.plain(&person, &["push", "-q", "origin", "HEAD:main"]);
         world.mirror.fetch_remote().unwrap();
         world
+    }
+
+    /// The mirror as it is used with a git that cannot be told how to merge.
+    fn older_mirror(&self) -> Mirror {
+        let mut mirror = self.mirror.clone();
+        mirror.git.version = Arc::new(OnceLock::from(Version::parse("git version 2.39.5")));
+        mirror
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -203,6 +216,12 @@ impl Trap {
     fn sprung(&self) -> Option<String> {
         fs::read_to_string(&self.mark).ok()
     }
+}
+
+/// A push that moves main from one commit to another.
+fn to_main(sha: &Sha, from: &Sha) -> [PushRef; 1] {
+    let (change, expect) = (Change::To(sha.clone()), Expect::At(from.clone()));
+    [PushRef { refname: branch("main").full(), change, expect }]
 }
 
 fn branch(name: &str) -> BranchName {

@@ -33,14 +33,21 @@ fn clash(files: &[&str], before: &[(&str, &str)], on_branch: &[(&str, &str)]) ->
 }
 
 impl Clash {
-    /// The conflicts with these globs, in every style and for a whole queue; nothing if there are none.
+    /// The conflicts with these globs, in every style and for a whole queue; nothing if there are none. An older git
+    /// comes to the same.
     fn conflicts(&self, globs: &[&str]) -> Vec<String> {
         let union = UnionGlobs::new(globs).unwrap();
         let heads = [self.head.clone()];
         let told = check_conflicts_with(&self.world.mirror, &union, &self.main, &heads).unwrap();
+        let older = self.world.older_mirror();
+        assert_eq!(check_conflicts_with(&older, &union, &self.main, &heads).unwrap(), told);
         let files = told[0].clone().unwrap_or_default();
         for style in STYLES {
-            match build_with(&self.world.mirror, &union, style, &self.main, &self.head, "m").unwrap() {
+            let candidate =
+                build_with(&self.world.mirror, &union, style, &self.main, &self.head, "m").unwrap();
+            let by_older = build_with(&older, &union, style, &self.main, &self.head, "m").unwrap();
+            assert_eq!(by_older, candidate, "{style:?}");
+            match candidate {
                 Candidate::Conflict { files: told } => assert_eq!(told, files, "{style:?}"),
                 Candidate::Built(built) => {
                     assert!(files.is_empty(), "{style:?}: {files:?}");

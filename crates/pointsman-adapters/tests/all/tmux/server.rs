@@ -179,3 +179,21 @@ fn a_person_attaches_by_the_exact_name() {
     assert_eq!(command.last().unwrap().as_bytes(), b"=dev-shop-4:");
     assert!(rig.server.attach_command("dev shop").is_err());
 }
+
+#[test]
+fn a_server_without_any_session_is_one_that_does_not_run_yet() {
+    let rig = Rig::new();
+    rig.start("dev-shop-1", &["sleep", "600"]);
+    // As it is for a moment while it starts, or ends.
+    rig.tmux(&["kill-session", "-a", "-t", "=dev-shop-1:"]);
+    rig.tmux(&["kill-session", "-t", "=dev-shop-1:"]);
+    let fresh = rig.second();
+    assert!(
+        matches!(fresh.find("dev-shop-1"), Err(Error::NotRunning { .. })),
+        "{:?}",
+        fresh.find("dev-shop-1")
+    );
+    fresh.kill("dev-shop-1").unwrap();
+    fresh.ensure_running().unwrap();
+    assert_eq!(fresh.find("dev-shop-1").unwrap(), None);
+}

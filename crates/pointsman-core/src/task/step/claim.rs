@@ -38,6 +38,9 @@ impl Draft<'_> {
             return Ok(());
         }
         self.react(phase, reason, refusal);
+        if self.ends_exhausted() {
+            return Ok(());
+        }
         if self.task.session == Session::Alive {
             self.order(Effect::Checkpoint { why: format!("phase {phase}") });
         }

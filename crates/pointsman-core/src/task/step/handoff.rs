@@ -6,7 +6,7 @@ use crate::session::budget::Level;
 use crate::session::context::{Gauge, Urgency};
 use crate::session::trouble::OutsideTrouble;
 use crate::task::effect::{Effect, Exit, Headline};
-use crate::task::state::{EscalationCause, Handoff, Session, State};
+use crate::task::state::{EscalationCause, Exhausted, Handoff, Session, State};
 use crate::words;
 
 impl Draft<'_> {
@@ -14,13 +14,21 @@ impl Draft<'_> {
     pub(super) fn context_measured(&mut self, generation: u32, gauge: Gauge) -> Result<(), Refused> {
         self.is_current(generation)?;
         self.task.gauge = Some(gauge);
+        // A quick agent measures before its start is on record: looked at again when it is.
+        if self.task.session == Session::Alive {
+            self.heed(gauge);
+        }
+        Ok(())
+    }
+
+    pub(super) fn heed(&mut self, gauge: Gauge) {
         let urgency = self.policy.marks.urgency(gauge);
         if urgency <= self.task.urgency {
-            return Ok(());
+            return;
         }
         self.task.urgency = urgency;
-        if self.task.session != Session::Alive || !self.wants_an_agent() {
-            return Ok(());
+        if !self.wants_an_agent() {
+            return;
         }
         match urgency {
             Urgency::None | Urgency::Low => {}
@@ -31,7 +39,6 @@ impl Draft<'_> {
             }
             Urgency::High => self.ask_to_hand_over(gauge),
         }
-        Ok(())
     }
 
     /// Whether anything is expected of the agent in this state, so that a successor makes sense.
@@ -73,21 +80,54 @@ impl Draft<'_> {
     /// The agent is between two turns.
     pub(super) fn turn_ended(&mut self, generation: u32) -> Result<(), Refused> {
         self.is_current(generation)?;
+        if self.ends_exhausted() {
+            return Ok(());
+        }
         self.order(Effect::Checkpoint { why: "end of a turn".to_owned() });
         Ok(())
     }
 
-    /// The soft mark is a warning; at the hard mark the session ends with its work captured.
+    /// The soft mark is a warning; at the hard mark the session ends with its work captured, as soon as
+    /// its agent is between two turns. One that waits for CI, for people or for better times is.
     pub(super) fn budget_reached(&mut self, level: Level, what: &str) -> Result<(), Refused> {
-        if !self.task.state.has_session() || self.task.state == State::Merged {
+        if !self.task.state.spends() {
             return Err(Refused::NotNow(format!("a {} task spends nothing", self.task.state)));
         }
         match level {
             Level::Within => {}
             Level::Soft => self.notify(words::notice::budget(&self.task, what)),
+            Level::Hard if self.is_in_a_turn() => {
+                let deadline = self.now.after(self.policy.handoff_timeout);
+                let what = what.to_owned();
+                self.task.exhausted.get_or_insert(Exhausted { what, deadline });
+            }
             Level::Hard => self.fail(words::reason::budget(what), Exit::Exhausted),
         }
         Ok(())
+    }
+
+    fn is_in_a_turn(&self) -> bool {
+        self.task.state == State::Working
+            && self.task.session == Session::Alive
+            && self.task.parked_until.is_none()
+    }
+
+    /// Between two turns: a session whose budget is used up ends here. Says whether it does.
+    pub(super) fn ends_exhausted(&mut self) -> bool {
+        let Some(exhausted) = self.task.exhausted.take() else { return false };
+        // Work that is about to land costs nothing more.
+        let ends = self.task.state.spends();
+        if ends {
+            self.fail(words::reason::budget(&exhausted.what), Exit::Exhausted);
+        }
+        ends
+    }
+
+    /// A turn that goes on and on is cut off.
+    pub(super) fn exhaustion_is_due(&mut self) {
+        if self.task.exhausted.as_ref().is_some_and(|e| e.deadline <= self.now) {
+            self.ends_exhausted();
+        }
     }
 
     /// Outside trouble costs no attempt: the session stays, and is told when to go on. What only a

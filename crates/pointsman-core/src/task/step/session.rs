@@ -22,6 +22,7 @@ impl Draft<'_> {
         self.task.idle_looks = 0;
         self.task.restart_at = None;
         self.task.handoff = None;
+        self.task.exhausted = None;
         self.task.gauge = None;
         self.task.urgency = Urgency::None;
         self.task.parked_until = None;
@@ -48,6 +49,9 @@ impl Draft<'_> {
             if self.task.state == State::Working {
                 self.task.deadline = Some(self.now.after(self.policy.session_timeout));
             }
+            if let Some(gauge) = self.task.gauge {
+                self.heed(gauge);
+            }
         }
         Ok(())
     }
@@ -69,6 +73,9 @@ impl Draft<'_> {
             self.comment_diagnosis(tail);
         }
         let handed_over = self.task.handoff.take().is_some();
+        if self.ends_exhausted() {
+            return Ok(());
+        }
         match self.task.state {
             State::Working | State::AwaitingCi | State::AwaitingReview if handed_over => self.hand_over(),
             State::Working | State::AwaitingCi | State::AwaitingReview => self.bring_back(tail),
@@ -120,6 +127,9 @@ impl Draft<'_> {
         }
         if !at_prompt {
             self.task.idle_looks = 0;
+            return Ok(());
+        }
+        if self.ends_exhausted() {
             return Ok(());
         }
         self.task.idle_looks += 1;

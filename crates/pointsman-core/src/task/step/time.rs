@@ -14,6 +14,7 @@ impl Draft<'_> {
             self.go_on();
         }
         self.handoff_is_due();
+        self.exhaustion_is_due();
         if self.task.deadline.is_some_and(|at| at <= self.now) {
             self.task.deadline = None;
             self.deadline_passed();

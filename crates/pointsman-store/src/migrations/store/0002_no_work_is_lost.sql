@@ -11,7 +11,6 @@ ALTER TABLE sessions ADD COLUMN times_stale INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE sessions ADD COLUMN tokens INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE sessions ADD COLUMN micro_usd INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE sessions ADD COLUMN turns INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE sessions ADD COLUMN millis INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE sessions ADD COLUMN newest BOOLEAN NOT NULL DEFAULT FALSE;
 
 UPDATE sessions SET identity =
@@ -28,6 +27,10 @@ UPDATE sessions SET newest = TRUE WHERE NOT EXISTS (
 -- "Who is there" reads one row of each identity, however many generations it had.
 CREATE UNIQUE INDEX sessions_newest ON sessions (project, identity) WHERE newest;
 
+-- What a task or a day has cost is counted from its sessions: how long they ran, and which followed a death.
+CREATE INDEX sessions_of_task ON sessions (project, issue);
+CREATE INDEX sessions_of_time ON sessions (project, ended_at);
+
 -- What the agent last claimed, beside the snapshot that says so too: lists need not parse it.
 ALTER TABLE tasks ADD COLUMN phase TEXT;
 UPDATE tasks SET phase = json_extract(snapshot, '$.phase');
@@ -37,6 +40,8 @@ CREATE TABLE work_states (
     project    TEXT NOT NULL,
     issue      INTEGER,
     session    TEXT,
+    -- The phase of the work, beside the state that says so too: lists need not parse it.
+    phase      TEXT NOT NULL,
     state      TEXT NOT NULL,
     updated_at INTEGER NOT NULL
 );
@@ -54,7 +59,6 @@ CREATE TABLE spending (
     tokens    INTEGER NOT NULL,
     micro_usd INTEGER NOT NULL,
     turns     INTEGER NOT NULL,
-    millis    INTEGER NOT NULL,
     PRIMARY KEY (session, day)
 );
 CREATE INDEX spending_of_task ON spending (project, issue);

@@ -108,8 +108,18 @@ pub(crate) fn agents_are_the_newest_sessions_with_what_their_tasks_are_at(store:
     }
     store.end_session("dev-shop-2.1", Exit::Crashed, at(50)).unwrap();
     let ended = SessionRow { ended_at: Some(at(50)), exit: Some(Exit::Crashed), ..session(2, 1) };
-    let agent = |session: &SessionRow, state, phase| AgentRow { session: session.clone(), state, phase };
-    let first = agent(&successor, Some(State::AwaitingCi), Some(Phase::AwaitingCi));
+    let work = WorkState::begin(key(1).identity(), "apples", at(5));
+    store.put_work_state(&work, &project("shop"), Some(1), None, at(5)).unwrap();
+    let agent = |session: &SessionRow, state, phase| AgentRow {
+        session: session.clone(),
+        state,
+        phase,
+        work_phase: None,
+    };
+    let first = AgentRow {
+        work_phase: Some(work.work_phase),
+        ..agent(&successor, Some(State::AwaitingCi), Some(Phase::AwaitingCi))
+    };
     let (second, other) = (agent(&ended, None, None), agent(&bare, None, None));
     let shop = project("shop");
     assert_eq!(store.agents(Some(&shop), false).unwrap(), [first.clone(), second.clone()]);

@@ -1,6 +1,8 @@
 //! What is counted and kept: spending, checkpoints, and the line's new columns.
 
+use pointsman_core::ids::ProjectName;
 use pointsman_core::session::budget::Spent;
+use pointsman_core::task::Exit;
 use pointsman_core::time::Timestamp;
 use pointsman_store::{CheckpointRow, Error, NewEntry, SessionRow, Store};
 
@@ -10,7 +12,17 @@ const MONDAY: &str = "2026-03-02";
 const TUESDAY: &str = "2026-03-03";
 
 fn spent(tokens: u64) -> Spent {
-    Spent { tokens, micro_usd: tokens * 10, turns: tokens / 100, millis: tokens * 3 }
+    Spent { tokens, micro_usd: tokens * 10, turns: tokens / 100, ..Spent::default() }
+}
+
+/// What sessions reported on a task; for how long they ran is another matter.
+fn on_task(store: &Store, issue: u64) -> Spent {
+    Spent { millis: 0, ..store.spent_on_task(&key(issue), at(0)).unwrap() }
+}
+
+/// The same of a day.
+fn on_day(store: &Store, project: Option<&ProjectName>, day: &str) -> Spent {
+    Spent { millis: 0, ..store.spent_on_day(project, day, at(0)).unwrap() }
 }
 
 fn report(store: &mut Store, issue: u64, generation: u32, day: &str, tokens: u64) {
@@ -23,13 +35,13 @@ pub(crate) fn a_report_that_comes_twice_or_late_counts_once(store: &mut Store) {
     for tokens in [100, 500, 500, 300] {
         report(store, 3, 1, MONDAY, tokens);
     }
-    assert_eq!(store.spent_on_task(&key(3)).unwrap(), spent(500));
-    assert_eq!(store.spent_on_day(None, MONDAY).unwrap(), spent(500));
+    assert_eq!(on_task(store, 3), spent(500));
+    assert_eq!(on_day(store, None, MONDAY), spent(500));
     assert_eq!(store.session("dev-shop-3.1").unwrap().unwrap().spent, spent(500));
     // Each part for itself: one may be reported without the others.
     let turns = Spent { turns: 99, ..Spent::default() };
     store.spend(&project("shop"), Some(3), "dev-shop-3.1", MONDAY, turns).unwrap();
-    assert_eq!(store.spent_on_task(&key(3)).unwrap(), Spent { turns: 99, ..spent(500) });
+    assert_eq!(on_task(store, 3), Spent { turns: 99, ..spent(500) });
 }
 
 pub(crate) fn a_day_is_charged_what_it_adds(store: &mut Store) {
@@ -40,22 +52,22 @@ pub(crate) fn a_day_is_charged_what_it_adds(store: &mut Store) {
     report(store, 4, 1, TUESDAY, 40);
     store.spend(&project("harbour"), None, "gardener-harbour-1.1", TUESDAY, spent(6)).unwrap();
     let shop = project("shop");
-    let tokens = |store: &Store, project, day| store.spent_on_day(project, day).unwrap().tokens;
+    let tokens = |store: &Store, project, day| on_day(store, project, day).tokens;
     assert_eq!(tokens(store, Some(&shop), MONDAY), 500);
     assert_eq!(tokens(store, Some(&shop), TUESDAY), 200 + 1000 + 40);
     assert_eq!(tokens(store, None, TUESDAY), 200 + 1000 + 40 + 6);
     assert_eq!(tokens(store, None, "2026-03-04"), 0);
     assert_eq!(tokens(store, None, "2026-03-05"), 100, "a quiet day between is no gap");
-    assert_eq!(store.spent_on_task(&key(3)).unwrap(), spent(800).plus(spent(1000)));
-    assert_eq!(store.spent_on_task(&key(9)).unwrap(), Spent::default());
+    assert_eq!(on_task(store, 3), spent(800).plus(spent(1000)));
+    assert_eq!(on_task(store, 9), Spent::default());
 }
 
 pub(crate) fn a_clock_set_back_over_midnight_charges_nothing_twice(store: &mut Store) {
     report(store, 3, 1, TUESDAY, 100);
     report(store, 3, 1, MONDAY, 120);
-    let day = |day| store.spent_on_day(None, day).unwrap();
+    let day = |day| on_day(store, None, day);
     assert_eq!((day(MONDAY), day(TUESDAY)), (spent(120), Spent::default()));
-    assert_eq!(store.spent_on_task(&key(3)).unwrap(), spent(120));
+    assert_eq!(on_task(store, 3), spent(120));
 }
 
 pub(crate) fn a_day_is_shared_out_by_role(store: &mut Store) {
@@ -65,19 +77,78 @@ pub(crate) fn a_day_is_shared_out_by_role(store: &mut Store) {
         report(store, issue, 1, TUESDAY, 100 + issue);
     }
     report(store, 9, 1, TUESDAY, 5);
-    let roles = store.spent_by_role_on_day(Some(&project("shop")), TUESDAY).unwrap();
+    let roles = store.spent_by_role_on_day(Some(&project("shop")), TUESDAY, at(0)).unwrap();
     let tokens: Vec<_> = roles.iter().map(|(role, spent)| (role.as_str(), spent.tokens)).collect();
     assert_eq!(tokens, [("dev", 3), ("review", 3)]);
-    assert!(store.spent_by_role_on_day(Some(&project("harbour")), TUESDAY).unwrap().is_empty());
+    assert!(store.spent_by_role_on_day(Some(&project("harbour")), TUESDAY, at(0)).unwrap().is_empty());
+}
+
+/// The first moment of [`MONDAY`].
+const MONDAY_BEGINS: i64 = 20_514 * 86_400_000;
+const HOUR: i64 = 3_600_000;
+
+pub(crate) fn wall_time_is_counted_from_starts_and_ends_in_parallel_and_over_midnight(store: &mut Store) {
+    let hour = |n: i64| at(MONDAY_BEGINS + n * HOUR);
+    let run = |issue, generation, from: i64, to: Option<i64>| SessionRow {
+        created_at: hour(from),
+        ended_at: to.map(hour),
+        exit: to.map(|_| Exit::Stopped),
+        ..session(issue, generation)
+    };
+    // Two at once, one over midnight, one that still runs, and one of another project.
+    for row in [run(3, 1, 1, Some(4)), run(4, 1, 2, Some(4)), run(3, 2, 22, Some(25)), run(4, 2, 26, None)] {
+        store.upsert_session(&row).unwrap();
+    }
+    let other = SessionRow {
+        project: project("harbour"),
+        session: "dev-harbour-3.1".into(),
+        ..run(3, 1, 1, Some(2))
+    };
+    store.upsert_session(&SessionRow { identity: "dev-harbour-3".into(), ..other }).unwrap();
+    let hours = |spent: Spent| spent.millis as i64 / HOUR;
+    let (shop, now) = (project("shop"), hour(30));
+    assert_eq!(hours(store.spent_on_task(&key(3), now).unwrap()), 3 + 3);
+    assert_eq!(hours(store.spent_on_task(&key(4), now).unwrap()), 2 + 4);
+    assert_eq!(hours(store.spent_on_day(Some(&shop), MONDAY, now).unwrap()), 3 + 2 + 2);
+    assert_eq!(hours(store.spent_on_day(Some(&shop), TUESDAY, now).unwrap()), 1 + 4);
+    assert_eq!(hours(store.spent_on_day(Some(&shop), TUESDAY, hour(32)).unwrap()), 1 + 6, "time goes on");
+    assert_eq!(hours(store.spent_on_day(None, MONDAY, now).unwrap()), 3 + 2 + 2 + 1);
+    assert_eq!(hours(store.spent_on_day(Some(&shop), "2026-03-01", now).unwrap()), 0);
+    assert_eq!(hours(store.spent_by_role_on_task(&key(3), now).unwrap()["dev"]), 6);
+    // A clock that was set back takes nothing away.
+    assert_eq!(hours(store.spent_on_task(&key(4), hour(0)).unwrap()), 2);
+}
+
+pub(crate) fn a_session_after_a_death_is_a_restart_of_the_day_it_began(store: &mut Store) {
+    let exits = [Exit::Crashed, Exit::Handoff, Exit::Exited, Exit::Stopped, Exit::IdleTimeout, Exit::Done];
+    for (generation, exit) in (1u32..).zip(exits) {
+        let day = if generation <= 3 { 0 } else { 24 };
+        let begun = at(MONDAY_BEGINS + (day + i64::from(generation)) * HOUR);
+        store
+            .upsert_session(&SessionRow {
+                created_at: begun,
+                ended_at: Some(begun.after(std::time::Duration::from_secs(60))),
+                exit: Some(exit),
+                predecessor: (generation > 1).then(|| key(3).session(generation - 1)),
+                ..session(3, generation)
+            })
+            .unwrap();
+    }
+    let now = at(MONDAY_BEGINS + 40 * HOUR);
+    // After the crash; after the clean exit, a day later; after the time-out.
+    assert_eq!(store.spent_on_task(&key(3), now).unwrap().restarts, 3);
+    assert_eq!(store.spent_on_day(None, MONDAY, now).unwrap().restarts, 1);
+    let roles = store.spent_by_role_on_day(Some(&project("shop")), TUESDAY, now).unwrap();
+    assert_eq!((roles["dev"].restarts, roles["dev"].millis), (2, 3 * 60_000));
 }
 
 pub(crate) fn a_day_that_is_none_is_refused(store: &mut Store) {
     for day in ["", "today", "2026-3-2", "02.03.2026", "2026-03-02T10", "２０26-03-02"] {
         let answer = store.spend(&project("shop"), Some(3), "dev-shop-3.1", day, spent(1));
         assert!(matches!(answer, Err(Error::Invalid { .. })), "{day}");
-        assert!(matches!(store.spent_on_day(None, day), Err(Error::Invalid { .. })), "{day}");
+        assert!(matches!(store.spent_on_day(None, day, at(0)), Err(Error::Invalid { .. })), "{day}");
     }
-    assert_eq!(store.spent_on_task(&key(3)).unwrap(), Spent::default());
+    assert_eq!(on_task(store, 3), Spent::default());
 }
 
 fn checkpoint(n: u64, when: i64) -> CheckpointRow {
@@ -107,6 +178,9 @@ pub(crate) fn a_checkpoint_is_remembered_once_under_its_number(store: &mut Store
     assert_eq!(store.latest_checkpoint(&key(3)).unwrap(), Some(checkpoint(2, 10)));
     assert_eq!(store.next_checkpoint_number(&key(3)).unwrap(), 3);
     assert_eq!(store.checkpoints(&key(4)).unwrap().len(), 1);
+    let all = store.all_checkpoints(&project("shop")).unwrap();
+    assert_eq!(all.iter().map(|c| (c.task.issue, c.n)).collect::<Vec<_>>(), [(3, 1), (3, 2), (4, 2)]);
+    assert!(store.all_checkpoints(&project("harbour")).unwrap().is_empty());
 }
 
 pub(crate) fn old_checkpoints_go_and_the_newest_stays(store: &mut Store) {

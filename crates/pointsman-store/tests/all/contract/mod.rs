@@ -6,3 +6,4 @@ pub(crate) mod ledger;
 pub(crate) mod lines;
 pub(crate) mod outbox;
 pub(crate) mod rows;
+pub(crate) mod vault;

@@ -18,6 +18,8 @@ const FENCES: [(&str, &str, &[&str]); 5] = [
             // These two become another program; nothing is spawned.
             "crates/pointsman/src/daemon/launch.rs",
             "crates/pointsman/src/cli/session.rs",
+            // What is measured is the start of a program.
+            "crates/pointsman-bench/src/hooks.rs",
             // The daemon of `up --detach` outlives the command.
             "crates/pointsman/src/cli/up.rs",
         ],
@@ -33,6 +35,9 @@ const FENCES: [(&str, &str, &[&str]); 5] = [
             "crates/pointsman/src/cli/daemon_door.rs",
             "crates/pointsman/src/cli/down.rs",
             "crates/pointsman/src/cli/events.rs",
+            "crates/pointsman/src/cli/hook/watch.rs",
+            "crates/pointsman/src/cli/merge_queue/process.rs",
+            "crates/pointsman/src/cli/merge_queue/train.rs",
             "crates/pointsman/src/cli/session_log.rs",
             "crates/pointsman/src/cli/up.rs",
             // A full disk says nothing when it has room again.
@@ -50,11 +55,20 @@ const FENCES: [(&str, &str, &[&str]); 5] = [
             // Variables that programs get by name.
             "crates/pointsman-adapters/src/process.rs",
             "crates/pointsman-adapters/src/tmux/client.rs",
+            // What is built, for which machine.
+            "crates/pointsman/build.rs",
+            // The path to the programs that are measured.
+            "crates/pointsman-bench/src/hooks.rs",
             // Where a process begins: the command line, the daemon, an agent.
+            "crates/pointsman/src/cli/claude.rs",
             "crates/pointsman/src/cli/context.rs",
             "crates/pointsman/src/cli/doctor/project.rs",
+            "crates/pointsman/src/cli/hook/log.rs",
+            "crates/pointsman/src/cli/hook/mod.rs",
+            "crates/pointsman/src/cli/hook/person.rs",
             "crates/pointsman/src/cli/mod.rs",
             "crates/pointsman/src/cli/phase.rs",
+            "crates/pointsman/src/cli/statusline.rs",
             "crates/pointsman/src/daemon/crash.rs",
             "crates/pointsman/src/daemon/launch.rs",
             "crates/pointsman/src/daemon/start.rs",

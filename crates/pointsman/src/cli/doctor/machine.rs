@@ -28,7 +28,9 @@ fn git() -> Check {
     };
     match version() {
         Ok(version) => Check::ok(ID, format!("git {version}")),
-        Err(error) => Check::fail(ID, error, "install git 2.39 or newer (on Debian: apt install git)"),
+        Err(error) => {
+            Check::fail(ID, error, "install git 2.39 or newer (on Debian 12 or newer: apt install git)")
+        }
     }
 }
 

@@ -1,16 +1,20 @@
 //! Saving a task's working tree into the mirror.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pointsman_adapters::git::checkpoint::{CheckpointName, Keeper, SESSION_TRAILER, Taken, newest, prune};
-use pointsman_core::ids::{Sha, TaskKey};
+use pointsman_adapters::git::checkpoint::{
+    CheckpointName, Keeper, SESSION_TRAILER, Taken, list_all, newest, prune,
+};
+use pointsman_core::ids::{Number, Sha, TaskKey};
 use pointsman_core::session::work::Observation;
 use pointsman_core::task::Task;
-use pointsman_store::CheckpointRow;
+use pointsman_store::{CheckpointRow, Store};
 
 use super::Jobs;
 use crate::daemon::clock;
+use crate::daemon::crash::crash_point;
 use crate::daemon::inbound::Inbound;
 use crate::daemon::served::Served;
 
@@ -57,6 +61,7 @@ impl Checkpoint {
         if let Some(why) = incomplete {
             tracing::warn!(task = %self.key, why, "the checkpoint may be incomplete");
         }
+        crash_point("checkpoint-saved");
         let saved_commit = commit.clone();
         let keep = usize::try_from(served.config.limits.checkpoints)?.max(1);
         let pruned = prune(&served.mirror, self.key.issue, keep, KEPT_FOR, clock::now())?;
@@ -83,4 +88,37 @@ impl Checkpoint {
         jobs.inbox.send(Inbound::Observed { key: self.key.clone(), observations, read_to: None });
         Ok(())
     }
+}
+
+/// Brings the rows of a project's checkpoints in line with the mirror, which has the last word: a daemon
+/// that died in between left one without the other. Only for a time when none is taken.
+pub(crate) fn adopt(store: &mut Store, served: &Served) -> anyhow::Result<()> {
+    let project = &served.config.name;
+    let kept = list_all(&served.mirror)?;
+    let rows = store.all_checkpoints(project)?;
+    let known: BTreeSet<(Number, u64)> = rows.iter().map(|row| (row.task.issue, row.n)).collect();
+    let there: BTreeSet<(Number, u64)> = kept.iter().map(|c| (c.name.task, u64::from(c.name.n))).collect();
+    for found in kept.iter().filter(|c| !known.contains(&(c.name.task, u64::from(c.name.n)))) {
+        let task = TaskKey { project: project.clone(), issue: found.name.task };
+        tracing::info!(%task, n = found.name.n, "a checkpoint that was never written down");
+        let files = match &found.parent {
+            Some(parent) => served.mirror.changed_paths(parent, &found.commit)?.len(),
+            None => 0,
+        };
+        store.add_checkpoint(&CheckpointRow {
+            task,
+            n: u64::from(found.name.n),
+            session: None,
+            reference: found.name.refname().as_str().to_owned(),
+            commit: found.commit.clone(),
+            tree: found.tree.clone(),
+            at: found.at,
+            why: "found after a crash".to_owned(),
+            files: files as u64,
+        })?;
+    }
+    for gone in rows.iter().filter(|row| !there.contains(&(row.task.issue, row.n))) {
+        store.forget_checkpoint(&gone.task, gone.n)?;
+    }
+    Ok(())
 }

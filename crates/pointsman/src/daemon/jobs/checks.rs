@@ -4,17 +4,23 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use pointsman_core::config::CiKind;
+use pointsman_core::forge::CheckState;
 use pointsman_core::ids::{ProjectName, Sha, TaskKey};
 use pointsman_core::queue::Record;
 use pointsman_core::task::{CiVerdict, Event};
 use pointsman_store::{Store, VerdictRow};
 
+use super::outside::wait_for_checks;
 use super::program::Program;
 use super::{Jobs, slug};
 use crate::daemon::clock;
 use crate::daemon::engine::Input;
 use crate::daemon::inbound::Inbound;
 use crate::daemon::served::Served;
+
+/// What our CI is called among the checks of a commit.
+const CHECK: &str = "ci";
 
 /// CI on one commit.
 pub(super) struct Check {
@@ -29,10 +35,14 @@ impl Check {
     }
 
     pub(super) fn run(&self, jobs: &Arc<Jobs>, served: &Arc<Served>) {
+        if matches!(served.config.ci.kind, CiKind::Forge | CiKind::Woodpecker) {
+            return self.ask_outside(jobs, served);
+        }
         let Some(command) = served.config.ci.command.clone() else { return };
         let Some(_runner) = jobs.runner(served) else { return };
         let started = Event::ChecksStarted { sha: self.sha.clone() };
         jobs.inbox.tell(Input::new(self.key.clone(), started));
+        show(served, &self.sha, CheckState::Pending);
         let program = Program {
             name: self.name(),
             command: &command,
@@ -51,8 +61,30 @@ impl Check {
                 CiVerdict::Infra { reason: format!("CI could not be run: {error:#}"), log: String::new() }
             }
         };
+        show(
+            served,
+            &self.sha,
+            match verdict {
+                CiVerdict::Passed => CheckState::Success,
+                CiVerdict::Failed { .. } | CiVerdict::Infra { .. } | CiVerdict::TimedOut { .. } => {
+                    CheckState::Failure
+                }
+            },
+        );
         let finished = Event::ChecksFinished { sha: self.sha.clone(), run: self.run, verdict };
         jobs.inbox.tell(Input::new(self.key.clone(), finished));
+    }
+
+    /// Somebody else runs CI; the forge, or the CI itself, tells what it says about exactly this commit.
+    fn ask_outside(&self, jobs: &Arc<Jobs>, served: &Arc<Served>) {
+        let started = Event::ChecksStarted { sha: self.sha.clone() };
+        jobs.inbox.tell(Input::new(self.key.clone(), started));
+        // Nobody calls it off: a verdict on an old head is not taken.
+        let (_never, unwanted) = std::sync::mpsc::channel();
+        if let Some(verdict) = wait_for_checks(jobs, served, &self.sha, &unwanted) {
+            let finished = Event::ChecksFinished { sha: self.sha.clone(), run: self.run, verdict };
+            jobs.inbox.tell(Input::new(self.key.clone(), finished));
+        }
     }
 
     /// The merge queue need not test again what was tested here. What says nothing about the code is not told.
@@ -74,6 +106,13 @@ impl Check {
         let record = Record::add(earlier.as_ref(), verdict.clone());
         let log_path = Some(log_path);
         remember(jobs, served, Verdict { tree: &tree, gate, record: &record, log_path, took });
+    }
+}
+
+/// People see on the forge what CI says; what follows from it is decided by the event.
+fn show(served: &Served, sha: &Sha, state: CheckState) {
+    if let Err(error) = served.forge.show_check(sha, CHECK, state) {
+        tracing::warn!(%error, "the forge could not be told about CI");
     }
 }
 

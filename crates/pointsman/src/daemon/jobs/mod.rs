@@ -6,6 +6,7 @@
 
 mod checkpoint;
 mod checks;
+mod outside;
 mod program;
 mod queue;
 mod review;
@@ -20,6 +21,7 @@ use pointsman_core::ids::{ProjectName, Sha, TaskKey};
 use pointsman_core::task::{Ci, Policy, ReviewMode, State, Task};
 use pointsman_store::Store;
 
+pub(super) use checkpoint::adopt;
 pub(super) use program::clear_leftovers;
 
 use super::inbound::Inbox;
@@ -27,7 +29,7 @@ use super::served::Served;
 
 /// All jobs of the daemon.
 pub(crate) struct Jobs {
-    inbox: Inbox,
+    pub(crate) inbox: Inbox,
     reader: Mutex<Store>,
     running: Mutex<Running>,
     freed: Condvar,
@@ -168,7 +170,13 @@ impl Jobs {
         }
     }
 
-    fn submit(
+    /// Whether a job of this name is queued or at work.
+    pub(super) fn is_running(&self, name: &str) -> bool {
+        self.lock().names.contains(name)
+    }
+
+    /// Does something on a thread of its own, unless something of this name is under way.
+    pub(super) fn submit(
         self: &Arc<Self>,
         name: String,
         served: &Arc<Served>,

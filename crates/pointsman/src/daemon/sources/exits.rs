@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pointsman_adapters::process;
+use pointsman_adapters::tmux::PaneExit;
 use pointsman_adapters::watch::exits::{Error, ExitWatch, Exited};
 use pointsman_core::ids::TaskKey;
 use pointsman_core::session::liveness::is_mass_death;
@@ -118,14 +119,10 @@ impl Exits {
             return;
         }
         self.phases.look_before_end(&key);
-        let tail = self.tail(&key, session);
-        let mut input = Input::new(key, Event::SessionEnded { generation, exit: Exit::Crashed, tail });
+        let (exit, tail) = self.last_of(&key, session);
+        let mut input = Input::new(key, Event::SessionEnded { generation, exit, tail });
         if let Some(row) = row {
-            input.sessions.push(SessionRow {
-                ended_at: Some(clock::now()),
-                exit: Some(Exit::Crashed),
-                ..row
-            });
+            input.sessions.push(SessionRow { ended_at: Some(clock::now()), exit: Some(exit), ..row });
         }
         self.inbox.tell(input);
     }
@@ -156,14 +153,22 @@ impl Exits {
         sane
     }
 
-    fn tail(&self, key: &TaskKey, session: &str) -> String {
-        let Some(served) = self.world.project(&key.project) else { return String::new() };
+    /// How it ended, and its last lines. Without anybody who saw an exit status it died.
+    fn last_of(&self, key: &TaskKey, session: &str) -> (Exit, String) {
+        let died = (Exit::Crashed, String::new());
+        let Some(served) = self.world.project(&key.project) else { return died };
         match self.world.tmux.wait_for_exit(&key.identity(), TMUX_NOTICES_WITHIN) {
-            Ok(Some(pane)) if pane.epoch == epoch(session) => self.world.tail(&served, &pane),
-            Ok(_) => String::new(),
+            Ok(Some(pane)) if pane.epoch == epoch(session) => {
+                let exit = match pane.exit {
+                    Some(PaneExit { status: Some(0), signal: None }) => Exit::Exited,
+                    Some(PaneExit { .. }) | None => Exit::Crashed,
+                };
+                (exit, self.world.tail(&served, &pane))
+            }
+            Ok(_) => died,
             Err(error) => {
                 tracing::debug!(session, %error, "no last lines");
-                String::new()
+                died
             }
         }
     }

@@ -36,6 +36,9 @@ pub(crate) fn ask(served: &Served, picture: &Picture) -> Result<Vec<Input>, Erro
         let refused_for = picture.get(&key).and_then(|t| t.refusal.as_ref()).map(|r| r.blocked_by.clone());
         let mut wanted = graph.get(&number).cloned().unwrap_or_default();
         wanted.extend(refused_for.unwrap_or_default());
+        if issue.state == IssueState::Open && has(&issue.labels, BACKLOG) {
+            wanted.extend(served.forge.dependencies(number)?);
+        }
         wanted.remove(&number);
         let mut open_dependencies = Vec::new();
         for dependency in wanted {
@@ -102,7 +105,11 @@ fn ask_about(served: &Served, task: &Task) -> Result<Vec<Input>, Error> {
     if let Some(escalation) = &task.escalation {
         let me = served.forge.me();
         for comment in served.forge.comments_after(key.issue, 0)? {
-            if comment.author != me && comment.at >= escalation.at {
+            // Outside text must not direct an agent: only of those who could change the code themselves.
+            if comment.author != me
+                && comment.at >= escalation.at
+                && served.forge.may_direct(&comment.author)?
+            {
                 let mut input =
                     Input::new(key.clone(), Event::Answered { by: comment.author, text: comment.body });
                 input.dedup = Some(format!("comment:{}:{}", key.project, comment.id));

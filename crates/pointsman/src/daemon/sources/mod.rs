@@ -5,6 +5,7 @@
 
 pub(crate) mod exits;
 pub(crate) mod forge;
+pub(crate) mod hooks;
 pub(crate) mod idle;
 pub(crate) mod phase;
 pub(crate) mod pulse;

@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
+use pointsman_core::claude::launch::is_claude;
 use pointsman_core::ids::TaskKey;
 use pointsman_core::session::context::{self, Marks, Symptom};
 use pointsman_core::session::work::{Action, Observation};
@@ -51,6 +52,10 @@ impl Work {
             else {
                 continue;
             };
+            // Its hooks and its status line say it better than its screen, which is full of other words.
+            if is_claude(&self.world.agent_command(&served)) {
+                continue;
+            }
             let mut progress =
                 self.read.remove(&session).unwrap_or_else(|| self.begin(&task.key, task.generation));
             let marks = Policy::new(&served.config).marks;

@@ -12,6 +12,7 @@ use pointsman_store::NewEntry;
 
 use super::{Outcome, RealWorld, Trouble};
 use crate::daemon::clock;
+use crate::daemon::crash::crash_point;
 use crate::daemon::outcome::Note;
 use crate::daemon::served::Served;
 
@@ -37,6 +38,7 @@ impl RealWorld {
         }
         // The assignee first: if we die in between, the claim is recognised as ours.
         served.forge.assign_me(number)?;
+        crash_point("claim-assigned");
         let add = [IN_PROGRESS.to_owned()];
         let remove = [BACKLOG, BLOCKED, UNDERSPECIFIED].map(str::to_owned);
         served.forge.set_labels(number, &add, &remove)?;

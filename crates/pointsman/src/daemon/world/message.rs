@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use pointsman_adapters::tmux::{self, Sent};
+use pointsman_adapters::tmux::{self, PaneInfo, Sent};
 use pointsman_core::ids::TaskKey;
 use pointsman_core::task::{Headline, Task};
 use pointsman_core::words;
@@ -42,7 +42,14 @@ impl RealWorld {
         write(&path, details.as_bytes())?;
         let line =
             words::message::line(message.id.0, message.headline.text(), subject, &path.to_string_lossy());
+        let pane = self.pane(&task.key)?;
+        if let Some(pane) = &pane {
+            self.stands_at_dialog(served, task, pane)?;
+        }
         let sent = self.type_line(&task.key, message.generation, &format!("m-{}-1", message.id), &line)?;
+        if let (Sent::Sent | Sent::Duplicate, Some(pane)) = (sent, &pane) {
+            self.make_sure_it_is_sent(served, task, pane, message.id.0)?;
+        }
         Ok(match sent {
             Sent::Sent | Sent::Duplicate => Outcome::note(Note::MessageSent { path }),
             // The session is gone: its successor finds this in its prompt.
@@ -53,6 +60,11 @@ impl RealWorld {
     /// Types a message again. Whether it was needed shows in an acknowledgement.
     pub(in crate::daemon) fn deliver_again(&self, again: &Redelivery) -> Result<Sent, Trouble> {
         let row = &again.row;
+        if let (Some(served), Some(pane)) = (self.project(&row.task.project), self.pane(&row.task)?)
+            && let Some((what, _)) = self.dialog(&served, &pane)?
+        {
+            return Err(Trouble::later(format!("the agent waits at a dialog: {what}")));
+        }
         let path = row.path.as_ref().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
         let line = words::message::line(row.id.0, row.headline.text(), " (again).", &path);
         self.type_line(&row.task, row.generation, &format!("m-{}-{}", row.id, row.tries + 1), &line)
@@ -65,12 +77,15 @@ impl RealWorld {
         operation: &str,
         line: &str,
     ) -> Result<Sent, Trouble> {
-        let pane = match self.tmux.find(&key.identity()) {
-            Ok(pane) => pane,
-            Err(tmux::Error::NotRunning { .. }) => None,
-            Err(error) => return Err(error.into()),
-        };
-        let Some(pane) = pane else { return Ok(Sent::Dead) };
+        let Some(pane) = self.pane(key)? else { return Ok(Sent::Dead) };
         Ok(self.tmux.send_message(&pane.pane_id, &epoch(&key.session(generation)), operation, line)?)
+    }
+
+    fn pane(&self, key: &TaskKey) -> Result<Option<PaneInfo>, Trouble> {
+        match self.tmux.find(&key.identity()) {
+            Ok(pane) => Ok(pane),
+            Err(tmux::Error::NotRunning { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 }

@@ -6,6 +6,7 @@
 
 mod branch;
 mod briefing;
+mod claude;
 mod files;
 mod issue;
 mod message;

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use pointsman_adapters::phase_file;
+use pointsman_core::ids::{Number, ProjectName};
 use pointsman_core::task::{Notice, Task};
 use serde_json::json;
 
@@ -19,13 +20,29 @@ impl RealWorld {
         key: &str,
         notice: &Notice,
     ) -> Result<Outcome, Trouble> {
-        let now = clock::now();
         let link = served.forge.issue_link(task.key.issue);
+        self.put_up(key, &task.key.project, Some(task.key.issue), Some(&link), notice)?;
+        if notice.urgent && task.escalation.is_some() {
+            let stamp = format!("{}\n", clock::rfc3339(clock::now()));
+            phase_file::write_state_file(&served.desk(&task.key).renotify, stamp.as_bytes())?;
+        }
+        Ok(Outcome::done())
+    }
+
+    /// Tells the people on duty, once for each key.
+    pub(in crate::daemon) fn put_up(
+        &self,
+        key: &str,
+        project: &ProjectName,
+        issue: Option<Number>,
+        link: Option<&str>,
+        notice: &Notice,
+    ) -> std::io::Result<()> {
         let entry = json!({
             "key": key,
-            "at": clock::rfc3339(now),
-            "project": task.key.project,
-            "issue": task.key.issue,
+            "at": clock::rfc3339(clock::now()),
+            "project": project,
+            "issue": issue,
             "title": notice.title,
             "body": notice.body,
             "link": link,
@@ -37,13 +54,9 @@ impl RealWorld {
             let mut file = std::fs::OpenOptions::new().append(true).create(true).open(&path)?;
             file.write_all(format!("{entry}\n").as_bytes())?;
             file.sync_data()?;
-            tracing::warn!(task = %task.key, title = notice.title, %link, "notice");
+            tracing::warn!(%project, title = notice.title, link, "notice");
         }
-        if notice.urgent && task.escalation.is_some() {
-            let stamp = format!("{}\n", clock::rfc3339(now));
-            phase_file::write_state_file(&served.desk(&task.key).renotify, stamp.as_bytes())?;
-        }
-        Ok(Outcome::done())
+        Ok(())
     }
 }
 

@@ -11,12 +11,14 @@ use pointsman_adapters::git::gateway::Gateway;
 use pointsman_adapters::git::tree::{Tree, TreeSpec, rebuild_from};
 use pointsman_adapters::tmux::{NewSession, PaneInfo, Target};
 use pointsman_adapters::{phase_file, process, tmux};
+use pointsman_core::claude::launch::is_claude;
 use pointsman_core::config::Worktree;
 use pointsman_core::session::budget::Spent;
 use pointsman_core::task::{Event, Exit, Opening, Task};
 use pointsman_core::words;
 use pointsman_store::SessionRow;
 
+use super::claude::Start;
 use super::{Outcome, RealWorld, Trouble};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
@@ -85,7 +87,11 @@ impl RealWorld {
     }
 
     /// The first prompt is given to the program as well, once, as one line of ours that names the file.
+    /// Claude Code is started with it.
     fn greet(&self, served: &Served, task: &Task, generation: u32, pane: &PaneInfo) -> Result<(), Trouble> {
+        if is_claude(&self.agent_command(served)) {
+            return Ok(());
+        }
         let prompt = served.desk(&task.key).inbox(generation).join("0000-task.md");
         let line = words::message::first_line(task, &prompt.to_string_lossy());
         self.tmux.send_message(&pane.pane_id, &epoch(&task.key.session(generation)), "start", &line)?;
@@ -202,18 +208,20 @@ impl RealWorld {
             let advice = "install it, or set [agent] command in pointsman.toml";
             return Err(Trouble::never(format!("the agent program {program} is not found: {advice}")));
         }
+        let mut env = self.agent_environment(served, task, generation, desk);
+        let argv = self.dress_claude(served, task, &Start { generation, opening, desk }, argv, &mut env)?;
         let launch = Launch {
             argv,
             cwd: desk.tree.clone(),
             commit_first: (opening == Opening::Continuation)
                 .then(|| "Work in progress, handed over to the next session".to_owned()),
-            env: self.agent_environment(served, task, generation, desk),
+            env,
         };
         let spec = serde_json::to_vec_pretty(&launch).map_err(Trouble::never)?;
         write(&desk.run_dir(generation).join("launch.json"), &spec)
     }
 
-    fn agent_command(&self, served: &Served) -> Vec<String> {
+    pub(in crate::daemon) fn agent_command(&self, served: &Served) -> Vec<String> {
         let own = served.config.roles.dev.command.as_ref();
         own.unwrap_or(&served.config.agent.command).clone()
     }
@@ -239,6 +247,7 @@ impl RealWorld {
         set("ISSUE", task.key.issue.to_string());
         set("POINTSMAN_SESSION", task.key.session(generation));
         set("POINTSMAN_BRANCH", task.branch.clone());
+        set("POINTSMAN_PRIMARY_BRANCH", served.primary.to_string());
         set("POINTSMAN_INBOX", desk.inbox(generation).to_string_lossy().into_owned());
         set("POINTSMAN_SUMMARY_FILE", desk.summary(generation).to_string_lossy().into_owned());
         set("POINTSMAN_RESULT_FILE", desk.result(generation).to_string_lossy().into_owned());

@@ -76,16 +76,16 @@ fn ac_1_5_the_registry_is_for_scripts_too_and_needs_no_daemon() {
 fn r1_6_people_see_a_shape_and_a_word_beside_the_colour() {
     let environment = with_agents();
     insta::assert_snapshot!(environment.run(&["agents", "--all"]).ok().stdout, @r"
-    LIVENESS   AGENT         ROLE  TASK  STATE    PHASE        AGE  SEEN     CONTEXT  COST
-    ● fresh    dev-shop-1.1  dev   #1    working  awaiting_ci  2h   20m ago  42.5%    1.27 USD
-    ◐ stale    dev-shop-2.1  dev   #2                          2h   20m ago
-    ✖ crashed  dev-shop-3.1  dev   #3                          2h   20m ago
-    ✖ crashed  dev-shop-3.2  dev   #3                          2h   20m ago
-    ○ ended    dev-shop-4.1  dev   #4                          2h   20m ago
-    ✖ crashed  dev-shop-5.1  dev   #5                          2h   20m ago
-    ◐ unknown  dev-shop-6.1  dev   #6                          2h   20m ago
-    ◐ unknown  dev-shop-7.1  dev   #7                          2h   20m ago
-    ✖ crashed  dev-shop-8.1  dev   #8                          2h   20m ago
+    LIVENESS   AGENT         ROLE  TASK  STATE    PHASE        WORK  AGE  SEEN     CONTEXT  COST
+    ● fresh    dev-shop-1.1  dev   #1    working  awaiting_ci        2h   20m ago  42.5%    1.27 USD, 12 turns
+    ◐ stale    dev-shop-2.1  dev   #2                                2h   20m ago
+    ✖ crashed  dev-shop-3.1  dev   #3                                2h   20m ago
+    ✖ crashed  dev-shop-3.2  dev   #3                                2h   20m ago
+    ○ ended    dev-shop-4.1  dev   #4                                2h   20m ago
+    ✖ crashed  dev-shop-5.1  dev   #5                                2h   20m ago
+    ◐ unknown  dev-shop-6.1  dev   #6                                2h   20m ago
+    ◐ unknown  dev-shop-7.1  dev   #7                                2h   20m ago
+    ✖ crashed  dev-shop-8.1  dev   #8                                2h   20m ago
     ");
     let mut command = environment.command(&["agents"]);
     command.env("CLICOLOR_FORCE", "1");
@@ -158,7 +158,10 @@ fn ac_1_1_a_running_session_is_registered_reports_and_is_explained() {
     assert_eq!(task["attempts"]["handoffs"], 0);
     let text = environment.run(&["task", "explain", "1"]);
     assert!(text.ok().stdout.contains("its context is 50% full, by its status line"), "{text:?}");
-    assert!(text.stdout.contains("1.27 USD, 81000 tokens spent on it"), "{text:?}");
+    assert!(text.stdout.contains("1.27 USD, 81000 tokens"), "{text:?}");
+    let agents = environment.json(&["agents"]);
+    assert_eq!(agents[0]["work_phase"], "testing", "{agents}");
+    assert!(agents[0]["wall_seconds"].is_u64(), "{agents}");
     let status = environment.run(&["status"]);
     assert!(status.ok().stdout.contains("spent today: 1.27 USD, 81000 tokens"), "{status:?}");
     assert_eq!(environment.json(&["status"])["projects"][0]["spent_today"]["usd"], 1.27);

@@ -2,11 +2,14 @@
 //! starts one.
 
 mod agents;
+mod claim;
+mod claude;
 mod daemon;
 mod environment;
 mod errors;
 mod filters;
 mod forge;
+mod formula;
 mod help;
 mod init;
 mod registry;

@@ -83,7 +83,7 @@ pub(crate) fn with_agents() -> Environment {
     change.sessions = vec![SessionRow { gauge: task.gauge, ..alive(1, 1) }];
     change.task = Some(task);
     store.commit(&[change]).unwrap();
-    let spent = Spent { tokens: 81_000, micro_usd: 1_270_000, turns: 12, millis: 0 };
+    let spent = Spent { tokens: 81_000, micro_usd: 1_270_000, turns: 12, ..Spent::default() };
     let today = pointsman::daemon::clock::day(minutes_ago(0));
     store.spend(&ProjectName::new("shop").unwrap(), Some(1), "dev-shop-1.1", &today, spent).unwrap();
     for row in [

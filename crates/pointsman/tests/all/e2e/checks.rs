@@ -99,3 +99,43 @@ fn e2e_a_ci_that_gives_no_answer_is_stopped_and_a_person_is_asked() {
     daemon.wait_closed(issue);
     assert_eq!(daemon.main_log(), ["Add apples", "Open the shop"]);
 }
+
+#[test]
+fn e2e_an_outside_ci_decides_by_its_checks_of_exactly_that_commit() {
+    // Squashed, so that the candidate is another commit than the head that was checked.
+    let daemon = shop()
+        .set("ci.kind", "\"forge\"")
+        .set("ci.poll", "\"50ms\"")
+        .set("ci.required", "[\"build\"]")
+        .set("merge.style", "\"squash\"")
+        .start();
+    let issue = daemon.file_issue(
+        "Apples",
+        &format!("{}\nexpect CI failed\nwrite src/apples.txt apples 4 crowns\ncommit Mend\npush\nphase awaiting_ci\n{LAND}", adds("apples")),
+    );
+    let says = |sha: &str, state: &str| {
+        daemon.json(&["forge", "status", "set", sha, "--context", "build", "--state", state]);
+    };
+    let first = daemon.wait_until(issue, "CI is waited for", |task| task["ci"] == "pending");
+    let first = first["head_sha"].as_str().unwrap().to_owned();
+    daemon.json(&["forge", "status", "set", &first, "--context", "lint", "--state", "success"]);
+    says(&first, "failure");
+    let second = daemon.wait_until(issue, "a new head is checked", |task| {
+        task["ci"] == "pending" && task["head_sha"] != first.as_str()
+    });
+    says(second["head_sha"].as_str().unwrap(), "success");
+    let candidate = daemon.wait_for("a candidate under test", || {
+        let line = daemon.json(&["merge-queue", "list"]);
+        line[0]["candidate_sha"].as_str().map(str::to_owned)
+    });
+    assert_ne!(second["head_sha"], candidate.as_str());
+    let branch = daemon.wait_for("its branch", || {
+        let listed = daemon.forge_git(&["for-each-ref", "--format=%(refname)", "--points-at", &candidate]);
+        listed.contains("refs/heads/pointsman/candidate/").then_some(listed)
+    });
+    assert_eq!(daemon.main_log(), ["Open the shop"], "{branch}");
+    says(&candidate, "success");
+    daemon.wait_closed(issue);
+    assert_eq!(daemon.forge_git(&["rev-parse", "main"]), candidate, "what was checked is what landed");
+    assert_eq!(daemon.forge_git(&["for-each-ref", "refs/heads/pointsman"]), "");
+}

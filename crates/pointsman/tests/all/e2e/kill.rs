@@ -18,6 +18,9 @@ const KILLS: u32 = 2;
 /// Transactions are many: here more of them are tried.
 const KILLS_AT_COMMITS: u32 = 6;
 
+/// A look at a tree that died with its daemon is not made up for if the task is over by then.
+const PERHAPS_ONCE: &str = "checkpoint-saved";
+
 /// What two issues go through.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Story {
@@ -92,7 +95,8 @@ fn survive(places: impl IntoIterator<Item = (String, Story)>) {
             play.go_on(&tasks);
             play.is_over(&tasks).then_some(())
         });
-        assert!(killed >= KILLS.min(kills), "{place} was passed only {killed} times");
+        let least = if place == PERHAPS_ONCE { 1 } else { KILLS };
+        assert!(killed >= least.min(kills), "{place} was passed only {killed} times");
         play.check(&place);
         daemon.stop_daemon();
     }

@@ -10,11 +10,14 @@ mod conflict;
 mod dependencies;
 mod disk;
 mod escalation;
+mod forgejo;
 mod gateway;
+mod hooks;
 mod hostile;
 mod idle;
 mod kill;
 mod orders;
+mod outside_ci;
 mod phase_file;
 mod projects;
 mod pull_requests;
@@ -26,6 +29,7 @@ mod restart;
 mod review;
 mod shell_agent;
 mod torture;
+mod vault;
 
 use pointsman_testkit::Setup;
 

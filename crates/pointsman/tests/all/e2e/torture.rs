@@ -1,5 +1,5 @@
-//! Random SIGKILLs of the daemon, of agents and of the tmux server while six tasks are worked on: no transition is
-//! lost, no message comes twice, no file is gone.
+//! Random SIGKILLs of the daemon, of agents and of the tmux server while six tasks are worked on and sessions hand over
+//! to successors: no transition is lost, no message comes twice, no file is gone.
 //!
 //! `POINTSMAN_KILLS` says how many, `POINTSMAN_SEED` which; `scripts/torture` sets both. The seed decides who is killed
 //! after which pause, not what the machine makes of it: a failure may need several runs to be seen again.
@@ -8,10 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{Duration, Instant};
 
+use pointsman::control::client;
+use pointsman::control::protocol::Request;
 use pointsman_adapters::process;
 use pointsman_core::ids::ProjectName;
-use pointsman_core::task::{Event, Policy, State, Task, step};
-use pointsman_store::{EventFilter, EventRow, SessionScope, Store};
+use pointsman_core::session::context::{Gauge, Source};
+use pointsman_core::task::{Event, Exit, Policy, State, Task, step};
+use pointsman_store::{EventFilter, EventRow, SessionRow, SessionScope, Store};
 use pointsman_testkit::TestDaemon;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -34,6 +37,10 @@ const AFTERMATH: Duration = Duration::from_secs(120);
 /// Kills, out of a hundred, that hit the daemon and the tmux server; the others hit agents.
 const DAEMON_SHARE: u64 = 45;
 const TMUX_SHARE: u64 = 5;
+/// Out of a hundred kills, so many come right after a session was told that its context is full.
+const FULL_SHARE: u64 = 15;
+/// For a session to hand over, else it is ended by force.
+const HANDOFF_TIMEOUT: &str = "\"1s\"";
 
 #[test]
 fn e2e_torture_random_kills_lose_nothing_and_double_nothing() {
@@ -46,6 +53,9 @@ fn e2e_torture_random_kills_lose_nothing_and_double_nothing() {
     for _ in 0..kills {
         crew.keep_busy();
         std::thread::park_timeout(Duration::from_millis(chance.below(LONGEST_PAUSE_MS)));
+        if chance.below(100) < FULL_SHARE {
+            crew.fill_a_context(&mut chance);
+        }
         match chance.below(100) {
             n if n < DAEMON_SHARE => {
                 crew.daemon.restart();
@@ -60,8 +70,9 @@ fn e2e_torture_random_kills_lose_nothing_and_double_nothing() {
     crew.check_files();
     crew.check_transitions();
     crew.check_messages();
+    crew.check_handovers();
     let tasks = crew.fruits.len();
-    println!("torture: {} sessions for {tasks} tasks, nothing lost", crew.sessions());
+    println!("torture: {} sessions for {tasks} tasks, nothing lost", crew.sessions().len());
 }
 
 pub(super) fn number(variable: &str) -> Option<u64> {
@@ -80,7 +91,7 @@ impl Chance {
     }
 }
 
-/// Writes files line by line, saves its work now and then, commits and hands in.
+/// Writes files line by line, saves its work now and then, hands over once with work uncommitted, commits and hands in.
 fn script(fruit: &str) -> String {
     let mut steps = Vec::new();
     for n in 0..FILES {
@@ -88,6 +99,9 @@ fn script(fruit: &str) -> String {
             steps.push(format!("append src/{fruit}-{n}.txt {line}"));
         }
         steps.push(format!("checkpoint implementation {fruit} {n}"));
+        if n == 1 {
+            steps.push("exit-clean 95".to_owned());
+        }
         steps.push(format!("append src/{fruit}-{n}.txt last\ncommit Add {fruit} {n}\npush"));
     }
     format!("{}\nphase awaiting_ci\n{LAND}", steps.join("\n"))
@@ -106,6 +120,8 @@ impl Crew {
         let daemon = shop()
             .set("dev.concurrency", &TASKS.to_string())
             .set("limits.restarts", "1000000")
+            .set("limits.handoffs", "1000000")
+            .set("timing.handoff_timeout", HANDOFF_TIMEOUT)
             .set("timing.restart_backoff", "\"10ms\"")
             .set("timing.restart_backoff_max", "\"100ms\"")
             .set("timing.stop_grace", "\"200ms\"")
@@ -156,6 +172,15 @@ impl Crew {
         }
     }
 
+    /// Any live session learns that its context is full, wherever it is in its work. Nobody may be there to hear it.
+    fn fill_a_context(&self, chance: &mut Chance) {
+        let sessions = self.store.sessions(Some(&self.project), SessionScope::Live).unwrap();
+        let Ok(count @ 1..) = u64::try_from(sessions.len()) else { return };
+        let session = sessions[usize::try_from(chance.below(count)).unwrap()].session.clone();
+        let gauge = Some(Gauge { used_permille: 950, source: Source::StatusLine });
+        let _ = client::ask(&self.daemon.control_socket(), &Request::Measure { session, gauge, spent: None });
+    }
+
     fn running_agents(&self) -> Vec<u32> {
         let sessions = self.store.sessions(Some(&self.project), SessionScope::Live).unwrap();
         let processes = sessions.iter().filter_map(|s| Some((s.pid?, s.start_time?)));
@@ -178,8 +203,17 @@ impl Crew {
         assert!(self.open_tasks().is_empty());
     }
 
-    fn sessions(&self) -> usize {
-        self.store.sessions(Some(&self.project), SessionScope::All).unwrap().len()
+    fn sessions(&self) -> Vec<SessionRow> {
+        self.store.sessions(Some(&self.project), SessionScope::All).unwrap()
+    }
+
+    /// Sessions that were continued: some of their own accord, some by force.
+    fn check_handovers(&self) {
+        let sessions = self.sessions();
+        let count = |exit| sessions.iter().filter(|s| s.exit == Some(exit)).count();
+        let (clean, forced) = (count(Exit::Handoff), count(Exit::Stuck));
+        println!("torture: {clean} sessions handed over, {forced} were made to");
+        assert!(clean > 0, "nobody handed over");
     }
 
     /// Every line of every file is on the main branch, once.
@@ -236,7 +270,7 @@ impl Crew {
     fn check_messages(&self) {
         let logs = self.daemon.state().join("projects/shop/logs");
         let mut looked_at = 0;
-        for session in self.store.sessions(Some(&self.project), SessionScope::All).unwrap() {
+        for session in self.sessions() {
             // One that died before it could print has no transcript.
             let Ok(bytes) = std::fs::read(logs.join(format!("{}.log", session.session))) else { continue };
             let shown = String::from_utf8_lossy(&bytes);

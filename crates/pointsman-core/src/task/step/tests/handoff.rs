@@ -41,6 +41,17 @@ fn r4_3_low_is_watched_medium_asks_for_a_checkpoint_high_hands_over() {
 }
 
 #[test]
+fn a_context_that_is_full_before_the_start_is_on_record_is_handed_over_all_the_same() {
+    let play = Play::working().ended(Exit::Crashed);
+    assert_eq!(play.task.session, Session::Starting);
+    let play = full(play, 930);
+    assert!(play.ordered.is_empty() && play.task.handoff.is_none());
+    let started = Event::SessionStarted { generation: 2 };
+    assert_eq!(given(&play, &started), [Signal::ContextWarning, Signal::HandoffRequested]);
+    assert_eq!(play.event(started).told(), [Headline::SaveAndExit]);
+}
+
+#[test]
 fn r4_4_a_session_that_exits_as_asked_is_continued_and_costs_no_restart() {
     let play = full(Play::working(), 930).ended(Exit::Handoff).is(State::Working);
     assert_eq!(play.ordered, [Effect::StartSession { generation: 2, opening: Opening::Continuation }]);
@@ -111,8 +122,48 @@ fn the_soft_mark_warns_and_the_hard_mark_ends_the_session_with_its_work() {
     let reached = |level| Event::BudgetReached { level, what: "2.00 USD per task".into() };
     let play = Play::working().event(reached(Level::Soft)).is(State::Working);
     assert_eq!(play.kinds(), ["notify"]);
-    let play = play.event(reached(Level::Hard)).is(State::Blocked);
+    let play = play.event(reached(Level::Hard)).is(State::Working);
+    assert!(play.ordered.is_empty(), "not in the middle of a turn");
+    let play = play.event(Event::TurnEnded { generation: 1 }).is(State::Blocked);
     assert_eq!(play.ordered[0], Effect::EndSession { generation: 1, exit: Exit::Exhausted });
+    assert!(play.task.reason.as_ref().unwrap().contains("2.00 USD per task"), "{:?}", play.task.reason);
+}
+
+#[test]
+fn a_used_up_budget_ends_a_session_at_the_first_boundary_there_is() {
+    let hard = || Event::BudgetReached { level: Level::Hard, what: "20 turns".into() };
+    let ends = |play: Play, what: &str| {
+        let play = play.is(State::Blocked);
+        let ended = Effect::EndSession { generation: 1, exit: Exit::Exhausted };
+        assert!(play.ordered.contains(&ended), "{what}: {:?}", play.ordered);
+        assert_eq!(play.task.exhausted, None, "{what}");
+    };
+    let exhausted = || Play::working().event(hard());
+    ends(exhausted().says(Phase::AwaitingCi), "a phase");
+    ends(exhausted().event(Event::IdleLooked { generation: 1, at_prompt: true }), "a prompt");
+    ends(exhausted().later(Duration::from_secs(60)), "a turn without an end");
+    ends(Play::awaiting_review().event(hard()), "it waits for a review");
+    ends(fails(Play::working(), "api_error: rate_limit").event(hard()), "it is parked");
+    let play = exhausted().later(Duration::from_secs(59)).is(State::Working).event(hard());
+    ends(play.later(Duration::from_secs(1)), "said again, it is no later");
+    let play = exhausted().ended(Exit::Crashed).is(State::Blocked);
+    assert_eq!(play.task.generation, 1, "nobody is brought back to spend more");
+}
+
+#[test]
+fn what_is_about_to_land_is_not_stopped_for_its_budget() {
+    let hard = Event::BudgetReached { level: Level::Hard, what: "20 turns".into() };
+    let play = Play::in_queue();
+    assert!(step(&play.task, &hard, &play.policy, play.now).is_err());
+}
+
+#[test]
+fn a_program_that_ends_by_itself_without_an_error_is_terminated_and_its_task_goes_on() {
+    let exited = Event::SessionEnded { generation: 1, exit: Exit::Exited, tail: String::new() };
+    assert_eq!(given(&Play::working(), &exited), [Signal::AgentTerminated, Signal::AgentRegistered]);
+    let play = Play::working().event(exited).is(State::Working);
+    assert_eq!(play.ordered, [Effect::StartSession { generation: 2, opening: Opening::Recovery }]);
+    assert_eq!(play.task.attempts.restarts, 1);
 }
 
 #[test]

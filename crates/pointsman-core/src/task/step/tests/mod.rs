@@ -1,6 +1,7 @@
 //! Every cell of the reaction matrix, by name; then properties over random event sequences.
 
 mod handoff;
+mod hook;
 mod lifecycle;
 mod matrix;
 mod properties;

@@ -14,6 +14,9 @@ use super::{Car, Line};
 /// How many of the last landings are looked through for the one that an entry conflicts with.
 const LANDINGS: u32 = 50;
 
+/// How many results of building are kept.
+const KEPT: usize = 1000;
+
 /// What came of building one entry on one commit.
 #[derive(Clone)]
 pub(super) enum Made {
@@ -162,6 +165,10 @@ impl Line<'_> {
         let key = (base.clone(), entry.id);
         if let Some(made) = self.built.get(&key) {
             return Ok(made.clone());
+        }
+        // Old bases are of no use any more, but telling which costs more than building anew now and then.
+        if self.built.len() >= KEPT {
+            self.built.clear();
         }
         let message = self.message(entry);
         let mirror = &self.served.mirror;

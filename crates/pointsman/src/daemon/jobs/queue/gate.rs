@@ -3,20 +3,29 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
+use pointsman_adapters::git::BranchName;
+use pointsman_adapters::git::push::{Change, Expect, PushOutcome, PushRef};
+use pointsman_core::config::Config;
 use pointsman_core::ids::Sha;
 use pointsman_core::queue::Record;
 use pointsman_core::task::CiVerdict;
 
+use super::super::Jobs;
 use super::super::checks::{self, Verdict};
-use super::super::program::Program;
+use super::super::outside::wait_for_checks;
+use super::super::program::{Program, Ran};
 use super::{Line, Signal};
+use crate::daemon::served::Served;
 
 /// A gate at work.
 pub(super) struct Running {
     /// The name of its program, by which it can be ended.
     name: String,
+    /// Ends the wait for an outside CI.
+    call_off: Sender<()>,
     /// Nobody wants to know any more.
     unwanted: bool,
 }
@@ -27,6 +36,32 @@ pub(in crate::daemon::jobs) struct Finished {
     verdict: Option<CiVerdict>,
     took: Duration,
     log_path: Option<PathBuf>,
+}
+
+/// Who tests candidates.
+#[derive(Clone)]
+pub(super) enum Gate {
+    /// A command on this machine, in a clean checkout.
+    Command(Vec<String>),
+    /// The project's own CI, on a branch pushed for it.
+    Checks,
+}
+
+impl Gate {
+    pub(super) fn of(config: &Config) -> Option<Gate> {
+        match config.gate() {
+            Some(command) => Some(Gate::Command(command.to_vec())),
+            None => config.gate_is_checks().then_some(Gate::Checks),
+        }
+    }
+
+    /// Its name in the table of verdicts.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Gate::Command(command) => checks::gate_name(command),
+            Gate::Checks => "checks".to_owned(),
+        }
+    }
 }
 
 impl Line<'_> {
@@ -40,40 +75,36 @@ impl Line<'_> {
         self.checked_out.remove(&commit);
         let run = self.records.get(&tree).map_or(0, |r| r.runs.green + r.runs.red + r.runs.infra) + 1;
         let name = format!("{}-gate-{}-{run}", self.served.config.name, tree.short());
-        let (jobs, served) = (Arc::clone(self.jobs), Arc::clone(self.served));
-        let (sender, of_tree, program_name) = (self.sender.clone(), tree.clone(), name.clone());
+        let (call_off, unwanted) = channel();
+        let test = Test {
+            jobs: Arc::clone(self.jobs),
+            served: Arc::clone(self.served),
+            name: name.clone(),
+            commit,
+            tree: tree.clone(),
+            unwanted,
+        };
+        let sender = self.sender.clone();
         std::thread::Builder::new().name("gate".to_owned()).spawn(move || {
-            let begun = Instant::now();
-            let program = Program {
-                name: program_name,
-                command: &gate,
-                sha: &commit,
-                env: vec![("PROJECT_NAME", served.config.name.to_string())],
-                limit: served.config.timing.ci_timeout.into(),
-            };
-            let ran = program.run(&jobs, &served);
-            let (verdict, log_path) = match &ran {
-                Ok(ran) => (ran.verdict("gate"), Some(ran.log_path.clone())),
-                Err(error) => {
-                    let reason = format!("the gate could not be run: {error:#}");
-                    (Some(CiVerdict::Infra { reason, log: String::new() }), None)
-                }
-            };
-            let finished = Finished { tree: of_tree, verdict, took: begun.elapsed(), log_path };
+            let (finished, ran) = test.run(&gate);
             // Without a listener the daemon stops, and the answer is owed again.
             let _ = sender.send(Signal::Finished(Box::new(finished)));
             // Only now its checkout is removed.
             drop(ran);
         })?;
-        self.running.insert(tree, Running { name, unwanted: false });
+        self.running.insert(tree, Running { name, call_off, unwanted: false });
         Ok(())
     }
 
     /// Ends the gates that nobody needs any more, with everything they started.
     pub(super) fn end_tests(&mut self, wanted: &BTreeSet<Sha>) {
         for (tree, running) in &mut self.running {
-            if !wanted.contains(tree) && !running.unwanted {
-                running.unwanted = true;
+            if !wanted.contains(tree) {
+                if !running.unwanted {
+                    running.unwanted = true;
+                    let _ = running.call_off.send(());
+                }
+                // One that was still being prepared when it was called off is met the next time.
                 if let Some(killer) = self.jobs.lock().killers.get(&running.name) {
                     killer.kill();
                 }
@@ -90,8 +121,73 @@ impl Line<'_> {
         checks::remember(
             self.jobs,
             self.served,
-            Verdict { tree: &tree, gate: checks::gate_name(gate), record: &record, log_path, took },
+            Verdict { tree: &tree, gate: gate.name(), record: &record, log_path, took },
         );
         self.records.insert(tree, record);
+    }
+}
+
+/// One run of a gate.
+struct Test {
+    jobs: Arc<Jobs>,
+    served: Arc<Served>,
+    name: String,
+    commit: Sha,
+    tree: Sha,
+    unwanted: Receiver<()>,
+}
+
+impl Test {
+    fn run(self, gate: &Gate) -> (Finished, Option<Ran>) {
+        let begun = Instant::now();
+        let ran = match gate {
+            Gate::Command(command) => self.run_here(command).map(|ran| (ran.verdict("gate"), Some(ran))),
+            Gate::Checks => self.run_outside().map(|verdict| (verdict, None)),
+        };
+        let (verdict, ran) = ran.unwrap_or_else(|error| {
+            let reason = format!("the gate could not be run: {error:#}");
+            (Some(CiVerdict::Infra { reason, log: String::new() }), None)
+        });
+        let log_path = ran.as_ref().map(|ran| ran.log_path.clone());
+        (Finished { tree: self.tree, verdict, took: begun.elapsed(), log_path }, ran)
+    }
+
+    fn run_here(&self, command: &[String]) -> anyhow::Result<Ran> {
+        let program = Program {
+            name: self.name.clone(),
+            command,
+            sha: &self.commit,
+            env: vec![("PROJECT_NAME", self.served.config.name.to_string())],
+            limit: self.served.config.timing.ci_timeout.into(),
+        };
+        program.run(&self.jobs, &self.served)
+    }
+
+    /// The candidate is pushed as a branch of its own, the project's CI tests it there, and the checks of exactly this
+    /// commit are the verdict.
+    fn run_outside(&self) -> anyhow::Result<Option<CiVerdict>> {
+        let name = format!("pointsman/candidate/{}", self.commit.short());
+        let branch = BranchName::new(&name).ok_or_else(|| anyhow::anyhow!("{name} is no branch name"))?;
+        let mirror = &self.served.mirror;
+        let at = mirror.remote_refs(std::iter::once(&branch.full()))?.pop().flatten();
+        let push = PushRef {
+            refname: branch.full(),
+            change: Change::To(self.commit.clone()),
+            expect: at.map_or(Expect::Absent, Expect::At),
+        };
+        match mirror.push(&[push])? {
+            PushOutcome::Done => {}
+            other => anyhow::bail!("the forge did not take the candidate: {other:?}"),
+        }
+        let verdict = wait_for_checks(&self.jobs, &self.served, &self.commit, &self.unwanted);
+        let gone = PushRef {
+            refname: branch.full(),
+            change: Change::Delete,
+            expect: Expect::At(self.commit.clone()),
+        };
+        if let Err(error) = mirror.push(&[gone]) {
+            tracing::warn!(%branch, %error, "a candidate's branch stays");
+        }
+        Ok(verdict)
     }
 }

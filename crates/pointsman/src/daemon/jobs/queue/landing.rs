@@ -1,8 +1,8 @@
 //! Landing: a tested candidate becomes the main branch, by one push that compares and swaps.
 
-use pointsman_adapters::git::BranchName;
 use pointsman_adapters::git::candidate::Style;
 use pointsman_adapters::git::push::{Change, Expect, PushOutcome, PushRef};
+use pointsman_adapters::git::{BranchName, Locks, clear_dead_locks};
 use pointsman_core::ids::Sha;
 use pointsman_core::task::QueueOutcome;
 use pointsman_core::text;
@@ -70,7 +70,7 @@ impl Line<'_> {
         let mirror = &self.served.mirror;
         let together = !branches.is_empty();
         let all: Vec<PushRef> = std::iter::once(land.clone()).chain(branches).collect();
-        let mut outcome = mirror.push(&all)?;
+        let mut outcome = self.push(&all)?;
         let mut tidied = together;
         if together && matches!(outcome, PushOutcome::Refused { .. }) {
             let there = mirror.remote_refs(all[1..].iter().map(|branch| &branch.refname))?;
@@ -79,7 +79,7 @@ impl Line<'_> {
             }
             // It may be the deletion that it does not like.
             tidied = false;
-            outcome = mirror.push(&[land])?;
+            outcome = self.push(&[land])?;
         }
         match outcome {
             PushOutcome::Done => Ok(Some(tidied)),
@@ -124,7 +124,7 @@ impl Line<'_> {
         if moves.is_empty() {
             return Ok(true);
         }
-        match mirror.push(&moves)? {
+        match self.push(&moves)? {
             PushOutcome::Done => Ok(true),
             PushOutcome::Stale { .. } => Ok(false),
             PushOutcome::Refused { message } => anyhow::bail!("the forge refused a branch: {message}"),
@@ -145,6 +145,26 @@ impl Line<'_> {
         self.stop_line(Stopped { at: clock::now(), by: StoppedBy::Audit, reason });
     }
 
+    /// Pushes to the forge. In a repository of ours a lock that a killed git left is no reason to give up.
+    fn push(&self, refs: &[PushRef]) -> anyhow::Result<PushOutcome> {
+        let outcome = self.served.mirror.push(refs)?;
+        let PushOutcome::Refused { message } = &outcome else { return Ok(outcome) };
+        if self.served.embedded.is_some() {
+            if let Locks::Cleared(paths) = clear_dead_locks(&self.served.paths.forge_repository())? {
+                tracing::warn!(?paths, "cleared locks that a killed git left");
+                return Ok(self.served.mirror.push(refs)?);
+            }
+            return Ok(outcome);
+        }
+        let locks: Vec<String> =
+            self.served.mirror.remote_locks()?.iter().map(|path| path.display().to_string()).collect();
+        if locks.is_empty() {
+            return Ok(outcome);
+        }
+        let message = format!("{message} (locks there, perhaps left by a killed git: {})", locks.join(", "));
+        Ok(PushOutcome::Refused { message })
+    }
+
     /// Shows entries as under test, with the candidates they are in.
     pub(super) fn show_under_test(&mut self, cars: &[Car]) -> anyhow::Result<()> {
         let mut shown = Vec::new();
@@ -152,7 +172,8 @@ impl Line<'_> {
             let known = self.jobs.reader().queue_entry(car.entry.id)?;
             let Some(mut entry) = known else { continue };
             let candidate = Some(car.built.commit.clone());
-            if entry.status == EntryStatus::Testing && entry.candidate == candidate {
+            if entry.status == EntryStatus::Testing && entry.candidate == candidate && entry.reason.is_none()
+            {
                 continue;
             }
             entry.status = EntryStatus::Testing;

@@ -15,6 +15,7 @@ mod report;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
 
 use pointsman_adapters::git::candidate::{Built, Style};
 use pointsman_core::config::{MergeStrategy, MergeStyle};
@@ -22,6 +23,7 @@ use pointsman_core::ids::Sha;
 use pointsman_core::queue::{
     self, EntryId, Plan, Policy, Record, Runs, Standing, Strategy, Subject, Train, Waiting,
 };
+use pointsman_core::text;
 use pointsman_store::{EntryScope, EntryStatus, QueueEntry};
 
 pub(super) use audit::look_at_main;
@@ -29,7 +31,7 @@ pub(super) use audit::look_at_main;
 use super::Jobs;
 use crate::daemon::clock;
 use crate::daemon::served::Served;
-use gate::{Finished, Running};
+use gate::{Finished, Gate, Running};
 
 /// How many decided branches the red rate is taken from.
 const RECENT: u32 = 20;
@@ -53,8 +55,11 @@ pub(super) fn work_through(jobs: &Arc<Jobs>, served: &Arc<Served>) {
             Ok(Next::Wait) if line.wait() => {}
             Ok(Next::Wait | Next::Nothing) => break,
             Err(error) => {
-                tracing::warn!(project = %served.config.name, error = format!("{error:#}"), "the merge queue failed for now");
-                break;
+                let error = format!("{error:#}");
+                tracing::warn!(project = %served.config.name, error, "the merge queue failed for now");
+                if !line.rest(&error) {
+                    break;
+                }
             }
         }
     }
@@ -84,7 +89,7 @@ struct Car {
 struct Line<'a> {
     jobs: &'a Arc<Jobs>,
     served: &'a Arc<Served>,
-    gate: Option<Vec<String>>,
+    gate: Option<Gate>,
     sender: Sender<Signal>,
     signals: Receiver<Signal>,
     /// The main branch, once it is known; unknown means that the forge has to be asked.
@@ -105,6 +110,8 @@ struct Line<'a> {
     aside: Vec<Car>,
     /// Gates at work, by tree.
     running: BTreeMap<Sha, Running>,
+    /// How often in a row something outside failed.
+    troubles: u32,
     /// The train that is under test, in its order: whoever comes meanwhile goes behind it, however urgent, or every
     /// arrival would undo what has run so far.
     boarded: Vec<EntryId>,
@@ -122,7 +129,7 @@ impl<'a> Line<'a> {
         Self {
             jobs,
             served,
-            gate: served.config.gate().map(<[String]>::to_vec),
+            gate: Gate::of(&served.config),
             sender,
             signals,
             main: None,
@@ -134,6 +141,7 @@ impl<'a> Line<'a> {
             built: BTreeMap::new(),
             aside: Vec::new(),
             running: BTreeMap::new(),
+            troubles: 0,
             boarded: Vec::new(),
             tested: BTreeSet::new(),
         }
@@ -163,6 +171,7 @@ impl<'a> Line<'a> {
         let Some(entries) = self.still_valid(entries, &main)? else { return Ok(Next::Again) };
         let Some(cars) = self.train(&entries, &main)? else { return Ok(Next::Again) };
         let plan = self.plan(&main, &cars)?;
+        self.troubles = 0;
         self.follow(plan, &main, &entries, &cars)
     }
 
@@ -206,7 +215,7 @@ impl<'a> Line<'a> {
             return Ok(Next::Again);
         }
         if plan.main_is_red {
-            tracing::warn!(project = %self.served.config.name, main = main.short(), "main itself is red: nothing is blamed for it");
+            self.say_main_is_red(main);
         }
         let mut wanted = BTreeSet::new();
         self.tested.clear();
@@ -237,6 +246,20 @@ impl<'a> Line<'a> {
         Ok(Next::Wait)
     }
 
+    /// Nobody is blamed for a red main; those that were tried on it wait for a repair, and say so.
+    fn say_main_is_red(&self, main: &Sha) {
+        let reason = format!("main itself is red at {}: waits for a repair", main.short());
+        for car in &self.aside {
+            if let Ok(Some(mut entry)) = self.jobs.reader().queue_entry(car.entry.id)
+                && entry.reason.as_ref() != Some(&reason)
+            {
+                tracing::warn!(project = %self.served.config.name, branch = entry.branch, reason);
+                entry.reason = Some(reason.clone());
+                self.write_down(vec![entry]);
+            }
+        }
+    }
+
     /// Waits for something to happen; false if the daemon stops.
     fn wait(&mut self) -> bool {
         let pace = self.served.config.timing.forge_poll.duration();
@@ -245,6 +268,28 @@ impl<'a> Line<'a> {
             // Somebody may have moved main meanwhile.
             Err(RecvTimeoutError::Timeout) => self.main = None,
             Err(RecvTimeoutError::Disconnected) => return false,
+        }
+        !self.jobs.is_stopping()
+    }
+
+    /// After trouble outside: says so, waits a while, longer each time, and looks at everything anew. False if the
+    /// daemon stops.
+    fn rest(&mut self, error: &str) -> bool {
+        const FIRST: Duration = Duration::from_secs(1);
+        self.main = None;
+        let doubled = FIRST.saturating_mul(1u32.checked_shl(self.troubles.min(16)).unwrap_or(u32::MAX));
+        self.troubles += 1;
+        let waiting = self.jobs.reader().queue_entries(&self.served.config.name, EntryScope::Unfinished);
+        if let Some(mut first) = waiting.ok().and_then(|entries| entries.into_iter().next()) {
+            first.reason = Some(format!("not now: {}", text::clean_line(error, 300)));
+            self.write_down(vec![first]);
+        }
+        let until = Instant::now() + doubled.min(self.served.config.timing.forge_poll.duration().max(FIRST));
+        while let Ok(signal) = self.signals.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            self.take(signal);
+            if self.jobs.is_stopping() {
+                return false;
+            }
         }
         !self.jobs.is_stopping()
     }
@@ -312,7 +357,7 @@ impl<'a> Line<'a> {
         if let Some(record) = self.records.get(tree) {
             return Ok(record.runs);
         }
-        let name = super::checks::gate_name(gate);
+        let name = gate.name();
         let known = super::checks::record(&self.jobs.reader(), &self.served.config.name, tree, &name)?;
         let runs = known.as_ref().map(|record| record.runs).unwrap_or_default();
         if let Some(record) = known {

@@ -4,7 +4,8 @@ use super::{measure_tokens, shop};
 
 #[test]
 fn e2e_budget_a_soft_mark_warns_and_a_hard_mark_stops_with_the_work_captured() {
-    let daemon = shop().set("budget.tokens_per_task", "1000").start();
+    let daemon =
+        shop().set("budget.tokens_per_task", "1000").set("timing.handoff_timeout", "\"300ms\"").start();
     let issue = daemon.file_issue("Apples", "write src/apples.txt draft\nsay at work\nhang");
     daemon.wait_shown(issue, "at work");
     measure_tokens(&daemon, "dev-shop-1.1", 700);
@@ -31,7 +32,11 @@ fn e2e_budget_a_soft_mark_warns_and_a_hard_mark_stops_with_the_work_captured() {
 
 #[test]
 fn e2e_budget_a_day_that_is_used_up_ends_all_sessions_and_starts_none_even_after_a_restart() {
-    let daemon = shop().set("budget.tokens_per_day", "1000").set("dev.concurrency", "3").start();
+    let daemon = shop()
+        .set("budget.tokens_per_day", "1000")
+        .set("dev.concurrency", "3")
+        .set("timing.handoff_timeout", "\"300ms\"")
+        .start();
     let issues = ["apples", "pears"].map(|fruit| {
         let script = format!("write src/{fruit}.txt draft\nsay at work\nhang");
         daemon.file_issue(fruit, &script)
@@ -55,4 +60,38 @@ fn e2e_budget_a_day_that_is_used_up_ends_all_sessions_and_starts_none_even_after
         assert_eq!(daemon.task(issue)["state"], "backlog");
         assert_eq!(daemon.sessions(issue).len(), 0);
     }
+}
+
+#[test]
+fn e2e_budget_of_turns_ends_the_session_between_two_turns_across_restarts_and_deaths() {
+    let daemon = shop().set("roles.dev.budget.turns_per_task", "4").start();
+    let script = "spend 10 1\nspend 10 1\nsay two turns\ncrash\nwrite src/apples.txt draft\n\
+                  spend 10 1\nsay three turns\nspend 10 1\nsay too many\nhang";
+    let issue = daemon.file_issue("Apples", script);
+    daemon.wait_for("two turns", || (daemon.task(issue)["turns"].as_u64()? >= 2).then_some(()));
+    daemon.restart();
+    // Two turns of the first session and two of the second.
+    let task = daemon.wait_state(issue, "blocked");
+    assert!(task["reason"].as_str().unwrap().contains("4 of 4 turns"), "{task}");
+    daemon.wait_settled(issue);
+    assert_eq!(daemon.session(issue)["exit"], "exhausted");
+    assert_eq!(daemon.task(issue)["turns"], 4);
+    assert_eq!(daemon.task(issue)["restarts"], 1);
+    let rescues = daemon.rescues();
+    assert!(rescues.iter().any(|r| r["session"] == "dev-shop-1.2"), "{rescues:?}");
+    assert!(daemon.events(issue).iter().any(|e| e["kind"] == "turn_ended"), "it was a boundary");
+    // Not even a person starts it on nothing.
+    let answer = daemon.run(&["task", "start", &issue.to_string()]);
+    assert!(answer.code != Some(0) && answer.stderr.contains("the budget is used up"), "{answer:?}");
+}
+
+#[test]
+fn e2e_budget_of_wall_time_needs_no_report() {
+    let daemon =
+        shop().set("budget.time_per_task", "\"1s\"").set("timing.handoff_timeout", "\"100ms\"").start();
+    let issue = daemon.file_issue("Apples", "write src/apples.txt draft\nsay at work\nhang");
+    let task = daemon.wait_state(issue, "blocked");
+    assert!(task["reason"].as_str().unwrap().contains("of 1s of wall time"), "{task}");
+    daemon.wait_settled(issue);
+    assert_eq!(daemon.session(issue)["exit"], "exhausted");
 }

@@ -29,15 +29,19 @@ fn e2e_r2_5_torn_and_hostile_files_are_refused_and_regenerated() {
         }
     }
     for path in [&identity, &hook] {
-        fs::remove_file(path).unwrap();
-        symlink(&secret, path).unwrap();
+        // In one step: whoever removes it first finds it there again.
+        let link = path.with_extension("link");
+        symlink(&secret, &link).unwrap();
+        fs::rename(&link, path).unwrap();
         daemon.wait_for("a file instead of a link", || whole(path).then_some(()));
     }
     assert_eq!(fs::read_to_string(&secret).unwrap(), "keep");
 
     // A directory in its place is not removed: nobody knows what is in it.
-    fs::remove_file(&identity).unwrap();
-    fs::create_dir(&identity).unwrap();
+    daemon.wait_for("a directory in its place", || {
+        let _ = fs::remove_file(&identity);
+        fs::create_dir(&identity).ok()
+    });
     daemon.wait_for("a complaint", || daemon.log_lines("a projection was not written"));
     assert!(identity.is_dir());
     fs::remove_dir(&identity).unwrap();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{clean, identity_file, read, shop, wait_file};
+use super::{clean, identity_file, read, shop, signals, wait_file};
 
 /// Looks for its own files before it does anything else.
 const LOOKS_FIRST: &str = r#"
@@ -102,4 +102,19 @@ fn e2e_r1_8_ac_1_4_a_replacement_carries_its_predecessor() {
     assert_eq!(file["session_id"], "dev-shop-1.2");
     assert_eq!(file["predecessor_id"], "dev-shop-1.1");
     assert_eq!(file["generation"], 2);
+}
+
+#[test]
+fn e2e_r1_6_a_program_that_ends_by_itself_is_terminated_and_one_that_fails_has_crashed() {
+    let daemon = shop().start();
+    let issue = daemon.file_issue("Apples", "say bye\nexit 0\nsay worse\nexit 3\nsay at work\nhang");
+    daemon.wait_session(issue, 3);
+    let exits: Vec<_> = daemon.sessions(issue).iter().map(|s| s["exit"].clone()).collect();
+    assert_eq!(exits, ["exited".into(), "crashed".into(), serde_json::Value::Null]);
+    let agents = daemon.json(&["agents", "--all"]);
+    let statuses: Vec<_> = agents.as_array().unwrap().iter().map(|a| a["status"].clone()).collect();
+    assert_eq!(statuses, ["terminated", "crashed", "active"]);
+    let ends =
+        signals(&daemon, issue).into_iter().filter(|s| s.starts_with("AGENT_") && s != "AGENT_REGISTERED");
+    assert_eq!(ends.collect::<Vec<_>>(), ["AGENT_TERMINATED", "AGENT_CRASHED"]);
 }

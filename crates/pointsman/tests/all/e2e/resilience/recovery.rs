@@ -1,5 +1,8 @@
 //! What died comes back, even if its tree went with it.
 
+use pointsman_core::ids::ProjectName;
+use pointsman_store::Store;
+
 use super::shop;
 
 #[test]
@@ -63,4 +66,25 @@ fn e2e_r2_6_a_checkpoint_that_a_dead_daemon_did_not_write_down_is_in_nobodys_way
     let shown =
         daemon.git_in(&mirror, &["show", &format!("{}:src/apples.txt", last["ref"].as_str().unwrap())]);
     assert_eq!(shown, "two");
+}
+
+#[test]
+fn e2e_a_checkpoint_whose_daemon_died_before_it_was_written_down_is_adopted() {
+    let daemon = shop().build();
+    daemon.start_with(&[("POINTSMAN_CRASH_AT", "checkpoint-saved")]);
+    let issue =
+        daemon.file_issue("Apples", "write src/apples.txt draft\ncheckpoint testing half\nsay at work\nhang");
+    daemon.wait_for_death();
+    let rows = || {
+        let store = Store::open_read_only(&daemon.state().join("pointsman.db")).unwrap();
+        store.all_checkpoints(&ProjectName::new("shop").unwrap()).unwrap()
+    };
+    let refs = || daemon.json(&["rescue", "list", "--kind", "checkpoint"]).as_array().cloned().unwrap();
+    assert_eq!((rows().len(), refs().len()), (0, 1), "only the mirror knows");
+    daemon.start();
+    daemon.wait_shown(issue, "at work");
+    let (rows, refs) = (rows(), refs());
+    assert_eq!(rows[0].reference, refs[0]["ref"].as_str().unwrap(), "{rows:?} {refs:?}");
+    assert_eq!((rows[0].task.issue, rows[0].n, rows[0].files), (issue, 1, 1));
+    assert!(rows[0].at.0 > 0, "{rows:?}");
 }

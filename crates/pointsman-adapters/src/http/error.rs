@@ -1,0 +1,136 @@
+//! What went wrong with a call, in words without secrets, and what may be done about it.
+
+use std::time::Duration;
+
+use crate::retry::Retry;
+
+/// A call that did not succeed.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {operation}: {host} {trouble}")]
+pub struct Error {
+    /// What was tried.
+    pub operation: &'static str,
+    /// Whom it was asked of.
+    pub host: String,
+    /// What happened.
+    pub trouble: Trouble,
+    pub(super) retry: Retry,
+}
+
+/// What happened to a call. Displayed after the host's name.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Trouble {
+    /// Nothing was sent.
+    #[error("cannot be reached: {reason}")]
+    Unreachable {
+        /// Why.
+        reason: String,
+    },
+    /// Something was sent, and no whole answer came.
+    #[error("did not answer: {reason}")]
+    Broken {
+        /// Why.
+        reason: String,
+    },
+    /// It failed too often and is left alone.
+    #[error("failed too often or asked for a pause; it is asked again in {} s", for_.as_secs() + 1)]
+    Resting {
+        /// For this long.
+        for_: Duration,
+    },
+    /// It has had enough of us for now.
+    #[error("has a limit on requests that is used up; it has room again in {} s", for_.as_secs() + 1)]
+    Limited {
+        /// For this long.
+        for_: Duration,
+    },
+    /// It said no, or that it cannot.
+    #[error("answered {status}{}", said(reason))]
+    Status {
+        /// The number.
+        status: u16,
+        /// Its words.
+        reason: String,
+    },
+    /// It points somewhere else. We do not follow with a token in hand.
+    #[error(
+        "answered {status} and points to {to}: is the address right, or is a proxy's login page in between?"
+    )]
+    Moved {
+        /// The number.
+        status: u16,
+        /// Where to.
+        to: String,
+    },
+    /// A web page came instead of data.
+    #[error(
+        "answered with a web page{} instead of data: is the address right, or is a proxy's login page in between?",
+        titled(title)
+    )]
+    WebPage {
+        /// Its title.
+        title: String,
+    },
+    /// The data ends in the middle.
+    #[error("answered with data that is cut off or garbled")]
+    Cut,
+    /// The data is whole, but not what was expected.
+    #[error("answered with something unexpected: {what}")]
+    Unexpected {
+        /// What.
+        what: String,
+    },
+    /// More than is taken.
+    #[error("answered with more than {limit} bytes")]
+    TooLarge {
+        /// The most that is taken.
+        limit: u64,
+    },
+    /// More pages than is taken.
+    #[error("has more than {pages} pages of them")]
+    Endless {
+        /// The most that is taken.
+        pages: u32,
+    },
+}
+
+fn said(reason: &str) -> String {
+    if reason.is_empty() { String::new() } else { format!(" ({reason})") }
+}
+
+fn titled(title: &str) -> String {
+    if title.is_empty() { String::new() } else { format!(" (\"{title}\")") }
+}
+
+impl Error {
+    /// Whether the same call may be made again, must be looked at first, or fails for good.
+    pub fn retry(&self) -> Retry {
+        self.retry
+    }
+
+    /// The status the server answered with, if it was that.
+    pub fn status(&self) -> Option<u16> {
+        match self.trouble {
+            Trouble::Status { status, .. } => Some(status),
+            Trouble::Unreachable { .. }
+            | Trouble::Broken { .. }
+            | Trouble::Resting { .. }
+            | Trouble::Limited { .. }
+            | Trouble::Moved { .. }
+            | Trouble::WebPage { .. }
+            | Trouble::Cut
+            | Trouble::Unexpected { .. }
+            | Trouble::TooLarge { .. }
+            | Trouble::Endless { .. } => None,
+        }
+    }
+
+    /// The server's own words, if it said no.
+    pub fn words(&self) -> &str {
+        match &self.trouble {
+            Trouble::Status { reason, .. } => reason,
+            _ => "",
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! How a session of Claude Code is started, so that no dialog stands in its way and its hooks reach us.
+
+use serde_json::{Map, Value, json};
+
+use super::shell_word;
+
+/// Every event that a session of the daemon tells, and how long Claude waits for it, in seconds.
+const EVENTS: [(&str, u32); 13] = [
+    ("SessionStart", 10),
+    ("UserPromptSubmit", 10),
+    ("PreToolUse", 10),
+    ("PostToolUse", 10),
+    ("PostToolUseFailure", 10),
+    ("PermissionRequest", 10),
+    ("Notification", 10),
+    ("Stop", 10),
+    ("StopFailure", 10),
+    ("SubagentStop", 10),
+    ("PreCompact", 10),
+    ("PostCompact", 10),
+    ("SessionEnd", 10),
+];
+
+/// How much of an API key Claude remembers as approved.
+const KEY_TAIL: usize = 20;
+
+/// Whether a command starts Claude Code.
+pub fn is_claude(command: &[String]) -> bool {
+    command.first().is_some_and(|program| program.rsplit('/').next() == Some("claude"))
+}
+
+/// How the conversation begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Conversation {
+    /// A new one, by this id.
+    New(String),
+    /// One that a crash has interrupted.
+    Resumed(String),
+}
+
+/// The command with what a session of ours needs. What the command says itself stays as it is. The prompt is the last
+/// word: given this way it cannot be typed into the wrong place.
+pub fn command(command: &[String], settings: &str, conversation: &Conversation, prompt: &str) -> Vec<String> {
+    let mut words = command.to_vec();
+    let says = |flag: &str| command.iter().any(|w| w == flag || w.starts_with(&format!("{flag}=")));
+    let mut add = |flag: &str, value: &str| words.extend([flag.to_owned(), value.to_owned()]);
+    if !says("--settings") {
+        add("--settings", settings);
+    }
+    if !["--session-id", "--resume", "-r", "--continue", "-c"].into_iter().any(says) {
+        match conversation {
+            Conversation::New(id) => add("--session-id", id),
+            Conversation::Resumed(id) => add("--resume", id),
+        }
+    }
+    words.push(prompt.to_owned());
+    words
+}
+
+/// Whether the command lets the agent act without asking.
+pub fn skips_permissions(command: &[String]) -> bool {
+    command.iter().any(|word| word == "--dangerously-skip-permissions")
+}
+
+/// The settings file of one session: hooks and status line are this program.
+pub fn settings(program: &str) -> Value {
+    let program = shell_word(program);
+    let hooks: Map<String, Value> = EVENTS
+        .into_iter()
+        .map(|(event, timeout)| {
+            let hook =
+                json!({ "type": "command", "command": format!("{program} hook {event}"), "timeout": timeout });
+            (event.to_owned(), json!([{ "matcher": "", "hooks": [hook] }]))
+        })
+        .collect();
+    json!({
+        // Bypass mode was chosen in the configuration; the dialog about it has nobody to answer it.
+        "skipDangerousModePermissionPrompt": true,
+        "hooks": hooks,
+        "statusLine": { "type": "command", "command": format!("{program} statusline") },
+    })
+}
+
+/// What Claude's own `.claude.json` must say so that no dialog comes up: onboarding done, trees below `trusted` trusted,
+/// bypass mode accepted, the API key approved. None if it says so already.
+pub fn without_dialogs(now: &Value, trusted: &str, api_key: Option<&str>) -> Option<Value> {
+    let mut next = if now.is_object() { now.clone() } else { json!({}) };
+    next["hasCompletedOnboarding"] = json!(true);
+    next["bypassPermissionsModeAccepted"] = json!(true);
+    if !next["projects"].is_object() {
+        next["projects"] = json!({});
+    }
+    if !next["projects"][trusted].is_object() {
+        next["projects"][trusted] = json!({});
+    }
+    next["projects"][trusted]["hasTrustDialogAccepted"] = json!(true);
+    if let Some(key) = api_key.filter(|key| key.is_ascii() && !key.is_empty()) {
+        let tail = json!(&key[key.len().saturating_sub(KEY_TAIL)..]);
+        if !next["customApiKeyResponses"].is_object() {
+            next["customApiKeyResponses"] = json!({ "approved": [], "rejected": [] });
+        }
+        if !next["customApiKeyResponses"]["approved"].is_array() {
+            next["customApiKeyResponses"]["approved"] = json!([]);
+        }
+        let approved =
+            next["customApiKeyResponses"]["approved"].as_array_mut().expect("it was just made one");
+        if !approved.contains(&tail) {
+            approved.push(tail);
+        }
+    }
+    (next != *now).then_some(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Conversation, command, is_claude, settings, without_dialogs};
+
+    fn words(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn only_claude_is_claude() {
+        for (text, claude) in [
+            ("claude --dangerously-skip-permissions", true),
+            ("/opt/bin/claude", true),
+            ("my-claude", false),
+            ("claude-wrapper", false),
+            ("bash -c claude", false),
+            ("", false),
+        ] {
+            assert_eq!(is_claude(&words(text)), claude, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_command_keeps_what_it_says_itself() {
+        let new = Conversation::New("u-1".into());
+        assert_eq!(
+            command(&words("claude --model opus"), "/s.json", &new, "go on"),
+            ["claude", "--model", "opus", "--settings", "/s.json", "--session-id", "u-1", "go on"]
+        );
+        assert_eq!(
+            command(&words("claude --settings=/mine --continue"), "/s.json", &new, "x"),
+            ["claude", "--settings=/mine", "--continue", "x"]
+        );
+        let resumed = Conversation::Resumed("u-0".into());
+        assert!(command(&words("claude"), "/s", &resumed, "x").ends_with(&words("--resume u-0 x")));
+    }
+
+    #[test]
+    fn every_hook_is_this_program_and_waits_for_seconds() {
+        let settings = settings("/a b/pointsman");
+        assert_eq!(settings["statusLine"]["command"], "'/a b/pointsman' statusline");
+        for (event, groups) in settings["hooks"].as_object().unwrap() {
+            let hook = &groups[0]["hooks"][0];
+            assert_eq!(hook["command"], format!("'/a b/pointsman' hook {event}"));
+            assert!(hook["timeout"].as_u64().unwrap() <= 60, "seconds, not milliseconds");
+        }
+    }
+
+    #[test]
+    fn what_claude_wrote_itself_stays() {
+        let now = json!({ "numStartups": 7, "projects": { "/p": { "a": 1 } }, "customApiKeyResponses": { "rejected": ["x"] } });
+        let next = without_dialogs(&now, "/state", Some("sk-ant-1234567890123456789012")).unwrap();
+        assert_eq!((&next["numStartups"], &next["projects"]["/p"]["a"]), (&json!(7), &json!(1)));
+        assert_eq!(next["projects"]["/state"]["hasTrustDialogAccepted"], true);
+        assert_eq!(
+            next["customApiKeyResponses"],
+            json!({ "rejected": ["x"], "approved": ["34567890123456789012"] })
+        );
+        assert_eq!(
+            without_dialogs(&next, "/state", Some("sk-ant-1234567890123456789012")),
+            None,
+            "once is enough"
+        );
+        assert!(without_dialogs(&json!("torn"), "/state", None).unwrap().is_object());
+    }
+}

@@ -1,0 +1,31 @@
+//! Claude Code's own files and flags: what a session is started with, and what is put into a person's settings.
+//!
+//! Pure: values in, values out. Which event means what is in [`crate::hook`].
+
+pub mod launch;
+pub mod ordered;
+pub mod settings;
+
+/// A word for the shell that Claude Code runs hooks with.
+pub fn shell_word(text: &str) -> String {
+    let plain = |c: char| {
+        c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | ':' | '@' | '%' | '=')
+    };
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shell_word;
+
+    #[test]
+    fn a_path_is_one_word_for_a_shell() {
+        assert_eq!(shell_word("/usr/bin/pointsman"), "/usr/bin/pointsman");
+        assert_eq!(shell_word("/a b/$(id)"), "'/a b/$(id)'");
+        assert_eq!(shell_word("it's"), r"'it'\''s'");
+        assert_eq!(shell_word(""), "''");
+    }
+}

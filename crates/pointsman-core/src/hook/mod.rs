@@ -1,0 +1,315 @@
+//! What Claude Code's hooks tell about a session of ours, reduced to what we act on.
+//!
+//! Hooks are hints: they may be missing, come late or twice, and an agent can call them itself. What follows from them
+//! is decided like everything else, from the task and the facts. [`guard`] looks at commands before they run.
+
+pub mod guard;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::session::trouble::Kind;
+use crate::session::work::Action;
+use crate::text;
+use crate::time::Timestamp;
+
+/// How much of an outside text is kept.
+const TEXT_CHARS: usize = 400;
+/// The mark of our messages, at the beginning of a line.
+const MESSAGE_MARK: &str = "[pointsman m-";
+/// More messages than this are never in one prompt.
+const MESSAGES: usize = 32;
+
+/// One event of one session, on its way to the daemon.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// Names this call of the hook, so that it counts once however often it is delivered.
+    pub id: String,
+    /// The session that says so: a claim.
+    pub session: String,
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub told: Told,
+}
+
+/// What happened in a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "hook", rename_all = "snake_case")]
+pub enum Told {
+    /// A conversation began, or was taken up again.
+    Started {
+        /// `startup`, `resume`, `clear`, `compact` or `fork`.
+        source: String,
+        /// Claude's own name for it.
+        conversation: Option<String>,
+        /// The model.
+        model: Option<String>,
+    },
+    /// A prompt was handed in, with these messages of ours in it.
+    Prompted {
+        /// Their ids.
+        messages: Vec<i64>,
+    },
+    /// A tool is about to be used, or was.
+    Tool {
+        /// What that means for the work.
+        work: Work,
+        /// Whether it is over.
+        done: bool,
+    },
+    /// The agent's response has ended.
+    Stopped {
+        /// Something still runs in the background.
+        busy: bool,
+        /// Messages of ours that its transcript shows as read: a prompt that waited while the agent worked is told by
+        /// no hook in some versions.
+        #[serde(default)]
+        messages: Vec<i64>,
+    },
+    /// The agent's response was cut off by an error.
+    Failed {
+        /// Claude's name for it.
+        error: String,
+        /// What it says about it.
+        details: String,
+    },
+    /// A dialog waits for a person.
+    Asked {
+        /// What for.
+        what: String,
+    },
+    /// The session is idle, says Claude.
+    Idle,
+    /// The conversation is about to be compacted.
+    Compacting,
+    /// It was.
+    Compacted,
+    /// The conversation is over.
+    Ended {
+        /// Why.
+        reason: String,
+    },
+    /// Nothing that we act on.
+    Other {
+        /// Its name.
+        name: String,
+    },
+}
+
+/// What a tool means for the work. The same as [`Action`], in a form that can be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Work {
+    /// Files were read or searched.
+    Read,
+    /// A plan was written down.
+    Planned,
+    /// A file was changed.
+    Edited,
+    /// Tests began.
+    Testing,
+    /// Tests passed.
+    TestsPassed,
+    /// Tests failed.
+    TestsFailed,
+    /// Committed, pushed or signalled.
+    Finished,
+    /// Anything else.
+    Other,
+}
+
+impl From<Action> for Work {
+    fn from(action: Action) -> Self {
+        match action {
+            Action::Read => Self::Read,
+            Action::Planned => Self::Planned,
+            Action::Edited => Self::Edited,
+            Action::Tested(None) => Self::Testing,
+            Action::Tested(Some(true)) => Self::TestsPassed,
+            Action::Tested(Some(false)) => Self::TestsFailed,
+            Action::Finished => Self::Finished,
+            Action::Other => Self::Other,
+        }
+    }
+}
+
+impl From<Work> for Action {
+    fn from(work: Work) -> Self {
+        match work {
+            Work::Read => Self::Read,
+            Work::Planned => Self::Planned,
+            Work::Edited => Self::Edited,
+            Work::Testing => Self::Tested(None),
+            Work::TestsPassed => Self::Tested(Some(true)),
+            Work::TestsFailed => Self::Tested(Some(false)),
+            Work::Finished => Self::Finished,
+            Work::Other => Self::Other,
+        }
+    }
+}
+
+impl Told {
+    /// Reads an event by its name, in any case and spelling. Unknown events and fields pass.
+    pub fn read(event: &str, payload: &Value) -> Self {
+        let field = |name: &str| payload[name].as_str().map(|text| text::clean_line(text, TEXT_CHARS));
+        let said = |name: &str| field(name).unwrap_or_default();
+        match plain_name(event).as_str() {
+            "sessionstart" => Self::Started {
+                source: said("source"),
+                conversation: field("session_id"),
+                model: field("model"),
+            },
+            "userpromptsubmit" => {
+                Self::Prompted { messages: message_ids(payload["prompt"].as_str().unwrap_or_default()) }
+            }
+            "pretooluse" => tool(payload, None, false),
+            "posttooluse" => tool(payload, Some(true), true),
+            "posttoolusefailure" => tool(payload, Some(false), true),
+            "stop" | "onstop" => Self::Stopped {
+                busy: payload["background_tasks"].as_array().is_some_and(|tasks| !tasks.is_empty()),
+                messages: Vec::new(),
+            },
+            "stopfailure" => {
+                let details = field("error_details").or_else(|| field("last_assistant_message"));
+                Self::Failed { error: said("error"), details: details.unwrap_or_default() }
+            }
+            "permissionrequest" => Self::Asked { what: format!("permission for {}", said("tool_name")) },
+            "notification" => match said("notification_type").as_str() {
+                "permission_prompt" | "elicitation_dialog" => Self::Asked { what: said("message") },
+                "idle_prompt" => Self::Idle,
+                _ => Self::Other { name: "notification".to_owned() },
+            },
+            "precompact" => Self::Compacting,
+            "postcompact" => Self::Compacted,
+            "sessionend" => Self::Ended { reason: said("reason") },
+            name => Self::Other { name: text::clean_line(name, TEXT_CHARS) },
+        }
+    }
+
+    /// Whether the daemon has to have it on disk before the agent goes on. The rest is worth less than the wait.
+    pub fn matters(&self) -> bool {
+        match self {
+            Self::Tool { .. } | Self::Idle | Self::Compacted | Self::Other { .. } => false,
+            Self::Started { .. }
+            | Self::Prompted { .. }
+            | Self::Stopped { .. }
+            | Self::Failed { .. }
+            | Self::Asked { .. }
+            | Self::Compacting
+            | Self::Ended { .. } => true,
+        }
+    }
+}
+
+/// An event's name without case, dashes and underscores.
+pub fn plain_name(event: &str) -> String {
+    event.chars().filter(|c| !matches!(c, '-' | '_')).map(|c| c.to_ascii_lowercase()).collect()
+}
+
+/// The messages of ours that a prompt holds: at the beginning of a line, where nobody else's text can be.
+fn message_ids(prompt: &str) -> Vec<i64> {
+    let id = |line: &str| line.trim_start().strip_prefix(MESSAGE_MARK)?.split_once(']')?.0.parse().ok();
+    prompt.lines().filter_map(id).take(MESSAGES).collect()
+}
+
+/// The messages of ours that lines of a transcript show as read: those that are in a prompt, and not only in its queue.
+pub fn messages_read(transcript: &str) -> Vec<i64> {
+    let mut found = Vec::new();
+    for line in transcript.lines().filter(|line| line.contains(MESSAGE_MARK)) {
+        let Ok(entry) = serde_json::from_str::<Value>(line) else { continue };
+        let prompt = match entry["type"].as_str() {
+            Some("attachment") => entry["attachment"]["prompt"].as_str(),
+            Some("user") => entry["message"]["content"].as_str().or_else(|| {
+                let blocks = entry["message"]["content"].as_array()?;
+                blocks.iter().filter(|block| block["type"] == "text").find_map(|block| block["text"].as_str())
+            }),
+            Some(_) | None => None,
+        };
+        found.extend(message_ids(prompt.unwrap_or_default()));
+    }
+    found
+}
+
+fn tool(payload: &Value, succeeded: Option<bool>, done: bool) -> Told {
+    let name = payload["tool_name"].as_str().unwrap_or_default();
+    let command = payload["tool_input"]["command"].as_str();
+    Told::Tool { work: Action::of_tool(name, command, succeeded).into(), done }
+}
+
+/// What kind of trouble an error is, if waiting or a person can end it. An error without a name is the service's if it
+/// does not blame the request.
+pub fn trouble(error: &str, details: &str) -> Option<Kind> {
+    match error {
+        "unknown" | "" if !details.contains("API Error: 4") => Some(Kind::ServerError),
+        "overloaded" => Some(Kind::ServerError),
+        error => Kind::named(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Told, Work, trouble};
+    use crate::session::trouble::Kind;
+
+    #[test]
+    fn messages_are_found_where_only_we_can_have_put_them() {
+        let prompt =
+            "[pointsman m-12] CI failed on abc. Details: /x\nhe said [pointsman m-13] ok\n [pointsman m-7] x";
+        let told = Told::read("UserPromptSubmit", &json!({ "prompt": prompt }));
+        assert_eq!(told, Told::Prompted { messages: vec![12, 7] });
+        for prompt in ["", "[pointsman m-]", "[pointsman m-x] y", "pointsman m-1"] {
+            let told = Told::read("user_prompt_submit", &json!({ "prompt": prompt }));
+            assert_eq!(told, Told::Prompted { messages: vec![] }, "{prompt}");
+        }
+    }
+
+    #[test]
+    fn a_transcript_shows_what_was_read_while_the_agent_worked() {
+        let transcript = [
+            json!({ "type": "queue-operation", "operation": "enqueue", "content": "[pointsman m-1] waits" }),
+            json!({ "type": "attachment", "attachment": { "type": "queued_command", "prompt": "[pointsman m-2] read" } }),
+            json!({ "type": "user", "message": { "content": "[pointsman m-3] read" } }),
+            json!({ "type": "user", "message": { "content": [{ "type": "text", "text": "[pointsman m-4] read" }] } }),
+            json!({ "type": "user", "message": { "content": [{ "type": "tool_result", "content": "[pointsman m-5] x" }] } }),
+            json!({ "type": "assistant", "message": { "content": "[pointsman m-6] echoed" } }),
+        ];
+        let text: String = transcript.iter().map(|line| format!("{line}\n")).collect();
+        assert_eq!(super::messages_read(&format!("torn [pointsman m-9]\n{text}")), [2, 3, 4]);
+    }
+
+    #[test]
+    fn a_failing_command_is_told_by_another_event() {
+        let bash = json!({ "tool_name": "Bash", "tool_input": { "command": "cargo test -q" } });
+        for (event, work, done) in [
+            ("PreToolUse", Work::Testing, false),
+            ("PostToolUse", Work::TestsPassed, true),
+            ("PostToolUseFailure", Work::TestsFailed, true),
+        ] {
+            assert_eq!(Told::read(event, &bash), Told::Tool { work, done }, "{event}");
+        }
+    }
+
+    #[test]
+    fn odd_payloads_and_unknown_events_pass() {
+        assert_eq!(Told::read("Tomorrow", &json!([1])), Told::Other { name: "tomorrow".into() });
+        for event in ["SessionStart", "Stop", "StopFailure", "Notification", "SessionEnd", "PreToolUse"] {
+            for payload in [json!(null), json!(7), json!({ "source": 1, "error": [], "tool_input": "x" })] {
+                let _ = Told::read(event, &payload);
+            }
+        }
+    }
+
+    #[test]
+    fn errors_are_sorted_by_who_can_end_them() {
+        assert_eq!(trouble("rate_limit", ""), Some(Kind::RateLimit));
+        assert_eq!(trouble("server_error", "API Error: 529"), Some(Kind::ServerError));
+        assert_eq!(trouble("billing_error", "Credit balance is too low"), Some(Kind::BillingError));
+        assert_eq!(trouble("unknown", "stream closed"), Some(Kind::ServerError));
+        assert_eq!(trouble("unknown", "API Error: 400 invalid_request_error"), None);
+        assert_eq!(trouble("invalid_request", ""), None);
+        assert_eq!(trouble("model_not_found", ""), None);
+    }
+}

@@ -1,0 +1,63 @@
+//! What an agent's hooks tell.
+
+use super::Play;
+use crate::task::{Event, Phase, State};
+
+fn failed(error: &str) -> Event {
+    Event::TurnFailed { generation: 1, error: error.into(), details: "API Error: 4xx".into() }
+}
+
+fn dialog() -> Event {
+    Event::DialogSeen {
+        generation: 1,
+        what: "permission for Bash".into(),
+        picture: "Do you want to proceed?".into(),
+    }
+}
+
+#[test]
+fn a_rate_limit_parks_and_a_lost_login_asks_a_person() {
+    for error in ["rate_limit", "server_error"] {
+        let play = Play::working().event(failed(error));
+        assert!(play.task.parked_until.is_some(), "{error}");
+        play.is(State::Working);
+    }
+    for error in ["authentication_failed", "billing_error", "invalid_request", "model_not_found"] {
+        Play::working().event(failed(error)).is(State::Escalated);
+    }
+}
+
+#[test]
+fn an_error_is_never_written_over_a_final_phase() {
+    for phase in [Phase::Done, Phase::Failed] {
+        let mut play = Play::working();
+        play.task.phase = Some(phase);
+        play.refuses(failed("rate_limit"));
+    }
+}
+
+#[test]
+fn an_error_while_nothing_is_expected_of_the_agent_changes_nothing() {
+    for mut play in [Play::awaiting_ci(), Play::escalated(), Play::merged()] {
+        play.refuses(failed("rate_limit"));
+    }
+}
+
+#[test]
+fn a_dialog_is_a_persons_to_answer_and_is_shown() {
+    let play = Play::working().event(dialog());
+    assert_eq!(
+        play.kinds().iter().filter(|kind| **kind == "comment").count(),
+        2,
+        "the question and the picture"
+    );
+    let mut play = play.is(State::Escalated);
+    play.refuses(dialog());
+}
+
+#[test]
+fn silent_hooks_are_told_and_the_work_goes_on() {
+    let play = Play::working().event(Event::HooksSilent { generation: 1 });
+    assert_eq!(play.kinds(), ["notify"]);
+    play.is(State::Working).refuses(Event::HooksSilent { generation: 0 });
+}

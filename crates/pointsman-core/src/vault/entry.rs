@@ -1,0 +1,450 @@
+//! The life of one action in the vault.
+//!
+//! pending → approved → firing → fired, failed or uncertain; rejected from everywhere before firing. Whoever runs the
+//! handler writes `firing` down first: an action found in that state by somebody who is not running it may have been
+//! fired or not. It becomes uncertain, and only a person who knows that can let it go again.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::action::{Action, ActionId};
+use super::estimate::{Estimate, Route, route};
+use crate::ids::ProjectName;
+use crate::text::clean_line;
+use crate::time::Timestamp;
+use crate::words::span;
+
+/// Longest reason that is kept.
+const REASON_CHARS: usize = 500;
+
+/// Where an action stands. The names are part of the surface that scripts rely on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// A person is asked.
+    Pending,
+    /// It may be fired, once.
+    Approved,
+    /// Its handler is about to run or runs.
+    Firing,
+    /// Its handler said that it is done.
+    Fired,
+    /// Its handler said that it could not.
+    Failed,
+    /// It will not be fired.
+    Rejected,
+    /// Nobody knows whether it was fired; a person is asked.
+    Uncertain,
+}
+
+impl Status {
+    /// The name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Approved => "approved",
+            Self::Firing => "firing",
+            Self::Fired => "fired",
+            Self::Failed => "failed",
+            Self::Rejected => "rejected",
+            Self::Uncertain => "uncertain",
+        }
+    }
+}
+
+/// An action and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Whose.
+    pub project: ProjectName,
+    /// What was submitted.
+    pub action: Action,
+    /// What approvals are bound to.
+    pub hash: String,
+    /// The submitter's estimate, raised by rules and by whoever had something to add.
+    pub estimate: Estimate,
+    /// What the estimate leads to.
+    pub route: Route,
+    /// Where it stands.
+    pub status: Status,
+    /// Since when it is here.
+    pub submitted_at: Timestamp,
+    /// When the question, or the approval, is void.
+    pub expires_at: Option<Timestamp>,
+    /// Who approved or rejected it: a person, or `rule`.
+    pub decided_by: Option<String>,
+    /// When.
+    pub decided_at: Option<Timestamp>,
+    /// Why it stands where it stands.
+    pub reason: Option<String>,
+    /// How often its handler was about to run.
+    pub firings: u32,
+    /// How often people were told of the present status.
+    pub told: u32,
+    /// When they were told last.
+    pub told_at: Option<Timestamp>,
+}
+
+/// What a project says about its vault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Whether anything is fired without a person.
+    pub auto_approve: bool,
+    /// Who may approve; empty: whoever has the operator's shell.
+    pub people: Vec<String>,
+    /// A question nobody answered is a no after this long.
+    pub timeout: Duration,
+    /// An approval is void after this long.
+    pub approval: Duration,
+    /// A person is asked again this often.
+    pub renotify: Duration,
+}
+
+/// What can happen to an action.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// A person says yes to exactly this action.
+    Approved {
+        /// Who.
+        by: String,
+        /// The hash of what they saw.
+        hash: String,
+        /// They know that it may have been fired before.
+        again: bool,
+    },
+    /// A person says no.
+    Rejected {
+        /// Who.
+        by: String,
+        /// Why.
+        reason: String,
+    },
+    /// Somebody thinks it more dangerous than it looked.
+    Raised {
+        /// Who.
+        by: String,
+        /// What they think.
+        estimate: Estimate,
+        /// Why.
+        reason: String,
+    },
+    /// Time passed.
+    TimePassed,
+    /// Its handler is about to run.
+    FiringBegun,
+    /// Its handler ended.
+    FiringEnded {
+        /// Which of its runs, counted from 1.
+        firing: u32,
+        /// How.
+        outcome: Outcome,
+    },
+    /// Whoever ran its handler is gone.
+    FiringLost,
+    /// People were told of the present status.
+    Told,
+}
+
+/// How a handler ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Outcome {
+    /// It did it.
+    Done,
+    /// It said that it could not, or never ran.
+    Failed {
+        /// Why.
+        why: String,
+    },
+    /// It was ended before it could say.
+    Unknown {
+        /// Why.
+        why: String,
+    },
+}
+
+/// Why nothing came of an event.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refused(pub String);
+
+impl Entry {
+    /// Its name.
+    pub fn id(&self) -> &ActionId {
+        &self.action.id
+    }
+
+    /// Whether something is still to be done about it, if only to tell people.
+    pub fn is_open(&self) -> bool {
+        match self.status {
+            Status::Pending | Status::Approved | Status::Firing | Status::Uncertain => true,
+            Status::Fired | Status::Failed | Status::Rejected => self.owes_word(),
+        }
+    }
+
+    /// Whether people must hear how it ended and have not yet.
+    fn owes_word(&self) -> bool {
+        let worth_it = match self.status {
+            Status::Fired => self.route == Route::FireAndTell,
+            Status::Failed => true,
+            // Nobody answered: those who were asked should know what came of it.
+            Status::Rejected => self.decided_by.is_none(),
+            Status::Pending | Status::Approved | Status::Firing | Status::Uncertain => false,
+        };
+        worth_it && self.told == 0
+    }
+
+    fn now(mut self, status: Status, reason: Option<String>) -> Self {
+        self.status = status;
+        self.reason = reason;
+        (self.told, self.told_at, self.expires_at) = (0, None, None);
+        self
+    }
+
+    fn decided(mut self, by: Option<&str>, at: Timestamp) -> Self {
+        self.decided_by = by.map(|by| clean_line(by, 100));
+        self.decided_at = Some(at);
+        self
+    }
+
+    fn uncertain(self, policy: &Policy, why: &str, now: Timestamp) -> Self {
+        let mut entry = self.now(Status::Uncertain, Some(clean_line(why, REASON_CHARS)));
+        entry.expires_at = Some(now.after(policy.timeout));
+        entry
+    }
+
+    /// An approval that holds no longer: the question stands as it stood before.
+    fn asks_again(self, policy: &Policy, why: &str, now: Timestamp) -> Self {
+        match self.firings {
+            0 => self.asks(policy, Some(why.to_owned())),
+            _ => self.uncertain(policy, why, now),
+        }
+    }
+
+    fn asks(self, policy: &Policy, reason: Option<String>) -> Self {
+        let expires_at = self.submitted_at.after(policy.timeout);
+        let mut entry = self.now(Status::Pending, reason);
+        entry.expires_at = Some(expires_at);
+        (entry.decided_by, entry.decided_at) = (None, None);
+        entry
+    }
+
+    fn rejected(self, by: Option<&str>, why: &str, at: Timestamp) -> Self {
+        self.now(Status::Rejected, Some(clean_line(why, REASON_CHARS))).decided(by, at)
+    }
+
+    fn is_expired(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|at| at <= now)
+    }
+}
+
+/// A new action. `rule` is what the operator says about its type; without one the type is unknown.
+pub fn submit(
+    project: &ProjectName,
+    action: Action,
+    rule: Option<Estimate>,
+    policy: &Policy,
+    now: Timestamp,
+) -> Entry {
+    let own = Estimate::of(&action);
+    let estimate = rule.map_or(own, |rule| own.raised_by(rule));
+    let entry = Entry {
+        project: project.clone(),
+        hash: action.hash(project),
+        estimate,
+        route: way(estimate, policy),
+        status: Status::Pending,
+        submitted_at: now,
+        expires_at: None,
+        decided_by: None,
+        decided_at: None,
+        reason: None,
+        firings: 0,
+        told: 0,
+        told_at: None,
+        action,
+    };
+    match (rule, entry.route) {
+        (None, _) => {
+            let why = format!("nothing handles the type {}", entry.action.kind);
+            entry.rejected(Some("rule"), &why, now)
+        }
+        (Some(_), Route::Ask) => entry.asks(policy, None),
+        (Some(_), Route::Fire | Route::FireAndTell) => {
+            let mut entry = entry.now(Status::Approved, None).decided(Some("rule"), now);
+            entry.expires_at = Some(now.after(policy.timeout));
+            entry
+        }
+    }
+}
+
+fn way(estimate: Estimate, policy: &Policy) -> Route {
+    if policy.auto_approve { route(estimate) } else { Route::Ask }
+}
+
+/// What an event makes of an action.
+pub fn step(entry: &Entry, event: &Event, policy: &Policy, now: Timestamp) -> Result<Entry, Refused> {
+    let entry = entry.clone();
+    match event {
+        Event::Approved { by, hash, again } => approved(entry, by, hash, *again, policy, now),
+        Event::Rejected { by, reason } => match entry.status {
+            Status::Pending | Status::Approved | Status::Uncertain => {
+                Ok(entry.rejected(Some(by), reason, now))
+            }
+            Status::Firing => refused("its handler runs: it is too late to reject it"),
+            Status::Fired | Status::Failed | Status::Rejected => over(&entry),
+        },
+        Event::Raised { by, estimate, reason } => raised(entry, by, *estimate, reason, policy, now),
+        Event::TimePassed => time_passed(entry, policy, now),
+        Event::FiringBegun => match entry.status {
+            Status::Approved if entry.is_expired(now) => refused("its approval has expired"),
+            Status::Approved if entry.action.hash(&entry.project) != entry.hash => {
+                Ok(entry.rejected(None, "it is not the action that was approved", now))
+            }
+            Status::Approved => {
+                let firings = entry.firings.saturating_add(1);
+                Ok(Entry { firings, ..entry.now(Status::Firing, None) })
+            }
+            Status::Pending
+            | Status::Firing
+            | Status::Fired
+            | Status::Failed
+            | Status::Rejected
+            | Status::Uncertain => refused(&format!("it is {}, not approved", entry.status.as_str())),
+        },
+        Event::FiringEnded { firing, outcome }
+            if entry.status == Status::Firing && *firing == entry.firings =>
+        {
+            Ok(match outcome {
+                Outcome::Done => entry.now(Status::Fired, None),
+                Outcome::Failed { why } => entry.now(Status::Failed, Some(clean_line(why, REASON_CHARS))),
+                Outcome::Unknown { why } => entry.uncertain(policy, why, now),
+            })
+        }
+        Event::FiringLost if entry.status == Status::Firing => Ok(entry.uncertain(
+            policy,
+            "whoever ran its handler died before it could say what came of it",
+            now,
+        )),
+        Event::FiringEnded { .. } | Event::FiringLost => {
+            refused(&format!("it is {}, not firing", entry.status.as_str()))
+        }
+        Event::Told => {
+            let told = entry.told.saturating_add(1);
+            Ok(Entry { told, told_at: Some(now), ..entry })
+        }
+    }
+}
+
+fn approved(
+    entry: Entry,
+    by: &str,
+    hash: &str,
+    again: bool,
+    policy: &Policy,
+    now: Timestamp,
+) -> Result<Entry, Refused> {
+    if !policy.people.is_empty() && !policy.people.iter().any(|person| person == by) {
+        return refused(&format!("{} is not listed in vault.people", clean_line(by, 100)));
+    }
+    if hash != entry.hash || entry.action.hash(&entry.project) != entry.hash {
+        return refused("the approval is for another action, or for another form of it: look at it again");
+    }
+    match entry.status {
+        Status::Pending | Status::Uncertain if entry.is_expired(now) => refused("nobody answered in time"),
+        Status::Uncertain if !again => {
+            refused("it may have been fired already: find out, then reject it or approve it with --again")
+        }
+        Status::Pending | Status::Uncertain => {
+            let mut entry = entry.now(Status::Approved, None).decided(Some(by), now);
+            entry.expires_at = Some(now.after(policy.approval));
+            Ok(entry)
+        }
+        Status::Approved => refused("it is approved already"),
+        Status::Firing => refused("its handler runs already"),
+        Status::Fired | Status::Failed | Status::Rejected => over(&entry),
+    }
+}
+
+fn raised(
+    entry: Entry,
+    by: &str,
+    estimate: Estimate,
+    reason: &str,
+    policy: &Policy,
+    now: Timestamp,
+) -> Result<Entry, Refused> {
+    let raised = entry.estimate.raised_by(estimate);
+    match entry.status {
+        Status::Pending | Status::Approved | Status::Uncertain => {}
+        Status::Firing => return refused("its handler runs already"),
+        Status::Fired | Status::Failed | Status::Rejected => return over(&entry),
+    }
+    if raised == entry.estimate {
+        return refused("it is taken for at least as dangerous already");
+    }
+    let entry = Entry { estimate: raised, route: way(raised, policy).max(entry.route), ..entry };
+    let why = format!("raised by {}: {}", clean_line(by, 100), clean_line(reason, REASON_CHARS));
+    // Whoever said yes, a rule or a person, said it to something more harmless.
+    if entry.status == Status::Approved && entry.route == Route::Ask {
+        return Ok(entry.asks_again(policy, &why, now));
+    }
+    Ok(Entry { reason: Some(why), ..entry })
+}
+
+fn time_passed(entry: Entry, policy: &Policy, now: Timestamp) -> Result<Entry, Refused> {
+    if !entry.is_expired(now) {
+        return refused("nothing has expired");
+    }
+    let waited = span(policy.timeout);
+    match entry.status {
+        Status::Pending => Ok(entry.rejected(None, &format!("nobody answered for {waited}"), now)),
+        Status::Uncertain => {
+            let why = format!("whether it was fired is not known, and nobody answered for {waited}");
+            Ok(entry.rejected(None, &why, now))
+        }
+        Status::Approved if entry.route == Route::Ask || entry.firings > 0 => {
+            Ok(entry.asks_again(policy, "the approval has expired", now))
+        }
+        Status::Approved => Ok(entry.rejected(None, &format!("it could not be fired for {waited}"), now)),
+        Status::Firing | Status::Fired | Status::Failed | Status::Rejected => refused("nothing expires"),
+    }
+}
+
+fn over<T>(entry: &Entry) -> Result<T, Refused> {
+    refused(&format!("it is {} already", entry.status.as_str()))
+}
+
+fn refused<T>(why: &str) -> Result<T, Refused> {
+    Err(Refused(why.to_owned()))
+}
+
+/// What is to be done about an action now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Duty {
+    /// Something of it has expired.
+    Time,
+    /// Its handler is to run.
+    Fire,
+    /// Its handler runs; if it does not, it is lost.
+    Follow,
+    /// People are to be told.
+    Tell,
+    /// Nothing.
+    Wait,
+}
+
+/// The one thing to do next.
+pub fn duty(entry: &Entry, policy: &Policy, now: Timestamp) -> Duty {
+    let again = |at: Timestamp| at.after(policy.renotify) <= now;
+    match entry.status {
+        Status::Pending | Status::Approved | Status::Uncertain if entry.is_expired(now) => Duty::Time,
+        Status::Approved => Duty::Fire,
+        Status::Firing => Duty::Follow,
+        Status::Pending | Status::Uncertain if entry.told_at.is_none_or(again) => Duty::Tell,
+        Status::Fired | Status::Failed | Status::Rejected if entry.owes_word() => Duty::Tell,
+        Status::Pending | Status::Uncertain | Status::Fired | Status::Failed | Status::Rejected => Duty::Wait,
+    }
+}

@@ -1,0 +1,25 @@
+//! What a project's configuration says about its vault.
+
+use super::entry::Policy;
+use super::estimate::Estimate;
+use crate::config::Config;
+
+impl Policy {
+    /// As it is configured.
+    pub fn new(config: &Config) -> Self {
+        let Config { vault, timing, .. } = config;
+        Self {
+            auto_approve: vault.auto_approve,
+            people: vault.people.clone(),
+            timeout: timing.vault_timeout.duration(),
+            approval: timing.vault_approval.duration(),
+            renotify: timing.escalation_renotify.duration(),
+        }
+    }
+}
+
+/// What the operator thinks of a type; nothing if there is no such type.
+pub fn rule(config: &Config, kind: &str) -> Option<Estimate> {
+    let known = config.vault.types.get(kind)?;
+    Some(Estimate { risk: known.risk, reversible: known.reversible, requires_human: known.requires_human })
+}

@@ -1,0 +1,365 @@
+use std::time::Duration;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::ids::ProjectName;
+use crate::time::Timestamp;
+
+const HOUR: i64 = 3_600_000;
+
+fn shop() -> ProjectName {
+    ProjectName::new("shop").unwrap()
+}
+
+fn policy() -> Policy {
+    Policy {
+        auto_approve: true,
+        people: vec!["ann".to_owned()],
+        timeout: Duration::from_secs(48 * 3600),
+        approval: Duration::from_secs(3600),
+        renotify: Duration::from_secs(6 * 3600),
+    }
+}
+
+fn written() -> Value {
+    json!({
+        "id": "deploy-1", "type": "deploy", "source": "planner", "risk": "high", "reversible": false,
+        "requires_human": false, "payload": {"to": "production", "sha": "abc"},
+    })
+}
+
+fn parse(value: &Value) -> Result<Action, Malformed> {
+    Action::parse(value.to_string().as_bytes())
+}
+
+fn action(risk: Risk, reversible: bool, requires_human: bool) -> Action {
+    Action { risk, reversible, requires_human, ..parse(&written()).unwrap() }
+}
+
+fn harmless() -> Estimate {
+    Estimate { risk: Risk::Low, reversible: true, requires_human: false }
+}
+
+/// Submitted at time 0, with a rule that adds nothing.
+fn submitted(risk: Risk) -> Entry {
+    submit(&shop(), action(risk, false, false), Some(harmless()), &policy(), Timestamp(0))
+}
+
+fn go(entry: &Entry, event: Event, hours: i64) -> Result<Entry, Refused> {
+    step(entry, &event, &policy(), Timestamp(hours * HOUR))
+}
+
+fn approve(entry: &Entry) -> Event {
+    Event::Approved { by: "ann".to_owned(), hash: entry.hash.clone(), again: false }
+}
+
+fn reject() -> Event {
+    Event::Rejected { by: "ann".to_owned(), reason: "no".to_owned() }
+}
+
+fn ended(entry: &Entry, outcome: Outcome) -> Event {
+    Event::FiringEnded { firing: entry.firings, outcome }
+}
+
+#[test]
+fn an_action_has_exactly_its_fields() {
+    assert!(parse(&written()).is_ok());
+    for field in ["id", "type", "source", "risk", "reversible", "requires_human", "payload"] {
+        let mut value = written();
+        value.as_object_mut().unwrap().remove(field);
+        let why = parse(&value).unwrap_err().to_string();
+        assert!(why.contains(&format!("missing field `{field}`")), "{why}");
+    }
+    let wrong = [
+        ("approved_by", json!("ann"), "unknown field `approved_by`"),
+        ("risk", json!("none"), "unknown variant `none`"),
+        ("risk", json!(0), "it is not an action"),
+        ("reversible", json!("yes"), "it is not an action"),
+        ("id", json!("../../etc"), "is not an id"),
+        ("id", json!(""), "is not an id"),
+        ("id", json!("-rf"), "is not an id"),
+        ("id", json!("a".repeat(65)), "is not an id"),
+        ("type", json!("rm -rf"), "is not the name of a type"),
+        ("source", json!("a\nb"), "its source must be one line"),
+        ("source", json!(""), "its source must be one line"),
+    ];
+    for (field, wrong, message) in wrong {
+        let mut value = written();
+        value[field] = wrong.clone();
+        let why = parse(&value).unwrap_err().to_string();
+        assert!(why.contains(message), "{field} = {wrong}: {why}");
+    }
+    for text in ["", "[]", "null", "{", "{} {}", "\u{feff}{}"] {
+        assert!(matches!(Action::parse(text.as_bytes()), Err(Malformed::Json(_))), "{text:?}");
+    }
+    let twice = written().to_string().replacen('{', "{\"risk\": \"low\", ", 1);
+    assert!(Action::parse(twice.as_bytes()).unwrap_err().to_string().contains("duplicate field `risk`"));
+    assert_eq!(Action::parse(&vec![b' '; MAX_BYTES + 1]), Err(Malformed::TooLarge(MAX_BYTES + 1)));
+    assert!(Action::parse("[".repeat(MAX_BYTES).as_bytes()).is_err());
+}
+
+#[test]
+fn a_hash_is_of_every_field_and_of_the_project() {
+    let first = parse(&written()).unwrap();
+    let hash = first.hash(&shop());
+    let reordered = r#"{"payload": {"sha": "abc", "to": "production"}, "requires_human": false, "reversible": false,
+        "risk": "high", "source": "planner", "type": "deploy", "id": "deploy-1"}"#;
+    assert_eq!(Action::parse(reordered.as_bytes()).unwrap().hash(&shop()), hash);
+    assert_ne!(first.hash(&ProjectName::new("harbour").unwrap()), hash);
+    let changes = [
+        ("id", json!("deploy-2")),
+        ("type", json!("deploy2")),
+        ("source", json!("gardener")),
+        ("risk", json!("medium")),
+        ("reversible", json!(true)),
+        ("requires_human", json!(true)),
+        ("payload", json!({"to": "production", "sha": "abd"})),
+    ];
+    for (field, value) in changes {
+        let mut changed = written();
+        changed[field] = value;
+        assert_ne!(parse(&changed).unwrap().hash(&shop()), hash, "{field}");
+    }
+}
+
+#[test]
+fn risk_and_reversibility_choose_the_route() {
+    use Risk::{High, Low, Medium};
+    let table = [
+        (Low, true, Route::Fire),
+        (Low, false, Route::Fire),
+        (Medium, true, Route::FireAndTell),
+        (Medium, false, Route::Ask),
+        (High, true, Route::Ask),
+        (High, false, Route::Ask),
+    ];
+    for (risk, reversible, wanted) in table {
+        let estimate = Estimate { risk, reversible, requires_human: false };
+        assert_eq!(route(estimate), wanted, "{estimate:?}");
+        assert_eq!(route(Estimate { requires_human: true, ..estimate }), Route::Ask, "{estimate:?}");
+    }
+}
+
+#[test]
+fn who_calls_itself_low_is_believed_only_upwards() {
+    let rule = Estimate { risk: Risk::High, reversible: false, requires_human: false };
+    let entry = submit(&shop(), action(Risk::Low, true, false), Some(rule), &policy(), Timestamp(0));
+    assert_eq!((entry.status, entry.estimate), (Status::Pending, rule));
+    let careful = submit(&shop(), action(Risk::High, false, true), Some(harmless()), &policy(), Timestamp(0));
+    assert_eq!(careful.estimate, Estimate { risk: Risk::High, reversible: false, requires_human: true });
+    let all_ask = Policy { auto_approve: false, ..policy() };
+    let entry = submit(&shop(), action(Risk::Low, true, false), Some(harmless()), &all_ask, Timestamp(0));
+    assert_eq!((entry.status, entry.route), (Status::Pending, Route::Ask));
+    let unknown = submit(&shop(), action(Risk::Low, true, false), None, &policy(), Timestamp(0));
+    assert_eq!(unknown.status, Status::Rejected);
+    assert_eq!(unknown.reason.as_deref(), Some("nothing handles the type deploy"));
+}
+
+#[test]
+fn a_person_lets_it_go_once() {
+    let asked = submitted(Risk::High);
+    assert_eq!((asked.status, asked.expires_at), (Status::Pending, Some(Timestamp(48 * HOUR))));
+    let approved = go(&asked, approve(&asked), 1).unwrap();
+    assert_eq!((approved.status, approved.expires_at), (Status::Approved, Some(Timestamp(2 * HOUR))));
+    assert_eq!(approved.decided_by.as_deref(), Some("ann"));
+    let firing = go(&approved, Event::FiringBegun, 1).unwrap();
+    assert!(go(&firing, Event::FiringBegun, 1).is_err(), "one at a time");
+    assert!(go(&firing, approve(&asked), 1).is_err() && go(&firing, reject(), 1).is_err());
+    let fired = go(&firing, ended(&firing, Outcome::Done), 1).unwrap();
+    assert_eq!(fired.status, Status::Fired);
+    for event in [approve(&asked), reject(), Event::FiringBegun, Event::FiringLost, Event::TimePassed] {
+        assert!(go(&fired, event.clone(), 100).is_err(), "{event:?}");
+    }
+}
+
+#[test]
+fn approvals_of_something_else_are_refused() {
+    let asked = submitted(Risk::High);
+    let mut foreign = asked.clone();
+    foreign.action.payload = json!({"to": "elsewhere"});
+    let why = |entry: &Entry, event| go(entry, event, 1).unwrap_err().0;
+    let other = Event::Approved { by: "ann".to_owned(), hash: "0".repeat(64), again: true };
+    assert!(why(&asked, other).contains("another action"));
+    assert!(
+        why(&foreign, approve(&foreign)).contains("another action"),
+        "the action was changed under its hash"
+    );
+    let stranger = Event::Approved { by: "mallory".to_owned(), hash: asked.hash.clone(), again: false };
+    assert!(why(&asked, stranger).contains("mallory is not listed"));
+    assert!(go(&asked, approve(&asked), 48).unwrap_err().0.contains("in time"));
+    let mut approved = go(&asked, approve(&asked), 1).unwrap();
+    assert!(go(&approved, Event::FiringBegun, 2).unwrap_err().0.contains("expired"));
+    approved.action.payload = json!({"to": "elsewhere"});
+    let changed = go(&approved, Event::FiringBegun, 1).unwrap();
+    assert_eq!(changed.status, Status::Rejected);
+    assert_eq!(changed.reason.as_deref(), Some("it is not the action that was approved"));
+}
+
+#[test]
+fn no_wins_over_yes() {
+    let asked = submitted(Risk::High);
+    let approved = go(&asked, approve(&asked), 1).unwrap();
+    let rejected = go(&approved, reject(), 1).unwrap();
+    assert_eq!((rejected.status, rejected.reason.as_deref()), (Status::Rejected, Some("no")));
+    assert!(go(&rejected, approve(&asked), 1).is_err());
+    assert!(go(&rejected, Event::FiringBegun, 1).is_err());
+}
+
+#[test]
+fn silence_is_a_no() {
+    let asked = submitted(Risk::High);
+    assert!(go(&asked, Event::TimePassed, 47).is_err());
+    let rejected = go(&asked, Event::TimePassed, 48).unwrap();
+    assert_eq!((rejected.status, &rejected.decided_by), (Status::Rejected, &None));
+    assert_eq!(rejected.reason.as_deref(), Some("nobody answered for 48h"));
+    let approved = go(&asked, approve(&asked), 10).unwrap();
+    let again = go(&approved, Event::TimePassed, 11).unwrap();
+    assert_eq!((again.status, again.expires_at), (Status::Pending, asked.expires_at));
+    assert_eq!(go(&again, Event::TimePassed, 48).unwrap().status, Status::Rejected);
+    let by_rule = submitted(Risk::Low);
+    assert_eq!(go(&by_rule, Event::TimePassed, 48).unwrap().status, Status::Rejected);
+}
+
+#[test]
+fn nobody_knows_whether_it_was_fired() {
+    let approved = submitted(Risk::Low);
+    let firing = go(&approved, Event::FiringBegun, 1).unwrap();
+    let unknown = Outcome::Unknown { why: "time limit".to_owned() };
+    for event in [Event::FiringLost, ended(&firing, unknown)] {
+        let uncertain = go(&firing, event, 1).unwrap();
+        assert_eq!(uncertain.status, Status::Uncertain);
+        assert!(go(&uncertain, Event::FiringBegun, 1).is_err(), "never silently");
+        assert!(go(&uncertain, approve(&uncertain), 1).unwrap_err().0.contains("--again"));
+        assert_eq!(go(&uncertain, reject(), 1).unwrap().status, Status::Rejected);
+        assert_eq!(go(&uncertain, Event::TimePassed, 49).unwrap().status, Status::Rejected);
+        let yes = Event::Approved { by: "ann".to_owned(), hash: uncertain.hash.clone(), again: true };
+        let again = go(&uncertain, yes, 2).unwrap();
+        assert_eq!(go(&again, Event::TimePassed, 3).unwrap().status, Status::Uncertain, "not simply pending");
+        let second = go(&again, Event::FiringBegun, 2).unwrap();
+        assert!(go(&second, ended(&firing, Outcome::Done), 2).is_err(), "that was the first run");
+        assert_eq!(go(&second, ended(&second, Outcome::Done), 2).unwrap().status, Status::Fired);
+    }
+}
+
+#[test]
+fn whoever_knows_more_can_only_raise_it() {
+    let raise = |risk, reversible, requires_human| Event::Raised {
+        by: "reviewer".to_owned(),
+        estimate: Estimate { risk, reversible, requires_human },
+        reason: "it drops a table".to_owned(),
+    };
+    let approved = submitted(Risk::Low);
+    let asked = go(&approved, raise(Risk::High, true, false), 1).unwrap();
+    assert_eq!((asked.status, asked.estimate.risk), (Status::Pending, Risk::High));
+    assert_eq!(asked.reason.as_deref(), Some("raised by reviewer: it drops a table"));
+    assert!(go(&asked, raise(Risk::Low, true, false), 1).is_err(), "nothing is lowered");
+    let human = go(&approved, raise(Risk::Low, true, true), 1).unwrap();
+    assert_eq!(human.status, Status::Pending);
+    let by_person = go(&asked, approve(&asked), 1).unwrap();
+    let void = go(&by_person, raise(Risk::High, true, true), 1).unwrap();
+    assert_eq!((void.status, &void.decided_by), (Status::Pending, &None), "the yes was to less");
+}
+
+#[test]
+fn people_are_told_what_they_must_know() {
+    let at = |hours: i64| Timestamp(hours * HOUR);
+    let asked = submitted(Risk::High);
+    assert_eq!(duty(&asked, &policy(), at(0)), Duty::Tell);
+    let told = go(&asked, Event::Told, 0).unwrap();
+    assert_eq!(duty(&told, &policy(), at(5)), Duty::Wait);
+    assert_eq!(duty(&told, &policy(), at(6)), Duty::Tell);
+    assert_eq!(duty(&told, &policy(), at(48)), Duty::Time);
+    let rejected = go(&told, Event::TimePassed, 48).unwrap();
+    assert_eq!((duty(&rejected, &policy(), at(48)), rejected.is_open()), (Duty::Tell, true));
+    let rejected = go(&rejected, Event::Told, 48).unwrap();
+    assert_eq!((duty(&rejected, &policy(), at(99)), rejected.is_open()), (Duty::Wait, false));
+    let cases = [(Risk::Low, true, Duty::Wait), (Risk::Medium, true, Duty::Tell)];
+    for (risk, reversible, wanted) in cases {
+        let entry = submit(&shop(), action(risk, reversible, false), Some(harmless()), &policy(), at(0));
+        assert_eq!(duty(&entry, &policy(), at(0)), Duty::Fire);
+        let firing = go(&entry, Event::FiringBegun, 0).unwrap();
+        assert_eq!(duty(&firing, &policy(), at(0)), Duty::Follow);
+        let fired = go(&firing, ended(&firing, Outcome::Done), 0).unwrap();
+        assert_eq!(duty(&fired, &policy(), at(0)), wanted);
+        let failed =
+            go(&firing, ended(&firing, Outcome::Failed { why: "exit code 1".to_owned() }), 0).unwrap();
+        assert_eq!(duty(&failed, &policy(), at(0)), Duty::Tell);
+    }
+}
+
+fn estimates() -> impl Strategy<Value = Estimate> {
+    let risk = prop::sample::select(vec![Risk::Low, Risk::Medium, Risk::High]);
+    (risk, any::<bool>(), any::<bool>()).prop_map(|(risk, reversible, requires_human)| Estimate {
+        risk,
+        reversible,
+        requires_human,
+    })
+}
+
+fn events() -> impl Strategy<Value = (Event, i64)> {
+    let hash = submitted(Risk::High).hash;
+    let approve = move |(again, right)| Event::Approved {
+        by: "ann".to_owned(),
+        hash: if right { hash.clone() } else { "0".repeat(64) },
+        again,
+    };
+    let end = prop::sample::select(vec![
+        Outcome::Done,
+        Outcome::Failed { why: "no".to_owned() },
+        Outcome::Unknown { why: "?".to_owned() },
+    ]);
+    let event = prop_oneof![
+        3 => (any::<bool>(), any::<bool>()).prop_map(approve),
+        1 => Just(reject()),
+        1 => estimates().prop_map(|estimate| Event::Raised {
+            by: "a".to_owned(), estimate, reason: "b".to_owned() }),
+        1 => Just(Event::TimePassed),
+        3 => Just(Event::FiringBegun),
+        2 => (1u32..3, end).prop_map(|(firing, outcome)| Event::FiringEnded { firing, outcome }),
+        1 => Just(Event::FiringLost),
+        1 => Just(Event::Told),
+    ];
+    (event, 0i64..3)
+}
+
+proptest! {
+    #[test]
+    fn several_opinions_are_as_careful_as_each(a in estimates(), b in estimates(), c in estimates()) {
+        let both = a.raised_by(b);
+        prop_assert!(route(both) >= route(a) && route(both) >= route(b));
+        prop_assert_eq!(both, b.raised_by(a));
+        prop_assert_eq!(both.raised_by(c), a.raised_by(b.raised_by(c)));
+        prop_assert_eq!(a.raised_by(a), a);
+    }
+
+    /// Whatever comes in whatever order: every run of the handler is covered by a decision of its own, what is over
+    /// stays over, and the estimate never falls.
+    #[test]
+    fn no_run_without_a_decision(risk in 0usize..3, steps in prop::collection::vec(events(), 0..60)) {
+        let risk = [Risk::Low, Risk::Medium, Risk::High][risk];
+        let mut entry = submit(&shop(), action(risk, false, false), Some(harmless()), &policy(), Timestamp(0));
+        let mut yes = u32::from(entry.status == Status::Approved);
+        let mut now = 0;
+        for (event, hours) in steps {
+            now += hours;
+            let Ok(next) = go(&entry, event.clone(), now) else { continue };
+            if let Event::Approved { hash, .. } = &event {
+                prop_assert_eq!(hash, &entry.hash);
+                yes += 1;
+            }
+            prop_assert!(next.firings <= yes, "{} runs, {yes} decisions", next.firings);
+            prop_assert!(next.firings <= 1 || event != Event::FiringBegun || entry.status == Status::Approved);
+            prop_assert_eq!(next.estimate, next.estimate.raised_by(entry.estimate));
+            let over = matches!(entry.status, Status::Fired | Status::Failed | Status::Rejected);
+            prop_assert!(!over || next.status == entry.status, "{event:?}");
+            // Nothing that may have run is asked about as if it had not.
+            prop_assert!(next.firings == 0 || next.status != Status::Pending);
+            let final_or_due = !matches!(next.status, Status::Pending | Status::Approved | Status::Uncertain)
+                || next.expires_at.is_some();
+            prop_assert!(final_or_due, "a state without an end: {next:?}");
+            entry = next;
+        }
+    }
+}

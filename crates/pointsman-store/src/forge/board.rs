@@ -1,0 +1,60 @@
+//! The board's own fields of an issue, and what checks say about commits.
+
+use pointsman_core::forge::{BoardStatus, Check, CheckState};
+use pointsman_core::ids::{Number, Sha};
+use pointsman_core::time::Timestamp;
+use rusqlite::{OptionalExtension, params};
+
+use super::{ForgeShelf, require};
+use crate::Result;
+use crate::column::{Whole, Word, word};
+use crate::error::failed_to;
+
+impl ForgeShelf {
+    /// What the board was told about an issue: its Status and its Agent. None if nobody told it anything.
+    pub fn board_row(&self, issue: Number) -> Result<Option<(BoardStatus, String)>> {
+        let sql = "SELECT status, agent FROM board WHERE issue = $1";
+        let run = || {
+            self.connection
+                .prepare_cached(sql)?
+                .query_row([Whole(issue)], |row| Ok((word(row, "status")?, row.get("agent")?)))
+                .optional()
+        };
+        run().map_err(failed_to("read the board"))
+    }
+
+    /// Sets Status and Agent of an issue.
+    pub fn set_board_row(&mut self, issue: Number, status: BoardStatus, agent: &str) -> Result<()> {
+        const SQL: &str = "INSERT INTO board (issue, status, agent) VALUES ($1, $2, $3)
+            ON CONFLICT (issue) DO UPDATE SET status = excluded.status, agent = excluded.agent";
+        let failed = failed_to("change the board");
+        let transaction = self.begin("change the board")?;
+        require(&transaction, "issues", "issue", issue)?;
+        transaction.execute(SQL, params![Whole(issue), Word(status), agent]).map_err(&failed)?;
+        transaction.commit().map_err(failed)
+    }
+
+    /// What is known about a commit, by the check's name.
+    pub fn checks(&self, sha: &Sha) -> Result<Vec<Check>> {
+        let sql = "SELECT name, state FROM checks WHERE sha = $1 ORDER BY name";
+        let run = || {
+            self.connection
+                .prepare_cached(sql)?
+                .query_map([Word(sha)], |row| {
+                    Ok(Check { name: row.get("name")?, state: word(row, "state")? })
+                })?
+                .collect::<rusqlite::Result<_>>()
+        };
+        run().map_err(failed_to("read checks"))
+    }
+
+    /// What a check says about a commit now, in place of what it said before.
+    pub fn set_check(&mut self, sha: &Sha, name: &str, state: CheckState, at: Timestamp) -> Result<()> {
+        const SQL: &str = "INSERT INTO checks (sha, name, state, at) VALUES ($1, $2, $3, $4)
+            ON CONFLICT (sha, name) DO UPDATE SET state = excluded.state, at = excluded.at";
+        self.connection
+            .execute(SQL, params![Word(sha), name, Word(state), at.0])
+            .map(drop)
+            .map_err(failed_to("write a check"))
+    }
+}

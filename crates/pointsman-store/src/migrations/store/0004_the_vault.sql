@@ -1,0 +1,17 @@
+-- The vault: dangerous actions and what became of them. The entry is the whole of it; what is beside it is searched.
+
+CREATE TABLE vault (
+    project      TEXT NOT NULL,
+    id           TEXT NOT NULL,
+    status       TEXT NOT NULL CHECK (status IN
+        ('pending', 'approved', 'firing', 'fired', 'failed', 'rejected', 'uncertain')),
+    -- Whether something is still to be done about it, if only to tell people.
+    open         BOOLEAN NOT NULL,
+    submitted_at INTEGER NOT NULL,
+    hash         TEXT NOT NULL,
+    entry        TEXT NOT NULL,
+    PRIMARY KEY (project, id)
+);
+-- What is over piles up for ever; a daemon reads the rest again and again.
+CREATE INDEX vault_open ON vault (project, submitted_at) WHERE open;
+CREATE INDEX vault_of_project ON vault (project, submitted_at);

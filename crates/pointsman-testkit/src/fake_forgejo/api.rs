@@ -1,0 +1,115 @@
+//! Who asks for what, and may they?
+
+use serde_json::{Value, json};
+
+use super::{REPO, SECOND, Shared, State, git, issues, json, pulls};
+use crate::http::{Reply, Request};
+
+/// A request that was let in.
+pub(super) struct Asked<'a> {
+    pub(super) request: &'a Request,
+    pub(super) who: String,
+    pub(super) body: Value,
+}
+
+pub(super) fn answer(shared: &Shared, request: &Request) -> Reply {
+    let fate = {
+        let mut state = shared.state();
+        state.requests.push((request.method.clone(), request.path.clone()));
+        state.rules.faults.fate()
+    };
+    let reply = fate.before().unwrap_or_else(|| fate.after(dated(shared, route(shared, request))));
+    if request.path.starts_with("/api/") { reply } else { git_is_spared(shared, request, reply) }
+}
+
+/// Git's own conversation is not made to fail: what it does then is git's.
+fn git_is_spared(shared: &Shared, request: &Request, reply: Reply) -> Reply {
+    match reply.fault {
+        crate::http::Fault::None if reply.status < 500 && !reply.body.starts_with(b"<") => reply,
+        _ => route(shared, request),
+    }
+}
+
+fn dated(shared: &Shared, reply: Reply) -> Reply {
+    let seconds = jiff::Timestamp::now().as_second() + shared.state().rules.ahead;
+    let now = jiff::Timestamp::from_second(seconds).expect("a time of this century");
+    reply.with("Date", now.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string())
+}
+
+fn route(shared: &Shared, request: &Request) -> Reply {
+    let segments = request.segments();
+    let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+    let Some(rest) = segments.strip_prefix(&["api", "v1"]) else { return git::answer(shared, request) };
+    let mut state = shared.state();
+    if rest == ["version"] {
+        return Reply::json(200, &json!({ "version": state.rules.version }));
+    }
+    let token = request.header("authorization").and_then(|text| text.strip_prefix("token "));
+    let token = token.map(|token| token.strip_suffix(SECOND).unwrap_or(token));
+    let who = state.accounts.iter().find(|(_, account)| Some(account.token.as_str()) == token);
+    let Some(who) = who.map(|(name, _)| name.clone()) else {
+        return Reply::json(401, &json::message("invalid username, password or token"));
+    };
+    let asked = Asked { request, who, body: request.json() };
+    match rest {
+        ["user"] => Reply::json(200, &json::user(&asked.who)),
+        ["orgs", ..] => not_found(),
+        ["repos", owner, name, rest @ ..] if format!("{owner}/{name}") == REPO => {
+            of_repository(shared, &mut state, &asked, rest)
+        }
+        _ => not_found(),
+    }
+}
+
+fn of_repository(shared: &Shared, state: &mut State, asked: &Asked<'_>, rest: &[&str]) -> Reply {
+    // Anybody may open issues and comment; everything else that writes needs the right.
+    let open_to_all = matches!(rest, ["issues"] | ["issues", _, "comments"]);
+    if asked.request.method != "GET" && !open_to_all && !state.writes(&asked.who) {
+        return Reply::json(403, &json::message("user should have a permission to write to a repo"));
+    }
+    match rest {
+        [] => Reply::json(200, &json::repository(state, &asked.who)),
+        ["assignees"] => {
+            let people = state.accounts.iter().filter(|(_, account)| account.write);
+            Reply::json(200, &people.map(|(name, _)| json::user(name)).collect())
+        }
+        ["labels", ..] | ["issues", ..] => issues::answer(state, asked, rest),
+        ["branches", name] => match shared.branch(name) {
+            Some(sha) => {
+                Reply::json(200, &json!({ "name": name, "commit": { "id": sha }, "protected": false }))
+            }
+            None => not_found(),
+        },
+        ["pulls", ..] | ["commits", ..] | ["statuses", ..] => pulls::answer(shared, state, asked, rest),
+        _ => not_found(),
+    }
+}
+
+pub(super) fn not_found() -> Reply {
+    Reply::json(404, &json!({ "documentation_url": "", "errors": null, "message": "Not Found" }))
+}
+
+/// What a server says about a path it never heard of.
+pub(super) fn no_such_page() -> Reply {
+    Reply::empty(404).with("Content-Type", "text/plain; charset=utf-8").body("404 page not found\n")
+}
+
+pub(super) fn unprocessable(text: &str) -> Reply {
+    Reply::json(422, &json::message(text))
+}
+
+/// One page of a list, with the headers that name the others.
+pub(super) fn page(state: &State, asked: &Asked<'_>, items: Vec<Value>, linked: bool) -> Reply {
+    let number = |name: &str| asked.request.query(name).and_then(|text| text.parse::<usize>().ok());
+    let size = number("limit").unwrap_or(30).clamp(1, state.rules.page);
+    let (page, total) = (number("page").unwrap_or(1).max(1), items.len());
+    let shown: Vec<Value> = items.into_iter().skip((page - 1) * size).take(size).collect();
+    let reply = Reply::json(200, &Value::from(shown)).with("X-Total-Count", total.to_string());
+    if !linked || page * size >= total {
+        return reply;
+    }
+    let others: Vec<&str> =
+        asked.request.raw_query.split('&').filter(|pair| !pair.starts_with("page=")).collect();
+    let query = format!("{}&page={}", others.join("&"), page + 1);
+    reply.with("Link", format!("<http://forge.internal{}?{query}>; rel=\"next\"", asked.request.path))
+}

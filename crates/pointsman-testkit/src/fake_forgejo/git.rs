@@ -1,0 +1,94 @@
+//! Git over HTTP, by git's own server program.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use super::{REPO, Shared};
+use crate::http::{Reply, Request};
+use crate::repository::command;
+
+pub(super) fn answer(shared: &Shared, request: &Request) -> Reply {
+    if !request.path.starts_with(&format!("/{REPO}.git/")) {
+        return Reply::empty(404);
+    }
+    let basic = request.header("authorization").and_then(|text| text.strip_prefix("Basic ")).map(decoded);
+    let writes = {
+        let state = shared.state();
+        let account = basic.as_deref().and_then(|text| text.split_once(':'));
+        // As the real one: the token says who it is, whatever the name.
+        let known = account.and_then(|(_, token)| state.accounts.values().find(|a| a.token == token));
+        match known {
+            Some(account) => account.write,
+            None => return Reply::empty(401).with("WWW-Authenticate", "Basic realm=\"Gitea\""),
+        }
+    };
+    if !writes && (request.raw_query.contains("receive-pack") || request.path.ends_with("receive-pack")) {
+        return Reply::empty(403);
+    }
+    let mut backend = command(&shared.root, &["http-backend"]);
+    backend
+        .env("GIT_PROJECT_ROOT", &shared.root)
+        .env("GIT_HTTP_EXPORT_ALL", "1")
+        .env("REMOTE_USER", "somebody")
+        .env("REQUEST_METHOD", &request.method)
+        .env("PATH_INFO", &request.path)
+        .env("QUERY_STRING", &request.raw_query)
+        .env("CONTENT_LENGTH", request.body.len().to_string());
+    for (header, variable) in [
+        ("content-type", "CONTENT_TYPE"),
+        ("content-encoding", "HTTP_CONTENT_ENCODING"),
+        ("git-protocol", "GIT_PROTOCOL"),
+    ] {
+        if let Some(value) = request.header(header) {
+            backend.env(variable, value);
+        }
+    }
+    let mut running = backend
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("git is installed");
+    let mut input = running.stdin.take().expect("it was asked for");
+    let body = request.body.clone();
+    let feeding = std::thread::spawn(move || {
+        let _ = input.write_all(&body);
+    });
+    let output = running.wait_with_output().expect("it was started").stdout;
+    let _ = feeding.join();
+    reply(&output)
+}
+
+/// What a CGI program printed, as a reply.
+fn reply(output: &[u8]) -> Reply {
+    let end = output.windows(4).position(|four| four == b"\r\n\r\n").unwrap_or(output.len());
+    let mut reply = Reply::empty(200);
+    for line in String::from_utf8_lossy(&output[..end]).lines() {
+        match line.split_once(':') {
+            Some(("Status", status)) => {
+                reply.status = status.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(500);
+            }
+            Some((name, value)) => reply = reply.with(name, value.trim()),
+            None => {}
+        }
+    }
+    reply.body(output.get(end + 4..).unwrap_or_default())
+}
+
+fn decoded(base64: &str) -> String {
+    let digit = |byte: u8| match byte {
+        b'A'..=b'Z' => Some(byte - b'A'),
+        b'a'..=b'z' => Some(byte - b'a' + 26),
+        b'0'..=b'9' => Some(byte - b'0' + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    };
+    let digits: Vec<u8> = base64.bytes().filter_map(digit).collect();
+    let bytes = digits.chunks(4).flat_map(|chunk| {
+        let group =
+            chunk.iter().fold(0u32, |group, digit| group << 6 | u32::from(*digit)) << (6 * (4 - chunk.len()));
+        group.to_be_bytes()[1..chunk.len()].to_vec()
+    });
+    String::from_utf8_lossy(&bytes.collect::<Vec<u8>>()).into_owned()
+}

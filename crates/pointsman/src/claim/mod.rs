@@ -1,0 +1,285 @@
+//! The claim life cycle on the forge: an issue taken, handed in, looked at, closed or given back for a person's own
+//! session.
+//!
+//! What `.agent-claim.json` says is a claim: everything is checked here, where the forge is, before anything is pushed,
+//! opened or closed. Carried out by the daemon, or by a command in its place. The file itself is the business of
+//! `cli/claim_file.rs`, when the hooks ask for what is in `pointsman_core::claim::life`.
+
+mod answer;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use pointsman_adapters::forge::{BoardChange, Error, Forge};
+use pointsman_adapters::git::bare::{Existing, import_branch};
+use pointsman_adapters::git::{BranchName, Git};
+use pointsman_core::config::Config;
+use pointsman_core::dependencies;
+use pointsman_core::forge::{BoardItem, BoardStatus, Issue, IssueState, PullRequest};
+use pointsman_core::ids::Number;
+use pointsman_core::labels::{BACKLOG, BLOCKED, IN_PROGRESS, has};
+use pointsman_core::text::clean_line;
+use pointsman_core::words;
+use serde::Serialize;
+
+pub(crate) use answer::{Board, HandedIn, Looked, PullState, Taken};
+
+use crate::control::protocol::{ClaimOrder, FailureKind, Reply};
+
+/// What orders are carried out with.
+pub(crate) struct Place<'a> {
+    /// The project's forge.
+    pub forge: &'a dyn Forge,
+    /// The door to git.
+    pub git: &'a Git,
+    /// What it says in `pointsman.toml`.
+    pub config: &'a Config,
+}
+
+/// Two who take the same issue take turns: one of them finds it taken. The daemon serves callers at the same time; a
+/// command in its place holds its lock.
+static TAKING: Mutex<()> = Mutex::new(());
+
+/// Carries out one order. Every order may be repeated.
+pub(crate) fn carry_out(place: &Place<'_>, order: &ClaimOrder) -> Reply {
+    let done = match order {
+        ClaimOrder::Take { issue, agent_id, by } => reply(place.take(*issue, agent_id, by)),
+        ClaimOrder::HandIn { issue, branch, summary, agent_id, checkout } => {
+            reply(place.hand_in(*issue, branch, summary, agent_id, checkout))
+        }
+        ClaimOrder::Sync { issue, status, agent_id } => reply(place.sync(*issue, status, agent_id)),
+        ClaimOrder::Look { pr, branch } => reply(place.look(*pr, branch)),
+        ClaimOrder::Finish { issue, pr, branch, agent_id } => {
+            reply(place.finish(*issue, *pr, branch, agent_id))
+        }
+        ClaimOrder::Release { issue, agent_id } => reply(place.release(*issue, agent_id)),
+        ClaimOrder::Board => reply(place.board()),
+    };
+    done.unwrap_or_else(|Failed { kind, message }| Reply::Failed { kind, message })
+}
+
+struct Failed {
+    kind: FailureKind,
+    message: String,
+}
+
+fn refused(message: String) -> Failed {
+    Failed { kind: FailureKind::Refused, message }
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        let kind = match &error {
+            Error::NotFound { .. } => FailureKind::NotFound,
+            Error::Refused { .. } => FailureKind::Refused,
+            Error::Unavailable { .. } => FailureKind::Unavailable,
+            // The enum may grow; a kind that is unknown here is a plain failure.
+            _ => FailureKind::Failed,
+        };
+        Self { kind, message: error.to_string() }
+    }
+}
+
+fn reply(answer: Result<impl Serialize, Failed>) -> Result<Reply, Failed> {
+    let value = serde_json::to_value(answer?)
+        .map_err(|error| Failed { kind: FailureKind::Failed, message: error.to_string() })?;
+    Ok(Reply::Done { value })
+}
+
+impl Place<'_> {
+    fn take(&self, number: Number, agent_id: &str, by: &str) -> Result<Taken, Failed> {
+        let _turn = TAKING.lock().unwrap_or_else(PoisonError::into_inner);
+        let issue = self.open_issue(number)?;
+        if let Some(other) = issue.assignee.as_deref().filter(|other| *other != by) {
+            return Err(refused(format!("issue #{number} is assigned to {}", clean_line(other, 80))));
+        }
+        self.is_ours(number, agent_id)?;
+        if has(&issue.labels, IN_PROGRESS) && issue.assignee.is_none() {
+            return Err(refused(format!("somebody has issue #{number} in progress")));
+        }
+        // The assignee first: from then on no daemon takes it.
+        self.forge.assign(number, Some(by))?;
+        self.forge.set_labels(number, &[IN_PROGRESS.to_owned()], &[BACKLOG.to_owned()])?;
+        self.tell_board(number, Some(BoardStatus::InProgress), agent_id)?;
+        let item_id = self.board_item(number)?.map_or_else(String::new, |item| item.item_id);
+        Ok(Taken { item_id, title: issue.title, status: BoardStatus::InProgress })
+    }
+
+    fn hand_in(
+        &self,
+        number: Number,
+        branch: &str,
+        summary: &str,
+        agent_id: &str,
+        checkout: &Path,
+    ) -> Result<HandedIn, Failed> {
+        self.open_issue(number)?;
+        self.is_ours(number, agent_id)?;
+        let base = self.config.primary_branch.as_str();
+        let name = BranchName::new(branch)
+            .filter(|_| branch != base)
+            .ok_or_else(|| refused(format!("`{}` cannot be handed in", clean_line(branch, 120))))?;
+        self.bring(&name, checkout)?;
+        let open = |pr: &PullRequest| pr.state == IssueState::Open;
+        let found = self.forge.pull_request_from(branch, base)?.filter(open);
+        let pr = match &found {
+            Some(pr) => pr.number,
+            None => {
+                let body = words::claim::pull_request_body(number, &self.config.pr.checklist);
+                self.forge.ensure_pull_request(branch, base, &clean_line(summary, 200), &body)?
+            }
+        };
+        self.tell_board(number, Some(BoardStatus::InReview), agent_id)?;
+        Ok(HandedIn { pr, link: self.forge.pull_request_link(pr), found: found.is_some() })
+    }
+
+    /// Brings the branch of a checkout to the forge, forward only. A branch that only the forge has is fine as well.
+    fn bring(&self, branch: &BranchName, checkout: &Path) -> Result<(), Failed> {
+        let remote = self.forge.remote();
+        let remote = Path::new(&remote);
+        if !remote.is_absolute() || !checkout.is_absolute() || !checkout.is_dir() {
+            return Ok(());
+        }
+        match import_branch(self.git, checkout, branch, remote, Existing::FastForward) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(refused(format!(
+                "the branch {branch} of the checkout cannot be brought to the forge ({error}): if it was rebased, push it \
+                 yourself with `git push --force-with-lease {} {branch}`",
+                remote.display()
+            ))),
+        }
+    }
+
+    fn sync(&self, number: Number, status: &str, agent_id: &str) -> Result<(), Failed> {
+        let Some(wanted) = BoardStatus::parse(status) else {
+            let known = BoardStatus::ALL.map(BoardStatus::name).join(", ");
+            let status = clean_line(status, 60);
+            return Err(refused(format!("the board has no status `{status}`, only {known}")));
+        };
+        self.is_ours(number, agent_id)?;
+        self.tell_board(number, Some(wanted), agent_id)
+    }
+
+    fn look(&self, pr: Option<Number>, branch: &str) -> Result<Looked, Failed> {
+        let Some(pr) = self.pull_request(pr, branch)? else {
+            return Ok(Looked { pr: None, state: PullState::None, checks: Vec::new(), next: None });
+        };
+        let state = match (pr.merged, pr.state) {
+            (true, _) => PullState::Merged,
+            (false, IssueState::Open) => PullState::Open,
+            (false, IssueState::Closed) => PullState::Closed,
+        };
+        let checks = match (&pr.head_sha, state) {
+            (Some(sha), PullState::Open) => self.forge.checks(sha)?,
+            (Some(_) | None, _) => Vec::new(),
+        };
+        let next = if state == PullState::Merged { self.next()? } else { None };
+        Ok(Looked { pr: Some(pr.number), state, checks, next })
+    }
+
+    fn finish(&self, number: Number, pr: Option<Number>, branch: &str, agent_id: &str) -> Result<(), Failed> {
+        self.is_ours(number, agent_id)?;
+        let Some(pr) = self.pull_request(pr, branch)? else {
+            return Err(refused(format!("there is no pull request of branch {}", clean_line(branch, 120))));
+        };
+        if !pr.merged {
+            return Err(refused(format!("pull request #{} is not merged", pr.number)));
+        }
+        let marker = format!("completed-{}", pr.number);
+        self.forge.comment_once(number, &marker, &words::claim::completed_in(pr.number))?;
+        self.forge.close_issue(number)?;
+        self.forge.set_labels(number, &[], &[IN_PROGRESS.to_owned()])?;
+        self.tell_board(number, Some(BoardStatus::Done), "")
+    }
+
+    fn release(&self, number: Number, agent_id: &str) -> Result<(), Failed> {
+        self.is_ours(number, agent_id)?;
+        let open = self.forge.issue(number)?.is_some_and(|issue| issue.state == IssueState::Open);
+        if !open {
+            return Ok(());
+        }
+        self.forge.set_labels(number, &[BACKLOG.to_owned()], &[IN_PROGRESS.to_owned()])?;
+        self.tell_board(number, Some(BoardStatus::Ready), "")?;
+        // Last: until then nobody else takes it.
+        Ok(self.forge.assign(number, None)?)
+    }
+
+    fn board(&self) -> Result<Board, Failed> {
+        Ok(Board { items: self.forge.board()?, next: self.next()? })
+    }
+
+    /// The issue that should be taken next: one that is ready, else the oldest in the backlog.
+    fn next(&self) -> Result<Option<BoardItem>, Failed> {
+        let Ok(items) = self.forge.board() else { return Ok(None) };
+        let open = self.forge.open_issues()?;
+        let is_open = |number: &Number| open.iter().any(|issue| issue.number == *number);
+        let free = |item: &&BoardItem| {
+            let Some(issue) = open.iter().find(|issue| issue.number == item.number) else { return false };
+            let wanted = match item.status {
+                BoardStatus::Ready => true,
+                BoardStatus::Backlog => has(&issue.labels, BACKLOG),
+                BoardStatus::InProgress | BoardStatus::InReview | BoardStatus::Done => false,
+            };
+            let waits = dependencies::parse(&issue.body).iter().any(is_open);
+            wanted
+                && !waits
+                && issue.assignee.is_none()
+                && item.agent.is_empty()
+                && !has(&issue.labels, BLOCKED)
+        };
+        let mut free: Vec<&BoardItem> = items.iter().filter(free).collect();
+        free.sort_by_key(|item| (item.status != BoardStatus::Ready, item.number));
+        Ok(free.first().map(|item| (*item).clone()))
+    }
+
+    fn open_issue(&self, number: Number) -> Result<Issue, Failed> {
+        match self.forge.issue(number)? {
+            Some(issue) if issue.state == IssueState::Open => Ok(issue),
+            Some(_) => Err(refused(format!("issue #{number} is closed"))),
+            None => Err(Error::NotFound { what: format!("issue #{number}") }.into()),
+        }
+    }
+
+    /// The pull request that is meant, which must come from the branch that is claimed.
+    fn pull_request(&self, pr: Option<Number>, branch: &str) -> Result<Option<PullRequest>, Failed> {
+        let base = self.config.primary_branch.as_str();
+        let Some(number) = pr else { return Ok(self.forge.pull_request_from(branch, base)?) };
+        match self.forge.pull_request(number)? {
+            Some(pr) if branch.is_empty() || pr.head == branch => Ok(Some(pr)),
+            Some(pr) => Err(refused(format!(
+                "pull request #{number} comes from {}, not from {}",
+                clean_line(&pr.head, 120),
+                clean_line(branch, 120)
+            ))),
+            None => Err(Error::NotFound { what: format!("pull request #{number}") }.into()),
+        }
+    }
+
+    /// An issue that the board gives to somebody else is not touched.
+    fn is_ours(&self, number: Number, agent_id: &str) -> Result<(), Failed> {
+        match self.board_item(number)? {
+            Some(item) if !item.agent.is_empty() && item.agent != agent_id => {
+                Err(refused(format!("the board gives issue #{number} to {}", clean_line(&item.agent, 80))))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn board_item(&self, number: Number) -> Result<Option<BoardItem>, Failed> {
+        match self.forge.board_item(number) {
+            Ok(item) => Ok(Some(item)),
+            // A forge without a board has nothing to say about it.
+            Err(Error::Refused { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn tell_board(&self, number: Number, status: Option<BoardStatus>, agent: &str) -> Result<(), Failed> {
+        match self.forge.set_board(number, &BoardChange { status, agent: Some(agent) }) {
+            Ok(()) | Err(Error::Refused { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+use clap::Args;
+use pointsman_adapters::git::local_checkout::{Found, LocalCheckout};
+use pointsman_adapters::git::{BranchName, Git};
+use pointsman_core::claim::{Claim, FILE_NAME, Phase, branch_name};
+use pointsman_core::ids::Number;
+use pointsman_core::text::clean_line;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use super::claim_file::ClaimFile;
+use super::context::Context;
+use super::failure::Failure;
+use super::time;
+use crate::claim::Taken;
+use crate::control::protocol::{ClaimOrder, Request};
+
+/// The longest summary: it becomes the title of a pull request.
+const SUMMARY_CHARS: usize = 200;
+
+/// Claim an issue for the Claude Code session in this checkout
+///
+/// The board shows it as In Progress, you are its assignee, and .agent-claim.json drives the hooks from here to the
+/// closed issue. No daemon takes a claimed issue.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pointsman claim 42")]
+pub(crate) struct Claiming {
+    /// The issue
+    issue: Number,
+    /// The branch for the work; without it the present one, or on the primary branch one named after the issue
+    #[arg(long, value_name = "BRANCH")]
+    branch: Option<String>,
+    /// Who works on it: the Agent field of the board
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+    agent: Option<String>,
+}
+
+/// Hand in the work of this checkout's claim
+///
+/// The phase becomes ready_for_pr. When the agent's response ends, the Stop hook opens the pull request.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pointsman handoff --summary \"Fix the race in the queue\"")]
+pub(crate) struct HandOff {
+    /// What was done, in one line: the title of the pull request
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    summary: Option<String>,
+}
+
+/// Give this checkout's claim back
+///
+/// The issue is free again; branch, commits and an open pull request stay.
+#[derive(Debug, Args)]
+pub(crate) struct Release {}
+
+impl Claiming {
+    pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
+        context.people_only("claiming an issue")?;
+        let project = context.project()?;
+        let checkout = here(context)?;
+        let file = ClaimFile::in_dir(checkout.root());
+        if let Some(claim) = file.read()? {
+            if claim.issue_number != self.issue {
+                return Err(Failure::refused(format!(
+                    "this checkout has claimed issue #{}",
+                    claim.issue_number
+                ))
+                .hint("pointsman handoff hands it in, pointsman release gives it back"));
+            }
+            return shown(context, &claim, "is claimed already");
+        }
+        let by = context.author();
+        let agent_id = match self.agent {
+            Some(agent) => clean_line(&agent, 100),
+            None => format!("{by}-{}", time::now().0 / 1000),
+        };
+        let take = ClaimOrder::Take { issue: self.issue, agent_id: agent_id.clone(), by };
+        let taken: Taken = ask(context, take)?;
+        let keep = || -> Result<Claim, Failure> {
+            let branch = match self.branch {
+                Some(branch) => branch,
+                None => match checkout.current_branch()? {
+                    Some(branch) if branch != project.config.primary_branch => branch,
+                    Some(_) | None => branch_name(self.issue, &taken.title),
+                },
+            };
+            if BranchName::new(&branch).is_none() {
+                return Err(Failure::refused(format!("`{branch}` is not a branch name")));
+            }
+            // Never committed, and no change that anyone could commit.
+            checkout.exclude(&format!("/{FILE_NAME}"))?;
+            let claim =
+                Claim::new(self.issue, taken.item_id.clone(), branch, agent_id.clone(), taken.status.name());
+            file.write(&claim)?;
+            Ok(claim)
+        };
+        match keep() {
+            Ok(claim) => shown(context, &claim, "is claimed"),
+            Err(failure) => {
+                // Nothing here would ever give it back.
+                let _: serde_json::Value = ask(context, ClaimOrder::Release { issue: self.issue, agent_id })?;
+                Err(failure)
+            }
+        }
+    }
+}
+
+impl HandOff {
+    pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
+        context.people_only("handing in")?;
+        let (file, claim) = claimed(context)?;
+        if claim.phase == Phase::Done {
+            return Err(Failure::refused(format!("issue #{} is done already", claim.issue_number)));
+        }
+        let summary = self.summary.as_deref().unwrap_or(&claim.summary);
+        let summary = clean_line(summary, SUMMARY_CHARS);
+        if summary.is_empty() {
+            return Err(Failure::refused("the summary is missing: it becomes the title of the pull request")
+                .hint("pointsman handoff --summary \"Fix the race in the queue\""));
+        }
+        if claim.branch.trim().is_empty() {
+            return Err(
+                Failure::refused(format!("{FILE_NAME} names no branch")).hint("write it into the file")
+            );
+        }
+        let claim = file.change(&claim, |claim| {
+            claim.phase = Phase::ReadyForPr;
+            claim.summary = summary;
+        })?;
+        shown(context, &claim, "is handed in: the pull request is opened when this response ends")
+    }
+}
+
+impl Release {
+    pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
+        context.people_only("giving a claim back")?;
+        let (file, claim) = claimed(context)?;
+        let order = ClaimOrder::Release { issue: claim.issue_number, agent_id: claim.agent_id.clone() };
+        let _: serde_json::Value = ask(context, order)?;
+        file.remove()?;
+        if context.out.is_json() {
+            return context.out.value(&json!({ "issue": claim.issue_number, "released": true }));
+        }
+        context
+            .out
+            .say(format!("Issue #{} is free again. Branch {} stays.", claim.issue_number, claim.branch));
+        Ok(())
+    }
+}
+
+fn claimed(context: &Context) -> Result<(ClaimFile, Claim), Failure> {
+    let file = ClaimFile::in_dir(here(context)?.root());
+    match file.read()? {
+        Some(claim) => Ok((file, claim)),
+        None => Err(Failure::not_found("this checkout has claimed no issue").hint("pointsman claim 42")),
+    }
+}
+
+/// The checkout that a person or their session is in.
+pub(super) fn here(context: &Context) -> Result<LocalCheckout, Failure> {
+    let git = Git::open(context.paths.state())?;
+    match LocalCheckout::find(&git, &std::env::current_dir()?)? {
+        Found::Checkout(checkout) => Ok(checkout),
+        Found::Bare | Found::Nothing => {
+            Err(Failure::not_found("this is not a git checkout").hint("run it where the work is done"))
+        }
+    }
+}
+
+fn ask<T: DeserializeOwned>(context: &Context, order: ClaimOrder) -> Result<T, Failure> {
+    let project = context.project()?.config.name;
+    let value = context.ask(&Request::Claim { project, order })?;
+    serde_json::from_value(value)
+        .map_err(|error| Failure::failed(format!("the answer cannot be read: {error}")))
+}
+
+fn shown(context: &Context, claim: &Claim, how: &str) -> Result<(), Failure> {
+    if context.out.is_json() {
+        return context.out.value(claim);
+    }
+    context.out.say(format!(
+        "Issue #{} {how}. Branch {}.",
+        claim.issue_number,
+        clean_line(&claim.branch, 120)
+    ));
+    context.out.line(claim.issue_number)
+}

@@ -1,0 +1,159 @@
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use pointsman_adapters::phase_file;
+use pointsman_core::claude::settings;
+use serde_json::json;
+
+use super::context::Context;
+use super::failure::Failure;
+
+/// The slash commands, by their file names.
+const COMMANDS: [(&str, &str); 4] = [
+    ("claim.md", include_str!("../../../../plugin/commands/claim.md")),
+    ("handoff.md", include_str!("../../../../plugin/commands/handoff.md")),
+    ("status.md", include_str!("../../../../plugin/commands/status.md")),
+    ("queue.md", include_str!("../../../../plugin/commands/queue.md")),
+];
+/// Nobody writes settings as large as this.
+const SETTINGS_BYTES: u64 = 4 << 20;
+
+/// Put our hooks and slash commands into Claude Code's settings, or take them out again
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:\n  \
+    pointsman claude install                       for this project\n  \
+    pointsman claude install --user                for all of yours\n  \
+    pointsman claude uninstall")]
+pub(crate) enum Command {
+    /// Add hooks, status line and slash commands; everything else in the settings stays as it is
+    Install(Where),
+    /// Take out exactly what install added
+    Uninstall(Where),
+}
+
+/// Whose settings.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+pub(crate) struct Where {
+    /// Your own, in ~/.claude
+    #[arg(long)]
+    user: bool,
+    /// The project's, in .claude at the root of the checkout; the default. A bare --project means the same
+    #[arg(long = "in-project")]
+    project_only: bool,
+}
+
+impl Command {
+    pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
+        context.people_only("changing the settings of Claude Code")?;
+        match self {
+            Self::Install(place) => install(context, &place.dir(context)?),
+            Self::Uninstall(place) => uninstall(context, &place.dir(context)?),
+        }
+    }
+}
+
+impl Where {
+    #[allow(clippy::disallowed_methods, reason = "a command begins here: the environment is its input")]
+    fn dir(&self, context: &Context) -> Result<PathBuf, Failure> {
+        if !self.user {
+            return Ok(super::claim::here(context)?.root().join(".claude"));
+        }
+        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        set("CLAUDE_CONFIG_DIR")
+            .or_else(|| set("HOME").map(|home| home.join(".claude")))
+            .ok_or_else(|| Failure::failed("neither CLAUDE_CONFIG_DIR nor HOME is set"))
+    }
+}
+
+/// `claude install --project` without a name means the project's settings; everywhere else `--project` takes a name.
+pub(super) fn with_plain_project(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let is = |at: usize, word: &str| arguments.get(at).is_some_and(|argument| argument == word);
+    let changes = is(1, "claude") && (is(2, "install") || is(2, "uninstall"));
+    let bare = |at: usize| {
+        let value = arguments.get(at + 1).is_some_and(|next| !next.as_encoded_bytes().starts_with(b"-"));
+        is(at, "--project") && !value
+    };
+    if let Some(at) = (3..arguments.len()).find(|at| changes && bare(*at)) {
+        arguments[at] = "--in-project".into();
+    }
+    arguments
+}
+
+fn install(context: &Context, dir: &Path) -> Result<(), Failure> {
+    let path = dir.join("settings.json");
+    let program = std::env::current_exe()?;
+    let program = program.to_str().ok_or_else(|| Failure::failed("this program's path is not UTF-8"))?;
+    // Everything is looked at before anything is written.
+    let text = settings::install(&read(&path)?, program).map_err(|error| unusable(&path, &error))?;
+    let mut notes = Vec::new();
+    let mut commands = Vec::new();
+    for (name, content) in COMMANDS {
+        let file = dir.join("commands").join(name);
+        match read(&file)?.as_str() {
+            "" => commands.push((file, content)),
+            same if same == content => {}
+            _ => notes.push(format!("{} is somebody else's and stays", file.display())),
+        }
+    }
+    std::fs::create_dir_all(dir.join("commands"))?;
+    phase_file::write_state_file(&path, text.as_bytes())?;
+    for (file, content) in &commands {
+        phase_file::write_state_file(file, content.as_bytes())?;
+    }
+    told(context, "is installed in", dir, &notes)
+}
+
+fn uninstall(context: &Context, dir: &Path) -> Result<(), Failure> {
+    let path = dir.join("settings.json");
+    let before = read(&path)?;
+    if !before.is_empty() {
+        let text = settings::uninstall(&before).map_err(|error| unusable(&path, &error))?;
+        if text.trim() == "{}" {
+            phase_file::remove_own_file(&path).map_err(Failure::failed)?;
+        } else {
+            phase_file::write_state_file(&path, text.as_bytes())?;
+        }
+    }
+    let mut notes = Vec::new();
+    for (name, content) in COMMANDS {
+        let file = dir.join("commands").join(name);
+        match read(&file)?.as_str() {
+            "" => {}
+            same if same == content => phase_file::remove_own_file(&file).map_err(Failure::failed)?,
+            _ => notes.push(format!("{} was changed and stays", file.display())),
+        }
+    }
+    // Directories that are empty now were made by us, or are nobody's loss.
+    for dir in [dir.join("commands"), dir.to_owned()] {
+        match std::fs::remove_dir(&dir) {
+            Ok(()) => {}
+            Err(error) if matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::NotFound) => {}
+            Err(error) => notes.push(format!("{} stays: {error}", dir.display())),
+        }
+    }
+    told(context, "is gone from", dir, &notes)
+}
+
+/// A file's text; empty if it is not there.
+fn read(path: &Path) -> Result<String, Failure> {
+    let refused = |why: phase_file::Refusal| Failure::refused(format!("{}: {why}", path.display()));
+    let bytes = phase_file::read_result_file(path, SETTINGS_BYTES).map_err(refused)?.unwrap_or_default();
+    String::from_utf8(bytes).map_err(|_| Failure::refused(format!("{} is not UTF-8 text", path.display())))
+}
+
+fn unusable(path: &Path, error: &settings::Error) -> Failure {
+    Failure::refused(format!("{}: {error}", path.display()))
+        .hint("nothing was changed; correct the file and try again")
+}
+
+fn told(context: &Context, how: &str, dir: &Path, notes: &[String]) -> Result<(), Failure> {
+    if context.out.is_json() {
+        return context.out.value(&json!({ "dir": dir, "notes": notes }));
+    }
+    context.out.say(format!("Pointsman {how} {}.", dir.display()));
+    notes.iter().for_each(|note| context.out.say(note));
+    Ok(())
+}

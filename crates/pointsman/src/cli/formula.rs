@@ -1,0 +1,184 @@
+//! Formulas: looked at and checked.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use pointsman_core::formula::{self, Formula};
+use pointsman_core::text::clean_line;
+use serde_json::{Value, json};
+
+use super::context::Context;
+use super::failure::{Code, Failure};
+use super::out::Out;
+use super::table::Table;
+use crate::formulas::{self, Found};
+use crate::project::{self, Project};
+
+/// Steps for agents, as TOML files
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// The formulas of this project: its own, in formulas/, and those that are shipped
+    List,
+    /// One formula, with the project's variables filled in
+    Show {
+        /// Its name
+        name: String,
+        /// The file as it is, to begin a formula of your own with
+        #[arg(long)]
+        raw: bool,
+    },
+    /// Check a file; says what is wrong with its line
+    ///
+    /// Needs no project. With a pointsman.toml here or above, variables and files are checked as well.
+    Check(Check),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// The formula's file
+    file: PathBuf,
+}
+
+impl Command {
+    pub(crate) fn run(
+        self,
+        context: impl FnOnce() -> Result<Context, Failure>,
+        out: Out,
+    ) -> Result<(), Failure> {
+        match self {
+            Self::List => list(&context()?),
+            Self::Show { name, raw } => show(&context()?, &name, raw),
+            Self::Check(Check { file }) => check(out, &file),
+        }
+    }
+}
+
+fn list(context: &Context) -> Result<(), Failure> {
+    let project = context.project()?;
+    let found = formulas::all(project.checkout())?;
+    let parsed: Vec<(Found, Formula)> = found
+        .into_iter()
+        .map(|found| Ok((rendered(&found, &project)?, found)))
+        .map(|pair: Result<_, Failure>| pair.map(|(formula, found)| (found, formula)))
+        .collect::<Result<_, _>>()?;
+    if context.out.is_json() {
+        let values: Vec<Value> =
+            parsed.iter().map(|(found, formula)| to_json(found, formula, &project)).collect();
+        return context.out.value(&values);
+    }
+    let mut table = Table::new(["NAME", "STEPS", "MODEL", "FROM", "DESCRIPTION"]);
+    for (found, formula) in &parsed {
+        table.row([
+            found.name.as_str().into(),
+            formula.steps.len().to_string().into(),
+            model(formula, &project).unwrap_or_default().into(),
+            if found.file.is_some() { "project" } else { "shipped" }.into(),
+            clean_line(&formula.description, 160).into(),
+        ]);
+    }
+    context.out.table(&table, "There are no formulas.")
+}
+
+fn show(context: &Context, name: &str, raw: bool) -> Result<(), Failure> {
+    let project = context.project()?;
+    let found = formulas::find(project.checkout(), name)?;
+    if raw {
+        return context.out.line(found.text.trim_end());
+    }
+    let formula = rendered(&found, &project)?;
+    if context.out.is_json() {
+        return context.out.value(&to_json(&found, &formula, &project));
+    }
+    let model = model(&formula, &project).map(|model| format!(", model {model}")).unwrap_or_default();
+    let mut text =
+        format!("{} (version {}{model})\n{}\n", formula.name, formula.version, formula.description);
+    if !formula.files.is_empty() {
+        text += &format!("\nFiles: {}\n", formula.files.join(", "));
+    }
+    for (place, step) in formula.steps.iter().enumerate() {
+        let needs = if step.needs.is_empty() {
+            String::new()
+        } else {
+            format!("  (after {})", step.needs.join(", "))
+        };
+        text += &format!(
+            "\n{}. {}: {}{needs}\n   {}\n",
+            place + 1,
+            step.id,
+            step.title,
+            step.description.replace('\n', "\n   ")
+        );
+    }
+    context.out.line(text.trim_end())
+}
+
+/// Only the file is looked at; a project that is found is read and not registered.
+fn check(out: Out, file: &Path) -> Result<(), Failure> {
+    if !file.is_file() {
+        return Err(Failure::not_found(format!("there is no file {}", file.display())));
+    }
+    let wrong = |error: formulas::Error| Failure::new(Code::Failed, described(&error));
+    let text = formulas::read(file).map_err(wrong)?;
+    let origin = file.display().to_string();
+    let formula = match project::find(&std::env::current_dir()?) {
+        Some(config) => {
+            let project = Project::load(&config)?;
+            let found = Found { name: String::new(), text, file: Some(file.to_owned()) };
+            found.render(project.checkout(), &formula::variables(&project.config)).map_err(wrong)?
+        }
+        None => Formula::parse(&text, &origin).map_err(|error| wrong(error.into()))?,
+    };
+    if out.is_json() {
+        return out.value(&json!({ "ok": true, "name": formula.name, "steps": formula.steps.len() }));
+    }
+    out.line(format!("{origin}: {} has {} steps and no mistakes", formula.name, formula.steps.len()))
+}
+
+fn rendered(found: &Found, project: &Project) -> Result<Formula, Failure> {
+    Ok(found.render(project.checkout(), &formula::variables(&project.config))?)
+}
+
+/// The project's word for the formula's role wins over the formula's own.
+fn model(formula: &Formula, project: &Project) -> Option<String> {
+    let role = formula.role();
+    let own =
+        project.config.roles.iter().find(|(name, _)| *name == role).and_then(|(_, role)| role.model.clone());
+    own.or_else(|| formula.model.clone())
+}
+
+fn to_json(found: &Found, formula: &Formula, project: &Project) -> Value {
+    json!({
+        "name": found.name,
+        "description": formula.description,
+        "version": formula.version,
+        "model": model(formula, project),
+        "role": formula.role(),
+        "origin": found.file.as_ref().map_or("shipped".into(), |file| file.display().to_string()),
+        "files": formula.files,
+        "steps": formula.steps,
+    })
+}
+
+fn described(error: &formulas::Error) -> String {
+    match error {
+        formulas::Error::Unreadable { source, .. } => format!("{error}: {source}"),
+        formulas::Error::Missing(_) | formulas::Error::Invalid(_) => error.to_string(),
+    }
+}
+
+impl From<formulas::Error> for Failure {
+    fn from(error: formulas::Error) -> Self {
+        let failure = Self::new(
+            match error {
+                formulas::Error::Missing(_) => Code::NotFound,
+                formulas::Error::Unreadable { .. } => Code::Failed,
+                formulas::Error::Invalid(_) => Code::Configuration,
+            },
+            described(&error),
+        );
+        match error {
+            formulas::Error::Missing(_) => failure.hint("pointsman formula list"),
+            formulas::Error::Unreadable { .. } | formulas::Error::Invalid(_) => failure,
+        }
+    }
+}

@@ -1,0 +1,162 @@
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use pointsman_adapters::phase_file;
+use pointsman_core::ids::TaskKey;
+use pointsman_core::session::budget::Spent;
+use pointsman_core::session::context::{Gauge, Source};
+use pointsman_core::text::clean_line;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::claim_file::ClaimFile;
+use super::failure::Failure;
+use super::hook;
+use super::time;
+use crate::control::client;
+use crate::control::protocol::{Reply, Request};
+use crate::paths::Paths;
+
+/// A line that is not older than this is shown again without asking: Claude asks several times a second.
+const FRESH_MILLIS: i64 = 2_000;
+/// What is kept of the last line.
+const KEPT_BYTES: u64 = 4096;
+
+/// Print the status line of a Claude Code session, as its settings call it
+///
+/// Reads Claude's JSON from standard input. In a session of the daemon it reports context and cost as well.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  echo '{}' | pointsman statusline")]
+pub(crate) struct Arguments {}
+
+/// The line that was shown last, and what was reported with it.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    at: i64,
+    measured: (Option<u16>, u64),
+    line: String,
+}
+
+impl Arguments {
+    #[allow(clippy::disallowed_methods, reason = "a process begins here: the environment is its input")]
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let payload = hook::read_value();
+        let session = std::env::var("POINTSMAN_SESSION").ok().filter(|session| !session.is_empty());
+        let line = match &session {
+            Some(session) => {
+                let paths = Paths::from_env(|name| std::env::var_os(name))?;
+                of_session(&paths, session, &payload)
+            }
+            None => of_person(&payload),
+        };
+        // A status line that fails would only be missing.
+        println!("{}", [line, measures(&payload)].concat().join(" · "));
+        Ok(())
+    }
+}
+
+/// What the daemon knows about the session's task, asked together with the report.
+fn of_session(paths: &Paths, session: &str, payload: &Value) -> Vec<String> {
+    let Some((key, _)) = TaskKey::parse_session(session) else { return vec![clean_line(session, 60)] };
+    let kept_at = paths.project(&key.project).sandbox(&key).join("statusline.json");
+    let (gauge, spent) = (gauge(payload), spent(payload));
+    let measured = (gauge.map(|g| g.used_permille), spent.map_or(0, |s| s.micro_usd));
+    let now = time::now().0;
+    let kept = phase_file::read_result_file(&kept_at, KEPT_BYTES).ok().flatten();
+    let kept: Option<Kept> = kept.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    if let Some(kept) =
+        kept.filter(|kept| kept.measured == measured && (0..FRESH_MILLIS).contains(&(now - kept.at)))
+    {
+        return vec![kept.line];
+    }
+    let request = Request::Measure { session: session.to_owned(), gauge, spent };
+    let line = match client::ask(&paths.control_socket(), &request) {
+        Ok(Reply::Done { value }) => described(&key, &value["task"]),
+        Ok(Reply::Failed { message, .. }) => {
+            format!("{} #{} ({})", key.project, key.issue, clean_line(&message, 60))
+        }
+        Err(_) => format!("{} #{} (no daemon)", key.project, key.issue),
+    };
+    if let Ok(text) = serde_json::to_vec(&Kept { at: now, measured, line: line.clone() }) {
+        let _ = phase_file::write_state_file(&kept_at, &text);
+    }
+    vec![line]
+}
+
+fn described(key: &TaskKey, task: &Value) -> String {
+    let mut parts = vec![format!("{} #{}", key.project, key.issue)];
+    let word = |field: &str| task[field].as_str().map(|text| clean_line(text, 40));
+    parts.extend(word("state"));
+    parts.extend(word("phase").map(|phase| format!("phase {phase}")));
+    parts.extend(word("ci").filter(|ci| ci != "none").map(|ci| format!("CI {ci}")));
+    parts.extend(task["pr"].as_u64().map(|pr| format!("PR #{pr}")));
+    parts.extend(task["queue_position"].as_u64().map(|position| format!("queue {position}")));
+    parts.join(" · ")
+}
+
+/// A person's session shows its claim, from the file alone.
+fn of_person(payload: &Value) -> Vec<String> {
+    let dir = ["project_dir", "current_dir"].into_iter().find_map(|name| payload["workspace"][name].as_str());
+    let Some(dir) = dir.or_else(|| payload["cwd"].as_str()).map(PathBuf::from) else { return Vec::new() };
+    let name = |dir: &Path| dir.file_name().map(|name| clean_line(&name.to_string_lossy(), 40));
+    let mut parts: Vec<String> = name(&dir).into_iter().collect();
+    if let Some(Ok(Some(claim))) = ClaimFile::find(&dir).map(|file| file.read()) {
+        parts.push(format!("#{} {}", claim.issue_number, clean_line(claim.phase.name(), 40)));
+        parts.extend(claim.pr_number.map(|pr| format!("PR #{pr}")));
+        parts.push(clean_line(&claim.branch, 60));
+    }
+    parts
+}
+
+fn measures(payload: &Value) -> Vec<String> {
+    let context = gauge(payload).map(|gauge| format!("ctx {:.0}%", gauge.percent()));
+    let cost = payload["cost"]["total_cost_usd"].as_f64().filter(|usd| *usd > 0.0);
+    context.into_iter().chain(cost.map(|usd| format!("${usd:.2}"))).collect()
+}
+
+fn gauge(payload: &Value) -> Option<Gauge> {
+    let used = payload["context_window"]["used_percentage"].as_f64()?;
+    let used_permille = (0.0..=100.0).contains(&used).then_some((used * 10.0).round() as u16)?;
+    Some(Gauge { used_permille, source: Source::StatusLine })
+}
+
+fn spent(payload: &Value) -> Option<Spent> {
+    let usd = payload["cost"]["total_cost_usd"].as_f64().filter(|usd| (0.0..1_000_000.0).contains(usd))?;
+    let window = &payload["context_window"];
+    let tokens = |name: &str| window[name].as_u64().unwrap_or(0);
+    Some(Spent {
+        tokens: tokens("total_input_tokens").saturating_add(tokens("total_output_tokens")),
+        micro_usd: (usd * 1_000_000.0).round() as u64,
+        millis: payload["cost"]["total_duration_ms"].as_u64().unwrap_or(0),
+        ..Spent::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{described, gauge, measures, spent};
+    use pointsman_core::ids::TaskKey;
+
+    #[test]
+    fn nothing_is_measured_before_the_first_reply() {
+        let fresh = json!({ "context_window": { "used_percentage": null }, "cost": { "total_cost_usd": 0 } });
+        assert_eq!((gauge(&fresh), measures(&fresh)), (None, vec![]));
+        assert_eq!((gauge(&json!(null)), spent(&json!([])).is_none()), (None, true));
+        let odd = json!({ "context_window": { "used_percentage": 1e9 }, "cost": { "total_cost_usd": -1 } });
+        assert_eq!((gauge(&odd), spent(&odd).is_none()), (None, true));
+    }
+
+    #[test]
+    fn a_line_tells_task_phase_ci_and_queue() {
+        let (key, _) = TaskKey::parse_session("dev-shop-3.1").unwrap();
+        let task = json!({ "state": "merge_queue", "phase": "awaiting_review", "ci": "passed", "pr": 7, "queue_position": 2 });
+        assert_eq!(
+            described(&key, &task),
+            "shop #3 · merge_queue · phase awaiting_review · CI passed · PR #7 · queue 2"
+        );
+        let full = json!({ "context_window": { "used_percentage": 43 }, "cost": { "total_cost_usd": 1.27 } });
+        assert_eq!(measures(&full), ["ctx 43%", "$1.27"]);
+    }
+}

@@ -1,0 +1,70 @@
+//! Checks that an outside CI gives a commit: asked for at the forge, or at the CI itself, until they are decided.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use pointsman_core::ids::Sha;
+use pointsman_core::task::CiVerdict;
+use pointsman_core::verdict::of_checks;
+
+use super::Jobs;
+use crate::daemon::served::Served;
+
+/// The daemon's end is looked for at least this often.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Waits for the checks of exactly this commit. Nothing if nobody wants to know any more, which is told by the channel,
+/// or if the daemon stops.
+pub(super) fn wait_for_checks(
+    jobs: &Jobs,
+    served: &Served,
+    sha: &Sha,
+    unwanted: &Receiver<()>,
+) -> Option<CiVerdict> {
+    let config = &served.config;
+    let deadline = Instant::now() + config.timing.ci_timeout.duration();
+    let mut ask_at = Instant::now();
+    let mut first = true;
+    loop {
+        if Instant::now() >= ask_at {
+            match ask(served, sha, &mut first) {
+                Ok(Some(verdict)) => return Some(verdict),
+                Ok(None) => {}
+                // An outage says nothing about the code; the deadline holds for it too.
+                Err(error) => {
+                    tracing::warn!(%sha, error = format!("{error:#}"), "the checks cannot be read for now")
+                }
+            }
+            ask_at = Instant::now() + config.ci.poll.duration();
+        }
+        if Instant::now() >= deadline {
+            let log = "no check of the commit came to an end in time\n".to_owned();
+            return Some(CiVerdict::TimedOut { log });
+        }
+        let pause = ask_at.min(deadline).saturating_duration_since(Instant::now()).min(LOOK);
+        match unwanted.recv_timeout(pause) {
+            Err(RecvTimeoutError::Timeout) if !jobs.is_stopping() => {}
+            Ok(()) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
+        }
+    }
+}
+
+/// One question. A Woodpecker whose machinery had failed before we asked for the first time runs the commit once more:
+/// that is what we were asked to see to.
+fn ask(served: &Served, sha: &Sha, first: &mut bool) -> anyhow::Result<Option<CiVerdict>> {
+    let Some(ci) = &served.woodpecker else {
+        return Ok(of_checks(&served.forge.checks(sha)?, &served.config.ci.required));
+    };
+    match ci.verdict(sha)? {
+        Some(CiVerdict::Infra { .. }) if *first => {
+            // If its answer gets lost, the new run is there at the next look.
+            *first = false;
+            ci.restart_red(sha)?;
+            Ok(None)
+        }
+        verdict => {
+            *first = false;
+            Ok(verdict)
+        }
+    }
+}

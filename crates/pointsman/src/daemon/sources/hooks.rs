@@ -1,0 +1,205 @@
+//! What the hooks of agents tell, over the control socket or from a spool that was filled while no daemon ran.
+//!
+//! A session says so itself, and may lie: a report counts for the session it names only if that one is the present one,
+//! and a message is acknowledged only by the session it was sent to.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError};
+
+use pointsman_adapters::phase_file;
+use pointsman_core::claude::launch::is_claude;
+use pointsman_core::hook::{Report, Told};
+use pointsman_core::ids::TaskKey;
+use pointsman_core::session::work::Observation;
+use pointsman_core::task::{Event, Session, Task};
+use pointsman_core::time::Timestamp;
+use pointsman_store::EffectId;
+use serde_json::json;
+
+use crate::control::protocol::{FailureKind, Reply};
+use crate::daemon::answer::{done, failed};
+use crate::daemon::board::Picture;
+use crate::daemon::clock;
+use crate::daemon::engine::{Engine, Input};
+use crate::daemon::inbound::Inbox;
+use crate::daemon::served::Desk;
+use crate::daemon::world::{RealWorld, chain};
+use crate::hook_spool::Spool;
+use crate::paths::Paths;
+
+/// Says in an idle marker who wrote it.
+const IDLE_MARK: &str = "hook\n";
+
+/// Under which name it is remembered that a session's hooks work: Claude's own name for the conversation.
+pub(crate) fn conversation_name(session: &str) -> String {
+    format!("hooks-{session}")
+}
+
+/// Takes one report in.
+pub(crate) fn take(engine: &mut Engine, report: &Report) -> Reply {
+    let Some((key, generation)) = TaskKey::parse_session(&report.session) else {
+        return failed(FailureKind::NotFound, format!("there is no session {}", report.session));
+    };
+    let present = engine.tasks().get(&key).is_some_and(|task| {
+        task.generation == generation && matches!(task.session, Session::Starting | Session::Alive)
+    });
+    if !present {
+        return failed(FailureKind::Refused, format!("session {} is over", report.session));
+    }
+    match act(engine, &key, generation, report) {
+        Ok(()) => done(json!({ "taken": true })),
+        Err(error) => failed(FailureKind::Failed, chain(&error)),
+    }
+}
+
+fn act(
+    engine: &mut Engine,
+    key: &TaskKey,
+    generation: u32,
+    report: &Report,
+) -> Result<(), pointsman_store::Error> {
+    let now = clock::now();
+    let tell = |engine: &mut Engine, event: Event| {
+        let mut input = Input::new(key.clone(), event);
+        input.dedup = Some(format!("hook-{}", report.id));
+        engine.take(&[input], now).map(drop)
+    };
+    match &report.told {
+        Told::Started { conversation, model, .. } => {
+            if let Some(mut row) = engine.store().session(&report.session)? {
+                row.acknowledges = true;
+                row.model = model.clone().or(row.model);
+                engine.store().upsert_session(&row)?;
+            }
+            let name = conversation_name(&report.session);
+            let conversation = conversation.as_deref().unwrap_or("unknown");
+            engine.store().set_cursor(Some(&key.project), &name, conversation)
+        }
+        Told::Prompted { messages } => acknowledge(engine, key, generation, messages),
+        Told::Tool { work, .. } => engine.observe(key, &[Observation::Did((*work).into())], None, now),
+        Told::Stopped { messages, .. } => {
+            acknowledge(engine, key, generation, messages)?;
+            tell(engine, Event::TurnEnded { generation })
+        }
+        Told::Failed { error, details } => {
+            let (error, details) = (error.clone(), details.clone());
+            tell(engine, Event::TurnFailed { generation, error, details })
+        }
+        Told::Asked { what } => {
+            tell(engine, Event::DialogSeen { generation, what: what.clone(), picture: String::new() })
+        }
+        // Saved, and nothing said: a message would be typed into the middle of it.
+        Told::Compacting => tell(engine, Event::TurnEnded { generation }),
+        Told::Idle | Told::Compacted | Told::Ended { .. } | Told::Other { .. } => Ok(()),
+    }
+}
+
+fn acknowledge(
+    engine: &mut Engine,
+    key: &TaskKey,
+    generation: u32,
+    messages: &[i64],
+) -> Result<(), pointsman_store::Error> {
+    let now = clock::now();
+    for id in messages.iter().map(|id| EffectId(*id)) {
+        let theirs = engine.store().message(id)?;
+        if theirs.is_some_and(|row| row.task == *key && row.generation == generation) {
+            engine.store().message_acknowledged(id, now)?;
+        }
+    }
+    Ok(())
+}
+
+/// The marker that idle looks go by follows what the session says.
+pub(crate) fn mark_idle(desk: &Desk, told: &Told) {
+    let marked = match told {
+        Told::Stopped { busy: false, .. } | Told::Idle => {
+            phase_file::write_state_file(&desk.idle_marker, IDLE_MARK.as_bytes()).map_err(|e| e.to_string())
+        }
+        Told::Prompted { .. } | Told::Tool { .. } | Told::Stopped { busy: true, .. } => {
+            phase_file::remove_own_file(&desk.idle_marker).map_err(|e| e.to_string())
+        }
+        Told::Started { .. }
+        | Told::Failed { .. }
+        | Told::Asked { .. }
+        | Told::Compacting
+        | Told::Compacted
+        | Told::Ended { .. }
+        | Told::Other { .. } => Ok(()),
+    };
+    if let Err(error) = marked {
+        tracing::debug!(error, "idle marker");
+    }
+}
+
+/// Takes in what was told while no daemon ran, in its order. A report that was half delivered counts once.
+pub(crate) fn read_spools(paths: &Paths, engine: &mut Engine) {
+    let sessions: Vec<TaskKey> = engine.tasks().keys().cloned().collect();
+    for key in sessions {
+        let spool = Spool::in_dir(&paths.project(&key.project).sandbox(&key));
+        let read = spool.drain(|report| {
+            match take(engine, report) {
+                Reply::Done { .. } => true,
+                // Over: nobody waits for it any more.
+                Reply::Failed { kind: FailureKind::Refused | FailureKind::NotFound, .. } => true,
+                Reply::Failed { message, .. } => {
+                    tracing::warn!(message, "a report stays in the spool");
+                    false
+                }
+            }
+        });
+        if let Err(error) = read {
+            tracing::warn!(task = %key, %error, "a spool of reports could not be read");
+        }
+    }
+}
+
+/// Sessions of Claude Code whose hooks have not been heard: told once each, when their time is up.
+pub(crate) struct Silence {
+    inbox: Inbox,
+    world: Arc<RealWorld>,
+    told: BTreeSet<String>,
+}
+
+impl Silence {
+    /// Nobody is silent yet.
+    pub(crate) fn new(inbox: Inbox, world: Arc<RealWorld>) -> Self {
+        Self { inbox, world, told: BTreeSet::new() }
+    }
+
+    /// Looks at every session that should have reported by now.
+    pub(crate) fn listen(&mut self, picture: &Picture, now: Timestamp) {
+        let mut told = BTreeSet::new();
+        for task in picture.values().filter(|task| task.session == Session::Alive) {
+            let (Some(session), Some(served)) = (task.session_id(), self.world.project(&task.key.project))
+            else {
+                continue;
+            };
+            if !is_claude(&self.world.agent_command(&served)) {
+                continue;
+            }
+            if self.told.contains(&session) || self.is_heard(task, &session) {
+                told.insert(session);
+                continue;
+            }
+            let begun = {
+                let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
+                reader.session(&session).ok().flatten().map(|row| row.created_at)
+            };
+            let patience = served.config.timing.hook_silence.duration();
+            if begun.is_some_and(|at| at.after(patience) <= now) {
+                let generation = task.generation;
+                let mut input = Input::new(task.key.clone(), Event::HooksSilent { generation });
+                input.dedup = Some(format!("hooks-silent-{session}"));
+                self.inbox.tell(input);
+                told.insert(session);
+            }
+        }
+        self.told = told;
+    }
+
+    fn is_heard(&self, task: &Task, session: &str) -> bool {
+        let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        reader.cursor(Some(&task.key.project), &conversation_name(session)).ok().flatten().is_some()
+    }
+}

@@ -1,0 +1,193 @@
+//! Runs the handler of an approved action, once.
+//!
+//! The intent is on disk before the handler starts, and the outcome after it ended. Whoever dies in between leaves an
+//! action that is neither, and that is a question for a person.
+
+use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+
+use pointsman_adapters::phase_file::write_state_file;
+use pointsman_adapters::process::{End, Error, Finished, Run};
+use pointsman_core::ids::ProjectName;
+use pointsman_core::text::{clean_block, clean_line, tail_lines};
+use pointsman_core::vault::{ActionId, Entry, Event, Outcome, Status};
+
+use crate::daemon::crash::crash_point;
+use crate::daemon::inbound::{Inbound, Inbox};
+use crate::daemon::served::Served;
+use crate::daemon::world::{RealWorld, chain};
+
+/// What a handler gets of the daemon's environment beside its secrets.
+const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "USER"];
+/// How much of a handler's output is kept.
+const LOG_BYTES: usize = 256 * 1024;
+/// A shorter value is not looked for in the output: half the words there would be hidden.
+const LEAST_SECRET: usize = 4;
+
+/// A running handler's name among the jobs.
+pub(super) fn name(project: &ProjectName, id: &ActionId) -> String {
+    format!("vault {project} {id}")
+}
+
+/// Has the loop write down what happened; the action as it is then, if it was taken.
+pub(super) fn tell(inbox: &Inbox, project: &ProjectName, id: &ActionId, event: Event) -> Option<Entry> {
+    let (written, answer) = sync_channel(1);
+    inbox.send(Inbound::Vault { project: project.clone(), id: id.clone(), event, written });
+    // The daemon's end drops the other side.
+    answer.recv().ok().flatten().map(|entry| *entry)
+}
+
+/// Fires an action on a thread of its own; nothing if it is being fired already.
+pub(super) fn start(inbox: &Inbox, world: &Arc<RealWorld>, served: &Arc<Served>, id: &ActionId) {
+    let (inbox, world, id) = (inbox.clone(), Arc::clone(world), id.clone());
+    let project = served.config.name.clone();
+    let jobs = Arc::clone(&world.jobs);
+    jobs.submit(name(&project, &id), served, move |_, served| {
+        crash_point("vault-before-intent");
+        let begun = tell(&inbox, &project, &id, Event::FiringBegun);
+        let Some(entry) = begun.filter(|entry| entry.status == Status::Firing) else { return };
+        crash_point("vault-intent-written");
+        let outcome = run(&world, served, &entry);
+        crash_point("vault-handler-ran");
+        let _ = tell(&inbox, &project, &id, Event::FiringEnded { firing: entry.firings, outcome });
+        crash_point("vault-outcome-written");
+    });
+}
+
+fn run(world: &RealWorld, served: &Served, entry: &Entry) -> Outcome {
+    let failed = |why: String| Outcome::Failed { why };
+    let Some(handler) = served.config.vault.types.get(&entry.action.kind) else {
+        return failed(format!("nothing handles the type {} any more", entry.action.kind));
+    };
+    let Some((program, args)) = handler.command.split_first() else {
+        return failed("its handler has no program".to_owned());
+    };
+    if let Err(why) = trusted(Path::new(program), world.paths.state()) {
+        return failed(why);
+    }
+    let mut secrets = Vec::new();
+    for name in &handler.secrets {
+        match (world.environment)(name) {
+            Some(value) => secrets.push((name, value)),
+            None => return failed(format!("its secret {name} is not set in the daemon's environment")),
+        }
+    }
+    let Ok(input) = serde_json::to_vec(&entry.action) else {
+        return failed("the action cannot be written as JSON".to_owned());
+    };
+    let mut run = Run::new(program)
+        .args(args)
+        .cwd("/")
+        .inherit(&INHERITED)
+        .env("PROJECT_NAME", entry.project.as_str())
+        .env("POINTSMAN_VAULT_ID", entry.id().as_str())
+        .env("POINTSMAN_VAULT_TYPE", &entry.action.kind)
+        .env("POINTSMAN_VAULT_HASH", &entry.hash)
+        .stdin(input)
+        .output_cap(LOG_BYTES)
+        .time_limit(served.config.timing.vault_handler.duration());
+    for (name, value) in &secrets {
+        run = run.env(name.as_str(), value);
+    }
+    tracing::info!(project = %entry.project, action = %entry.id(), program, "fires a vault action");
+    match run.finish() {
+        Ok(finished) => {
+            let values: Vec<&OsString> = secrets.iter().map(|(_, value)| value).collect();
+            let log = readable(&finished, &values);
+            let path = served.paths.logs().join(format!("vault-{}.{}.log", entry.id(), entry.firings));
+            if let Err(error) = write_state_file(&path, log.as_bytes()) {
+                tracing::warn!(%error, "a handler's output was not kept");
+            }
+            judged(finished.end, &log)
+        }
+        Err(error @ (Error::NotFound { .. } | Error::NoDirectory { .. } | Error::Spawn { .. })) => {
+            failed(chain(&error))
+        }
+        Err(error @ Error::Io { .. }) => Outcome::Unknown { why: chain(&error) },
+    }
+}
+
+/// Whether a program is the operator's: what others can write is not run.
+fn trusted(program: &Path, state: &Path) -> Result<(), String> {
+    let shown = program.display();
+    let real = program.canonicalize().map_err(|error| format!("its handler {shown}: {error}"))?;
+    let meta = real.metadata().map_err(|error| format!("its handler {shown}: {error}"))?;
+    let owner = meta.uid() == 0 || meta.uid() == rustix::process::getuid().as_raw();
+    if !meta.is_file() || !owner || meta.mode() & 0o022 != 0 {
+        return Err(format!(
+            "its handler {shown} must be a file of the operator's that nobody else can write"
+        ));
+    }
+    if real.starts_with(state) {
+        return Err(format!("its handler {shown} lies where sessions write"));
+    }
+    Ok(())
+}
+
+/// A handler's exit code is its word. Who was ended by a signal or by us gave none.
+fn judged(end: End, log: &str) -> Outcome {
+    match end {
+        End::Exited(0) => Outcome::Done,
+        End::Exited(_) => {
+            let last = clean_line(tail_lines(log, 1), 200);
+            let words = if last.is_empty() { String::new() } else { format!(": {last}") };
+            Outcome::Failed { why: format!("its handler ended with {end}{words}") }
+        }
+        End::Signalled(_) | End::TimedOut | End::Cancelled => Outcome::Unknown {
+            why: format!("its handler was ended before it could say what came of it ({end})"),
+        },
+    }
+}
+
+/// What a handler printed, without its secrets.
+fn readable(finished: &Finished, secrets: &[&OsString]) -> String {
+    let mut text = String::from_utf8_lossy(&finished.stdout).into_owned();
+    text.push_str(&String::from_utf8_lossy(&finished.stderr));
+    for secret in secrets.iter().filter_map(|secret| secret.to_str()).filter(|s| s.len() >= LEAST_SECRET) {
+        text = text.replace(secret, "…");
+    }
+    clean_block(&text, LOG_BYTES * 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_in_the_output_is_hidden() {
+        let finished = Finished {
+            end: End::Exited(1),
+            stdout: b"token hunter2 used\n".to_vec(),
+            stderr: b"hunter2: denied\n".to_vec(),
+            truncated: false,
+        };
+        let log = readable(&finished, &[&OsString::from("hunter2"), &OsString::from("e")]);
+        assert_eq!(log, "token … used\n…: denied\n");
+        let why = "its handler ended with exit code 1: …: denied".to_owned();
+        assert_eq!(judged(finished.end, &log), Outcome::Failed { why });
+        assert!(matches!(judged(End::TimedOut, ""), Outcome::Unknown { .. }));
+        assert_eq!(judged(End::Exited(0), "anything"), Outcome::Done);
+    }
+
+    #[test]
+    fn a_handler_is_the_operators_own_file() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let (state, program) = (dir.path().join("state"), dir.path().join("handler"));
+        std::fs::create_dir(&state).unwrap();
+        std::fs::write(&program, "#!/bin/sh\n").unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(trusted(&program, &state), Ok(()));
+        assert!(trusted(&dir.path().join("missing"), &state).is_err());
+        assert!(trusted(&state, &state).is_err());
+        let inside = state.join("handler");
+        std::fs::copy(&program, &inside).unwrap();
+        std::os::unix::fs::symlink(&inside, dir.path().join("link")).unwrap();
+        assert!(trusted(&dir.path().join("link"), &state).unwrap_err().contains("where sessions write"));
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o775)).unwrap();
+        assert!(trusted(&program, &state).unwrap_err().contains("nobody else can write"));
+    }
+}

@@ -1,0 +1,183 @@
+//! The vault at work. What may happen to an action is decided in the core; here it is written down and carried out.
+//!
+//! `watch` looks what is to be done: files in the pending directory, handlers to run, people to tell, time that passed.
+//! `fire` runs a handler. Both only send; this file writes, in the loop.
+
+mod fire;
+mod watch;
+
+use pointsman_core::ids::ProjectName;
+use pointsman_core::text::clean_line;
+use pointsman_core::time::Timestamp;
+use pointsman_core::vault::{
+    Action, ActionId, Entry, Estimate, Event, Policy, Refused, Status, rule, step, submit,
+};
+use pointsman_store::Change;
+use serde_json::{Value, json};
+
+pub(crate) use watch::Watch;
+
+use super::answer::{done, failed};
+use super::clock;
+use super::engine::Engine;
+use super::world::chain;
+use crate::control::protocol::{FailureKind, Reply, VaultCommand};
+use crate::vault_view;
+
+/// What a session may ask for, in its own name; the rest is for people.
+pub(super) fn from_session(command: VaultCommand, session: &str) -> Result<VaultCommand, Reply> {
+    match command {
+        VaultCommand::Submit { text, .. } => {
+            Ok(VaultCommand::Submit { text, from: Some(session.to_owned()) })
+        }
+        VaultCommand::Raise { id, risk, irreversible, requires_human, reason, .. } => {
+            let by = session.to_owned();
+            Ok(VaultCommand::Raise { id, risk, irreversible, requires_human, reason, by })
+        }
+        VaultCommand::Approve { .. } | VaultCommand::Reject { .. } => {
+            Err(failed(FailureKind::Refused, "an agent decides nothing about the vault".to_owned()))
+        }
+    }
+}
+
+/// Carries out an order.
+pub(super) fn answer(engine: &mut Engine, project: &ProjectName, command: &VaultCommand) -> Reply {
+    let now = clock::now();
+    let (id, event) = match command {
+        VaultCommand::Submit { text, from } => {
+            return take_in(engine, project, text, from.as_deref(), now)
+                .unwrap_or_else(|error| failed(FailureKind::Failed, chain(&error)));
+        }
+        VaultCommand::Approve { id, hash, again, by } => {
+            (id, Event::Approved { by: by.clone(), hash: hash.clone(), again: *again })
+        }
+        VaultCommand::Reject { id, reason, by } => {
+            (id, Event::Rejected { by: by.clone(), reason: reason.clone() })
+        }
+        VaultCommand::Raise { id, risk, irreversible, requires_human, reason, by } => {
+            let estimate =
+                Estimate { risk: *risk, reversible: !irreversible, requires_human: *requires_human };
+            (id, Event::Raised { by: by.clone(), estimate, reason: reason.clone() })
+        }
+    };
+    match happened(engine, project, id, &event, now) {
+        Ok(Ok(entry)) => done(vault_view::to_json(&entry)),
+        Ok(Err(NotTaken::Missing)) => {
+            failed(FailureKind::NotFound, format!("the vault of {project} has no action {id}"))
+        }
+        Ok(Err(NotTaken::Refused(Refused(why)))) => {
+            failed(FailureKind::Refused, format!("vault action {id}: {why}"))
+        }
+        Err(error) => failed(FailureKind::Failed, chain(&error)),
+    }
+}
+
+/// Why an event changed nothing.
+pub(super) enum NotTaken {
+    /// There is no such action.
+    Missing,
+    /// It does not allow it.
+    Refused(Refused),
+}
+
+/// Writes down what happened to an action, if it may happen.
+pub(super) fn happened(
+    engine: &mut Engine,
+    project: &ProjectName,
+    id: &ActionId,
+    event: &Event,
+    now: Timestamp,
+) -> Result<Result<Entry, NotTaken>, pointsman_store::Error> {
+    let (Some(entry), Some(config)) = (engine.store().vault_entry(project, id)?, engine.config(project))
+    else {
+        return Ok(Err(NotTaken::Missing));
+    };
+    match step(&entry, event, &Policy::new(&config), now) {
+        Ok(next) => {
+            write(engine, kind(event), &next, json!({ "event": event, "from": entry.status }), now)?;
+            Ok(Ok(next))
+        }
+        Err(refused) => Ok(Err(NotTaken::Refused(refused))),
+    }
+}
+
+fn take_in(
+    engine: &mut Engine,
+    project: &ProjectName,
+    text: &str,
+    from: Option<&str>,
+    now: Timestamp,
+) -> Result<Reply, pointsman_store::Error> {
+    let Some(config) = engine.config(project) else {
+        return Ok(failed(FailureKind::NotFound, format!("project {project} is not served")));
+    };
+    let mut action = match Action::parse(text.as_bytes()) {
+        Ok(action) => action,
+        Err(malformed) => {
+            let mut change = Change::new(now, "vault_refused");
+            change.project = Some(project.clone());
+            change.data = json!({ "from": from, "why": malformed.to_string() });
+            engine.store().commit(&[change])?;
+            return Ok(failed(FailureKind::Refused, malformed.to_string()));
+        }
+    };
+    // Who asks is what we see, not what the text says.
+    if let Some(session) = from {
+        action.source = clean_line(session, 100);
+    }
+    if let Some(known) = engine.store().vault_entry(project, &action.id)? {
+        return Ok(if known.hash == action.hash(project) {
+            done(vault_view::to_json(&known))
+        } else {
+            let message = format!("the id {} belongs to another action: take a new one", action.id);
+            failed(FailureKind::Refused, message)
+        });
+    }
+    let rule = rule(&config, &action.kind);
+    let entry = submit(project, action, rule, &Policy::new(&config), now);
+    write(engine, "vault_submitted", &entry, Value::Null, now)?;
+    Ok(match entry.status {
+        Status::Rejected => failed(FailureKind::Refused, entry.reason.unwrap_or_default()),
+        _ => done(vault_view::to_json(&entry)),
+    })
+}
+
+fn write(
+    engine: &mut Engine,
+    kind: &str,
+    entry: &Entry,
+    more: Value,
+    now: Timestamp,
+) -> Result<(), pointsman_store::Error> {
+    let mut data = json!({
+        "id": entry.id(),
+        "type": entry.action.kind,
+        "source": entry.action.source,
+        "hash": entry.hash,
+        "to": entry.status,
+        "reason": entry.reason,
+        "decided_by": entry.decided_by,
+    });
+    if let (Value::Object(data), Value::Object(more)) = (&mut data, more) {
+        data.extend(more);
+    }
+    let mut change = Change::new(now, kind);
+    change.project = Some(entry.project.clone());
+    change.data = data;
+    change.vault = Some(entry.clone());
+    engine.store().commit(&[change]).map(drop)
+}
+
+/// The event's name in the log.
+fn kind(event: &Event) -> &'static str {
+    match event {
+        Event::Approved { .. } => "vault_approved",
+        Event::Rejected { .. } => "vault_rejected",
+        Event::Raised { .. } => "vault_raised",
+        Event::TimePassed => "vault_expired",
+        Event::FiringBegun => "vault_firing",
+        Event::FiringEnded { .. } => "vault_fired",
+        Event::FiringLost => "vault_lost",
+        Event::Told => "vault_told",
+    }
+}

@@ -1,0 +1,206 @@
+//! Looks, again and again, what is to be done about the vaults.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use pointsman_adapters::phase_file::{read_result_file, remove_own_file};
+use pointsman_core::vault::{Duty, Entry, Event, MAX_BYTES, Policy, duty};
+use pointsman_core::words;
+use pointsman_store::VaultScope;
+
+use super::fire;
+use crate::control::protocol::{FailureKind, Reply, Request, VaultCommand};
+use crate::daemon::clock;
+use crate::daemon::crash::crash_point;
+use crate::daemon::inbound::{Inbound, Inbox};
+use crate::daemon::served::Served;
+use crate::daemon::world::RealWorld;
+
+/// Without a nudge the vaults are looked at this often: files come unannounced, and time passes.
+const LOOK: Duration = Duration::from_secs(2);
+/// The loop writes in milliseconds; this is for a disk that hangs.
+const ANSWER_LIMIT: Duration = Duration::from_secs(50);
+/// Files taken from a pending directory in one look.
+const FILES: usize = 100;
+
+/// Wakes the thread.
+#[derive(Default)]
+pub(crate) struct Watch {
+    wanted: Mutex<Wanted>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Wanted {
+    look: bool,
+    stop: bool,
+}
+
+impl Watch {
+    /// Look now: an action moved.
+    pub(crate) fn nudge(&self) {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner).look = true;
+        self.changed.notify_all();
+    }
+
+    /// End the thread. A handler that runs goes on; what came of it is for a person to say.
+    pub(crate) fn stop(&self) {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner).stop = true;
+        self.changed.notify_all();
+    }
+
+    /// Starts the thread.
+    pub(crate) fn start(self: &Arc<Self>, inbox: Inbox, world: Arc<RealWorld>) -> io::Result<JoinHandle<()>> {
+        let watch = Arc::clone(self);
+        let mut looking = Looking { inbox, world, unusable: BTreeMap::new() };
+        std::thread::Builder::new().name("vault".to_owned()).spawn(move || {
+            loop {
+                looking.look();
+                let wanted = watch.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+                let (mut wanted, _) = watch
+                    .changed
+                    .wait_timeout_while(wanted, LOOK, |wanted| !wanted.look && !wanted.stop)
+                    .unwrap_or_else(PoisonError::into_inner);
+                if wanted.stop {
+                    return;
+                }
+                wanted.look = false;
+            }
+        })
+    }
+}
+
+/// Tells two states of a file apart.
+type Stamp = (u64, i64, i64, u64);
+
+struct Looking {
+    inbox: Inbox,
+    world: Arc<RealWorld>,
+    /// Files that could not be used at the last look: perhaps they are just being written.
+    unusable: BTreeMap<PathBuf, Stamp>,
+}
+
+impl Looking {
+    fn look(&mut self) {
+        let projects = self.world.projects.read().unwrap_or_else(PoisonError::into_inner).clone();
+        for served in projects.values() {
+            self.take_files(served);
+            let open = {
+                let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
+                reader.vault_entries(&served.config.name, VaultScope::Open)
+            };
+            match open {
+                Ok(open) => open.iter().for_each(|entry| self.attend(served, entry)),
+                Err(error) => tracing::error!(%error, "the vault could not be read"),
+            }
+        }
+    }
+
+    fn attend(&self, served: &Arc<Served>, entry: &Entry) {
+        let policy = Policy::new(&served.config);
+        let tell = |event| fire::tell(&self.inbox, &entry.project, entry.id(), event);
+        match duty(entry, &policy, clock::now()) {
+            Duty::Wait => {}
+            Duty::Time => drop(tell(Event::TimePassed)),
+            Duty::Fire => fire::start(&self.inbox, &self.world, served, entry.id()),
+            Duty::Follow => {
+                if !self.world.jobs.is_running(&fire::name(&entry.project, entry.id())) {
+                    drop(tell(Event::FiringLost));
+                }
+            }
+            Duty::Tell => {
+                let (project, id, status) = (&entry.project, entry.id(), entry.status.as_str());
+                // The same words under the same key, however often a crash has us say them.
+                let key = format!("vault/{project}/{id}/{}/{status}/{}", entry.firings, entry.told);
+                let notice = words::vault::notice(entry, &policy);
+                match self.world.put_up(&key, project, None, None, &notice) {
+                    Ok(()) => {
+                        crash_point("vault-told");
+                        drop(tell(Event::Told));
+                    }
+                    Err(error) => tracing::error!(%error, "nobody could be told of the vault"),
+                }
+            }
+        }
+    }
+
+    /// Takes actions that were put into the pending directory. Each goes by the same road as `vault submit`.
+    fn take_files(&mut self, served: &Served) {
+        let entries = fs::read_dir(served.paths.vault_pending()).into_iter().flatten().flatten();
+        let mut paths: Vec<PathBuf> =
+            entries.map(|entry| entry.path()).filter(|path| is_action(path)).collect();
+        self.unusable.retain(|path, _| !path.starts_with(served.paths.root()) || paths.contains(path));
+        paths.sort();
+        for path in paths.into_iter().take(FILES) {
+            match self.take_file(served, &path) {
+                Ok(()) => {}
+                Err(Unusable::Later(why)) => tracing::warn!(file = %path.display(), why, "not taken yet"),
+                Err(Unusable::Never(why)) => self.set_aside(served, &path, &why),
+            }
+        }
+    }
+
+    fn take_file(&self, served: &Served, path: &Path) -> Result<(), Unusable> {
+        let bytes = match read_result_file(path, MAX_BYTES as u64) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Ok(()),
+            Err(refusal) => return Err(Unusable::Never(refusal.to_string())),
+        };
+        let text =
+            String::from_utf8(bytes).map_err(|_| Unusable::Never("it is not UTF-8 text".to_owned()))?;
+        let (reply, answer) = sync_channel(1);
+        let command = VaultCommand::Submit { text, from: None };
+        let request = Request::Vault { project: served.config.name.clone(), command };
+        self.inbox.send(Inbound::Ask { request, reply });
+        match answer.recv_timeout(ANSWER_LIMIT) {
+            Ok(Reply::Done { .. }) => {}
+            Ok(Reply::Failed { kind: FailureKind::Refused, message }) => {
+                return Err(Unusable::Never(message));
+            }
+            Ok(Reply::Failed { message, .. }) => return Err(Unusable::Later(message)),
+            Err(_) => return Err(Unusable::Later("the daemon is busy or stopping".to_owned())),
+        }
+        crash_point("vault-file-taken");
+        remove_own_file(path).map_err(|refusal| Unusable::Later(refusal.to_string()))
+    }
+
+    /// A file that stays unusable for two looks is moved out of the way, with the reason beside it.
+    fn set_aside(&mut self, served: &Served, path: &Path, why: &str) {
+        let Ok(meta) = fs::symlink_metadata(path) else { return };
+        let stamp = (meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.size());
+        if self.unusable.get(path) != Some(&stamp) {
+            self.unusable.insert(path.to_owned(), stamp);
+            return;
+        }
+        self.unusable.remove(path);
+        let Some(name) = path.file_name() else { return };
+        let aside = served.paths.vault_rejected();
+        let moved = fs::create_dir_all(&aside)
+            .and_then(|()| fs::rename(path, aside.join(name)))
+            .and_then(|()| fs::write(aside.join(name).with_extension("reason"), format!("{why}\n")));
+        match moved {
+            Ok(()) => tracing::warn!(file = %path.display(), why, "a vault action was refused"),
+            Err(error) => tracing::error!(file = %path.display(), %error, "cannot be moved aside"),
+        }
+    }
+}
+
+/// Why a file was not taken.
+enum Unusable {
+    /// It may be, later.
+    Later(String),
+    /// As it is it never will be.
+    Never(String),
+}
+
+fn is_action(path: &Path) -> bool {
+    let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    !hidden && path.extension().is_some_and(|extension| extension == "json")
+}

@@ -1,0 +1,186 @@
+//! Sessions of Claude Code: a settings file of their own, a configuration without dialogs, and no key typed into one.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use pointsman_adapters::phase_file;
+use pointsman_adapters::tmux::{PaneInfo, Target};
+use pointsman_core::claude::launch::{self, Conversation};
+use pointsman_core::session::screen;
+use pointsman_core::task::{Event, Opening, Task};
+use pointsman_core::words;
+use serde_json::Value;
+
+use super::session::{epoch, write};
+use super::{RealWorld, Trouble};
+use crate::daemon::engine::Input;
+use crate::daemon::served::{Desk, Served};
+
+/// Claude's own file is small; more than this is something else.
+const CONFIG_BYTES: u64 = 64 << 20;
+/// The id of a conversation, in the files of a run.
+const CONVERSATION: &str = "conversation";
+/// Between a paste and a look at what became of it.
+const ENTER_PAUSE: Duration = Duration::from_millis(250);
+/// How often Enter is pressed again; after that the acknowledgement decides.
+const ENTERS: usize = 8;
+/// A screen has no more lines than this.
+const SCREEN_LINES: usize = 60;
+
+/// How a session is started.
+#[derive(Clone, Copy)]
+pub(super) struct Start<'a> {
+    pub(super) generation: u32,
+    pub(super) opening: Opening,
+    pub(super) desk: &'a Desk,
+}
+
+impl RealWorld {
+    /// The command and the variables of a session of Claude Code. Another program is left as it is.
+    pub(super) fn dress_claude(
+        &self,
+        served: &Served,
+        task: &Task,
+        start: &Start<'_>,
+        argv: Vec<String>,
+        env: &mut BTreeMap<String, String>,
+    ) -> Result<Vec<String>, Trouble> {
+        if !launch::is_claude(&argv) {
+            return Ok(argv);
+        }
+        let Start { generation, opening, desk } = *start;
+        let run = desk.run_dir(generation);
+        let program = self.program.to_string_lossy();
+        let settings = run.join("settings.json");
+        let text = serde_json::to_vec_pretty(&launch::settings(&program)).map_err(Trouble::never)?;
+        write(&settings, &text)?;
+        let config_dir = match env.get("CLAUDE_CONFIG_DIR") {
+            Some(own) => PathBuf::from(own),
+            None => self.claude_config(env.get("ANTHROPIC_API_KEY").map(String::as_str))?,
+        };
+        let conversation = match self.interrupted(served, generation, opening, desk, &config_dir) {
+            Some(id) => Conversation::Resumed(id),
+            None => Conversation::New(new_id()?),
+        };
+        let (Conversation::New(id) | Conversation::Resumed(id)) = &conversation;
+        write(&run.join(CONVERSATION), id.as_bytes())?;
+        let temporary = run.join("tmp");
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&temporary)?;
+        let mut set = |name: &str, value: String| {
+            env.entry(name.to_owned()).or_insert(value);
+        };
+        set("CLAUDE_CONFIG_DIR", config_dir.to_string_lossy().into_owned());
+        set("CLAUDE_CODE_TMPDIR", temporary.to_string_lossy().into_owned());
+        // It would replace itself under many sessions at once.
+        set("DISABLE_AUTOUPDATER", "1".to_owned());
+        if launch::skips_permissions(&argv) && rustix::process::geteuid().is_root() {
+            // Without it Claude refuses to start as root, whatever stands around it.
+            set("IS_SANDBOX", "1".to_owned());
+        }
+        let prompt = desk.inbox(generation).join("0000-task.md");
+        let prompt = words::message::first_line(task, &prompt.to_string_lossy());
+        Ok(launch::command(&argv, &settings.to_string_lossy(), &conversation, &prompt))
+    }
+
+    /// One configuration for all sessions, because they share a login that is refreshed. It is written only if it does
+    /// not say yet what keeps the dialogs away: Claude writes it as well.
+    fn claude_config(&self, api_key: Option<&str>) -> Result<PathBuf, Trouble> {
+        let dir = self.paths.claude_config();
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
+        let path = dir.join(".claude.json");
+        let now = phase_file::read_result_file(&path, CONFIG_BYTES)
+            .map_err(|why| Trouble::never(format!("{}: {why}", path.display())))?;
+        let now: Value = now.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+        // The name that Claude compares has no links in it.
+        let trees = self.paths.state().join("projects").canonicalize()?;
+        if let Some(next) = launch::without_dialogs(&now, &trees.to_string_lossy(), api_key) {
+            write(&path, &serde_json::to_vec_pretty(&next).map_err(Trouble::never)?)?;
+        }
+        Ok(dir)
+    }
+
+    /// The conversation that a crash has interrupted, if it is to be taken up and Claude still has it.
+    fn interrupted(
+        &self,
+        served: &Served,
+        generation: u32,
+        opening: Opening,
+        desk: &Desk,
+        config_dir: &Path,
+    ) -> Option<String> {
+        if opening != Opening::Recovery || !served.config.agent.resume {
+            return None;
+        }
+        let before = desk.run_dir(generation.checked_sub(1)?).join(CONVERSATION);
+        let id = String::from_utf8(phase_file::read_result_file(&before, 100).ok().flatten()?).ok()?;
+        let plain = |c: char| c.is_ascii_hexdigit() || c == '-';
+        let transcript = format!("{}.jsonl", id.trim());
+        let kept = fs::read_dir(config_dir.join("projects")).ok()?.flatten();
+        let known = id.trim().chars().all(plain)
+            && kept.into_iter().any(|dir| dir.path().join(&transcript).is_file());
+        known.then(|| id.trim().to_owned())
+    }
+
+    /// The dialog that a session of Claude Code stands at, and what its terminal shows.
+    pub(super) fn dialog(
+        &self,
+        served: &Served,
+        pane: &PaneInfo,
+    ) -> Result<Option<(String, String)>, Trouble> {
+        if !launch::is_claude(&self.agent_command(served)) {
+            return Ok(None);
+        }
+        let picture = self.tmux.capture_tail(Target::Pane(&pane.pane_id), SCREEN_LINES)?.join("\n");
+        Ok(screen::dialog(&picture).map(|what| (what, picture)))
+    }
+
+    /// Whether a dialog stands in the way of what is to be typed. A person is asked then, and sees it.
+    pub(super) fn stands_at_dialog(
+        &self,
+        served: &Served,
+        task: &Task,
+        pane: &PaneInfo,
+    ) -> Result<(), Trouble> {
+        let Some((what, picture)) = self.dialog(served, pane)? else { return Ok(()) };
+        let generation = task.generation;
+        let mut input =
+            Input::new(task.key.clone(), Event::DialogSeen { generation, what: what.clone(), picture });
+        input.dedup = Some(format!("dialog-{}-{what}", task.key.session(generation)));
+        self.jobs.inbox.tell(input);
+        Err(Trouble::later(format!("the agent waits at a dialog: {what}")))
+    }
+}
+
+/// Claude needs a moment between a paste and Enter, and may swallow the key: it is pressed again as long as the message
+/// stands in the box, and at nothing else.
+impl RealWorld {
+    pub(super) fn make_sure_it_is_sent(
+        &self,
+        served: &Served,
+        task: &Task,
+        pane: &PaneInfo,
+        message: i64,
+    ) -> Result<(), Trouble> {
+        if !launch::is_claude(&self.agent_command(served)) {
+            return Ok(());
+        }
+        let mark = format!("[pointsman m-{message}]");
+        for _ in 0..ENTERS {
+            std::thread::park_timeout(ENTER_PAUSE);
+            let picture = self.tmux.capture_tail(Target::Pane(&pane.pane_id), SCREEN_LINES)?.join("\n");
+            if !screen::typed(&picture).is_some_and(|typed| typed.contains(&mark)) {
+                break;
+            }
+            self.tmux.press_enter(&pane.pane_id, &epoch(&task.key.session(task.generation)))?;
+        }
+        Ok(())
+    }
+}
+
+/// An id as Claude wants it.
+fn new_id() -> Result<String, Trouble> {
+    Ok(fs::read_to_string("/proc/sys/kernel/random/uuid")?.trim().to_owned())
+}

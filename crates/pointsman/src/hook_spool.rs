@@ -1,0 +1,191 @@
+//! What hooks tell while no daemon runs: one file per session's desk, a line per report, read in order by whoever finds
+//! the daemon again first.
+//!
+//! Writers and readers hold the file's lock. A reader removes the file while it holds the lock; a writer that waited for
+//! it sees that its file has no name any more, and begins a new one. So nothing is lost between the two.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use pointsman_core::hook::Report;
+
+const NAME: &str = "hooks.spool";
+/// A daemon that is away for days must not find a full disk. The oldest reports are the ones that stay.
+const LARGEST: u64 = 16 << 20;
+/// A file that is removed under us again and again is somebody's game.
+const TRIES: usize = 100;
+
+/// One session's spool.
+pub(crate) struct Spool {
+    path: PathBuf,
+}
+
+impl Spool {
+    /// The spool on this desk.
+    pub(crate) fn in_dir(desk: &Path) -> Self {
+        Self { path: desk.join(NAME) }
+    }
+
+    /// Adds a report at the end. The desk must exist: a session that we never started has none.
+    pub(crate) fn add(&self, report: &Report) -> io::Result<()> {
+        let mut line = serde_json::to_vec(report)?;
+        line.push(b'\n');
+        for _ in 0..TRIES {
+            let Some(mut file) = self.open(true)? else { continue };
+            if file.metadata()?.len() + line.len() as u64 > LARGEST {
+                return Err(io::Error::other("the spool is full"));
+            }
+            file.seek(SeekFrom::End(0))?;
+            return file.write_all(&line);
+        }
+        Err(io::Error::other("the spool is removed again and again"))
+    }
+
+    /// Gives every report away, oldest first, and removes the file when all were taken. At the first that is not taken
+    /// it stays as it is.
+    pub(crate) fn drain(&self, mut take: impl FnMut(&Report) -> bool) -> io::Result<()> {
+        if !self.path.is_file() {
+            return Ok(());
+        }
+        let Some(file) = self.open(false)? else { return Ok(()) };
+        let lines = BufReader::new(Read::take(&file, LARGEST)).split(b'\n');
+        for line in lines {
+            match serde_json::from_slice::<Report>(&line?) {
+                Ok(report) => {
+                    if !take(&report) {
+                        return Ok(());
+                    }
+                }
+                // Torn by a full disk, or written by somebody else: there is nothing in it to be taken.
+                Err(error) => tracing::warn!(%error, "a line of a spool is no report"),
+            }
+        }
+        std::fs::remove_file(&self.path)
+    }
+
+    /// Opens and locks it; none if it lost its name while we waited.
+    fn open(&self, create: bool) -> io::Result<Option<File>> {
+        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(create)
+            .truncate(false)
+            .mode(0o600)
+            .custom_flags(flags.bits().cast_signed())
+            .open(&self.path)?;
+        let meta = file.metadata()?;
+        if !meta.is_file() || meta.uid() != rustix::process::geteuid().as_raw() {
+            return Err(io::Error::other("the spool is not a file of ours"));
+        }
+        file.lock()?;
+        Ok((file.metadata()?.nlink() > 0).then_some(file))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use pointsman_core::hook::{Report, Told};
+    use pointsman_core::time::Timestamp;
+
+    use super::Spool;
+
+    fn report(id: usize) -> Report {
+        Report {
+            id: id.to_string(),
+            session: "dev-shop-1.1".into(),
+            at: Timestamp(1),
+            told: Told::Stopped { busy: false, messages: Vec::new() },
+        }
+    }
+
+    #[test]
+    fn reports_come_back_in_order_and_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let spool = Spool::in_dir(dir.path());
+        spool.drain(|_| panic!("there is nothing")).unwrap();
+        for id in 0..3 {
+            spool.add(&report(id)).unwrap();
+        }
+        let mut seen = Vec::new();
+        spool
+            .drain(|r| {
+                seen.push(r.id.clone());
+                seen.len() < 2
+            })
+            .unwrap();
+        assert_eq!(seen, ["0", "1"], "not taken: it stays");
+        seen.clear();
+        spool
+            .drain(|r| {
+                seen.push(r.id.clone());
+                true
+            })
+            .unwrap();
+        assert_eq!(seen, ["0", "1", "2"]);
+        spool.drain(|_| panic!("twice")).unwrap();
+    }
+
+    #[test]
+    fn a_torn_line_costs_itself_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let spool = Spool::in_dir(dir.path());
+        std::fs::write(dir.path().join(super::NAME), "{\"id\": \"to\n").unwrap();
+        spool.add(&report(7)).unwrap();
+        let mut seen = Vec::new();
+        spool
+            .drain(|r| {
+                seen.push(r.id.clone());
+                true
+            })
+            .unwrap();
+        assert_eq!(seen, ["7"]);
+    }
+
+    #[test]
+    fn nothing_is_lost_between_writers_and_a_reader() {
+        const EACH: usize = 200;
+        let dir = tempfile::tempdir().unwrap();
+        let done = AtomicBool::new(false);
+        let mut seen = Vec::new();
+        std::thread::scope(|scope| {
+            let writers: Vec<_> = (0..3)
+                .map(|writer| {
+                    let spool = Spool::in_dir(dir.path());
+                    scope.spawn(move || {
+                        for n in 0..EACH {
+                            spool.add(&report(writer * EACH + n)).unwrap();
+                        }
+                    })
+                })
+                .collect();
+            let (done, seen) = (&done, &mut seen);
+            let spool = Spool::in_dir(dir.path());
+            scope.spawn(move || {
+                loop {
+                    let last = done.load(Ordering::SeqCst);
+                    // Gone between the look and the opening: another reader was faster, or nothing was there.
+                    let _ = spool.drain(|r| {
+                        seen.push(r.id.parse::<usize>().unwrap());
+                        true
+                    });
+                    if last {
+                        break;
+                    }
+                }
+            });
+            for writer in writers {
+                writer.join().unwrap();
+            }
+            done.store(true, Ordering::SeqCst);
+        });
+        for writer in 0..3 {
+            let own: Vec<usize> = seen.iter().copied().filter(|id| id / EACH == writer).collect();
+            assert_eq!(own, (writer * EACH..(writer + 1) * EACH).collect::<Vec<_>>(), "in order");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Forges and CI on servers: from the configuration and the tokens to something that can be asked.
+//!
+//! Nothing is asked of a server here: the daemon's loop must not wait for one. The forge looks at its accounts and
+//! rights before it carries out the first order.
+
+use std::ffi::OsString;
+
+use anyhow::Context;
+use pointsman_adapters::ci::woodpecker::Woodpecker;
+use pointsman_adapters::forge::forgejo::{Forgejo, Opening};
+use pointsman_adapters::http::{Limits, Patience};
+use pointsman_adapters::secret::{Dotenv, Secret, Source};
+use pointsman_core::config::{Config, ReviewMode};
+
+use crate::daemon::clock;
+use crate::paths::Paths;
+
+/// Looks up a variable of this process.
+pub(crate) type Environment = fn(&str) -> Option<OsString>;
+
+/// The tokens of a project's forge.
+pub(crate) struct Tokens {
+    /// Of the account that develops.
+    pub dev: Secret,
+    /// Of the account that reviews; none where nobody reviews for us.
+    pub review: Option<Secret>,
+}
+
+impl Tokens {
+    /// Finds them. Only a review by ourselves needs the second one.
+    pub(crate) fn find(paths: &Paths, config: &Config, environment: Environment) -> anyhow::Result<Self> {
+        let dotenv = Dotenv::read(&paths.dotenv())?;
+        let look = |name: &str| environment(name).and_then(|value| value.into_string().ok());
+        let (forge, review) = (&config.forge, &config.review);
+        let dev = Source {
+            whose: "the forge",
+            command: forge.token_command.as_deref(),
+            file: forge.token_file.as_deref(),
+            variable: forge.token_env(),
+        };
+        let second = Source {
+            whose: "the reviewer",
+            command: review.token_command.as_deref(),
+            file: review.token_file.as_deref(),
+            variable: Some(&review.token_env),
+        };
+        let review = match second.find(look, &dotenv) {
+            Ok(token) => Some(token),
+            Err(error) if review.mode == ReviewMode::Agent => return Err(error.into()),
+            Err(pointsman_adapters::secret::Error::Missing { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Self { dev: dev.find(look, &dotenv)?, review })
+    }
+}
+
+/// The project's repository on a Forgejo or Gitea server.
+pub(crate) fn forgejo(paths: &Paths, config: &Config, environment: Environment) -> anyhow::Result<Forgejo> {
+    let tokens = Tokens::find(paths, config, environment)?;
+    let opening = Opening {
+        url: config.forge.url.as_deref().context("forge.url names no server")?,
+        repo: config.forge.repo.as_deref().context("forge.repo names no repository")?,
+        token: tokens.dev,
+        review_token: tokens.review,
+        clock: clock::now,
+        limits: Limits::default(),
+        patience: Patience::default(),
+    };
+    Ok(opening.prepare()?)
+}
+
+/// The project's repository on a Woodpecker server.
+pub(crate) fn woodpecker(
+    paths: &Paths,
+    config: &Config,
+    environment: Environment,
+) -> anyhow::Result<Woodpecker> {
+    let server = &config.woodpecker;
+    let source = Source {
+        whose: "Woodpecker",
+        command: server.token_command.as_deref(),
+        file: server.token_file.as_deref(),
+        variable: Some(&server.token_env),
+    };
+    let look = |name: &str| environment(name).and_then(|value| value.into_string().ok());
+    let token = source.find(look, &Dotenv::read(&paths.dotenv())?)?;
+    let url = server.url.as_deref().context("woodpecker.url names no server")?;
+    let repo = config.forge.repo.as_deref();
+    Ok(Woodpecker::new(url, server.repo_id, repo, token, clock::now, Limits::default())?)
+}

@@ -1,0 +1,109 @@
+//! Claude Code's settings and its status line.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::environment::{Environment, finish, names};
+
+const THEIRS: &str = "{\n  \"zeta\": true,\n  \"hooks\": {\n    \"Stop\": [\n      {\n        \"hooks\": [\n          {\n            \
+    \"type\": \"command\",\n            \"command\": \"say done\"\n          }\n        ]\n      }\n    ]\n  },\n  \
+    \"alpha\": 1\n}\n";
+
+#[test]
+fn what_is_installed_is_taken_out_exactly() {
+    let environment = Environment::with_project();
+    let dir = environment.shop().join(".claude");
+    fs::create_dir_all(dir.join("commands")).unwrap();
+    fs::write(dir.join("settings.json"), THEIRS).unwrap();
+    fs::write(dir.join("commands/queue.md"), "mine").unwrap();
+    for _ in 0..2 {
+        environment.run(&["claude", "install", "--project"]).ok().says("queue.md is somebody else's");
+    }
+    let settings: Value = serde_json::from_slice(&fs::read(dir.join("settings.json")).unwrap()).unwrap();
+    let commands = settings["hooks"].to_string();
+    for words in ["hook on-stop", "hook on-idle", "hook session-start", "hook watch", "say done"] {
+        assert_eq!(commands.matches(words).count(), 1, "{words}: {commands}");
+    }
+    assert_eq!(names(&dir.join("commands")), ["claim.md", "handoff.md", "queue.md", "status.md"]);
+    environment.run(&["claude", "uninstall"]).ok();
+    assert_eq!(fs::read_to_string(dir.join("settings.json")).unwrap(), THEIRS);
+    assert_eq!(names(&dir.join("commands")), ["queue.md"]);
+}
+
+#[test]
+fn a_users_own_settings_come_and_go_without_a_trace() {
+    let environment = Environment::with_project();
+    environment.run(&["claude", "install", "--user"]).ok();
+    let settings = environment.path("home/.claude/settings.json");
+    assert!(fs::read_to_string(&settings).unwrap().contains("hook on-stop"));
+    environment.run(&["claude", "uninstall", "--user"]).ok();
+    assert!(!environment.path("home/.claude").exists());
+    assert!(!environment.shop().join(".claude/settings.json").exists());
+}
+
+#[test]
+fn broken_settings_are_left_alone() {
+    let environment = Environment::with_project();
+    let dir = environment.shop().join(".claude");
+    fs::create_dir_all(&dir).unwrap();
+    fs::write(dir.join("settings.json"), "{ // mine\n}").unwrap();
+    environment.run(&["claude", "install"]).code(3).says("not JSON");
+    assert_eq!(fs::read_to_string(dir.join("settings.json")).unwrap(), "{ // mine\n}");
+    assert!(!dir.join("commands").exists());
+}
+
+#[test]
+fn the_plugin_has_the_hooks_that_install_writes() {
+    let environment = Environment::with_project();
+    environment.run(&["claude", "install"]).ok();
+    let installed = fs::read_to_string(environment.shop().join(".claude/settings.json")).unwrap();
+    let program = env!("CARGO_BIN_EXE_pointsman");
+    let installed: Value = serde_json::from_str(&installed.replace(program, "pointsman")).unwrap();
+    let plugin = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugin/hooks/hooks.json");
+    let plugin: Value = serde_json::from_slice(&fs::read(plugin).unwrap()).unwrap();
+    assert_eq!(installed["hooks"], plugin["hooks"]);
+}
+
+#[test]
+fn a_status_line_shows_the_claim_and_never_fails() {
+    let environment = Environment::with_project();
+    environment.run(&["forge", "issue", "create", "--title", "Fix thing"]).ok();
+    environment.run(&["claim", "1"]).ok();
+    let input = json!({
+        "workspace": { "project_dir": environment.shop() },
+        "context_window": { "used_percentage": 43 }, "cost": { "total_cost_usd": 1.27 },
+    });
+    let shown = environment.run_with_input(&["statusline"], input.to_string().as_bytes());
+    shown.ok().prints("shop · #1 coding · claude/fix-thing-1 · ctx 43% · $1.27\n");
+    for input in ["", "{", "[]", "{\"cost\": 7}"] {
+        environment.run_with_input(&["statusline"], input.as_bytes()).ok();
+    }
+    let mut inside = environment.command(&["statusline"]);
+    inside.env("POINTSMAN_SESSION", "dev-shop-1.1");
+    finish(inside, input.to_string().as_bytes()).ok().prints("shop #1 (no daemon) · ctx 43% · $1.27\n");
+}
+
+#[test]
+fn an_idle_session_is_woken_once_for_each_piece_of_news() {
+    let environment = Environment::with_project();
+    environment.run(&["forge", "issue", "create", "--title", "Fix thing"]).ok();
+    environment.run(&["claim", "1", "--branch", "claude/x"]).ok();
+    let watch = || finish(environment.command(&["hook", "watch"]), b"{}");
+    watch().ok().prints("");
+    environment.git(&["switch", "-q", "-c", "claude/x"]);
+    environment.git(&["commit", "-q", "--allow-empty", "-m", "Work"]);
+    environment.run(&["handoff", "--summary", "Fix it"]).ok();
+    environment.run_with_input(&["hook", "on-stop"], b"{}").ok();
+    let sha = environment.git(&["rev-parse", "HEAD"]);
+    environment.run(&["forge", "status", "set", &sha, "--context", "ci", "--state", "success"]).ok();
+    watch().code(2).says("CI passed! All 1 checks green.");
+    environment.git(&["push", "-q", "pointsman", "claude/x:main"]);
+    watch().code(2).says("PR #2 merged! Should I close issue #1?");
+    // Told already: it would stay beside the session; a claim that is gone ends it.
+    let file = environment.shop().join(".agent-claim.json");
+    let claim = fs::read_to_string(&file).unwrap();
+    assert!(claim.contains("last_told"), "{claim}");
+    fs::remove_file(&file).unwrap();
+    watch().ok().prints("");
+}

@@ -1,0 +1,213 @@
+//! What Claude Code's hooks tell about a session of the daemon: recorded payloads, the program as Claude calls it.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use pointsman_core::session::screen;
+use pointsman_testkit::TestDaemon;
+use serde_json::{Value, json};
+
+use super::{clean, shop};
+
+fn recorded(folder: &str) -> Vec<(String, String)> {
+    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/claude").join(folder);
+    let mut files: Vec<(String, String)> = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| {
+            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            (name, fs::read_to_string(&path).unwrap())
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+fn payload(name: &str) -> Value {
+    let (_, text) = recorded("hooks").into_iter().find(|(known, _)| known == name).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+/// Calls a hook as the session does; answers what it printed.
+fn hook(daemon: &TestDaemon, issue: u64, event: &str, payload: &Value) -> String {
+    let mut command = daemon.command(&["hook", event]);
+    let desk = daemon.desk(issue);
+    command.env("POINTSMAN_SESSION", format!("dev-shop-{issue}.1"));
+    command.env("POINTSMAN_INBOX", desk.join("inbox-1")).env("PHASE_FILE", daemon.phase_file(issue));
+    command
+        .env("PROJECT_NAME", "shop")
+        .env("ISSUE", issue.to_string())
+        .env("POINTSMAN_PRIMARY_BRANCH", "main");
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(payload.to_string().as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn told(daemon: &TestDaemon, issue: u64, kind: &str) -> usize {
+    daemon.events(issue).iter().filter(|event| event["kind"] == kind).count()
+}
+
+/// A session that does nothing until it is answered.
+fn waiting() -> (TestDaemon, u64) {
+    let daemon = shop().start();
+    let issue = daemon.file_issue("Apples", &format!("expect Answer\n{}", clean("apples")));
+    daemon.wait_session(issue, 1);
+    daemon.wait_state(issue, "working");
+    (daemon, issue)
+}
+
+#[test]
+fn e2e_hooks_every_recorded_payload_passes() {
+    let (daemon, issue) = waiting();
+    for (name, text) in recorded("hooks") {
+        let event = name.split('.').next().unwrap();
+        // These stop the work, and are tested below.
+        if matches!(event, "StopFailure" | "PermissionRequest" | "statusLine")
+            || name.ends_with("permission_prompt")
+        {
+            continue;
+        }
+        let payload: Value = serde_json::from_str(&text).unwrap();
+        let printed = hook(&daemon, issue, event, &payload);
+        let reminded =
+            ["SessionStart.compact", "SessionStart.resume", "SessionStart.clear"].contains(&name.as_str());
+        assert_eq!(!printed.is_empty(), reminded, "{name}: {printed}");
+        if reminded {
+            let printed: Value = serde_json::from_str(&printed).unwrap();
+            let context = printed["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
+            assert!(context.contains(&*daemon.phase_file(issue).to_string_lossy()), "{context}");
+            assert!(context.contains("0000-task.md") && context.contains("PHASE:awaiting_ci"), "{context}");
+        }
+    }
+    assert_eq!(daemon.task(issue)["state"], "working");
+    let log = fs::read_to_string(daemon.state().join("hook.log")).unwrap_or_default();
+    assert_eq!(log, "", "nothing went wrong");
+    let row = daemon.json(&["agents"]).as_array().unwrap()[0].clone();
+    assert!(row["model"].as_str().unwrap().starts_with("claude-"), "{row}");
+}
+
+#[test]
+fn e2e_hooks_a_message_is_acknowledged_by_the_prompt_that_holds_it() {
+    let (daemon, issue) = waiting();
+    hook(&daemon, issue, "SessionStart", &payload("SessionStart.startup"));
+    daemon.run(&["session", "send", &issue.to_string(), "Not yet."]);
+    let evidence = || daemon.json(&["session", "explain", &issue.to_string()])["evidence"].to_string();
+    let id = daemon.wait_for("the message", || {
+        let evidence = evidence();
+        let (_, rest) = evidence.split_once("message m-")?;
+        rest.split_once(' ').map(|(id, _)| id.to_owned())
+    });
+    let mut prompt = payload("UserPromptSubmit");
+    prompt["prompt"] = "[pointsman m-999999] Answer. Details: /nowhere".into();
+    hook(&daemon, issue, "UserPromptSubmit", &prompt);
+    assert!(!evidence().contains("has acknowledged 1"), "{}", evidence());
+    prompt["prompt"] = format!("[pointsman m-{id}] Answer from the operator. Details: /x").into();
+    hook(&daemon, issue, "userpromptsubmit", &prompt);
+    daemon.wait_for("the acknowledgement", || evidence().contains("has acknowledged 1").then_some(()));
+}
+
+#[test]
+fn e2e_hooks_errors_park_or_ask() {
+    let (daemon, issue) = waiting();
+    hook(&daemon, issue, "StopFailure", &payload("StopFailure.rate_limit"));
+    let parked = daemon.wait_until(issue, "parked", |t| !t["parked_until"].is_null());
+    assert_eq!(parked["state"], "working", "{parked}");
+    hook(&daemon, issue, "StopFailure", &payload("StopFailure.authentication_failed"));
+    daemon.wait_state(issue, "escalated");
+    daemon.answer(issue, "You are logged in again.");
+    daemon.wait_closed(issue);
+}
+
+#[test]
+fn e2e_hooks_what_was_told_while_no_daemon_ran_counts_once_and_in_order() {
+    let (daemon, issue) = waiting();
+    daemon.stop_daemon();
+    hook(&daemon, issue, "PostToolUse", &payload("PostToolUse.Write"));
+    hook(&daemon, issue, "Stop", &payload("Stop"));
+    hook(&daemon, issue, "StopFailure", &payload("StopFailure.server_error"));
+    let spool = daemon.desk(issue).join("hooks.spool");
+    assert_eq!(fs::read_to_string(&spool).unwrap().lines().count(), 3);
+    // As if the daemon had died after taking them and before removing the file.
+    let twice = fs::read_to_string(&spool).unwrap().repeat(2);
+    fs::write(&spool, twice).unwrap();
+    daemon.start();
+    daemon.wait_until(issue, "parked", |t| !t["parked_until"].is_null());
+    assert!(!spool.exists());
+    assert_eq!(
+        (told(&daemon, issue, "turn_ended"), told(&daemon, issue, "turn_failed")),
+        (1, 1),
+        "once each"
+    );
+}
+
+#[test]
+fn e2e_hooks_a_destructive_command_is_objected_to() {
+    let (daemon, issue) = waiting();
+    let mut bash = payload("PreToolUse.Bash");
+    bash["tool_input"]["command"] = "git push --force origin HEAD:main".into();
+    let printed: Value = serde_json::from_str(&hook(&daemon, issue, "PreToolUse", &bash)).unwrap();
+    let output = &printed["hookSpecificOutput"];
+    assert_eq!(output["permissionDecision"], "deny");
+    assert!(output["permissionDecisionReason"].as_str().unwrap().contains("merge queue"), "{output}");
+    bash["tool_input"]["command"] = "git push origin HEAD".into();
+    assert_eq!(hook(&daemon, issue, "PreToolUse", &bash), "");
+}
+
+#[test]
+fn e2e_hooks_a_permission_dialog_is_shown_to_a_person() {
+    let (daemon, issue) = waiting();
+    hook(&daemon, issue, "PermissionRequest", &payload("PermissionRequest.Bash"));
+    let task = daemon.wait_state(issue, "escalated");
+    assert!(task["reason"].as_str().unwrap().contains("permission for Bash"), "{task}");
+    daemon.wait_for("the picture", || {
+        daemon.comments(issue).iter().any(|c| c.contains("The terminal shows:")).then_some(())
+    });
+}
+
+#[test]
+fn e2e_hooks_a_session_speaks_only_for_itself() {
+    // The agent of issue 1 says that the one of issue 2 was cut off.
+    const AGENT: &str = r#"
+        while [ ! -e "$HOME/go" ]; do read -r -t 1 line || true; done
+        if [ "$ISSUE" = 1 ]; then
+            echo '{"error": "rate_limit"}' | POINTSMAN_SESSION=dev-shop-2.1 "$HOME/pointsman" hook StopFailure
+            echo '{"error": "rate_limit"}' | "$HOME/pointsman" hook StopFailure
+        fi
+        while read -r line; do :; done
+    "#;
+    let daemon = shop().agent(AGENT).set("dev.concurrency", "2").build();
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_pointsman"), daemon.path("home").join("pointsman"))
+        .unwrap();
+    daemon.start();
+    for issue in [1, 2] {
+        assert_eq!(daemon.file_issue_with("Apples", "please"), issue);
+        daemon.wait_session(issue, 1);
+    }
+    fs::write(daemon.path("home").join("go"), "").unwrap();
+    daemon.wait_until(1, "parked", |t| !t["parked_until"].is_null());
+    assert_eq!(daemon.task(2)["parked_until"], json!(null));
+    let log = fs::read_to_string(daemon.state().join("hook.log")).unwrap();
+    assert!(log.contains("another session speaks for dev-shop-2.1"), "{log}");
+}
+
+#[test]
+fn dialogs_are_recognised_on_recorded_screens() {
+    let dialogs: Vec<(String, Option<String>)> =
+        recorded("panes").into_iter().map(|(name, pane)| (name, screen::dialog(&pane))).collect();
+    let seen: Vec<(&str, &str)> =
+        dialogs.iter().filter_map(|(name, what)| Some((name.as_str(), what.as_deref()?))).collect();
+    let names: Vec<&str> = seen.iter().map(|(name, _)| *name).collect();
+    assert_eq!(
+        names,
+        ["bypass_warning", "custom_api_key_dialog", "permission_prompt", "trust_dialog"],
+        "{seen:?}"
+    );
+    let what = |name: &str| seen.iter().find(|(known, _)| *known == name).unwrap().1;
+    assert_eq!(what("permission_prompt"), "Do you want to proceed?");
+    assert_eq!(what("custom_api_key_dialog"), "Do you want to use this API key?");
+    assert!(what("bypass_warning").contains("Bypass Permissions mode"));
+}
