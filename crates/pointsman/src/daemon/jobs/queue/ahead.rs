@@ -14,6 +14,7 @@ use pointsman_store::QueueEntry;
 
 use super::super::program;
 use super::chain::Made;
+use super::gate::Gate;
 use super::{Car, Line, Next};
 use crate::daemon::served::Served;
 
@@ -110,6 +111,7 @@ impl Line<'_> {
         let mut base = last.built.commit.clone();
         let mut left = strategy.window();
         let mut outdated = self.checked_out.clone();
+        let runs_here = matches!(self.gate, Some(Gate::Command(_)));
         for entry in self.behind(entries, cars) {
             if left == 0 {
                 break;
@@ -123,7 +125,7 @@ impl Line<'_> {
                 left -= 1;
                 outdated.remove(&base);
                 let is_tested = left == 0 || !matches!(strategy, Strategy::Batch { .. });
-                if is_tested && !self.checked_out.contains(&base) {
+                if is_tested && runs_here && !self.checked_out.contains(&base) {
                     let _ = errands.send(Errand::CheckOut(base.clone()));
                 }
             }

@@ -99,9 +99,12 @@ impl Line<'_> {
     /// Ends the gates that nobody needs any more, with everything they started.
     pub(super) fn end_tests(&mut self, wanted: &BTreeSet<Sha>) {
         for (tree, running) in &mut self.running {
-            if !wanted.contains(tree) && !running.unwanted {
-                running.unwanted = true;
-                let _ = running.call_off.send(());
+            if !wanted.contains(tree) {
+                if !running.unwanted {
+                    running.unwanted = true;
+                    let _ = running.call_off.send(());
+                }
+                // One that was still being prepared when it was called off is met the next time.
                 if let Some(killer) = self.jobs.lock().killers.get(&running.name) {
                     killer.kill();
                 }
