@@ -14,6 +14,7 @@ pub mod hook;
 pub mod ids;
 pub mod labels;
 pub mod queue;
+pub mod run;
 pub mod schedule;
 pub mod session;
 pub mod signal;

@@ -19,4 +19,5 @@ pub mod paths;
 pub mod project;
 pub mod queue_view;
 pub mod rehearsal;
+pub mod run_view;
 pub mod vault_view;
