@@ -21,6 +21,7 @@ pub mod signal;
 pub mod task;
 pub mod text;
 pub mod time;
+pub mod timetable;
 pub mod vault;
 pub mod verdict;
 pub mod words;

@@ -35,6 +35,7 @@ mod phase;
 mod project;
 mod rescue;
 mod run;
+mod schedule;
 mod session;
 mod session_explain;
 mod session_log;
@@ -136,6 +137,7 @@ enum Command {
     MergeQueue(merge_queue::Command),
     #[command(subcommand)]
     Formula(formula::Command),
+    Schedule(schedule::Arguments),
     #[command(subcommand, visible_alias = "runs")]
     Run(run::Command),
     #[command(subcommand)]
@@ -227,6 +229,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Ack(arguments) => arguments.run(&context()?)?,
         Command::Checkpoint(arguments) => arguments.run(&context()?)?,
         Command::Gauge(arguments) => arguments.run(&context()?)?,
+        Command::Schedule(arguments) => arguments.run(&context()?)?,
         Command::Run(command) => command.run(&context()?)?,
         Command::Step(command) => command.run(&context()?)?,
         Command::Formula(command) => command.run(context, out)?,

@@ -28,6 +28,7 @@ use super::projects;
 use super::runs;
 use super::sources::exits::Exits;
 use super::sources::phase::Phases;
+use super::timetable::{self, Standing};
 use super::vault;
 use super::workers::{Work, Workers};
 use super::world::{RealWorld, Redelivery};
@@ -114,6 +115,7 @@ struct Batch {
     checkpoints: Vec<(CheckpointRow, Vec<u64>)>,
     vault: Vec<Vaulted>,
     runs: Vec<Ran>,
+    timetables: Vec<(ProjectName, Standing)>,
     asks: Vec<(Request, SyncSender<Reply>)>,
     stop: bool,
 }
@@ -231,6 +233,16 @@ impl Dispatcher {
                 self.vault.nudge();
             }
             let _ = written.send(taken.map(Box::new));
+        }
+        for (project, standing) in batch.timetables {
+            let mut begun = 0;
+            self.until_written("a timetable", |d| {
+                begun += timetable::tick(&mut d.engine, &project, &standing, now)?;
+                Ok(())
+            });
+            if begun > 0 {
+                self.runs.nudge();
+            }
         }
         for Ran { project, id, event, sessions, written } in batch.runs {
             let mut taken = None;
@@ -412,6 +424,7 @@ impl Batch {
             Inbound::Vault { project, id, event, written } => {
                 self.vault.push(Vaulted { project, id, event, written });
             }
+            Inbound::Timetable { project, standing } => self.timetables.push((project, standing)),
             Inbound::Run { project, id, event, sessions, written } => {
                 self.runs.push(Ran { project, id, event, sessions, written });
             }

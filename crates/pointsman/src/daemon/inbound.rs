@@ -10,6 +10,7 @@ use pointsman_store::{Audit, CheckpointRow, Outgoing, QueueEntry, SessionRow, St
 
 use super::engine::Input;
 use super::outcome::Outcome;
+use super::timetable::Standing;
 use crate::control::protocol::{Reply, Request};
 
 /// How many things may wait for the loop before their sources have to wait themselves.
@@ -92,6 +93,13 @@ pub(crate) enum Inbound {
         sessions: Vec<SessionRow>,
         /// Told the run as it is then; nothing if it did not allow it.
         written: SyncSender<Option<Box<run::Run>>>,
+    },
+    /// A look at the clock, for formulas that run by themselves.
+    Timetable {
+        /// Whose.
+        project: ProjectName,
+        /// How things stand there.
+        standing: Standing,
     },
     /// A command asks.
     Ask {

@@ -2,7 +2,7 @@
 //!
 //! `engine` steps and commits, `dispatcher` is the loop around it, `workers` perform effects with
 //! `world`, `jobs` run what takes long, `sources` and `poller` tell what happened, `control` and
-//! `answer` serve commands, `vault` keeps dangerous actions, `runs` follows formulas. Everything comes in through `inbound`. Not here: deciding (core), SQL
+//! `answer` serve commands, `vault` keeps dangerous actions, `runs` follows formulas, `timetable` begins them. Everything comes in through `inbound`. Not here: deciding (core), SQL
 //! (store), programs (adapters).
 
 mod answer;
@@ -26,6 +26,7 @@ mod runs;
 mod served;
 mod sources;
 mod start;
+pub mod timetable;
 mod vault;
 mod workers;
 mod world;

@@ -29,7 +29,7 @@ pub(super) fn answer(engine: &mut Engine, project: &ProjectName, command: &RunCo
     let now = clock::now();
     let (id, event) = match command {
         RunCommand::Start { formula, by } => {
-            return begin(engine, project, formula, by, now)
+            return begin(engine, project, formula, by, None, now)
                 .unwrap_or_else(|error| failed(FailureKind::Failed, chain(&error)));
         }
         RunCommand::StepDone { session, step } => match of_session(engine, project, session) {
@@ -80,11 +80,13 @@ pub(super) fn happened(
     }
 }
 
-fn begin(
+/// Begins a run, if one may begin; `cursor` is a named value to set with it.
+pub(super) fn begin(
     engine: &mut Engine,
     project: &ProjectName,
     name: &str,
     by: &str,
+    cursor: Option<(String, String)>,
     now: Timestamp,
 ) -> Result<Reply, pointsman_store::Error> {
     let (Some(config), Some(row)) = (engine.config(project), engine.store().project(project)?) else {
@@ -110,7 +112,9 @@ fn begin(
         return Ok(failed(FailureKind::Refused, message));
     }
     let run = Run::new(engine.store().next_run(project)?, formula, &config, by, now);
-    write(engine, "run_begun", &run, Value::Null, &[], now)?;
+    let mut change = change("run_begun", &run, Value::Null, now);
+    change.cursor = cursor;
+    engine.store().commit(&[change])?;
     Ok(done(run_view::to_json(&run)))
 }
 
@@ -133,6 +137,12 @@ fn write(
     sessions: &[SessionRow],
     now: Timestamp,
 ) -> Result<(), pointsman_store::Error> {
+    let mut change = change(kind, run, more, now);
+    change.sessions = sessions.to_vec();
+    engine.store().commit(&[change]).map(drop)
+}
+
+fn change(kind: &str, run: &Run, more: Value, now: Timestamp) -> Change {
     let mut data = json!({
         "run": run.id,
         "formula": run.formula.name,
@@ -148,8 +158,7 @@ fn write(
     change.session = Some(run.session(run.generation));
     change.data = data;
     change.run = Some(run.clone());
-    change.sessions = sessions.to_vec();
-    engine.store().commit(&[change]).map(drop)
+    change
 }
 
 /// The event's name in the log.

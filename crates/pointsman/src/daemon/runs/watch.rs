@@ -3,20 +3,27 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use pointsman_adapters::phase_file::{self, Reading, read_result_file};
-use pointsman_adapters::process;
+use pointsman_adapters::process::{self, free_memory_mb};
 use pointsman_core::ids::ProjectName;
 use pointsman_core::run::{Duty, Event, Policy, RESULT_BYTES, Run, Status, duty, read_result};
 use pointsman_core::task::{Notice, Phase};
+use pointsman_core::time::Timestamp;
+use pointsman_core::timetable::entries;
 use pointsman_store::{RunScope, SessionRow};
+use sha2::{Digest, Sha256};
 
 use super::session::{self, RunDesk};
 use crate::daemon::clock;
 use crate::daemon::inbound::{Inbound, Inbox};
 use crate::daemon::served::Served;
+use crate::daemon::timetable::Standing;
 use crate::daemon::world::RealWorld;
 
+/// Timetables have minutes; they are looked at this often.
+const CLOCK: Duration = Duration::from_secs(10);
 /// A process must be missed so often before it counts as dead.
 const MISSES: u32 = 2;
 
@@ -29,19 +36,30 @@ pub(crate) struct Watch {
     world: Arc<RealWorld>,
     /// How often a session's process was looked for in vain.
     missed: BTreeMap<String, u32>,
+    /// When the clock is looked at next.
+    clock_at: Timestamp,
 }
 
 impl Watch {
     /// Nothing was seen yet.
     pub(crate) fn new(inbox: Inbox, world: Arc<RealWorld>) -> Self {
-        Self { inbox, world, missed: BTreeMap::new() }
+        Self { inbox, world, missed: BTreeMap::new(), clock_at: Timestamp::default() }
     }
 
     /// Does what is due.
     pub(crate) fn look(&mut self) {
         let projects = self.world.projects.read().unwrap_or_else(PoisonError::into_inner).clone();
         let mut followed = BTreeSet::new();
+        let now = clock::now();
+        // The clock may have been set back.
+        let clock_due = self.clock_at <= now || self.clock_at > now.after(CLOCK);
+        if clock_due {
+            self.clock_at = now.after(CLOCK);
+        }
         for served in projects.values() {
+            if clock_due {
+                self.tell_the_time(served);
+            }
             let open = {
                 let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
                 reader.runs(&served.config.name, RunScope::Open)
@@ -57,6 +75,24 @@ impl Watch {
             }
         }
         self.missed.retain(|session, _| followed.contains(session));
+    }
+
+    /// Has the loop look at the clock, where anything runs by itself.
+    fn tell_the_time(&self, served: &Arc<Served>) {
+        let config = &served.config;
+        if entries(config).is_empty() {
+            return;
+        }
+        let main = served.mirror.remote_head(&served.primary).ok().flatten();
+        let tasks = {
+            let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
+            reader.tasks(Some(&config.name)).unwrap_or_default()
+        };
+        let tasks: Vec<_> = tasks.iter().map(|task| (task.key.issue, task.state, task.phase)).collect();
+        let inputs = format!("{main:?} {tasks:?}");
+        let digest: String = Sha256::digest(inputs).iter().map(|byte| format!("{byte:02x}")).collect();
+        let standing = Standing { free_memory_mb: free_memory_mb(), inputs: digest };
+        self.inbox.send(Inbound::Timetable { project: config.name.clone(), standing });
     }
 
     fn attend(&mut self, served: &Arc<Served>, run: &Run) {
