@@ -21,12 +21,14 @@ use crate::retry::Retry;
 pub mod census;
 pub mod identity;
 pub mod job;
+mod memory;
 mod output;
 mod program;
 mod supervise;
 
 pub use identity::{ancestors, host_name, is_alive, kill_leftover_group, start_time};
 pub use job::{Job, JobEnd, JobKiller};
+pub use memory::free_memory_mb;
 pub use program::find_program;
 pub use supervise::Cancel;
 

@@ -22,7 +22,7 @@ pub use lock::DaemonLock;
 pub use store::{
     AgentRow, Audit, Change, CheckpointRow, Committed, EffectId, EntryId, EntryScope, EntryStatus,
     EventFilter, EventRow, LineRow, MessageRow, MessageStatus, NewEntry, Outgoing, ProjectRow, QueueEntry,
-    SessionRow, SessionScope, SessionStatus, Stopped, StoppedBy, Store, VaultScope, VerdictRow,
+    RunScope, SessionRow, SessionScope, SessionStatus, Stopped, StoppedBy, Store, VaultScope, VerdictRow,
 };
 
 /// What every call here answers.

@@ -20,4 +20,5 @@ pub mod project;
 pub mod queue_view;
 pub mod rehearsal;
 mod remote;
+pub mod run_view;
 pub mod vault_view;

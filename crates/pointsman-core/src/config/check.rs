@@ -4,6 +4,7 @@ use std::path::Component;
 
 use super::document::Document;
 use super::{CiKind, Config, Error, ForgeKind, ReviewMode, Runtime, Span, branch, sections::Argv};
+use crate::timetable::Cron;
 
 /// Most tasks or checks at the same time.
 const MAX_CONCURRENCY: u32 = 1000;
@@ -29,6 +30,7 @@ pub(super) fn all(config: &Config, document: &Document<'_>) -> Result<(), Error>
     check.roles()?;
     check.numbers()?;
     check.vault()?;
+    check.schedule()?;
     check.variables()?;
     check.lines()
 }
@@ -282,12 +284,7 @@ impl Check<'_> {
             if !role.model.as_ref().is_none_or(|model| is_model(model)) {
                 return self.fail(&format!("roles.{name}.model"), "it is not the name of a model");
             }
-            let cron = |s: &String| {
-                s.split_whitespace().count() == 5
-                    && s.chars().all(|c| c.is_ascii_alphanumeric() || "*/,- ".contains(c))
-            };
-            if !role.schedule.as_ref().is_none_or(cron) {
-                let why = "it must have five fields (minute hour day month weekday), such as \"0 6 * * *\"";
+            if let Some(Err(why)) = role.schedule.as_deref().map(Cron::parse) {
                 return self.fail(&format!("roles.{name}.schedule"), why);
             }
         }
@@ -336,6 +333,25 @@ impl Check<'_> {
         for (key, value) in at_least_one {
             if value == 0 {
                 return self.fail(key, "it must be at least 1");
+            }
+        }
+        Ok(())
+    }
+
+    fn schedule(&self) -> Result<(), Error> {
+        let schedule = &self.config.schedule;
+        let zone = |c: char| c.is_ascii_alphanumeric() || "/_+-".contains(c);
+        if schedule.timezone.is_empty() || !schedule.timezone.chars().all(zone) {
+            return self
+                .fail("schedule.timezone", "it must be the name of a time zone, such as Europe/Berlin");
+        }
+        for (name, cron) in &schedule.formulas {
+            let key = format!("schedule.formulas.{name}");
+            if !crate::vault::is_name(name) {
+                return self.fail(&key, "it is not the name of a formula");
+            }
+            if let Err(why) = Cron::parse(cron) {
+                return self.fail(&key, why);
             }
         }
         Ok(())

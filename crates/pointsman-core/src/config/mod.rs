@@ -32,7 +32,8 @@ pub use error::Error;
 pub use numbers::{Limits, Timing};
 pub use sections::{
     Agent, Argv, Budget, Ci, CiKind, Context, Dev, Forge, ForgeKind, Matrix, Merge, MergeStrategy,
-    MergeStyle, Pr, Review, ReviewMode, Role, Roles, Runtime, Vault, VaultType, Woodpecker, Worktree,
+    MergeStyle, Pr, Review, ReviewMode, Role, Roles, Runtime, Schedule, Vault, VaultType, Woodpecker,
+    Worktree,
 };
 pub use share::Share;
 pub use span::{ParseSpanError, Span};
@@ -81,6 +82,8 @@ pub struct Config {
     pub matrix: Matrix,
     /// What work may cost.
     pub budget: Budget,
+    /// When formulas run by themselves.
+    pub schedule: Schedule,
     /// Dangerous actions.
     pub vault: Vault,
     /// What formulas can use beside what they are given.

@@ -378,6 +378,23 @@ table! {
 }
 
 table! {
+    /// `[schedule]`
+    Schedule {
+        /// Where the times hold: the name of a time zone, such as `Europe/Berlin`.
+        timezone: String,
+        /// Each time is put off by up to this long.
+        jitter: Span,
+        /// Whether a time that was missed is made up for, once.
+        catch_up: bool,
+        /// Formulas that run only if something changed since the last time.
+        only_if_changed: Vec<String>,
+        /// When formulas run by themselves, as five cron fields each.
+        #[serde(default)]
+        formulas: BTreeMap<String, String>,
+    }
+}
+
+table! {
     /// `[vault]`
     Vault {
         /// Whether what is harmless enough is fired without a person.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use pointsman_core::ids::{ProjectName, TaskKey};
+use pointsman_core::run::Run;
 use pointsman_core::session::work::WorkState;
 use pointsman_core::signal::Signal;
 use pointsman_core::task::{Effect, Task};
@@ -12,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
 
 use super::{
-    EffectId, SessionRow, Store, cursors, messages, outbox, sessions, tasks, vault as vault_table,
+    EffectId, SessionRow, Store, cursors, messages, outbox, runs, sessions, tasks, vault as vault_table,
     work_states,
 };
 use crate::Result;
@@ -54,6 +55,8 @@ pub struct Change {
     pub work_state: Option<WorkState>,
     /// The vault's action that it is about, as it is now.
     pub vault: Option<vault::Entry>,
+    /// The run of a formula that it is about, as it is now.
+    pub run: Option<Run>,
     /// What others wait for, with its details. Each becomes an event of its own, named after the
     /// signal, right after the change's.
     pub signals: Vec<(Signal, Value)>,
@@ -79,6 +82,7 @@ impl Change {
             sessions: Vec::new(),
             work_state: None,
             vault: None,
+            run: None,
             signals: Vec::new(),
         }
     }
@@ -147,6 +151,9 @@ fn write(connection: &Connection, change: &Change) -> Result<Committed> {
     }
     if let Some(entry) = &change.vault {
         vault_table::put(connection, entry)?;
+    }
+    if let Some(run) = &change.run {
+        runs::put(connection, run)?;
     }
     let effect_ids = match (project, issue) {
         (Some(project), Some(issue)) => {

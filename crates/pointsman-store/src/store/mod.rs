@@ -2,7 +2,7 @@
 //!
 //! Not here: the embedded forge ([`crate::forge`]), and anything that decides: rows go in and come
 //! out as the core's values. [`commit`](Store::commit) is in `commit.rs`; what it writes is read
-//! back in `events.rs`, `tasks.rs`, `outbox.rs`, `messages.rs`, `work_states.rs` and `vault.rs`.
+//! back in `events.rs`, `tasks.rs`, `outbox.rs`, `messages.rs`, `work_states.rs`, `runs.rs` and `vault.rs`.
 
 mod agents;
 mod checkpoints;
@@ -16,6 +16,7 @@ mod outbox;
 #[cfg(test)]
 mod plans;
 mod projects;
+mod runs;
 mod sessions;
 mod spending;
 mod tasks;
@@ -40,6 +41,7 @@ pub use merge_queue::{EntryId, EntryScope, EntryStatus, NewEntry, QueueEntry};
 pub use messages::{MessageRow, MessageStatus};
 pub use outbox::{EffectId, Outgoing};
 pub use projects::ProjectRow;
+pub use runs::RunScope;
 pub use sessions::{SessionRow, SessionScope, SessionStatus};
 pub use vault::VaultScope;
 pub use verdicts::VerdictRow;
@@ -48,7 +50,7 @@ const MIGRATIONS: [&str; 4] = [
     include_str!("../migrations/store/0001_begin.sql"),
     include_str!("../migrations/store/0002_no_work_is_lost.sql"),
     include_str!("../migrations/store/0003_the_line.sql"),
-    include_str!("../migrations/store/0004_the_vault.sql"),
+    include_str!("../migrations/store/0004_the_factory.sql"),
 ];
 
 /// The daemon's database.

@@ -9,7 +9,7 @@ use rusqlite::{StatementStatus, params_from_iter};
 
 use super::{
     Change, EntryScope, EventFilter, SessionRow, Store, VaultScope, agents, events, merge_queue, messages,
-    outbox, spending, tasks, vault,
+    outbox, runs, spending, tasks, vault,
 };
 
 fn fresh() -> (Store, tempfile::TempDir) {
@@ -63,6 +63,8 @@ fn settled_effects_and_closed_tasks_cost_nothing() {
     assert_eq!(waiting, ["SEARCH messages USING INDEX messages_waiting (sent_at<?)"]);
     let line = plan(&store, &merge_queue::entries(EntryScope::Unfinished), zero());
     assert_eq!(line, ["SEARCH queue USING INDEX queue_line (project=?)"]);
+    let runs = plan(&store, runs::OPEN, zero());
+    assert_eq!(runs, ["SEARCH runs USING INDEX runs_open (project=?)"]);
     let vault = plan(&store, vault::entries(VaultScope::Open), zero());
     assert_eq!(vault, ["SEARCH vault USING INDEX vault_open (project=?)"]);
 }

@@ -76,6 +76,7 @@ keeps_the_contract!(
         rows::an_entry_is_updated_and_leaves_the_line,
         rows::a_removed_project_is_not_listed_and_can_come_back,
         rows::cursors_belong_to_a_project_or_to_nobody,
+        runs::runs_are_numbered_and_found,
         vault::an_action_is_written_with_its_event_and_found_while_it_is_open,
         vault::a_name_in_the_vault_stays_with_its_action,
     ]

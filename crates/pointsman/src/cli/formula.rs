@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::context::Context;
 use super::failure::{Code, Failure};
 use super::out::Out;
+use super::run;
 use super::table::Table;
 use crate::formulas::{self, Found};
 use crate::project::{self, Project};
@@ -27,6 +28,7 @@ pub(crate) enum Command {
         #[arg(long)]
         raw: bool,
     },
+    Run(run::Begin),
     /// Check a file; says what is wrong with its line
     ///
     /// Needs no project. With a pointsman.toml here or above, variables and files are checked as well.
@@ -48,6 +50,7 @@ impl Command {
         match self {
             Self::List => list(&context()?),
             Self::Show { name, raw } => show(&context()?, &name, raw),
+            Self::Run(arguments) => arguments.run(&context()?),
             Self::Check(Check { file }) => check(out, &file),
         }
     }

@@ -34,6 +34,8 @@ mod out;
 mod phase;
 mod project;
 mod rescue;
+mod run;
+mod schedule;
 mod session;
 mod session_explain;
 mod session_log;
@@ -135,6 +137,11 @@ enum Command {
     MergeQueue(merge_queue::Command),
     #[command(subcommand)]
     Formula(formula::Command),
+    Schedule(schedule::Arguments),
+    #[command(subcommand, visible_alias = "runs")]
+    Run(run::Command),
+    #[command(subcommand)]
+    Step(run::Step),
     #[command(subcommand)]
     Vault(vault::Command),
     #[command(subcommand)]
@@ -222,6 +229,9 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Ack(arguments) => arguments.run(&context()?)?,
         Command::Checkpoint(arguments) => arguments.run(&context()?)?,
         Command::Gauge(arguments) => arguments.run(&context()?)?,
+        Command::Schedule(arguments) => arguments.run(&context()?)?,
+        Command::Run(command) => command.run(&context()?)?,
+        Command::Step(command) => command.run(&context()?)?,
         Command::Formula(command) => command.run(context, out)?,
         // The rest needs no state directory and works wherever it is put into a pipe.
         Command::Phase(command) => command.run(out)?,

@@ -6,6 +6,7 @@ use pointsman_core::config::MergeStyle;
 use pointsman_core::forge::{BoardStatus, CheckState, StateFilter};
 use pointsman_core::hook::Report;
 use pointsman_core::ids::{Number, ProjectName, Sha};
+use pointsman_core::run::RunId;
 use pointsman_core::session::budget::Spent;
 use pointsman_core::session::context::Gauge;
 use pointsman_core::session::work::WorkPhase;
@@ -98,6 +99,13 @@ pub enum Request {
         project: ProjectName,
         /// What.
         command: QueueCommand,
+    },
+    /// Something about a run of a formula.
+    Run {
+        /// The project.
+        project: ProjectName,
+        /// What.
+        command: RunCommand,
     },
     /// Something for a vault.
     Vault {
@@ -237,6 +245,33 @@ pub enum QueueCommand {
     Resume,
     /// `merge-queue process`: look at the line now.
     Look,
+}
+
+/// Orders about runs of formulas.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "run", rename_all = "snake_case")]
+pub enum RunCommand {
+    /// `formula run`
+    Start {
+        /// The formula's name.
+        formula: String,
+        /// Who wants it.
+        by: String,
+    },
+    /// `step done`
+    StepDone {
+        /// The session that says so.
+        session: String,
+        /// The step.
+        step: String,
+    },
+    /// `run stop`
+    Stop {
+        /// Which.
+        id: RunId,
+        /// Who.
+        by: String,
+    },
 }
 
 /// Orders to a vault.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::engine::{Engine, Input};
 use super::sources::hooks;
-use super::{budget, clock, line, projects, vault};
+use super::{budget, clock, line, projects, runs, vault};
 use crate::control::protocol::{FailureKind, Reply, Request};
 use crate::paths::Paths;
 
@@ -26,6 +26,8 @@ pub(crate) struct Follow {
     pub land: Option<ProjectName>,
     /// A vault has.
     pub vault: bool,
+    /// A run has.
+    pub run: bool,
 }
 
 /// Carries out a request that is about tasks, messages or projects.
@@ -69,6 +71,10 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
         Request::Queue { project, command } => {
             follow.land = Some(project.clone());
             line::answer(engine, project, command)
+        }
+        Request::Run { project, command } => {
+            follow.run = true;
+            runs::answer(engine, project, command)
         }
         Request::Vault { project, command } => {
             follow.vault = true;

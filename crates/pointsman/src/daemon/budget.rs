@@ -243,6 +243,16 @@ pub(crate) fn may_begin(
         && of_task(store, config, task, now)?.iter().all(|mark| mark.level() < Level::Hard))
 }
 
+/// Which budget of the day is used up, in words.
+pub(crate) fn used_up_today(
+    store: &Store,
+    config: &Config,
+    now: Timestamp,
+) -> Result<Option<String>, pointsman_store::Error> {
+    let marks = of_day(store, config, now)?;
+    Ok(marks.iter().find(|mark| mark.level() == Level::Hard).map(Mark::describe))
+}
+
 /// Which budget is used up, so that not even a person's order starts this task, in words.
 pub(crate) fn used_up(
     store: &Store,

@@ -23,7 +23,7 @@ use super::line;
 use super::sources::hooks;
 use super::vault;
 use super::world::RealWorld;
-use crate::control::protocol::{FailureKind, ForgeCommand, Reply, Request};
+use crate::control::protocol::{FailureKind, ForgeCommand, Reply, Request, RunCommand};
 use crate::{claim, embedded_forge};
 
 /// A request is one line; an issue's body is the largest thing in it.
@@ -176,6 +176,21 @@ impl Control {
                 match line::prepare(&served, command) {
                     Ok(command) => Request::Queue { project, command },
                     Err(reply) => return reply,
+                }
+            }
+            Request::Run { project, command } => {
+                let speaker = peer.and_then(|pid| self.session_of(pid));
+                match (&command, speaker) {
+                    (RunCommand::StepDone { session, .. }, Some(epoch))
+                        if epoch != super::world::epoch(session) =>
+                    {
+                        let message = format!("another session speaks for {session}");
+                        return failed(FailureKind::Refused, message);
+                    }
+                    (RunCommand::Start { .. } | RunCommand::Stop { .. }, Some(_)) => {
+                        return failed(FailureKind::Refused, "an agent starts and ends no runs".to_owned());
+                    }
+                    _ => Request::Run { project, command },
                 }
             }
             Request::Vault { project, command } => match peer.and_then(|pid| self.identity_of(pid)) {

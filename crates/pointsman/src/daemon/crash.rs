@@ -34,6 +34,10 @@ pub const VAULT_NAMES: [&str; 6] = [
     "vault-told",
 ];
 
+/// The places on the way of a run. They are passed by that alone.
+pub const RUN_NAMES: [&str; 4] =
+    ["run-session-prepared", "run-session-in-tmux", "run-event-written", "run-session-put-away"];
+
 struct Plan {
     place: String,
     left: AtomicU32,

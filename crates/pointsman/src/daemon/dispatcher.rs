@@ -7,11 +7,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
 use pointsman_core::ids::{ProjectName, TaskKey};
+use pointsman_core::run::{self as core_run, RunId};
 use pointsman_core::session::work::Observation;
 use pointsman_core::task::{Event, Session};
 use pointsman_core::time::Timestamp;
 use pointsman_core::vault::{self as core_vault, ActionId};
-use pointsman_store::{Audit, CheckpointRow, EffectId, QueueEntry, Stopped, VerdictRow};
+use pointsman_store::{Audit, CheckpointRow, EffectId, QueueEntry, SessionRow, Stopped, VerdictRow};
 
 use super::answer::{Follow, answer, done};
 use super::board::Board;
@@ -19,12 +20,15 @@ use super::clock;
 use super::crash::crash_point;
 use super::engine::{Engine, Input, groups};
 use super::inbound::Inbound;
+use super::lookout::Lookout;
 use super::outcome::Outcome;
 use super::poller::Poller;
 use super::projections::Projections;
 use super::projects;
+use super::runs;
 use super::sources::exits::Exits;
 use super::sources::phase::Phases;
+use super::timetable::{self, Standing};
 use super::vault;
 use super::workers::{Work, Workers};
 use super::world::{RealWorld, Redelivery};
@@ -58,7 +62,9 @@ pub(crate) struct Dispatcher {
     /// The forge, asked now and then.
     pub poller: Arc<Poller>,
     /// Dangerous actions.
-    pub vault: Arc<vault::Watch>,
+    pub vault: Arc<Lookout>,
+    /// Runs of formulas.
+    pub runs: Arc<Lookout>,
     /// Since when.
     pub started_at: Timestamp,
     /// What stands in the way of projects.
@@ -84,6 +90,15 @@ struct Vaulted {
     written: SyncSender<Option<Box<core_vault::Entry>>>,
 }
 
+/// The same for a run of a formula, with the sessions it is about.
+struct Ran {
+    project: ProjectName,
+    id: RunId,
+    event: core_run::Event,
+    sessions: Vec<SessionRow>,
+    written: SyncSender<Option<Box<core_run::Run>>>,
+}
+
 /// What was taken from the inbox and is to be written.
 #[derive(Default)]
 struct Batch {
@@ -99,6 +114,8 @@ struct Batch {
     missed: Vec<String>,
     checkpoints: Vec<(CheckpointRow, Vec<u64>)>,
     vault: Vec<Vaulted>,
+    runs: Vec<Ran>,
+    timetables: Vec<(ProjectName, Standing)>,
     asks: Vec<(Request, SyncSender<Reply>)>,
     stop: bool,
 }
@@ -217,6 +234,28 @@ impl Dispatcher {
             }
             let _ = written.send(taken.map(Box::new));
         }
+        for (project, standing) in batch.timetables {
+            let mut begun = 0;
+            self.until_written("a timetable", |d| {
+                begun += timetable::tick(&mut d.engine, &project, &standing, now)?;
+                Ok(())
+            });
+            if begun > 0 {
+                self.runs.nudge();
+            }
+        }
+        for Ran { project, id, event, sessions, written } in batch.runs {
+            let mut taken = None;
+            self.until_written("a run", |d| {
+                taken = runs::happened(&mut d.engine, &project, id, &event, &sessions, now)?.ok();
+                Ok(())
+            });
+            crash_point("run-event-written");
+            if taken.is_some() {
+                self.runs.nudge();
+            }
+            let _ = written.send(taken.map(Box::new));
+        }
         let mut stop = batch.stop;
         for (request, reply) in batch.asks {
             let (answer, follow) = self.answer(&request);
@@ -229,6 +268,9 @@ impl Dispatcher {
             }
             if follow.vault {
                 self.vault.nudge();
+            }
+            if follow.run {
+                self.runs.nudge();
             }
             stop |= follow.stop;
             let _ = reply.send(answer);
@@ -382,6 +424,10 @@ impl Batch {
             Inbound::CheckpointTaken { row, pruned } => self.checkpoints.push((*row, pruned)),
             Inbound::Vault { project, id, event, written } => {
                 self.vault.push(Vaulted { project, id, event, written });
+            }
+            Inbound::Timetable { project, standing } => self.timetables.push((project, standing)),
+            Inbound::Run { project, id, event, sessions, written } => {
+                self.runs.push(Ran { project, id, event, sessions, written });
             }
             Inbound::Ask { request, reply } => self.asks.push((request, reply)),
             Inbound::AskForge { project } => poller.ask(&project),

@@ -3,12 +3,14 @@
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use pointsman_core::ids::{ProjectName, Sha, TaskKey};
+use pointsman_core::run::{self, RunId};
 use pointsman_core::session::work::Observation;
 use pointsman_core::vault::{self, ActionId};
-use pointsman_store::{Audit, CheckpointRow, Outgoing, QueueEntry, Stopped, VerdictRow};
+use pointsman_store::{Audit, CheckpointRow, Outgoing, QueueEntry, SessionRow, Stopped, VerdictRow};
 
 use super::engine::Input;
 use super::outcome::Outcome;
+use super::timetable::Standing;
 use crate::control::protocol::{Reply, Request};
 
 /// How many things may wait for the loop before their sources have to wait themselves.
@@ -78,6 +80,26 @@ pub(crate) enum Inbound {
         event: vault::Event,
         /// Told the action as it is then; nothing if it did not allow it.
         written: SyncSender<Option<Box<vault::Entry>>>,
+    },
+    /// Something happened to a run; `written` is told what became of it when that is on disk.
+    Run {
+        /// Whose.
+        project: ProjectName,
+        /// Which.
+        id: RunId,
+        /// What.
+        event: run::Event,
+        /// Sessions to write with it.
+        sessions: Vec<SessionRow>,
+        /// Told the run as it is then; nothing if it did not allow it.
+        written: SyncSender<Option<Box<run::Run>>>,
+    },
+    /// A look at the clock, for formulas that run by themselves.
+    Timetable {
+        /// Whose.
+        project: ProjectName,
+        /// How things stand there.
+        standing: Standing,
     },
     /// A command asks.
     Ask {

@@ -25,8 +25,10 @@ use super::engine::Engine;
 use super::inbound::{Inbound, Inbox};
 use super::jobs::{Jobs, adopt, clear_leftovers};
 use super::line;
+use super::lookout::Lookout;
 use super::poller::Poller;
 use super::projections::Projections;
+use super::runs;
 use super::served::Served;
 use super::sources::exits::Exits;
 use super::sources::hooks;
@@ -96,7 +98,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     let exits = Arc::new(Exits::new(inbox.clone(), Arc::clone(&world), Arc::clone(&phases)));
     *listener.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::downgrade(&exits);
     let poller = Arc::new(Poller::default());
-    let vault = Arc::new(vault::Watch::default());
+    let (vault, runs) = (Arc::new(Lookout::default()), Arc::new(Lookout::default()));
     let mut dispatcher = Dispatcher {
         engine: Engine::open(store)?,
         inbound,
@@ -108,6 +110,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         projections: Projections::start(Store::open_read_only(&paths.database())?)?,
         poller: Arc::clone(&poller),
         vault: Arc::clone(&vault),
+        runs: Arc::clone(&runs),
         started_at: clock::now(),
         problems: Vec::new(),
         only_queue: options.only_queue.is_some(),
@@ -144,7 +147,10 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         return Ok(());
     }
     let polling = poller.start(inbox.clone(), board.clone(), Arc::clone(&world), phases)?;
-    let vaulting = vault.start(inbox.clone(), Arc::clone(&world))?;
+    let mut vaults = vault::Watch::new(inbox.clone(), Arc::clone(&world));
+    let mut all_runs = runs::Watch::new(inbox.clone(), Arc::clone(&world));
+    let looking =
+        [vault.start("vault", move || vaults.look())?, runs.start("runs", move || all_runs.look())?];
     let control =
         Control { inbox: inbox.clone(), board, world, callers: AtomicUsize::new(0), panes: Mutex::default() };
     Arc::new(control).listen(&paths.control_socket())?;
@@ -153,9 +159,12 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     dispatcher.run();
     poller.stop();
     vault.stop();
+    runs.stop();
     jobs.stop();
     let _ = std::fs::remove_file(paths.control_socket());
-    let _ = (polling.join(), vaulting.join());
+    for thread in looking.into_iter().chain([polling]) {
+        let _ = thread.join();
+    }
     Ok(())
 }
 

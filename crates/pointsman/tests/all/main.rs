@@ -10,3 +10,4 @@ mod engine;
 mod forge_contract;
 mod real_claude;
 mod simulation;
+mod timetable;

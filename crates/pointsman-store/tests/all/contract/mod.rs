@@ -6,4 +6,5 @@ pub(crate) mod ledger;
 pub(crate) mod lines;
 pub(crate) mod outbox;
 pub(crate) mod rows;
+pub(crate) mod runs;
 pub(crate) mod vault;

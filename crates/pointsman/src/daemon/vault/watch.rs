@@ -1,13 +1,11 @@
-//! Looks, again and again, what is to be done about the vaults.
+//! What is to be done about the vaults, looked at again and again.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use pointsman_adapters::phase_file::{read_result_file, remove_own_file};
@@ -23,72 +21,30 @@ use crate::daemon::inbound::{Inbound, Inbox};
 use crate::daemon::served::Served;
 use crate::daemon::world::RealWorld;
 
-/// Without a nudge the vaults are looked at this often: files come unannounced, and time passes.
-const LOOK: Duration = Duration::from_secs(2);
 /// The loop writes in milliseconds; this is for a disk that hangs.
 const ANSWER_LIMIT: Duration = Duration::from_secs(50);
 /// Files taken from a pending directory in one look.
 const FILES: usize = 100;
 
-/// Wakes the thread.
-#[derive(Default)]
-pub(crate) struct Watch {
-    wanted: Mutex<Wanted>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct Wanted {
-    look: bool,
-    stop: bool,
-}
-
-impl Watch {
-    /// Look now: an action moved.
-    pub(crate) fn nudge(&self) {
-        self.wanted.lock().unwrap_or_else(PoisonError::into_inner).look = true;
-        self.changed.notify_all();
-    }
-
-    /// End the thread. A handler that runs goes on; what came of it is for a person to say.
-    pub(crate) fn stop(&self) {
-        self.wanted.lock().unwrap_or_else(PoisonError::into_inner).stop = true;
-        self.changed.notify_all();
-    }
-
-    /// Starts the thread.
-    pub(crate) fn start(self: &Arc<Self>, inbox: Inbox, world: Arc<RealWorld>) -> io::Result<JoinHandle<()>> {
-        let watch = Arc::clone(self);
-        let mut looking = Looking { inbox, world, unusable: BTreeMap::new() };
-        std::thread::Builder::new().name("vault".to_owned()).spawn(move || {
-            loop {
-                looking.look();
-                let wanted = watch.wanted.lock().unwrap_or_else(PoisonError::into_inner);
-                let (mut wanted, _) = watch
-                    .changed
-                    .wait_timeout_while(wanted, LOOK, |wanted| !wanted.look && !wanted.stop)
-                    .unwrap_or_else(PoisonError::into_inner);
-                if wanted.stop {
-                    return;
-                }
-                wanted.look = false;
-            }
-        })
-    }
-}
-
 /// Tells two states of a file apart.
 type Stamp = (u64, i64, i64, u64);
 
-struct Looking {
+/// Looks after all vaults.
+pub(crate) struct Watch {
     inbox: Inbox,
     world: Arc<RealWorld>,
     /// Files that could not be used at the last look: perhaps they are just being written.
     unusable: BTreeMap<PathBuf, Stamp>,
 }
 
-impl Looking {
-    fn look(&mut self) {
+impl Watch {
+    /// Nothing was seen yet.
+    pub(crate) fn new(inbox: Inbox, world: Arc<RealWorld>) -> Self {
+        Self { inbox, world, unusable: BTreeMap::new() }
+    }
+
+    /// Does what is due.
+    pub(crate) fn look(&mut self) {
         let projects = self.world.projects.read().unwrap_or_else(PoisonError::into_inner).clone();
         for served in projects.values() {
             self.take_files(served);

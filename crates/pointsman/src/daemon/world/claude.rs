@@ -87,7 +87,7 @@ impl RealWorld {
 
     /// One configuration for all sessions, because they share a login that is refreshed. It is written only if it does
     /// not say yet what keeps the dialogs away: Claude writes it as well.
-    fn claude_config(&self, api_key: Option<&str>) -> Result<PathBuf, Trouble> {
+    pub(in crate::daemon) fn claude_config(&self, api_key: Option<&str>) -> Result<PathBuf, Trouble> {
         let dir = self.paths.claude_config();
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
         let path = dir.join(".claude.json");

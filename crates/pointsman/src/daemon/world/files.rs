@@ -35,7 +35,12 @@ impl RealWorld {
 
     /// Captures the working tree into a rescue ref of the mirror, if it holds anything that is not
     /// safe already. Nothing is destroyed before this.
-    pub(super) fn keep_work(&self, served: &Served, session: &str, tree: &Path) -> Result<(), Trouble> {
+    pub(in crate::daemon) fn keep_work(
+        &self,
+        served: &Served,
+        session: &str,
+        tree: &Path,
+    ) -> Result<(), Trouble> {
         if !tree.exists() {
             return Ok(());
         }

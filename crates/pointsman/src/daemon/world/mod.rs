@@ -34,7 +34,7 @@ use crate::paths::Paths;
 
 pub(super) use issue::read_refusal;
 pub(super) use message::Redelivery;
-pub(super) use session::epoch;
+pub(super) use session::{epoch, write};
 
 /// Everything effects are performed with.
 pub(crate) struct RealWorld {
@@ -128,6 +128,11 @@ pub(super) struct Trouble {
 impl Trouble {
     pub(super) fn later(error: impl ToString) -> Self {
         Self { error: error.to_string(), passes: true }
+    }
+
+    /// In words, for who does not retry by it.
+    pub(super) fn into_error(self) -> anyhow::Error {
+        anyhow::anyhow!(self.error)
     }
 
     pub(super) fn never(error: impl ToString) -> Self {

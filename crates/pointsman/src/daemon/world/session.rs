@@ -234,16 +234,9 @@ impl RealWorld {
         generation: u32,
         desk: &Desk,
     ) -> BTreeMap<String, String> {
-        let passed = served.config.agent.pass_env.iter().map(String::as_str);
-        let mut env: BTreeMap<String, String> = INHERITED
-            .into_iter()
-            .chain(passed)
-            .filter_map(|name| Some((name.to_owned(), (self.environment)(name)?.into_string().ok()?)))
-            .collect();
-        env.entry("LANG".to_owned()).or_insert_with(|| "C.UTF-8".to_owned());
+        let mut env = self.common_environment(served);
         let mut set = |name: &str, value: String| env.insert(name.to_owned(), value);
         set("PHASE_FILE", desk.phase_file.to_string_lossy().into_owned());
-        set("PROJECT_NAME", task.key.project.to_string());
         set("ISSUE", task.key.issue.to_string());
         set("POINTSMAN_SESSION", task.key.session(generation));
         set("POINTSMAN_BRANCH", task.branch.clone());
@@ -251,9 +244,25 @@ impl RealWorld {
         set("POINTSMAN_INBOX", desk.inbox(generation).to_string_lossy().into_owned());
         set("POINTSMAN_SUMMARY_FILE", desk.summary(generation).to_string_lossy().into_owned());
         set("POINTSMAN_RESULT_FILE", desk.result(generation).to_string_lossy().into_owned());
-        // For `pointsman ack` and `pointsman phase` from inside the session.
-        set("POINTSMAN_STATE_DIR", self.paths.state().to_string_lossy().into_owned());
-        set("POINTSMAN_RUNTIME_DIR", self.paths.runtime().to_string_lossy().into_owned());
+        env
+    }
+
+    /// What every session gets.
+    pub(in crate::daemon) fn common_environment(&self, served: &Served) -> BTreeMap<String, String> {
+        let passed = served.config.agent.pass_env.iter().map(String::as_str);
+        let mut env: BTreeMap<String, String> = INHERITED
+            .into_iter()
+            .chain(passed)
+            .filter_map(|name| Some((name.to_owned(), (self.environment)(name)?.into_string().ok()?)))
+            .collect();
+        env.entry("LANG".to_owned()).or_insert_with(|| "C.UTF-8".to_owned());
+        env.insert("PROJECT_NAME".to_owned(), served.config.name.to_string());
+        // For `pointsman ack`, `phase` and `step` from inside the session.
+        for (name, dir) in
+            [("POINTSMAN_STATE_DIR", self.paths.state()), ("POINTSMAN_RUNTIME_DIR", self.paths.runtime())]
+        {
+            env.insert(name.to_owned(), dir.to_string_lossy().into_owned());
+        }
         env
     }
 
@@ -306,11 +315,23 @@ impl RealWorld {
     /// Captures the work, then takes the session down and makes sure that its process is gone.
     fn put_away(&self, served: &Served, task: &Task, session: &str, pane: &PaneInfo) -> Result<(), Trouble> {
         self.exits.forget(session);
-        if let Err(trouble) = self.keep_work(served, session, &served.desk(&task.key).tree) {
+        self.take_down(served, &task.key.identity(), session, &served.desk(&task.key).tree, pane)
+    }
+
+    /// The same for any session of ours.
+    pub(in crate::daemon) fn take_down(
+        &self,
+        served: &Served,
+        identity: &str,
+        session: &str,
+        tree: &Path,
+        pane: &PaneInfo,
+    ) -> Result<(), Trouble> {
+        if let Err(trouble) = self.keep_work(served, session, tree) {
             // The tree stays where it is, so nothing is lost by going on.
             tracing::warn!(session, error = trouble.error, "the work could not be captured before the end");
         }
-        self.tmux.kill(&task.key.identity())?;
+        self.tmux.kill(identity)?;
         let Some(start_time) = pane.start_time else { return Ok(()) };
         let deadline = Instant::now() + served.config.timing.stop_grace.duration();
         while process::is_alive(pane.pid, start_time) {

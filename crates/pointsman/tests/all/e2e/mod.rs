@@ -27,6 +27,7 @@ mod refusals;
 mod resilience;
 mod restart;
 mod review;
+mod run;
 mod shell_agent;
 mod torture;
 mod vault;

@@ -1,0 +1,196 @@
+//! What happens to a run, and what is to be done about it.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Policy, Run, Status, StepDone};
+use crate::text::clean_line;
+use crate::time::Timestamp;
+use crate::words::span;
+
+/// Longest reason that is kept.
+const REASON_CHARS: usize = 500;
+
+/// What can happen to a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// Its session has a name and is about to start.
+    SessionPrepared {
+        /// Which.
+        generation: u32,
+    },
+    /// Its session is there.
+    SessionStarted {
+        /// Which.
+        generation: u32,
+    },
+    /// No session can be started.
+    NotStarted {
+        /// Why.
+        why: String,
+    },
+    /// A step is done, says its session.
+    StepDone {
+        /// Which session.
+        generation: u32,
+        /// Which step.
+        step: String,
+    },
+    /// The session is through, and its result was read.
+    Finished {
+        /// Which session.
+        generation: u32,
+        /// Its result.
+        result: Option<serde_json::Value>,
+    },
+    /// The session gave up, or its result cannot be used.
+    GaveUp {
+        /// Which session.
+        generation: u32,
+        /// Why.
+        why: String,
+    },
+    /// The session is gone.
+    SessionDied {
+        /// Which.
+        generation: u32,
+    },
+    /// Time passed.
+    TimePassed,
+    /// A person ends it.
+    Stopped {
+        /// Who.
+        by: String,
+    },
+    /// Its session was put away, with its work kept.
+    SessionEnded,
+}
+
+/// Why nothing came of an event.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refused(pub String);
+
+/// What an event makes of a run.
+pub fn step(run: &Run, event: &Event, policy: &Policy, now: Timestamp) -> Result<Run, Refused> {
+    let mut run = run.clone();
+    let generation = match event {
+        Event::SessionPrepared { generation }
+        | Event::SessionStarted { generation }
+        | Event::StepDone { generation, .. }
+        | Event::Finished { generation, .. }
+        | Event::GaveUp { generation, .. }
+        | Event::SessionDied { generation } => Some(*generation),
+        Event::NotStarted { .. } | Event::TimePassed | Event::Stopped { .. } | Event::SessionEnded => None,
+    };
+    if generation.is_some_and(|generation| generation != run.generation) {
+        return refused("that session was replaced".to_owned());
+    }
+    if run.status.is_over() && *event != Event::SessionEnded {
+        return refused(format!("it is {} already", run.status.as_str()));
+    }
+    match event {
+        Event::SessionPrepared { .. } => Ok(run),
+        Event::SessionStarted { .. } if run.status == Status::Starting => {
+            (run.status, run.session_open, run.reason) = (Status::Running, true, None);
+            Ok(run)
+        }
+        Event::SessionStarted { .. } => refused("it is running already".to_owned()),
+        Event::NotStarted { why } => Ok(over(run, Status::Failed, why, now)),
+        Event::StepDone { generation, step } => {
+            let Some((_, wanted)) = run.formula.step(step) else {
+                return refused(format!("{} has no step {}", run.formula.name, clean_line(step, 80)));
+            };
+            if let Some(missing) = wanted.needs.iter().find(|need| !run.is_done(need)) {
+                return refused(format!("{step} needs {missing}, which is not done"));
+            }
+            if !run.is_done(step) {
+                run.done.push(StepDone { id: step.clone(), at: now, generation: *generation });
+            }
+            Ok(run)
+        }
+        Event::Finished { result, .. } => match run.next_step() {
+            None => {
+                run.result = result.clone();
+                Ok(over(run, Status::Done, "", now))
+            }
+            Some(missing) => {
+                let why = format!("the session said that it is done, but the step {} is not", missing.id);
+                Ok(over(run, Status::Failed, &why, now))
+            }
+        },
+        Event::GaveUp { why, .. } => Ok(over(run, Status::Failed, why, now)),
+        Event::SessionDied { .. } => Ok(died(run, policy, now)),
+        Event::TimePassed if run.started_at.after(policy.lifetime) <= now => {
+            let why = format!("it was not done after {}", span(policy.lifetime));
+            Ok(over(run, Status::Failed, &why, now))
+        }
+        Event::TimePassed => refused("it still has time".to_owned()),
+        Event::Stopped { by } => {
+            let why = format!("ended by {}", clean_line(by, 100));
+            Ok(over(run, Status::Stopped, &why, now))
+        }
+        Event::SessionEnded => {
+            run.session_open = false;
+            Ok(run)
+        }
+    }
+}
+
+/// The first successor comes at once, the next ones after a growing pause, then we stop.
+fn died(mut run: Run, policy: &Policy, now: Timestamp) -> Run {
+    run.restarts += 1;
+    if run.restarts > policy.restarts {
+        return over(run, Status::Failed, &format!("its sessions died {} times", policy.restarts + 1), now);
+    }
+    let pause = match run.restarts {
+        0 | 1 => Duration::ZERO,
+        n => {
+            policy.backoff.saturating_mul(1u32.checked_shl(n - 2).unwrap_or(u32::MAX)).min(policy.backoff_max)
+        }
+    };
+    run.generation += 1;
+    run.not_before = now.after(pause);
+    (run.status, run.reason) = (Status::Starting, Some("its session died".to_owned()));
+    run
+}
+
+fn over(mut run: Run, status: Status, why: &str, now: Timestamp) -> Run {
+    // One that was just about to be started may be there as well.
+    (run.status, run.ended_at, run.session_open) = (status, Some(now), true);
+    run.reason = Some(clean_line(why, REASON_CHARS)).filter(|why| !why.is_empty());
+    run
+}
+
+fn refused(why: String) -> Result<Run, Refused> {
+    Err(Refused(why))
+}
+
+/// What is to be done about a run now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Duty {
+    /// Its time is up.
+    Time,
+    /// A session is to be started, or found.
+    Start,
+    /// Its session is to be looked after.
+    Follow,
+    /// Its session is to be put away.
+    End,
+    /// Nothing.
+    Wait,
+}
+
+/// The one thing to do next.
+pub fn duty(run: &Run, policy: &Policy, now: Timestamp) -> Duty {
+    match run.status {
+        Status::Starting | Status::Running if run.started_at.after(policy.lifetime) <= now => Duty::Time,
+        Status::Starting if run.not_before <= now => Duty::Start,
+        Status::Starting => Duty::Wait,
+        Status::Running => Duty::Follow,
+        Status::Done | Status::Failed | Status::Stopped if run.session_open => Duty::End,
+        Status::Done | Status::Failed | Status::Stopped => Duty::Wait,
+    }
+}

@@ -1,0 +1,218 @@
+//! A run: one execution of a formula by a session, step by step.
+//!
+//! Steps are done when the session says so, in an order their needs allow. A session that dies is replaced, and its
+//! successor goes on at the first step that is not done. What is done is checked before the run is: all steps, and a
+//! result that can be read. Starting and ending sessions belongs elsewhere.
+
+mod life;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+pub use life::{Duty, Event, Refused, duty, step};
+
+use crate::config::Config;
+use crate::formula::{Formula, Step};
+use crate::ids::ProjectName;
+use crate::time::Timestamp;
+
+/// Largest result that is read.
+pub const RESULT_BYTES: usize = 1 << 20;
+
+/// A run's number in its project.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RunId(pub u64);
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Where a run stands. The names are part of the surface that scripts rely on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// A session is to be started.
+    Starting,
+    /// A session works on it.
+    Running,
+    /// All steps are done.
+    Done,
+    /// It will not be finished.
+    Failed,
+    /// A person ended it.
+    Stopped,
+}
+
+impl Status {
+    /// The name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Stopped => "stopped",
+        }
+    }
+
+    /// Whether it is over.
+    pub fn is_over(self) -> bool {
+        match self {
+            Self::Done | Self::Failed | Self::Stopped => true,
+            Self::Starting | Self::Running => false,
+        }
+    }
+}
+
+/// A step that was done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepDone {
+    /// Which.
+    pub id: String,
+    /// When.
+    pub at: Timestamp,
+    /// By which session of the run.
+    pub generation: u32,
+}
+
+/// One execution of a formula.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// Its number.
+    pub id: RunId,
+    /// Whose.
+    pub project: ProjectName,
+    /// The formula as it was when the run began; a changed file changes the next run.
+    pub formula: Formula,
+    /// The model its sessions are asked to use.
+    pub model: Option<String>,
+    /// Who wanted it.
+    pub by: String,
+    /// Where it stands.
+    pub status: Status,
+    /// Which of its sessions is the present one, from 1.
+    pub generation: u32,
+    /// What is done.
+    pub done: Vec<StepDone>,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it was over.
+    pub ended_at: Option<Timestamp>,
+    /// No session is started before this.
+    pub not_before: Timestamp,
+    /// Sessions that were started because one died.
+    pub restarts: u32,
+    /// Why it stands where it stands.
+    pub reason: Option<String>,
+    /// What the agent wrote down as its result.
+    pub result: Option<serde_json::Value>,
+    /// Whether a session of it may still be there.
+    pub session_open: bool,
+}
+
+impl Run {
+    /// A run that is about to begin.
+    pub fn new(id: RunId, formula: Formula, config: &Config, by: &str, now: Timestamp) -> Self {
+        let role = config.roles.iter().find(|(name, _)| *name == formula.role());
+        let model = role.and_then(|(_, role)| role.model.clone()).or_else(|| formula.model.clone());
+        Self {
+            id,
+            project: config.name.clone(),
+            formula,
+            model,
+            by: crate::text::clean_line(by, 100),
+            status: Status::Starting,
+            generation: 1,
+            done: Vec::new(),
+            started_at: now,
+            ended_at: None,
+            not_before: now,
+            restarts: 0,
+            reason: None,
+            result: None,
+            session_open: false,
+        }
+    }
+
+    /// The same across its sessions: `planner-shop-7`.
+    pub fn identity(&self) -> String {
+        format!("{}-{}-{}", self.formula.role(), self.project, self.id)
+    }
+
+    /// One of its sessions: `planner-shop-7.1`.
+    pub fn session(&self, generation: u32) -> String {
+        format!("{}.{generation}", self.identity())
+    }
+
+    /// The first step that is not done.
+    pub fn next_step(&self) -> Option<&Step> {
+        self.formula.steps.iter().find(|step| !self.is_done(&step.id))
+    }
+
+    /// Whether a step is done.
+    pub fn is_done(&self, id: &str) -> bool {
+        self.done.iter().any(|done| done.id == id)
+    }
+
+    /// Whether something is still to be done about it.
+    pub fn is_open(&self) -> bool {
+        !self.status.is_over() || self.session_open
+    }
+}
+
+/// Reads a session's name: its identity and its generation.
+pub fn parse_session(session: &str) -> Option<(&str, u32)> {
+    let (identity, generation) = session.rsplit_once('.')?;
+    Some((identity, generation.parse().ok()?))
+}
+
+/// What an agent wrote as its result: nothing, or one JSON object.
+pub fn read_result(bytes: Option<&[u8]>) -> Result<Option<serde_json::Value>, String> {
+    let Some(bytes) = bytes.filter(|bytes| !bytes.trim_ascii().is_empty()) else { return Ok(None) };
+    if bytes.len() > RESULT_BYTES {
+        return Err(format!("its result has more than {RESULT_BYTES} bytes"));
+    }
+    match serde_json::from_slice(bytes) {
+        Ok(value @ serde_json::Value::Object(_)) => Ok(Some(value)),
+        Ok(_) => Err("its result is not a JSON object".to_owned()),
+        Err(error) => Err(format!("its result is not JSON: {error}")),
+    }
+}
+
+/// What a project allows a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// It is given up after this long.
+    pub lifetime: Duration,
+    /// Sessions that are started because one died.
+    pub restarts: u32,
+    /// Before the second of them; doubles each time.
+    pub backoff: Duration,
+    /// The longest pause.
+    pub backoff_max: Duration,
+}
+
+impl Policy {
+    /// As it is configured for a role.
+    pub fn new(config: &Config, role: &str) -> Self {
+        let Config { timing, limits, .. } = config;
+        let lifetime = match role {
+            "supervisor" => timing.supervisor_session,
+            "action" => timing.action_max_lifetime,
+            _ => timing.session_timeout,
+        };
+        Self {
+            lifetime: lifetime.duration(),
+            restarts: limits.restarts,
+            backoff: timing.restart_backoff.duration(),
+            backoff_max: timing.restart_backoff_max.duration(),
+        }
+    }
+}

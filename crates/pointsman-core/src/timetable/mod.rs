@@ -1,0 +1,66 @@
+//! When formulas run by themselves: cron expressions, and whether a time that has come is used.
+//!
+//! Time zones come in as a value ([`Zone`]): which offsets hold where is not known here. Beginning runs belongs
+//! elsewhere.
+
+mod cron;
+mod decide;
+#[cfg(test)]
+mod tests;
+
+use crate::config::Config;
+use crate::time::Timestamp;
+
+pub use cron::Cron;
+pub use decide::{Decision, Facts, Remembered, Rules, decide};
+
+/// A place's clock on the wall.
+pub trait Zone {
+    /// What the clock shows, in minutes since 1970 as if it were UTC.
+    fn local(&self, at: Timestamp) -> i64;
+
+    /// When the clock shows this: the earlier time if it does so twice, some time soon after if it never does.
+    fn utc(&self, local: i64) -> Timestamp;
+}
+
+/// The clock of UTC.
+#[derive(Clone, Copy, Debug)]
+pub struct Utc;
+
+impl Zone for Utc {
+    fn local(&self, at: Timestamp) -> i64 {
+        at.0.div_euclid(60_000)
+    }
+
+    fn utc(&self, local: i64) -> Timestamp {
+        Timestamp(local.saturating_mul(60_000))
+    }
+}
+
+/// The formulas of a project that run by themselves: those of its roles that are at work, and those it lists.
+pub fn entries(config: &Config) -> Vec<(String, Cron)> {
+    // Issues, pull requests and vault actions come to the other roles by themselves.
+    const BY_TIME: [&str; 4] = ["gardener", "supervisor", "planner", "predictor"];
+    let roles = config.roles.iter().filter(|(name, role)| role.enabled && BY_TIME.contains(name));
+    let of_roles = roles.filter_map(|(name, role)| Some((format!("run-{name}"), role.schedule.as_deref()?)));
+    let listed = config.schedule.formulas.iter().map(|(name, cron)| (name.clone(), cron.as_str()));
+    let mut all: Vec<(String, Cron)> = of_roles
+        .filter(|(name, _)| !config.schedule.formulas.contains_key(name))
+        .chain(listed)
+        .filter_map(|(name, cron)| Some((name, Cron::parse(cron).ok()?)))
+        .collect();
+    all.sort_by(|(a, _), (b, _)| a.cmp(b));
+    all
+}
+
+impl Rules {
+    /// As they are configured for a formula.
+    pub fn new(config: &Config, formula: &str) -> Self {
+        Self {
+            jitter: config.schedule.jitter.duration(),
+            catch_up: config.schedule.catch_up,
+            min_free_memory_mb: config.limits.min_free_memory_mb,
+            only_if_changed: config.schedule.only_if_changed.iter().any(|name| name == formula),
+        }
+    }
+}

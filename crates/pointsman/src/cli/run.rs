@@ -1,0 +1,199 @@
+//! Runs of formulas: begun, watched, ended; and what their sessions say.
+
+use clap::{Args, Subcommand};
+use pointsman_core::formula;
+use pointsman_core::run::{Run, RunId, Status};
+use pointsman_core::text::clean_line;
+use pointsman_core::words;
+use pointsman_store::RunScope;
+use serde_json::{Value, json};
+
+use super::context::Context;
+use super::failure::{Code, Failure};
+use super::table::{Cell, Table};
+use super::{style, time};
+use crate::control::protocol::{Request, RunCommand};
+use crate::formulas;
+use crate::project::Project;
+use crate::run_view;
+
+/// Runs shown by `run list`.
+const SHOWN: u32 = 50;
+
+/// Runs of formulas
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// The last runs, oldest first
+    List,
+    /// One run, with its steps
+    Show {
+        /// Its number
+        run: u64,
+    },
+    /// End a run; its work is kept
+    Stop {
+        /// Its number
+        run: u64,
+    },
+}
+
+impl Command {
+    pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::List => list(context),
+            Self::Show { run } => show(context, &find(context, &context.project()?, RunId(run))?),
+            Self::Stop { run } => {
+                context.people_only("ending a run")?;
+                let command = RunCommand::Stop { id: RunId(run), by: context.author() };
+                let value = order(context, &context.project()?, command)?;
+                tell(context, &value, "Stopped.")
+            }
+        }
+    }
+}
+
+/// Begin a run: a session that does the formula's steps
+#[derive(Debug, Args)]
+pub(crate) struct Begin {
+    /// The formula's name
+    name: String,
+    /// Only print what the session would read
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Begin {
+    pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
+        let project = context.project()?;
+        if self.dry_run {
+            return rehearse(context, &project, &self.name);
+        }
+        context.people_only("starting a run")?;
+        let command = RunCommand::Start { formula: self.name, by: context.author() };
+        let value = order(context, &project, command)?;
+        tell(context, &value, "Begun.")
+    }
+}
+
+/// Say that a step of the run is done, for agents
+#[derive(Debug, Subcommand)]
+pub(crate) enum Step {
+    /// The step is done
+    Done {
+        /// Its id
+        id: String,
+        /// The session; without it, the one we are in
+        #[arg(long)]
+        session: Option<String>,
+    },
+}
+
+impl Step {
+    pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
+        let Self::Done { id, session } = self;
+        let session = context.reporting_session(session)?;
+        let row = context.store()?.map(|store| store.session(&session)).transpose()?.flatten();
+        let Some(row) = row else {
+            return Err(Failure::not_found(format!("there is no session {session}")));
+        };
+        let command = RunCommand::StepDone { session, step: id };
+        let value = context.ask_and_say(&Request::Run { project: row.project, command })?;
+        let words = match value["step"].as_str() {
+            Some(next) => format!("Next: {next}."),
+            None => "That was the last one.".to_owned(),
+        };
+        tell(context, &value, &words)
+    }
+}
+
+/// What a run would be, without one.
+fn rehearse(context: &Context, project: &Project, name: &str) -> Result<(), Failure> {
+    let found = formulas::find(project.checkout(), name)?;
+    let formula = found.render(project.checkout(), &formula::variables(&project.config))?;
+    let run = Run::new(RunId(0), formula, &project.config, &context.author(), time::now());
+    let places = words::run::Places {
+        phase_file: "$PHASE_FILE".to_owned(),
+        result_file: "$POINTSMAN_RESULT_FILE".to_owned(),
+    };
+    let prompt = words::run::prompt(&run, &places);
+    if context.out.is_json() {
+        let mut value = run_view::to_json(&run);
+        (value["run"], value["session"], value["status"]) = (Value::Null, Value::Null, json!("dry_run"));
+        value["prompt"] = prompt.into();
+        return context.out.value(&value);
+    }
+    context.out.line(prompt.trim_end())
+}
+
+fn order(context: &Context, project: &Project, command: RunCommand) -> Result<Value, Failure> {
+    context.ask_and_say(&Request::Run { project: project.config.name.clone(), command })
+}
+
+fn tell(context: &Context, value: &Value, words: &str) -> Result<(), Failure> {
+    match context.out.is_json() {
+        true => context.out.value(value),
+        false => context.out.line(format!(
+            "Run {} of {}: {words}",
+            value["run"],
+            value["formula"].as_str().unwrap_or("")
+        )),
+    }
+}
+
+fn find(context: &Context, project: &Project, id: RunId) -> Result<Run, Failure> {
+    let missing = || {
+        Failure::new(Code::NotFound, format!("{} has no run {id}", project.config.name))
+            .hint("pointsman run list")
+    };
+    context.store()?.ok_or_else(missing)?.run(&project.config.name, id)?.ok_or_else(missing)
+}
+
+fn list(context: &Context) -> Result<(), Failure> {
+    let project = context.project()?;
+    let runs = match context.store()? {
+        Some(store) => store.runs(&project.config.name, RunScope::Last(SHOWN))?,
+        None => Vec::new(),
+    };
+    if context.out.is_json() {
+        return context.out.value(&runs.iter().map(run_view::to_json).collect::<Vec<_>>());
+    }
+    let mut table = Table::new(["RUN", "FORMULA", "STATUS", "STEP", "STARTED", "REASON"]);
+    for run in &runs {
+        let step = run.next_step().map_or_else(String::new, |step| step.id.clone());
+        table.row([
+            run.id.to_string().into(),
+            run.formula.name.as_str().into(),
+            Cell::styled(run.status.as_str(), colour(run.status)),
+            format!("{step} ({}/{})", run.done.len(), run.formula.steps.len()).trim().into(),
+            time::relative(run.started_at, time::now()).into(),
+            clean_line(run.reason.as_deref().unwrap_or_default(), 160).into(),
+        ]);
+    }
+    context.out.table(&table, "Nothing has run yet.")
+}
+
+fn show(context: &Context, run: &Run) -> Result<(), Failure> {
+    if context.out.is_json() {
+        return context.out.value(&run_view::to_json(run));
+    }
+    let colour = colour(run.status);
+    let mut lines =
+        vec![format!("Run {} of {}  {colour}{}{colour:#}", run.id, run.formula.name, run.status.as_str())];
+    lines.extend(run.reason.as_deref().map(|why| format!("reason   {}", clean_line(why, 500))));
+    lines.push(format!("session  {}", run.session(run.generation)));
+    lines.push(format!("started  {} by {}", time::relative(run.started_at, time::now()), run.by));
+    for step in &run.formula.steps {
+        let mark = if run.is_done(&step.id) { "✔" } else { " " };
+        lines.push(format!("  {mark} {}: {}", step.id, clean_line(&step.title, 120)));
+    }
+    context.out.line(lines.join("\n"))
+}
+
+fn colour(status: Status) -> anstyle::Style {
+    match status {
+        Status::Starting | Status::Running => style::BUSY,
+        Status::Done => style::GOOD,
+        Status::Failed => style::BAD,
+        Status::Stopped => style::QUIET,
+    }
+}

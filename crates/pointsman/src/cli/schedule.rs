@@ -1,0 +1,70 @@
+//! What runs by itself, and when.
+
+use clap::Args;
+use pointsman_core::text::clean_line;
+use pointsman_core::time::Timestamp;
+use pointsman_core::timetable::{Cron, entries};
+use serde_json::{Value, json};
+
+use super::context::Context;
+use super::failure::{Code, Failure};
+use super::table::Table;
+use super::time;
+use crate::daemon::timetable::{Place, remembered};
+
+/// Show which formulas run by themselves: last, next, outcome, and why a time was passed over
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {}
+
+impl Arguments {
+    pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
+        let project = context.project()?;
+        let (config, now) = (&project.config, time::now());
+        let Some(place) = Place::find(&config.schedule.timezone) else {
+            let message = format!("there is no time zone {}", config.schedule.timezone);
+            return Err(
+                Failure::new(Code::Configuration, message).hint("schedule.timezone in pointsman.toml")
+            );
+        };
+        let store = context.store()?;
+        let mut rows = Vec::new();
+        for (formula, cron) in entries(config) {
+            let (last, memory) = match &store {
+                Some(store) => {
+                    (store.last_run(&config.name, &formula)?, remembered(store, &config.name, &formula)?)
+                }
+                None => (None, None),
+            };
+            let next = next(&cron, &place, now);
+            rows.push(json!({
+                "formula": formula,
+                "last": last.as_ref().map(|run| time::rfc3339(run.started_at)),
+                "next": next.map(time::rfc3339),
+                "outcome": last.as_ref().map(|run| run.status),
+                "run": last.as_ref().map(|run| run.id),
+                "skipped_because": memory.and_then(|memory| memory.skipped_because),
+            }));
+        }
+        if context.out.is_json() {
+            return context.out.value(&rows);
+        }
+        let mut table = Table::new(["FORMULA", "LAST", "OUTCOME", "NEXT", "SKIPPED BECAUSE"]);
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        for row in &rows {
+            table.row([
+                text(&row["formula"]).into(),
+                text(&row["last"]).into(),
+                text(&row["outcome"]).into(),
+                text(&row["next"]).into(),
+                clean_line(&text(&row["skipped_because"]), 200).into(),
+            ]);
+        }
+        context
+            .out
+            .table(&table, "Nothing runs by itself; [schedule.formulas] in pointsman.toml changes that.")
+    }
+}
+
+fn next(cron: &Cron, place: &Place, now: Timestamp) -> Option<Timestamp> {
+    cron.next(now, place)
+}

@@ -1,0 +1,178 @@
+//! Runs of formulas at work. What may happen to a run is decided in the core; here it is written down and carried out.
+//!
+//! `watch` looks what is to be done about each, `session` starts, follows and ends its sessions. Both only send; this
+//! file writes, in the loop.
+
+mod session;
+mod watch;
+
+use pointsman_core::formula;
+use pointsman_core::ids::ProjectName;
+use pointsman_core::run::{Event, Policy, Refused, Run, RunId, parse_session, step};
+use pointsman_core::text::clean_line;
+use pointsman_core::time::Timestamp;
+use pointsman_store::{Change, RunScope, SessionRow};
+use serde_json::{Value, json};
+
+pub(crate) use watch::Watch;
+
+use super::answer::{done, failed};
+use super::clock;
+use super::engine::Engine;
+use super::world::chain;
+use crate::control::protocol::{FailureKind, Reply, RunCommand};
+use crate::formulas;
+use crate::run_view;
+
+/// Carries out an order.
+pub(super) fn answer(engine: &mut Engine, project: &ProjectName, command: &RunCommand) -> Reply {
+    let now = clock::now();
+    let (id, event) = match command {
+        RunCommand::Start { formula, by } => {
+            return begin(engine, project, formula, by, None, now)
+                .unwrap_or_else(|error| failed(FailureKind::Failed, chain(&error)));
+        }
+        RunCommand::StepDone { session, step } => match of_session(engine, project, session) {
+            Ok(Some((id, generation))) => (id, Event::StepDone { generation, step: step.clone() }),
+            Ok(None) => {
+                let message =
+                    format!("session {} belongs to no run that is under way", clean_line(session, 100));
+                return failed(FailureKind::NotFound, message);
+            }
+            Err(error) => return failed(FailureKind::Failed, chain(&error)),
+        },
+        RunCommand::Stop { id, by } => (*id, Event::Stopped { by: by.clone() }),
+    };
+    match happened(engine, project, id, &event, &[], now) {
+        Ok(Ok(run)) => done(run_view::to_json(&run)),
+        Ok(Err(NotTaken::Missing)) => failed(FailureKind::NotFound, format!("{project} has no run {id}")),
+        Ok(Err(NotTaken::Refused(Refused(why)))) => failed(FailureKind::Refused, format!("run {id}: {why}")),
+        Err(error) => failed(FailureKind::Failed, chain(&error)),
+    }
+}
+
+/// Why an event changed nothing.
+pub(super) enum NotTaken {
+    /// There is no such run.
+    Missing,
+    /// It does not allow it.
+    Refused(Refused),
+}
+
+/// Writes down what happened to a run, if it may happen, with the sessions it is about.
+pub(super) fn happened(
+    engine: &mut Engine,
+    project: &ProjectName,
+    id: RunId,
+    event: &Event,
+    sessions: &[SessionRow],
+    now: Timestamp,
+) -> Result<Result<Run, NotTaken>, pointsman_store::Error> {
+    let (Some(run), Some(config)) = (engine.store().run(project, id)?, engine.config(project)) else {
+        return Ok(Err(NotTaken::Missing));
+    };
+    match step(&run, event, &Policy::new(&config, run.formula.role()), now) {
+        Ok(next) => {
+            write(engine, kind(event), &next, json!({ "event": event }), sessions, now)?;
+            Ok(Ok(next))
+        }
+        Err(refused) => Ok(Err(NotTaken::Refused(refused))),
+    }
+}
+
+/// Begins a run, if one may begin; `cursor` is a named value to set with it.
+pub(super) fn begin(
+    engine: &mut Engine,
+    project: &ProjectName,
+    name: &str,
+    by: &str,
+    cursor: Option<(String, String)>,
+    now: Timestamp,
+) -> Result<Reply, pointsman_store::Error> {
+    let (Some(config), Some(row)) = (engine.config(project), engine.store().project(project)?) else {
+        return Ok(failed(FailureKind::NotFound, format!("project {project} is not served")));
+    };
+    let rendered = formulas::find(&row.checkout, name)
+        .and_then(|found| found.render(&row.checkout, &formula::variables(&config)));
+    let formula = match rendered {
+        Ok(formula) => formula,
+        Err(error @ formulas::Error::Missing(_)) => {
+            return Ok(failed(FailureKind::NotFound, error.to_string()));
+        }
+        Err(error) => return Ok(failed(FailureKind::Configuration, chain(&error))),
+    };
+    if formula.role() == "dev" {
+        let message = "issues are implemented by tasks: label one backlog".to_owned();
+        return Ok(failed(FailureKind::Refused, message));
+    }
+    if let Some(last) = engine.store().last_run(project, &formula.name)?
+        && !last.status.is_over()
+    {
+        let message = format!("run {} of {} is under way: one at a time", last.id, formula.name);
+        return Ok(failed(FailureKind::Refused, message));
+    }
+    let run = Run::new(engine.store().next_run(project)?, formula, &config, by, now);
+    let mut change = change("run_begun", &run, Value::Null, now);
+    change.cursor = cursor;
+    engine.store().commit(&[change])?;
+    Ok(done(run_view::to_json(&run)))
+}
+
+/// The run that a session belongs to, and which of its sessions it is.
+fn of_session(
+    engine: &mut Engine,
+    project: &ProjectName,
+    session: &str,
+) -> Result<Option<(RunId, u32)>, pointsman_store::Error> {
+    let Some((identity, generation)) = parse_session(session) else { return Ok(None) };
+    let runs = engine.store().runs(project, RunScope::Open)?;
+    Ok(runs.iter().find(|run| run.identity() == identity).map(|run| (run.id, generation)))
+}
+
+fn write(
+    engine: &mut Engine,
+    kind: &str,
+    run: &Run,
+    more: Value,
+    sessions: &[SessionRow],
+    now: Timestamp,
+) -> Result<(), pointsman_store::Error> {
+    let mut change = change(kind, run, more, now);
+    change.sessions = sessions.to_vec();
+    engine.store().commit(&[change]).map(drop)
+}
+
+fn change(kind: &str, run: &Run, more: Value, now: Timestamp) -> Change {
+    let mut data = json!({
+        "run": run.id,
+        "formula": run.formula.name,
+        "step": run.next_step().map(|step| &step.id),
+        "to": run.status,
+        "reason": run.reason,
+    });
+    if let (Value::Object(data), Value::Object(more)) = (&mut data, more) {
+        data.extend(more);
+    }
+    let mut change = Change::new(now, kind);
+    change.project = Some(run.project.clone());
+    change.session = Some(run.session(run.generation));
+    change.data = data;
+    change.run = Some(run.clone());
+    change
+}
+
+/// The event's name in the log.
+fn kind(event: &Event) -> &'static str {
+    match event {
+        Event::SessionPrepared { .. } => "run_session_prepared",
+        Event::SessionStarted { .. } => "run_session_started",
+        Event::NotStarted { .. } => "run_not_started",
+        Event::StepDone { .. } => "run_step_done",
+        Event::Finished { .. } => "run_finished",
+        Event::GaveUp { .. } => "run_gave_up",
+        Event::SessionDied { .. } => "run_session_died",
+        Event::TimePassed => "run_timed_out",
+        Event::Stopped { .. } => "run_stopped",
+        Event::SessionEnded => "run_session_ended",
+    }
+}

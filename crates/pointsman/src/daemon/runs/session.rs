@@ -1,0 +1,272 @@
+//! Starting and ending the sessions of a run.
+
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use pointsman_adapters::git::checkout::{checkout_exact, remove_checkout};
+use pointsman_adapters::tmux::{NewSession, PaneInfo};
+use pointsman_adapters::{phase_file, process, tmux};
+use pointsman_core::claude::launch::is_claude;
+use pointsman_core::run::{Event, Run, Status};
+use pointsman_core::session::budget::Spent;
+use pointsman_core::task::Exit;
+use pointsman_core::words;
+use pointsman_store::SessionRow;
+
+use super::watch::Tell;
+use crate::daemon::clock;
+use crate::daemon::crash::crash_point;
+use crate::daemon::launch::Launch;
+use crate::daemon::served::Served;
+use crate::daemon::world::{RealWorld, Trouble, epoch, write};
+
+/// The terminal an agent gets.
+const COLUMNS: u16 = 200;
+const ROWS: u16 = 50;
+
+/// Everything that lies on one run's desk.
+pub(super) struct RunDesk {
+    /// All that its sessions may touch of ours.
+    root: PathBuf,
+    /// A clean checkout of the main branch, the same for all its sessions.
+    tree: PathBuf,
+    /// The phase file of the protocol.
+    pub(super) phase_file: PathBuf,
+    transcript: PathBuf,
+}
+
+impl RunDesk {
+    pub(super) fn new(served: &Served, run: &Run) -> Self {
+        let root = served.paths.root().join("sessions").join(run.identity());
+        let (role, project, id) = (run.formula.role(), &run.project, run.id);
+        let dir = &served.config.dev.phase_dir;
+        Self {
+            tree: root.join("tree"),
+            root,
+            phase_file: dir.join(format!("{role}-session-{project}-{id}.phase")),
+            transcript: dir.join(format!("{role}-{project}-{id}.log")),
+        }
+    }
+
+    fn inbox(&self, generation: u32) -> PathBuf {
+        self.root.join(format!("inbox-{generation}"))
+    }
+
+    fn run_dir(&self, generation: u32) -> PathBuf {
+        self.root.join(format!("run-{generation}"))
+    }
+
+    /// Where the agent leaves its result.
+    pub(super) fn result(&self, generation: u32) -> PathBuf {
+        self.run_dir(generation).join("result.json")
+    }
+}
+
+/// Starts the run's session, or finds that it is there already.
+pub(super) fn start(world: &RealWorld, served: &Served, run: &Run, tell: &Tell<'_>) -> anyhow::Result<()> {
+    let (name, session) = (run.identity(), run.session(run.generation));
+    let desk = RunDesk::new(served, run);
+    world.tmux.ensure_running()?;
+    if let Some(pane) = world.tmux.find(&name)? {
+        if pane.epoch == epoch(&session) {
+            // We had started it and did not live to write it down.
+            greet(world, served, run, &desk, &pane)?;
+            started(world, run, &desk, &pane, tell);
+            return Ok(());
+        }
+        world.take_down(served, &name, &session, &desk.tree, &pane).map_err(Trouble::into_error)?;
+    }
+    keep_transcript(served, &run.session(run.generation.saturating_sub(1)), &desk);
+    if let Err(why) = prepare(world, served, run, &desk)? {
+        tell(Event::NotStarted { why }, Vec::new());
+        return Ok(());
+    }
+    // It may speak as soon as it is there: it is known before.
+    let registered = tell(Event::SessionPrepared { generation: run.generation }, vec![row(run, &desk, None)]);
+    anyhow::ensure!(registered, "the run is over");
+    crash_point("run-session-prepared");
+    world.tmux.start(&NewSession {
+        name: name.clone(),
+        argv: vec![
+            world.program.to_string_lossy().into_owned(),
+            "launch".to_owned(),
+            desk.run_dir(run.generation).join("launch.json").to_string_lossy().into_owned(),
+        ],
+        width: COLUMNS,
+        height: ROWS,
+        transcript: Some(desk.transcript.clone()),
+        epoch: epoch(&session),
+    })?;
+    crash_point("run-session-in-tmux");
+    let pane = world.tmux.find(&name)?.context("the session was gone as soon as it was started")?;
+    greet(world, served, run, &desk, &pane)?;
+    started(world, run, &desk, &pane, tell);
+    Ok(())
+}
+
+/// Everything the agent finds when it starts; a reason if it can never start.
+fn prepare(
+    world: &RealWorld,
+    served: &Served,
+    run: &Run,
+    desk: &RunDesk,
+) -> anyhow::Result<Result<(), String>> {
+    let generation = run.generation;
+    for dir in [&desk.root, &desk.inbox(generation), &desk.run_dir(generation)] {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    }
+    if !desk.tree.exists() {
+        served.mirror.fetch_remote()?;
+        let head = served.mirror.remote_head(&served.primary)?;
+        let head = head.with_context(|| format!("the forge has no branch {}", served.primary))?;
+        checkout_exact(&served.mirror, &head, &desk.tree)?;
+    }
+    // What an earlier session claimed is not this one's claim.
+    let fresh = phase_file::remove_own_file(&desk.phase_file)
+        .and_then(|()| phase_file::create_exclusive(&desk.phase_file));
+    if let Err(why) = fresh {
+        return Ok(Err(format!("{} cannot be used: {why}", desk.phase_file.display())));
+    }
+    let places = words::run::Places {
+        phase_file: desk.phase_file.to_string_lossy().into_owned(),
+        result_file: desk.result(generation).to_string_lossy().into_owned(),
+    };
+    let prompt = desk.inbox(generation).join("0000-task.md");
+    let save = |path: &PathBuf, bytes: &[u8]| write(path, bytes).map_err(Trouble::into_error);
+    save(&prompt, words::run::prompt(run, &places).as_bytes())?;
+    let mut argv = command(served, run);
+    let path = (world.environment)("PATH");
+    match argv.first() {
+        Some(program) if process::find_program(program, path.as_deref(), &desk.tree).is_none() => {
+            return Ok(Err(format!("the agent program {program} is not found")));
+        }
+        _ => {}
+    }
+    let mut env = world.common_environment(served);
+    let mut set = |name: &str, value: String| env.insert(name.to_owned(), value);
+    set("PHASE_FILE", places.phase_file);
+    set("POINTSMAN_RESULT_FILE", places.result_file);
+    set("POINTSMAN_SESSION", run.session(generation));
+    set("POINTSMAN_RUN", run.id.to_string());
+    set("POINTSMAN_INBOX", desk.inbox(generation).to_string_lossy().into_owned());
+    set("POINTSMAN_PRIMARY_BRANCH", served.primary.to_string());
+    if let Some(model) = &run.model {
+        set("POINTSMAN_MODEL", model.clone());
+    }
+    if is_claude(&argv) {
+        let key = env.get("ANTHROPIC_API_KEY").map(String::as_str);
+        let config = world.claude_config(key).map_err(Trouble::into_error)?;
+        env.entry("CLAUDE_CONFIG_DIR".to_owned()).or_insert(config.to_string_lossy().into_owned());
+        env.insert("DISABLE_AUTOUPDATER".to_owned(), "1".to_owned());
+        argv.extend(run.model.iter().flat_map(|model| ["--model".to_owned(), model.clone()]));
+        argv.push(words::run::first_line(run, &prompt.to_string_lossy()));
+    }
+    let launch = Launch { argv, cwd: desk.tree.clone(), commit_first: None, env };
+    save(&desk.run_dir(generation).join("launch.json"), &serde_json::to_vec_pretty(&launch)?)?;
+    Ok(Ok(()))
+}
+
+fn command(served: &Served, run: &Run) -> Vec<String> {
+    let role = served.config.roles.iter().find(|(name, _)| *name == run.formula.role());
+    let own = role.and_then(|(_, role)| role.command.clone());
+    own.unwrap_or_else(|| served.config.agent.command.clone())
+}
+
+/// The prompt is given to the program as well, once, as one line of ours that names the file.
+fn greet(
+    world: &RealWorld,
+    served: &Served,
+    run: &Run,
+    desk: &RunDesk,
+    pane: &PaneInfo,
+) -> anyhow::Result<()> {
+    if !is_claude(&command(served, run)) {
+        let prompt = desk.inbox(run.generation).join("0000-task.md");
+        let line = words::run::first_line(run, &prompt.to_string_lossy());
+        world.tmux.send_message(&pane.pane_id, &epoch(&run.session(run.generation)), "start", &line)?;
+    }
+    Ok(())
+}
+
+fn started(world: &RealWorld, run: &Run, desk: &RunDesk, pane: &PaneInfo, tell: &Tell<'_>) {
+    let mut rows = vec![row(run, desk, Some(pane))];
+    let before = rows[0].predecessor.as_deref().and_then(|session| ended(world, session, Exit::Crashed));
+    rows.extend(before);
+    tell(Event::SessionStarted { generation: run.generation }, rows);
+}
+
+/// What is known of the run's present session.
+fn row(run: &Run, desk: &RunDesk, pane: Option<&PaneInfo>) -> SessionRow {
+    let now = clock::now();
+    SessionRow {
+        session: run.session(run.generation),
+        identity: run.identity(),
+        project: run.project.clone(),
+        issue: None,
+        role: run.formula.role().to_owned(),
+        generation: run.generation,
+        host: process::host_name(),
+        model: run.model.clone(),
+        bead_id: None,
+        node_id: None,
+        hook_path: None,
+        tmux_session: Some(run.identity()),
+        pane: pane.map(|pane| pane.pane_id.to_string()),
+        pid: pane.map(|pane| pane.pid),
+        start_time: pane.and_then(|pane| pane.start_time),
+        tree: Some(desk.tree.clone()),
+        created_at: now,
+        last_seen: now,
+        times_stale: 0,
+        ended_at: None,
+        exit: None,
+        acknowledges: false,
+        predecessor: (run.generation > 1).then(|| run.session(run.generation - 1)),
+        gauge: None,
+        spent: Spent::default(),
+    }
+}
+
+/// A session's row with its end, if it has none yet.
+fn ended(world: &RealWorld, session: &str, exit: Exit) -> Option<SessionRow> {
+    let reader = world.reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let row = reader.session(session).ok().flatten().filter(|row| row.ended_at.is_none())?;
+    Some(SessionRow { ended_at: Some(clock::now()), exit: Some(exit), ..row })
+}
+
+/// Puts the session of a run that is over away: its work is captured first, whatever it was.
+pub(super) fn end(world: &RealWorld, served: &Served, run: &Run, tell: &Tell<'_>) -> anyhow::Result<()> {
+    let (name, session) = (run.identity(), run.session(run.generation));
+    let desk = RunDesk::new(served, run);
+    match world.tmux.find(&name) {
+        Ok(Some(pane)) => {
+            world.take_down(served, &name, &session, &desk.tree, &pane).map_err(Trouble::into_error)?;
+        }
+        Ok(None) | Err(tmux::Error::NotRunning { .. }) => {
+            world.keep_work(served, &session, &desk.tree).map_err(Trouble::into_error)?;
+        }
+        Err(error) => return Err(error.into()),
+    }
+    crash_point("run-session-put-away");
+    keep_transcript(served, &session, &desk);
+    if let Err(refusal) = phase_file::remove_own_file(&desk.phase_file) {
+        tracing::warn!(file = %desk.phase_file.display(), %refusal, "left a phase file");
+    }
+    // What was in it is captured; what was not changed is in git.
+    remove_checkout(&desk.tree)?;
+    let exit = match run.status {
+        Status::Done => Exit::Done,
+        Status::Stopped => Exit::Stopped,
+        Status::Failed | Status::Starting | Status::Running => Exit::Failed,
+    };
+    tell(Event::SessionEnded, ended(world, &session, exit).into_iter().collect());
+    Ok(())
+}
+
+fn keep_transcript(served: &Served, session: &str, desk: &RunDesk) {
+    if let Err(refusal) = phase_file::move_own_file(&desk.transcript, &served.paths.transcript(session)) {
+        tracing::warn!(file = %desk.transcript.display(), %refusal, "left a transcript");
+    }
+}

@@ -1,0 +1,206 @@
+//! What is to be done about the runs, looked at again and again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use pointsman_adapters::phase_file::{self, Reading, read_result_file};
+use pointsman_adapters::process::{self, free_memory_mb};
+use pointsman_core::ids::ProjectName;
+use pointsman_core::run::{Duty, Event, Policy, RESULT_BYTES, Run, Status, duty, read_result};
+use pointsman_core::task::{Notice, Phase};
+use pointsman_core::time::Timestamp;
+use pointsman_core::timetable::entries;
+use pointsman_store::{RunScope, SessionRow};
+use sha2::{Digest, Sha256};
+
+use super::session::{self, RunDesk};
+use crate::daemon::clock;
+use crate::daemon::inbound::{Inbound, Inbox};
+use crate::daemon::served::Served;
+use crate::daemon::timetable::Standing;
+use crate::daemon::world::RealWorld;
+
+/// Timetables have minutes; they are looked at this often.
+const CLOCK: Duration = Duration::from_secs(10);
+/// A process must be missed so often before it counts as dead.
+const MISSES: u32 = 2;
+
+/// Writes down what happened to a run, with the sessions it is about; false if the run did not allow it.
+pub(super) type Tell<'t> = dyn Fn(Event, Vec<SessionRow>) -> bool + 't;
+
+/// Looks after all runs.
+pub(crate) struct Watch {
+    inbox: Inbox,
+    world: Arc<RealWorld>,
+    /// How often a session's process was looked for in vain.
+    missed: BTreeMap<String, u32>,
+    /// When the clock is looked at next.
+    clock_at: Timestamp,
+}
+
+impl Watch {
+    /// Nothing was seen yet.
+    pub(crate) fn new(inbox: Inbox, world: Arc<RealWorld>) -> Self {
+        Self { inbox, world, missed: BTreeMap::new(), clock_at: Timestamp::default() }
+    }
+
+    /// Does what is due.
+    pub(crate) fn look(&mut self) {
+        let projects = self.world.projects.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut followed = BTreeSet::new();
+        let now = clock::now();
+        // The clock may have been set back.
+        let clock_due = self.clock_at <= now || self.clock_at > now.after(CLOCK);
+        if clock_due {
+            self.clock_at = now.after(CLOCK);
+        }
+        for served in projects.values() {
+            if clock_due {
+                self.tell_the_time(served);
+            }
+            let open = {
+                let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
+                reader.runs(&served.config.name, RunScope::Open)
+            };
+            match open {
+                Ok(open) => {
+                    for run in &open {
+                        followed.insert(run.session(run.generation));
+                        self.attend(served, run);
+                    }
+                }
+                Err(error) => tracing::error!(%error, "runs could not be read"),
+            }
+        }
+        self.missed.retain(|session, _| followed.contains(session));
+    }
+
+    /// Has the loop look at the clock, where anything runs by itself.
+    fn tell_the_time(&self, served: &Arc<Served>) {
+        let config = &served.config;
+        if entries(config).is_empty() {
+            return;
+        }
+        let main = served.mirror.remote_head(&served.primary).ok().flatten();
+        let tasks = {
+            let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
+            reader.tasks(Some(&config.name)).unwrap_or_default()
+        };
+        let tasks: Vec<_> = tasks.iter().map(|task| (task.key.issue, task.state, task.phase)).collect();
+        let inputs = format!("{main:?} {tasks:?}");
+        let digest: String = Sha256::digest(inputs).iter().map(|byte| format!("{byte:02x}")).collect();
+        let standing = Standing { free_memory_mb: free_memory_mb(), inputs: digest };
+        self.inbox.send(Inbound::Timetable { project: config.name.clone(), standing });
+    }
+
+    fn attend(&mut self, served: &Arc<Served>, run: &Run) {
+        let policy = Policy::new(&served.config, run.formula.role());
+        match duty(run, &policy, clock::now()) {
+            Duty::Wait => {}
+            Duty::Time => {
+                // Nothing but a word is missing: what was done counts.
+                let through = run.status == Status::Running && run.next_step().is_none();
+                let desk = RunDesk::new(served, run);
+                let event = if through { finished(run, &desk) } else { Event::TimePassed };
+                drop(tell(&self.inbox, run, event, Vec::new()));
+            }
+            Duty::Start => self.with_session(served, run, session::start),
+            Duty::End => self.with_session(served, run, session::end),
+            Duty::Follow => self.follow(served, run),
+        }
+    }
+
+    /// Sessions are started and ended on threads of their own, one thing at a time for each run.
+    fn with_session(
+        &self,
+        served: &Arc<Served>,
+        run: &Run,
+        work: fn(&RealWorld, &Served, &Run, &Tell<'_>) -> anyhow::Result<()>,
+    ) {
+        let (inbox, world, owned) = (self.inbox.clone(), Arc::clone(&self.world), run.clone());
+        let jobs = Arc::clone(&self.world.jobs);
+        jobs.submit(format!("run {} {}", run.project, run.id), served, move |_, served| {
+            let told = |event, sessions| tell(&inbox, &owned, event, sessions).is_some();
+            if let Err(error) = work(&world, served, &owned, &told) {
+                // It is tried again at the next look, until the run's time is up.
+                tracing::warn!(run = %owned.identity(), error = format!("{error:#}"), "not yet");
+            }
+        });
+    }
+
+    /// Looks at what the session says, and whether it is there.
+    fn follow(&mut self, served: &Arc<Served>, run: &Run) {
+        let generation = run.generation;
+        let desk = RunDesk::new(served, run);
+        let event = match phase_file::read(&desk.phase_file) {
+            Reading::Text { first_line, reason, .. } => match Phase::parse(&first_line) {
+                Some(Phase::Failed) => Some(Event::GaveUp {
+                    generation,
+                    why: reason.unwrap_or_else(|| "without a reason".to_owned()),
+                }),
+                Some(Phase::Done) => Some(finished(run, &desk)),
+                Some(Phase::Escalate) => {
+                    self.ask(run, reason.as_deref().unwrap_or("no reason was given"));
+                    None
+                }
+                Some(Phase::AwaitingCi | Phase::AwaitingReview) | None => None,
+            },
+            Reading::Missing | Reading::Empty | Reading::Refused(_) => None,
+        };
+        let event = match (event, run.next_step()) {
+            (Some(event), _) => Some(event),
+            // All steps are done, and who could still write a result is gone.
+            (None, None) => self.is_dead(run).then(|| finished(run, &desk)),
+            (None, Some(_)) => self.is_dead(run).then_some(Event::SessionDied { generation }),
+        };
+        if let Some(event) = event {
+            drop(tell(&self.inbox, run, event, Vec::new()));
+        }
+    }
+
+    /// Whether the session's process is gone, seen twice.
+    fn is_dead(&mut self, run: &Run) -> bool {
+        let session = run.session(run.generation);
+        let row = {
+            let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
+            reader.session(&session).ok().flatten()
+        };
+        let Some((pid, start_time)) = row.and_then(|row| row.pid.zip(row.start_time)) else { return false };
+        if process::is_alive(pid, start_time) {
+            self.missed.remove(&session);
+            return false;
+        }
+        let missed = self.missed.entry(session).or_default();
+        *missed += 1;
+        *missed >= MISSES
+    }
+
+    fn ask(&self, run: &Run, why: &str) {
+        let key = format!("run/{}/{}/{}/{why}", run.project, run.id, run.generation);
+        let notice: Notice = pointsman_core::words::run::question(run, why);
+        if let Err(error) = self.world.put_up(&key, &run.project, None, None, &notice) {
+            tracing::error!(%error, "nobody could be told of a run");
+        }
+    }
+}
+
+/// The session is through: what it left as its result decides.
+fn finished(run: &Run, desk: &RunDesk) -> Event {
+    let generation = run.generation;
+    let read = read_result_file(&desk.result(generation), RESULT_BYTES as u64).map_err(|why| why.to_string());
+    match read.and_then(|bytes| read_result(bytes.as_deref())) {
+        Ok(result) => Event::Finished { generation, result },
+        Err(why) => Event::GaveUp { generation, why },
+    }
+}
+
+/// Has the loop write down what happened; the run as it is then, if it was taken.
+fn tell(inbox: &Inbox, run: &Run, event: Event, sessions: Vec<SessionRow>) -> Option<Run> {
+    let (written, answer) = sync_channel(1);
+    let project: ProjectName = run.project.clone();
+    inbox.send(Inbound::Run { project, id: run.id, event, sessions, written });
+    // The daemon's end drops the other side.
+    answer.recv().ok().flatten().map(|run| *run)
+}

@@ -1,0 +1,106 @@
+//! Formulas that run by themselves. Whether a time is used is decided in the core; here it is asked, and written down
+//! together with the run that begins.
+
+use jiff::tz::TimeZone;
+use pointsman_core::ids::ProjectName;
+use pointsman_core::time::Timestamp;
+use pointsman_core::timetable::{Decision, Facts, Remembered, Rules, Zone, decide, entries};
+use pointsman_store::{Change, Store};
+use serde_json::json;
+
+use super::engine::Engine;
+use super::{budget, runs};
+use crate::control::protocol::Reply;
+
+/// A time zone of the system's.
+pub struct Place(TimeZone);
+
+impl Place {
+    /// By its name; nothing if the system does not know it.
+    pub fn find(name: &str) -> Option<Self> {
+        TimeZone::get(name).ok().map(Self)
+    }
+}
+
+impl Zone for Place {
+    fn local(&self, at: Timestamp) -> i64 {
+        let offset = jiff::Timestamp::from_millisecond(at.0).map_or(0, |at| self.0.to_offset(at).seconds());
+        (at.0.div_euclid(1000) + i64::from(offset)).div_euclid(60)
+    }
+
+    fn utc(&self, local: i64) -> Timestamp {
+        let shown = jiff::Timestamp::from_second(local.saturating_mul(60)).unwrap_or(jiff::Timestamp::MAX);
+        let shown = TimeZone::UTC.to_datetime(shown);
+        let at = self.0.to_ambiguous_timestamp(shown).compatible();
+        Timestamp(at.map_or(i64::MAX, jiff::Timestamp::as_millisecond))
+    }
+}
+
+/// How things stand for all formulas of a project.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    /// Memory that is free; none if nobody knows.
+    pub free_memory_mb: Option<u64>,
+    /// A fingerprint of the project: its main branch and its tasks.
+    pub inputs: String,
+}
+
+/// The name under which a formula's times are remembered.
+pub fn cursor(formula: &str) -> String {
+    format!("timetable.{formula}")
+}
+
+/// What is remembered of a formula's times.
+pub fn remembered(
+    store: &Store,
+    project: &ProjectName,
+    formula: &str,
+) -> Result<Option<Remembered>, pointsman_store::Error> {
+    let value = store.cursor(Some(project), &cursor(formula))?;
+    Ok(value.and_then(|text| serde_json::from_str(&text).ok()))
+}
+
+/// Looks at every formula of a project that runs by itself; answers how many runs began.
+pub fn tick(
+    engine: &mut Engine,
+    project: &ProjectName,
+    standing: &Standing,
+    now: Timestamp,
+) -> Result<usize, pointsman_store::Error> {
+    let Some(config) = engine.config(project) else { return Ok(0) };
+    let Some(place) = Place::find(&config.schedule.timezone) else {
+        tracing::error!(%project, timezone = config.schedule.timezone, "no such time zone: nothing runs by itself");
+        return Ok(0);
+    };
+    let budget = budget::used_up_today(engine.store(), &config, now)?;
+    let mut begun = 0;
+    for (formula, cron) in entries(&config) {
+        let before = remembered(engine.store(), project, &formula)?;
+        let last = engine.store().last_run(project, &formula)?;
+        let facts = Facts {
+            running: last.is_some_and(|run| !run.status.is_over()),
+            free_memory_mb: standing.free_memory_mb,
+            inputs: standing.inputs.clone(),
+            budget: budget.clone(),
+        };
+        let rules = Rules::new(&config, &formula);
+        let (decision, after) = decide((&formula, &cron), &place, before.as_ref(), &rules, &facts, now);
+        let Some(mut after) = after else { continue };
+        if decision == Decision::Run {
+            let cursor = Some((cursor(&formula), json!(after).to_string()));
+            match runs::begin(engine, project, &formula, "schedule", cursor, now)? {
+                Reply::Done { .. } => {
+                    begun += 1;
+                    continue;
+                }
+                Reply::Failed { message, .. } => after.skipped_because = Some(message),
+            }
+        }
+        let mut change = Change::new(now, "schedule_looked");
+        change.project = Some(project.clone());
+        change.data = json!({ "formula": formula, "skipped_because": after.skipped_because });
+        change.cursor = Some((cursor(&formula), json!(after).to_string()));
+        engine.store().commit(&[change])?;
+    }
+    Ok(begun)
+}
