@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use pointsman_adapters::git::candidate::Built;
 use pointsman_adapters::git::changes;
 use pointsman_core::ids::Sha;
-use pointsman_core::queue::{EntryId, Strategy, Subject};
+use pointsman_core::queue::{EntryId, Standing, Strategy, Subject};
 use pointsman_store::QueueEntry;
 
 use super::super::program;
@@ -70,6 +70,25 @@ impl Line<'_> {
             }
         }
         Ok(())
+    }
+
+    /// With many gates at once, the first need not wait until the last candidate is built: this one is tested in any case
+    /// if nothing is known of it and of those ahead of it.
+    pub(super) fn start_at_once(&mut self, cars: &[Car]) -> anyhow::Result<()> {
+        let Strategy::Speculative { depth } = self.policy()?.strategy else { return Ok(()) };
+        // Suspects and main itself go first.
+        if cars.len() + self.aside.len() >= depth {
+            return Ok(());
+        }
+        for car in cars {
+            if self.runs(&car.built.tree)?.standing() != Standing::Unknown {
+                return Ok(());
+            }
+        }
+        match cars.last().map(|car| car.built.clone()) {
+            Some(Built { commit, tree, .. }) => self.test(commit, tree),
+            None => Ok(()),
+        }
     }
 
     /// While gates run: what a landing needs to know is found out, and the candidates behind the train are built and

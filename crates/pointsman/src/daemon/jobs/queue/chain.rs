@@ -130,6 +130,7 @@ impl Line<'_> {
                 Made::Built(built) => {
                     entry.base = Some(base.clone());
                     cars.push(Car { entry, base, built });
+                    self.start_at_once(&cars)?;
                 }
                 Made::Broken(reason) => {
                     self.report(entry, QueueOutcome::Stale { reason });
