@@ -80,7 +80,7 @@ impl Out {
 }
 
 /// The width of the terminal that reads our data, if one does.
-fn terminal_width() -> Option<usize> {
+pub(crate) fn terminal_width() -> Option<usize> {
     let stdout = std::io::stdout();
     if !stdout.is_terminal() {
         return None;
