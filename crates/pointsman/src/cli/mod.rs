@@ -5,6 +5,7 @@
 
 mod ack;
 mod agents;
+mod board;
 mod checkpoint;
 mod ci;
 mod claim;
@@ -127,6 +128,7 @@ enum Command {
     #[command(subcommand)]
     Forge(forge::Command),
     Agents(agents::Arguments),
+    Board(board::Arguments),
     Events(events::Arguments),
     Signals(signals::Arguments),
     #[command(subcommand)]
@@ -215,6 +217,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Session(command) => command.run(&context()?)?,
         Command::Forge(command) => command.run(&context()?)?,
         Command::Agents(arguments) => arguments.run(&context()?)?,
+        Command::Board(arguments) => arguments.run(&context()?)?,
         Command::Events(arguments) => arguments.run(&context()?)?,
         Command::Signals(arguments) => arguments.run(&context()?)?,
         Command::Project(command) => command.run(&context()?)?,

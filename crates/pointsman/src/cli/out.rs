@@ -89,7 +89,7 @@ fn at_once(text: &str) -> std::io::Result<()> {
 }
 
 /// The width of the terminal that reads our data, if one does.
-fn terminal_width() -> Option<usize> {
+pub(crate) fn terminal_width() -> Option<usize> {
     let stdout = std::io::stdout();
     if !stdout.is_terminal() {
         return None;

@@ -103,3 +103,33 @@ fn commands_at_the_same_time_take_turns() {
     });
     assert_eq!(environment.json(&["forge", "issue", "list"]).as_array().unwrap().len(), 6);
 }
+
+#[test]
+fn the_board_shows_open_issues_by_label() {
+    let environment = Environment::with_project();
+    environment.run(&["board"]).ok().prints("");
+    let file = |title: &str, labels: &[&str]| {
+        let mut words = vec!["forge", "issue", "create", "--title", title];
+        words.extend(labels.iter().flat_map(|label| ["--label", label]));
+        environment.run(&words).ok();
+    };
+    file("Sell plums", &["backlog"]);
+    file("Sell pears", &["backlog", "blocked"]);
+    file("A shop for everybody", &["vision"]);
+    file("Disk fills up", &["prediction/unreviewed"]);
+    file("Done long ago", &["backlog"]);
+    environment.run(&["forge", "issue", "close", "5"]).ok();
+    let board = environment.json(&["board"]);
+    let columns: Vec<(&str, u64)> = board
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|column| (column["column"].as_str().unwrap(), column["issues"][0]["number"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(columns, [("vision", 3), ("prediction", 4), ("backlog", 1), ("blocked", 2)]);
+    let shown = environment.run(&["board"]).ok().stdout.clone();
+    let first = shown.lines().next().unwrap();
+    assert!(first.starts_with("VISION (1)") && first.contains("BLOCKED (1)"), "{shown}");
+    assert!(shown.contains("#1 Sell plums") && !shown.contains("Done long ago"), "{shown}");
+    assert_eq!(environment.json(&["board", "--labels"]).as_array().unwrap().len(), 10);
+}

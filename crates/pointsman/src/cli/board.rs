@@ -1,0 +1,232 @@
+//! The board: open issues by label, and where each one's task stands.
+
+use std::collections::BTreeMap;
+
+use clap::Args;
+use pointsman_core::board::{COLUMNS, column};
+use pointsman_core::config::ForgeKind;
+use pointsman_core::forge::StateFilter;
+use pointsman_core::labels;
+use pointsman_core::task::Task;
+use pointsman_core::text::clean_line;
+use serde_json::{Value, json};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use super::context::Context;
+use super::failure::Failure;
+use super::out::terminal_width;
+use super::style;
+use super::table::Table;
+use crate::control::protocol::{ForgeCommand, Request};
+
+/// A column is not made narrower than this.
+const LEAST: usize = 14;
+/// Nor wider, where there is room.
+const MOST: usize = 32;
+/// For readers that are no terminal.
+const ASSUMED: usize = 120;
+/// Lines of a title.
+const TITLE_LINES: usize = 3;
+
+/// Show the open issues by label, and where their tasks stand, as columns
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// What the labels mean, instead
+    #[arg(long)]
+    labels: bool,
+}
+
+/// One issue on the board.
+struct Card {
+    number: u64,
+    title: String,
+    labels: Vec<String>,
+    state: Option<String>,
+    phase: Option<String>,
+}
+
+impl Arguments {
+    pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
+        if self.labels {
+            return meanings(context);
+        }
+        let mut columns: BTreeMap<&str, Vec<Card>> = BTreeMap::new();
+        for card in cards(context)? {
+            columns.entry(column(&card.labels)).or_default().push(card);
+        }
+        let filled: Vec<(&str, Vec<Card>)> =
+            COLUMNS.into_iter().filter_map(|name| Some((name, columns.remove(name)?))).collect();
+        if context.out.is_json() {
+            let values: Vec<Value> = filled.iter().map(|(name, cards)| to_json(name, cards)).collect();
+            return context.out.value(&values);
+        }
+        if filled.is_empty() {
+            context.out.say("No issue is open.");
+            return Ok(());
+        }
+        let width = terminal_width().unwrap_or(ASSUMED) / filled.len();
+        let width = width.saturating_sub(2).clamp(LEAST, MOST);
+        let blocks: Vec<Vec<String>> = filled.iter().map(|(name, cards)| block(name, cards, width)).collect();
+        context.out.line(side_by_side(&blocks, width).join("\n"))
+    }
+}
+
+/// The open issues, as the forge has them; of a forge elsewhere, those that are tasks.
+fn cards(context: &Context) -> Result<Vec<Card>, Failure> {
+    let project = context.project()?;
+    let name = &project.config.name;
+    let tasks: BTreeMap<u64, Task> = match context.store()? {
+        Some(store) => store.tasks(Some(name))?.into_iter().map(|task| (task.key.issue, task)).collect(),
+        None => BTreeMap::new(),
+    };
+    let of_task = |number: u64| tasks.get(&number);
+    let card = |number: u64, title: &str, labels: Vec<String>| Card {
+        number,
+        title: title.to_owned(),
+        labels,
+        state: of_task(number).map(|task| task.state.to_string()),
+        phase: of_task(number).and_then(|task| task.phase).map(|phase| phase.to_string()),
+    };
+    if project.config.forge.kind != ForgeKind::Local {
+        let open = tasks.values().filter(|task| task.state.name() != "closed");
+        return Ok(open.map(|task| card(task.key.issue, &task.title, label_of(task))).collect());
+    }
+    let command = ForgeCommand::ListIssues { state: StateFilter::Open };
+    let issues = context.ask(&Request::Forge { project: name.clone(), command })?;
+    let issues = issues.as_array().cloned().unwrap_or_default();
+    let words = |value: &Value| -> Vec<String> {
+        value.as_array().into_iter().flatten().filter_map(|l| l.as_str().map(str::to_owned)).collect()
+    };
+    let read = |issue: &Value| {
+        let number = issue["number"].as_u64()?;
+        Some(card(number, issue["title"].as_str().unwrap_or_default(), words(&issue["labels"])))
+    };
+    Ok(issues.iter().filter_map(read).collect())
+}
+
+/// The label that a task's state goes with.
+fn label_of(task: &Task) -> Vec<String> {
+    let label = match task.state.name() {
+        "backlog" | "waiting_dependencies" | "paused" => labels::BACKLOG,
+        "blocked" => labels::BLOCKED,
+        "refused" => labels::UNDERSPECIFIED,
+        _ => labels::IN_PROGRESS,
+    };
+    vec![label.to_owned()]
+}
+
+fn to_json(name: &str, cards: &[Card]) -> Value {
+    let card = |card: &Card| {
+        json!({
+            "number": card.number,
+            "title": card.title,
+            "labels": card.labels,
+            "state": card.state,
+            "phase": card.phase,
+        })
+    };
+    json!({ "column": name, "issues": cards.iter().map(card).collect::<Vec<_>>() })
+}
+
+fn meanings(context: &Context) -> Result<(), Failure> {
+    if context.out.is_json() {
+        let value = |(name, colour, meaning)| json!({ "name": name, "colour": colour, "meaning": meaning });
+        return context.out.value(&labels::ALL.map(value));
+    }
+    let mut table = Table::new(["LABEL", "MEANING"]);
+    for (name, _, meaning) in labels::ALL {
+        table.row([name.into(), meaning.into()]);
+    }
+    context.out.table(&table, "There are no labels.")
+}
+
+/// A column's lines, each at most `width` wide.
+fn block(name: &str, cards: &[Card], width: usize) -> Vec<String> {
+    let mut lines = vec![format!("{} ({})", name.to_uppercase(), cards.len()), "─".repeat(width)];
+    for card in cards {
+        lines.extend(wrap(&format!("#{} {}", card.number, clean_line(&card.title, 200)), width));
+        let standing = match (&card.state, &card.phase) {
+            (Some(state), Some(phase)) if state != phase => Some(format!("{state}, {phase}")),
+            (Some(state), _) if state != name => Some(state.clone()),
+            _ => None,
+        };
+        lines.extend(standing.into_iter().flat_map(|words| wrap(&format!("  {words}"), width)).take(1));
+        lines.push(String::new());
+    }
+    lines
+}
+
+/// Words over lines; the last one that is shown is cut.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let indent: String = text.chars().take_while(|c| *c == ' ').collect();
+    let mut lines = vec![indent];
+    for word in text.split_whitespace() {
+        let last = lines.last_mut().expect("there is one from the start");
+        let gap = usize::from(!last.trim().is_empty());
+        if last.width() + gap + word.width() > width && !last.trim().is_empty() {
+            lines.push(cut(word, width));
+        } else {
+            last.push_str(if gap == 1 { " " } else { "" });
+            let room = width.saturating_sub(last.width());
+            last.push_str(&cut(word, room));
+        }
+    }
+    if lines.len() > TITLE_LINES {
+        lines.truncate(TITLE_LINES);
+        let last = lines.pop().unwrap_or_default();
+        lines.push(cut(&format!("{last} …"), width));
+    }
+    lines
+}
+
+fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut short = String::new();
+    for c in text.chars() {
+        if short.width() + c.width().unwrap_or(0) + 1 > width {
+            break;
+        }
+        short.push(c);
+    }
+    short + "…"
+}
+
+fn side_by_side(blocks: &[Vec<String>], width: usize) -> Vec<String> {
+    let height = blocks.iter().map(Vec::len).max().unwrap_or(0);
+    let quiet = style::QUIET;
+    (0..height)
+        .map(|row| {
+            let cells = blocks.iter().map(|block| {
+                let text = block.get(row).map_or("", String::as_str);
+                let padded = format!("{text}{}", " ".repeat(width.saturating_sub(text.width())));
+                if row < 2 { format!("{quiet}{padded}{quiet:#}") } else { padded }
+            });
+            cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_are_wrapped_and_cut() {
+        assert_eq!(wrap("#1 Add a login page", 14), ["#1 Add a login", "page"]);
+        assert_eq!(wrap("#2 Donaudampfschifffahrtsgesellschaft", 14), ["#2", "Donaudampfsch…"]);
+        let long = wrap("#3 one two three four five six seven eight nine ten", 14);
+        assert_eq!(long.len(), TITLE_LINES);
+        assert!(long.iter().all(|line| line.width() <= 14), "{long:?}");
+        assert!(long[2].ends_with('…'));
+    }
+
+    #[test]
+    fn columns_stand_side_by_side() {
+        let block = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
+        let lines = side_by_side(&[block(&["A", "──", "x"]), block(&["B", "──", "y", "z"])], 4);
+        assert_eq!(lines[2], "x     y");
+        assert_eq!(lines[3], "      z");
+    }
+}
