@@ -1,5 +1,5 @@
-//! Links the program to a fixed address: a hook runs at every step of an agent, and half of its time would go into moving
-//! the program's tables.
+//! Links the program to a fixed address: a hook runs at every step of an agent, and would spend a good part of its time on
+//! moving the program's tables.
 
 #[allow(clippy::disallowed_methods, reason = "cargo tells a build script about the target this way")]
 fn main() {
