@@ -221,7 +221,10 @@ impl<'d> Play<'d> {
         let keys: BTreeSet<&str> = notices.iter().filter_map(|n| n["key"].as_str()).collect();
         assert_eq!(keys.len(), notices.len(), "{place}: somebody was told twice: {notices:?}");
         assert_eq!(daemon.tmux_sessions(), [""; 0], "{place}");
-        assert_eq!(daemon.phase_files(), [""; 0], "{place}");
+        // A kill between the writing of a file and its renaming leaves a draft, which nobody reads.
+        let mut left = daemon.phase_files();
+        left.retain(|name| !name.starts_with(".pointsman-"));
+        assert_eq!(left, [""; 0], "{place}");
     }
 
     /// No terminal showed the same message twice, and nobody had to be brought back.
