@@ -7,7 +7,8 @@ use std::ffi::OsString;
 
 use anyhow::Context;
 use pointsman_adapters::ci::woodpecker::Woodpecker;
-use pointsman_adapters::forge::forgejo::{Forgejo, Opening};
+use pointsman_adapters::forge::Opening;
+use pointsman_adapters::forge::forgejo::Forgejo;
 use pointsman_adapters::forge::github::{self, Github};
 use pointsman_adapters::http::{Limits, Patience};
 use pointsman_adapters::secret::{Dotenv, Secret, Source};
@@ -57,32 +58,32 @@ impl Tokens {
 
 /// The project's repository on a Forgejo or Gitea server.
 pub(crate) fn forgejo(paths: &Paths, config: &Config, environment: Environment) -> anyhow::Result<Forgejo> {
-    let tokens = Tokens::find(paths, config, environment)?;
-    let opening = Opening {
-        url: config.forge.url.as_deref().context("forge.url names no server")?,
-        repo: config.forge.repo.as_deref().context("forge.repo names no repository")?,
-        token: tokens.dev,
-        review_token: tokens.review,
-        clock: clock::now,
-        limits: Limits::default(),
-        patience: Patience::default(),
-    };
-    Ok(opening.prepare()?)
+    let url = config.forge.url.as_deref().context("forge.url names no server")?;
+    Ok(Forgejo::prepare(opening(paths, config, environment, url)?)?)
 }
 
 /// The project's repository on GitHub, or on the GitHub Enterprise server that `forge.url` names.
 pub(crate) fn github(paths: &Paths, config: &Config, environment: Environment) -> anyhow::Result<Github> {
+    let url = config.forge.url.as_deref().unwrap_or(github::PUBLIC);
+    Ok(Github::prepare(opening(paths, config, environment, url)?)?)
+}
+
+fn opening<'a>(
+    paths: &Paths,
+    config: &'a Config,
+    environment: Environment,
+    url: &'a str,
+) -> anyhow::Result<Opening<'a>> {
     let tokens = Tokens::find(paths, config, environment)?;
-    let opening = github::Opening {
-        url: config.forge.url.as_deref(),
+    Ok(Opening {
+        url,
         repo: config.forge.repo.as_deref().context("forge.repo names no repository")?,
         token: tokens.dev,
         review_token: tokens.review,
         clock: clock::now,
         limits: Limits::default(),
         patience: Patience::default(),
-    };
-    Ok(opening.prepare()?)
+    })
 }
 
 /// The project's repository on a Woodpecker server.

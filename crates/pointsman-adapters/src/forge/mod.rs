@@ -1,14 +1,15 @@
 //! A forge: issues, pull requests, reviews, checks and a board, wherever they live.
 //!
-//! Trait and error here; the embedded forge is in the binary (it needs the store), remote ones get
-//! a file each beside this one. Every call says what is true afterwards, so calling it twice is the
-//! same as calling it once.
+//! Trait and error here; the embedded forge is in the binary (it needs the store). Forges on servers: `hosted` has what
+//! they do alike, `forgejo` and `github` where they differ. Every call says what is true afterwards, so calling it twice
+//! is the same as calling it once.
 
 pub mod forgejo;
 pub mod github;
+mod hosted;
 pub mod plain;
-mod remote;
 
+pub use hosted::Opening;
 use pointsman_core::forge::{BoardItem, BoardStatus, Check, CheckState, Comment, Issue, PullRequest};
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::ReviewVerdict;
