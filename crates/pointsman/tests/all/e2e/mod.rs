@@ -24,7 +24,7 @@ mod pull_requests;
 mod queue;
 mod recovery;
 mod refusals;
-mod resilience;
+pub(crate) mod resilience;
 mod restart;
 mod review;
 mod run;
