@@ -15,10 +15,15 @@ use pointsman_adapters::secret::{Dotenv, Secret, Source};
 use pointsman_core::config::{Config, ReviewMode};
 
 use crate::daemon::clock;
+use crate::daemon::webhooks::Webhook;
 use crate::paths::Paths;
 
 /// Looks up a variable of this process.
 pub(crate) type Environment = fn(&str) -> Option<OsString>;
+
+fn look_in(environment: Environment) -> impl Fn(&str) -> Option<String> + Copy {
+    move |name| environment(name).and_then(|value| value.into_string().ok())
+}
 
 /// The tokens of a project's forge.
 pub(crate) struct Tokens {
@@ -32,7 +37,7 @@ impl Tokens {
     /// Finds them. Only a review by ourselves needs the second one.
     pub(crate) fn find(paths: &Paths, config: &Config, environment: Environment) -> anyhow::Result<Self> {
         let dotenv = Dotenv::read(&paths.dotenv())?;
-        let look = |name: &str| environment(name).and_then(|value| value.into_string().ok());
+        let look = look_in(environment);
         let (forge, review) = (&config.forge, &config.review);
         let dev = Source {
             whose: "the forge",
@@ -86,6 +91,23 @@ fn opening<'a>(
     })
 }
 
+/// Where the project listens for webhooks, if it does.
+pub(crate) fn webhook(
+    paths: &Paths,
+    config: &Config,
+    environment: Environment,
+) -> anyhow::Result<Option<Webhook>> {
+    let Some(listen) = config.webhook.listen else { return Ok(None) };
+    let source = Source {
+        whose: "webhooks",
+        command: config.webhook.secret_command.as_deref(),
+        file: config.webhook.secret_file.as_deref(),
+        variable: Some(&config.webhook.secret_env),
+    };
+    let secret = source.find(look_in(environment), &Dotenv::read(&paths.dotenv())?)?;
+    Ok(Some(Webhook::new(listen, secret)))
+}
+
 /// The project's repository on a Woodpecker server.
 pub(crate) fn woodpecker(
     paths: &Paths,
@@ -99,8 +121,7 @@ pub(crate) fn woodpecker(
         file: server.token_file.as_deref(),
         variable: Some(&server.token_env),
     };
-    let look = |name: &str| environment(name).and_then(|value| value.into_string().ok());
-    let token = source.find(look, &Dotenv::read(&paths.dotenv())?)?;
+    let token = source.find(look_in(environment), &Dotenv::read(&paths.dotenv())?)?;
     let url = server.url.as_deref().context("woodpecker.url names no server")?;
     let repo = config.forge.repo.as_deref();
     Ok(Woodpecker::new(url, server.repo_id, repo, token, clock::now, Limits::default())?)

@@ -31,6 +31,7 @@ mod run;
 mod shell_agent;
 mod torture;
 mod vault;
+mod webhooks;
 
 use pointsman_testkit::Setup;
 
