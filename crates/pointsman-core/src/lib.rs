@@ -15,6 +15,7 @@ pub mod formula;
 pub mod hook;
 pub mod ids;
 pub mod labels;
+pub mod origin;
 pub mod queue;
 pub mod run;
 pub mod schedule;

@@ -23,7 +23,7 @@ use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::ReviewVerdict;
 use serde::de::DeserializeOwned;
 
-pub use opening::Opening;
+pub use opening::{Opening, Right};
 pub(super) use pulls::MERGE;
 use trouble::told;
 use wire::{Label, WireIssue, WireReview};

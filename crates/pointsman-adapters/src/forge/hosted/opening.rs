@@ -35,6 +35,21 @@ pub struct Opening<'a> {
     pub patience: Patience,
 }
 
+/// Something our accounts must be able to do.
+#[derive(Debug)]
+pub struct Right {
+    /// In words.
+    pub what: &'static str,
+    /// Whether it is so.
+    pub checked: Result<(), Error>,
+}
+
+impl Right {
+    fn new(what: &'static str, checked: Result<(), Error>) -> Self {
+        Self { what, checked }
+    }
+}
+
 impl Opening<'_> {
     /// The address of the server, without what people type behind it.
     pub(in crate::forge) fn address(&self) -> &str {
@@ -92,7 +107,7 @@ impl Hosted {
             )));
         }
         let there: WireRepository = self.dev.read(&self.get(OPERATION, &[])).map_err(told)?;
-        if let Some(lacking) = lacking(&there, &me) {
+        if let Some(lacking) = lacking(&there, &me).into_iter().next() {
             return Err(refused(format!("{}/{}: {lacking}", self.owner, self.name)));
         }
         if let (Some(client), Some(name)) = (&self.reviewer, &reviewer) {
@@ -103,6 +118,46 @@ impl Hosted {
             }
         }
         Ok(Names { me, reviewer })
+    }
+
+    /// What our accounts need, one by one, and whether they have it. Nothing is changed by asking.
+    pub(in crate::forge) fn rights(&self, branch: &str) -> Vec<Right> {
+        let mut rights = Vec::new();
+        let me = match self.who(&self.dev) {
+            Ok(me) => me,
+            Err(error) => return vec![Right::new("the token is accepted", Err(error))],
+        };
+        rights.push(Right::new("the token is accepted", Ok(())));
+        let there = self.dev.read::<WireRepository>(&self.get(OPERATION, &[])).map_err(told);
+        match there {
+            Err(error) => rights.push(Right::new("the repository can be read", Err(error))),
+            Ok(there) => {
+                rights.push(Right::new("the repository can be read", Ok(())));
+                let lacking = lacking(&there, &me);
+                rights.extend(
+                    lacking.into_iter().map(|why| Right::new("work can be done in it", Err(refused(why)))),
+                );
+                let read = |path: &[&str]| {
+                    let question = self.get(OPERATION, path).query("limit", 1).query("per_page", 1);
+                    self.dev.send(&question).map(drop).map_err(told)
+                };
+                rights.push(Right::new("issues can be read", read(&["issues"])));
+                rights.push(Right::new("labels can be read", read(&["labels"])));
+                rights.push(Right::new("pull requests can be read", read(&["pulls"])));
+                rights.push(Right::new("checks can be read", read(&["commits", branch, "status"])));
+            }
+        }
+        if let Some(client) = &self.reviewer {
+            let name = self.who(client);
+            let apart = name.and_then(|name| match name == me {
+                true => Err(refused(format!("both tokens belong to `{me}`"))),
+                false => Ok(()),
+            });
+            rights.push(Right::new("the reviewer has an account of its own", apart));
+            let reads = client.read::<WireRepository>(&self.get(OPERATION, &[])).map(drop).map_err(told);
+            rights.push(Right::new("the reviewer can read the repository", reads));
+        }
+        rights
     }
 
     fn who(&self, client: &Client) -> Result<String, Error> {
@@ -120,12 +175,13 @@ fn refused(reason: String) -> Error {
 }
 
 /// What stands in the way of working in a repository.
-fn lacking(there: &WireRepository, me: &str) -> Option<String> {
-    match there {
-        r if r.archived => Some("it is archived: nothing can be changed there".to_owned()),
-        r if !r.permissions.push => Some(format!("`{me}` may not push to it: give the account write access")),
-        r if r.has_issues == Some(false) => Some("its issues are switched off".to_owned()),
-        r if r.has_pull_requests == Some(false) => Some("its pull requests are switched off".to_owned()),
-        _ => None,
-    }
+fn lacking(there: &WireRepository, me: &str) -> Vec<String> {
+    let push = format!("`{me}` may not push to it: give the account write access");
+    let all = [
+        (there.archived, "it is archived: nothing can be changed there".to_owned()),
+        (!there.permissions.push, push),
+        (there.has_issues == Some(false), "its issues are switched off".to_owned()),
+        (there.has_pull_requests == Some(false), "its pull requests are switched off".to_owned()),
+    ];
+    all.into_iter().filter_map(|(lacks, why)| lacks.then_some(why)).collect()
 }

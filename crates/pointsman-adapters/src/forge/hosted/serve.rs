@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::trouble::in_the_way;
 use super::{Dialect, Hosted, checks, issues, pulls};
-use crate::forge::{Error, Forge};
+use crate::forge::{Error, Forge, Right};
 use crate::http::Count;
 
 /// The repository, once it has been looked at. What stands in the way is for a person to change.
@@ -35,6 +35,15 @@ impl<D: Dialect> Forge for D {
 
     fn issue(&self, number: Number) -> Result<Option<Issue>, Error> {
         ready(self)?.read_issue(number)
+    }
+
+    fn rights(&self, branch: &str) -> Vec<Right> {
+        self.hosted().rights(branch)
+    }
+
+    fn ensure_labels(&self, names: &[&str]) -> Result<(), Error> {
+        ready(self)?;
+        names.iter().try_for_each(|name| self.label_to_add(name).map(drop))
     }
 
     fn set_labels(&self, number: Number, add: &[String], remove: &[String]) -> Result<Vec<String>, Error> {
