@@ -4,8 +4,10 @@
 //! here remembers: that is the store's. `process` is the only place that starts programs.
 
 pub mod ci;
+pub mod driver;
 pub mod forge;
 pub mod git;
+pub mod headless;
 pub mod http;
 pub mod phase_file;
 pub mod process;

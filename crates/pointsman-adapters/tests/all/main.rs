@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "a test is outside the fences")]
 
 mod deadline;
+mod headless;
 mod http;
 mod phase_file;
 mod tmux;

@@ -1,8 +1,10 @@
 //! How a session of Claude Code is started, so that no dialog stands in its way and its hooks reach us.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::shell_word;
+use crate::config::Runtime;
 
 /// Every event that a session of the daemon tells, and how long Claude waits for it, in seconds.
 const EVENTS: [(&str, u32); 13] = [
@@ -21,6 +23,9 @@ const EVENTS: [(&str, u32); 13] = [
     ("SessionEnd", 10),
 ];
 
+/// What a session without a terminal tells by hooks: only what its output does not tell, so that nothing is told twice.
+const STREAM_EVENTS: [&str; 3] = ["SessionStart", "PreToolUse", "PreCompact"];
+
 /// How much of an API key Claude remembers as approved.
 const KEY_TAIL: usize = 20;
 
@@ -30,7 +35,8 @@ pub fn is_claude(command: &[String]) -> bool {
 }
 
 /// How the conversation begins.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Conversation {
     /// A new one, by this id.
     New(String),
@@ -41,19 +47,50 @@ pub enum Conversation {
 /// The command with what a session of ours needs. What the command says itself stays as it is. The prompt is the last
 /// word: given this way it cannot be typed into the wrong place.
 pub fn command(command: &[String], settings: &str, conversation: &Conversation, prompt: &str) -> Vec<String> {
-    let mut words = command.to_vec();
-    let says = |flag: &str| command.iter().any(|w| w == flag || w.starts_with(&format!("{flag}=")));
-    let mut add = |flag: &str, value: &str| words.extend([flag.to_owned(), value.to_owned()]);
-    if !says("--settings") {
-        add("--settings", settings);
-    }
-    if !["--session-id", "--resume", "-r", "--continue", "-c"].into_iter().any(says) {
-        match conversation {
-            Conversation::New(id) => add("--session-id", id),
-            Conversation::Resumed(id) => add("--resume", id),
-        }
-    }
+    let mut words = dressed(command, settings);
+    words.extend(taken_up(command, conversation));
     words.push(prompt.to_owned());
+    words
+}
+
+/// The command of a session without a terminal, as all its turns have it: prompts come on standard input, and
+/// everything that happens is a line of JSON. Each turn adds [`taken_up`].
+pub fn stream(command: &[String], settings: Option<&str>) -> Vec<String> {
+    let mut words = settings.map_or_else(|| command.to_vec(), |settings| dressed(command, settings));
+    if !says(command, "-p") && !says(command, "--print") {
+        words.push("-p".to_owned());
+    }
+    if !says(command, "--output-format") {
+        words.extend(["--output-format".to_owned(), "stream-json".to_owned()]);
+    }
+    // Without it Claude refuses to print a stream.
+    if !says(command, "--verbose") {
+        words.push("--verbose".to_owned());
+    }
+    words
+}
+
+/// The flags for the conversation, unless the command names one itself.
+pub fn taken_up(command: &[String], conversation: &Conversation) -> Vec<String> {
+    if ["--session-id", "--resume", "-r", "--continue", "-c"].into_iter().any(|flag| says(command, flag)) {
+        return Vec::new();
+    }
+    let (flag, id) = match conversation {
+        Conversation::New(id) => ("--session-id", id),
+        Conversation::Resumed(id) => ("--resume", id),
+    };
+    vec![flag.to_owned(), id.clone()]
+}
+
+fn says(command: &[String], flag: &str) -> bool {
+    command.iter().any(|word| word == flag || word.starts_with(&format!("{flag}=")))
+}
+
+fn dressed(command: &[String], settings: &str) -> Vec<String> {
+    let mut words = command.to_vec();
+    if !says(command, "--settings") {
+        words.extend(["--settings".to_owned(), settings.to_owned()]);
+    }
     words
 }
 
@@ -63,22 +100,30 @@ pub fn skips_permissions(command: &[String]) -> bool {
 }
 
 /// The settings file of one session: hooks and status line are this program.
-pub fn settings(program: &str) -> Value {
+pub fn settings(program: &str, runtime: Runtime) -> Value {
     let program = shell_word(program);
+    let wanted = |event: &str| match runtime {
+        Runtime::Tmux => true,
+        Runtime::Headless => STREAM_EVENTS.contains(&event),
+    };
     let hooks: Map<String, Value> = EVENTS
         .into_iter()
+        .filter(|(event, _)| wanted(event))
         .map(|(event, timeout)| {
             let hook =
                 json!({ "type": "command", "command": format!("{program} hook {event}"), "timeout": timeout });
             (event.to_owned(), json!([{ "matcher": "", "hooks": [hook] }]))
         })
         .collect();
-    json!({
+    let mut settings = json!({
         // Bypass mode was chosen in the configuration; the dialog about it has nobody to answer it.
         "skipDangerousModePermissionPrompt": true,
         "hooks": hooks,
-        "statusLine": { "type": "command", "command": format!("{program} statusline") },
-    })
+    });
+    if runtime == Runtime::Tmux {
+        settings["statusLine"] = json!({ "type": "command", "command": format!("{program} statusline") });
+    }
+    settings
 }
 
 /// What Claude's own `.claude.json` must say so that no dialog comes up: onboarding done, trees below `trusted` trusted,
@@ -115,7 +160,8 @@ pub fn without_dialogs(now: &Value, trusted: &str, api_key: Option<&str>) -> Opt
 mod tests {
     use serde_json::json;
 
-    use super::{Conversation, command, is_claude, settings, without_dialogs};
+    use super::{Conversation, command, is_claude, settings, stream, taken_up, without_dialogs};
+    use crate::config::Runtime;
 
     fn words(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()
@@ -152,13 +198,31 @@ mod tests {
 
     #[test]
     fn every_hook_is_this_program_and_waits_for_seconds() {
-        let settings = settings("/a b/pointsman");
+        let settings = settings("/a b/pointsman", Runtime::Tmux);
         assert_eq!(settings["statusLine"]["command"], "'/a b/pointsman' statusline");
         for (event, groups) in settings["hooks"].as_object().unwrap() {
             let hook = &groups[0]["hooks"][0];
             assert_eq!(hook["command"], format!("'/a b/pointsman' hook {event}"));
             assert!(hook["timeout"].as_u64().unwrap() <= 60, "seconds, not milliseconds");
         }
+    }
+
+    #[test]
+    fn a_session_without_a_terminal_prints_a_stream_and_tells_nothing_twice() {
+        let plain = words("claude --dangerously-skip-permissions");
+        assert_eq!(
+            stream(&plain, Some("/s.json")).join(" "),
+            "claude --dangerously-skip-permissions --settings /s.json -p --output-format stream-json --verbose"
+        );
+        let own = words("claude --print --output-format=stream-json --verbose --settings=/mine");
+        assert_eq!(stream(&own, Some("/s.json")), own);
+        assert_eq!(taken_up(&plain, &Conversation::New("u-1".into())), ["--session-id", "u-1"]);
+        assert_eq!(taken_up(&plain, &Conversation::Resumed("u-1".into())), ["--resume", "u-1"]);
+        assert!(taken_up(&words("claude --continue"), &Conversation::New("u-1".into())).is_empty());
+        let settings = settings("pointsman", Runtime::Headless);
+        let hooks: Vec<&String> = settings["hooks"].as_object().unwrap().keys().collect();
+        assert_eq!(hooks, ["PreCompact", "PreToolUse", "SessionStart"]);
+        assert!(settings["statusLine"].is_null(), "there is nobody to read it");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::path::Component;
 
 use super::document::Document;
-use super::{CiKind, Config, Error, ForgeKind, ReviewMode, Runtime, Span, branch, sections::Argv};
+use super::{CiKind, Config, Error, ForgeKind, ReviewMode, Span, branch, sections::Argv};
 use crate::timetable::Cron;
 
 /// Most tasks or checks at the same time.
@@ -44,20 +44,12 @@ pub(super) fn unsupported(config: &Config) -> Vec<String> {
     if let Some(board) = &config.forge.board {
         not_yet("forge.board".into(), &crate::text::clean_line(board, 60), "labels, which follow every task");
     }
-    if config.agent.runtime != Runtime::Tmux {
-        not_yet("agent.runtime".into(), config.agent.runtime.as_str(), "\"tmux\"");
-    }
     if config.review.mode == ReviewMode::Agent && config.review.command.is_none() {
         not_yet(
             "review.mode".into(),
             "agent",
             "\"human\" or \"none\", or add review.command, a program that decides",
         );
-    }
-    for (name, role) in config.roles.iter() {
-        if let Some(runtime) = role.runtime.filter(|runtime| *runtime != Runtime::Tmux) {
-            not_yet(format!("roles.{name}.runtime"), runtime.as_str(), "\"tmux\"");
-        }
     }
     for (name, role) in config.roles.iter() {
         if role.enabled && name != "dev" {

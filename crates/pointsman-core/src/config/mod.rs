@@ -122,6 +122,17 @@ impl Config {
         self.merge.gate.is_none() && matches!(self.ci.kind, CiKind::Forge | CiKind::Woodpecker)
     }
 
+    /// How the sessions of a role are run.
+    pub fn runtime(&self, role: &str) -> Runtime {
+        let own = self.roles.iter().find(|(name, _)| *name == role).and_then(|(_, role)| role.runtime);
+        own.unwrap_or(self.agent.runtime)
+    }
+
+    /// Whether any role that works runs in terminals.
+    pub fn wants_terminals(&self) -> bool {
+        self.roles.iter().any(|(name, role)| role.enabled && self.runtime(name) == Runtime::Tmux)
+    }
+
     /// The branch of an issue.
     pub fn branch(&self, issue: u64) -> String {
         render_branch(&self.dev.branch, issue)

@@ -8,6 +8,8 @@ pub mod guard;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::session::budget::Spent;
+use crate::session::context::Gauge;
 use crate::session::trouble::Kind;
 use crate::session::work::Action;
 use crate::text;
@@ -73,6 +75,16 @@ pub enum Told {
         error: String,
         /// What it says about it.
         details: String,
+        /// When it is over, if the service said so.
+        #[serde(default)]
+        until: Option<Timestamp>,
+    },
+    /// What the session has used since its start. The end of a turn is told apart from it.
+    Measured {
+        /// How full the context is.
+        gauge: Option<Gauge>,
+        /// What was spent.
+        spent: Spent,
     },
     /// A dialog waits for a person.
     Asked {
@@ -172,7 +184,7 @@ impl Told {
             },
             "stopfailure" => {
                 let details = field("error_details").or_else(|| field("last_assistant_message"));
-                Self::Failed { error: said("error"), details: details.unwrap_or_default() }
+                Self::Failed { error: said("error"), details: details.unwrap_or_default(), until: None }
             }
             "permissionrequest" => Self::Asked { what: format!("permission for {}", said("tool_name")) },
             "notification" => match said("notification_type").as_str() {
@@ -195,6 +207,7 @@ impl Told {
             | Self::Prompted { .. }
             | Self::Stopped { .. }
             | Self::Failed { .. }
+            | Self::Measured { .. }
             | Self::Asked { .. }
             | Self::Compacting
             | Self::Ended { .. } => true,
@@ -208,7 +221,7 @@ pub fn plain_name(event: &str) -> String {
 }
 
 /// The messages of ours that a prompt holds: at the beginning of a line, where nobody else's text can be.
-fn message_ids(prompt: &str) -> Vec<i64> {
+pub fn message_ids(prompt: &str) -> Vec<i64> {
     let id = |line: &str| line.trim_start().strip_prefix(MESSAGE_MARK)?.split_once(']')?.0.parse().ok();
     prompt.lines().filter_map(id).take(MESSAGES).collect()
 }

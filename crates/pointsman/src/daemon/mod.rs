@@ -33,6 +33,7 @@ mod workers;
 mod world;
 
 pub use launch::launch;
+pub(crate) use launch::{Launch, commit as commit_leftovers};
 pub use projects::read_config;
 pub(crate) use sources::hooks::conversation_name;
 pub use start::{Options, answer_alone, run};

@@ -64,7 +64,7 @@ fn work(world: &RealWorld, inbox: &Inbox, receiver: &Mutex<Receiver<Work>>) {
                 inbox.send(Inbound::Performed { outgoing, outcome });
             }
             Ok(Work::Redelivery(again)) => {
-                if let Ok(pointsman_adapters::tmux::Sent::Sent) = world.deliver_again(&again) {
+                if let Ok(pointsman_adapters::driver::Sent::Sent) = world.deliver_again(&again) {
                     let path = again.row.path.clone().unwrap_or_default();
                     inbox.send(Inbound::SentAgain { message: again.row.id, path });
                 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError};
 
 use pointsman_adapters::phase_file;
 use pointsman_core::claude::launch::is_claude;
+use pointsman_core::config::Runtime;
 use pointsman_core::hook::{Report, Told};
 use pointsman_core::ids::TaskKey;
 use pointsman_core::session::work::Observation;
@@ -19,6 +20,7 @@ use serde_json::json;
 use crate::control::protocol::{FailureKind, Reply};
 use crate::daemon::answer::{done, failed};
 use crate::daemon::board::Picture;
+use crate::daemon::budget;
 use crate::daemon::clock;
 use crate::daemon::engine::{Engine, Input};
 use crate::daemon::inbound::Inbox;
@@ -81,10 +83,14 @@ fn act(
             acknowledge(engine, key, generation, messages)?;
             tell(engine, Event::TurnEnded { generation })
         }
-        Told::Failed { error, details } => {
-            let (error, details) = (error.clone(), details.clone());
-            tell(engine, Event::TurnFailed { generation, error, details })
+        Told::Failed { error, details, until } => {
+            let (error, details, until) = (error.clone(), details.clone(), *until);
+            tell(engine, Event::TurnFailed { generation, error, details, until })
         }
+        Told::Measured { gauge, spent } => match engine.store().session(&report.session)? {
+            Some(row) => budget::count(engine, key, generation, &row, *gauge, Some(*spent)),
+            None => Ok(()),
+        },
         Told::Asked { what } => {
             tell(engine, Event::DialogSeen { generation, what: what.clone(), picture: String::new() })
         }
@@ -121,6 +127,7 @@ pub(crate) fn mark_idle(desk: &Desk, told: &Told) {
         }
         Told::Started { .. }
         | Told::Failed { .. }
+        | Told::Measured { .. }
         | Told::Asked { .. }
         | Told::Compacting
         | Told::Compacted
@@ -175,7 +182,9 @@ impl Silence {
             else {
                 continue;
             };
-            if !is_claude(&self.world.agent_command(&served)) {
+            // What has no terminal tells everything by its output.
+            let headless = served.config.runtime("dev") == Runtime::Headless;
+            if headless || !is_claude(&self.world.agent_command(&served)) {
                 continue;
             }
             if self.told.contains(&session) || self.is_heard(task, &session) {

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use pointsman_core::claude::launch::is_claude;
+use pointsman_core::config::Runtime;
 use pointsman_core::ids::TaskKey;
 use pointsman_core::session::context::{self, Marks, Symptom};
 use pointsman_core::session::work::{Action, Observation};
@@ -52,8 +53,9 @@ impl Work {
             else {
                 continue;
             };
-            // Its hooks and its status line say it better than its screen, which is full of other words.
-            if is_claude(&self.world.agent_command(&served)) {
+            // Its hooks, its status line or its output say it better than its screen, which is full of other words.
+            let headless = served.config.runtime("dev") == Runtime::Headless;
+            if headless || is_claude(&self.world.agent_command(&served)) {
                 continue;
             }
             let mut progress =

@@ -6,9 +6,12 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use pointsman_adapters::driver::Seat;
 use pointsman_adapters::phase_file;
-use pointsman_adapters::tmux::{PaneInfo, Target};
+use pointsman_adapters::tmux::{PaneId, Target};
 use pointsman_core::claude::launch::{self, Conversation};
+use pointsman_core::claude::stream::Talks;
+use pointsman_core::config::Runtime;
 use pointsman_core::session::screen;
 use pointsman_core::task::{Event, Opening, Task};
 use pointsman_core::words;
@@ -18,11 +21,14 @@ use super::session::{epoch, write};
 use super::{RealWorld, Trouble};
 use crate::daemon::engine::Input;
 use crate::daemon::served::{Desk, Served};
+use crate::keeper::Keep;
 
 /// Claude's own file is small; more than this is something else.
 const CONFIG_BYTES: u64 = 64 << 20;
 /// The id of a conversation, in the files of a run.
 const CONVERSATION: &str = "conversation";
+/// What a conversation has cost, in the files of a run.
+const SUMS: &str = "sums.json";
 /// Between a paste and a look at what became of it.
 const ENTER_PAUSE: Duration = Duration::from_millis(250);
 /// How often Enter is pressed again; after that the acknowledgement decides.
@@ -36,26 +42,49 @@ pub(super) struct Start<'a> {
     pub(super) generation: u32,
     pub(super) opening: Opening,
     pub(super) desk: &'a Desk,
+    pub(super) runtime: Runtime,
+}
+
+/// What is run, and by which keeper if it has no terminal.
+pub(super) struct Dressed {
+    pub(super) argv: Vec<String>,
+    pub(super) keep: Option<Keep>,
 }
 
 impl RealWorld {
-    /// The command and the variables of a session of Claude Code. Another program is left as it is.
-    pub(super) fn dress_claude(
+    /// The command and the variables of a session. A program that is not Claude Code is left as it is.
+    pub(super) fn dress(
         &self,
         served: &Served,
         task: &Task,
         start: &Start<'_>,
         argv: Vec<String>,
         env: &mut BTreeMap<String, String>,
-    ) -> Result<Vec<String>, Trouble> {
-        if !launch::is_claude(&argv) {
-            return Ok(argv);
-        }
-        let Start { generation, opening, desk } = *start;
+    ) -> Result<Dressed, Trouble> {
+        let Start { generation, opening, desk, runtime } = *start;
         let run = desk.run_dir(generation);
+        let keep = |conversation: Option<Conversation>| {
+            (runtime == Runtime::Headless).then(|| Keep {
+                session: task.key.session(generation),
+                told: true,
+                sums_before: match (&conversation, generation.checked_sub(1)) {
+                    (Some(Conversation::Resumed(_)), Some(before)) => Some(desk.run_dir(before).join(SUMS)),
+                    (_, _) => None,
+                },
+                talks: if conversation.is_some() { Talks::Always } else { Talks::Perhaps },
+                conversation,
+                turn_limit: served.config.timing.turn_timeout.duration(),
+                // The keeper itself has to be gone within the whole.
+                grace: served.config.timing.stop_grace.duration() / 2,
+                sums: run.join(SUMS),
+            })
+        };
+        if !launch::is_claude(&argv) {
+            return Ok(Dressed { argv, keep: keep(None) });
+        }
         let program = self.program.to_string_lossy();
         let settings = run.join("settings.json");
-        let text = serde_json::to_vec_pretty(&launch::settings(&program)).map_err(Trouble::never)?;
+        let text = serde_json::to_vec_pretty(&launch::settings(&program, runtime)).map_err(Trouble::never)?;
         write(&settings, &text)?;
         let config_dir = match env.get("CLAUDE_CONFIG_DIR") {
             Some(own) => PathBuf::from(own),
@@ -82,7 +111,15 @@ impl RealWorld {
         }
         let prompt = desk.inbox(generation).join("0000-task.md");
         let prompt = words::message::first_line(task, &prompt.to_string_lossy());
-        Ok(launch::command(&argv, &settings.to_string_lossy(), &conversation, &prompt))
+        let settings = settings.to_string_lossy();
+        Ok(match runtime {
+            Runtime::Tmux => {
+                Dressed { argv: launch::command(&argv, &settings, &conversation, &prompt), keep: None }
+            }
+            Runtime::Headless => {
+                Dressed { argv: launch::stream(&argv, Some(&settings)), keep: keep(Some(conversation)) }
+            }
+        })
     }
 
     /// One configuration for all sessions, because they share a login that is refreshed. It is written only if it does
@@ -125,26 +162,20 @@ impl RealWorld {
     }
 
     /// The dialog that a session of Claude Code stands at, and what its terminal shows.
-    pub(super) fn dialog(
-        &self,
-        served: &Served,
-        pane: &PaneInfo,
-    ) -> Result<Option<(String, String)>, Trouble> {
-        if !launch::is_claude(&self.agent_command(served)) {
-            return Ok(None);
-        }
-        let picture = self.tmux.capture_tail(Target::Pane(&pane.pane_id), SCREEN_LINES)?.join("\n");
+    pub(super) fn dialog(&self, served: &Served, seat: &Seat) -> Result<Option<(String, String)>, Trouble> {
+        let Some(pane) = self.claudes_pane(served, seat) else { return Ok(None) };
+        let picture = self.drivers.tmux.capture_tail(Target::Pane(pane), SCREEN_LINES)?.join("\n");
         Ok(screen::dialog(&picture).map(|what| (what, picture)))
     }
 
+    /// The terminal of a session of Claude Code: what has none shows no dialog and needs no Enter.
+    fn claudes_pane<'s>(&self, served: &Served, seat: &'s Seat) -> Option<&'s PaneId> {
+        seat.pane().filter(|_| launch::is_claude(&self.agent_command(served)))
+    }
+
     /// Whether a dialog stands in the way of what is to be typed. A person is asked then, and sees it.
-    pub(super) fn stands_at_dialog(
-        &self,
-        served: &Served,
-        task: &Task,
-        pane: &PaneInfo,
-    ) -> Result<(), Trouble> {
-        let Some((what, picture)) = self.dialog(served, pane)? else { return Ok(()) };
+    pub(super) fn stands_at_dialog(&self, served: &Served, task: &Task, seat: &Seat) -> Result<(), Trouble> {
+        let Some((what, picture)) = self.dialog(served, seat)? else { return Ok(()) };
         let generation = task.generation;
         let mut input =
             Input::new(task.key.clone(), Event::DialogSeen { generation, what: what.clone(), picture });
@@ -161,26 +192,24 @@ impl RealWorld {
         &self,
         served: &Served,
         task: &Task,
-        pane: &PaneInfo,
+        seat: &Seat,
         message: i64,
     ) -> Result<(), Trouble> {
-        if !launch::is_claude(&self.agent_command(served)) {
-            return Ok(());
-        }
+        let Some(pane) = self.claudes_pane(served, seat) else { return Ok(()) };
         let mark = format!("[pointsman m-{message}]");
         for _ in 0..ENTERS {
             std::thread::park_timeout(ENTER_PAUSE);
-            let picture = self.tmux.capture_tail(Target::Pane(&pane.pane_id), SCREEN_LINES)?.join("\n");
+            let picture = self.drivers.tmux.capture_tail(Target::Pane(pane), SCREEN_LINES)?.join("\n");
             if !screen::typed(&picture).is_some_and(|typed| typed.contains(&mark)) {
                 break;
             }
-            self.tmux.press_enter(&pane.pane_id, &epoch(&task.key.session(task.generation)))?;
+            self.drivers.tmux.press_enter(pane, &epoch(&task.key.session(task.generation)))?;
         }
         Ok(())
     }
 }
 
 /// An id as Claude wants it.
-fn new_id() -> Result<String, Trouble> {
+pub(in crate::daemon) fn new_id() -> Result<String, Trouble> {
     Ok(fs::read_to_string("/proc/sys/kernel/random/uuid")?.trim().to_owned())
 }

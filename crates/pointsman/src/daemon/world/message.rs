@@ -1,8 +1,8 @@
-//! Messages to agents: a file in the inbox, a line on the terminal, an acknowledgement.
+//! Messages to agents: a file in the inbox, a line on the terminal or the next turn's prompt, an acknowledgement.
 
 use std::fs;
 
-use pointsman_adapters::tmux::{self, PaneInfo, Sent};
+use pointsman_adapters::driver::{Placed, Seat, Sent, Words};
 use pointsman_core::ids::TaskKey;
 use pointsman_core::task::{Headline, Task};
 use pointsman_core::words;
@@ -42,13 +42,16 @@ impl RealWorld {
         write(&path, details.as_bytes())?;
         let line =
             words::message::line(message.id.0, message.headline.text(), subject, &path.to_string_lossy());
-        let pane = self.pane(&task.key)?;
-        if let Some(pane) = &pane {
-            self.stands_at_dialog(served, task, pane)?;
+        let seat = self.drivers.find(&task.key.identity())?;
+        if let Some(seat) = &seat {
+            self.stands_at_dialog(served, task, seat)?;
         }
-        let sent = self.type_line(&task.key, message.generation, &format!("m-{}-1", message.id), &line)?;
-        if let (Sent::Sent | Sent::Duplicate, Some(pane)) = (sent, &pane) {
-            self.make_sure_it_is_sent(served, task, pane, message.id.0)?;
+        let operation = format!("m-{}-1", message.id);
+        let last = message.headline == Headline::SaveAndExit;
+        let words = Words { operation: &operation, text: &line, last };
+        let sent = self.say(&task.key, message.generation, seat.as_ref(), &words)?;
+        if let (Sent::Sent | Sent::Duplicate, Some(seat)) = (sent, &seat) {
+            self.make_sure_it_is_sent(served, task, seat, message.id.0)?;
         }
         Ok(match sent {
             Sent::Sent | Sent::Duplicate => Outcome::note(Note::MessageSent { path }),
@@ -60,32 +63,31 @@ impl RealWorld {
     /// Types a message again. Whether it was needed shows in an acknowledgement.
     pub(in crate::daemon) fn deliver_again(&self, again: &Redelivery) -> Result<Sent, Trouble> {
         let row = &again.row;
-        if let (Some(served), Some(pane)) = (self.project(&row.task.project), self.pane(&row.task)?)
-            && let Some((what, _)) = self.dialog(&served, &pane)?
+        let seat = self.drivers.find(&row.task.identity())?;
+        if seat.as_ref().is_some_and(|seat| seat.placed == Placed::Headless) {
+            // It waits for the turn before it, and is taken in with the next one.
+            return Ok(Sent::Duplicate);
+        }
+        if let (Some(served), Some(seat)) = (self.project(&row.task.project), &seat)
+            && let Some((what, _)) = self.dialog(&served, seat)?
         {
             return Err(Trouble::later(format!("the agent waits at a dialog: {what}")));
         }
         let path = row.path.as_ref().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
         let line = words::message::line(row.id.0, row.headline.text(), " (again).", &path);
-        self.type_line(&row.task, row.generation, &format!("m-{}-{}", row.id, row.tries + 1), &line)
+        let operation = format!("m-{}-{}", row.id, row.tries + 1);
+        let words = Words { operation: &operation, text: &line, last: false };
+        self.say(&row.task, row.generation, seat.as_ref(), &words)
     }
 
-    fn type_line(
+    fn say(
         &self,
         key: &TaskKey,
         generation: u32,
-        operation: &str,
-        line: &str,
+        seat: Option<&Seat>,
+        words: &Words<'_>,
     ) -> Result<Sent, Trouble> {
-        let Some(pane) = self.pane(key)? else { return Ok(Sent::Dead) };
-        Ok(self.tmux.send_message(&pane.pane_id, &epoch(&key.session(generation)), operation, line)?)
-    }
-
-    fn pane(&self, key: &TaskKey) -> Result<Option<PaneInfo>, Trouble> {
-        match self.tmux.find(&key.identity()) {
-            Ok(pane) => Ok(pane),
-            Err(tmux::Error::NotRunning { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        let Some(seat) = seat else { return Ok(Sent::Dead) };
+        Ok(self.drivers.say(&key.identity(), seat, &epoch(&key.session(generation)), words)?)
     }
 }

@@ -12,6 +12,7 @@ mod disk;
 mod escalation;
 mod forgejo;
 mod gateway;
+mod headless;
 mod hooks;
 mod hostile;
 mod idle;
