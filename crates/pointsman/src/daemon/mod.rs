@@ -35,3 +35,4 @@ pub use launch::launch;
 pub use projects::read_config;
 pub(crate) use sources::hooks::conversation_name;
 pub use start::{Options, answer_alone, run};
+pub(crate) use world::mailbox;

@@ -1,6 +1,6 @@
 //! Putting the daemon together, and acting in its place when there is none.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, RwLock, Weak};
 use std::time::{Duration, Instant};
@@ -114,7 +114,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         started_at: clock::now(),
         problems: Vec::new(),
         only_queue: options.only_queue.is_some(),
-        redelivering: BTreeSet::new(),
+        redelivering: BTreeMap::new(),
     };
     clear_locks(paths, &world.git, dispatcher.engine.store())?;
     dispatcher.reload();

@@ -3,18 +3,21 @@
 
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::Context;
 use pointsman_core::hook::{self, Report, Told, guard};
 use pointsman_core::ids::TaskKey;
-use pointsman_core::words::prompt;
+use pointsman_core::words::{message, prompt};
 use serde_json::Value;
 
 use super::log::Log;
-use super::output;
+use super::{output, wake};
 use crate::cli::time;
 use crate::control::protocol::{FailureKind, Reply, Request};
+use crate::daemon::mailbox;
 use crate::hook_spool::Spool;
 use crate::paths::Paths;
 
@@ -33,19 +36,47 @@ pub(super) struct Desk {
 }
 
 /// Tells the daemon, and answers the agent.
-pub(super) fn answer(event: &str, payload: &Value, desk: &Desk, log: &Log) {
+pub(super) fn answer(event: &str, payload: &Value, desk: &Desk, log: &Log) -> ExitCode {
+    let told = told(event, payload);
+    let place = Paths::from_env(|name| Some((desk.variable)(name).into())).and_then(|paths| {
+        let session = TaskKey::parse_session(&desk.session);
+        let (key, generation) = session.context("POINTSMAN_SESSION names no session")?;
+        let sandbox = paths.project(&key.project).sandbox(&key);
+        let run = sandbox.join(format!("run-{generation}"));
+        Ok((paths, sandbox, run))
+    });
+    if hook::plain_name(event) == "wake" {
+        return match place {
+            Ok((_, _, run)) => wake::wait(&run, log),
+            Err(_) => ExitCode::SUCCESS,
+        };
+    }
+    respond(payload, &told, desk);
+    match place {
+        Ok((paths, sandbox, run)) => {
+            if matches!(told, Told::Stopped { .. }) {
+                let letters = mailbox(&run).take();
+                if !letters.is_empty() {
+                    output::context("Stop", &message::waking(&letters));
+                }
+            }
+            tell(told, &paths, &sandbox, desk, log);
+        }
+        Err(error) => log.line(&format!("{error:#}")),
+    }
+    ExitCode::SUCCESS
+}
+
+fn told(event: &str, payload: &Value) -> Told {
     let mut told = Told::read(event, payload);
     if let Told::Stopped { messages, .. } = &mut told {
         *messages = read_messages(payload["transcript_path"].as_str().unwrap_or_default());
     }
-    respond(payload, &told, desk);
-    let paths = match Paths::from_env(|name| Some((desk.variable)(name).into())) {
-        Ok(paths) => paths,
-        Err(error) => return log.line(&format!("{error:#}")),
-    };
-    let Some((key, _)) = TaskKey::parse_session(&desk.session) else {
-        return log.line("POINTSMAN_SESSION names no session");
-    };
+    told
+}
+
+/// To the daemon, or into the spool on the session's desk.
+fn tell(told: Told, paths: &Paths, sandbox: &Path, desk: &Desk, log: &Log) {
     let report = Report {
         // No two calls of a machine share their process and their moment.
         id: format!("{}-{}-{}", desk.session, std::process::id(), time::now_nanos()),
@@ -53,17 +84,17 @@ pub(super) fn answer(event: &str, payload: &Value, desk: &Desk, log: &Log) {
         at: time::now(),
         told,
     };
-    let spool = Spool::in_dir(&paths.project(&key.project).sandbox(&key));
+    let spool = Spool::in_dir(sandbox);
     // Older ones first; one that cannot be delivered keeps the others waiting behind it.
     let mut reachable = true;
     let drained = spool.drain(|older| {
-        reachable = deliver(&paths, older, log);
+        reachable = deliver(paths, older, log);
         reachable
     });
     if let Err(error) = drained {
         log.line(&format!("the spool cannot be read: {error}"));
     }
-    if reachable && deliver(&paths, &report, log) {
+    if reachable && deliver(paths, &report, log) {
         return;
     }
     if let Err(error) = spool.add(&report) {

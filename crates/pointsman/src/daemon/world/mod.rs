@@ -7,6 +7,7 @@
 mod branch;
 mod briefing;
 mod claude;
+mod doors;
 mod files;
 mod issue;
 mod message;
@@ -32,8 +33,9 @@ use super::outcome::{Outcome, World};
 use super::served::Served;
 use crate::paths::Paths;
 
+pub(crate) use doors::mailbox;
 pub(super) use issue::read_refusal;
-pub(super) use message::Redelivery;
+pub(super) use message::{Again, Redelivery};
 pub(super) use session::{epoch, write};
 
 /// Everything effects are performed with.
