@@ -222,6 +222,8 @@ impl Control {
         if !present {
             return None;
         }
+        // Before the answer: the agent goes on only then.
+        self.world.stances.hear(report);
         hooks::mark_idle(&served.desk(&key), &report.told);
         match &report.told {
             Told::Asked { what } => {

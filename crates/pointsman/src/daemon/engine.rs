@@ -420,6 +420,7 @@ impl Engine {
         match &performed.note {
             // A message is common enough to be written in one go with what it settles.
             None | Some(Note::MessageSent { .. }) => {}
+            Some(Note::MessageHeld { path }) => self.store.message_held(outgoing.id, path, now)?,
             Some(Note::MessageSuperseded) => self.store.supersede_effect(outgoing.id, now)?,
             Some(Note::Enqueue(entry)) => {
                 self.store.enqueue(entry)?;

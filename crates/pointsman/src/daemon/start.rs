@@ -37,7 +37,7 @@ use super::sources::hooks;
 use super::sources::phase::Phases;
 use super::vault;
 use super::workers::Workers;
-use super::world::RealWorld;
+use super::world::{RealWorld, Stances};
 use crate::claim;
 use crate::control::client;
 use crate::control::protocol::{FailureKind, Reply, Request};
@@ -86,6 +86,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         drivers: Drivers { tmux, headless: Headless::new(paths.headless()) },
         exits: Arc::new(watch),
         jobs: Arc::clone(&jobs),
+        stances: Stances::default(),
         reader: Mutex::new(Store::open_read_only(&paths.database())?),
         projects: RwLock::new(BTreeMap::new()),
         program: std::env::current_exe().context("this program cannot find itself")?,
@@ -111,7 +112,8 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         started_at: clock::now(),
         problems: Vec::new(),
         only_queue: options.only_queue.is_some(),
-        redelivering: BTreeSet::new(),
+        redelivering: BTreeMap::new(),
+        between_turns: BTreeSet::new(),
     };
     clear_locks(paths, &world.git, dispatcher.engine.store())?;
     dispatcher.reload();

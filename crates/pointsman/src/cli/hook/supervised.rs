@@ -3,14 +3,18 @@
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
+use std::process::ExitCode;
 
+use anyhow::Context;
 use pointsman_core::hook::{self, Report, Told, guard};
-use pointsman_core::words::prompt;
+use pointsman_core::ids::TaskKey;
+use pointsman_core::words::{message, prompt};
 use serde_json::Value;
 
 use super::log::Log;
-use super::output;
+use super::{output, wake};
 use crate::cli::time;
+use crate::daemon::mailbox;
 use crate::paths::Paths;
 use crate::report::tell;
 
@@ -26,16 +30,46 @@ pub(super) struct Desk {
 }
 
 /// Tells the daemon, and answers the agent.
-pub(super) fn answer(event: &str, payload: &Value, desk: &Desk, log: &Log) {
+pub(super) fn answer(event: &str, payload: &Value, desk: &Desk, log: &Log) -> ExitCode {
+    let told = told(event, payload);
+    let place = Paths::from_env(|name| Some((desk.variable)(name).into())).and_then(|paths| {
+        let session = TaskKey::parse_session(&desk.session);
+        let (key, generation) = session.context("POINTSMAN_SESSION names no session")?;
+        let run = paths.project(&key.project).sandbox(&key).join(format!("run-{generation}"));
+        Ok((paths, run))
+    });
+    if hook::plain_name(event) == "wake" {
+        return match place {
+            Ok((_, run)) => wake::wait(&run, log),
+            Err(_) => ExitCode::SUCCESS,
+        };
+    }
+    respond(payload, &told, desk);
+    match place {
+        Ok((paths, run)) => {
+            if matches!(told, Told::Stopped { .. }) {
+                let letters = mailbox(&run).take();
+                if !letters.is_empty() {
+                    output::context("Stop", &message::waking(&letters));
+                }
+            }
+            report(told, &paths, desk, log);
+        }
+        Err(error) => log.line(&format!("{error:#}")),
+    }
+    ExitCode::SUCCESS
+}
+
+fn told(event: &str, payload: &Value) -> Told {
     let mut told = Told::read(event, payload);
     if let Told::Stopped { messages, .. } = &mut told {
         *messages = read_messages(payload["transcript_path"].as_str().unwrap_or_default());
     }
-    respond(payload, &told, desk);
-    let paths = match Paths::from_env(|name| Some((desk.variable)(name).into())) {
-        Ok(paths) => paths,
-        Err(error) => return log.line(&format!("{error:#}")),
-    };
+    told
+}
+
+/// To the daemon, or into the spool on the session's desk.
+fn report(told: Told, paths: &Paths, desk: &Desk, log: &Log) {
     if !(desk.variable)("POINTSMAN_TURN").is_empty() && matches!(told, Told::Started { .. }) {
         // Its output tells the same, once.
         return;
@@ -47,7 +81,7 @@ pub(super) fn answer(event: &str, payload: &Value, desk: &Desk, log: &Log) {
         at: time::now(),
         told,
     };
-    tell(&paths, &report, &|trouble| log.line(trouble));
+    tell(paths, &report, &|trouble| log.line(trouble));
 }
 
 /// The messages that the end of the conversation's transcript shows as read.

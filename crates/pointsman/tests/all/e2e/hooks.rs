@@ -31,7 +31,7 @@ fn payload(name: &str) -> Value {
 }
 
 /// Calls a hook as the session does; answers what it printed.
-fn hook(daemon: &TestDaemon, issue: u64, event: &str, payload: &Value) -> String {
+pub(super) fn hook(daemon: &TestDaemon, issue: u64, event: &str, payload: &Value) -> String {
     let mut command = daemon.command(&["hook", event]);
     let desk = daemon.desk(issue);
     command.env("POINTSMAN_SESSION", format!("dev-shop-{issue}.1"));
