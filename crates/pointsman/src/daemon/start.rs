@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use pointsman_adapters::git::{Git, clear_stale_locks};
+use pointsman_adapters::phase_file;
 use pointsman_adapters::process::census;
 use pointsman_adapters::tmux::Server;
 use pointsman_adapters::watch::exits::ExitWatch;
@@ -118,7 +119,9 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     };
     clear_locks(paths, &world.git, dispatcher.engine.store())?;
     dispatcher.reload();
-    for served in world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).values() {
+    let projects = world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+    sweep_phase_directories(&projects);
+    for served in projects.values() {
         clear_leftovers(served);
         if let Err(error) = adopt(dispatcher.engine.store(), served) {
             let error = format!("{error:#}");
@@ -207,6 +210,20 @@ fn clear_locks(paths: &Paths, git: &Git, store: &Store) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Removes what a killed daemon was just writing beside the phase files.
+fn sweep_phase_directories(projects: &BTreeMap<ProjectName, Arc<Served>>) {
+    let directories: BTreeSet<_> = projects.values().map(|served| &served.config.dev.phase_dir).collect();
+    for directory in directories {
+        match phase_file::sweep_drafts(directory) {
+            Ok(0) => {}
+            Ok(swept) => {
+                tracing::info!(directory = %directory.display(), swept, "drafts of an earlier daemon")
+            }
+            Err(error) => tracing::warn!(directory = %directory.display(), %error, "drafts were not swept"),
+        }
+    }
 }
 
 /// A file that may not grow is an error of one write, like a full disk, and not the end of the daemon.

@@ -18,13 +18,12 @@ const KILLS: u32 = 2;
 /// Transactions are many: here more of them are tried.
 const KILLS_AT_COMMITS: u32 = 6;
 
-/// A look at a tree that died with its daemon is not made up for if the task is over by then.
-const PERHAPS_ONCE: &str = "checkpoint-saved";
-
 /// What two issues go through.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Story {
-    /// The straight way to the main branch, with a review.
+    /// The straight way to the main branch, with a review. The tree changes once more after CI: a tree is saved once
+    /// as it is, whoever died over it, so a second save needs a second state of it, and that comes after the first
+    /// death because only a living daemon tells of CI.
     Lands,
     /// The same, but a person takes it out of the merge queue for a while.
     LeavesTheQueue,
@@ -95,8 +94,7 @@ fn survive(places: impl IntoIterator<Item = (String, Story)>) {
             play.go_on(&tasks);
             play.is_over(&tasks).then_some(())
         });
-        let least = if place == PERHAPS_ONCE { 1 } else { KILLS };
-        assert!(killed >= least.min(kills), "{place} was passed only {killed} times");
+        assert!(killed >= KILLS.min(kills), "{place} was passed only {killed} times");
         play.check(&place);
         daemon.stop_daemon();
     }
@@ -128,7 +126,7 @@ impl<'d> Play<'d> {
         let issues = fruits.each_ref().map(|fruit| {
             let script = match story {
                 Story::Lands | Story::LeavesTheQueue => format!(
-                    "{}\nexpect CI passed\nphase awaiting_review\nexpect Merged\nphase done",
+                    "{}\nexpect CI passed\nwrite notes.txt ripe\nphase awaiting_review\nexpect Merged\nphase done",
                     adds(fruit)
                 ),
                 Story::Fails => {
@@ -221,10 +219,7 @@ impl<'d> Play<'d> {
         let keys: BTreeSet<&str> = notices.iter().filter_map(|n| n["key"].as_str()).collect();
         assert_eq!(keys.len(), notices.len(), "{place}: somebody was told twice: {notices:?}");
         assert_eq!(daemon.tmux_sessions(), [""; 0], "{place}");
-        // A kill between the writing of a file and its renaming leaves a draft, which nobody reads.
-        let mut left = daemon.phase_files();
-        left.retain(|name| !name.starts_with(".pointsman-"));
-        assert_eq!(left, [""; 0], "{place}");
+        assert_eq!(daemon.phase_files(), [""; 0], "{place}");
     }
 
     /// No terminal showed the same message twice, and nobody had to be brought back.

@@ -71,3 +71,19 @@ fn e2e_an_agent_that_dies_while_no_daemon_runs_is_replaced() {
     assert_eq!(sessions[0]["exit"], "crashed");
     assert_eq!(sessions[1]["predecessor"], sessions[0]["session"]);
 }
+
+#[test]
+fn e2e_what_a_killed_daemon_was_just_writing_is_swept_at_the_next_start() {
+    let daemon = shop().build();
+    // A kill between the writing of a file and its renaming; and another daemon of the same user that is not dead.
+    let [left, written] =
+        [".pointsman-draft-aB3dE6", ".pointsman-draft-Zz9Yy8"].map(|name| daemon.phases().join(name));
+    std::fs::write(&left, "half").unwrap();
+    let writer = std::fs::File::create(&written).unwrap();
+    writer.lock().unwrap();
+    daemon.start();
+    assert_eq!(daemon.phase_files(), [".pointsman-draft-Zz9Yy8"]);
+    writer.unlock().unwrap();
+    daemon.restart();
+    assert_eq!(daemon.phase_files(), [""; 0]);
+}
