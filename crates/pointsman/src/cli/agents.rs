@@ -5,7 +5,7 @@ use clap::Args;
 use pointsman_core::config::Config;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::session::budget::{Spent, dollars};
-use pointsman_core::session::context::Gauge;
+use pointsman_core::session::context::{Gauge, Source};
 use pointsman_core::session::liveness::{Rules, Standing, colour};
 use pointsman_core::session::work::WorkPhase;
 use pointsman_core::task::{Exit, Phase, State};
@@ -179,6 +179,7 @@ struct Shown<'a> {
     exit: Option<&'static str>,
     ended_at: Option<String>,
     context_percent: Option<f64>,
+    context_source: Option<Source>,
     cost_usd: f64,
     tokens: u64,
     turns: u64,
@@ -199,6 +200,7 @@ fn to_json(agent: &Agent, now: Timestamp) -> Shown<'_> {
         exit: session.exit.map(Exit::name),
         ended_at: session.ended_at.map(time::rfc3339),
         context_percent: session.gauge.map(Gauge::percent),
+        context_source: session.gauge.map(|gauge| gauge.source),
         cost_usd: task::usd(session.spent),
         tokens: session.spent.tokens,
         turns: session.spent.turns,

@@ -65,7 +65,6 @@ fn take(
     let now = clock::now();
     let mut inputs = Vec::new();
     if let Some(gauge) = gauge {
-        engine.store().session_measured(&session.session, Some(gauge), None)?;
         inputs.push(Input::new(key.clone(), Event::ContextMeasured { generation, gauge }));
     }
     if let Some(spent) = spent {

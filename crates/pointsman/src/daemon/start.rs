@@ -154,8 +154,8 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     let mut all_runs = runs::Watch::new(inbox.clone(), Arc::clone(&world));
     let looking =
         [vault.start("vault", move || vaults.look())?, runs.start("runs", move || all_runs.look())?];
-    let control =
-        Control { inbox: inbox.clone(), board, world, callers: AtomicUsize::new(0), panes: Mutex::default() };
+    let (callers, panes, paces) = (AtomicUsize::new(0), Mutex::default(), Mutex::default());
+    let control = Control { inbox: inbox.clone(), board, world, callers, panes, paces };
     Arc::new(control).listen(&paths.control_socket())?;
     stop_on_signals(&inbox)?;
     eprintln!("ready");

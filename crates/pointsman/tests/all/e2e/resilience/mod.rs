@@ -5,6 +5,7 @@
 
 mod budget;
 mod context;
+mod gauge;
 mod hostile_files;
 mod identity;
 mod recovery;
