@@ -20,11 +20,11 @@ use serde_json::json;
 use crate::control::protocol::{FailureKind, Reply};
 use crate::daemon::answer::{done, failed};
 use crate::daemon::board::Picture;
-use crate::daemon::clock;
 use crate::daemon::engine::{Engine, Input};
 use crate::daemon::inbound::Inbox;
 use crate::daemon::served::Desk;
 use crate::daemon::world::{RealWorld, chain};
+use crate::daemon::{budget, clock};
 use crate::hook_spool::Spool;
 use crate::paths::Paths;
 
@@ -62,7 +62,7 @@ fn act(
     let now = clock::now();
     let tell = |engine: &mut Engine, event: Event| {
         let mut input = Input::new(key.clone(), event);
-        input.dedup = Some(format!("hook-{}", report.id));
+        input.dedup = Some(named(report));
         engine.take(&[input], now).map(drop)
     };
     match &report.told {
@@ -86,6 +86,7 @@ fn act(
                     engine.take(&[Input::new(key.clone(), measured)], now)?;
                 }
             }
+            budget::turn_ended(engine, key, &report.session, &named(report), now)?;
             tell(engine, Event::TurnEnded { generation })
         }
         Told::Failed { error, details } => {
@@ -99,6 +100,11 @@ fn act(
         Told::Compacted => tell(engine, Event::ContextCompacted { generation }),
         Told::Idle | Told::Ended { .. } | Told::Other { .. } => Ok(()),
     }
+}
+
+/// Under which name it is remembered that a report was taken in.
+fn named(report: &Report) -> String {
+    format!("hook-{}", report.id)
 }
 
 /// What the figures of a session's transcript say about its context.

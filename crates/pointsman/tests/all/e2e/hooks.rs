@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 use pointsman_core::session::screen;
-use pointsman_testkit::TestDaemon;
+use pointsman_testkit::{Setup, TestDaemon};
 use serde_json::{Value, json};
 
 use super::{clean, shop};
@@ -58,7 +58,12 @@ fn told(daemon: &TestDaemon, issue: u64, kind: &str) -> usize {
 
 /// A session that does nothing until it is answered.
 pub(super) fn waiting() -> (TestDaemon, u64) {
-    let daemon = shop().start();
+    waiting_in(shop())
+}
+
+/// The same in another world.
+pub(super) fn waiting_in(setup: Setup) -> (TestDaemon, u64) {
+    let daemon = setup.start();
     let issue = daemon.file_issue("Apples", &format!("expect Answer\n{}", clean("apples")));
     daemon.wait_session(issue, 1);
     daemon.wait_state(issue, "working");
