@@ -50,7 +50,7 @@ mod tests {
     }
 
     fn tool(done: bool) -> Told {
-        Told::Tool { work: Work::Other, done }
+        Told::Tool { work: Work::Other, done, used_tokens: None }
     }
 
     fn asked() -> Told {

@@ -18,7 +18,8 @@ use pointsman_adapters::process::Run;
 use pointsman_adapters::tmux::{PaneId, Target};
 use pointsman_core::claude::launch::{self, Waking};
 use pointsman_core::claude::standing::{self, Standing};
-use pointsman_core::hook::{self, Shown, Stance};
+use pointsman_core::hook::Stance;
+use pointsman_core::hook::transcript::{self, Shown};
 use pointsman_core::session::screen::{self, Screen};
 use pointsman_core::task::{Event, Headline, Task};
 use pointsman_core::words;
@@ -272,7 +273,7 @@ impl RealWorld {
         let named = |dir: std::fs::DirEntry| dir.path().join(format!("{id}.jsonl"));
         let found = kept.into_iter().flatten().flatten().map(named).find(|path| path.is_file());
         let text = found.and_then(|path| phase_file::read_end(&path, TRANSCRIPT_BYTES).ok());
-        hook::messages_shown(&String::from_utf8_lossy(&text.unwrap_or_default()))
+        transcript::messages_shown(&String::from_utf8_lossy(&text.unwrap_or_default()))
     }
 
     /// Whether a command starts Claude Code.
