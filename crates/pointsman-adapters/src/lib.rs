@@ -7,6 +7,7 @@ pub mod ci;
 pub mod forge;
 pub mod git;
 pub mod http;
+pub mod notify;
 pub mod phase_file;
 pub mod process;
 pub mod projection;

@@ -5,6 +5,7 @@
 //! what starts, [`words`] holds every sentence said to people and agents.
 
 pub mod board;
+pub mod chat;
 pub mod claim;
 pub mod claude;
 pub mod config;
@@ -14,6 +15,7 @@ pub mod formula;
 pub mod hook;
 pub mod ids;
 pub mod labels;
+pub mod notifier;
 pub mod queue;
 pub mod run;
 pub mod schedule;

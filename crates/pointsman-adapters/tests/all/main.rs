@@ -5,6 +5,7 @@
 
 mod deadline;
 mod http;
+mod matrix;
 mod phase_file;
 mod tmux;
 mod watch;

@@ -32,8 +32,8 @@ pub use error::Error;
 pub use numbers::{Limits, Timing};
 pub use sections::{
     Agent, Argv, Budget, Ci, CiKind, Context, Dev, Forge, ForgeKind, Matrix, Merge, MergeStrategy,
-    MergeStyle, Pr, Review, ReviewMode, Role, Roles, Runtime, Schedule, Vault, VaultType, Woodpecker,
-    Worktree,
+    MergeStyle, NotifierKind, Notify, Pr, Review, ReviewMode, Role, Roles, Runtime, Schedule, Vault,
+    VaultType, Webhook, Woodpecker, Worktree,
 };
 pub use share::Share;
 pub use span::{ParseSpanError, Span};
@@ -78,8 +78,12 @@ pub struct Config {
     pub context: Context,
     /// The Woodpecker server.
     pub woodpecker: Woodpecker,
+    /// How people are told.
+    pub notify: Notify,
     /// The Matrix room.
     pub matrix: Matrix,
+    /// The address that is called.
+    pub webhook: Webhook,
     /// What work may cost.
     pub budget: Budget,
     /// When formulas run by themselves.
@@ -118,6 +122,21 @@ impl Config {
     /// Whether the gate is what an outside CI says about a commit, on the forge or itself.
     pub fn gate_is_checks(&self) -> bool {
         self.merge.gate.is_none() && matches!(self.ci.kind, CiKind::Forge | CiKind::Woodpecker)
+    }
+
+    /// Where the quiet hours hold: `notify.timezone`, else the place of the timetable.
+    pub fn quiet_zone(&self) -> &str {
+        self.notify.timezone.as_deref().unwrap_or(&self.schedule.timezone)
+    }
+
+    /// Whether people are told in this way.
+    pub fn tells(&self, kind: NotifierKind) -> bool {
+        self.notify.to.contains(&kind)
+    }
+
+    /// Whether people are listened to.
+    pub fn listens(&self) -> bool {
+        self.tells(NotifierKind::Matrix) && !self.matrix.people.is_empty()
     }
 
     /// The branch of an issue.

@@ -9,6 +9,7 @@ use pointsman_core::vault::{self, ActionId};
 use pointsman_store::{Audit, CheckpointRow, Outgoing, QueueEntry, SessionRow, Stopped, VerdictRow};
 
 use super::engine::Input;
+use super::notifier::Told;
 use super::outcome::Outcome;
 use super::timetable::Standing;
 use crate::control::protocol::{Reply, Request};
@@ -93,6 +94,13 @@ pub(crate) enum Inbound {
         sessions: Vec<SessionRow>,
         /// Told the run as it is then; nothing if it did not allow it.
         written: SyncSender<Option<Box<run::Run>>>,
+    },
+    /// People are to be told, were told, or spoke; `written` is told when that is on disk.
+    Notifier {
+        /// What.
+        told: Box<Told>,
+        /// Told when it is written.
+        written: SyncSender<()>,
     },
     /// A look at the clock, for formulas that run by themselves.
     Timetable {

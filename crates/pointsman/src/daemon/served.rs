@@ -17,7 +17,7 @@ use pointsman_core::task::Task;
 use super::clock;
 use crate::embedded_forge::EmbeddedForge;
 use crate::paths::{Paths, ProjectPaths};
-use crate::remote::{self, Environment};
+use crate::remote::{self, Environment, Notifiers};
 
 /// One project at work.
 pub(crate) struct Served {
@@ -31,6 +31,8 @@ pub(crate) struct Served {
     pub embedded: Option<Arc<EmbeddedForge>>,
     /// Its CI, if that is a Woodpecker.
     pub woodpecker: Option<Woodpecker>,
+    /// How its people are told.
+    pub notifiers: Notifiers,
     /// Our own copy of its repository.
     pub mirror: Mirror,
     /// The branch that work lands on.
@@ -79,6 +81,7 @@ impl Served {
             CiKind::Woodpecker => Some(remote::woodpecker(paths, &config, environment)?),
             CiKind::None | CiKind::Command | CiKind::Forge => None,
         };
+        let notifiers = remote::notifiers(paths, &config, environment);
         let union = UnionGlobs::new(&config.merge.union)?;
         for dir in [project.checkouts(), project.logs(), project.indexes(), project.vault_pending()] {
             std::fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
@@ -88,7 +91,7 @@ impl Served {
         if matches!(config.forge.kind, ForgeKind::Local | ForgeKind::Git) {
             mirror.fetch_remote()?;
         }
-        Ok(Self { config, paths: project, forge, embedded, woodpecker, mirror, primary, union })
+        Ok(Self { config, paths: project, forge, embedded, woodpecker, notifiers, mirror, primary, union })
     }
 
     /// The directories and files of one task.
