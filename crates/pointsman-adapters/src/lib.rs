@@ -16,3 +16,4 @@ pub mod retry;
 pub mod secret;
 pub mod tmux;
 pub mod watch;
+pub mod webhook;

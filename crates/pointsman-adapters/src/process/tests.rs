@@ -10,11 +10,7 @@ fn sh(script: &str) -> Run {
 
 /// Polls for a condition that another process brings about; fails the test if it does not come.
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::yield_now();
-    }
+    pointsman_testkit::eventually(what, Duration::from_secs(10), || holds().then_some(()));
 }
 
 fn read_pid(path: &Path) -> u32 {

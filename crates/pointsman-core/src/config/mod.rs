@@ -32,8 +32,8 @@ pub use error::Error;
 pub use numbers::{Limits, Timing};
 pub use sections::{
     Agent, Argv, Budget, Ci, CiKind, Context, Dev, Forge, ForgeKind, Matrix, Merge, MergeStrategy,
-    MergeStyle, Pr, Review, ReviewMode, Role, Roles, Runtime, Schedule, Vault, VaultType, Woodpecker,
-    Worktree,
+    MergeStyle, Pr, Review, ReviewMode, Role, Roles, Runtime, Schedule, Vault, VaultType, Webhook,
+    Woodpecker, Worktree,
 };
 pub use share::Share;
 pub use span::{ParseSpanError, Span};
@@ -78,6 +78,8 @@ pub struct Config {
     pub context: Context,
     /// The Woodpecker server.
     pub woodpecker: Woodpecker,
+    /// Webhooks of the forge and the CI.
+    pub webhook: Webhook,
     /// The Matrix room.
     pub matrix: Matrix,
     /// What work may cost.

@@ -1,6 +1,7 @@
 //! The tables of `pointsman.toml` as types: their keys are the field names, their values are checked in
 //! `check.rs`, their defaults stand in `default.toml`.
 
+use core::net::SocketAddr;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -331,6 +332,20 @@ table! {
         token_file: Option<PathBuf>,
         /// Program that prints the token.
         token_command: Option<Argv>,
+    }
+}
+
+table! {
+    /// `[webhook]`
+    Webhook {
+        /// Where webhooks are listened for.
+        listen: Option<SocketAddr>,
+        /// Variable that holds the secret.
+        secret_env: String,
+        /// File that holds the secret.
+        secret_file: Option<PathBuf>,
+        /// Program that prints the secret.
+        secret_command: Option<Argv>,
     }
 }
 

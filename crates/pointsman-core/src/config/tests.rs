@@ -349,14 +349,14 @@ fn the_entries_are_a_file_that_says_the_same() {
 fn what_init_writes_is_read_back() {
     let name = ProjectName::new("shop").unwrap();
     let command = ["sh".to_owned(), "-c".to_owned(), "make \"all\" \\ && true".to_owned()];
-    let with_ci = template(&name, "feature/ü\"x", Some(&command));
+    let with_ci = template(&name, "feature/ü\"x", None, Some(&command));
     let config = parse(&with_ci).unwrap();
     assert_eq!((config.name.as_str(), config.primary_branch.as_str()), ("shop", "feature/ü\"x"));
     assert_eq!((config.ci.kind, config.gate()), (CiKind::Command, Some(&command[..])));
-    let without = parse(&template(&name, "main", None)).unwrap();
+    let without = parse(&template(&name, "main", None, None)).unwrap();
     assert_eq!(without, Config { name: name.clone(), ..Config::default() });
     // What stands there as a comment is the default: with the hash removed nothing changes.
-    let uncommented = template(&name, "main", None)
+    let uncommented = template(&name, "main", None, None)
         .replace("\n# command = [\"./ci.sh\"]", "\n#")
         .replace("\n# command = [\"./review.sh\"]", "\n#");
     let uncommented: String = uncommented

@@ -28,6 +28,7 @@ mod sources;
 mod start;
 pub mod timetable;
 mod vault;
+pub(crate) mod webhooks;
 mod workers;
 mod world;
 

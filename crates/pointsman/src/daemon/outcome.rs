@@ -29,6 +29,15 @@ pub enum Outcome {
     },
 }
 
+/// Why an event changed nothing, of a run or of an action in the vault.
+#[derive(Debug)]
+pub(crate) enum NotTaken {
+    /// There is no such thing.
+    Missing,
+    /// It does not allow it, in these words.
+    Refused(String),
+}
+
 /// What follows from a performed effect.
 #[derive(Debug, Default)]
 pub struct Performed {

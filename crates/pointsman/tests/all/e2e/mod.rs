@@ -25,13 +25,14 @@ mod pull_requests;
 mod queue;
 mod recovery;
 mod refusals;
-mod resilience;
+pub(crate) mod resilience;
 mod restart;
 mod review;
 mod run;
 mod shell_agent;
 mod torture;
 mod vault;
+mod webhooks;
 
 use pointsman_testkit::Setup;
 

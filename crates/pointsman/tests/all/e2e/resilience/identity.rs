@@ -13,7 +13,8 @@ touch "$HOME/looked"
 while read -r line; do :; done
 "#;
 
-const SCHEMA: [&str; 16] = [
+/// What a script finds about an identity, in the file and in `agents --json`.
+pub(crate) const SCHEMA: [&str; 16] = [
     "role",
     "name",
     "session_id",
