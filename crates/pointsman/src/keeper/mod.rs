@@ -76,6 +76,8 @@ pub(crate) fn run(dir: &Path) -> anyhow::Result<i32> {
         transcript: open_transcript(&opened.transcript)?,
         telling: Telling::new(&launch, &keep)?,
         turns: 0,
+        // Asked now: when the program is replaced, its name stays and this very file goes.
+        program: std::env::current_exe().context("this program cannot find itself")?,
         run_dir: opened.spec.parent().context("a spec lies in a directory")?.to_owned(),
         place,
         launch,
@@ -94,6 +96,7 @@ struct Keeper {
     transcript: File,
     telling: Telling,
     turns: u32,
+    program: PathBuf,
     cancel: Cancel,
 }
 

@@ -33,7 +33,7 @@ impl Keeper {
         self.show(&words::turn::begins(number, prompt));
         let spec = self.run_dir.join("turn.json");
         phase_file::write_state_file(&spec, &serde_json::to_vec_pretty(&self.launch_of_turn())?)?;
-        let followed = Run::new(std::env::current_exe()?)
+        let followed = Run::new(&self.program)
             .arg("launch")
             .arg(&spec)
             .stdin(format!("{prompt}\n"))
