@@ -92,9 +92,12 @@ impl Program<'_> {
         }
         let job = run.start_job(log_path)?;
         crash_point("job-started");
-        jobs.lock().killers.insert(self.name.clone(), job.killer());
-        if jobs.is_stopping() {
-            job.killer().kill();
+        {
+            let mut running = jobs.lock();
+            running.killers.insert(self.name.clone(), job.killer());
+            if jobs.is_stopping() || running.called_off.contains(&self.name) {
+                job.killer().kill();
+            }
         }
         let ended = job.wait(self.limit);
         jobs.lock().killers.remove(&self.name);
