@@ -70,6 +70,7 @@ fn e2e_headless_a_task_goes_from_an_issue_to_the_main_branch() {
     assert_eq!((&live["tmux_session"], &live["acknowledges"]), (&Value::Null, &true.into()), "{live}");
     let explained = daemon.json(&["session", "explain", &issue.to_string()]);
     assert_eq!(explained["liveness"], "green", "{explained}");
+    assert!(explained["evidence"].to_string().contains("it has no terminal"), "{explained}");
     daemon.approve(issue);
     daemon.wait_closed(issue);
     assert_eq!(daemon.on_main("src/apples.txt").unwrap(), "apples 3 crowns");
@@ -270,6 +271,7 @@ case $prompt in
 *"] Task #"*)
     head -c 52428800 /dev/zero | tr '\0' 'x'; echo
     head -c 100000 /dev/urandom; echo
+    yes | head -c 1000000
     echo '{"type":"result"'; echo '[]'; echo '{"type":"tomorrow"}'
     printf '{"type":"system","subtype":"init","model":"\\u001b]0;owned\\u0007evil"}\n'
     echo PHASE:done >&2
@@ -293,7 +295,8 @@ fn e2e_headless_hostile_output_is_bounded_and_changes_nothing() {
     assert_eq!(daemon.sessions(issue).len(), 1);
     let shown = daemon.transcript(issue);
     assert!(shown.contains("too long and was passed over"), "{}", &shown[..shown.len().min(2000)]);
-    assert!(shown.len() < 1 << 20 && !shown.contains('\u{1b}'), "{} bytes", shown.len());
+    assert!(shown.contains("the rest of this turn is not shown") && shown.contains("turn 1 is over"));
+    assert!(shown.len() < 5 << 20 && !shown.contains('\u{1b}'), "{} bytes", shown.len());
     let model = daemon.json(&["agents", "--all"])[0]["model"].clone();
     assert!(!model.as_str().unwrap_or_default().contains('\u{1b}'), "{model}");
 }
