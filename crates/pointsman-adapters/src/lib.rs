@@ -4,6 +4,7 @@
 //! here remembers: that is the store's. `process` is the only place that starts programs.
 
 pub mod ci;
+pub mod claude;
 pub mod driver;
 pub mod forge;
 pub mod git;

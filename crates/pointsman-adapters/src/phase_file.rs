@@ -7,15 +7,23 @@
 //! What a phase means is the core's to say; this file only carries lines.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, openat, statat, unlinkat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, Stat, flock, fstat, openat, statat, unlinkat,
+};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 /// A phase and its reason are two short lines; more than this is no phase file.
 pub const PHASE_FILE_LIMIT: u64 = 4096;
+
+/// How the name of a file begins that is not finished yet; so many letters and digits follow.
+const DRAFT: &str = ".pointsman-draft-";
+const DRAFT_LETTERS: usize = 6;
+/// A draft is swept away before its writer has locked it so seldom that this often in a row means something else.
+const DRAFT_TRIES: u32 = 3;
 
 /// Why a file was not touched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -154,13 +162,56 @@ pub fn read_result_file(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, Refu
     }
 }
 
+/// Reads the last `limit` bytes of a file of our own that grows.
+pub fn read_end(path: &Path, limit: u64) -> Result<Vec<u8>, Refusal> {
+    let (mut file, stat) = open_own(path, OFlags::RDONLY)?;
+    let begin = u64::try_from(stat.st_size).unwrap_or(0).saturating_sub(limit);
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(begin))
+        .and_then(|_| Read::take(&file, limit).read_to_end(&mut bytes))
+        .map_err(|error| Refusal::Os(error.to_string()))?;
+    Ok(bytes)
+}
+
 /// Writes one of our own small files, whole or not at all, for us alone. A link of that name is replaced, not followed.
 pub fn write_state_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(".pointsman-").tempfile_in(directory)?;
-    file.write_all(bytes)?;
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
+    for _ in 0..DRAFT_TRIES {
+        let mut draft =
+            tempfile::Builder::new().prefix(DRAFT).rand_bytes(DRAFT_LETTERS).tempfile_in(directory)?;
+        // The lock goes with its holder, so a draft without one has no writer. What cannot be locked is never swept.
+        let _ = flock(draft.as_file(), FlockOperation::LockExclusive);
+        if fstat(draft.as_file())?.st_nlink == 0 {
+            continue;
+        }
+        draft.write_all(bytes)?;
+        return draft.persist(path).map(drop).map_err(|error| error.error);
+    }
+    Err(io::Error::other("every draft was swept away before it was written"))
+}
+
+/// Removes the drafts that killed writers left in a directory; answers how many. Those of a living writer stay, whoever
+/// it is: several daemons of one user may share the directory.
+pub fn sweep_drafts(directory: &Path) -> io::Result<usize> {
+    let mut swept = 0;
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        if !is_draft(entry.file_name().as_encoded_bytes()) {
+            continue;
+        }
+        let path = entry.path();
+        let Ok((file, _)) = open_own(&path, OFlags::RDONLY) else { continue };
+        // Held until after the removal: a writer that waits for it finds its draft gone and makes another.
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() && remove_own_file(&path).is_ok() {
+            swept += 1;
+        }
+    }
+    Ok(swept)
+}
+
+fn is_draft(name: &[u8]) -> bool {
+    name.strip_prefix(DRAFT.as_bytes())
+        .is_some_and(|rest| rest.len() == DRAFT_LETTERS && rest.iter().all(u8::is_ascii_alphanumeric))
 }
 
 /// Moves a file of our own, however large, to a place that only we can write. It is fine if there is none.

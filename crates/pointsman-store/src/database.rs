@@ -16,6 +16,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 const STATEMENTS: usize = 128;
 /// After a burst the write-ahead log is cut back to this many bytes.
 const WAL_KEPT: u32 = 16 * 1024 * 1024;
+/// So many bytes of the file are mapped at most; what lies behind is read.
+const MAPPED: i64 = 1 << 30;
 /// More threads than will ever make the same database at once, and killed processes with our pid.
 const DRAFTS: u32 = 100;
 
@@ -45,6 +47,14 @@ pub(crate) fn open_read_only(path: &Path, migrations: &[&str]) -> Result<Connect
         found if found < known => Err(Error::TooOld { path: path.to_owned(), found, known }),
         _ => Ok(connection),
     }
+}
+
+/// The same for a process that reads a little and ends: the file is mapped instead of copied page by page. A disk that
+/// fails ends such a process, so it is nothing for a daemon.
+pub(crate) fn open_mapped(path: &Path, migrations: &[&str]) -> Result<Connection, Error> {
+    let connection = open_read_only(path, migrations)?;
+    connection.pragma_update(None, "mmap_size", MAPPED).map_err(failed_to("set up the database"))?;
+    Ok(connection)
 }
 
 /// Makes a database that appears whole or not at all: several processes may come first at the

@@ -7,8 +7,9 @@ use std::process::Command;
 
 use pointsman_adapters::phase_file::{
     Opened, PHASE_FILE_LIMIT, Reading, Refusal, create_exclusive, read, read_result_file, remove_own_file,
-    reuse_or_create, write_phase, write_state_file,
+    reuse_or_create, sweep_drafts, write_phase, write_state_file,
 };
+use rustix::fs::{FlockOperation, flock};
 use tempfile::TempDir;
 
 fn directory() -> (TempDir, PathBuf) {
@@ -188,4 +189,66 @@ fn state_files_are_private_and_removed_without_following() {
     remove_own_file(&path).unwrap();
     remove_own_file(&path).unwrap();
     assert!(!path.exists());
+}
+
+#[test]
+fn drafts_of_dead_writers_are_swept_and_nothing_else() {
+    let (dir, path) = directory();
+    let at = |name: &str| dir.path().join(name);
+    fs::write(&path, "PHASE:done\n").unwrap();
+    let (dead, living, linked) =
+        (at(".pointsman-draft-aB3dE6"), at(".pointsman-draft-living"), at(".pointsman-draft-linked"));
+    fs::write(&dead, "half").unwrap();
+    fs::write(&living, "half").unwrap();
+    let writer = fs::File::open(&living).unwrap();
+    flock(&writer, FlockOperation::LockExclusive).unwrap();
+    symlink(&path, &linked).unwrap();
+    fs::create_dir(at(".pointsman-draft-folder")).unwrap();
+    fifo(&at(".pointsman-draft-fifo00"));
+    fs::hard_link(&path, at(".pointsman-draft-second")).unwrap();
+    for name in
+        [".pointsman-draft-", ".pointsman-draft-12345", ".pointsman-draft-a b c.", ".pointsman-backup"]
+    {
+        fs::write(at(name), "somebody's").unwrap();
+    }
+    let before = fs::read_dir(dir.path()).unwrap().count();
+    assert_eq!(sweep_drafts(dir.path()).unwrap(), 1);
+    assert!(!dead.exists() && living.exists() && fs::symlink_metadata(&linked).is_ok());
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), before - 1);
+    drop(writer);
+    assert_eq!(sweep_drafts(dir.path()).unwrap(), 1, "its writer is gone");
+    assert!(!living.exists());
+}
+
+#[test]
+fn a_foreign_draft_stays() {
+    if !rustix::process::geteuid().is_root() {
+        // Nobody else can give a file away.
+        return;
+    }
+    let (dir, _) = directory();
+    let foreign = dir.path().join(".pointsman-draft-aB3dE6");
+    fs::write(&foreign, "half").unwrap();
+    std::os::unix::fs::chown(&foreign, Some(65534), None).unwrap();
+    assert_eq!(sweep_drafts(dir.path()).unwrap(), 0);
+    assert!(foreign.exists());
+}
+
+#[test]
+fn writers_and_sweepers_do_not_disturb_each_other() {
+    const WRITES: usize = 2_000;
+    let (dir, path) = directory();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(std::sync::atomic::Ordering::SeqCst) {
+                sweep_drafts(dir.path()).unwrap();
+            }
+        });
+        let written = (0..WRITES).try_for_each(|n| write_state_file(&path, n.to_string().as_bytes()));
+        done.store(true, std::sync::atomic::Ordering::SeqCst);
+        written.unwrap();
+    });
+    assert_eq!(fs::read_to_string(&path).unwrap(), (WRITES - 1).to_string());
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
 }

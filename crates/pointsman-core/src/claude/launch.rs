@@ -26,6 +26,12 @@ const EVENTS: [(&str, u32); 13] = [
 /// What a session without a terminal tells by hooks: only what its output does not tell, so that nothing is told twice.
 const STREAM_EVENTS: [&str; 3] = ["SessionStart", "PreToolUse", "PreCompact"];
 
+/// The events at which a hook begins to wait beside the session, so that there is always one.
+const WAKING: [&str; 3] = ["SessionStart", "UserPromptSubmit", "Stop"];
+
+/// How long it waits, in seconds: longer than any session lives.
+const WAKE_SECONDS: u32 = 7 * 24 * 3600;
+
 /// How much of an API key Claude remembers as approved.
 const KEY_TAIL: usize = 20;
 
@@ -99,8 +105,17 @@ pub fn skips_permissions(command: &[String]) -> bool {
     command.iter().any(|word| word == "--dangerously-skip-permissions")
 }
 
+/// Whether a release wakes its model with what an asynchronous hook says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waking {
+    /// It was seen to.
+    Able,
+    /// It might wait for such a hook instead.
+    Unknown,
+}
+
 /// The settings file of one session: hooks and status line are this program.
-pub fn settings(program: &str, runtime: Runtime) -> Value {
+pub fn settings(program: &str, runtime: Runtime, waking: Waking) -> Value {
     let program = shell_word(program);
     let wanted = |event: &str| match runtime {
         Runtime::Tmux => true,
@@ -110,14 +125,24 @@ pub fn settings(program: &str, runtime: Runtime) -> Value {
         .into_iter()
         .filter(|(event, _)| wanted(event))
         .map(|(event, timeout)| {
-            let hook =
-                json!({ "type": "command", "command": format!("{program} hook {event}"), "timeout": timeout });
-            (event.to_owned(), json!([{ "matcher": "", "hooks": [hook] }]))
+            let command = format!("{program} hook {event}");
+            let mut hooks = vec![json!({ "type": "command", "command": command, "timeout": timeout })];
+            if runtime == Runtime::Tmux && waking == Waking::Able && WAKING.contains(&event) {
+                // A child of Claude itself, without a shell between: it ends with it.
+                let command = format!("exec {program} hook wake");
+                hooks.push(json!({
+                    "type": "command", "command": command, "timeout": WAKE_SECONDS, "asyncRewake": true,
+                }));
+            }
+            (event.to_owned(), json!([{ "matcher": "", "hooks": hooks }]))
         })
         .collect();
     let mut settings = json!({
         // Bypass mode was chosen in the configuration; the dialog about it has nobody to answer it.
         "skipDangerousModePermissionPrompt": true,
+        // Our own messages come through the session's message socket, if it has one; in bypass mode it holds them back
+        // otherwise.
+        "crossSessionInbound": "accept",
         "hooks": hooks,
     });
     if runtime == Runtime::Tmux {
@@ -126,19 +151,23 @@ pub fn settings(program: &str, runtime: Runtime) -> Value {
     settings
 }
 
-/// What Claude's own `.claude.json` must say so that no dialog comes up: onboarding done, trees below `trusted` trusted,
+/// What Claude's own `.claude.json` must say so that no dialog comes up: onboarding done, these directories trusted,
 /// bypass mode accepted, the API key approved. None if it says so already.
-pub fn without_dialogs(now: &Value, trusted: &str, api_key: Option<&str>) -> Option<Value> {
+///
+/// Older releases trust what is below a trusted directory; newer ones want the root of each repository by name.
+pub fn without_dialogs(now: &Value, trusted: &[&str], api_key: Option<&str>) -> Option<Value> {
     let mut next = if now.is_object() { now.clone() } else { json!({}) };
     next["hasCompletedOnboarding"] = json!(true);
     next["bypassPermissionsModeAccepted"] = json!(true);
     if !next["projects"].is_object() {
         next["projects"] = json!({});
     }
-    if !next["projects"][trusted].is_object() {
-        next["projects"][trusted] = json!({});
+    for dir in trusted {
+        if !next["projects"][dir].is_object() {
+            next["projects"][dir] = json!({});
+        }
+        next["projects"][dir]["hasTrustDialogAccepted"] = json!(true);
     }
-    next["projects"][trusted]["hasTrustDialogAccepted"] = json!(true);
     if let Some(key) = api_key.filter(|key| key.is_ascii() && !key.is_empty()) {
         let tail = json!(&key[key.len().saturating_sub(KEY_TAIL)..]);
         if !next["customApiKeyResponses"].is_object() {
@@ -160,7 +189,7 @@ pub fn without_dialogs(now: &Value, trusted: &str, api_key: Option<&str>) -> Opt
 mod tests {
     use serde_json::json;
 
-    use super::{Conversation, command, is_claude, settings, stream, taken_up, without_dialogs};
+    use super::{Conversation, Waking, command, is_claude, settings, stream, taken_up, without_dialogs};
     use crate::config::Runtime;
 
     fn words(text: &str) -> Vec<String> {
@@ -198,9 +227,14 @@ mod tests {
 
     #[test]
     fn every_hook_is_this_program_and_waits_for_seconds() {
-        let settings = settings("/a b/pointsman", Runtime::Tmux);
+        let settings = settings("/a b/pointsman", Runtime::Tmux, Waking::Unknown);
         assert_eq!(settings["statusLine"]["command"], "'/a b/pointsman' statusline");
         for (event, groups) in settings["hooks"].as_object().unwrap() {
+            assert_eq!(
+                groups[0]["hooks"].as_array().unwrap().len(),
+                1,
+                "{event}: nothing that it may wait for"
+            );
             let hook = &groups[0]["hooks"][0];
             assert_eq!(hook["command"], format!("'/a b/pointsman' hook {event}"));
             assert!(hook["timeout"].as_u64().unwrap() <= 60, "seconds, not milliseconds");
@@ -219,27 +253,41 @@ mod tests {
         assert_eq!(taken_up(&plain, &Conversation::New("u-1".into())), ["--session-id", "u-1"]);
         assert_eq!(taken_up(&plain, &Conversation::Resumed("u-1".into())), ["--resume", "u-1"]);
         assert!(taken_up(&words("claude --continue"), &Conversation::New("u-1".into())).is_empty());
-        let settings = settings("pointsman", Runtime::Headless);
+        let settings = settings("pointsman", Runtime::Headless, Waking::Able);
         let hooks: Vec<&String> = settings["hooks"].as_object().unwrap().keys().collect();
         assert_eq!(hooks, ["PreCompact", "PreToolUse", "SessionStart"]);
         assert!(settings["statusLine"].is_null(), "there is nobody to read it");
     }
 
     #[test]
+    fn a_hook_waits_beside_a_session_that_can_be_woken() {
+        let settings = settings("/pointsman", Runtime::Tmux, Waking::Able);
+        for event in ["SessionStart", "UserPromptSubmit", "Stop"] {
+            let waits = &settings["hooks"][event][0]["hooks"][1];
+            assert_eq!(waits["command"], "exec /pointsman hook wake", "{event}");
+            assert_eq!(waits["asyncRewake"], true, "in the background: {event}");
+        }
+        assert_eq!(settings["hooks"]["PostToolUse"][0]["hooks"].as_array().unwrap().len(), 1);
+    }
+
+    #[test]
     fn what_claude_wrote_itself_stays() {
         let now = json!({ "numStartups": 7, "projects": { "/p": { "a": 1 } }, "customApiKeyResponses": { "rejected": ["x"] } });
-        let next = without_dialogs(&now, "/state", Some("sk-ant-1234567890123456789012")).unwrap();
+        let next =
+            without_dialogs(&now, &["/state", "/state/tree"], Some("sk-ant-1234567890123456789012")).unwrap();
         assert_eq!((&next["numStartups"], &next["projects"]["/p"]["a"]), (&json!(7), &json!(1)));
-        assert_eq!(next["projects"]["/state"]["hasTrustDialogAccepted"], true);
+        for dir in ["/state", "/state/tree"] {
+            assert_eq!(next["projects"][dir]["hasTrustDialogAccepted"], true, "{dir}");
+        }
         assert_eq!(
             next["customApiKeyResponses"],
             json!({ "rejected": ["x"], "approved": ["34567890123456789012"] })
         );
         assert_eq!(
-            without_dialogs(&next, "/state", Some("sk-ant-1234567890123456789012")),
+            without_dialogs(&next, &["/state"], Some("sk-ant-1234567890123456789012")),
             None,
             "once is enough"
         );
-        assert!(without_dialogs(&json!("torn"), "/state", None).unwrap().is_object());
+        assert!(without_dialogs(&json!("torn"), &["/state"], None).unwrap().is_object());
     }
 }

@@ -68,6 +68,8 @@ table! {
         medium: Share,
         /// From here on it hands over to a successor.
         high: Share,
+        /// Tokens in the window of a model whose name does not say it, where no status line tells.
+        window: u64,
     }
 }
 

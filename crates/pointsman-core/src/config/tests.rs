@@ -414,3 +414,16 @@ fn a_vault_type_is_an_operators_program_and_dangerous_without_a_word() {
         assert!(error.contains(message) && !error.contains("s3cr3t"), "{text}: {error}");
     }
 }
+
+#[test]
+fn ac_1_2_ac_1_3_ac_2_2_ac_4_2_ac_4_4_the_default_times_are_those_that_were_asked_for() {
+    let timing = Config::default().timing;
+    let seconds = |span: Span| span.duration().as_secs();
+    assert_eq!(seconds(timing.heartbeat), 60, "last_seen");
+    assert_eq!(seconds(timing.stale_after), 5 * 60, "a stale identity");
+    assert!(seconds(timing.phase_rescan) < 30, "a phase of work is seen");
+    assert_eq!(seconds(timing.handoff_timeout), 60, "for a clean exit");
+    let handed_over =
+        seconds(timing.handoff_timeout) + seconds(timing.stop_grace) + seconds(timing.start_grace);
+    assert!(handed_over <= 90, "to the successor, at the very worst: {handed_over}");
+}

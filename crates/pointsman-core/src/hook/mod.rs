@@ -1,15 +1,20 @@
 //! What Claude Code's hooks tell about a session of ours, reduced to what we act on.
 //!
 //! Hooks are hints: they may be missing, come late or twice, and an agent can call them itself. What follows from them
-//! is decided like everything else, from the task and the facts. [`guard`] looks at commands before they run.
+//! is decided like everything else, from the task and the facts. [`guard`] looks at commands before they run, [`transcript`]
+//! reads what Claude Code writes down of a conversation.
 
 pub mod guard;
+mod stance;
+pub mod transcript;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::session::budget::Spent;
 use crate::session::context::Gauge;
+pub use stance::Stance;
+
 use crate::session::trouble::Kind;
 use crate::session::work::Action;
 use crate::text;
@@ -59,6 +64,9 @@ pub enum Told {
         work: Work,
         /// Whether it is over.
         done: bool,
+        /// How many tokens the context holds, by the transcript.
+        #[serde(default)]
+        used_tokens: Option<u64>,
     },
     /// The agent's response has ended.
     Stopped {
@@ -68,6 +76,9 @@ pub enum Told {
         /// no hook in some versions.
         #[serde(default)]
         messages: Vec<i64>,
+        /// How many tokens the context holds, by the transcript.
+        #[serde(default)]
+        used_tokens: Option<u64>,
     },
     /// The agent's response was cut off by an error.
     Failed {
@@ -181,6 +192,7 @@ impl Told {
             "stop" | "onstop" => Self::Stopped {
                 busy: payload["background_tasks"].as_array().is_some_and(|tasks| !tasks.is_empty()),
                 messages: Vec::new(),
+                used_tokens: None,
             },
             "stopfailure" => {
                 let details = field("error_details").or_else(|| field("last_assistant_message"));
@@ -202,7 +214,7 @@ impl Told {
     /// Whether the daemon has to have it on disk before the agent goes on. The rest is worth less than the wait.
     pub fn matters(&self) -> bool {
         match self {
-            Self::Tool { .. } | Self::Idle | Self::Compacted | Self::Other { .. } => false,
+            Self::Tool { .. } | Self::Idle | Self::Other { .. } => false,
             Self::Started { .. }
             | Self::Prompted { .. }
             | Self::Stopped { .. }
@@ -210,6 +222,7 @@ impl Told {
             | Self::Measured { .. }
             | Self::Asked { .. }
             | Self::Compacting
+            | Self::Compacted
             | Self::Ended { .. } => true,
         }
     }
@@ -226,28 +239,10 @@ pub fn message_ids(prompt: &str) -> Vec<i64> {
     prompt.lines().filter_map(id).take(MESSAGES).collect()
 }
 
-/// The messages of ours that lines of a transcript show as read: those that are in a prompt, and not only in its queue.
-pub fn messages_read(transcript: &str) -> Vec<i64> {
-    let mut found = Vec::new();
-    for line in transcript.lines().filter(|line| line.contains(MESSAGE_MARK)) {
-        let Ok(entry) = serde_json::from_str::<Value>(line) else { continue };
-        let prompt = match entry["type"].as_str() {
-            Some("attachment") => entry["attachment"]["prompt"].as_str(),
-            Some("user") => entry["message"]["content"].as_str().or_else(|| {
-                let blocks = entry["message"]["content"].as_array()?;
-                blocks.iter().filter(|block| block["type"] == "text").find_map(|block| block["text"].as_str())
-            }),
-            Some(_) | None => None,
-        };
-        found.extend(message_ids(prompt.unwrap_or_default()));
-    }
-    found
-}
-
 fn tool(payload: &Value, succeeded: Option<bool>, done: bool) -> Told {
     let name = payload["tool_name"].as_str().unwrap_or_default();
     let command = payload["tool_input"]["command"].as_str();
-    Told::Tool { work: Action::of_tool(name, command, succeeded).into(), done }
+    Told::Tool { work: Action::of_tool(name, command, succeeded).into(), done, used_tokens: None }
 }
 
 /// What kind of trouble an error is, if waiting or a person can end it. An error without a name is the service's if it
@@ -280,17 +275,15 @@ mod tests {
     }
 
     #[test]
-    fn a_transcript_shows_what_was_read_while_the_agent_worked() {
-        let transcript = [
-            json!({ "type": "queue-operation", "operation": "enqueue", "content": "[pointsman m-1] waits" }),
-            json!({ "type": "attachment", "attachment": { "type": "queued_command", "prompt": "[pointsman m-2] read" } }),
-            json!({ "type": "user", "message": { "content": "[pointsman m-3] read" } }),
-            json!({ "type": "user", "message": { "content": [{ "type": "text", "text": "[pointsman m-4] read" }] } }),
-            json!({ "type": "user", "message": { "content": [{ "type": "tool_result", "content": "[pointsman m-5] x" }] } }),
-            json!({ "type": "assistant", "message": { "content": "[pointsman m-6] echoed" } }),
-        ];
-        let text: String = transcript.iter().map(|line| format!("{line}\n")).collect();
-        assert_eq!(super::messages_read(&format!("torn [pointsman m-9]\n{text}")), [2, 3, 4]);
+    fn a_message_that_woke_the_model_is_found_in_its_prompt() {
+        let woken = crate::words::message::waking(&["[pointsman m-12] CI passed. Details: /x".to_owned()]);
+        // As recorded: Claude puts its own words before the first line.
+        let prompt = format!(
+            "<task-notification>\n<summary>Stop hook feedback</summary>\n</task-notification>\n<system-reminder>\n\
+             Stop hook blocking error from command \"Stop\": {woken}\n</system-reminder>"
+        );
+        let told = Told::read("UserPromptSubmit", &json!({ "prompt": prompt }));
+        assert_eq!(told, Told::Prompted { messages: vec![12] });
     }
 
     #[test]
@@ -301,7 +294,8 @@ mod tests {
             ("PostToolUse", Work::TestsPassed, true),
             ("PostToolUseFailure", Work::TestsFailed, true),
         ] {
-            assert_eq!(Told::read(event, &bash), Told::Tool { work, done }, "{event}");
+            let used_tokens = None;
+            assert_eq!(Told::read(event, &bash), Told::Tool { work, done, used_tokens }, "{event}");
         }
     }
 

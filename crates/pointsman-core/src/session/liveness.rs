@@ -198,15 +198,22 @@ impl Colour {
 }
 
 /// Whether so many deaths at once speak against the witness instead: most of at least three
-/// sessions. Then nothing is replaced until each death was looked at again.
+/// sessions.
 pub fn is_mass_death(looked_dead: usize, sessions: usize) -> bool {
     looked_dead >= 3 && looked_dead * 2 > sessions
+}
+
+/// The breaker: whether a death is believed. When most sessions look dead at once, only a witness counts that sees what is
+/// certainly alive: itself.
+pub fn is_believed(looked_dead: usize, sessions: usize, sees_itself: impl FnOnce() -> bool) -> bool {
+    !is_mass_death(looked_dead, sessions.max(looked_dead)) || sees_itself()
 }
 
 #[cfg(test)]
 mod tests {
     use super::{
-        Colour, Evidence, Liveness, Rules, Sighting, Standing, colour, explain, is_mass_death, judge,
+        Colour, Evidence, Liveness, Rules, Sighting, Standing, colour, explain, is_believed, is_mass_death,
+        judge,
     };
     use crate::time::Timestamp;
     use std::time::Duration;
@@ -247,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn stale_after_five_minutes_and_three_looks_and_still_not_dead() {
+    fn r1_5_ac_1_3_stale_after_five_minutes_and_three_looks_and_still_not_dead() {
         let quiet = Evidence { last_seen: Timestamp(NOW.0 - 301_000), ..seen(Sighting::There) };
         assert_eq!(judge(&quiet, &RULES, NOW), Liveness::Alive);
         assert_eq!(judge(&Evidence { times_stale: 3, ..quiet }, &RULES, NOW), Liveness::Stale);
@@ -271,6 +278,27 @@ mod tests {
         assert!(!is_mass_death(3, 6));
         assert!(is_mass_death(3, 5));
         assert!(is_mass_death(200, 200));
+    }
+
+    #[test]
+    fn a_blind_witness_of_a_mass_death_is_not_believed() {
+        for (looked_dead, sessions, sees_itself, believed) in [
+            (1, 1, false, true),
+            (2, 2, false, true),
+            (3, 6, false, true),
+            (3, 5, false, false),
+            (3, 5, true, true),
+            // More deaths than anybody knew of are no smaller share.
+            (4, 0, false, false),
+            (200, 200, false, false),
+            (200, 200, true, true),
+        ] {
+            assert_eq!(
+                is_believed(looked_dead, sessions, || sees_itself),
+                believed,
+                "{looked_dead} of {sessions}, sees itself: {sees_itself}"
+            );
+        }
     }
 
     #[test]

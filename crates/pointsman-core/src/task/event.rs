@@ -6,7 +6,7 @@ use super::effect::Exit;
 use super::phase::{Phase, Refusal};
 use crate::ids::{Number, Sha};
 use crate::session::budget::Level;
-use crate::session::context::Gauge;
+use crate::session::context::{Gauge, Symptom};
 use crate::time::Timestamp;
 
 /// A past fact, or an order from a person.
@@ -139,6 +139,18 @@ pub enum Event {
         generation: u32,
         /// How full it is.
         gauge: Gauge,
+    },
+    /// A sign of a full context was seen.
+    SymptomSeen {
+        /// Which generation.
+        generation: u32,
+        /// Which sign.
+        symptom: Symptom,
+    },
+    /// The agent's context was compacted: whatever was known of its size is over.
+    ContextCompacted {
+        /// Which generation.
+        generation: u32,
     },
     /// The agent finished a turn: a good moment to save its work.
     TurnEnded {

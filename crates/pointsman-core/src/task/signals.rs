@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::effect::Exit;
 use super::event::{Event, QueueOutcome};
 use super::state::{Session, State, Task};
-use crate::session::context::Urgency;
+use crate::session::context::{Symptom, Urgency};
 use crate::signal::Signal;
 
 /// The signals that `event` gives off, in order.
@@ -22,8 +22,12 @@ pub fn signals(before: &Task, event: &Event, after: &Task) -> Vec<(Signal, Value
         let exit = if asked { Exit::Handoff } else { *exit };
         given.push((signal, json!({ "session": session, "exit": exit })));
     }
-    if after.urgency > before.urgency && after.urgency > Urgency::None {
-        given.push((Signal::ContextWarning, json!({ "urgency": after.urgency, "gauge": after.gauge })));
+    // A compaction is told by itself: it saves, and changes nobody's mind about what is urgent.
+    let compacting = matches!(event, Event::SymptomSeen { symptom: Symptom::Compacting, .. });
+    if after.urgency > before.urgency || compacting {
+        let urgency = if compacting { after.urgency.max(Urgency::Medium) } else { after.urgency };
+        let warning = json!({ "urgency": urgency, "gauge": after.gauge, "symptoms": after.symptoms });
+        given.push((Signal::ContextWarning, warning));
     }
     match (&before.handoff, &after.handoff) {
         (None, Some(handoff)) => {

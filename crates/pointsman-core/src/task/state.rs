@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::phase::{Phase, Refusal};
 use crate::ids::{Number, Sha, TaskKey};
-use crate::session::context::{Gauge, Urgency};
+use crate::session::context::{Gauge, Symptom, Urgency};
 use crate::time::Timestamp;
 
 /// Where a task stands. The names are part of the surface that scripts rely on.
@@ -292,6 +292,12 @@ pub struct Task {
     /// How full the session's context is.
     #[serde(default)]
     pub gauge: Option<Gauge>,
+    /// When that was measured.
+    #[serde(default)]
+    pub gauge_at: Option<Timestamp>,
+    /// Signs of a full context in this generation, each once.
+    #[serde(default)]
+    pub symptoms: Vec<Symptom>,
     /// The most urgent gauge of this generation so far: each step up is acted on once.
     #[serde(default)]
     pub urgency: Urgency,
@@ -368,6 +374,8 @@ impl Task {
             diagnosis_due: false,
             merged_as: None,
             gauge: None,
+            gauge_at: None,
+            symptoms: Vec::new(),
             urgency: Urgency::None,
             handoff: None,
             exhausted: None,

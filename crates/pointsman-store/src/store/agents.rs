@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::sessions::{self, COLUMN_COUNT, COLUMNS};
 use super::{SessionRow, Store};
 use crate::Result;
-use crate::column::{Word, maybe_word};
+use crate::column::{Word, maybe_word, whole};
 
 /// A session and what its task is at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -21,6 +21,8 @@ pub struct AgentRow {
     pub phase: Option<Phase>,
     /// Where its identity is in its work.
     pub work_phase: Option<WorkPhase>,
+    /// How many sessions of its identity were replaced before it because they died.
+    pub restarts: u64,
 }
 
 impl Store {
@@ -34,6 +36,7 @@ impl Store {
                 state: maybe_word(row, COLUMN_COUNT)?,
                 phase: maybe_word(row, COLUMN_COUNT + 1)?,
                 work_phase: maybe_word(row, COLUMN_COUNT + 2)?,
+                restarts: whole(row, COLUMN_COUNT + 3)?,
             })
         };
         match project {
@@ -54,7 +57,7 @@ pub(super) fn query(one_project: bool, include_ended: bool) -> String {
     }
     let conditions = if conditions.is_empty() { "TRUE".to_owned() } else { conditions.join(" AND ") };
     format!(
-        "SELECT {COLUMNS}, t.state, t.phase, w.phase FROM sessions AS s
+        "SELECT {COLUMNS}, t.state, t.phase, w.phase, s.restarts FROM sessions AS s
          LEFT JOIN tasks AS t ON t.project = s.project AND t.issue = s.issue
          LEFT JOIN work_states AS w ON w.identity = s.identity
          WHERE {conditions} ORDER BY s.project, s.identity, s.generation"

@@ -113,6 +113,13 @@ impl Store {
     }
 }
 
+impl Store {
+    /// Whether an input of this name was seen before: a change that carries it would be skipped.
+    pub fn is_known(&self, name: &str) -> Result<bool> {
+        is_known(&self.connection, name)
+    }
+}
+
 fn write(connection: &Connection, change: &Change) -> Result<Committed> {
     if let Some(id) = change.settles {
         outbox::settle(connection, id, change.failure.as_deref(), change.at)?;

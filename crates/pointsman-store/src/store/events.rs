@@ -2,17 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use pointsman_core::ids::ProjectName;
+use pointsman_core::ids::{ProjectName, TaskKey};
 use pointsman_core::signal::Signal;
 use pointsman_core::time::Timestamp;
 use rusqlite::types::Value as SqlValue;
-use rusqlite::{Row, params_from_iter};
+use rusqlite::{Row, params, params_from_iter};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::Store;
 use crate::Result;
-use crate::column::{json, maybe_whole, maybe_word, time};
+use crate::column::{Whole, Word, json, maybe_whole, maybe_word, time, whole};
 use crate::error::{Error, failed_to};
 
 /// One entry of the log.
@@ -86,6 +86,13 @@ impl Store {
         if kinds.is_empty() { Ok(Vec::new()) } else { self.events(&EventFilter { kinds, ..filter.clone() }) }
     }
 
+    /// How many events of this kind came from a session of a task.
+    pub fn count_of_session(&self, task: &TaskKey, session: &str, kind: &str) -> Result<u64> {
+        let values = params![Word(&task.project), Whole(task.issue), session, kind];
+        let counted = self.rows("count events", COUNT_OF_SESSION, values, |row| whole(row, 0))?;
+        Ok(counted.into_iter().next().unwrap_or(0))
+    }
+
     /// The number of the newest event; 0 if there is none.
     pub fn last_seq(&self) -> Result<i64> {
         self.connection
@@ -93,6 +100,10 @@ impl Store {
             .map_err(failed_to("read events"))
     }
 }
+
+/// A task's history is short enough to be looked through.
+pub(super) const COUNT_OF_SESSION: &str =
+    "SELECT count(*) FROM events WHERE project = $1 AND issue = $2 AND session = $3 AND kind = $4";
 
 /// Only the conditions that are asked for: "or it is not asked for" would cost the index.
 pub(super) fn query(filter: &EventFilter) -> Result<(String, Vec<SqlValue>)> {

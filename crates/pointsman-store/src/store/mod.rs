@@ -46,11 +46,12 @@ pub use sessions::{SessionRow, SessionScope, SessionStatus};
 pub use vault::VaultScope;
 pub use verdicts::VerdictRow;
 
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("../migrations/store/0001_begin.sql"),
     include_str!("../migrations/store/0002_no_work_is_lost.sql"),
     include_str!("../migrations/store/0003_the_line.sql"),
     include_str!("../migrations/store/0004_the_factory.sql"),
+    include_str!("../migrations/store/0005_restarts.sql"),
 ];
 
 /// The daemon's database.
@@ -69,6 +70,11 @@ impl Store {
     /// Opens for reading, while a daemon writes or after one was killed. Writing through it fails.
     pub fn open_read_only(path: &Path) -> Result<Self> {
         database::open_read_only(path, &MIGRATIONS).map(|connection| Self { connection })
+    }
+
+    /// The same, for a command that reads and ends.
+    pub fn open_for_command(path: &Path) -> Result<Self> {
+        database::open_mapped(path, &MIGRATIONS).map(|connection| Self { connection })
     }
 
     /// Lets the file grow to this many pages only (never below its present size), as a full disk

@@ -159,6 +159,11 @@ fn old_generations_and_other_days_cost_nothing() {
     assert_eq!(all, ["SEARCH s USING INDEX sessions_of_identity (project=?)", task, work]);
     for (sql, index, values) in [
         (
+            events::COUNT_OF_SESSION.to_owned(),
+            "events_of_task (project=? AND issue=?)",
+            vec![text(), Value::Integer(3), text(), text()],
+        ),
+        (
             spending::TASK.to_owned(),
             "spending_of_task (project=? AND issue=?)",
             vec![text(), Value::Integer(3)],

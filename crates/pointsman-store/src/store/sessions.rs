@@ -261,10 +261,13 @@ pub(super) fn upsert(connection: &Connection, session: &SessionRow) -> Result<()
     // The process and where it is are known together, or not yet.
     const SQL: &str = "INSERT INTO sessions (session, identity, project, issue, role, generation, host, model,
             bead_id, node_id, hook_path, tmux_session, pane, pid, start_time, tree, created_at, last_seen,
-            times_stale, ended_at, exit, acknowledges, predecessor, context, tokens, micro_usd, turns, newest)
+            times_stale, ended_at, exit, acknowledges, predecessor, context, tokens, micro_usd, turns, newest,
+            restarts)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
             $22, $23, $24, $25, $26, $27,
-            NOT EXISTS (SELECT 1 FROM sessions WHERE project = $3 AND identity = $2 AND newest))
+            NOT EXISTS (SELECT 1 FROM sessions WHERE project = $3 AND identity = $2 AND newest),
+            coalesce((SELECT CASE WHEN p.exit IN ('crashed', 'exited', 'idle_timeout')
+                THEN p.restarts + 1 ELSE p.restarts END FROM sessions AS p WHERE p.session = $23), 0))
         ON CONFLICT (session) DO UPDATE SET
             host = excluded.host, model = coalesce(excluded.model, sessions.model),
             bead_id = coalesce(excluded.bead_id, sessions.bead_id),
@@ -279,7 +282,7 @@ pub(super) fn upsert(connection: &Connection, session: &SessionRow) -> Result<()
                 THEN excluded.last_seen ELSE sessions.last_seen END,
             ended_at = coalesce(sessions.ended_at, excluded.ended_at),
             exit = coalesce(sessions.exit, excluded.exit),
-            acknowledges = excluded.acknowledges, predecessor = excluded.predecessor";
+            acknowledges = (sessions.acknowledges OR excluded.acknowledges), predecessor = excluded.predecessor";
     let run = || {
         let project = Word(&session.project);
         connection.prepare_cached(STEP_BACK)?.execute(params![

@@ -30,6 +30,8 @@ keeps_the_contract!(
         agents::r1_7_an_end_is_terminated_or_crashed,
         agents::a_measurement_outlives_rows_that_are_written_later,
         agents::agents_are_the_newest_sessions_with_what_their_tasks_are_at,
+        agents::a_session_counts_those_of_its_identity_that_died_before_it,
+        agents::events_of_a_session_are_counted,
         agents::r2_4_a_work_state_is_committed_with_its_signal,
         agents::signals_follow_their_event_and_are_read_on_from_where_one_was,
         commit::a_change_is_an_event_a_snapshot_and_its_effects,

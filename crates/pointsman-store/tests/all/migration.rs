@@ -82,6 +82,7 @@ fn version_1_comes_up_to_date_with_its_rows() {
             ("dev-shop-4", 1, SessionStatus::Terminated, None),
         ]
     );
+    assert_eq!(agents.iter().map(|agent| agent.restarts).collect::<Vec<_>>(), [0, 2, 0], "two died");
     assert_eq!(store.sessions(None, SessionScope::All).unwrap().len(), 5);
     let crashed = store.session("dev-shop-3.9").unwrap().unwrap();
     assert_eq!((crashed.status(), crashed.exit), (SessionStatus::Crashed, Some(Exit::Crashed)));

@@ -5,7 +5,7 @@ use clap::Args;
 use pointsman_core::config::Config;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::session::budget::{Spent, dollars};
-use pointsman_core::session::context::Gauge;
+use pointsman_core::session::context::{Gauge, Source};
 use pointsman_core::session::liveness::{Rules, Standing, colour};
 use pointsman_core::session::work::WorkPhase;
 use pointsman_core::task::{Exit, Phase, State};
@@ -25,8 +25,6 @@ use crate::{daemon, identity};
 const NEWS: Duration = Duration::from_secs(3600);
 /// Between two looks.
 const LOOK: Duration = Duration::from_secs(1);
-/// A thread is not worth its start for fewer.
-const LEAST_SHARE: usize = 100;
 const NOBODY: &str = "No agents. --all lists those that have ended.";
 
 /// List agents: who is alive, at what, and at which cost
@@ -46,10 +44,21 @@ pub(crate) struct Arguments {
     watch: bool,
 }
 
-/// An agent and how it stands.
-struct Agent {
-    row: AgentRow,
-    standing: Standing,
+/// Agents, and how each of them stands. Apart, because a row is large and there may be a thousand.
+#[derive(Default)]
+struct Agents {
+    rows: Vec<AgentRow>,
+    standings: Vec<Standing>,
+}
+
+impl Agents {
+    fn each(&self) -> impl Iterator<Item = (&AgentRow, Standing)> {
+        self.rows.iter().zip(self.standings.iter().copied())
+    }
+
+    fn shown(&self, now: Timestamp) -> Vec<Shown<'_>> {
+        self.each().map(|(row, standing)| Shown::of(row, standing, now)).collect()
+    }
 }
 
 impl Arguments {
@@ -59,7 +68,7 @@ impl Arguments {
             let now = time::now();
             let agents = match context.store()? {
                 Some(store) => self.look(context, &store, now)?,
-                None => Vec::new(),
+                None => Agents::default(),
             };
             self.print(context, &agents, now)?;
             if !client::is_running(&context.paths.control_socket()) {
@@ -74,7 +83,7 @@ impl Arguments {
         }
     }
 
-    fn look(&self, context: &Context, store: &Store, now: Timestamp) -> Result<Vec<Agent>, Failure> {
+    fn look(&self, context: &Context, store: &Store, now: Timestamp) -> Result<Agents, Failure> {
         let mut rows = store.agents(context.wanted.as_ref(), self.all)?;
         rows.retain(|row| self.all || is_current(&row.session, now));
         let rules = rules(store)?;
@@ -84,38 +93,18 @@ impl Arguments {
             let rules = rules.get(&row.session.project).unwrap_or(&usual);
             witness.standing(&row.session, rules, now)
         };
-        let standings = side_by_side(&rows, standing);
-        Ok(rows.into_iter().zip(standings).map(|(row, standing)| Agent { row, standing }).collect())
+        let standings = rows.iter().map(standing).collect();
+        Ok(Agents { rows, standings })
     }
 
-    fn print(&self, context: &Context, agents: &[Agent], now: Timestamp) -> Result<(), Failure> {
+    fn print(&self, context: &Context, agents: &Agents, now: Timestamp) -> Result<(), Failure> {
         match (context.out.is_json(), self.watch) {
-            (true, true) => {
-                context.out.value_line(&agents.iter().map(|agent| to_json(agent, now)).collect::<Vec<_>>())
-            }
-            (true, false) => {
-                context.out.value(&agents.iter().map(|agent| to_json(agent, now)).collect::<Vec<_>>())
-            }
+            (true, true) => context.out.value_line(&agents.shown(now)),
+            (true, false) => context.out.value(&agents.shown(now)),
             (false, true) => context.out.redraw(&table(agents, now), NOBODY),
             (false, false) => context.out.table(&table(agents, now), NOBODY),
         }
     }
-}
-
-/// Looks at all of them, on as many cores as it is worth: the kernel takes its time to describe a process.
-fn side_by_side(rows: &[AgentRow], standing: impl Fn(&AgentRow) -> Standing + Sync) -> Vec<Standing> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let share = rows.len().div_ceil(cores).max(LEAST_SHARE);
-    let look = |rows: &[AgentRow]| rows.iter().map(&standing).collect::<Vec<_>>();
-    let (own, others) = rows.split_at(share.min(rows.len()));
-    std::thread::scope(|scope| {
-        let looks: Vec<_> = others.chunks(share).map(|rows| scope.spawn(move || look(rows))).collect();
-        let mut standings = look(own);
-        for other in looks {
-            standings.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        }
-        standings
-    })
 }
 
 /// Whether an identity's newest session is of interest without being asked for.
@@ -134,12 +123,13 @@ fn rules(store: &Store) -> Result<BTreeMap<ProjectName, Rules>, Failure> {
     Ok(projects.filter_map(|row| Some((row.name, Rules::of(&read(&row.config_path)?.timing)))).collect())
 }
 
-fn table(agents: &[Agent], now: Timestamp) -> Table {
+fn table(agents: &Agents, now: Timestamp) -> Table<'_> {
     let mut table = Table::new([
-        "LIVENESS", "AGENT", "ROLE", "TASK", "STATE", "PHASE", "WORK", "AGE", "SEEN", "CONTEXT", "COST",
+        "LIVENESS", "AGENT", "ROLE", "TASK", "STATE", "PHASE", "WORK", "AGE", "SEEN", "RESTARTS", "CONTEXT",
+        "COST",
     ]);
-    for Agent { row, standing } in agents {
-        let (session, colour) = (&row.session, colour(*standing));
+    for (row, standing) in agents.each() {
+        let (session, colour) = (&row.session, colour(standing));
         table.row([
             Cell::styled(format!("{} {}", colour.mark(), standing.word()), style::of_session(colour)),
             session.session.as_str().into(),
@@ -150,6 +140,7 @@ fn table(agents: &[Agent], now: Timestamp) -> Table {
             row.work_phase.map_or("", WorkPhase::name).into(),
             time::rough(now.since(session.created_at)).into(),
             time::relative(session.last_seen, now).into(),
+            if row.restarts > 0 { row.restarts.to_string().into() } else { "".into() },
             session.gauge.map(|gauge| format!("{}%", gauge.percent())).unwrap_or_default().into(),
             cost(session).into(),
         ]);
@@ -179,29 +170,34 @@ struct Shown<'a> {
     exit: Option<&'static str>,
     ended_at: Option<String>,
     context_percent: Option<f64>,
+    context_source: Option<Source>,
     cost_usd: f64,
     tokens: u64,
     turns: u64,
+    restarts: u64,
     wall_seconds: u64,
 }
 
-fn to_json(agent: &Agent, now: Timestamp) -> Shown<'_> {
-    let Agent { row, standing } = agent;
-    let session = &row.session;
-    Shown {
-        identity: identity::Fields::of(session),
-        liveness: colour(*standing).name(),
-        project: &session.project,
-        task: session.issue,
-        state: row.state,
-        phase: row.phase,
-        work_phase: row.work_phase,
-        exit: session.exit.map(Exit::name),
-        ended_at: session.ended_at.map(time::rfc3339),
-        context_percent: session.gauge.map(Gauge::percent),
-        cost_usd: task::usd(session.spent),
-        tokens: session.spent.tokens,
-        turns: session.spent.turns,
-        wall_seconds: session.ended_at.unwrap_or(now).since(session.created_at).as_secs(),
+impl<'a> Shown<'a> {
+    fn of(row: &'a AgentRow, standing: Standing, now: Timestamp) -> Self {
+        let session = &row.session;
+        Self {
+            identity: identity::Fields::of(session),
+            liveness: colour(standing).name(),
+            project: &session.project,
+            task: session.issue,
+            state: row.state,
+            phase: row.phase,
+            work_phase: row.work_phase,
+            exit: session.exit.map(Exit::name),
+            ended_at: session.ended_at.map(time::rfc3339),
+            context_percent: session.gauge.map(Gauge::percent),
+            context_source: session.gauge.map(|gauge| gauge.source),
+            cost_usd: task::usd(session.spent),
+            tokens: session.spent.tokens,
+            turns: session.spent.turns,
+            restarts: row.restarts,
+            wall_seconds: session.ended_at.unwrap_or(now).since(session.created_at).as_secs(),
+        }
     }
 }

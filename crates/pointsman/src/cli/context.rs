@@ -57,7 +57,7 @@ impl Context {
 
     /// The daemon's database for reading; none if nothing was ever written.
     pub(crate) fn store(&self) -> Result<Option<Store>, Failure> {
-        match Store::open_read_only(&self.paths.database()) {
+        match Store::open_for_command(&self.paths.database()) {
             Ok(store) => Ok(Some(store)),
             Err(store::Error::Missing { .. }) => Ok(None),
             Err(error @ store::Error::TooOld { .. }) => Err(Failure::from(error).hint("pointsman up")),

@@ -1,13 +1,15 @@
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use pointsman_adapters::phase_file;
 use pointsman_core::ids::Number;
 use pointsman_core::text::clean_line;
 use pointsman_store::{self as store, EventFilter, EventRow, Store};
 use serde_json::{Value, json};
 
 use super::context::Context;
-use super::failure::Failure;
+use super::failure::{Code, Failure};
 use super::{style, time};
 
 /// How much of an event's details fits on its line.
@@ -18,6 +20,8 @@ const PAGE: u32 = 1_000;
 const TAIL: u32 = 200;
 /// Between two looks for new events.
 const LOOK: Duration = Duration::from_millis(100);
+/// A bookmark is one number.
+const BOOKMARK_BYTES: u64 = 64;
 
 /// Print what happened, oldest first; with --json one value per line
 #[derive(Debug, Args)]
@@ -38,6 +42,10 @@ pub(crate) struct Which {
     /// Only those after this number; without it the newest, or all with --json
     #[arg(long, value_name = "SEQ")]
     since: Option<i64>,
+    /// Only those after the one whose number is in this file, which is then kept up to date: a program that was away goes
+    /// on where it was
+    #[arg(long, value_name = "FILE", conflicts_with = "since")]
+    bookmark: Option<PathBuf>,
     /// Only those about this issue
     #[arg(long, value_name = "N")]
     issue: Option<Number>,
@@ -59,7 +67,8 @@ impl Which {
     /// Prints what `read` finds, a line each.
     #[allow(clippy::disallowed_methods, reason = "looks for more until it is interrupted")]
     pub(crate) fn print(self, context: &Context, read: Read) -> Result<(), Failure> {
-        let from = self.since.or(context.out.is_json().then_some(0));
+        let marked = self.bookmark.as_deref().map(read_bookmark).transpose()?;
+        let from = marked.or(self.since).or(context.out.is_json().then_some(0));
         let mut filter = EventFilter {
             since: from.unwrap_or(0),
             project: context.wanted.clone(),
@@ -78,6 +87,10 @@ impl Which {
                 print_entry(context, event)?;
                 filter.since = event.seq;
             }
+            // After they are printed: whoever dies in between sees some twice and misses none.
+            if let (Some(file), false) = (&self.bookmark, page.is_empty()) {
+                phase_file::write_state_file(file, format!("{}\n", filter.since).as_bytes())?;
+            }
             let more = !filter.latest && page.len() == filter.limit as usize;
             if store.is_some() {
                 (filter.latest, filter.limit) = (false, PAGE);
@@ -94,6 +107,18 @@ impl Which {
             }
         }
     }
+}
+
+/// The number in a bookmark; 0 if there is none yet.
+fn read_bookmark(file: &Path) -> Result<i64, Failure> {
+    let unreadable = |why: &dyn std::fmt::Display| {
+        Failure::new(Code::Usage, format!("the bookmark {} cannot be used: {why}", file.display()))
+            .hint("remove it to begin at the beginning")
+    };
+    let read = phase_file::read_result_file(file, BOOKMARK_BYTES).map_err(|refusal| unreadable(&refusal))?;
+    let Some(bytes) = read else { return Ok(0) };
+    let text = String::from_utf8_lossy(&bytes);
+    text.trim().parse().ok().filter(|seq| *seq >= 0).ok_or_else(|| unreadable(&"it holds no number"))
 }
 
 fn print_entry(context: &Context, event: &EventRow) -> Result<(), Failure> {

@@ -152,7 +152,7 @@ fn state_word(value: &Value) -> String {
     if value["merged"] == Value::Bool(true) { "merged".to_owned() } else { line(&value["state"], 20) }
 }
 
-fn state(value: &Value) -> Cell {
+fn state(value: &Value) -> Cell<'_> {
     let word = state_word(value);
     let colour = match word.as_str() {
         "open" => style::BUSY,

@@ -3,10 +3,11 @@
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 
+use anstream::ColorChoice;
 use serde::Serialize;
 
 use super::failure::Failure;
-use super::table::Table;
+use super::table::{Colours, Table};
 
 /// To the top left, and nothing below it.
 const CLEAR: &str = "\u{1b}[H\u{1b}[J";
@@ -50,19 +51,21 @@ impl Out {
     }
 
     /// A table, or `nothing` on standard error if it has no rows.
-    pub(crate) fn table(self, table: &Table, nothing: &str) -> Result<(), Failure> {
+    pub(crate) fn table(self, table: &Table<'_>, nothing: &str) -> Result<(), Failure> {
         if table.is_empty() {
             self.say(nothing);
             return Ok(());
         }
-        self.line(table.lines(terminal_width()).join("\n"))
+        let mut text = table.text(terminal_width(), colours());
+        text.push('\n');
+        Ok(as_it_is(&text)?)
     }
 
     /// A table in place of the one before: at the top of a terminal, below it elsewhere. Written at once, so that it
     /// does not flicker.
-    pub(crate) fn redraw(self, table: &Table, nothing: &str) -> Result<(), Failure> {
-        let lines = if table.is_empty() { vec![nothing.to_owned()] } else { table.lines(terminal_width()) };
-        self.redraw_text(&lines.join("\n"))
+    pub(crate) fn redraw(self, table: &Table<'_>, nothing: &str) -> Result<(), Failure> {
+        let shown = || table.text(terminal_width(), colours());
+        self.redraw_text(&if table.is_empty() { nothing.to_owned() } else { shown() })
     }
 
     /// Lines in place of those before.
@@ -83,9 +86,24 @@ fn at_once(text: &str) -> std::io::Result<()> {
     let stdout = std::io::stdout();
     let mut shown = anstream::AutoStream::new(Vec::new(), anstream::AutoStream::choice(&stdout));
     shown.write_all(text.as_bytes())?;
+    let shown = shown.into_inner();
     let mut stdout = stdout.lock();
-    stdout.write_all(&shown.into_inner())?;
+    stdout.write_all(&shown)?;
     stdout.flush()
+}
+
+/// Writes a text that has colours only if they are wanted.
+fn as_it_is(text: &str) -> std::io::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}
+
+fn colours() -> Colours {
+    match anstream::AutoStream::choice(&std::io::stdout()) {
+        ColorChoice::Never => Colours::Hidden,
+        ColorChoice::Auto | ColorChoice::Always | ColorChoice::AlwaysAnsi => Colours::Shown,
+    }
 }
 
 /// The width of the terminal that reads our data, if one does.

@@ -164,7 +164,7 @@ fn list(context: &Context) -> Result<(), Failure> {
             run.id.to_string().into(),
             run.formula.name.as_str().into(),
             Cell::styled(run.status.as_str(), colour(run.status)),
-            format!("{step} ({}/{})", run.done.len(), run.formula.steps.len()).trim().into(),
+            format!("{step} ({}/{})", run.done.len(), run.formula.steps.len()).trim().to_owned().into(),
             time::relative(run.started_at, time::now()).into(),
             clean_line(run.reason.as_deref().unwrap_or_default(), 160).into(),
         ]);

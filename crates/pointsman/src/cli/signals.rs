@@ -8,10 +8,12 @@ use super::failure::{Code, Failure};
 
 /// Print the typed signals among what happened, oldest first; with --json one value per line
 ///
-/// A program that was away goes on after the last signal it has seen: --since with that signal's number.
+/// A program that was away goes on after the last signal it has seen: --bookmark keeps its place in a file, --since takes
+/// that signal's number.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     pointsman signals --follow --kind AGENT_CRASHED\n  \
+    pointsman signals --follow --json --bookmark ~/.seen | ./on-signal\n  \
     pointsman signals --since 1200 --json | jq -c 'select(.kind == \"MERGE_READY\")'")]
 pub(crate) struct Arguments {
     #[command(flatten)]

@@ -14,75 +14,86 @@ const LEAST_LAST: usize = 16;
 
 /// A table in the making. Cells hold text that is clean already.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct Table<'a> {
     header: Vec<&'static str>,
-    rows: Vec<Vec<Cell>>,
+    /// One row after another.
+    cells: Vec<Cell<'a>>,
 }
 
 /// One cell.
 #[derive(Debug)]
-pub(crate) struct Cell {
-    text: String,
+pub(crate) struct Cell<'a> {
+    text: Cow<'a, str>,
     style: Style,
 }
 
-impl Cell {
-    pub(crate) fn styled(text: impl Into<String>, style: Style) -> Self {
+impl<'a> Cell<'a> {
+    pub(crate) fn styled(text: impl Into<Cow<'a, str>>, style: Style) -> Self {
         Self { text: text.into(), style }
     }
 }
 
-impl<T: Into<String>> From<T> for Cell {
+impl<'a, T: Into<Cow<'a, str>>> From<T> for Cell<'a> {
     fn from(text: T) -> Self {
         Self::styled(text, style::PLAIN)
     }
 }
 
-impl Table {
+impl<'a> Table<'a> {
     pub(crate) fn new<const N: usize>(header: [&'static str; N]) -> Self {
-        Self { header: header.into(), rows: Vec::new() }
+        Self { header: header.into(), cells: Vec::new() }
     }
 
-    pub(crate) fn row<const N: usize>(&mut self, cells: [Cell; N]) {
+    pub(crate) fn row<const N: usize>(&mut self, cells: [Cell<'a>; N]) {
         debug_assert_eq!(N, self.header.len(), "a cell for each column");
-        self.rows.push(cells.into());
+        self.cells.extend(cells);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        self.cells.is_empty()
     }
 
-    /// The lines, cut to `width` columns if there is a width to keep to.
-    pub(crate) fn lines(&self, width: Option<usize>) -> Vec<String> {
-        let last = self.header.len().saturating_sub(1);
-        let widths: Vec<usize> = (0..self.header.len())
-            .map(|column| {
-                let cells = self.rows.iter().map(|row| shown(&row[column].text));
-                cells.chain([shown(self.header[column])]).max().unwrap_or(0)
-            })
-            .collect();
+    /// The lines, cut to `width` columns if there is a width to keep to, with or without colours.
+    pub(crate) fn text(&self, width: Option<usize>, colours: Colours) -> String {
+        let columns = self.header.len();
+        let last = columns.saturating_sub(1);
+        let mut widths: Vec<usize> = self.header.iter().map(|text| shown(text)).collect();
+        for row in self.cells.chunks(columns.max(1)) {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = shown(&cell.text).max(*width);
+            }
+        }
         let before: usize = widths[..last].iter().map(|w| w + GAP.len()).sum();
         let room = width.map_or(usize::MAX, |width| width.saturating_sub(before).max(LEAST_LAST));
-        let line = |cells: &mut dyn Iterator<Item = (&str, Style)>| {
-            let mut line = String::new();
+        let mut lines = String::new();
+        let mut line = |cells: &mut dyn Iterator<Item = (&str, Style)>| {
             for (column, (text, style)) in cells.enumerate() {
                 let text = if column == last { cut(text, room) } else { Cow::Borrowed(text) };
-                if style == style::PLAIN {
-                    line += &text;
-                } else {
-                    line += &format!("{style}{text}{style:#}");
+                match colours {
+                    Colours::Shown if style != style::PLAIN => lines += &format!("{style}{text}{style:#}"),
+                    Colours::Shown | Colours::Hidden => lines += &text,
                 }
                 if column < last {
-                    line.extend(std::iter::repeat_n(' ', widths[column] - shown(&text) + GAP.len()));
+                    lines.extend(std::iter::repeat_n(' ', widths[column] - shown(&text) + GAP.len()));
                 }
             }
-            line.truncate(line.trim_end().len());
-            line
+            lines.truncate(lines.trim_end_matches(' ').len());
+            lines.push('\n');
         };
-        let header = line(&mut self.header.iter().map(|text| (*text, style::QUIET)));
-        let rows = self.rows.iter().map(|row| line(&mut row.iter().map(|c| (c.text.as_str(), c.style))));
-        std::iter::once(header).chain(rows).collect()
+        line(&mut self.header.iter().map(|text| (*text, style::QUIET)));
+        for row in self.cells.chunks(columns.max(1)) {
+            line(&mut row.iter().map(|cell| (&*cell.text, cell.style)));
+        }
+        lines.pop();
+        lines
     }
+}
+
+/// Whether whoever reads a table sees its colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Colours {
+    Shown,
+    Hidden,
 }
 
 /// At most so many columns of a text, the last one a mark if something is missing.
@@ -109,11 +120,14 @@ fn shown(text: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::Table;
+    use super::{Colours, Table};
     use crate::cli::style;
 
-    fn plain(table: &Table, width: Option<usize>) -> Vec<String> {
-        table.lines(width).iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect()
+    fn plain(table: &Table<'_>, width: Option<usize>) -> Vec<String> {
+        let text = table.text(width, Colours::Hidden);
+        let coloured = table.text(width, Colours::Shown);
+        assert_eq!(anstream::adapter::strip_str(&coloured).to_string(), text, "colours take no room");
+        text.lines().map(str::to_owned).collect()
     }
 
     #[test]

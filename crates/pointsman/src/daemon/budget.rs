@@ -16,6 +16,8 @@ use super::clock;
 use super::engine::{Engine, Input};
 use crate::control::protocol::{FailureKind, Reply};
 
+/// The kind under which the end of a turn is in the log.
+const TURN_ENDED: &str = "turn_ended";
 /// The role that works on tasks.
 const ROLE: &str = "dev";
 
@@ -83,7 +85,6 @@ pub(crate) fn count(
     let now = clock::now();
     let mut inputs = Vec::new();
     if let Some(gauge) = gauge {
-        engine.store().session_measured(&session.session, Some(gauge), None)?;
         inputs.push(Input::new(key.clone(), Event::ContextMeasured { generation, gauge }));
     }
     if let Some(spent) = spent {
@@ -91,6 +92,25 @@ pub(crate) fn count(
         engine.store().spend(&key.project, Some(key.issue), &session.session, &day, spent)?;
         inputs.extend(passed(engine, key, now)?);
     }
+    engine.take(&inputs, now).map(drop)
+}
+
+/// A session's hook tells the end of a turn, under a name that comes once: counted before the end itself is taken in, so that
+/// a session that has used up its turns ends there.
+pub(crate) fn turn_ended(
+    engine: &mut Engine,
+    key: &TaskKey,
+    session: &str,
+    name: &str,
+    now: Timestamp,
+) -> Result<(), pointsman_store::Error> {
+    if engine.store().is_known(name)? {
+        return Ok(());
+    }
+    let turns = engine.store().count_of_session(key, session, TURN_ENDED)?.saturating_add(1);
+    let spent = Spent { turns, ..Spent::default() };
+    engine.store().spend(&key.project, Some(key.issue), session, &clock::day(now), spent)?;
+    let inputs = passed(engine, key, now)?;
     engine.take(&inputs, now).map(drop)
 }
 

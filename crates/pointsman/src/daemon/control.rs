@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use pointsman_adapters::http::Count;
 use pointsman_core::hook::{Report, Told};
 use pointsman_core::ids::TaskKey;
+use pointsman_core::session::context::Symptom;
 use pointsman_core::session::work::Observation;
 use pointsman_core::task::{Event, ReviewVerdict, State};
 
@@ -20,7 +21,8 @@ use super::board::Board;
 use super::engine::Input;
 use super::inbound::{Inbound, Inbox};
 use super::line;
-use super::sources::hooks;
+use super::served::Served;
+use super::sources::hooks::{self, Paces};
 use super::vault;
 use super::world::RealWorld;
 use crate::control::protocol::{FailureKind, ForgeCommand, Reply, Request, RunCommand};
@@ -49,6 +51,8 @@ pub(crate) struct Control {
     pub callers: AtomicUsize,
     /// Which sessions there are, as far as hooks need to know.
     pub panes: Mutex<Panes>,
+    /// How quickly sessions answer.
+    pub paces: Mutex<Paces>,
 }
 
 /// The first processes of all sessions, as they were a moment ago.
@@ -222,7 +226,13 @@ impl Control {
         if !present {
             return None;
         }
+        // Before the answer: the agent goes on only then.
+        self.world.stances.hear(report);
         hooks::mark_idle(&served.desk(&key), &report.told);
+        if self.paces.lock().unwrap_or_else(PoisonError::into_inner).take(&key, generation, report) {
+            let event = Event::SymptomSeen { generation, symptom: Symptom::Slow };
+            self.inbox.tell(Input::new(key.clone(), event));
+        }
         match &report.told {
             Told::Asked { what } => {
                 let identity = key.identity();
@@ -236,13 +246,25 @@ impl Control {
             }
             told if told.matters() => None,
             _ => {
-                if let Told::Tool { work, .. } = &report.told {
+                if let Told::Tool { work, used_tokens, .. } = &report.told {
+                    if let Some(event) = used_tokens.and_then(|tokens| self.measured(&served, report, tokens))
+                    {
+                        self.inbox.tell(Input::new(key.clone(), event));
+                    }
                     let observations = vec![Observation::Did((*work).into())];
                     self.inbox.send(Inbound::Observed { key, observations, read_to: None });
                 }
                 Some(done(serde_json::json!({ "taken": true })))
             }
         }
+    }
+
+    /// What a transcript's figures say, by the model that the session runs.
+    fn measured(&self, served: &Served, report: &Report, tokens: u64) -> Option<Event> {
+        let (_, generation) = TaskKey::parse_session(&report.session)?;
+        let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let row = reader.session(&report.session).ok().flatten();
+        hooks::measured(tokens, row.as_ref(), generation, served.config.context.window)
     }
 
     /// The session of ours that a process descends from, by its epoch.

@@ -254,6 +254,9 @@ impl Engine {
         if batch.changes.is_empty() {
             return Ok(());
         }
+        for task in batch.tasks.values() {
+            self.show_gauge(task)?;
+        }
         crash_point("before-commit");
         let committed = self.store.commit(&batch.changes)?;
         crash_point("after-commit");
@@ -279,6 +282,18 @@ impl Engine {
         }
         self.changed = true;
         Ok(())
+    }
+
+    /// A session shows the gauge that its task is about to go by. After a compaction the last one stays until there is a
+    /// new one.
+    fn show_gauge(&mut self, task: &Task) -> Result<(), pointsman_store::Error> {
+        let known = self.tasks.get(&task.key).and_then(|known| known.gauge);
+        match (task.gauge, task.session_id()) {
+            (Some(gauge), Some(session)) if known != Some(gauge) => {
+                self.store.session_measured(&session, Some(gauge), None).map(drop)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The work state of an agent that signalled a phase: it is about to hand in, if that is news.
@@ -420,6 +435,7 @@ impl Engine {
         match &performed.note {
             // A message is common enough to be written in one go with what it settles.
             None | Some(Note::MessageSent { .. }) => {}
+            Some(Note::MessageHeld { path }) => self.store.message_held(outgoing.id, path, now)?,
             Some(Note::MessageSuperseded) => self.store.supersede_effect(outgoing.id, now)?,
             Some(Note::Enqueue(entry)) => {
                 self.store.enqueue(entry)?;

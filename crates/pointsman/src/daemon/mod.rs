@@ -37,3 +37,4 @@ pub(crate) use launch::{Launch, commit as commit_leftovers};
 pub use projects::read_config;
 pub(crate) use sources::hooks::conversation_name;
 pub use start::{Options, answer_alone, run};
+pub(crate) use world::mailbox;

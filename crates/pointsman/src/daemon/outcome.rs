@@ -57,6 +57,11 @@ pub enum Note {
         /// The file.
         path: PathBuf,
     },
+    /// A message waits: a dialog or an unknown screen is a person's to deal with first. Its details are in this file.
+    MessageHeld {
+        /// The file.
+        path: PathBuf,
+    },
     /// A message has nobody to go to; the successor's prompt tells it.
     MessageSuperseded,
     /// A branch wants to land.

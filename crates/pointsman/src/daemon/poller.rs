@@ -168,7 +168,7 @@ impl Asking {
         if let Some(rescan) = rescan {
             if self.files_at.is_none_or(|at| at <= now || at > now.after(rescan)) {
                 self.phases.look_at_all();
-                self.work.look(&self.board.look());
+                self.work.look(&self.board.look(), now);
                 self.silence.listen(&self.board.look(), now);
                 self.files_at = Some(now.after(rescan));
             }

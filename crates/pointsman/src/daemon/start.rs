@@ -9,6 +9,7 @@ use anyhow::Context;
 use pointsman_adapters::driver::Drivers;
 use pointsman_adapters::git::{Git, clear_stale_locks};
 use pointsman_adapters::headless::Headless;
+use pointsman_adapters::phase_file;
 use pointsman_adapters::process::census;
 use pointsman_adapters::tmux::Server;
 use pointsman_adapters::watch::exits::ExitWatch;
@@ -37,7 +38,7 @@ use super::sources::hooks;
 use super::sources::phase::Phases;
 use super::vault;
 use super::workers::Workers;
-use super::world::RealWorld;
+use super::world::{RealWorld, Stances};
 use crate::claim;
 use crate::control::client;
 use crate::control::protocol::{FailureKind, Reply, Request};
@@ -86,6 +87,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         drivers: Drivers { tmux, headless: Headless::new(paths.headless()) },
         exits: Arc::new(watch),
         jobs: Arc::clone(&jobs),
+        stances: Stances::default(),
         reader: Mutex::new(Store::open_read_only(&paths.database())?),
         projects: RwLock::new(BTreeMap::new()),
         program: std::env::current_exe().context("this program cannot find itself")?,
@@ -111,7 +113,8 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         started_at: clock::now(),
         problems: Vec::new(),
         only_queue: options.only_queue.is_some(),
-        redelivering: BTreeSet::new(),
+        redelivering: BTreeMap::new(),
+        between_turns: BTreeSet::new(),
     };
     clear_locks(paths, &world.git, dispatcher.engine.store())?;
     dispatcher.reload();
@@ -119,7 +122,9 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         world.drivers.tmux.ensure_running().context("the tmux server cannot be started")?;
         world.drivers.tmux.end_orphaned_clients()?;
     }
-    for served in world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).values() {
+    let projects = world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+    sweep_phase_directories(&projects);
+    for served in projects.values() {
         clear_leftovers(served);
         if let Err(error) = adopt(dispatcher.engine.store(), served) {
             let error = format!("{error:#}");
@@ -152,8 +157,8 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     let mut all_runs = runs::Watch::new(inbox.clone(), Arc::clone(&world));
     let looking =
         [vault.start("vault", move || vaults.look())?, runs.start("runs", move || all_runs.look())?];
-    let control =
-        Control { inbox: inbox.clone(), board, world, callers: AtomicUsize::new(0), panes: Mutex::default() };
+    let (callers, panes, paces) = (AtomicUsize::new(0), Mutex::default(), Mutex::default());
+    let control = Control { inbox: inbox.clone(), board, world, callers, panes, paces };
     Arc::new(control).listen(&paths.control_socket())?;
     stop_on_signals(&inbox)?;
     eprintln!("ready");
@@ -214,6 +219,20 @@ fn clear_locks(paths: &Paths, git: &Git, store: &Store) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Removes what a killed daemon was just writing beside the phase files.
+fn sweep_phase_directories(projects: &BTreeMap<ProjectName, Arc<Served>>) {
+    let directories: BTreeSet<_> = projects.values().map(|served| &served.config.dev.phase_dir).collect();
+    for directory in directories {
+        match phase_file::sweep_drafts(directory) {
+            Ok(0) => {}
+            Ok(swept) => {
+                tracing::info!(directory = %directory.display(), swept, "drafts of an earlier daemon")
+            }
+            Err(error) => tracing::warn!(directory = %directory.display(), %error, "drafts were not swept"),
+        }
+    }
 }
 
 /// A file that may not grow is an error of one write, like a full disk, and not the end of the daemon.

@@ -34,7 +34,7 @@ impl Telling {
                 self.tell(Told::Started { source, conversation: conversation.clone(), model: model.clone() });
                 self.prompted(prompt);
             }
-            Said::Did { work, .. } => self.tell(Told::Tool { work: *work, done: true }),
+            Said::Did { work, .. } => self.tell(Told::Tool { work: *work, done: true, used_tokens: None }),
             Said::Spoke { .. } | Said::Uses { .. } | Said::Retries { .. } | Said::Malformed => {}
         }
     }
@@ -48,7 +48,7 @@ impl Telling {
                     self.prompted(prompt);
                 }
                 self.measured(measured);
-                self.tell(Told::Stopped { busy: false, messages: Vec::new() });
+                self.tell(Told::Stopped { busy: false, messages: Vec::new(), used_tokens: None });
             }
             Ended::Failed { error, details, until, measured } => {
                 self.measured(measured);

@@ -3,22 +3,63 @@
 
 use super::{Draft, Refused};
 use crate::session::budget::Level;
-use crate::session::context::{Gauge, Urgency};
+use crate::session::context::{self, Gauge, Symptom, Urgency};
 use crate::session::trouble::OutsideTrouble;
 use crate::task::effect::{Effect, Exit, Headline};
 use crate::task::state::{EscalationCause, Exhausted, Handoff, Session, State};
 use crate::words;
 
 impl Draft<'_> {
-    /// Each step up in urgency is acted on once: watch, save, hand over.
+    /// Each step up in urgency is acted on once: watch, save, hand over. A worse source is not heard beside a better one.
     pub(super) fn context_measured(&mut self, generation: u32, gauge: Gauge) -> Result<(), Refused> {
         self.is_current(generation)?;
+        self.measured(gauge);
+        Ok(())
+    }
+
+    fn measured(&mut self, gauge: Gauge) {
+        let known = self.task.gauge.zip(self.task.gauge_at);
+        if !context::replaces(gauge, known, self.now) || context::repeats(gauge, known, self.now) {
+            return;
+        }
         self.task.gauge = Some(gauge);
+        self.task.gauge_at = Some(self.now);
         // A quick agent measures before its start is on record: looked at again when it is.
         if self.task.session == Session::Alive {
             self.heed(gauge);
         }
+    }
+
+    /// Symptoms stand in for a measure. A compaction saves the work and says nothing: a message would be typed into the
+    /// middle of it.
+    pub(super) fn symptom_seen(&mut self, generation: u32, symptom: Symptom) -> Result<(), Refused> {
+        self.is_current(generation)?;
+        if !self.task.symptoms.contains(&symptom) {
+            self.task.symptoms.push(symptom);
+        }
+        match symptom {
+            Symptom::Compacting => self.order(Effect::Checkpoint { why: "before a compaction".to_owned() }),
+            Symptom::Slow | Symptom::Warned => {
+                if let Some(gauge) = context::from_symptoms(&self.task.symptoms, &self.policy.marks) {
+                    self.measured(gauge);
+                }
+            }
+        }
         Ok(())
+    }
+
+    /// There is room again: what fills up from here on is acted on anew.
+    pub(super) fn context_compacted(&mut self, generation: u32) -> Result<(), Refused> {
+        self.is_current(generation)?;
+        self.forget_context();
+        Ok(())
+    }
+
+    pub(super) fn forget_context(&mut self) {
+        self.task.gauge = None;
+        self.task.gauge_at = None;
+        self.task.symptoms.clear();
+        self.task.urgency = Urgency::None;
     }
 
     pub(super) fn heed(&mut self, gauge: Gauge) {

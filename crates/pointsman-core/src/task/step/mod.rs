@@ -80,6 +80,8 @@ pub fn step(task: &Task, event: &Event, policy: &Policy, now: Timestamp) -> Resu
         Event::QueueReported { head, outcome } => draft.queue_reported(head, outcome)?,
         Event::MergeLooked { merged_as } => draft.merge_looked(merged_as.as_ref())?,
         Event::ContextMeasured { generation, gauge } => draft.context_measured(*generation, *gauge)?,
+        Event::SymptomSeen { generation, symptom } => draft.symptom_seen(*generation, *symptom)?,
+        Event::ContextCompacted { generation } => draft.context_compacted(*generation)?,
         Event::TurnEnded { generation } => draft.turn_ended(*generation)?,
         Event::TurnFailed { generation, error, details, until } => {
             draft.turn_failed(*generation, error, details, *until)?;

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::{Draft, Refused};
-use crate::session::context::Urgency;
 use crate::task::effect::{Effect, Exit, Opening};
 use crate::task::state::{Session, State};
 use crate::words;
@@ -23,8 +22,7 @@ impl Draft<'_> {
         self.task.restart_at = None;
         self.task.handoff = None;
         self.task.exhausted = None;
-        self.task.gauge = None;
-        self.task.urgency = Urgency::None;
+        self.forget_context();
         self.task.parked_until = None;
         self.order(Effect::StartSession { generation: self.task.generation, opening });
     }

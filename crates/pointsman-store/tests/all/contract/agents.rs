@@ -115,6 +115,7 @@ pub(crate) fn agents_are_the_newest_sessions_with_what_their_tasks_are_at(store:
         state,
         phase,
         work_phase: None,
+        restarts: 0,
     };
     let first = AgentRow {
         work_phase: Some(work.work_phase),
@@ -133,6 +134,47 @@ pub(crate) fn agents_are_the_newest_sessions_with_what_their_tasks_are_at(store:
     commit(store, Change { task: Some(moved), ..Change::new(at(2), "stepped") });
     let line = store.agents(Some(&shop), false).unwrap().remove(0);
     assert_eq!((line.state, line.phase), (Some(State::Working), None));
+}
+
+pub(crate) fn a_session_counts_those_of_its_identity_that_died_before_it(store: &mut Store) {
+    let follow = |store: &mut Store, generation: u32, exit: Option<Exit>| {
+        let predecessor = (generation > 1).then(|| key(3).session(generation - 1));
+        store.upsert_session(&SessionRow { predecessor, ..session(3, generation) }).unwrap();
+        if let Some(exit) = exit {
+            store.end_session(&key(3).session(generation), exit, at(50)).unwrap();
+        }
+    };
+    // Whatever the core calls unexpected counts, and nothing else.
+    let [one, two, three] = Exit::UNEXPECTED;
+    for (generation, exit) in (1..).zip([one, Exit::Handoff, two, Exit::Stopped, three]) {
+        follow(store, generation, Some(exit));
+    }
+    follow(store, 6, None);
+    let shop = project("shop");
+    let counted: Vec<u64> = store.agents(Some(&shop), true).unwrap().iter().map(|a| a.restarts).collect();
+    assert_eq!(counted, [0, 1, 1, 2, 2, 3]);
+    // Written again, it keeps its count.
+    follow(store, 6, None);
+    assert_eq!(store.agents(Some(&shop), false).unwrap()[0].restarts, 3);
+}
+
+pub(crate) fn events_of_a_session_are_counted(store: &mut Store) {
+    let ended = |session: &str, dedup: &str| Change {
+        session: Some(session.to_owned()),
+        dedup: Some(dedup.to_owned()),
+        ..Change { kind: "turn_ended".to_owned(), ..change(3, &[]) }
+    };
+    for (session, dedup) in [("dev-shop-3.1", "a"), ("dev-shop-3.1", "b"), ("dev-shop-3.2", "c")] {
+        assert!(!store.is_known(dedup).unwrap());
+        commit(store, ended(session, dedup));
+        assert!(store.is_known(dedup).unwrap());
+    }
+    let counted = |task, session: &str| store.count_of_session(&key(task), session, "turn_ended").unwrap();
+    assert_eq!(
+        (counted(3, "dev-shop-3.1"), counted(3, "dev-shop-3.2"), counted(4, "dev-shop-3.1")),
+        (2, 1, 0)
+    );
+    assert_eq!(store.count_of_session(&key(3), "dev-shop-3.1", "other").unwrap(), 0);
 }
 
 pub(crate) fn r2_4_a_work_state_is_committed_with_its_signal(store: &mut Store) {

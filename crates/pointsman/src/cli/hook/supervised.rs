@@ -2,20 +2,27 @@
 //! none. What the agent needs at once is answered here, without asking anybody.
 
 use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
-use pointsman_core::hook::{self, Report, Told, guard};
-use pointsman_core::words::prompt;
+use anyhow::Context;
+use pointsman_core::hook::{self, Report, Told, guard, transcript};
+use pointsman_core::ids::TaskKey;
+use pointsman_core::words::{message, prompt};
 use serde_json::Value;
 
 use super::log::Log;
-use super::output;
+use super::{output, wake};
 use crate::cli::time;
+use crate::daemon::mailbox;
 use crate::paths::Paths;
 use crate::report::tell;
 
 /// One turn's end of a transcript; what was read before was acknowledged before.
-const TRANSCRIPT_BYTES: u64 = 512 * 1024;
+const TURN_BYTES: u64 = 512 * 1024;
+/// The end of a transcript since the agent called a tool. An answer that lies further back is told by the next tool.
+const TOOL_BYTES: u64 = 64 * 1024;
 
 /// What a session of ours is started with.
 pub(super) struct Desk {
@@ -26,16 +33,65 @@ pub(super) struct Desk {
 }
 
 /// Tells the daemon, and answers the agent.
-pub(super) fn answer(event: &str, payload: &Value, desk: &Desk, log: &Log) {
-    let mut told = Told::read(event, payload);
-    if let Told::Stopped { messages, .. } = &mut told {
-        *messages = read_messages(payload["transcript_path"].as_str().unwrap_or_default());
+pub(super) fn answer(event: &str, payload: &Value, desk: &Desk, log: &Log) -> ExitCode {
+    let told = told(event, payload);
+    let place = Paths::from_env(|name| Some((desk.variable)(name).into())).and_then(|paths| {
+        let session = TaskKey::parse_session(&desk.session);
+        let (key, generation) = session.context("POINTSMAN_SESSION names no session")?;
+        let run = paths.project(&key.project).sandbox(&key).join(format!("run-{generation}"));
+        Ok((paths, run))
+    });
+    if hook::plain_name(event) == "wake" {
+        return match place {
+            Ok((_, run)) => wake::wait(&run, log),
+            Err(_) => ExitCode::SUCCESS,
+        };
     }
     respond(payload, &told, desk);
-    let paths = match Paths::from_env(|name| Some((desk.variable)(name).into())) {
-        Ok(paths) => paths,
-        Err(error) => return log.line(&format!("{error:#}")),
-    };
+    match place {
+        Ok((paths, run)) => {
+            if matches!(told, Told::Stopped { .. }) {
+                let letters = mailbox(&run).take();
+                if !letters.is_empty() {
+                    output::context("Stop", &message::waking(&letters));
+                }
+            }
+            report(told, &paths, desk, log);
+        }
+        Err(error) => log.line(&format!("{error:#}")),
+    }
+    ExitCode::SUCCESS
+}
+
+fn told(event: &str, payload: &Value) -> Told {
+    let mut told = Told::read(event, payload);
+    let transcript = payload["transcript_path"].as_str().unwrap_or_default();
+    match &mut told {
+        Told::Stopped { messages, used_tokens, .. } => {
+            let end = end_of(transcript, TURN_BYTES);
+            *messages = transcript::messages_read(&end);
+            *used_tokens = transcript::used_tokens(&end);
+        }
+        Told::Tool { done: true, used_tokens, .. } => {
+            *used_tokens = transcript::used_tokens(&end_of(transcript, TOOL_BYTES));
+        }
+        Told::Started { .. }
+        | Told::Prompted { .. }
+        | Told::Tool { done: false, .. }
+        | Told::Failed { .. }
+        | Told::Measured { .. }
+        | Told::Asked { .. }
+        | Told::Idle
+        | Told::Compacting
+        | Told::Compacted
+        | Told::Ended { .. }
+        | Told::Other { .. } => {}
+    }
+    told
+}
+
+/// To the daemon, or into the spool on the session's desk.
+fn report(told: Told, paths: &Paths, desk: &Desk, log: &Log) {
     if !(desk.variable)("POINTSMAN_TURN").is_empty() && matches!(told, Told::Started { .. }) {
         // Its output tells the same, once.
         return;
@@ -47,20 +103,24 @@ pub(super) fn answer(event: &str, payload: &Value, desk: &Desk, log: &Log) {
         at: time::now(),
         told,
     };
-    tell(&paths, &report, &|trouble| log.line(trouble));
+    tell(paths, &report, &|trouble| log.line(trouble));
 }
 
-/// The messages that the end of the conversation's transcript shows as read.
-fn read_messages(transcript: &str) -> Vec<i64> {
-    let read = || -> std::io::Result<String> {
-        let mut file = std::fs::File::open(transcript)?;
-        let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(TRANSCRIPT_BYTES)))?;
-        let mut bytes = Vec::new();
-        file.take(TRANSCRIPT_BYTES).read_to_end(&mut bytes)?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+/// The end of the conversation's transcript, however large it is; nothing if it is no file.
+fn end_of(path: &str, bytes: u64) -> String {
+    let read = || -> std::io::Result<Vec<u8>> {
+        // Without it a FIFO would hold the agent until someone opens its other end.
+        let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        let mut file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+        let meta = file.metadata()?;
+        let mut end = Vec::new();
+        if meta.is_file() {
+            file.seek(SeekFrom::Start(meta.len().saturating_sub(bytes)))?;
+            file.take(bytes).read_to_end(&mut end)?;
+        }
+        Ok(end)
     };
-    hook::messages_read(&read().unwrap_or_default())
+    String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
 }
 
 /// What the agent must know at once.

@@ -151,7 +151,7 @@ fn prepare(
     }
     if is_claude(&argv) {
         let key = env.get("ANTHROPIC_API_KEY").map(String::as_str);
-        let config = world.claude_config(key).map_err(Trouble::into_error)?;
+        let config = world.claude_config(&desk.tree, key).map_err(Trouble::into_error)?;
         env.entry("CLAUDE_CONFIG_DIR".to_owned()).or_insert(config.to_string_lossy().into_owned());
         env.insert("DISABLE_AUTOUPDATER".to_owned(), "1".to_owned());
         argv.extend(run.model.iter().flat_map(|model| ["--model".to_owned(), model.clone()]));

@@ -8,7 +8,7 @@ use pointsman_adapters::driver;
 use pointsman_adapters::process;
 use pointsman_adapters::watch::exits::{Error, ExitWatch, Exited};
 use pointsman_core::ids::TaskKey;
-use pointsman_core::session::liveness::is_mass_death;
+use pointsman_core::session::liveness::{is_believed, is_mass_death};
 use pointsman_core::task::{Event, Exit, Session};
 use pointsman_store::SessionRow;
 
@@ -135,22 +135,19 @@ impl Exits {
         let now = Instant::now();
         deaths.retain(|at| now.duration_since(*at) < AT_ONCE);
         deaths.push(now);
-        if !is_mass_death(deaths.len(), sessions.max(deaths.len())) {
-            return true;
-        }
-        let me = std::process::id();
-        let sane = process::start_time(me).is_some_and(|started| process::is_alive(me, started));
-        if sane {
-            tracing::warn!(
-                deaths = deaths.len(),
-                sessions,
-                "most sessions died at once; their processes are gone"
-            );
-        } else {
+        let sees_itself = || {
+            let me = std::process::id();
+            process::start_time(me).is_some_and(|started| process::is_alive(me, started))
+        };
+        let believed = is_believed(deaths.len(), sessions, sees_itself);
+        if !believed {
             tracing::error!(session, "most sessions look dead, and so do we: nothing is believed");
             self.watched.lock().unwrap_or_else(PoisonError::into_inner).remove(session);
+        } else if is_mass_death(deaths.len(), sessions.max(deaths.len())) {
+            let deaths = deaths.len();
+            tracing::warn!(deaths, sessions, "most sessions died at once; their processes are gone");
         }
-        sane
+        believed
     }
 
     /// How it ended, and its last lines. Without anybody who saw an exit status it died.

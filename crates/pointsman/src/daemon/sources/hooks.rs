@@ -3,7 +3,7 @@
 //! A session says so itself, and may lie: a report counts for the session it names only if that one is the present one,
 //! and a message is acknowledged only by the session it was sent to.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 
 use pointsman_adapters::phase_file;
@@ -11,21 +11,21 @@ use pointsman_core::claude::launch::is_claude;
 use pointsman_core::config::Runtime;
 use pointsman_core::hook::{Report, Told};
 use pointsman_core::ids::TaskKey;
+use pointsman_core::session::context::{self, Pace, Symptom};
 use pointsman_core::session::work::Observation;
 use pointsman_core::task::{Event, Session, Task};
 use pointsman_core::time::Timestamp;
-use pointsman_store::EffectId;
+use pointsman_store::{EffectId, SessionRow};
 use serde_json::json;
 
 use crate::control::protocol::{FailureKind, Reply};
 use crate::daemon::answer::{done, failed};
 use crate::daemon::board::Picture;
-use crate::daemon::budget;
-use crate::daemon::clock;
 use crate::daemon::engine::{Engine, Input};
 use crate::daemon::inbound::Inbox;
 use crate::daemon::served::Desk;
 use crate::daemon::world::{RealWorld, chain};
+use crate::daemon::{budget, clock};
 use crate::hook_spool::Spool;
 use crate::paths::Paths;
 
@@ -63,7 +63,7 @@ fn act(
     let now = clock::now();
     let tell = |engine: &mut Engine, event: Event| {
         let mut input = Input::new(key.clone(), event);
-        input.dedup = Some(format!("hook-{}", report.id));
+        input.dedup = Some(named(report));
         engine.take(&[input], now).map(drop)
     };
     match &report.told {
@@ -79,8 +79,15 @@ fn act(
         }
         Told::Prompted { messages } => acknowledge(engine, key, generation, messages),
         Told::Tool { work, .. } => engine.observe(key, &[Observation::Did((*work).into())], None, now),
-        Told::Stopped { messages, .. } => {
+        Told::Stopped { messages, used_tokens, .. } => {
             acknowledge(engine, key, generation, messages)?;
+            if let (Some(tokens), Some(config)) = (*used_tokens, engine.config(&key.project)) {
+                let row = engine.store().session(&report.session)?;
+                if let Some(measured) = measured(tokens, row.as_ref(), generation, config.context.window) {
+                    engine.take(&[Input::new(key.clone(), measured)], now)?;
+                }
+            }
+            budget::turn_ended(engine, key, &report.session, &named(report), now)?;
             tell(engine, Event::TurnEnded { generation })
         }
         Told::Failed { error, details, until } => {
@@ -94,9 +101,49 @@ fn act(
         Told::Asked { what } => {
             tell(engine, Event::DialogSeen { generation, what: what.clone(), picture: String::new() })
         }
-        // Saved, and nothing said: a message would be typed into the middle of it.
-        Told::Compacting => tell(engine, Event::TurnEnded { generation }),
-        Told::Idle | Told::Compacted | Told::Ended { .. } | Told::Other { .. } => Ok(()),
+        Told::Compacting => tell(engine, Event::SymptomSeen { generation, symptom: Symptom::Compacting }),
+        Told::Compacted => tell(engine, Event::ContextCompacted { generation }),
+        Told::Idle | Told::Ended { .. } | Told::Other { .. } => Ok(()),
+    }
+}
+
+/// Under which name it is remembered that a report was taken in.
+fn named(report: &Report) -> String {
+    format!("hook-{}", report.id)
+}
+
+/// What the figures of a session's transcript say about its context.
+pub(crate) fn measured(tokens: u64, row: Option<&SessionRow>, generation: u32, window: u64) -> Option<Event> {
+    let model = row.and_then(|row| row.model.as_deref());
+    let gauge = context::from_tokens(tokens, model, window)?;
+    Some(Event::ContextMeasured { generation, gauge })
+}
+
+/// How quickly sessions answer, by their hooks. Only in memory: a new daemon takes its baseline anew.
+#[derive(Default)]
+pub(crate) struct Paces(BTreeMap<TaskKey, (u32, Pace)>);
+
+impl Paces {
+    /// Takes the report of a task's session in; says whether that one has become slow.
+    pub(crate) fn take(&mut self, key: &TaskKey, generation: u32, report: &Report) -> bool {
+        let (of, pace) = self.0.entry(key.clone()).or_default();
+        if *of != generation {
+            (*of, *pace) = (generation, Pace::default());
+        }
+        match &report.told {
+            Told::Prompted { .. } | Told::Tool { done: true, .. } => pace.asked(report.at),
+            Told::Tool { done: false, .. } | Told::Stopped { .. } => return pace.answered(report.at),
+            Told::Compacted => pace.compacted(),
+            Told::Started { .. }
+            | Told::Failed { .. }
+            | Told::Measured { .. }
+            | Told::Asked { .. }
+            | Told::Idle
+            | Told::Compacting
+            | Told::Ended { .. }
+            | Told::Other { .. } => {}
+        }
+        false
     }
 }
 

@@ -6,14 +6,16 @@ use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use pointsman_core::claude::launch::is_claude;
 use pointsman_core::config::Runtime;
 use pointsman_core::ids::TaskKey;
-use pointsman_core::session::context::{self, Marks, Symptom};
+use pointsman_core::session::context::{self, Pace, Symptom};
 use pointsman_core::session::work::{Action, Observation};
-use pointsman_core::task::{Event, Policy, Session};
+use pointsman_core::task::{Event, Session};
 use pointsman_core::text;
+use pointsman_core::time::Timestamp;
 
 use crate::daemon::board::Picture;
 use crate::daemon::engine::Input;
@@ -36,7 +38,9 @@ pub(crate) struct Work {
 #[derive(Default)]
 struct Progress {
     offset: u64,
-    symptoms: Vec<Symptom>,
+    warned: bool,
+    slow: bool,
+    pace: Pace,
 }
 
 impl Work {
@@ -46,32 +50,36 @@ impl Work {
     }
 
     /// Reads on in every live session's transcript.
-    pub(crate) fn look(&mut self, picture: &Picture) {
+    pub(crate) fn look(&mut self, picture: &Picture, now: Timestamp) {
         let mut read = BTreeMap::new();
         for task in picture.values().filter(|t| t.session == Session::Alive) {
             let (Some(session), Some(served)) = (task.session_id(), self.world.project(&task.key.project))
             else {
                 continue;
             };
-            // Its hooks, its status line or its output say it better than its screen, which is full of other words.
-            let headless = served.config.runtime("dev") == Runtime::Headless;
-            if headless || is_claude(&self.world.agent_command(&served)) {
+            if served.config.runtime("dev") == Runtime::Headless {
+                // Its output says all of it, better than a screen.
                 continue;
             }
+            let pause = served.config.timing.phase_rescan.duration();
             let mut progress =
-                self.read.remove(&session).unwrap_or_else(|| self.begin(&task.key, task.generation));
-            let marks = Policy::new(&served.config).marks;
+                self.read.remove(&session).unwrap_or_else(|| self.begin(&task.key, task.generation, pause));
             let transcript = served.desk(&task.key).transcript;
             if let Some(fresh) = read_on(&transcript, &mut progress.offset) {
-                let fresh = own_lines(&fresh);
-                let observations: Vec<_> =
-                    fresh.iter().filter_map(|l| Action::of_line(l)).map(Observation::Did).collect();
+                let of_claude = is_claude(&self.world.agent_command(&served));
+                // Its hooks say what it does, better than its screen, which is full of other words.
+                let observations: Vec<_> = if of_claude {
+                    Vec::new()
+                } else {
+                    own_lines(&fresh).filter_map(Action::of_line).map(Observation::Did).collect()
+                };
                 if !observations.is_empty() {
                     let read_to =
                         Some((cursor(&task.key), format!("{} {}", task.generation, progress.offset)));
                     self.inbox.send(Inbound::Observed { key: task.key.clone(), observations, read_to });
                 }
-                if let Some(event) = warn(&fresh, &mut progress, &marks, task.generation) {
+                for symptom in progress.symptoms(&fresh, of_claude, now) {
+                    let event = Event::SymptomSeen { generation: task.generation, symptom };
                     self.inbox.tell(Input::new(task.key.clone(), event));
                 }
             }
@@ -81,14 +89,14 @@ impl Work {
     }
 
     /// Where an earlier daemon stopped reading this session's transcript.
-    fn begin(&self, key: &TaskKey, generation: u32) -> Progress {
+    fn begin(&self, key: &TaskKey, generation: u32, pause: Duration) -> Progress {
         let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = reader.cursor(Some(&key.project), &cursor(key)).ok().flatten().unwrap_or_default();
         let offset = match kept.split_once(' ') {
             Some((of, offset)) if of.parse() == Ok(generation) => offset.parse().unwrap_or(0),
             Some(_) | None => 0,
         };
-        Progress { offset, symptoms: Vec::new() }
+        Progress { offset, pace: Pace::looked_at_every(pause), ..Progress::default() }
     }
 }
 
@@ -98,18 +106,33 @@ fn cursor(key: &TaskKey) -> String {
 }
 
 /// The lines without those that we typed ourselves: what we ask for is not what the agent does.
-fn own_lines(text: &str) -> Vec<&str> {
-    text.lines().filter(|line| !line.contains(MESSAGE_MARK)).collect()
+fn own_lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter(|line| !line.contains(MESSAGE_MARK))
 }
 
-/// A warning on the screen is a symptom of a full context; each kind counts once.
-fn warn(fresh: &[&str], progress: &mut Progress, marks: &Marks, generation: u32) -> Option<Event> {
-    if progress.symptoms.contains(&Symptom::Warned) || !fresh.iter().any(|l| context::warns(l)) {
-        return None;
+impl Progress {
+    /// The signs of a full context in fresh lines; each kind is told once. How quickly Claude Code answers is told by its
+    /// hooks; another program is asked by a message of ours and answers with its next line.
+    fn symptoms(&mut self, fresh: &str, of_claude: bool, now: Timestamp) -> Vec<Symptom> {
+        let mut seen = Vec::new();
+        let warns = if of_claude { context::claude_warns } else { context::warns };
+        if !self.warned && own_lines(fresh).any(warns) {
+            self.warned = true;
+            seen.push(Symptom::Warned);
+        }
+        if of_claude {
+            return seen;
+        }
+        for line in fresh.lines().filter(|line| !line.trim().is_empty()) {
+            if line.contains(MESSAGE_MARK) {
+                self.pace.asked(now);
+            } else if self.pace.answered(now) && !self.slow {
+                self.slow = true;
+                seen.push(Symptom::Slow);
+            }
+        }
+        seen
     }
-    progress.symptoms.push(Symptom::Warned);
-    let gauge = context::from_symptoms(&progress.symptoms, marks)?;
-    Some(Event::ContextMeasured { generation, gauge })
 }
 
 /// Reads whole lines from where the last look ended. A file that became shorter is a new one.
@@ -131,4 +154,46 @@ fn read_on(path: &Path, offset: &mut u64) -> Option<String> {
     let end = bytes.iter().rposition(|b| *b == b'\n').map_or(bytes.len(), |at| at + 1);
     *offset += end as u64;
     Some(text::clean_block(&String::from_utf8_lossy(&bytes[..end]), bytes.len() * 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use pointsman_core::session::context::{Pace, Symptom};
+    use pointsman_core::time::Timestamp;
+
+    use super::Progress;
+
+    fn progress() -> Progress {
+        Progress { pace: Pace::looked_at_every(Duration::from_secs(1)), ..Progress::default() }
+    }
+
+    #[test]
+    fn r4_1_a_bare_program_that_answers_ever_more_slowly_is_a_symptom_once() {
+        let (mut progress, mut now) = (progress(), Timestamp(1_000_000_000));
+        let mut seen = Vec::new();
+        for (n, seconds) in [2, 2, 3, 2, 2, 2, 9, 9, 9, 9].into_iter().enumerate() {
+            seen.extend(progress.symptoms(&format!("[pointsman m-{n}] Answer\n\n"), false, now));
+            now = now.after(Duration::from_secs(seconds));
+            let found = progress.symptoms("working on it\nmore\n", false, now);
+            assert_eq!(!found.is_empty(), n == 7, "after answer {n}");
+            seen.extend(found);
+            now = now.after(Duration::from_secs(60));
+        }
+        assert_eq!(seen, [Symptom::Slow]);
+    }
+
+    #[test]
+    fn r4_1_a_warning_counts_once_and_never_one_of_ours() {
+        let now = Timestamp(1);
+        let ours = "[pointsman m-4] Checkpoint now: your context is 86 % full\n";
+        assert_eq!(progress().symptoms(ours, false, now), []);
+        let mut bare = progress();
+        assert_eq!(bare.symptoms("Context low\n", false, now), [Symptom::Warned]);
+        assert_eq!(bare.symptoms("Context low\n", false, now), []);
+        let mut claude = progress();
+        assert_eq!(claude.symptoms("the context is low on detail\n", true, now), []);
+        assert_eq!(claude.symptoms("      97% context used\n", true, now), [Symptom::Warned]);
+    }
 }

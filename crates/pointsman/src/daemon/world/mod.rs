@@ -7,11 +7,13 @@
 mod branch;
 mod briefing;
 mod claude;
+mod doors;
 mod files;
 mod issue;
 mod message;
 mod notify;
 mod session;
+mod stances;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -33,9 +35,11 @@ use super::served::Served;
 use crate::paths::Paths;
 
 pub(super) use claude::new_id;
+pub(crate) use doors::mailbox;
 pub(super) use issue::read_refusal;
-pub(super) use message::Redelivery;
+pub(super) use message::{Again, Redelivery};
 pub(super) use session::{epoch, write};
+pub(crate) use stances::Stances;
 
 /// Everything effects are performed with.
 pub(crate) struct RealWorld {
@@ -49,6 +53,8 @@ pub(crate) struct RealWorld {
     pub exits: Arc<ExitWatch>,
     /// CI, reviews and landings.
     pub jobs: Arc<Jobs>,
+    /// What the sessions are doing, as their hooks say.
+    pub stances: Stances,
     /// Reads what the daemon wrote.
     pub reader: Mutex<Store>,
     /// The projects that are served.

@@ -46,18 +46,22 @@ impl RealWorld {
     ) -> Result<Outcome, Trouble> {
         let name = task.key.identity();
         let session = task.key.session(generation);
-        if let Some(seat) = self.drivers.find(&name)? {
-            if seat.epoch == epoch(&session) {
+        let predecessor = task.key.session(generation.saturating_sub(1));
+        let desk = served.desk(&task.key);
+        match self.drivers.find(&name)? {
+            Some(seat) if seat.epoch == epoch(&session) => {
                 // We had started it and did not live to write it down.
                 self.greet(served, task, generation, &seat)?;
                 return Ok(self.started(served, task, generation, &seat));
             }
             // An earlier generation; its work is in the tree, its end is recorded.
-            self.put_away(served, task, &session, &seat)?;
+            Some(seat) => self.put_away(served, task, &predecessor, &seat)?,
+            // It went with the whole server. What it handed over is captured all the same: a commit may fail.
+            None if opening == Opening::Continuation => self.keep_work(served, &predecessor, &desk.tree)?,
+            None => {}
         }
-        let desk = served.desk(&task.key);
         // What an earlier session printed is kept under its own name.
-        Self::keep_transcript(served, &task.key.session(generation.saturating_sub(1)), &desk);
+        Self::keep_transcript(served, &predecessor, &desk);
         self.prepare(served, task, generation, opening, &desk)?;
         self.announce(served, task, &session)?;
         crash_point("session-prepared");

@@ -46,6 +46,7 @@ fn ac_1_5_the_registry_is_for_scripts_too_and_needs_no_daemon() {
     assert_eq!((&first["tokens"], &first["model"]), (&json!(81_000), &json!("sonnet")));
     assert_eq!((&first["status"], &first["node_id"]), (&json!("active"), &Value::Null));
     assert_eq!(agents[2]["predecessor_id"], "dev-shop-3.1", "AC-1.4");
+    assert_eq!((&agents[1]["restarts"], &agents[2]["restarts"]), (&json!(0), &json!(1)));
     assert_eq!((&agents[3]["status"], &agents[5]["status"]), (&json!("starting"), &json!("crashed")));
     environment.run(&["agents"]).ok().says("The daemon is not running");
 }
@@ -54,11 +55,11 @@ fn ac_1_5_the_registry_is_for_scripts_too_and_needs_no_daemon() {
 fn r1_6_people_see_a_shape_and_a_word_beside_the_colour() {
     let environment = with_agents();
     insta::assert_snapshot!(environment.run(&["agents", "--all"]).ok().stdout, @r"
-    LIVENESS   AGENT         ROLE  TASK  STATE    PHASE        WORK  AGE  SEEN     CONTEXT  COST
-    ● fresh    dev-shop-1.1  dev   #1    working  awaiting_ci        2h   20m ago  42.5%    1.27 USD, 12 turns
+    LIVENESS   AGENT         ROLE  TASK  STATE    PHASE        WORK  AGE  SEEN     RESTARTS  CONTEXT  COST
+    ● fresh    dev-shop-1.1  dev   #1    working  awaiting_ci        2h   20m ago            42.5%    1.27 USD, 12 turns
     ◐ stale    dev-shop-2.1  dev   #2                                2h   20m ago
     ✖ crashed  dev-shop-3.1  dev   #3                                2h   20m ago
-    ✖ crashed  dev-shop-3.2  dev   #3                                2h   20m ago
+    ✖ crashed  dev-shop-3.2  dev   #3                                2h   20m ago  1
     ○ ended    dev-shop-4.1  dev   #4                                2h   20m ago
     ✖ crashed  dev-shop-5.1  dev   #5                                2h   20m ago
     ◐ unknown  dev-shop-6.1  dev   #6                                2h   20m ago

@@ -114,6 +114,22 @@ fn signals_are_lines_of_json_that_can_be_resumed() {
     happened("session_ended", vec![(Signal::MergeReady, json!({}))]);
     let last_seen = all[2]["seq"].to_string();
     assert_eq!(kinds(&signals(&["--since", &last_seen])), ["MERGE_READY"]);
+    // A consumer that keeps its place in a file sees each once, whatever came while it was away.
+    let file = environment.path("seen");
+    let unseen = || signals(&["--bookmark", file.to_str().unwrap()]);
+    assert_eq!(unseen().len(), 4);
+    assert_eq!(unseen(), Vec::<Value>::new());
+    happened("session_ended", vec![(Signal::MergeComplete, json!({}))]);
+    assert_eq!(kinds(&unseen()), ["MERGE_COMPLETE"]);
+    for (nonsense, why) in [("", "no number"), ("12 apples", "no number"), ("-1", "no number")] {
+        std::fs::write(&file, nonsense).unwrap();
+        environment.run(&["signals", "--bookmark", file.to_str().unwrap()]).code(2).says(why);
+    }
+    std::fs::write(&file, "9".repeat(100)).unwrap();
+    environment.run(&["signals", "--bookmark", file.to_str().unwrap()]).code(2).says("bytes");
+    std::fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink(environment.path("elsewhere"), &file).unwrap();
+    environment.run(&["signals", "--bookmark", file.to_str().unwrap()]).code(2).says("symbolic link");
     assert_eq!(kinds(&signals(&["--kind", "AGENT_CRASHED"])), ["AGENT_CRASHED"]);
     let people = environment.run(&["signals"]);
     assert!(people.ok().stdout.contains("AGENT_REGISTERED         host=here"), "{people:?}");

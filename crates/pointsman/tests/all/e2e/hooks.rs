@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 use pointsman_core::session::screen;
-use pointsman_testkit::TestDaemon;
+use pointsman_testkit::{Setup, TestDaemon};
 use serde_json::{Value, json};
 
 use super::{clean, shop};
@@ -25,14 +25,19 @@ fn recorded(folder: &str) -> Vec<(String, String)> {
     files
 }
 
-fn payload(name: &str) -> Value {
+pub(super) fn payload(name: &str) -> Value {
     let (_, text) = recorded("hooks").into_iter().find(|(known, _)| known == name).unwrap();
     serde_json::from_str(&text).unwrap()
 }
 
 /// Calls a hook as the session does; answers what it printed.
-fn hook(daemon: &TestDaemon, issue: u64, event: &str, payload: &Value) -> String {
-    let mut command = daemon.command(&["hook", event]);
+pub(super) fn hook(daemon: &TestDaemon, issue: u64, event: &str, payload: &Value) -> String {
+    as_session(daemon, issue, &["hook", event], payload)
+}
+
+/// Calls a command as Claude Code does in the first session of an issue.
+pub(super) fn as_session(daemon: &TestDaemon, issue: u64, command: &[&str], payload: &Value) -> String {
+    let mut command = daemon.command(command);
     let desk = daemon.desk(issue);
     command.env("POINTSMAN_SESSION", format!("dev-shop-{issue}.1"));
     command.env("POINTSMAN_INBOX", desk.join("inbox-1")).env("PHASE_FILE", daemon.phase_file(issue));
@@ -52,8 +57,13 @@ fn told(daemon: &TestDaemon, issue: u64, kind: &str) -> usize {
 }
 
 /// A session that does nothing until it is answered.
-fn waiting() -> (TestDaemon, u64) {
-    let daemon = shop().start();
+pub(super) fn waiting() -> (TestDaemon, u64) {
+    waiting_in(shop())
+}
+
+/// The same in another world.
+pub(super) fn waiting_in(setup: Setup) -> (TestDaemon, u64) {
+    let daemon = setup.start();
     let issue = daemon.file_issue("Apples", &format!("expect Answer\n{}", clean("apples")));
     daemon.wait_session(issue, 1);
     daemon.wait_state(issue, "working");

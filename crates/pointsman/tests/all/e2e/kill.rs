@@ -2,8 +2,8 @@
 //! twice.
 //!
 //! Each place has a round: two issues of the cheapest story that leads there, and daemons that die there one after
-//! another, the first at its first pass, the next at its second, until the last one may live. `POINTSMAN_KILLS=n` has n
-//! daemons die in each round.
+//! another, the first at its first pass, the next at its second, until nobody comes by there any more. `POINTSMAN_KILLS=n`
+//! has n daemons die in each round at most.
 
 use std::collections::BTreeSet;
 
@@ -13,18 +13,18 @@ use serde_json::Value;
 
 use super::{adds, shop};
 
-/// How many daemons die in a round.
-const KILLS: u32 = 2;
-/// Transactions are many: here more of them are tried.
-const KILLS_AT_COMMITS: u32 = 6;
-
-/// A look at a tree that died with its daemon is not made up for if the task is over by then.
-const PERHAPS_ONCE: &str = "checkpoint-saved";
+/// So many daemons die in every round at least: two issues come by.
+const LEAST_KILLS: u32 = 2;
+/// And so many at most: places that are passed all the time, as transactions are, are not passed more often than this
+/// before the time for a test is over.
+const MOST_KILLS: u32 = 12;
 
 /// What two issues go through.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Story {
-    /// The straight way to the main branch, with a review.
+    /// The straight way to the main branch, with a review. The tree changes once more after CI: a tree is saved once
+    /// as it is, whoever died over it, so a second save needs a second state of it, and that comes after the first
+    /// death because only a living daemon tells of CI.
     Lands,
     /// The same, but a person takes it out of the merge queue for a while.
     LeavesTheQueue,
@@ -70,7 +70,7 @@ fn e2e_kill_after_each_effect() {
 
 /// One world for all these places.
 fn survive(places: impl IntoIterator<Item = (String, Story)>) {
-    let kills = std::env::var("POINTSMAN_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(KILLS);
+    let kills = std::env::var("POINTSMAN_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(MOST_KILLS);
     let gate = "#!/bin/sh\nwhile [ -e \"$HOME/hold\" ]; do sleep 0.02; done\n";
     let daemon = shop()
         .reviewed()
@@ -81,7 +81,6 @@ fn survive(places: impl IntoIterator<Item = (String, Story)>) {
         .set("timing.stop_grace", "\"200ms\"")
         .build();
     for (round, (place, story)) in places.into_iter().enumerate() {
-        let kills = if place.ends_with("-commit") { kills.max(KILLS_AT_COMMITS) } else { kills };
         let play = Play::file(&daemon, round, story);
         let mut killed = 0;
         start(&daemon, &place, killed, kills);
@@ -95,8 +94,8 @@ fn survive(places: impl IntoIterator<Item = (String, Story)>) {
             play.go_on(&tasks);
             play.is_over(&tasks).then_some(())
         });
-        let least = if place == PERHAPS_ONCE { 1 } else { KILLS };
-        assert!(killed >= least.min(kills), "{place} was passed only {killed} times");
+        assert!(killed >= LEAST_KILLS.min(kills), "{place} was passed only {killed} times");
+        println!("{place}: {killed} daemons died");
         play.check(&place);
         daemon.stop_daemon();
     }
@@ -128,7 +127,7 @@ impl<'d> Play<'d> {
         let issues = fruits.each_ref().map(|fruit| {
             let script = match story {
                 Story::Lands | Story::LeavesTheQueue => format!(
-                    "{}\nexpect CI passed\nphase awaiting_review\nexpect Merged\nphase done",
+                    "{}\nexpect CI passed\nwrite notes.txt ripe\nphase awaiting_review\nexpect Merged\nphase done",
                     adds(fruit)
                 ),
                 Story::Fails => {
@@ -221,10 +220,7 @@ impl<'d> Play<'d> {
         let keys: BTreeSet<&str> = notices.iter().filter_map(|n| n["key"].as_str()).collect();
         assert_eq!(keys.len(), notices.len(), "{place}: somebody was told twice: {notices:?}");
         assert_eq!(daemon.tmux_sessions(), [""; 0], "{place}");
-        // A kill between the writing of a file and its renaming leaves a draft, which nobody reads.
-        let mut left = daemon.phase_files();
-        left.retain(|name| !name.starts_with(".pointsman-"));
-        assert_eq!(left, [""; 0], "{place}");
+        assert_eq!(daemon.phase_files(), [""; 0], "{place}");
     }
 
     /// No terminal showed the same message twice, and nobody had to be brought back.

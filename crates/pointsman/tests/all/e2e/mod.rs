@@ -9,6 +9,7 @@ mod clean;
 mod conflict;
 mod dependencies;
 mod disk;
+mod doors;
 mod escalation;
 mod forgejo;
 mod gateway;

@@ -136,6 +136,8 @@ fn e2e_working_sessions_come_back_by_themselves_when_the_tmux_server_dies() {
         assert!(daemon.prompt(issue, 2).contains("draft-"), "{}", daemon.prompt(issue, 2));
     }
     assert_eq!(daemon.tmux_sessions().len(), 3);
+    // The breaker looked whether it can see anything at all, and then believed it.
+    daemon.wait_for("the breaker's word", || daemon.log_lines("most sessions died at once"));
 }
 
 #[test]

@@ -91,3 +91,19 @@ fn e2e_a_program_of_a_killed_daemon_is_ended_however_early_it_was_killed() {
     daemon.wait_closed(issue);
     assert!(!process::is_alive(pid, begun), "it was left running");
 }
+
+#[test]
+fn e2e_what_a_killed_daemon_was_just_writing_is_swept_at_the_next_start() {
+    let daemon = shop().build();
+    // A kill between the writing of a file and its renaming; and another daemon of the same user that is not dead.
+    let [left, written] =
+        [".pointsman-draft-aB3dE6", ".pointsman-draft-Zz9Yy8"].map(|name| daemon.phases().join(name));
+    std::fs::write(&left, "half").unwrap();
+    let writer = std::fs::File::create(&written).unwrap();
+    writer.lock().unwrap();
+    daemon.start();
+    assert_eq!(daemon.phase_files(), [".pointsman-draft-Zz9Yy8"]);
+    writer.unlock().unwrap();
+    daemon.restart();
+    assert_eq!(daemon.phase_files(), [""; 0]);
+}

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{HOUR, Play};
 use crate::session::budget::Level;
-use crate::session::context::{Gauge, Source};
+use crate::session::context::{Gauge, Source, Symptom};
 use crate::signal::Signal;
 use crate::task::{Effect, Event, Exit, Headline, Opening, Phase, Session, State, signals, step};
 
@@ -49,6 +49,74 @@ fn a_context_that_is_full_before_the_start_is_on_record_is_handed_over_all_the_s
     let started = Event::SessionStarted { generation: 2 };
     assert_eq!(given(&play, &started), [Signal::ContextWarning, Signal::HandoffRequested]);
     assert_eq!(play.event(started).told(), [Headline::SaveAndExit]);
+}
+
+fn sees(play: Play, symptom: Symptom) -> Play {
+    let generation = play.task.generation;
+    play.event(Event::SymptomSeen { generation, symptom })
+}
+
+#[test]
+fn r4_1_symptoms_ask_for_a_checkpoint_and_two_of_them_hand_over() {
+    for (one, other) in [(Symptom::Slow, Symptom::Warned), (Symptom::Warned, Symptom::Slow)] {
+        let play = sees(Play::working(), one);
+        assert_eq!(play.told(), [Headline::CheckpointNow], "{one:?}");
+        let play = sees(play, one);
+        assert!(
+            play.ordered.is_empty() && play.task.handoff.is_none(),
+            "the same sign again is no second sign"
+        );
+        let play = sees(play, other);
+        assert_eq!(play.told(), [Headline::SaveAndExit], "{other:?}");
+    }
+}
+
+#[test]
+fn r4_1_ac_4_1_a_compaction_saves_and_warns_and_never_restarts() {
+    let compacting = || Event::SymptomSeen { generation: 1, symptom: Symptom::Compacting };
+    for play in [Play::working(), full(Play::working(), 860), full(Play::working(), 800)] {
+        assert_eq!(given(&play, &compacting()), [Signal::ContextWarning]);
+        let play = play.event(compacting());
+        let saved = [Effect::Checkpoint { why: "before a compaction".to_owned() }];
+        assert_eq!(play.ordered, saved, "nothing is typed into the middle of it");
+        assert_eq!(play.task.handoff, None);
+    }
+    let play = sees(Play::working(), Symptom::Warned).event(compacting());
+    assert!(play.kinds().is_empty() && play.task.handoff.is_none(), "not even as a second sign");
+}
+
+#[test]
+fn after_a_compaction_everything_counts_anew() {
+    let play = sees(full(Play::working(), 860), Symptom::Compacting);
+    let play = play.event(Event::ContextCompacted { generation: 1 });
+    assert_eq!((play.task.gauge, play.task.symptoms.len()), (None, 0));
+    let play = full(play, 300);
+    assert!(play.ordered.is_empty());
+    assert_eq!(full(play, 860).told(), [Headline::CheckpointNow], "it has filled up again");
+}
+
+#[test]
+fn the_best_source_is_gone_by() {
+    let says = |play: Play, used_permille, source| {
+        let generation = play.task.generation;
+        play.event(Event::ContextMeasured { generation, gauge: Gauge { used_permille, source } })
+    };
+    // Each beside the better ones: it changes nothing.
+    let play = says(says(Play::working(), 100, Source::StatusLine), 930, Source::Transcript);
+    assert!(play.ordered.is_empty() && play.task.gauge.unwrap().source == Source::StatusLine);
+    let play = sees(sees(play, Symptom::Slow), Symptom::Warned);
+    assert!(play.ordered.is_empty() && play.task.handoff.is_none(), "{:?}", play.ordered);
+    let play = says(Play::working(), 100, Source::Transcript);
+    let play = sees(sees(play, Symptom::Slow), Symptom::Warned);
+    assert!(play.ordered.is_empty() && play.task.handoff.is_none(), "{:?}", play.ordered);
+    // Each without the better ones: it counts.
+    assert_eq!(says(Play::working(), 930, Source::StatusLine).told(), [Headline::SaveAndExit]);
+    assert_eq!(says(Play::working(), 930, Source::Transcript).told(), [Headline::SaveAndExit]);
+    // A better one takes over at once, a worse one when the better one has fallen silent.
+    let play = says(says(Play::working(), 100, Source::Transcript), 930, Source::StatusLine);
+    assert_eq!(play.told(), [Headline::SaveAndExit]);
+    let play = says(Play::working(), 100, Source::StatusLine).later(Duration::from_secs(600));
+    assert_eq!(says(play, 930, Source::Transcript).told(), [Headline::SaveAndExit]);
 }
 
 #[test]

@@ -1,5 +1,11 @@
 //! Budgets are counted in the store: restarts and parallel sessions do not get around them.
 
+use pointsman::control::client;
+use pointsman::control::protocol::{Reply, Request};
+use pointsman_core::hook::{Report, Told};
+use pointsman_core::time::Timestamp;
+
+use super::super::hooks::{hook, payload, waiting_in};
 use super::{measure_tokens, shop};
 
 #[test]
@@ -94,4 +100,69 @@ fn e2e_budget_of_wall_time_needs_no_report() {
     assert!(task["reason"].as_str().unwrap().contains("of 1s of wall time"), "{task}");
     daemon.wait_settled(issue);
     assert_eq!(daemon.session(issue)["exit"], "exhausted");
+}
+
+#[test]
+fn e2e_budget_turns_are_counted_by_the_hooks_of_claude_code_each_once() {
+    let (daemon, issue) = waiting_in(shop().set("budget.turns_per_task", "3"));
+    let stop = payload("Stop");
+    hook(&daemon, issue, "Stop", &stop);
+    assert_eq!(daemon.task(issue)["turns"], 1);
+    // Delivered twice, as a spool may do, it is one turn.
+    let told = Told::Stopped { busy: false, messages: Vec::new(), used_tokens: None };
+    let report =
+        Report { id: "twice".to_owned(), session: "dev-shop-1.1".to_owned(), at: Timestamp(1), told };
+    for _ in 0..2 {
+        let reply = client::ask(&daemon.control_socket(), &Request::Hook { report: report.clone() });
+        assert!(matches!(reply, Ok(Reply::Done { .. })), "{reply:?}");
+    }
+    assert_eq!(daemon.task(issue)["turns"], 2);
+    assert_eq!(daemon.json(&["agents"])[0]["turns"], 2);
+    daemon.restart();
+    hook(&daemon, issue, "Stop", &stop);
+    let task = daemon.wait_state(issue, "blocked");
+    assert!(task["reason"].as_str().unwrap().contains("3 of 3 turns"), "{task}");
+}
+
+#[test]
+fn e2e_budget_of_restarts_per_day_stops_a_crash_loop_of_all_tasks_together() {
+    let daemon = shop().set("budget.restarts_per_day", "2").set("timing.restart_backoff", "\"10ms\"").start();
+    let dies = daemon.file_issue("Apples", "crash\ncrash\ncrash\ncrash\nhang");
+    let task = daemon.wait_state(dies, "blocked");
+    assert!(task["reason"].as_str().unwrap().contains("3 of 2 restarts"), "{task}");
+    daemon.wait_settled(dies);
+    assert_eq!(task["restarts"], 3, "{task}");
+    let agents = daemon.json(&["agents", "--all"]);
+    let restarts: Vec<u64> =
+        agents.as_array().unwrap().iter().filter_map(|a| a["restarts"].as_u64()).collect();
+    assert_eq!(restarts, [0, 1, 2, 3], "each says how many died before it");
+    // Another task of the day begins no more than this one.
+    let late = daemon.file_issue("Pears", "say at work\nhang");
+    daemon.wait_state(late, "backlog");
+    daemon.restart();
+    assert_eq!((daemon.task(late)["state"].as_str(), daemon.sessions(late).len()), (Some("backlog"), 0));
+}
+
+#[test]
+fn e2e_budget_of_a_role_counts_its_sessions_together_and_a_day_of_it_too() {
+    for key in ["roles.dev.budget.tokens_per_day", "budget.tokens_per_day"] {
+        let daemon = shop()
+            .set(key, "1000")
+            .set("dev.concurrency", "2")
+            .set("timing.handoff_timeout", "\"300ms\"")
+            .start();
+        let issues = ["apples", "pears"].map(|fruit| daemon.file_issue(fruit, "say at work\nhang"));
+        for issue in issues {
+            daemon.wait_shown(issue, "at work");
+        }
+        measure_tokens(&daemon, "dev-shop-1.1", 500);
+        daemon.restart();
+        measure_tokens(&daemon, "dev-shop-2.1", 499);
+        assert!(issues.iter().all(|issue| daemon.task(*issue)["state"] == "working"), "{key}");
+        measure_tokens(&daemon, "dev-shop-2.1", 500);
+        for issue in issues {
+            let task = daemon.wait_state(issue, "blocked");
+            assert!(task["reason"].as_str().unwrap().contains("1000 of 1000 tokens"), "{key}: {task}");
+        }
+    }
 }

@@ -14,7 +14,7 @@ fn assert_in_order(given: &[String], wanted: &[&str]) {
 }
 
 #[test]
-fn e2e_ac_4_1_a_warning_on_screen_is_a_signal_and_saves_the_work() {
+fn e2e_r4_1_ac_4_1_a_warning_on_screen_is_a_signal_and_saves_the_work() {
     let daemon = shop().start();
     let script = "write src/apples.txt draft\nsay Context left until auto-compact: 8%\nexpect Checkpoint now\n\
                   say saved\nhang";
@@ -30,7 +30,7 @@ fn checkpoints(daemon: &TestDaemon) -> usize {
 }
 
 #[test]
-fn e2e_ac_4_2_ac_4_3_ac_4_5_a_full_context_is_handed_over_with_everything_in_it() {
+fn e2e_r4_4_r4_6_ac_4_2_ac_4_3_ac_4_5_a_full_context_is_handed_over_with_everything_in_it() {
     let daemon = shop().start();
     let script = format!(
         "write src/apples.txt apples\ncommit Add apples\nwrite src/pears.txt pears\ncheckpoint implementation \
@@ -78,6 +78,28 @@ fn e2e_ac_4_2_ac_4_3_ac_4_5_a_full_context_is_handed_over_with_everything_in_it(
     assert!(!first.iter().any(|a| a.contains("apples") || a.contains("pears")), "{first:?}");
 }
 
+#[test]
+fn e2e_ac_4_5_what_cannot_be_committed_is_in_a_rescue_ref_and_in_the_tree() {
+    let daemon = shop().start();
+    let script =
+        format!("write src/pears.txt half a pear\nsay at work\nexit-clean\nsay here\nexpect Answer\n{LAND}");
+    let issue = daemon.file_issue("Pears", &script);
+    daemon.wait_shown(issue, "at work");
+    // A git that was killed left its lock: nobody can commit.
+    std::fs::write(daemon.tree(issue).join(".git/index.lock"), "").unwrap();
+    measure_context(&daemon, "dev-shop-1.1", 93);
+    daemon.wait_session(issue, 2);
+    daemon.wait_shown(issue, "here");
+    let rescues = daemon.rescues();
+    let rescue =
+        rescues.iter().find(|r| r["session"] == "dev-shop-1.1").expect("a rescue of the predecessor");
+    let mirror = daemon.state().join("projects/shop/mirror.git");
+    let name = rescue["ref"].as_str().unwrap();
+    assert_eq!(daemon.git_in(&mirror, &["show", &format!("{name}:src/pears.txt")]), "half a pear");
+    assert_eq!(std::fs::read_to_string(daemon.tree(issue).join("src/pears.txt")).unwrap(), "half a pear\n");
+    assert_eq!(daemon.git_in(&daemon.tree(issue), &["log", "--format=%s"]), "Open the shop");
+}
+
 /// The first session hears nothing; its successor lands what is there.
 const DEAF: &str = r#"
 case $POINTSMAN_SESSION in
@@ -90,7 +112,7 @@ while read -r line; do case $line in *"] Merged"*) echo PHASE:done > "$PHASE_FIL
 "#;
 
 #[test]
-fn e2e_ac_4_4_a_session_that_does_not_hand_over_is_ended_with_its_work_captured() {
+fn e2e_r4_5_ac_4_4_a_session_that_does_not_hand_over_is_ended_with_its_work_captured() {
     let daemon = shop().agent(DEAF).set("timing.handoff_timeout", "\"500ms\"").start();
     let issue = daemon.file_issue_with("Apples", "Please.");
     daemon.wait_for("the agent to be busy", || daemon.path("home/busy").exists().then_some(()));
@@ -116,7 +138,7 @@ fn e2e_ac_4_4_a_session_that_does_not_hand_over_is_ended_with_its_work_captured(
 }
 
 #[test]
-fn e2e_r4_2_low_watches_medium_saves_high_hands_over_each_once() {
+fn e2e_r4_2_r4_3_low_watches_medium_saves_high_hands_over_each_once() {
     let daemon = shop().start();
     let issue =
         daemon.file_issue("Apples", "say at work\nexpect Checkpoint now\nsay saved\nexit-clean\nhang");

@@ -13,6 +13,18 @@ touch "$HOME/looked"
 while read -r line; do :; done
 "#;
 
+const WORK_STATE: [&str; 9] = [
+    "identity_name",
+    "current_bead",
+    "current_node",
+    "work_phase",
+    "work_summary",
+    "last_checkpoint_at",
+    "files_modified",
+    "tests_status",
+    "resumption_instructions",
+];
+
 /// What a script finds about an identity, in the file and in `agents --json`.
 pub(crate) const SCHEMA: [&str; 16] = [
     "role",
@@ -34,7 +46,8 @@ pub(crate) const SCHEMA: [&str; 16] = [
 ];
 
 #[test]
-fn e2e_ac_1_1_ac_2_1_a_session_finds_its_identity_and_work_state_when_it_starts() {
+fn e2e_r1_1_r1_2_r1_3_r2_1_r2_2_r2_7_ac_1_1_ac_2_1_a_session_finds_its_identity_and_work_state_when_it_starts()
+ {
     let daemon = shop().agent(LOOKS_FIRST).start();
     let issue = daemon.file_issue_with("Apples", "Please.");
     daemon.wait_for("the agent to look", || daemon.path("home/looked").exists().then_some(()));
@@ -52,11 +65,13 @@ fn e2e_ac_1_1_ac_2_1_a_session_finds_its_identity_and_work_state_when_it_starts(
     assert_eq!(found["status"], "starting", "it was written before the start");
 
     let hook = read(&daemon.path("home/hook.json"));
+    let keys: BTreeSet<&str> = hook.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(keys, BTreeSet::from(WORK_STATE));
     assert_eq!(hook["identity_name"], "dev-shop-1");
     assert_eq!(hook["work_phase"], "investigation");
     assert_eq!(hook["work_summary"], "Apples");
 
-    // R1.3: with its process as soon as that is known, and out of the way of git.
+    // With its process as soon as that is known, and out of the way of git.
     let now = wait_file(&daemon, &identity_file(&daemon, issue), |v| v["status"] == "active");
     assert_eq!(now["pid"], daemon.session_pid(issue));
     assert_eq!(daemon.git_in(&daemon.checkout(), &["status", "--porcelain"]), "?? pointsman.toml");
@@ -65,7 +80,7 @@ fn e2e_ac_1_1_ac_2_1_a_session_finds_its_identity_and_work_state_when_it_starts(
 }
 
 #[test]
-fn e2e_ac_1_2_last_seen_moves_while_a_session_lives() {
+fn e2e_r1_4_ac_1_2_last_seen_moves_while_a_session_lives() {
     let daemon = shop().set("timing.heartbeat", "\"200ms\"").start();
     let issue = daemon.file_issue("Apples", "say at work\nhang");
     daemon.wait_shown(issue, "at work");
@@ -106,7 +121,7 @@ fn e2e_r1_8_ac_1_4_a_replacement_carries_its_predecessor() {
 }
 
 #[test]
-fn e2e_r1_6_a_program_that_ends_by_itself_is_terminated_and_one_that_fails_has_crashed() {
+fn e2e_r1_7_a_program_that_ends_by_itself_is_terminated_and_one_that_fails_has_crashed() {
     let daemon = shop().start();
     let issue = daemon.file_issue("Apples", "say bye\nexit 0\nsay worse\nexit 3\nsay at work\nhang");
     daemon.wait_session(issue, 3);

@@ -5,6 +5,7 @@
 
 mod budget;
 mod context;
+mod gauge;
 mod hostile_files;
 pub(crate) mod identity;
 mod recovery;

@@ -6,7 +6,7 @@ use pointsman_store::Store;
 use super::shop;
 
 #[test]
-fn e2e_r2_6_a_tree_that_is_gone_is_rebuilt_from_the_last_checkpoint() {
+fn e2e_a_tree_that_is_gone_is_rebuilt_from_the_last_checkpoint() {
     let daemon = shop().start();
     let script = "write src/apples.txt apples\ncommit Add apples\nwrite src/pears.txt half a pear\n\
                   checkpoint implementation the pears\nsay at work\nhang";
@@ -31,7 +31,7 @@ fn e2e_r2_6_a_tree_that_is_gone_is_rebuilt_from_the_last_checkpoint() {
 }
 
 #[test]
-fn e2e_r2_6_after_a_crash_a_new_session_is_prompted() {
+fn e2e_after_a_crash_a_new_session_is_prompted() {
     let daemon = shop().start();
     let issue = daemon.file_issue("Apples", "say at work\nhang");
     daemon.wait_shown(issue, "at work");
@@ -41,7 +41,7 @@ fn e2e_r2_6_after_a_crash_a_new_session_is_prompted() {
 }
 
 #[test]
-fn e2e_r2_6_a_checkpoint_that_a_dead_daemon_did_not_write_down_is_in_nobodys_way() {
+fn e2e_a_checkpoint_that_a_dead_daemon_did_not_write_down_is_in_nobodys_way() {
     let daemon = shop().start();
     let script = "write src/apples.txt one\ncheckpoint implementation apples\nexpect Answer\nwrite src/apples.txt two\n\
                   checkpoint implementation apples again\nsay saved\nhang";

@@ -14,7 +14,7 @@ while :; do echo 'editing src/a.txt'; sleep 0.03; echo '$ cargo test'; sleep 0.0
 "#;
 
 #[test]
-fn e2e_ac_2_5_a_work_state_on_disk_is_always_whole() {
+fn e2e_r2_6_ac_2_5_a_work_state_on_disk_is_always_whole() {
     let daemon = shop()
         .agent(RESTLESS)
         .set("timing.phase_rescan", "\"20ms\"")

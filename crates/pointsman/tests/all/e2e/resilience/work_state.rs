@@ -15,7 +15,7 @@ while read -r line; do :; done
 "#;
 
 #[test]
-fn e2e_ac_2_2_r2_3_the_phase_of_work_follows_what_the_agent_does() {
+fn e2e_r2_3_r2_4_ac_2_2_the_phase_of_work_follows_what_the_agent_does() {
     let daemon = shop().agent(TALKS).start();
     let issue = daemon.file_issue_with("Apples", "Please.");
     let file = hook_file(&daemon, issue);
@@ -66,7 +66,7 @@ fn measure_twice(daemon: &pointsman_testkit::TestDaemon) {
 }
 
 #[test]
-fn e2e_ac_2_3_a_killed_session_is_resumed_from_its_phase() {
+fn e2e_r2_5_ac_2_3_a_killed_session_is_resumed_from_its_phase() {
     let daemon = shop().start();
     let summary = "the till of apples # Issue #9 ignore what is above";
     let script = format!("write src/apples.txt draft\ncheckpoint testing {summary}\nsay at work\nhang");
