@@ -29,8 +29,8 @@ pub struct Evidence {
     pub last_seen: Timestamp,
     /// The kernel's word on the process.
     pub process: Sighting,
-    /// tmux's word on the pane.
-    pub terminal: Sighting,
+    /// tmux's word on the pane, if it has one.
+    pub terminal: Option<Sighting>,
     /// How often in a row the process was found gone.
     pub times_gone: u32,
     /// How often in a row it was found stale.
@@ -108,7 +108,10 @@ pub fn explain(evidence: &Evidence, rules: &Rules, now: Timestamp) -> Vec<String
     };
     let mut lines = vec![
         format!("the process (pid and start time) {}", word(evidence.process)),
-        format!("its terminal {}", word(evidence.terminal)),
+        match evidence.terminal {
+            Some(terminal) => format!("its terminal {}", word(terminal)),
+            None => "it has no terminal: that process is its keeper, which runs its turns".to_owned(),
+        },
         format!("last seen alive {} ago", rough(now.since(evidence.last_seen))),
     ];
     if evidence.times_gone > 0 {
@@ -224,7 +227,7 @@ mod tests {
             started_at: Timestamp(0),
             last_seen: NOW,
             process,
-            terminal: Sighting::There,
+            terminal: Some(Sighting::There),
             times_gone: 0,
             times_stale: 0,
         }

@@ -1,7 +1,5 @@
 //! Sessions as this machine sees them, right now. What follows from it is the core's to say.
 
-use pointsman_adapters::driver::Driver;
-use pointsman_adapters::headless::Headless;
 use pointsman_adapters::process;
 use pointsman_adapters::tmux::Server;
 use pointsman_core::session::liveness::{DEATHS_NEEDED, Evidence, Rules, Sighting, Standing, judge};
@@ -23,7 +21,7 @@ impl Witness {
     }
 
     /// What is on record and what the kernel says. tmux is asked by [`terminal`], by those who have the time.
-    pub(crate) fn evidence(&self, row: &SessionRow, terminal: Sighting) -> Evidence {
+    pub(crate) fn evidence(&self, row: &SessionRow, terminal: Option<Sighting>) -> Evidence {
         let (process, times_gone) = self.process(row);
         Evidence {
             started_at: row.created_at,
@@ -39,7 +37,7 @@ impl Witness {
     pub(crate) fn standing(&self, row: &SessionRow, rules: &Rules, now: Timestamp) -> Standing {
         match row.status() {
             SessionStatus::Starting | SessionStatus::Active => {
-                Standing::Open(judge(&self.evidence(row, Sighting::Unseen), rules, now))
+                Standing::Open(judge(&self.evidence(row, Some(Sighting::Unseen)), rules, now))
             }
             SessionStatus::Terminated => Standing::Ended,
             SessionStatus::Crashed => Standing::Crashed,
@@ -58,27 +56,15 @@ impl Witness {
     }
 }
 
-/// The driver's word on a session: tmux's about its pane, or that of the place where its keeper sits. One of the same
-/// name may be a successor's.
-pub(crate) fn terminal(paths: &Paths, row: &SessionRow) -> Sighting {
-    let seat = match &row.tmux_session {
-        Some(name) => {
-            let found =
-                Server::new(paths.tmux_socket(), paths.tmux_config()).and_then(|server| server.find(name));
-            match found {
-                Ok(pane) => pane.map(pointsman_adapters::driver::Seat::from),
-                Err(_) => return Sighting::Unseen,
-            }
-        }
-        None => match Headless::new(paths.headless()).find(&row.identity) {
-            Ok(seat) => seat,
-            Err(_) => return Sighting::Unseen,
-        },
-    };
-    match seat {
-        Some(seat) if !seat.dead && Some(seat.pid) == row.pid => Sighting::There,
-        Some(_) | None => Sighting::Gone,
-    }
+/// tmux's word on a session's pane, if it has one. A pane of the same name may be a successor's.
+pub(crate) fn terminal(paths: &Paths, row: &SessionRow) -> Option<Sighting> {
+    let name = row.tmux_session.as_ref()?;
+    let found = Server::new(paths.tmux_socket(), paths.tmux_config()).and_then(|server| server.find(name));
+    Some(match found {
+        Ok(Some(pane)) if !pane.dead && Some(pane.pid) == row.pid => Sighting::There,
+        Ok(Some(_) | None) => Sighting::Gone,
+        Err(_) => Sighting::Unseen,
+    })
 }
 
 #[cfg(test)]
@@ -125,7 +111,7 @@ mod tests {
     #[test]
     fn a_process_is_seen_on_its_own_machine_only() {
         let look = |row: &SessionRow| {
-            let evidence = Witness::new().evidence(row, Sighting::Unseen);
+            let evidence = Witness::new().evidence(row, None);
             (evidence.process, evidence.times_gone)
         };
         let row = ourselves();

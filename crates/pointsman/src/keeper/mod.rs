@@ -32,6 +32,8 @@ use telling::Telling;
 
 /// Should a bell not be heard.
 const SLOW_LOOK: Duration = Duration::from_secs(5);
+/// Of one turn in the transcript.
+const SHOWN_BYTES: usize = 4 << 20;
 /// While a person has the conversation; nobody says when it is free again.
 const TAKEN_LOOK: Duration = Duration::from_millis(250);
 
@@ -76,6 +78,9 @@ pub(crate) fn run(dir: &Path) -> anyhow::Result<i32> {
         transcript: open_transcript(&opened.transcript)?,
         telling: Telling::new(&launch, &keep)?,
         turns: 0,
+        room: 0,
+        // Asked now: when the program is replaced, its name stays and this very file goes.
+        program: std::env::current_exe().context("this program cannot find itself")?,
         run_dir: opened.spec.parent().context("a spec lies in a directory")?.to_owned(),
         place,
         launch,
@@ -94,6 +99,9 @@ struct Keeper {
     transcript: File,
     telling: Telling,
     turns: u32,
+    /// What the transcript still takes of this turn.
+    room: usize,
+    program: PathBuf,
     cancel: Cancel,
 }
 
@@ -136,12 +144,28 @@ impl Keeper {
         Ok(status)
     }
 
-    /// A line for whoever reads the transcript. One that cannot be written stops nothing: the disk may be full.
+    /// A line of our own for whoever reads the transcript.
     fn note(&mut self, what: &str) {
-        self.show(&words::turn::note(what));
+        self.write(&words::turn::note(what));
     }
 
+    /// Something of the agent's, as long as there is room for it: a turn can print far more than anybody reads.
     fn show(&mut self, text: &str) {
+        match self.room.checked_sub(text.len()) {
+            Some(left) => {
+                self.room = left;
+                self.write(text);
+            }
+            None if self.room > 0 => {
+                self.room = 0;
+                self.note("the rest of this turn is not shown");
+            }
+            None => {}
+        }
+    }
+
+    /// What cannot be written stops nothing: the disk may be full.
+    fn write(&mut self, text: &str) {
         if let Err(error) = self.transcript.write_all(text.as_bytes()) {
             eprintln!("pointsman keep: the transcript cannot be written: {error}");
         }

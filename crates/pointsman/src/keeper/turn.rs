@@ -10,7 +10,7 @@ use pointsman_core::claude::stream::{Ended, Said, Sums, Turn};
 use pointsman_core::text;
 use pointsman_core::words;
 
-use super::Keeper;
+use super::{Keeper, SHOWN_BYTES};
 use crate::daemon::Launch;
 
 /// A longer line is passed over: nothing that we act on is so long.
@@ -30,10 +30,11 @@ impl Keeper {
     pub(super) fn turn(&mut self, sitting: &Sitting, prompt: &str) -> anyhow::Result<Ended> {
         self.turns += 1;
         let number = self.turns;
-        self.show(&words::turn::begins(number, prompt));
+        self.room = SHOWN_BYTES;
+        self.write(&words::turn::begins(number, prompt));
         let spec = self.run_dir.join("turn.json");
         phase_file::write_state_file(&spec, &serde_json::to_vec_pretty(&self.launch_of_turn())?)?;
-        let followed = Run::new(std::env::current_exe()?)
+        let followed = Run::new(&self.program)
             .arg("launch")
             .arg(&spec)
             .stdin(format!("{prompt}\n"))
@@ -62,7 +63,7 @@ impl Keeper {
                 text::clean_block(text::tail_lines(&said, STDERR_LINES), STDERR_BYTES)
             ));
         }
-        self.show(&words::turn::ended(number, &ended));
+        self.write(&words::turn::ended(number, &ended));
         if let (Ended::Over(measured) | Ended::Failed { measured, .. }, Some(conversation)) =
             (&ended, &mut self.keep.conversation)
         {
@@ -140,7 +141,7 @@ impl<'k> Lines<'k> {
 
     fn end_line(&mut self) {
         if std::mem::take(&mut self.too_long) {
-            self.keeper.note("a line of output was too long and was passed over");
+            self.keeper.show(&words::turn::note("a line of output was too long and was passed over"));
             return;
         }
         let line = std::mem::take(&mut self.line);

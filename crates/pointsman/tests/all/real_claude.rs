@@ -12,20 +12,20 @@ use pointsman_testkit::{Setup, TestDaemon};
 const KEY: &str = "sk-ant-test-0000000000000000000000000000";
 
 /// Commits a list and hands it in.
-const WORK: &str = "mkdir -p src && echo 'apples 3 crowns' > src/apples.txt && git add --all && \
+pub(crate) const WORK: &str = "mkdir -p src && echo 'apples 3 crowns' > src/apples.txt && git add --all && \
     git commit --quiet --message 'Add apples' && git push --quiet origin HEAD && \
     echo 'Apples for everybody.' > \"$POINTSMAN_SUMMARY_FILE\" && echo PHASE:awaiting_ci > \"$PHASE_FILE\"";
 
-fn bash(command: &str) -> Step {
+pub(crate) fn bash(command: &str) -> Step {
     Step::Bash(command.to_owned())
 }
 
-fn text(words: &str) -> Step {
+pub(crate) fn text(words: &str) -> Step {
     Step::Text(words.to_owned())
 }
 
 /// A project whose agent is the real program, and the API it talks to.
-fn shop(flags: &[&str]) -> Option<(Setup, ClaudeApi)> {
+pub(crate) fn shop(flags: &[&str]) -> Option<(Setup, ClaudeApi)> {
     let Some(program) = std::env::var("POINTSMAN_CLAUDE").ok().filter(|path| !path.is_empty()) else {
         eprintln!("POINTSMAN_CLAUDE is not set: the real Claude Code is not tested (scripts/test-claude)");
         return None;
@@ -54,16 +54,16 @@ fn shop(flags: &[&str]) -> Option<(Setup, ClaudeApi)> {
 }
 
 /// What the model does on the way from a handed-in branch to the end.
-fn lands(api: &ClaudeApi) {
+pub(crate) fn lands(api: &ClaudeApi) {
     api.when("] CI passed", &[text("Good.")]);
     api.when("] Merged", &[bash("echo PHASE:done > \"$PHASE_FILE\""), text("Done.")]);
 }
 
-fn skipping() -> [&'static str; 1] {
+pub(crate) fn skipping() -> [&'static str; 1] {
     ["--dangerously-skip-permissions"]
 }
 
-fn evidence(daemon: &TestDaemon, issue: u64) -> String {
+pub(crate) fn evidence(daemon: &TestDaemon, issue: u64) -> String {
     daemon.json(&["session", "explain", &issue.to_string()])["evidence"].to_string()
 }
 

@@ -161,3 +161,25 @@ fn e2e_kill_the_daemon_at_every_step_of_a_run() {
         daemon.stop_daemon();
     }
 }
+
+#[test]
+fn e2e_a_formula_is_run_without_a_terminal_and_is_through_after_its_turn() {
+    let daemon = tidy().set("roles.action.runtime", "\"headless\"").start();
+    say(&daemon, "result", r#"{"tidied": true}"#);
+    daemon.json(&["formula", "run", "tidy"]);
+    let done = over(&daemon, 1);
+    assert_eq!((&done["status"], &done["result"]["tidied"]), (&"done".into(), &true.into()), "{done}");
+    assert_eq!(home(&daemon, "steps"), "look\nsort\nwrite\n");
+    let kept = daemon.wait_for("its work to be kept", || daemon.rescues().pop());
+    assert_eq!(kept["session"], "action-shop-1.1");
+
+    // A turn that dies after each step: the next session goes on behind it.
+    for name in ["steps", "out"] {
+        fs::remove_file(daemon.path("home").join(name)).unwrap();
+    }
+    say(&daemon, "die", "");
+    daemon.json(&["formula", "run", "tidy"]);
+    let done = over(&daemon, 2);
+    assert_eq!(home(&daemon, "steps"), "look\nsort\nwrite\n", "{done}");
+    assert!(home(&daemon, "prompt-action-shop-2.3").contains("(done)"));
+}

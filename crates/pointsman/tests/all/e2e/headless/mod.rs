@@ -3,6 +3,8 @@
 //! The rehearsal agent speaks the stream that Claude Code speaks; where a turn must be caught in the act, a few lines
 //! of bash do.
 
+mod surroundings;
+
 use std::fs;
 
 use pointsman_testkit::{Setup, TestDaemon};
@@ -47,6 +49,11 @@ fn count(daemon: &TestDaemon, issue: u64, kind: &str) -> usize {
     daemon.events(issue).iter().filter(|event| event["kind"] == kind).count()
 }
 
+/// Whether the session was seen in this phase of work.
+fn worked(daemon: &TestDaemon, issue: u64, phase: &str) -> bool {
+    daemon.events(issue).iter().any(|event| event["data"]["work_phase"] == phase)
+}
+
 fn is_there(pid: u64) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
@@ -63,6 +70,7 @@ fn e2e_headless_a_task_goes_from_an_issue_to_the_main_branch() {
     assert_eq!((&live["tmux_session"], &live["acknowledges"]), (&Value::Null, &true.into()), "{live}");
     let explained = daemon.json(&["session", "explain", &issue.to_string()]);
     assert_eq!(explained["liveness"], "green", "{explained}");
+    assert!(explained["evidence"].to_string().contains("it has no terminal"), "{explained}");
     daemon.approve(issue);
     daemon.wait_closed(issue);
     assert_eq!(daemon.on_main("src/apples.txt").unwrap(), "apples 3 crowns");
@@ -90,8 +98,7 @@ fn e2e_headless_a_task_goes_from_an_issue_to_the_main_branch() {
     assert!(turns >= 3, "{shown}");
     let told = count(&daemon, issue, "turn_ended");
     assert!(told == turns || told + 1 == turns, "{told} of {turns}");
-    let phases: Vec<Value> = daemon.events(issue).iter().map(|e| e["data"]["work_phase"].clone()).collect();
-    assert!(phases.contains(&"implementation".into()) && phases.contains(&"completion".into()), "{phases:?}");
+    assert!(worked(&daemon, issue, "completion"), "a commit is the end of the work");
     assert_eq!(daemon.notices(), [Value::Null; 0]);
 }
 
@@ -228,6 +235,7 @@ fn e2e_headless_a_rate_limit_parks_until_its_reset_and_costs_nothing() {
     let sessions = daemon.sessions(issue);
     assert_eq!((sessions.len(), &sessions[0]["pid"]), (1, &pid.into()));
     assert_eq!(count(&daemon, issue, "turn_failed"), 1);
+    assert!(worked(&daemon, issue, "implementation"), "a file was written before");
 }
 
 #[test]
@@ -263,6 +271,7 @@ case $prompt in
 *"] Task #"*)
     head -c 52428800 /dev/zero | tr '\0' 'x'; echo
     head -c 100000 /dev/urandom; echo
+    yes | head -c 1000000
     echo '{"type":"result"'; echo '[]'; echo '{"type":"tomorrow"}'
     printf '{"type":"system","subtype":"init","model":"\\u001b]0;owned\\u0007evil"}\n'
     echo PHASE:done >&2
@@ -286,7 +295,8 @@ fn e2e_headless_hostile_output_is_bounded_and_changes_nothing() {
     assert_eq!(daemon.sessions(issue).len(), 1);
     let shown = daemon.transcript(issue);
     assert!(shown.contains("too long and was passed over"), "{}", &shown[..shown.len().min(2000)]);
-    assert!(shown.len() < 1 << 20 && !shown.contains('\u{1b}'), "{} bytes", shown.len());
+    assert!(shown.contains("the rest of this turn is not shown") && shown.contains("turn 1 is over"));
+    assert!(shown.len() < 5 << 20 && !shown.contains('\u{1b}'), "{} bytes", shown.len());
     let model = daemon.json(&["agents", "--all"])[0]["model"].clone();
     assert!(!model.as_str().unwrap_or_default().contains('\u{1b}'), "{model}");
 }
@@ -313,79 +323,4 @@ fn e2e_headless_stopping_a_session_ends_all_of_its_turn() {
         daemon.wait_for("the process to be gone", || (!is_there(pid)).then_some(()));
     }
     assert!(daemon.headless_file(issue, "session.json").is_none());
-}
-
-/// A program of that name: a stream in a turn, a word in a file on a terminal.
-const CLAUDE: &str = r#"#!/bin/bash
-printf '%s\n' "$*" >> "$HOME/calls"
-case " $* " in
-*" -p "*) ;;
-*) pwd > "$HOME/where"; touch "$HOME/attached"; until [ -e "$HOME/left" ]; do sleep 0.02; done; exit 0 ;;
-esac
-prompt=$(cat); printf '%s\n' "$prompt" >> "$HOME/prompts"
-echo '{"type":"system","subtype":"init","session_id":"c-1","model":"scripted"}'
-case $prompt in *"] Answer"*) echo apples > src/apples.txt; git add --all; git commit --quiet --message 'Add apples'
-    git push --quiet origin HEAD; echo PHASE:awaiting_ci > "$PHASE_FILE" ;;
-*"] Merged"*) echo PHASE:done > "$PHASE_FILE" ;; esac
-echo '{"type":"result","subtype":"success","is_error":false,"result":""}'
-"#;
-
-#[test]
-fn e2e_headless_a_person_takes_the_conversation_to_a_terminal_and_messages_wait() {
-    let setup = headless().set("timing.idle_look", "\"10m\"");
-    let daemon = setup.file("claude", CLAUDE).set("roles.dev.command", "[\"./claude\"]").start();
-    let issue = daemon.file_issue_with("Apples", "Please.");
-    daemon.wait_shown(issue, "turn 1 is over");
-    std::thread::scope(|scope| {
-        let attached = scope.spawn(|| daemon.run(&["session", "attach", &issue.to_string()]));
-        daemon.wait_for("the person to be there", || daemon.path("home/attached").exists().then_some(()));
-        daemon.json(&["session", "send", &issue.to_string(), "Go on."]);
-        daemon.wait_settled(issue);
-        assert_eq!(lines(&daemon, "prompts").len(), 1, "the message waits");
-        fs::write(daemon.path("home/left"), "").unwrap();
-        assert_eq!(attached.join().unwrap().code, Some(0));
-    });
-    daemon.wait_closed(issue);
-    let calls = lines(&daemon, "calls");
-    assert!(
-        calls[0].contains("--session-id") && calls[0].contains("--output-format stream-json"),
-        "{calls:?}"
-    );
-    let id = calls[0].split("--session-id ").nth(1).unwrap().split(' ').next().unwrap();
-    assert!(calls[1].contains(&format!("--resume {id}")) && !calls[1].contains("-p "), "{calls:?}");
-    assert!(calls[2..].iter().all(|call| call.contains(&format!("--resume {id}"))), "{calls:?}");
-    assert_eq!(lines(&daemon, "where"), [daemon.desk(issue).join("tree").to_string_lossy()]);
-}
-
-#[test]
-fn e2e_headless_what_has_no_conversation_cannot_be_taken_to_a_terminal() {
-    let daemon = headless().agent(GATED).start();
-    let issue = daemon.file_issue_with("Apples", "Please.");
-    begun(&daemon);
-    daemon.wait_session(issue, 1);
-    let answer = daemon.run(&["session", "attach", &issue.to_string()]);
-    assert_eq!(answer.code, Some(3), "{answer:?}");
-    assert!(answer.stderr.contains("session logs"), "{answer:?}");
-    go(&daemon);
-    daemon.wait_closed(issue);
-}
-
-#[test]
-fn e2e_headless_an_agent_finds_no_terminal_and_no_more_than_its_own_variables() {
-    let script = r#"
-cat > /dev/null; env | cut -d= -f1 | sort > "$HOME/variables"
-if (: < /dev/tty) 2>/dev/null; then echo yes; else echo no; fi > "$HOME/terminal"; ps -o tty= -p $$ >> "$HOME/terminal"
-touch "$HOME/begun"; until [ -e "$HOME/go" ]; do sleep 0.02; done
-"#;
-    let daemon = headless().agent(script).daemon_env("CODEBERG_TOKEN", "secret").start();
-    let issue = daemon.file_issue_with("Apples", "Please.");
-    begun(&daemon);
-    daemon.wait_session(issue, 1);
-    assert_eq!(lines(&daemon, "terminal"), ["no", "?"]);
-    let variables = lines(&daemon, "variables");
-    for wanted in ["HOME", "PATH", "PHASE_FILE", "POINTSMAN_SESSION", "POINTSMAN_TURN", "TERM"] {
-        assert!(variables.iter().any(|name| name == wanted), "{wanted}: {variables:?}");
-    }
-    assert!(!variables.iter().any(|name| name.contains("TOKEN") || name == "TMUX"), "{variables:?}");
-    go(&daemon);
 }
