@@ -9,5 +9,6 @@ mod e2e;
 mod engine;
 mod forge_contract;
 mod real_claude;
+mod real_claude_person;
 mod simulation;
 mod timetable;
