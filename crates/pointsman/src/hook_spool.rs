@@ -99,7 +99,7 @@ mod tests {
             id: id.to_string(),
             session: "dev-shop-1.1".into(),
             at: Timestamp(1),
-            told: Told::Stopped { busy: false, messages: Vec::new(), used_tokens: None },
+            told: Told::Stopped { busy: false, messages: Vec::new(), used_tokens: None, said: None },
         }
     }
 

@@ -86,6 +86,8 @@ table! {
         premature_done: u32,
         /// Attempts to deliver a message.
         delivery_tries: u32,
+        /// Nothing new begins while this much of a rate limit is used.
+        rate_limit_percent: u32,
         /// Lines of the terminal in a diagnostic comment.
         pane_lines: u32,
         /// Sessions that hand over because of a full context, per task.

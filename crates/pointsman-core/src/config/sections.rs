@@ -156,6 +156,10 @@ table! {
         pass_env: Vec<String>,
         /// Whether Claude Code takes an interrupted conversation up again.
         resume: bool,
+        /// Whether a session of Claude Code whose hooks are not heard is a question for a person.
+        require_hooks: bool,
+        /// Whether what Claude Code says at the end of each turn is a notice.
+        stream_responses: bool,
     }
 }
 

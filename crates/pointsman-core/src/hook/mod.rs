@@ -22,6 +22,8 @@ use crate::time::Timestamp;
 
 /// How much of an outside text is kept.
 const TEXT_CHARS: usize = 400;
+/// How much of an agent's response is passed on to those who read along.
+pub const SAID_BYTES: usize = 2000;
 /// The mark of our messages, at the beginning of a line.
 const MESSAGE_MARK: &str = "[pointsman m-";
 /// More messages than this are never in one prompt.
@@ -79,6 +81,9 @@ pub enum Told {
         /// How many tokens the context holds, by the transcript.
         #[serde(default)]
         used_tokens: Option<u64>,
+        /// The end of what it said.
+        #[serde(default)]
+        said: Option<String>,
     },
     /// The agent's response was cut off by an error.
     Failed {
@@ -193,6 +198,10 @@ impl Told {
                 busy: payload["background_tasks"].as_array().is_some_and(|tasks| !tasks.is_empty()),
                 messages: Vec::new(),
                 used_tokens: None,
+                said: payload["last_assistant_message"]
+                    .as_str()
+                    .map(|said| text::clean_block(said, SAID_BYTES))
+                    .filter(|said| !said.trim().is_empty()),
             },
             "stopfailure" => {
                 let details = field("error_details").or_else(|| field("last_assistant_message"));

@@ -6,6 +6,7 @@
 pub mod budget;
 pub mod context;
 pub mod liveness;
+pub mod quota;
 pub mod screen;
 pub mod trouble;
 pub mod work;

@@ -169,6 +169,13 @@ pub enum Event {
         #[serde(default)]
         until: Option<Timestamp>,
     },
+    /// The agent ended a turn with these words, and people want to read along.
+    ResponseGiven {
+        /// Which generation.
+        generation: u32,
+        /// What it said, cleaned and cut.
+        text: String,
+    },
     /// The agent's program waits at a dialog that nobody may answer for a person.
     DialogSeen {
         /// Which generation.
@@ -182,6 +189,12 @@ pub enum Event {
     HooksSilent {
         /// Which generation.
         generation: u32,
+        /// Whether the project wants no session without them.
+        #[serde(default)]
+        required: bool,
+        /// What its terminal showed.
+        #[serde(default)]
+        picture: String,
     },
     /// A budget's mark was passed.
     BudgetReached {

@@ -3,6 +3,9 @@
 use crate::task::{Notice, Task};
 use crate::text;
 
+/// How much of an agent's response people read along.
+const RESPONSE_BYTES: usize = 2500;
+
 fn about(task: &Task) -> String {
     let pr = task.pr.map(|n| format!(", pull request #{n}")).unwrap_or_default();
     format!("issue #{} of {}{pr}: {}", task.key.issue, task.key.project, text::clean_line(&task.title, 120))
@@ -83,6 +86,11 @@ pub fn budget(task: &Task, what: &str) -> Notice {
         format!("{}\n{}\nNothing new starts; what runs goes on.", about(task), text::clean_line(what, 300)),
         true,
     )
+}
+
+/// What an agent said at the end of a turn.
+pub fn response(task: &Task, said: &str) -> Notice {
+    notice(format!("{} says", task.key), text::clean_block(said, RESPONSE_BYTES), false)
 }
 
 /// An agent whose hooks do not work.

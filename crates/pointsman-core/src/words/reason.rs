@@ -146,6 +146,12 @@ pub fn budget_of_order(what: &str) -> String {
     format!("{}; raise it in pointsman.toml first", budget(what))
 }
 
+/// A rate limit that is nearly used up.
+pub fn rate_limit(window: &crate::session::quota::Window) -> String {
+    let name = window.name.replace('_', " ");
+    format!("{} % of the {name} rate limit are used", window.used_permille / 10)
+}
+
 /// Outside trouble.
 pub fn parked(trouble: &crate::session::trouble::OutsideTrouble) -> String {
     format!("parked: {}", trouble.kind.name().replace('_', " "))
@@ -164,3 +170,7 @@ pub fn dialog(what: &str) -> String {
 
 /// What a screen asks that is neither a prompt nor a dialog that we know.
 pub const UNKNOWN_SCREEN: &str = "a screen that shows no prompt";
+
+/// Hooks that were never heard.
+pub const HOOKS_SILENT: &str = "the session is not trusted to be supervised: its hooks were never heard, so nothing but \
+    an answer is given to it; `pointsman doctor` says why";

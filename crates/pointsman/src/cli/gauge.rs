@@ -40,7 +40,7 @@ impl Arguments {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         let (gauge, spent) = (self.gauge(), self.spent());
         let session = context.reporting_session(self.session)?;
-        let value = context.ask(&Request::Measure { session, gauge, spent })?;
+        let value = context.ask(&Request::Measure { session, gauge, spent, quota: Vec::new() })?;
         if context.out.is_json() { context.out.value(&value) } else { Ok(()) }
     }
 

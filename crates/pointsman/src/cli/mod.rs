@@ -26,6 +26,7 @@ mod forge;
 mod forge_text;
 mod formula;
 mod gauge;
+mod hearing;
 mod hook;
 mod init;
 mod launch;

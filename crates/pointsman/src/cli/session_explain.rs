@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::context::Context;
 use super::failure::Failure;
+use super::hearing::Hearing;
 use super::sighting::{Witness, terminal};
 use super::{style, time};
 use crate::identity;
@@ -21,17 +22,19 @@ const MESSAGES: usize = 3;
 pub(crate) fn run(context: &Context, project: &Project, row: &SessionRow) -> Result<(), Failure> {
     let (now, rules, witness) = (time::now(), Rules::of(&project.config.timing), Witness::new());
     let standing = witness.standing(row, &rules, now);
-    let (mut messages, mut work) = (Vec::new(), None);
+    let (mut messages, mut work, mut hooks) = (Vec::new(), None, None);
     if let Some(store) = context.store()? {
         if let Some(issue) = row.issue {
             messages = store.messages(&TaskKey { project: row.project.clone(), issue })?;
         }
         work = store.work_state(&row.identity)?;
+        hooks = Hearing::of(&store, project, row, now)?;
     }
     messages.retain(|message| message.generation == row.generation);
 
     let mut evidence: Vec<String> = ended(row, now).into_iter().collect();
     evidence.extend(explain(&witness.evidence(row, terminal(&context.paths, row)), &rules, now));
+    evidence.extend(hooks.map(|hooks| hooks.words().to_owned()));
     evidence.push(listening(row, &messages));
     evidence.extend(messages.iter().rev().take(MESSAGES).map(|message| told(message, now)));
     evidence.extend(work.iter().map(|work| doing(work, now)));
@@ -43,6 +46,7 @@ pub(crate) fn run(context: &Context, project: &Project, row: &SessionRow) -> Res
             "liveness": colour.name(),
             "verdict": standing.word(),
             "status": row.status().name(),
+            "hooks": hooks.map(Hearing::name),
             "evidence": evidence,
             "work_state": work.as_ref().map(identity::work),
         }));

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use pointsman_core::session::budget::{self, Limit, Spent};
+use pointsman_core::session::quota::Window;
 use pointsman_core::task::{State, Task};
 use pointsman_core::text::clean_line;
 use pointsman_core::vault::{self, Entry};
@@ -14,7 +15,7 @@ use super::failure::Failure;
 use super::{notify, style, task, time};
 use crate::control::client;
 use crate::control::protocol::{Reply, Request, Status};
-use crate::vault_view;
+use crate::{daemon, vault_view};
 
 /// Show the daemon, the projects, and what needs a person
 #[derive(Debug, Args)]
@@ -29,6 +30,8 @@ struct Glance {
     /// What needs a person, with what it has cost.
     attention: Vec<(Task, Spent)>,
     spent_today: Spent,
+    /// The rate limits of its account, as far as they were told.
+    quota: Vec<Window>,
     /// Vault actions that wait for a person.
     vault: Vec<Entry>,
     /// Notifiers that do not work.
@@ -39,7 +42,7 @@ impl Arguments {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         // A configuration that is found here registers its project; a wrong one is told.
         let here = context.project_if_any()?;
-        let daemon = daemon(context)?;
+        let daemon = ask_daemon(context)?;
         let mut glances = Vec::new();
         if let Some(store) = context.store()? {
             for row in store.projects()? {
@@ -58,7 +61,7 @@ impl Arguments {
     }
 }
 
-fn daemon(context: &Context) -> Result<Option<Status>, Failure> {
+fn ask_daemon(context: &Context) -> Result<Option<Status>, Failure> {
     match client::ask(&context.paths.control_socket(), &Request::Status) {
         Ok(Reply::Done { value }) => serde_json::from_value(value)
             .map(Some)
@@ -84,7 +87,17 @@ fn glance(store: &Store, row: ProjectRow) -> Result<Glance, Failure> {
     let mut vault = store.vault_entries(&row.name, VaultScope::Open)?;
     vault.retain(|entry| matches!(entry.status, vault::Status::Pending | vault::Status::Uncertain));
     let ill = notify::ill(store, &row.name)?;
-    Ok(Glance { row, tasks, sessions, queued, attention, spent_today, vault, ill })
+    let mut quota = daemon::quota(store, &row.name)?;
+    quota.retain(|window| window.resets_at > now);
+    Ok(Glance { row, tasks, sessions, queued, attention, spent_today, quota, vault, ill })
+}
+
+fn limit(window: &Window) -> Value {
+    json!({
+        "name": window.name,
+        "used_percent": f64::from(window.used_permille) / 10.0,
+        "resets_at": time::rfc3339(window.resets_at),
+    })
 }
 
 /// Whether nothing goes on without a person.
@@ -131,6 +144,7 @@ fn print_json(context: &Context, daemon: Option<&Status>, glances: &[Glance]) ->
                     "restarts": glance.spent_today.restarts,
                     "wall_seconds": glance.spent_today.millis / 1000,
                 },
+                "rate_limits": glance.quota.iter().map(limit).collect::<Vec<_>>(),
             })
         })
         .collect();
@@ -188,6 +202,10 @@ fn print(context: &Context, daemon: Option<&Status>, glances: &[Glance]) -> Resu
         ))?;
         if let Some(spent) = budget::describe(glance.spent_today, Limit::default()) {
             out.line(format!("  spent today: {spent}"))?;
+        }
+        for window in &glance.quota {
+            let until = time::rfc3339(window.resets_at);
+            out.line(format!("  {}, until {until}", words::reason::rate_limit(window)))?;
         }
         for (task, _) in &glance.attention {
             let colour = style::of(task.state);

@@ -5,6 +5,7 @@ use pointsman_adapters::phase_file;
 use pointsman_core::ids::TaskKey;
 use pointsman_core::session::budget::Spent;
 use pointsman_core::session::context::{Gauge, Source};
+use pointsman_core::session::quota::{self, Window};
 use pointsman_core::text::clean_line;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -24,7 +25,7 @@ const KEPT_BYTES: u64 = 4096;
 
 /// Print the status line of a Claude Code session, as its settings call it
 ///
-/// Reads Claude's JSON from standard input. In a session of the daemon it reports context and cost as well.
+/// Reads Claude's JSON from standard input. In a session of the daemon it reports context, cost and rate limits as well.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  echo '{}' | pointsman statusline")]
 pub(crate) struct Arguments {}
@@ -34,6 +35,8 @@ pub(crate) struct Arguments {}
 struct Kept {
     at: i64,
     measured: (Option<u16>, u64),
+    #[serde(default)]
+    quota: Vec<Window>,
     line: String,
 }
 
@@ -62,14 +65,14 @@ fn of_session(paths: &Paths, session: &str, payload: &Value) -> Vec<String> {
     let (gauge, spent) = (gauge(payload), spent(payload));
     let measured = (gauge.map(|g| g.used_permille), spent.map_or(0, |s| s.micro_usd));
     let now = time::now().0;
+    let quota = quota::read(payload, time::now());
     let kept = phase_file::read_result_file(&kept_at, KEPT_BYTES).ok().flatten();
     let kept: Option<Kept> = kept.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    if let Some(kept) =
-        kept.filter(|kept| kept.measured == measured && (0..FRESH_MILLIS).contains(&(now - kept.at)))
-    {
+    let same = |kept: &Kept| kept.measured == measured && kept.quota == quota;
+    if let Some(kept) = kept.filter(|kept| same(kept) && (0..FRESH_MILLIS).contains(&(now - kept.at))) {
         return vec![kept.line];
     }
-    let request = Request::Measure { session: session.to_owned(), gauge, spent };
+    let request = Request::Measure { session: session.to_owned(), gauge, spent, quota: quota.clone() };
     let line = match client::ask(&paths.control_socket(), &request) {
         Ok(Reply::Done { value }) => described(&key, &value["task"]),
         Ok(Reply::Failed { message, .. }) => {
@@ -77,7 +80,7 @@ fn of_session(paths: &Paths, session: &str, payload: &Value) -> Vec<String> {
         }
         Err(_) => format!("{} #{} (no daemon)", key.project, key.issue),
     };
-    if let Ok(text) = serde_json::to_vec(&Kept { at: now, measured, line: line.clone() }) {
+    if let Ok(text) = serde_json::to_vec(&Kept { at: now, measured, quota, line: line.clone() }) {
         let _ = phase_file::write_state_file(&kept_at, &text);
     }
     vec![line]
@@ -111,7 +114,16 @@ fn of_person(payload: &Value) -> Vec<String> {
 fn measures(payload: &Value) -> Vec<String> {
     let context = gauge(payload).map(|gauge| format!("ctx {:.0}%", gauge.percent()));
     let cost = payload["cost"]["total_cost_usd"].as_f64().filter(|usd| *usd > 0.0);
-    context.into_iter().chain(cost.map(|usd| format!("${usd:.2}"))).collect()
+    let limit = |window: Window| {
+        let name = match window.name.as_str() {
+            "five_hour" => "5h",
+            "seven_day" => "7d",
+            other => other,
+        };
+        format!("{name} {}%", window.used_permille / 10)
+    };
+    let limits = quota::read(payload, time::now()).into_iter().map(limit);
+    context.into_iter().chain(cost.map(|usd| format!("${usd:.2}"))).chain(limits).collect()
 }
 
 fn gauge(payload: &Value) -> Option<Gauge> {

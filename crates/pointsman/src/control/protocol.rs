@@ -10,6 +10,7 @@ use pointsman_core::ids::{Number, ProjectName, Sha};
 use pointsman_core::run::RunId;
 use pointsman_core::session::budget::Spent;
 use pointsman_core::session::context::Gauge;
+use pointsman_core::session::quota::Window;
 use pointsman_core::session::work::WorkPhase;
 use pointsman_core::task::{Order, ReviewVerdict};
 use pointsman_core::vault::{ActionId, Risk};
@@ -67,6 +68,9 @@ pub enum Request {
         gauge: Option<Gauge>,
         /// What it has spent since its start.
         spent: Option<Spent>,
+        /// The rate limits of its account.
+        #[serde(default)]
+        quota: Vec<Window>,
     },
     /// A session's hook tells something.
     Hook {

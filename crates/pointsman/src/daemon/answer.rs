@@ -48,7 +48,9 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
             let said = Observation::Said { phase: *phase, summary: summary.clone() };
             checkpoint(engine, session, said)
         }
-        Request::Measure { session, gauge, spent } => budget::measure(engine, session, *gauge, *spent),
+        Request::Measure { session, gauge, spent, quota } => {
+            budget::measure(engine, session, *gauge, *spent, quota)
+        }
         Request::Hook { report } => hooks::take(engine, report),
         Request::Send { project, issue, text } => send(engine, project, *issue, text),
         Request::AddProject { config_path } => {

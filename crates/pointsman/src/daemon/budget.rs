@@ -6,8 +6,10 @@ use pointsman_core::config::{Budget, Config};
 use pointsman_core::ids::{ProjectName, TaskKey};
 use pointsman_core::session::budget::{self, Level, Limit, Spent, level};
 use pointsman_core::session::context::Gauge;
+use pointsman_core::session::quota::{self, Window};
 use pointsman_core::task::{Event, Session, Task};
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use pointsman_store::{EntryScope, SessionRow, Store};
 use serde_json::json;
 
@@ -21,18 +23,44 @@ const TURN_ENDED: &str = "turn_ended";
 /// The role that works on tasks.
 const ROLE: &str = "dev";
 
+/// Under which name the rate limits of a project's account are remembered.
+const QUOTA: &str = "rate-limits";
+
+/// The rate limits of a project's account, as they were told last.
+pub(crate) fn quota(store: &Store, project: &ProjectName) -> Result<Vec<Window>, pointsman_store::Error> {
+    let told = store.cursor(Some(project), QUOTA)?;
+    Ok(told.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
+}
+
+/// The rate limit that is used up to this mark.
+pub(crate) fn used_up_quota(
+    store: &Store,
+    project: &ProjectName,
+    percent: u32,
+    now: Timestamp,
+) -> Result<Option<Window>, pointsman_store::Error> {
+    Ok(quota::used_up(&quota(store, project)?, percent, now).cloned())
+}
+
 /// Takes a measurement in and acts on the marks it passes.
 pub(crate) fn measure(
     engine: &mut Engine,
     session: &str,
     gauge: Option<Gauge>,
     spent: Option<Spent>,
+    quota: &[Window],
 ) -> Reply {
     let Some((key, generation)) = TaskKey::parse_session(session) else {
         return failed(FailureKind::NotFound, format!("there is no session {session}"));
     };
     let measured = engine.store().session(session).and_then(|known| match known {
-        Some(row) => take(engine, &key, generation, &row, gauge, spent).map(|()| true),
+        Some(row) => {
+            if !quota.is_empty() {
+                let told = serde_json::to_string(quota).unwrap_or_default();
+                engine.store().set_cursor(Some(&key.project), QUOTA, &told)?;
+            }
+            take(engine, &key, generation, &row, gauge, spent).map(|()| true)
+        }
         None => Ok(false),
     });
     match measured {
@@ -266,24 +294,30 @@ fn once(engine: &mut Engine, task: &Task, mark: &Mark) -> Result<Option<Input>, 
     Ok(Some(input))
 }
 
-/// Whether a task may begin: something is left of its own budget, and enough of the day's.
+/// Whether a task may begin: something is left of its own budget, and enough of the day's and of the rate limits.
 pub(crate) fn may_begin(
     store: &Store,
     config: &Config,
     task: &Task,
     now: Timestamp,
 ) -> Result<bool, pointsman_store::Error> {
+    if used_up_quota(store, &config.name, config.limits.rate_limit_percent, now)?.is_some() {
+        return Ok(false);
+    }
     let day = of_day(store, config, now)?;
     Ok(day.iter().all(|mark| mark.level() == Level::Within)
         && of_task(store, config, task, now)?.iter().all(|mark| mark.level() < Level::Hard))
 }
 
-/// Which budget of the day is used up, in words.
+/// Which budget of the day or which rate limit is used up, in words.
 pub(crate) fn used_up_today(
     store: &Store,
     config: &Config,
     now: Timestamp,
 ) -> Result<Option<String>, pointsman_store::Error> {
+    if let Some(full) = used_up_quota(store, &config.name, config.limits.rate_limit_percent, now)? {
+        return Ok(Some(words::reason::rate_limit(&full)));
+    }
     let marks = of_day(store, config, now)?;
     Ok(marks.iter().find(|mark| mark.level() == Level::Hard).map(Mark::describe))
 }

@@ -33,6 +33,7 @@ pub(crate) mod webhooks;
 mod workers;
 mod world;
 
+pub(crate) use budget::quota;
 pub use launch::launch;
 pub(crate) use launch::{Launch, commit as commit_leftovers};
 pub use projects::read_config;

@@ -1,8 +1,9 @@
 //! What a turn tells the daemon: the same reports as hooks make, over the same road.
 
 use pointsman_core::claude::stream::{Ended, Measured, Said};
-use pointsman_core::hook::{Report, Told, message_ids};
+use pointsman_core::hook::{Report, SAID_BYTES, Told, message_ids};
 use pointsman_core::session::budget::Spent;
+use pointsman_core::text::clean_block;
 
 use super::Keep;
 use crate::daemon::{Launch, clock};
@@ -17,13 +18,15 @@ pub(super) struct Telling {
     told: u64,
     /// Since the session's start.
     spent: Spent,
+    /// What the agent said last.
+    spoke: Option<String>,
 }
 
 impl Telling {
     pub(super) fn new(launch: &Launch, keep: &Keep) -> anyhow::Result<Self> {
         let paths = Paths::from_env(|name| launch.env.get(name).map(Into::into))?;
         let paths = keep.told.then_some(paths);
-        Ok(Self { session: keep.session.clone(), paths, told: 0, spent: Spent::default() })
+        Ok(Self { session: keep.session.clone(), paths, told: 0, spent: Spent::default(), spoke: None })
     }
 
     /// While the turn runs. That a tool is about to be used is told by a hook, where there is one.
@@ -35,7 +38,8 @@ impl Telling {
                 self.prompted(prompt);
             }
             Said::Did { work, .. } => self.tell(Told::Tool { work: *work, done: true, used_tokens: None }),
-            Said::Spoke { .. } | Said::Uses { .. } | Said::Retries { .. } | Said::Malformed => {}
+            Said::Spoke { text } => self.spoke = Some(clean_block(text, SAID_BYTES)),
+            Said::Uses { .. } | Said::Retries { .. } | Said::Malformed => {}
         }
     }
 
@@ -48,7 +52,8 @@ impl Telling {
                     self.prompted(prompt);
                 }
                 self.measured(measured);
-                self.tell(Told::Stopped { busy: false, messages: Vec::new(), used_tokens: None });
+                let said = self.spoke.take();
+                self.tell(Told::Stopped { busy: false, messages: Vec::new(), used_tokens: None, said });
             }
             Ended::Failed { error, details, until, measured } => {
                 self.measured(measured);

@@ -40,14 +40,24 @@ impl Reporter {
     /// How full the context is.
     pub(super) fn context(&self, percent: u16) -> Result<(), String> {
         let gauge = Gauge { used_permille: percent.saturating_mul(10), source: Source::StatusLine };
-        self.ask(&Request::Measure { session: self.session.clone(), gauge: Some(gauge), spent: None })
+        self.ask(&Request::Measure {
+            session: self.session.clone(),
+            gauge: Some(gauge),
+            spent: None,
+            quota: Vec::new(),
+        })
     }
 
     /// A further expense; what is reported is the sum so far.
     pub(super) fn spend(&mut self, tokens: u64, cents: u64) -> Result<(), String> {
         let micro_usd = cents.saturating_mul(MICRO_USD_PER_CENT);
         self.spent = self.spent.plus(Spent { tokens, micro_usd, turns: 1, ..Spent::default() });
-        self.ask(&Request::Measure { session: self.session.clone(), gauge: None, spent: Some(self.spent) })
+        self.ask(&Request::Measure {
+            session: self.session.clone(),
+            gauge: None,
+            spent: Some(self.spent),
+            quota: Vec::new(),
+        })
     }
 
     /// Where the work stands.

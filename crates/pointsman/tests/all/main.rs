@@ -10,5 +10,6 @@ mod engine;
 mod forge_contract;
 mod real_claude;
 mod real_claude_headless;
+mod real_claude_person;
 mod simulation;
 mod timetable;

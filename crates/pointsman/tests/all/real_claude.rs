@@ -201,3 +201,22 @@ fn real_claude_is_not_moved_by_hostile_bytes_in_a_message() {
     let told = prompts.iter().any(|request| request["messages"].to_string().contains("from the operator"));
     assert!(told && !api.was_told("@text gone"), "the words are in a file, not on the terminal");
 }
+
+#[test]
+fn real_claude_hears_a_message_once_when_the_daemon_dies_on_the_way() {
+    let Some((setup, api)) = shop(&skipping()) else { return };
+    api.when("] Task #", &[bash(WORK), text("Handed in.")]);
+    lands(&api);
+    let daemon = setup.build();
+    daemon.start_with(&[("POINTSMAN_CRASH_AT", "after-deliver")]);
+    let issue = daemon.file_issue_with("Add apples", "Now.");
+    daemon.wait_for_death();
+    daemon.start();
+    daemon.wait_closed(issue);
+    let told = api
+        .requests()
+        .iter()
+        .map(|request| request["messages"].to_string().matches("] CI passed on").count())
+        .max();
+    assert_eq!(told, Some(1));
+}

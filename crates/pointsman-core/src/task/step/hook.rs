@@ -46,10 +46,33 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// The session goes on, but nobody may rely on being told anything by it.
-    pub(super) fn hooks_silent(&mut self, generation: u32) -> Result<(), Refused> {
+    /// People read along.
+    pub(super) fn response_given(&mut self, generation: u32, text: &str) -> Result<(), Refused> {
         self.is_current(generation)?;
-        self.notify(words::notice::hooks_silent(&self.task));
+        self.notify(words::notice::response(&self.task, text));
+        Ok(())
+    }
+
+    /// A session that cannot be heard is not trusted to be supervised: a person is asked, unless the project does without
+    /// hooks.
+    pub(super) fn hooks_silent(
+        &mut self,
+        generation: u32,
+        required: bool,
+        picture: &str,
+    ) -> Result<(), Refused> {
+        self.is_current(generation)?;
+        let asks =
+            self.task.state.has_session() && !matches!(self.task.state, State::Merged | State::Escalated);
+        if !required || !asks {
+            self.notify(words::notice::hooks_silent(&self.task));
+            return Ok(());
+        }
+        self.leave_queue();
+        self.escalate(EscalationCause::Daemon, words::reason::HOOKS_SILENT.to_owned());
+        if !picture.trim().is_empty() {
+            self.comment("hooks", words::comment::picture(picture));
+        }
         Ok(())
     }
 }

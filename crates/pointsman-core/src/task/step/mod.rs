@@ -87,7 +87,10 @@ pub fn step(task: &Task, event: &Event, policy: &Policy, now: Timestamp) -> Resu
             draft.turn_failed(*generation, error, details, *until)?;
         }
         Event::DialogSeen { generation, what, picture } => draft.dialog_seen(*generation, what, picture)?,
-        Event::HooksSilent { generation } => draft.hooks_silent(*generation)?,
+        Event::ResponseGiven { generation, text } => draft.response_given(*generation, text)?,
+        Event::HooksSilent { generation, required, picture } => {
+            draft.hooks_silent(*generation, *required, picture)?;
+        }
         Event::BudgetReached { level, what } => draft.budget_reached(*level, what)?,
         Event::Answered { by, text } => draft.answered(by, text)?,
         Event::Ordered { order } => draft.ordered(*order)?,

@@ -3,6 +3,7 @@
 //! `machine` looks at what the system offers, `installation` at our own directories and the daemon, `project` at the
 //! project that is meant, `services` at the servers it lives on, `notifiers` at how its people are told. Every check takes the road that the daemon takes, and changes nothing.
 
+mod hooks;
 mod installation;
 mod machine;
 mod notifiers;

@@ -13,10 +13,8 @@ use pointsman_core::config::ForgeKind;
 use pointsman_core::ids::ProjectName;
 use pointsman_store::SessionScope;
 
-use super::{Check, chain, notifiers, services};
+use super::{Check, chain, hooks, notifiers, services};
 use crate::cli::context::Context;
-use crate::cli::failure::Failure;
-use crate::cli::time;
 use crate::project::{self, Project};
 
 pub(super) fn checks(context: &Context) -> Vec<Check> {
@@ -35,7 +33,7 @@ pub(super) fn checks(context: &Context) -> Vec<Check> {
     checks.push(supported(&project));
     checks.push(agent(&project));
     if is_claude(dev_command(&project)) {
-        checks.push(hooks(context, &project));
+        checks.push(hooks::check(context, &project));
     }
     checks.push(phase_dir(&project));
     if project.config.forge.kind == ForgeKind::Local {
@@ -89,38 +87,6 @@ fn supported(project: &Project) -> Check {
 
 fn dev_command(project: &Project) -> &[String] {
     project.config.roles.dev.command.as_ref().unwrap_or(&project.config.agent.command)
-}
-
-/// Sessions of Claude Code that have not been heard are followed by their phase file and their terminal alone.
-fn hooks(context: &Context, project: &Project) -> Check {
-    const ID: &str = "hooks";
-    let silent = || -> Result<Vec<String>, Failure> {
-        let Some(store) = context.store()? else { return Ok(Vec::new()) };
-        let patience = project.config.timing.hook_silence.duration();
-        let mut silent = Vec::new();
-        for row in store.sessions(Some(&project.config.name), SessionScope::Live)? {
-            let name = crate::daemon::conversation_name(&row.session);
-            let heard = store.cursor(Some(&project.config.name), &name)?.is_some();
-            if !heard && row.created_at.after(patience) <= time::now() {
-                silent.push(row.session);
-            }
-        }
-        Ok(silent)
-    };
-    match silent() {
-        Ok(silent) if silent.is_empty() => {
-            Check::ok(ID, "every session of Claude Code was heard through its hooks")
-        }
-        Ok(silent) => Check::warn(
-            ID,
-            format!("not heard since their start: {}", silent.join(", ")),
-            "pointsman session attach N shows whether Claude Code started at all; disableAllHooks in its settings or \
-             a managed policy turns hooks off, --settings in [agent] command replaces ours",
-        ),
-        Err(failure) => {
-            Check::warn(ID, failure.message().to_owned(), "pointsman doctor, when the store can be read")
-        }
-    }
 }
 
 fn agent(project: &Project) -> Check {

@@ -34,7 +34,7 @@ pub(super) struct Desk {
 
 /// Tells the daemon, and answers the agent.
 pub(super) fn answer(event: &str, payload: &Value, desk: &Desk, log: &Log) -> ExitCode {
-    let told = told(event, payload);
+    let mut told = told(event, payload);
     let place = Paths::from_env(|name| Some((desk.variable)(name).into())).and_then(|paths| {
         let session = TaskKey::parse_session(&desk.session);
         let (key, generation) = session.context("POINTSMAN_SESSION names no session")?;
@@ -50,10 +50,12 @@ pub(super) fn answer(event: &str, payload: &Value, desk: &Desk, log: &Log) -> Ex
     respond(payload, &told, desk);
     match place {
         Ok((paths, run)) => {
-            if matches!(told, Told::Stopped { .. }) {
+            if let Told::Stopped { busy, .. } = &mut told {
                 let letters = mailbox(&run).take();
                 if !letters.is_empty() {
                     output::context("Stop", &message::waking(&letters));
+                    // It goes on with them.
+                    *busy = true;
                 }
             }
             report(told, &paths, desk, log);

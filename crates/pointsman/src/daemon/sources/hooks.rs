@@ -29,6 +29,9 @@ use crate::daemon::{budget, clock};
 use crate::hook_spool::Spool;
 use crate::paths::Paths;
 
+/// A limit that has stopped a session is used up, or nearly: what is told of it may be a moment old.
+const LIMIT_REACHED: u32 = 90;
+
 /// Says in an idle marker who wrote it.
 const IDLE_MARK: &str = "hook\n";
 
@@ -79,7 +82,7 @@ fn act(
         }
         Told::Prompted { messages } => acknowledge(engine, key, generation, messages),
         Told::Tool { work, .. } => engine.observe(key, &[Observation::Did((*work).into())], None, now),
-        Told::Stopped { messages, used_tokens, .. } => {
+        Told::Stopped { messages, used_tokens, said, .. } => {
             acknowledge(engine, key, generation, messages)?;
             if let (Some(tokens), Some(config)) = (*used_tokens, engine.config(&key.project)) {
                 let row = engine.store().session(&report.session)?;
@@ -88,10 +91,18 @@ fn act(
                 }
             }
             budget::turn_ended(engine, key, &report.session, &named(report), now)?;
-            tell(engine, Event::TurnEnded { generation })
+            tell(engine, Event::TurnEnded { generation })?;
+            let streams = engine.config(&key.project).is_some_and(|config| config.agent.stream_responses);
+            let Some(text) = said.clone().filter(|_| streams) else { return Ok(()) };
+            let mut input = Input::new(key.clone(), Event::ResponseGiven { generation, text });
+            input.dedup = Some(format!("said-{}", report.id));
+            engine.take(&[input], now).map(drop)
         }
         Told::Failed { error, details, until } => {
-            let (error, details, until) = (error.clone(), details.clone(), *until);
+            let (error, details) = (error.clone(), details.clone());
+            let full = budget::used_up_quota(engine.store(), &key.project, LIMIT_REACHED, now)?;
+            let full = full.filter(|_| error == "rate_limit");
+            let until = until.or(full.map(|window| window.resets_at));
             tell(engine, Event::TurnFailed { generation, error, details, until })
         }
         Told::Measured { gauge, spent } => match engine.store().session(&report.session)? {
@@ -244,8 +255,12 @@ impl Silence {
             };
             let patience = served.config.timing.hook_silence.duration();
             if begun.is_some_and(|at| at.after(patience) <= now) {
-                let generation = task.generation;
-                let mut input = Input::new(task.key.clone(), Event::HooksSilent { generation });
+                let (generation, required) = (task.generation, served.config.agent.require_hooks);
+                let identity = task.key.identity();
+                let seat = self.world.drivers.find(&identity).ok().flatten();
+                let picture = seat.map(|seat| self.world.tail(&served, &identity, &seat)).unwrap_or_default();
+                let event = Event::HooksSilent { generation, required, picture };
+                let mut input = Input::new(task.key.clone(), event);
                 input.dedup = Some(format!("hooks-silent-{session}"));
                 self.inbox.tell(input);
                 told.insert(session);

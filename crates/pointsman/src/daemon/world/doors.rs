@@ -118,7 +118,13 @@ impl RealWorld {
         if let Some((what, picture)) = self.dialog(message, standing.as_ref())? {
             return Ok(self.ask(message, &what, picture));
         }
-        if !message.headline.is_from_a_person() && self.is_heard(message.task, message.generation)? {
+        let (person, heard) =
+            (message.headline.is_from_a_person(), self.is_heard(message.task, message.generation)?);
+        if !person && !heard && message.served.config.agent.require_hooks {
+            // Not trusted to be supervised, or not started yet.
+            return Ok(Sent::Refused);
+        }
+        if !person && heard {
             let mailbox = message.mailbox();
             mailbox.create()?;
             if let Some(sent) = post(&mailbox, message)? {

@@ -12,7 +12,7 @@ use super::shop;
 
 /// A prompt in a box, hooks at the right moments, and a key that answers a dialog. What reaches the model is in `heard`.
 /// Files in HOME say how it behaves: `deaf` has no hook that waits, `lose` drops what a hook says once, `mute` calls no
-/// UserPromptSubmit, `dialog` shows a dialog, `trap` shows one as soon as something is pasted.
+/// UserPromptSubmit, `silent` calls no hook at all, `dialog` shows a dialog, `trap` shows one as soon as something is pasted.
 const CLAUDE: &str = r#"#!/bin/bash
 if [ "$1" = --version ]; then echo "2.1.325 (Claude Code)"; exit; fi
 record="$CLAUDE_CONFIG_DIR/projects/here"; mkdir -p "$record"
@@ -37,9 +37,11 @@ draw() {
     if [ -e "$HOME/dialog" ]; then printf 'Do you want to proceed?\n ❯ 1. Yes\n   2. No\n\n Esc to cancel\n'
     else printf '%s\n❯ %s\n%s\n' "$rule" "$buffer" "$rule"; fi
 }
-echo '{"source":"startup","session_id":"c-1"}' | "$pointsman" hook SessionStart
-echo '{}' | "$pointsman" hook Stop
-wake &
+if [ ! -e "$HOME/silent" ]; then
+    echo '{"source":"startup","session_id":"c-1"}' | "$pointsman" hook SessionStart
+    echo '{}' | "$pointsman" hook Stop
+    wake &
+fi
 stty -icanon -echo
 shown=
 draw
@@ -87,6 +89,9 @@ fn session(setup: Setup, behaves: &[&str]) -> Session {
     daemon.wait_session(issue, 1);
     daemon.wait_state(issue, "working");
     let session = Session { daemon, issue };
+    if behaves.contains(&"silent") {
+        return session;
+    }
     session.daemon.wait_for("the hooks to be heard", || {
         (session.daemon.session(issue)["acknowledges"] == true).then_some(())
     });
@@ -258,4 +263,30 @@ fn e2e_doors_nothing_is_typed_into_a_dialog_that_is_announced_but_not_drawn_yet(
     hook(daemon, issue, "Stop", &json!({}));
     session.waits_to_hear("] Answer. Details");
     assert!(!session.home("approved").exists());
+}
+
+#[test]
+fn e2e_doors_a_session_whose_hooks_are_never_heard_is_not_trusted() {
+    let setup = shop()
+        .set("timing.hook_silence", "\"1s\"")
+        .file(".claude/settings.json", "{\"disableAllHooks\": true}");
+    let session = session(setup, &["silent"]);
+    let daemon = &session.daemon;
+    let task = daemon.wait_state(session.issue, "escalated");
+    assert!(task["reason"].as_str().unwrap().contains("not trusted to be supervised"), "{task}");
+    daemon.wait_for("the picture", || {
+        daemon.comments(session.issue).iter().any(|c| c.contains("The terminal shows:")).then_some(())
+    });
+    assert_eq!(daemon.json(&["session", "explain", "1"])["hooks"], "silent");
+    let doctor = daemon.run(&["doctor", "--json"]).stdout;
+    assert!(doctor.contains("disableAllHooks"), "it says why: {doctor}");
+    // A person's answer is typed; what the daemon would say by itself is held back.
+    daemon.answer(session.issue, "Go on without.");
+    session.waits_to_hear("] Answer");
+    session.says_done();
+    daemon.wait_for("the message to be held back", || {
+        let evidence = daemon.json(&["session", "explain", "1"])["evidence"].to_string();
+        evidence.contains("PR not merged yet) is held back").then_some(())
+    });
+    assert!(!session.heard().contains("PR not merged yet"), "{}", session.heard());
 }

@@ -209,6 +209,68 @@ fn e2e_hooks_a_session_speaks_only_for_itself() {
 }
 
 #[test]
+fn e2e_hooks_people_read_along_if_they_want_to() {
+    let daemon = shop().agent("while read -r line; do :; done").set("agent.stream_responses", "true").start();
+    let issue = daemon.file_issue_with("Apples", "please");
+    daemon.wait_session(issue, 1);
+    let mut stop = payload("Stop");
+    stop["last_assistant_message"] =
+        format!("Apples \u{1b}[31mdone.\nNext: pears.\n{}", "x".repeat(9000)).into();
+    hook(&daemon, issue, "Stop", &stop);
+    let said = daemon.wait_for("the response", || {
+        daemon.notices().into_iter().find(|n| n["title"] == format!("shop#{issue} says"))
+    });
+    let body = said["body"].as_str().unwrap();
+    assert!(body.contains("done.\nNext: pears.") && !body.contains('\u{1b}'), "{body}");
+    assert!(body.len() < 3000, "{}", body.len());
+    assert_eq!(said["urgent"], false);
+}
+
+#[test]
+fn e2e_hooks_a_letter_that_waits_is_the_reply_to_the_end_of_a_turn() {
+    let (daemon, issue) = waiting();
+    let mail = daemon.desk(issue).join("run-1/mail");
+    fs::create_dir_all(&mail).unwrap();
+    fs::write(mail.join("m-7-1.offered"), "[pointsman m-7] CI passed on abc. Details: /x").unwrap();
+    let printed: Value = serde_json::from_str(&hook(&daemon, issue, "Stop", &payload("Stop"))).unwrap();
+    let context = printed["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
+    assert!(context.lines().any(|line| line.starts_with("[pointsman m-7] CI passed")), "{context}");
+    assert!(mail.join("m-7-1.taken").exists());
+    assert_eq!(hook(&daemon, issue, "Stop", &payload("Stop.active")), "", "once");
+}
+
+#[test]
+fn e2e_hooks_a_rate_limit_that_is_used_up_holds_new_work_back_and_says_how_long() {
+    let (daemon, issue) = waiting();
+    let soon = std::time::SystemTime::now() + std::time::Duration::from_secs(7200);
+    let resets_at = soon.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let tell = |used: f64| {
+        let mut line = payload("statusLine");
+        line["rate_limits"] = json!({ "five_hour": { "used_percentage": used, "resets_at": resets_at } });
+        let mut command = daemon.command(&["statusline"]);
+        command.env("POINTSMAN_SESSION", format!("dev-shop-{issue}.1"));
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(line.to_string().as_bytes()).unwrap();
+        String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+    };
+    assert!(tell(97.5).contains("5h 97%"));
+    assert_eq!(daemon.json(&["status"])["projects"][0]["rate_limits"][0]["used_percent"], 97.5);
+    hook(&daemon, issue, "StopFailure", &payload("StopFailure.rate_limit"));
+    let parked = daemon.wait_until(issue, "parked", |t| !t["parked_until"].is_null());
+    let until = parked["parked_until"].as_str().unwrap().to_owned();
+    let status = daemon.json(&["status"]);
+    assert_eq!(status["projects"][0]["rate_limits"][0]["resets_at"], until, "until the limit begins anew");
+    // A place is free, and nothing begins.
+    daemon.run(&["task", "stop", &issue.to_string()]);
+    let second = daemon.file_issue("Pears", &clean("pears"));
+    daemon.wait_state(second, "backlog");
+    tell(97.5);
+    assert_eq!(daemon.task(second)["state"], "backlog");
+    tell(12.0);
+    daemon.wait_closed(second);
+}
+
+#[test]
 fn dialogs_are_recognised_on_recorded_screens() {
     let dialogs: Vec<(String, Option<String>)> =
         recorded("panes").into_iter().map(|(name, pane)| (name, screen::dialog(&pane))).collect();
@@ -220,6 +282,12 @@ fn dialogs_are_recognised_on_recorded_screens() {
         ["bypass_warning", "custom_api_key_dialog", "permission_prompt", "trust_dialog"],
         "{seen:?}"
     );
+    let prompts: Vec<String> = recorded("panes")
+        .into_iter()
+        .filter(|(_, pane)| screen::look(pane) == screen::Screen::Unknown)
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(prompts, ["onboarding_no_network"], "on all others there is a box to type into");
     let what = |name: &str| seen.iter().find(|(known, _)| *known == name).unwrap().1;
     assert_eq!(what("permission_prompt"), "Do you want to proceed?");
     assert_eq!(what("custom_api_key_dialog"), "Do you want to use this API key?");

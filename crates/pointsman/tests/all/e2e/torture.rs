@@ -178,7 +178,10 @@ impl Crew {
         let Ok(count @ 1..) = u64::try_from(sessions.len()) else { return };
         let session = sessions[usize::try_from(chance.below(count)).unwrap()].session.clone();
         let gauge = Some(Gauge { used_permille: 950, source: Source::StatusLine });
-        let _ = client::ask(&self.daemon.control_socket(), &Request::Measure { session, gauge, spent: None });
+        let _ = client::ask(
+            &self.daemon.control_socket(),
+            &Request::Measure { session, gauge, spent: None, quota: Vec::new() },
+        );
     }
 
     fn running_agents(&self) -> Vec<u32> {

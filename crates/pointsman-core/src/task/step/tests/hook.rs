@@ -72,8 +72,15 @@ fn a_dialog_is_a_persons_to_answer_and_is_shown() {
 }
 
 #[test]
-fn silent_hooks_are_told_and_the_work_goes_on() {
-    let play = Play::working().event(Event::HooksSilent { generation: 1 });
+fn silent_hooks_are_a_question_unless_the_project_does_without() {
+    let silent = |generation, required| {
+        let picture = "Do you trust this folder?".to_owned();
+        Event::HooksSilent { generation, required, picture }
+    };
+    let play = Play::working().event(silent(1, false));
     assert_eq!(play.kinds(), ["notify"]);
-    play.is(State::Working).refuses(Event::HooksSilent { generation: 0 });
+    play.is(State::Working).refuses(silent(0, true));
+    let play = Play::working().event(silent(1, true));
+    assert_eq!(play.kinds(), ["notify", "comment", "comment"], "a person is asked, and sees it");
+    play.is(State::Escalated);
 }

@@ -77,7 +77,7 @@ fn measure_tokens(daemon: &TestDaemon, session: &str, tokens: u64) {
 
 #[track_caller]
 fn measure(daemon: &TestDaemon, session: &str, gauge: Option<Gauge>, spent: Option<Spent>) {
-    let request = Request::Measure { session: session.to_owned(), gauge, spent };
+    let request = Request::Measure { session: session.to_owned(), gauge, spent, quota: Vec::new() };
     match client::ask(&daemon.control_socket(), &request) {
         Ok(Reply::Done { .. }) => {}
         other => panic!("not measured: {other:?}"),

@@ -1,0 +1,98 @@
+//! The rate limits of an agent's account, as its status line tells them: how much of each window is used, and when it
+//! begins anew. All sessions of a project share them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::text;
+use crate::time::Timestamp;
+
+/// Claude tells two; more than this is something else.
+const WINDOWS: usize = 8;
+/// However long a window is said to last, it is asked again after a week.
+const LONGEST_SECONDS: i64 = 8 * 24 * 3600;
+
+/// One limit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Window {
+    /// Its name: `five_hour`, `seven_day`.
+    pub name: String,
+    /// Used, in thousandths.
+    pub used_permille: u16,
+    /// When it begins anew.
+    pub resets_at: Timestamp,
+}
+
+/// Reads them off a status line; none if the plan has none, or nothing was asked yet.
+pub fn read(status_line: &Value, now: Timestamp) -> Vec<Window> {
+    let limits = status_line["rate_limits"].as_object();
+    limits
+        .into_iter()
+        .flatten()
+        .filter_map(|(name, limit)| {
+            let used = limit["used_percentage"].as_f64().filter(|used| (0.0..=1000.0).contains(used))?;
+            let seconds = limit["resets_at"].as_i64()?;
+            let now_seconds = now.0.div_euclid(1000);
+            (now_seconds..=now_seconds + LONGEST_SECONDS).contains(&seconds).then(|| Window {
+                name: text::clean_line(name, 40),
+                used_permille: (used.min(100.0) * 10.0).round() as u16,
+                resets_at: Timestamp(seconds * 1000),
+            })
+        })
+        .take(WINDOWS)
+        .collect()
+}
+
+/// The window that is used up to this mark and lasts the longest. One that has begun anew says nothing.
+pub fn used_up(windows: &[Window], percent: u32, now: Timestamp) -> Option<&Window> {
+    let full = |w: &&Window| u32::from(w.used_permille) >= percent * 10 && w.resets_at > now;
+    windows.iter().filter(full).max_by_key(|window| window.resets_at)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Window, read, used_up};
+    use crate::time::Timestamp;
+
+    const NOW: Timestamp = Timestamp(1_738_400_000_000);
+
+    fn line(five_hour: f64, seven_day: f64) -> serde_json::Value {
+        json!({ "rate_limits": {
+            "five_hour": { "used_percentage": five_hour, "resets_at": 1_738_425_600 },
+            "seven_day": { "used_percentage": seven_day, "resets_at": 1_738_857_600 },
+        } })
+    }
+
+    #[test]
+    fn windows_are_read_and_the_one_that_lasts_longest_counts() {
+        let windows = read(&line(23.5, 41.2), NOW);
+        assert_eq!(
+            windows[0],
+            Window { name: "five_hour".into(), used_permille: 235, resets_at: Timestamp(1_738_425_600_000) }
+        );
+        assert_eq!(used_up(&windows, 95, NOW), None);
+        let full = |a, b| read(&line(a, b), NOW);
+        assert_eq!(used_up(&full(95.0, 10.0), 95, NOW).unwrap().name, "five_hour");
+        assert_eq!(used_up(&full(100.0, 99.9), 95, NOW).unwrap().name, "seven_day");
+        let later = Timestamp(1_738_425_600_000);
+        assert_eq!(used_up(&full(100.0, 10.0), 95, later), None, "it has begun anew");
+    }
+
+    #[test]
+    fn what_is_odd_or_missing_says_nothing() {
+        let odd = |limit| json!({ "rate_limits": { "x": limit } });
+        for value in [
+            json!(null),
+            json!({ "rate_limits": null }),
+            odd(json!({ "used_percentage": null, "resets_at": 1_738_425_600 })),
+            odd(json!({ "used_percentage": -1, "resets_at": 1_738_425_600 })),
+            odd(json!({ "used_percentage": 100 })),
+            odd(json!({ "used_percentage": 100, "resets_at": 5 })),
+            odd(json!({ "used_percentage": 100, "resets_at": 9_999_999_999_i64 })),
+        ] {
+            assert_eq!(read(&value, NOW), [], "{value}");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Whether a session of Claude Code was heard through its hooks, as `session explain`, `agents` and `doctor` tell it.
+
+use pointsman_core::claude::launch::is_claude;
+use pointsman_core::time::Timestamp;
+use pointsman_store::{SessionRow, Store};
+
+use super::failure::Failure;
+use crate::daemon::conversation_name;
+use crate::project::Project;
+
+/// What is known of a session's hooks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hearing {
+    /// They were heard.
+    Heard,
+    /// Not yet, and it is early.
+    Waiting,
+    /// They should have been by now: the session is not trusted to be supervised.
+    Silent,
+}
+
+impl Hearing {
+    /// Of this session; none if it is no live session of Claude Code that works on a task.
+    pub(crate) fn of(
+        store: &Store,
+        project: &Project,
+        row: &SessionRow,
+        now: Timestamp,
+    ) -> Result<Option<Self>, Failure> {
+        let config = &project.config;
+        let command = config.roles.dev.command.as_ref().unwrap_or(&config.agent.command);
+        if row.ended_at.is_some() || row.issue.is_none() || !is_claude(command) {
+            return Ok(None);
+        }
+        let heard = store.cursor(Some(&row.project), &conversation_name(&row.session))?.is_some();
+        let early = row.created_at.after(config.timing.hook_silence.duration()) > now;
+        Ok(Some(match (heard, early) {
+            (true, _) => Self::Heard,
+            (false, true) => Self::Waiting,
+            (false, false) => Self::Silent,
+        }))
+    }
+
+    /// For scripts.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Heard => "heard",
+            Self::Waiting => "waiting",
+            Self::Silent => "silent",
+        }
+    }
+
+    /// For people.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::Heard => "its hooks are heard",
+            Self::Waiting => "its hooks were not heard yet",
+            Self::Silent => "its hooks were never heard: it is not trusted to be supervised",
+        }
+    }
+}
