@@ -6,6 +6,7 @@
 
 pub mod base64;
 pub mod board;
+pub mod chat;
 pub mod claim;
 pub mod claude;
 pub mod config;
@@ -15,6 +16,7 @@ pub mod formula;
 pub mod hook;
 pub mod ids;
 pub mod labels;
+pub mod notifier;
 pub mod origin;
 pub mod queue;
 pub mod run;

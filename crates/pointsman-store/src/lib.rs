@@ -20,9 +20,10 @@ pub use error::{Error, Retry};
 pub use forge::ForgeShelf;
 pub use lock::DaemonLock;
 pub use store::{
-    AgentRow, Audit, Change, CheckpointRow, Committed, EffectId, EntryId, EntryScope, EntryStatus,
-    EventFilter, EventRow, LineRow, MessageRow, MessageStatus, NewEntry, Outgoing, ProjectRow, QueueEntry,
-    RunScope, SessionRow, SessionScope, SessionStatus, Stopped, StoppedBy, Store, VaultScope, VerdictRow,
+    AgentRow, Audit, Change, CheckpointRow, Committed, Delivered, Delivery, DeliveryId, EffectId, EntryId,
+    EntryScope, EntryStatus, EventFilter, EventRow, LineRow, MessageRow, MessageStatus, NewEntry, NewNotice,
+    NewReply, NoticeRow, Outgoing, ProjectRow, QueueEntry, ReplyRow, RunScope, SessionRow, SessionScope,
+    SessionStatus, Stopped, StoppedBy, Store, Thread, VaultScope, VerdictRow, Waiting,
 };
 
 /// What every call here answers.

@@ -5,6 +5,7 @@
 //! * [`TestDaemon`]: the built program's daemon in a world of its own, for end-to-end tests
 //! * [`claude_api`]: a scripted stand-in for the API that the real Claude Code talks to
 //! * [`fake_forgejo`]: a Forgejo that is as strict as the real one, and fails on order
+//! * [`fake_homeserver`]: a Matrix homeserver that is as strict as the real one, and fails on order
 //! * [`fake_woodpecker`]: a Woodpecker whose pipelines end as the test says
 //! * [`http`]: a server that answers as it is told, for tests of what talks to servers
 //! * [`source`]: the workspace's own files, for rules about them
@@ -18,6 +19,7 @@ pub mod claude_api;
 mod daemon;
 mod deadline;
 pub mod fake_forgejo;
+pub mod fake_homeserver;
 pub mod fake_woodpecker;
 pub mod http;
 mod repository;

@@ -1,4 +1,4 @@
-//! Forges and CI on servers: from the configuration and the tokens to something that can be asked.
+//! Forges, CI and chat on servers: from the configuration and the tokens to something that can be asked.
 //!
 //! Nothing is asked of a server here: the daemon's loop must not wait for one. The forge looks at its accounts and
 //! rights before it carries out the first order.
@@ -11,11 +11,14 @@ use pointsman_adapters::forge::Opening;
 use pointsman_adapters::forge::forgejo::Forgejo;
 use pointsman_adapters::forge::github::{self, Github};
 use pointsman_adapters::http::{Limits, Patience};
+use pointsman_adapters::notify::matrix::{self, Matrix};
+use pointsman_adapters::notify::webhook::Webhook;
 use pointsman_adapters::secret::{Dotenv, Secret, Source};
-use pointsman_core::config::{Config, ReviewMode};
+use pointsman_core::config::{Config, NotifierKind, ReviewMode};
+use pointsman_core::ids::ProjectName;
 
 use crate::daemon::clock;
-use crate::daemon::webhooks::Webhook;
+use crate::daemon::webhooks::Listening;
 use crate::paths::Paths;
 
 /// Looks up a variable of this process.
@@ -92,20 +95,20 @@ fn opening<'a>(
 }
 
 /// Where the project listens for webhooks, if it does.
-pub(crate) fn webhook(
+pub(crate) fn listening(
     paths: &Paths,
     config: &Config,
     environment: Environment,
-) -> anyhow::Result<Option<Webhook>> {
-    let Some(listen) = config.webhook.listen else { return Ok(None) };
+) -> anyhow::Result<Option<Listening>> {
+    let Some(listen) = config.webhooks.listen else { return Ok(None) };
     let source = Source {
         whose: "webhooks",
-        command: config.webhook.secret_command.as_deref(),
-        file: config.webhook.secret_file.as_deref(),
-        variable: Some(&config.webhook.secret_env),
+        command: config.webhooks.secret_command.as_deref(),
+        file: config.webhooks.secret_file.as_deref(),
+        variable: Some(&config.webhooks.secret_env),
     };
     let secret = source.find(look_in(environment), &Dotenv::read(&paths.dotenv())?)?;
-    Ok(Some(Webhook::new(listen, secret)))
+    Ok(Some(Listening::new(listen, secret)))
 }
 
 /// The project's repository on a Woodpecker server.
@@ -125,4 +128,92 @@ pub(crate) fn woodpecker(
     let url = server.url.as_deref().context("woodpecker.url names no server")?;
     let repo = config.forge.repo.as_deref();
     Ok(Woodpecker::new(url, server.repo_id, repo, token, clock::now, Limits::default())?)
+}
+
+/// How a project's people are told. One that cannot be opened keeps nobody from working: it says why when it is used.
+pub(crate) struct Notifiers {
+    matrix: Option<Result<Matrix, String>>,
+    webhook: Option<Result<Webhook, String>>,
+}
+
+impl Notifiers {
+    /// The room.
+    pub(crate) fn matrix(&self) -> Result<&Matrix, &str> {
+        Self::one(self.matrix.as_ref())
+    }
+
+    /// The address.
+    pub(crate) fn webhook(&self) -> Result<&Webhook, &str> {
+        Self::one(self.webhook.as_ref())
+    }
+
+    fn one<T>(opened: Option<&Result<T, String>>) -> Result<&T, &str> {
+        opened.map_or(Err("it is not listed in notify.to"), |opened| opened.as_ref().map_err(String::as_str))
+    }
+
+    /// What stands in the way, a line each.
+    pub(crate) fn problems(&self, project: &ProjectName) -> Vec<String> {
+        let matrix = self.matrix.as_ref().and_then(|opened| opened.as_ref().err()).map(|why| ("matrix", why));
+        let webhook =
+            self.webhook.as_ref().and_then(|opened| opened.as_ref().err()).map(|why| ("webhook", why));
+        let line =
+            |(kind, why): (&str, &String)| format!("people of {project} are not told by {kind}: {why}");
+        matrix.into_iter().chain(webhook).map(line).collect()
+    }
+}
+
+/// The project's notifiers.
+pub(crate) fn notifiers(paths: &Paths, config: &Config, environment: Environment) -> Notifiers {
+    let said = |error: anyhow::Error| format!("{error:#}");
+    let wanted = |kind| config.tells(kind).then_some(());
+    Notifiers {
+        matrix: wanted(NotifierKind::Matrix).map(|()| matrix(paths, config, environment).map_err(said)),
+        webhook: wanted(NotifierKind::Webhook).map(|()| webhook(paths, config, environment).map_err(said)),
+    }
+}
+
+/// The project's room on Matrix.
+pub(crate) fn matrix(paths: &Paths, config: &Config, environment: Environment) -> anyhow::Result<Matrix> {
+    let server = &config.matrix;
+    let source = Source {
+        whose: "Matrix",
+        command: server.token_command.as_deref(),
+        file: server.token_file.as_deref(),
+        variable: Some(&server.token_env),
+    };
+    let look = look_in(environment);
+    let token = source.find(look, &Dotenv::read(&paths.dotenv())?)?;
+    let opening = matrix::Opening {
+        homeserver: server.homeserver.as_deref().context("matrix.homeserver names no server")?,
+        room: server.room.as_deref().context("matrix.room names no room")?,
+        token,
+        clock: clock::now,
+        limits: Limits::default(),
+        patience: Patience::default(),
+    };
+    Ok(opening.prepare())
+}
+
+/// The project's webhook.
+pub(crate) fn webhook(paths: &Paths, config: &Config, environment: Environment) -> anyhow::Result<Webhook> {
+    let hook = &config.webhook;
+    let look = look_in(environment);
+    let dotenv = Dotenv::read(&paths.dotenv())?;
+    let address = match &hook.url {
+        Some(url) => Secret::new(url).context("webhook.url is no address")?,
+        None => {
+            let (file, variable) = (hook.url_file.as_deref(), Some(hook.url_env.as_str()));
+            let source = Source { whose: "the webhook's address", command: None, file, variable };
+            source.find(look, &dotenv)?
+        }
+    };
+    let source = Source {
+        whose: "the webhook",
+        command: hook.token_command.as_deref(),
+        file: hook.token_file.as_deref(),
+        variable: hook.token_env.as_deref(),
+    };
+    let wanted = source.command.is_some() || source.file.is_some() || source.variable.is_some();
+    let token = wanted.then(|| source.find(look, &dotenv)).transpose()?;
+    Ok(Webhook::new(&address, token, clock::now, Limits::default(), Patience::default())?)
 }

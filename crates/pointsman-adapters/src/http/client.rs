@@ -40,6 +40,7 @@ pub struct Client {
     account: u64,
     authorization: Option<HeaderValue>,
     secret: Option<Secret>,
+    hidden: Option<Secret>,
 }
 
 /// A try that failed, with the pause the server asks for.
@@ -60,7 +61,12 @@ impl Client {
             value.set_sensitive(true);
             value
         });
-        Self { host, account, authorization, secret: with.map(|(_, secret)| secret) }
+        Self { host, account, authorization, secret: with.map(|(_, secret)| secret), hidden: None }
+    }
+
+    /// The same, which also keeps this out of its words: an address can be a secret.
+    pub(crate) fn hiding(self, secret: Secret) -> Self {
+        Self { hidden: Some(secret), ..self }
     }
 
     /// The server.
@@ -260,6 +266,7 @@ impl Client {
                     || self.reason(&headers, &answer.body).contains("secondary rate limit") =>
             {
                 let asked = header("retry-after").and_then(|text| date::retry_after(text, server_now));
+                let asked = retry_after_ms(&answer.body).or(asked);
                 let for_ = asked.or(used_up).unwrap_or(UNKNOWN_PAUSE);
                 self.host.was_well();
                 if for_ > self.host.limits.longest_pause {
@@ -333,10 +340,7 @@ impl Client {
     /// Text of a server for an error: one line, not long, without our token.
     fn words(&self, text: &str) -> String {
         let line = clean_line(text, WORDS);
-        match &self.secret {
-            Some(secret) => secret.redact(&line),
-            None => line,
-        }
+        self.secret.iter().chain(&self.hidden).fold(line, |line, secret| secret.redact(&line))
     }
 
     fn not_answered(&self, request: &Request, error: ureq::Error) -> Error {
@@ -377,6 +381,15 @@ impl Client {
 /// What follows when a request was sent and nobody knows what became of it.
 fn after(request: &Request) -> Retry {
     if request.repeatable { Retry::Later } else { Retry::LookFirst }
+}
+
+/// How long a server asks to be left alone in its words, as Matrix does.
+fn retry_after_ms(body: &[u8]) -> Option<Duration> {
+    #[derive(serde::Deserialize)]
+    struct Said {
+        retry_after_ms: u64,
+    }
+    serde_json::from_slice::<Said>(body).ok().map(|said| Duration::from_millis(said.retry_after_ms))
 }
 
 /// The title of a web page.

@@ -126,6 +126,22 @@ impl Error {
         }
     }
 
+    /// How long the server, or our own care for it, asks to wait.
+    pub fn pause(&self) -> Option<Duration> {
+        match self.trouble {
+            Trouble::Resting { for_ } | Trouble::Limited { for_ } => Some(for_),
+            Trouble::Unreachable { .. }
+            | Trouble::Broken { .. }
+            | Trouble::Status { .. }
+            | Trouble::Moved { .. }
+            | Trouble::WebPage { .. }
+            | Trouble::Cut
+            | Trouble::Unexpected { .. }
+            | Trouble::TooLarge { .. }
+            | Trouble::Endless { .. } => None,
+        }
+    }
+
     /// The server's own words, if it said no.
     pub fn words(&self) -> &str {
         match &self.trouble {

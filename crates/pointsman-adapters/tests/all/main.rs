@@ -7,6 +7,7 @@ mod claude;
 mod deadline;
 mod headless;
 mod http;
+mod matrix;
 mod phase_file;
 mod tmux;
 mod watch;

@@ -3,7 +3,7 @@
 use std::path::Component;
 
 use super::document::Document;
-use super::{CiKind, Config, Error, ForgeKind, ReviewMode, Span, branch, sections::Argv};
+use super::{CiKind, Config, Error, ForgeKind, NotifierKind, ReviewMode, Span, branch, sections::Argv};
 use crate::timetable::Cron;
 
 /// Most tasks or checks at the same time.
@@ -14,8 +14,12 @@ const MAY_BE_ZERO: [&str; 6] =
     ["check_backoff", "done_grace", "restart_backoff", "restart_backoff_max", "start_grace", "stop_grace"];
 
 /// Variables that hold credentials of services by default, and so never reach an agent.
-const CREDENTIALS: [&str; 5] =
-    ["CODEBERG_TOKEN", "REVIEW_BOT_TOKEN", "WOODPECKER_TOKEN", "MATRIX_TOKEN", "GITHUB_TOKEN"];
+const CREDENTIALS: [&str; 6] =
+    ["CODEBERG_TOKEN", "REVIEW_BOT_TOKEN", "WOODPECKER_TOKEN", "MATRIX_TOKEN", "GITHUB_TOKEN", "WEBHOOK_URL"];
+
+/// Longest name of a room or a person on Matrix.
+const MATRIX_NAME: usize = 255;
+const NO_ZONE: &str = "it must be the name of a time zone, such as Europe/Berlin";
 
 /// Variables that Pointsman sets for an agent itself.
 const OURS: [&str; 3] = ["PHASE_FILE", "PROJECT_NAME", "ISSUE"];
@@ -27,6 +31,7 @@ pub(super) fn all(config: &Config, document: &Document<'_>) -> Result<(), Error>
     check.commands()?;
     check.environment()?;
     check.services()?;
+    check.notifiers()?;
     check.roles()?;
     check.numbers()?;
     check.vault()?;
@@ -89,7 +94,8 @@ impl Check<'_> {
     }
 
     fn commands(&self) -> Result<(), Error> {
-        let Config { ci, agent, review, merge, forge, woodpecker, webhook, matrix, roles, .. } = self.config;
+        let Config { ci, agent, review, merge, forge, woodpecker, webhook, webhooks, matrix, roles, .. } =
+            self.config;
         if ci.kind == CiKind::Command && ci.command.is_none() {
             let why = "it needs the key `ci.command`, the program to run and its arguments";
             return Err(self
@@ -105,8 +111,9 @@ impl Check<'_> {
             ("forge.token_command", &forge.token_command),
             ("review.token_command", &review.token_command),
             ("woodpecker.token_command", &woodpecker.token_command),
-            ("webhook.secret_command", &webhook.secret_command),
+            ("webhooks.secret_command", &webhooks.secret_command),
             ("matrix.token_command", &matrix.token_command),
+            ("webhook.token_command", &webhook.token_command),
         ];
         for (key, command) in optional {
             self.command(key, command.as_ref())?;
@@ -172,13 +179,15 @@ impl Check<'_> {
     }
 
     fn environment(&self) -> Result<(), Error> {
-        let Config { agent, forge, review, woodpecker, webhook, matrix, .. } = self.config;
+        let Config { agent, forge, review, woodpecker, webhook, webhooks, matrix, .. } = self.config;
         let holders = [
             ("forge.token_env", forge.token_env()),
             ("review.token_env", Some(review.token_env.as_str())),
             ("woodpecker.token_env", Some(woodpecker.token_env.as_str())),
-            ("webhook.secret_env", Some(webhook.secret_env.as_str())),
+            ("webhooks.secret_env", Some(webhooks.secret_env.as_str())),
             ("matrix.token_env", Some(matrix.token_env.as_str())),
+            ("webhook.url_env", Some(webhook.url_env.as_str())),
+            ("webhook.token_env", webhook.token_env.as_deref()),
         ];
         for (key, name) in holders {
             // The value is not repeated: people put the token itself here.
@@ -206,7 +215,7 @@ impl Check<'_> {
     }
 
     fn services(&self) -> Result<(), Error> {
-        let Config { forge, woodpecker, webhook, matrix, .. } = self.config;
+        let Config { forge, woodpecker, webhook, webhooks, matrix, .. } = self.config;
         if forge.kind == ForgeKind::Git && !forge.url.as_deref().is_some_and(is_repository) {
             return self
                 .fail("forge.url", "it must be the repository: an absolute path or an address of git");
@@ -236,8 +245,10 @@ impl Check<'_> {
             ("forge.token_file", &forge.token_file),
             ("review.token_file", &self.config.review.token_file),
             ("woodpecker.token_file", &woodpecker.token_file),
-            ("webhook.secret_file", &webhook.secret_file),
+            ("webhooks.secret_file", &webhooks.secret_file),
             ("matrix.token_file", &matrix.token_file),
+            ("webhook.token_file", &webhook.token_file),
+            ("webhook.url_file", &webhook.url_file),
         ];
         for (key, file) in files {
             if file.as_ref().is_some_and(|file| !file.is_absolute()) {
@@ -249,6 +260,7 @@ impl Check<'_> {
             ("forge.url", server),
             ("woodpecker.url", &woodpecker.url),
             ("matrix.homeserver", &matrix.homeserver),
+            ("webhook.url", &webhook.url),
         ];
         for (key, address) in addresses {
             let Some(address) = address else { continue };
@@ -270,6 +282,47 @@ impl Check<'_> {
             if !repo.split_once('/').is_some_and(|(owner, name)| part(owner) && part(name)) {
                 return self.fail("forge.repo", "it must be written owner/name");
             }
+        }
+        Ok(())
+    }
+
+    fn notifiers(&self) -> Result<(), Error> {
+        let Config { notify, matrix, .. } = self.config;
+        if self.config.tells(NotifierKind::Matrix) {
+            for (key, value) in [("homeserver", &matrix.homeserver), ("room", &matrix.room)] {
+                if value.is_none() {
+                    let why = format!("`notify.to`: \"matrix\" needs the key `matrix.{key}`");
+                    let hint =
+                        "such as homeserver = \"https://matrix.example.org\" and room = \"#ops:example.org\"";
+                    return Err(self.document.error_at("notify.to", why).hint(hint));
+                }
+            }
+        }
+        // A room's id need not name a server; an alias does.
+        let room = |room: &str| {
+            let name = room.strip_prefix('!').or_else(|| room.strip_prefix('#'));
+            name.is_some_and(|name| !name.is_empty())
+                && room.len() <= MATRIX_NAME
+                && (!room.starts_with('#') || room.contains(':'))
+                && !room.contains(|c: char| c.is_whitespace() || c.is_control())
+        };
+        if !matrix.room.as_deref().is_none_or(room) {
+            return self
+                .fail("matrix.room", "it must be a room such as !abc:example.org or #ops:example.org");
+        }
+        let person = |person: &String| {
+            let parts = person.strip_prefix('@').and_then(|rest| rest.split_once(':'));
+            parts.is_some_and(|(name, server)| !name.is_empty() && !server.is_empty())
+                && person.len() <= MATRIX_NAME
+                && person.bytes().all(|b| b.is_ascii_graphic())
+        };
+        if !matrix.people.iter().all(person) {
+            return self.fail("matrix.people", "each entry must be written @name:server");
+        }
+        if let Some(zone) = &notify.timezone
+            && !is_zone(zone)
+        {
+            return self.fail("notify.timezone", NO_ZONE);
         }
         Ok(())
     }
@@ -335,10 +388,8 @@ impl Check<'_> {
 
     fn schedule(&self) -> Result<(), Error> {
         let schedule = &self.config.schedule;
-        let zone = |c: char| c.is_ascii_alphanumeric() || "/_+-".contains(c);
-        if schedule.timezone.is_empty() || !schedule.timezone.chars().all(zone) {
-            return self
-                .fail("schedule.timezone", "it must be the name of a time zone, such as Europe/Berlin");
+        if !is_zone(&schedule.timezone) {
+            return self.fail("schedule.timezone", NO_ZONE);
         }
         for (name, cron) in &schedule.formulas {
             let key = format!("schedule.formulas.{name}");
@@ -363,7 +414,7 @@ impl Check<'_> {
     }
 
     fn lines(&self) -> Result<(), Error> {
-        let Config { ci, pr, merge, forge, matrix, .. } = self.config;
+        let Config { ci, pr, merge, forge, .. } = self.config;
         let one_line = |text: &str| !text.trim().is_empty() && !text.contains(char::is_control);
         if !ci.required.iter().all(|name| one_line(name)) {
             return self.fail("ci.required", "each entry must be the name of a check");
@@ -382,13 +433,16 @@ impl Check<'_> {
             let why = "each entry must be a path such as CHANGELOG.md or docs/*.log, of letters, digits and ._-/*?+@";
             return self.fail("merge.union", why);
         }
-        for (key, text) in [("forge.board", &forge.board), ("matrix.room", &matrix.room)] {
-            if !text.as_deref().is_none_or(one_line) {
-                return self.fail(key, "it must be one line of text");
-            }
+        if !forge.board.as_deref().is_none_or(one_line) {
+            return self.fail("forge.board", "it must be one line of text");
         }
         Ok(())
     }
+}
+
+/// Whether this can be the name of a time zone; which there are, the system knows.
+fn is_zone(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "/_+-".contains(c))
 }
 
 /// Whether this can be the name of a model. It becomes an argument of the agent program: it must not look like an option.

@@ -32,8 +32,8 @@ pub use error::Error;
 pub use numbers::{Limits, Timing};
 pub use sections::{
     Agent, Argv, Budget, Ci, CiKind, Context, Dev, Forge, ForgeKind, Matrix, Merge, MergeStrategy,
-    MergeStyle, Pr, Review, ReviewMode, Role, Roles, Runtime, Schedule, Vault, VaultType, Webhook,
-    Woodpecker, Worktree,
+    MergeStyle, NotifierKind, Notify, Pr, Review, ReviewMode, Role, Roles, Runtime, Schedule, Vault,
+    VaultType, Webhook, Webhooks, Woodpecker, Worktree,
 };
 pub use share::Share;
 pub use span::{ParseSpanError, Span};
@@ -78,10 +78,14 @@ pub struct Config {
     pub context: Context,
     /// The Woodpecker server.
     pub woodpecker: Woodpecker,
-    /// Webhooks of the forge and the CI.
-    pub webhook: Webhook,
+    /// Webhooks of the forge and the CI, to us.
+    pub webhooks: Webhooks,
+    /// How people are told.
+    pub notify: Notify,
     /// The Matrix room.
     pub matrix: Matrix,
+    /// The address that is called.
+    pub webhook: Webhook,
     /// What work may cost.
     pub budget: Budget,
     /// When formulas run by themselves.
@@ -131,6 +135,21 @@ impl Config {
     /// Whether any role that works runs in terminals.
     pub fn wants_terminals(&self) -> bool {
         self.roles.iter().any(|(name, role)| role.enabled && self.runtime(name) == Runtime::Tmux)
+    }
+
+    /// Where the quiet hours hold: `notify.timezone`, else the place of the timetable.
+    pub fn quiet_zone(&self) -> &str {
+        self.notify.timezone.as_deref().unwrap_or(&self.schedule.timezone)
+    }
+
+    /// Whether people are told in this way.
+    pub fn tells(&self, kind: NotifierKind) -> bool {
+        self.notify.to.contains(&kind)
+    }
+
+    /// Whether people are listened to.
+    pub fn listens(&self) -> bool {
+        self.tells(NotifierKind::Matrix) && !self.matrix.people.is_empty()
     }
 
     /// The branch of an issue.

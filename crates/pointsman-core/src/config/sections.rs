@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::{Share, Span, Usd};
+use crate::notifier::QuietHours;
 use crate::vault::Risk;
 
 /// A program and its arguments; run as they are, without a shell.
@@ -338,8 +339,8 @@ table! {
 }
 
 table! {
-    /// `[webhook]`
-    Webhook {
+    /// `[webhooks]`
+    Webhooks {
         /// Where webhooks are listened for.
         listen: Option<SocketAddr>,
         /// Variable that holds the secret.
@@ -356,10 +357,60 @@ table! {
     Matrix {
         /// Address of the homeserver.
         homeserver: Option<String>,
-        /// Room that is written to.
+        /// Room that is written to: its id, or an alias.
         room: Option<String>,
+        /// Whose words in the room count, such as `@ann:example.org`; empty: nobody's, and nothing is read.
+        people: Vec<String>,
         /// Variable that holds the token.
         token_env: String,
+        /// File that holds the token.
+        token_file: Option<PathBuf>,
+        /// Program that prints the token.
+        token_command: Option<Argv>,
+    }
+}
+
+choice! {
+    /// Who tells people.
+    NotifierKind {
+        /// A file, and lines of the daemon's log.
+        Log = "log",
+        /// `notify-send`, on this machine.
+        Desktop = "desktop",
+        /// A call to an address: Slack and whatever takes JSON.
+        Webhook = "webhook",
+        /// A room of Matrix.
+        Matrix = "matrix",
+    }
+}
+
+table! {
+    /// `[notify]`
+    Notify {
+        /// By whom people are told, all at the same time.
+        to: Vec<NotifierKind>,
+        /// When only what cannot wait is told.
+        quiet_hours: Option<QuietHours>,
+        /// Where these hours hold; see [`super::Config::quiet_zone`] for the default.
+        timezone: Option<String>,
+        /// Whether what a person has to act on is told in quiet hours.
+        urgent_when_quiet: bool,
+        /// The same words within so long are told once.
+        same_within: Span,
+    }
+}
+
+table! {
+    /// `[webhook]`
+    Webhook {
+        /// The address, if it is no secret.
+        url: Option<String>,
+        /// Variable that holds the address, if it is one.
+        url_env: String,
+        /// File that holds it.
+        url_file: Option<PathBuf>,
+        /// Variable that holds a token to be shown there.
+        token_env: Option<String>,
         /// File that holds the token.
         token_file: Option<PathBuf>,
         /// Program that prints the token.

@@ -176,6 +176,16 @@ impl Entry {
         &self.action.id
     }
 
+    /// What a person is asked now: an answer to another question is none to this one. Nothing if nobody is.
+    pub fn question(&self) -> Option<String> {
+        let Estimate { risk, reversible, requires_human } = self.estimate;
+        let asked = matches!(self.status, Status::Pending | Status::Uncertain);
+        asked.then(|| {
+            let (hash, status, firings) = (&self.hash, self.status.as_str(), self.firings);
+            format!("{hash} {status} {firings} {risk} {reversible} {requires_human}")
+        })
+    }
+
     /// Whether something is still to be done about it, if only to tell people.
     pub fn is_open(&self) -> bool {
         match self.status {

@@ -185,6 +185,13 @@ pub fn from_operator(words: &str) -> (String, String) {
     (" from the operator. Read it and go on.".to_owned(), details)
 }
 
+/// Somebody in a chat room spoke to the agent's thread, without having been asked.
+pub fn from_chat(by: &str, words: &str) -> (String, String) {
+    let by = text::clean_line(by, 100);
+    let details = format!("{by} says in the chat:\n\n{}\n", text::quote_block(words));
+    (" from a person in the chat. Read it and go on.".to_owned(), details)
+}
+
 fn percent(gauge: Gauge) -> u16 {
     gauge.used_permille / 10
 }

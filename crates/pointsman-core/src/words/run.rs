@@ -59,6 +59,11 @@ pub fn first_line(run: &Run, prompt_file: &str) -> String {
     format!("[pointsman m-0] Run {} of {}. Details: {prompt_file}", run.id, run.formula.name)
 }
 
+/// A person's answer, as the terminal line that the session sees.
+pub fn answer(id: i64, subject: &str, path: &str) -> String {
+    format!("[pointsman reply-{id}] Answer{subject} Details: {path}")
+}
+
 /// A session asks for a person.
 pub fn question(run: &Run, why: &str) -> Notice {
     Notice {

@@ -13,8 +13,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
 
 use super::{
-    EffectId, SessionRow, Store, cursors, messages, outbox, runs, sessions, tasks, vault as vault_table,
-    work_states,
+    EffectId, NewNotice, NewReply, SessionRow, Store, cursors, messages, notices, outbox, replies, runs,
+    sessions, tasks, vault as vault_table, work_states,
 };
 use crate::Result;
 use crate::column::{Json, Whole, Word};
@@ -57,6 +57,10 @@ pub struct Change {
     pub vault: Option<vault::Entry>,
     /// The run of a formula that it is about, as it is now.
     pub run: Option<Run>,
+    /// What people are to be told with it.
+    pub notices: Vec<NewNotice>,
+    /// A person's words that it is about, kept for an agent.
+    pub reply: Option<NewReply>,
     /// What others wait for, with its details. Each becomes an event of its own, named after the
     /// signal, right after the change's.
     pub signals: Vec<(Signal, Value)>,
@@ -83,6 +87,8 @@ impl Change {
             work_state: None,
             vault: None,
             run: None,
+            notices: Vec::new(),
+            reply: None,
             signals: Vec::new(),
         }
     }
@@ -103,6 +109,11 @@ pub enum Committed {
 }
 
 impl Store {
+    /// Whether a change of this name ([`Change::dedup`]) is on disk.
+    pub fn knows_input(&self, name: &str) -> Result<bool> {
+        is_known(&self.connection, name)
+    }
+
     /// Writes many changes in one transaction, with one wait for the disk. After an error none of
     /// them is written; after success all are, whatever happens to us.
     pub fn commit(&mut self, changes: &[Change]) -> Result<Vec<Committed>> {
@@ -161,6 +172,12 @@ fn write(connection: &Connection, change: &Change) -> Result<Committed> {
     }
     if let Some(run) = &change.run {
         runs::put(connection, run)?;
+    }
+    for notice in &change.notices {
+        notices::insert(connection, notice, change.at)?;
+    }
+    if let Some(reply) = &change.reply {
+        replies::insert(connection, reply, change.at)?;
     }
     let effect_ids = match (project, issue) {
         (Some(project), Some(issue)) => {

@@ -2,24 +2,29 @@
 //!
 //! Not here: the embedded forge ([`crate::forge`]), and anything that decides: rows go in and come
 //! out as the core's values. [`commit`](Store::commit) is in `commit.rs`; what it writes is read
-//! back in `events.rs`, `tasks.rs`, `outbox.rs`, `messages.rs`, `work_states.rs`, `runs.rs` and `vault.rs`.
+//! back in `events.rs`, `tasks.rs`, `outbox.rs`, `messages.rs`, `work_states.rs`, `runs.rs`, `vault.rs`,
+//! `notices.rs` and `replies.rs`.
 
 mod agents;
 mod checkpoints;
 mod commit;
 mod cursors;
+mod deliveries;
 mod events;
 mod lines;
 mod merge_queue;
 mod messages;
+mod notices;
 mod outbox;
 #[cfg(test)]
 mod plans;
 mod projects;
+mod replies;
 mod runs;
 mod sessions;
 mod spending;
 mod tasks;
+mod threads;
 mod vault;
 mod verdicts;
 mod work_states;
@@ -35,23 +40,28 @@ use crate::error::failed_to;
 pub use agents::AgentRow;
 pub use checkpoints::CheckpointRow;
 pub use commit::{Change, Committed};
+pub use deliveries::{Delivered, Delivery, DeliveryId, Waiting};
 pub use events::{EventFilter, EventRow};
 pub use lines::{Audit, LineRow, Stopped, StoppedBy};
 pub use merge_queue::{EntryId, EntryScope, EntryStatus, NewEntry, QueueEntry};
 pub use messages::{MessageRow, MessageStatus};
+pub use notices::{NewNotice, NoticeRow};
 pub use outbox::{EffectId, Outgoing};
 pub use projects::ProjectRow;
+pub use replies::{NewReply, ReplyRow};
 pub use runs::RunScope;
 pub use sessions::{SessionRow, SessionScope, SessionStatus};
+pub use threads::Thread;
 pub use vault::VaultScope;
 pub use verdicts::VerdictRow;
 
-const MIGRATIONS: [&str; 5] = [
+const MIGRATIONS: [&str; 6] = [
     include_str!("../migrations/store/0001_begin.sql"),
     include_str!("../migrations/store/0002_no_work_is_lost.sql"),
     include_str!("../migrations/store/0003_the_line.sql"),
     include_str!("../migrations/store/0004_the_factory.sql"),
     include_str!("../migrations/store/0005_restarts.sql"),
+    include_str!("../migrations/store/0006_telling_people.sql"),
 ];
 
 /// The daemon's database.

@@ -8,8 +8,8 @@ use rusqlite::types::Value;
 use rusqlite::{StatementStatus, params_from_iter};
 
 use super::{
-    Change, EntryScope, EventFilter, SessionRow, Store, VaultScope, agents, events, merge_queue, messages,
-    outbox, runs, spending, tasks, vault,
+    Change, EntryScope, EventFilter, SessionRow, Store, VaultScope, agents, deliveries, events, merge_queue,
+    messages, notices, outbox, replies, runs, spending, tasks, threads, vault,
 };
 
 fn fresh() -> (Store, tempfile::TempDir) {
@@ -67,6 +67,26 @@ fn settled_effects_and_closed_tasks_cost_nothing() {
     assert_eq!(runs, ["SEARCH runs USING INDEX runs_open (project=?)"]);
     let vault = plan(&store, vault::entries(VaultScope::Open), zero());
     assert_eq!(vault, ["SEARCH vault USING INDEX vault_open (project=?)"]);
+}
+
+#[test]
+fn notices_that_were_told_cost_nothing() {
+    let (store, _directory) = fresh();
+    let cases = [
+        (deliveries::DUE, 4, "deliveries_pending"),
+        (deliveries::WAITING, 2, "deliveries_pending"),
+        (deliveries::SENT_AS, 2, "deliveries_sent_as"),
+        (notices::TOLD_LAST, 2, "notices_of_words"),
+        (notices::ASKED, 3, "notices_of_topic"),
+        (threads::OPEN, 2, "threads_open"),
+        (threads::OF_ROOT, 3, "threads_of_root"),
+        (replies::OPEN, 2, "replies_waiting"),
+    ];
+    for (sql, values, index) in cases {
+        let plan = plan(&store, sql, vec![Value::Integer(1); values]);
+        assert!(plan[0].starts_with("SEARCH") && plan[0].contains(index), "{sql}: {plan:?}");
+        assert!(plan.iter().all(|step| step.starts_with("SEARCH")), "{sql}: {plan:?}");
+    }
 }
 
 #[test]

@@ -6,6 +6,8 @@ use pointsman_adapters::ci::woodpecker::Woodpecker;
 use pointsman_adapters::forge::Forge;
 use pointsman_adapters::forge::forgejo::Forgejo;
 use pointsman_adapters::forge::github::Github;
+use pointsman_adapters::notify::matrix::Matrix;
+use pointsman_adapters::notify::webhook::Webhook;
 use pointsman_core::config::{Config, ForgeKind};
 use pointsman_core::ids::{Number, ProjectName, TaskKey};
 use pointsman_core::task::Task;
@@ -238,6 +240,16 @@ impl Context {
     /// The project's GitHub, likewise.
     pub(crate) fn github(&self, config: &Config) -> anyhow::Result<Github> {
         remote::github(&self.paths, config, ENVIRONMENT)
+    }
+
+    /// The project's room on Matrix, likewise.
+    pub(crate) fn matrix(&self, config: &Config) -> anyhow::Result<Matrix> {
+        remote::matrix(&self.paths, config, ENVIRONMENT)
+    }
+
+    /// The project's webhook, likewise.
+    pub(crate) fn webhook(&self, config: &Config) -> anyhow::Result<Webhook> {
+        remote::webhook(&self.paths, config, ENVIRONMENT)
     }
 
     /// Under which name we write.

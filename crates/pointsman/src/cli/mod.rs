@@ -31,6 +31,7 @@ mod init;
 mod launch;
 mod man;
 mod merge_queue;
+mod notify;
 mod out;
 mod phase;
 mod project;
@@ -139,6 +140,8 @@ enum Command {
     #[command(subcommand, visible_alias = "mq")]
     MergeQueue(merge_queue::Command),
     #[command(subcommand)]
+    Notify(notify::Command),
+    #[command(subcommand)]
     Formula(formula::Command),
     Schedule(schedule::Arguments),
     #[command(subcommand, visible_alias = "runs")]
@@ -226,6 +229,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Project(command) => command.run(&context()?)?,
         Command::Config(command) => command.run(&context()?)?,
         Command::MergeQueue(command) => command.run(&context()?)?,
+        Command::Notify(command) => command.run(&context()?)?,
         Command::Vault(command) => command.run(&context()?)?,
         Command::Rescue(command) => command.run(&context()?)?,
         Command::Claim(arguments) => arguments.run(&context()?)?,

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::context::Context;
 use super::failure::Failure;
-use super::{style, task, time};
+use super::{notify, style, task, time};
 use crate::control::client;
 use crate::control::protocol::{Reply, Request, Status};
 use crate::vault_view;
@@ -31,6 +31,8 @@ struct Glance {
     spent_today: Spent,
     /// Vault actions that wait for a person.
     vault: Vec<Entry>,
+    /// Notifiers that do not work.
+    ill: Vec<notify::Ill>,
 }
 
 impl Arguments {
@@ -81,7 +83,8 @@ fn glance(store: &Store, row: ProjectRow) -> Result<Glance, Failure> {
     let spent_today = store.spent_on_day(Some(&row.name), &time::day(now), now)?;
     let mut vault = store.vault_entries(&row.name, VaultScope::Open)?;
     vault.retain(|entry| matches!(entry.status, vault::Status::Pending | vault::Status::Uncertain));
-    Ok(Glance { row, tasks, sessions, queued, attention, spent_today, vault })
+    let ill = notify::ill(store, &row.name)?;
+    Ok(Glance { row, tasks, sessions, queued, attention, spent_today, vault, ill })
 }
 
 /// Whether nothing goes on without a person.
@@ -138,12 +141,17 @@ fn print_json(context: &Context, daemon: Option<&Status>, glances: &[Glance]) ->
         .collect();
     let vault: Vec<Value> =
         glances.iter().flat_map(|glance| &glance.vault).map(vault_view::to_json).collect();
+    let ill: Vec<Value> = glances
+        .iter()
+        .flat_map(|glance| glance.ill.iter().map(|ill| ill.to_json(&glance.row.name)))
+        .collect();
     context.out.value(&json!({
         "daemon": daemon,
         "state_dir": context.paths.state(),
         "projects": projects,
         "needs_a_person": attention,
         "vault": vault,
+        "notifiers": ill,
     }))
 }
 
@@ -192,6 +200,10 @@ fn print(context: &Context, daemon: Option<&Status>, glances: &[Glance]) -> Resu
                 time::relative(task.since, time::now()),
                 task.waiting_for().unwrap_or_default()
             ))?;
+        }
+        for ill in &glance.ill {
+            let colour = style::BAD;
+            out.line(format!("  {colour}not told{colour:#} {}", ill.line()))?;
         }
         for entry in &glance.vault {
             let colour = style::BAD;

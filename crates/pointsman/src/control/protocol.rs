@@ -120,6 +120,13 @@ pub enum Request {
         /// The project.
         project: ProjectName,
     },
+    /// Tell people that this is a test.
+    TryNotifiers {
+        /// The project.
+        project: ProjectName,
+        /// Tells this test from others.
+        key: String,
+    },
     /// Something for the embedded forge.
     Forge {
         /// The project.

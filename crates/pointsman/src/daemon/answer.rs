@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::engine::{Engine, Input};
 use super::sources::hooks;
-use super::{budget, clock, line, projects, runs, vault};
+use super::{budget, clock, line, notifier, projects, runs, vault};
 use crate::control::protocol::{FailureKind, Reply, Request};
 use crate::paths::Paths;
 
@@ -28,6 +28,8 @@ pub(crate) struct Follow {
     pub vault: bool,
     /// A run has.
     pub run: bool,
+    /// People are to be told something.
+    pub notices: bool,
 }
 
 /// Carries out a request that is about tasks, messages or projects.
@@ -79,6 +81,10 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
         Request::Vault { project, command } => {
             follow.vault = true;
             vault::answer(engine, project, command)
+        }
+        Request::TryNotifiers { project, key } => {
+            follow.notices = true;
+            notifier::try_out(engine, project, key)
         }
         Request::Status | Request::ForgeStats { .. } | Request::Forge { .. } | Request::Claim { .. } => {
             failed(FailureKind::Failed, "this request is answered elsewhere".to_owned())
@@ -155,7 +161,12 @@ fn acknowledge(engine: &mut Engine, message: i64, session: Option<&str>) -> Repl
 }
 
 /// Nothing starts on a budget that is used up, whoever wants it.
-fn no_budget(engine: &mut Engine, project: &ProjectName, issue: Number, order: Order) -> Option<Reply> {
+pub(super) fn no_budget(
+    engine: &mut Engine,
+    project: &ProjectName,
+    issue: Number,
+    order: Order,
+) -> Option<Reply> {
     match order {
         Order::Start | Order::Resume => {}
         Order::Begin | Order::Pause | Order::Stop => return None,

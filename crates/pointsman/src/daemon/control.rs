@@ -149,6 +149,10 @@ impl Control {
             self.inbox.send(Inbound::AskForge { project: project.clone() });
             return reply;
         }
+        if matches!(request, Request::TryNotifiers { .. }) && peer.is_some_and(|pid| self.is_in_session(pid))
+        {
+            return failed(FailureKind::Refused, "an agent calls nobody".to_owned());
+        }
         if let Request::Hook { report } = &request
             && let Some(reply) = self.hook(report, peer)
         {

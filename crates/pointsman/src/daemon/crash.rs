@@ -39,6 +39,10 @@ pub const VAULT_NAMES: [&str; 6] = [
 pub const RUN_NAMES: [&str; 4] =
     ["run-session-prepared", "run-session-in-tmux", "run-event-written", "run-session-put-away"];
 
+/// The places on the way of a notice and of what a person says to it. They are passed by these alone.
+pub const CHAT_NAMES: [&str; 5] =
+    ["notice-posted", "notice-sent", "notice-settled", "reply-read", "reply-taken"];
+
 struct Plan {
     place: String,
     left: AtomicU32,

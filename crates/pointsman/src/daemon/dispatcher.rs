@@ -24,6 +24,7 @@ use super::crash::crash_point;
 use super::engine::{Engine, Input, groups};
 use super::inbound::Inbound;
 use super::lookout::Lookout;
+use super::notifier::{self, Told};
 use super::outcome::Outcome;
 use super::poller::Poller;
 use super::projections::Projections;
@@ -68,6 +69,8 @@ pub(crate) struct Dispatcher {
     pub vault: Arc<Lookout>,
     /// Runs of formulas.
     pub runs: Arc<Lookout>,
+    /// Notices to people.
+    pub notices: Arc<Lookout>,
     /// Since when.
     pub started_at: Timestamp,
     /// What stands in the way of projects.
@@ -120,6 +123,7 @@ struct Batch {
     checkpoints: Vec<(CheckpointRow, Vec<u64>)>,
     vault: Vec<Vaulted>,
     runs: Vec<Ran>,
+    notifier: Vec<notifier::Waiting>,
     timetables: Vec<(ProjectName, Standing)>,
     asks: Vec<(Request, SyncSender<Reply>)>,
     stop: bool,
@@ -238,6 +242,19 @@ impl Dispatcher {
             }
             let _ = written.send(taken.map(Box::new));
         }
+        for (told, written) in batch.notifier {
+            self.until_written("a notice", |d| notifier::take(&mut d.engine, &told, now));
+            match *told {
+                Told::Posted(_) => self.notices.nudge(),
+                Told::Heard { .. } => {
+                    self.notices.nudge();
+                    self.vault.nudge();
+                    self.runs.nudge();
+                }
+                Told::Settled { .. } | Told::Shown(_) | Told::Taken { .. } | Told::Failed { .. } => {}
+            }
+            let _ = written.send(());
+        }
         for (project, standing) in batch.timetables {
             let mut begun = 0;
             self.until_written("a timetable", |d| {
@@ -281,6 +298,9 @@ impl Dispatcher {
             }
             if follow.run {
                 self.runs.nudge();
+            }
+            if follow.notices {
+                self.notices.nudge();
             }
             stop |= follow.stop;
             let _ = reply.send(answer);
@@ -465,6 +485,7 @@ impl Batch {
             Inbound::Vault { project, id, event, written } => {
                 self.vault.push(Vaulted { project, id, event, written });
             }
+            Inbound::Notifier { told, written } => self.notifier.push((told, written)),
             Inbound::Timetable { project, standing } => self.timetables.push((project, standing)),
             Inbound::Run { project, id, event, sessions, written } => {
                 self.runs.push(Ran { project, id, event, sessions, written });

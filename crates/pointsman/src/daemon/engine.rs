@@ -17,7 +17,8 @@ use pointsman_core::task::{
 };
 use pointsman_core::time::Timestamp;
 use pointsman_store::{
-    Change, Committed, EffectId, EntryScope, EntryStatus, Outgoing, SessionRow, SessionScope, Store,
+    Change, Committed, EffectId, EntryScope, EntryStatus, NewNotice, Outgoing, SessionRow, SessionScope,
+    Store,
 };
 use serde_json::json;
 
@@ -53,6 +54,8 @@ pub struct Input {
     pub cursor: Option<(String, String)>,
     /// Sessions to write with it.
     pub sessions: Vec<SessionRow>,
+    /// What people are to be told with it.
+    pub notices: Vec<NewNotice>,
 }
 
 impl Input {
@@ -76,6 +79,7 @@ impl Input {
             sent: None,
             cursor: None,
             sessions: Vec::new(),
+            notices: Vec::new(),
         }
     }
 }
@@ -561,6 +565,7 @@ impl Input {
         change.sent.clone_from(&self.sent);
         change.cursor.clone_from(&self.cursor);
         change.sessions.clone_from(&self.sessions);
+        change.notices.clone_from(&self.notices);
         change
     }
 

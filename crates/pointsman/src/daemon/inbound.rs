@@ -11,6 +11,7 @@ use pointsman_store::{
 };
 
 use super::engine::Input;
+use super::notifier::Told;
 use super::outcome::Outcome;
 use super::timetable::Standing;
 use super::world::Again;
@@ -96,6 +97,13 @@ pub(crate) enum Inbound {
         sessions: Vec<SessionRow>,
         /// Told the run as it is then; nothing if it did not allow it.
         written: SyncSender<Option<Box<run::Run>>>,
+    },
+    /// People are to be told, were told, or spoke; `written` is told when that is on disk.
+    Notifier {
+        /// What.
+        told: Box<Told>,
+        /// Told when it is written.
+        written: SyncSender<()>,
     },
     /// A look at the clock, for formulas that run by themselves.
     Timetable {

@@ -2,7 +2,7 @@
 //!
 //! `engine` steps and commits, `dispatcher` is the loop around it, `workers` perform effects with
 //! `world`, `jobs` run what takes long, `sources` and `poller` tell what happened, `control` and
-//! `answer` serve commands, `vault` keeps dangerous actions, `runs` follows formulas, `timetable` begins them. Everything comes in through `inbound`. Not here: deciding (core), SQL
+//! `answer` serve commands, `vault` keeps dangerous actions, `runs` follows formulas, `timetable` begins them, `notifier` tells people and listens to them. Everything comes in through `inbound`. Not here: deciding (core), SQL
 //! (store), programs (adapters).
 
 mod answer;
@@ -18,6 +18,7 @@ mod jobs;
 mod launch;
 mod line;
 mod lookout;
+pub(crate) mod notifier;
 pub mod outcome;
 mod poller;
 mod projections;

@@ -127,7 +127,7 @@ fn pace(served: &Served, picture: &Picture, now: Timestamp) -> Duration {
         ForgeKind::Local | ForgeKind::Git => pace,
         ForgeKind::Forgejo | ForgeKind::Github => {
             let ours = picture.values().filter(|task| task.key.project == served.config.name);
-            let ears = served.webhook.as_ref().map_or(Ears::Asking, |webhook| webhook.ears(now));
+            let ears = served.listening.as_ref().map_or(Ears::Asking, |listening| listening.ears(now));
             forge_pace(pace, ears, ours.map(|task| &**task))
         }
     }

@@ -80,6 +80,7 @@ pub(crate) fn open_all(
                 if !before.contains_key(&row.name) {
                     overlook_projections(git, &row.checkout);
                 }
+                opened.problems.extend(served.notifiers.problems(&row.name));
                 opened.served.insert(row.name, served);
             }
             Err(error) => {

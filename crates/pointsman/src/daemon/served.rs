@@ -15,10 +15,10 @@ use pointsman_core::ids::TaskKey;
 use pointsman_core::task::Task;
 
 use super::clock;
-use super::webhooks::Webhook;
+use super::webhooks::Listening;
 use crate::embedded_forge::EmbeddedForge;
 use crate::paths::{Paths, ProjectPaths};
-use crate::remote::{self, Environment};
+use crate::remote::{self, Environment, Notifiers};
 
 /// One project at work.
 pub(crate) struct Served {
@@ -33,7 +33,9 @@ pub(crate) struct Served {
     /// Its CI, if that is a Woodpecker.
     pub woodpecker: Option<Woodpecker>,
     /// Who listens for what its servers tell by themselves.
-    pub webhook: Option<Webhook>,
+    pub listening: Option<Listening>,
+    /// How its people are told.
+    pub notifiers: Notifiers,
     /// Our own copy of its repository.
     pub mirror: Mirror,
     /// The branch that work lands on.
@@ -82,7 +84,8 @@ impl Served {
             CiKind::Woodpecker => Some(remote::woodpecker(paths, &config, environment)?),
             CiKind::None | CiKind::Command | CiKind::Forge => None,
         };
-        let webhook = remote::webhook(paths, &config, environment)?;
+        let listening = remote::listening(paths, &config, environment)?;
+        let notifiers = remote::notifiers(paths, &config, environment);
         let union = UnionGlobs::new(&config.merge.union)?;
         for dir in [project.checkouts(), project.logs(), project.indexes(), project.vault_pending()] {
             std::fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
@@ -92,7 +95,18 @@ impl Served {
         if matches!(config.forge.kind, ForgeKind::Local | ForgeKind::Git) {
             mirror.fetch_remote()?;
         }
-        Ok(Self { config, paths: project, forge, embedded, woodpecker, webhook, mirror, primary, union })
+        Ok(Self {
+            config,
+            paths: project,
+            forge,
+            embedded,
+            woodpecker,
+            listening,
+            notifiers,
+            mirror,
+            primary,
+            union,
+        })
     }
 
     /// The directories and files of one task.

@@ -29,6 +29,7 @@ use super::inbound::{Inbound, Inbox};
 use super::jobs::{Jobs, adopt, clear_leftovers};
 use super::line;
 use super::lookout::Lookout;
+use super::notifier;
 use super::poller::Poller;
 use super::projections::Projections;
 use super::runs;
@@ -97,7 +98,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     let exits = Arc::new(Exits::new(inbox.clone(), Arc::clone(&world), Arc::clone(&phases)));
     *listener.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::downgrade(&exits);
     let poller = Arc::new(Poller::default());
-    let (vault, runs) = (Arc::new(Lookout::default()), Arc::new(Lookout::default()));
+    let [vault, runs, notices] = std::array::from_fn(|_| Arc::new(Lookout::default()));
     let mut dispatcher = Dispatcher {
         engine: Engine::open(store)?,
         inbound,
@@ -110,6 +111,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         poller: Arc::clone(&poller),
         vault: Arc::clone(&vault),
         runs: Arc::clone(&runs),
+        notices: Arc::clone(&notices),
         started_at: clock::now(),
         problems: Vec::new(),
         only_queue: options.only_queue.is_some(),
@@ -155,8 +157,12 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     let polling = poller.start(inbox.clone(), board.clone(), Arc::clone(&world), phases)?;
     let mut vaults = vault::Watch::new(inbox.clone(), Arc::clone(&world));
     let mut all_runs = runs::Watch::new(inbox.clone(), Arc::clone(&world));
-    let looking =
-        [vault.start("vault", move || vaults.look())?, runs.start("runs", move || all_runs.look())?];
+    let mut telling = notifier::Watch::new(inbox.clone(), Arc::clone(&world));
+    let looking = [
+        vault.start("vault", move || vaults.look())?,
+        runs.start("runs", move || all_runs.look())?,
+        notices.start("notices", move || telling.look())?,
+    ];
     let (callers, panes, paces) = (AtomicUsize::new(0), Mutex::default(), Mutex::default());
     let control = Control { inbox: inbox.clone(), board, world, callers, panes, paces };
     Arc::new(control).listen(&paths.control_socket())?;
@@ -166,6 +172,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     poller.stop();
     vault.stop();
     runs.stop();
+    notices.stop();
     jobs.stop();
     let _ = std::fs::remove_file(paths.control_socket());
     for thread in looking.into_iter().chain([polling]) {

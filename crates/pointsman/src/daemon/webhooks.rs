@@ -23,7 +23,7 @@ const BELIEVED_FOR: Duration = Duration::from_secs(24 * 3600);
 const AGAIN: Duration = Duration::from_secs(30);
 
 /// A project that listens.
-pub(crate) struct Webhook {
+pub(crate) struct Listening {
     /// Where.
     pub(crate) listen: SocketAddr,
     /// What its servers sign with.
@@ -32,7 +32,7 @@ pub(crate) struct Webhook {
     rings: AtomicU64,
 }
 
-impl Webhook {
+impl Listening {
     /// Nothing was heard yet.
     pub(crate) fn new(listen: SocketAddr, secret: Secret) -> Self {
         Self { listen, secret, heard_at: AtomicI64::new(i64::MIN), rings: AtomicU64::new(0) }
@@ -73,7 +73,7 @@ impl Webhooks {
 
     /// Listens where the projects want it, and nowhere else.
     pub(crate) fn follow(&mut self, projects: &BTreeMap<ProjectName, Arc<Served>>, now: Timestamp) {
-        let wanted = projects.values().filter_map(|served| Some(served.webhook.as_ref()?.listen));
+        let wanted = projects.values().filter_map(|served| Some(served.listening.as_ref()?.listen));
         let wanted: std::collections::BTreeSet<SocketAddr> = wanted.collect();
         self.doors.retain(|address, door| match door {
             Ok(_) => wanted.contains(address),
@@ -106,13 +106,13 @@ impl Porter {
 
 impl Bell for Porter {
     fn secret(&self, project: &str) -> Option<Secret> {
-        Some(self.project(project)?.webhook.as_ref()?.secret.clone())
+        Some(self.project(project)?.listening.as_ref()?.secret.clone())
     }
 
     fn ring(&self, project: &str) {
         let (Some(served), Some(poller)) = (self.project(project), self.poller.upgrade()) else { return };
-        if let Some(webhook) = &served.webhook {
-            webhook.hear(clock::now());
+        if let Some(listening) = &served.listening {
+            listening.hear(clock::now());
         }
         poller.ask_soon(&served.config.name);
     }

@@ -4,6 +4,7 @@ pub(crate) mod agents;
 pub(crate) mod commit;
 pub(crate) mod ledger;
 pub(crate) mod lines;
+pub(crate) mod notices;
 pub(crate) mod outbox;
 pub(crate) mod rows;
 pub(crate) mod runs;

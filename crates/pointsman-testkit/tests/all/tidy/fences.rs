@@ -40,6 +40,7 @@ const FENCES: [(&str, &str, &[&str]); 5] = [
             "crates/pointsman/src/cli/hook/watch.rs",
             "crates/pointsman/src/cli/merge_queue/process.rs",
             "crates/pointsman/src/cli/merge_queue/train.rs",
+            "crates/pointsman/src/cli/notify.rs",
             "crates/pointsman/src/cli/session_log.rs",
             "crates/pointsman/src/cli/up.rs",
             // A full disk says nothing when it has room again.

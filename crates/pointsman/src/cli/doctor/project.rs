@@ -13,7 +13,7 @@ use pointsman_core::config::ForgeKind;
 use pointsman_core::ids::ProjectName;
 use pointsman_store::SessionScope;
 
-use super::{Check, chain, services};
+use super::{Check, chain, notifiers, services};
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
 use crate::cli::time;
@@ -42,6 +42,7 @@ pub(super) fn checks(context: &Context) -> Vec<Check> {
         checks.push(forge(context, &project));
     }
     checks.extend(services::checks(context, &project.config));
+    checks.extend(notifiers::checks(context, &project));
     checks.push(leftovers(context, &project.config.name));
     checks
 }
@@ -139,7 +140,7 @@ fn agent(project: &Project) -> Check {
 /// Looks where the daemon would find the program; a relative path is one of the task's tree, which
 /// the checkout stands for.
 #[allow(clippy::disallowed_methods, reason = "looks where the daemon would find the program")]
-fn find_agent(name: &str, checkout: &Path) -> Option<PathBuf> {
+pub(super) fn find_agent(name: &str, checkout: &Path) -> Option<PathBuf> {
     find_program(name, std::env::var_os("PATH").as_deref(), checkout)
 }
 

@@ -238,7 +238,8 @@ impl Jobs {
         }
     }
 
-    fn is_stopping(&self) -> bool {
+    /// Whether the daemon ends.
+    pub(super) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::SeqCst)
     }
 

@@ -11,7 +11,7 @@ use pointsman_core::verdict::of_checks;
 use super::Jobs;
 use crate::daemon::clock;
 use crate::daemon::served::Served;
-use crate::daemon::webhooks::Webhook;
+use crate::daemon::webhooks::Listening;
 
 /// The daemon's end is looked for at least this often.
 const LOOK: Duration = Duration::from_secs(1);
@@ -28,7 +28,7 @@ pub(super) fn wait_for_checks(
     let deadline = Instant::now() + config.timing.ci_timeout.duration();
     let mut ask_at = Instant::now();
     let mut first = true;
-    let rings = || served.webhook.as_ref().map_or(0, Webhook::rings);
+    let rings = || served.listening.as_ref().map_or(0, Listening::rings);
     let mut heard = rings();
     loop {
         if heard != rings() || Instant::now() >= ask_at {
@@ -41,7 +41,8 @@ pub(super) fn wait_for_checks(
                     tracing::warn!(%sha, error = format!("{error:#}"), "the checks cannot be read for now")
                 }
             }
-            let ears = served.webhook.as_ref().map_or(Ears::Asking, |webhook| webhook.ears(clock::now()));
+            let ears =
+                served.listening.as_ref().map_or(Ears::Asking, |listening| listening.ears(clock::now()));
             ask_at = Instant::now() + config.ci.poll.duration() * ears.slower();
         }
         if Instant::now() >= deadline {

@@ -3,6 +3,7 @@
 //! `watch` looks what is to be done about each, `session` starts, follows and ends its sessions. Both only send; this
 //! file writes, in the loop.
 
+mod replies;
 mod session;
 mod watch;
 

@@ -49,7 +49,7 @@ impl RunDesk {
         }
     }
 
-    fn inbox(&self, generation: u32) -> PathBuf {
+    pub(super) fn inbox(&self, generation: u32) -> PathBuf {
         self.root.join(format!("inbox-{generation}"))
     }
 

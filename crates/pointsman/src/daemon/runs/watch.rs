@@ -8,13 +8,15 @@ use std::time::Duration;
 use pointsman_adapters::phase_file::{self, Reading, read_result_file};
 use pointsman_adapters::process::{self, free_memory_mb};
 use pointsman_core::ids::ProjectName;
+use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::run::{Duty, Event, Policy, RESULT_BYTES, Run, Status, duty, read_result};
-use pointsman_core::task::{Notice, Phase};
+use pointsman_core::task::Phase;
 use pointsman_core::time::Timestamp;
 use pointsman_core::timetable::entries;
 use pointsman_store::{RunScope, SessionRow};
 use sha2::{Digest, Sha256};
 
+use super::replies;
 use super::session::{self, RunDesk};
 use crate::daemon::clock;
 use crate::daemon::inbound::{Inbound, Inbox};
@@ -143,6 +145,9 @@ impl Watch {
                 Some(Phase::Done) => Some(finished(run, &desk)),
                 Some(Phase::Escalate) => {
                     self.ask(run, reason.as_deref().unwrap_or("no reason was given"));
+                    if let Err(error) = replies::pass_on(&self.world, &self.inbox, &desk, run) {
+                        tracing::warn!(run = %run.identity(), error = format!("{error:#}"), "not answered yet");
+                    }
                     None
                 }
                 Some(Phase::AwaitingCi | Phase::AwaitingReview) | None => None,
@@ -178,9 +183,15 @@ impl Watch {
     }
 
     fn ask(&self, run: &Run, why: &str) {
-        let key = format!("run/{}/{}/{}/{why}", run.project, run.id, run.generation);
-        let notice: Notice = pointsman_core::words::run::question(run, why);
-        if let Err(error) = self.world.put_up(&key, &run.project, None, None, &notice) {
+        let posting = Posting {
+            key: format!("run/{}/{}/{}/{why}", run.project, run.id, run.generation),
+            project: run.project.clone(),
+            topic: Topic::of_formula(&run.formula.name),
+            link: None,
+            question: None,
+            notice: pointsman_core::words::run::question(run, why),
+        };
+        if let Err(error) = self.world.put_up(&posting) {
             tracing::error!(%error, "nobody could be told of a run");
         }
     }

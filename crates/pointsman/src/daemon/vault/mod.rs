@@ -79,13 +79,28 @@ pub(super) fn happened(
     event: &Event,
     now: Timestamp,
 ) -> Result<Result<Entry, NotTaken>, pointsman_store::Error> {
+    happened_with(engine, project, id, event, now, |_, _| {})
+}
+
+/// The same, with more to be written at the same time.
+pub(super) fn happened_with(
+    engine: &mut Engine,
+    project: &ProjectName,
+    id: &ActionId,
+    event: &Event,
+    now: Timestamp,
+    more: impl FnOnce(&mut Change, &Entry),
+) -> Result<Result<Entry, NotTaken>, pointsman_store::Error> {
     let (Some(entry), Some(config)) = (engine.store().vault_entry(project, id)?, engine.config(project))
     else {
         return Ok(Err(NotTaken::Missing));
     };
     match step(&entry, event, &Policy::new(&config), now) {
         Ok(next) => {
-            write(engine, kind(event), &next, json!({ "event": event, "from": entry.status }), now)?;
+            let told = json!({ "event": event, "from": entry.status });
+            let mut change = changed(kind(event), &next, told, now);
+            more(&mut change, &next);
+            engine.store().commit(&[change])?;
             Ok(Ok(next))
         }
         Err(Refused(why)) => Ok(Err(NotTaken::Refused(why))),
@@ -126,20 +141,14 @@ fn take_in(
     }
     let rule = rule(&config, &action.kind);
     let entry = submit(project, action, rule, &Policy::new(&config), now);
-    write(engine, "vault_submitted", &entry, Value::Null, now)?;
+    engine.store().commit(&[changed("vault_submitted", &entry, Value::Null, now)])?;
     Ok(match entry.status {
         Status::Rejected => failed(FailureKind::Refused, entry.reason.unwrap_or_default()),
         _ => done(vault_view::to_json(&entry)),
     })
 }
 
-fn write(
-    engine: &mut Engine,
-    kind: &str,
-    entry: &Entry,
-    more: Value,
-    now: Timestamp,
-) -> Result<(), pointsman_store::Error> {
+fn changed(kind: &str, entry: &Entry, more: Value, now: Timestamp) -> Change {
     let mut data = json!({
         "id": entry.id(),
         "type": entry.action.kind,
@@ -156,7 +165,7 @@ fn write(
     change.project = Some(entry.project.clone());
     change.data = data;
     change.vault = Some(entry.clone());
-    engine.store().commit(&[change]).map(drop)
+    change
 }
 
 /// The event's name in the log.

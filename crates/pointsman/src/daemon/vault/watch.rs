@@ -9,6 +9,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use pointsman_adapters::phase_file::{read_result_file, remove_own_file};
+use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::vault::{Duty, Entry, Event, MAX_BYTES, Policy, duty};
 use pointsman_core::words;
 use pointsman_store::VaultScope;
@@ -75,8 +76,15 @@ impl Watch {
                 let (project, id, status) = (&entry.project, entry.id(), entry.status.as_str());
                 // The same words under the same key, however often a crash has us say them.
                 let key = format!("vault/{project}/{id}/{}/{status}/{}", entry.firings, entry.told);
-                let notice = words::vault::notice(entry, &policy);
-                match self.world.put_up(&key, project, None, None, &notice) {
+                let posting = Posting {
+                    key,
+                    project: project.clone(),
+                    topic: Topic::Vault(id.clone()),
+                    link: None,
+                    question: entry.question(),
+                    notice: words::vault::notice(entry, &policy),
+                };
+                match self.world.put_up(&posting) {
                     Ok(()) => {
                         crash_point("vault-told");
                         drop(tell(Event::Told));

@@ -80,6 +80,11 @@ impl RealWorld {
         self.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).get(name).cloned()
     }
 
+    /// Whether a project is still served as it was when this was opened.
+    pub(crate) fn serves(&self, served: &Arc<Served>) -> bool {
+        self.project(&served.config.name).is_some_and(|now| Arc::ptr_eq(&now, served))
+    }
+
     fn try_perform(
         &self,
         served: &Arc<Served>,

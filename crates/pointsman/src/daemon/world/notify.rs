@@ -1,14 +1,17 @@
-//! Telling people: a line in the log and one in a file, until there are louder notifiers.
+//! Telling people: a line in the log and one in a file at once; louder notifiers are told by the loop.
 
 use std::io::Write;
 
 use pointsman_adapters::phase_file;
-use pointsman_core::ids::{Number, ProjectName};
+use pointsman_core::config::NotifierKind;
+use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::task::{Notice, Task};
 use serde_json::json;
 
 use super::{Outcome, RealWorld, Trouble};
 use crate::daemon::clock;
+use crate::daemon::crash::crash_point;
+use crate::daemon::notifier::{self, Told};
 use crate::daemon::served::Served;
 
 impl RealWorld {
@@ -20,8 +23,15 @@ impl RealWorld {
         key: &str,
         notice: &Notice,
     ) -> Result<Outcome, Trouble> {
-        let link = served.forge.issue_link(task.key.issue);
-        self.put_up(key, &task.key.project, Some(task.key.issue), Some(&link), notice)?;
+        let posting = Posting {
+            key: key.to_owned(),
+            project: task.key.project.clone(),
+            topic: Topic::Task(task.key.issue),
+            link: Some(served.forge.issue_link(task.key.issue)),
+            question: None,
+            notice: notice.clone(),
+        };
+        self.put_up(&posting)?;
         if notice.urgent && task.escalation.is_some() {
             let stamp = format!("{}\n", clock::rfc3339(clock::now()));
             phase_file::write_state_file(&served.desk(&task.key).renotify, stamp.as_bytes())?;
@@ -29,20 +39,25 @@ impl RealWorld {
         Ok(Outcome::done())
     }
 
-    /// Tells the people on duty, once for each key.
-    pub(in crate::daemon) fn put_up(
-        &self,
-        key: &str,
-        project: &ProjectName,
-        issue: Option<Number>,
-        link: Option<&str>,
-        notice: &Notice,
-    ) -> std::io::Result<()> {
+    /// Tells the people on duty, once for each key: in the log at once, and by all others as soon as they can.
+    pub(in crate::daemon) fn put_up(&self, posting: &Posting) -> std::io::Result<()> {
+        let served = self.project(&posting.project);
+        if served.is_none_or(|served| served.config.tells(NotifierKind::Log)) {
+            self.log(posting)?;
+        }
+        notifier::send(&self.jobs.inbox, Told::Posted(posting.clone()));
+        crash_point("notice-posted");
+        Ok(())
+    }
+
+    fn log(&self, posting: &Posting) -> std::io::Result<()> {
+        let Posting { key, project, topic, link, notice, .. } = posting;
         let entry = json!({
             "key": key,
             "at": clock::rfc3339(clock::now()),
             "project": project,
-            "issue": issue,
+            "topic": topic,
+            "issue": topic.issue(),
             "title": notice.title,
             "body": notice.body,
             "link": link,

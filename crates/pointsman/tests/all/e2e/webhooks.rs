@@ -36,7 +36,7 @@ fn e2e_a_webhook_makes_the_daemon_ask_and_a_wrong_one_does_not() {
         // Without being rung for, nothing would be seen while this test runs.
         .set("timing.forge_poll", "\"10m\"")
         .set("ci.poll", "\"10m\"")
-        .set("webhook.listen", "\"127.0.0.1:0\"")
+        .set("webhooks.listen", "\"127.0.0.1:0\"")
         .daemon_env("POINTSMAN_WEBHOOK_SECRET", SECRET);
     let daemon = start(&fake, setup);
     let address = address(&daemon);

@@ -1,0 +1,50 @@
+//! Telling people: what is told where, when, and how often.
+//!
+//! `topic` says what a notice is about: each has a thread of its own where threads exist. `plan` decides who tells a
+//! notice and when, `quiet` has the hours in which nobody wants to hear, `backlog` what becomes of notices that cannot
+//! be told. The sentences are in [`crate::words`]; sending and remembering belong elsewhere.
+
+mod backlog;
+mod plan;
+mod quiet;
+mod topic;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::ProjectName;
+use crate::task::Notice;
+
+pub use backlog::{BACKLOG, Health, KEPT, overflow};
+pub use plan::{Plan, Rules, plan};
+pub use quiet::QuietHours;
+pub use topic::Topic;
+
+/// Something to tell people, once for each key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Posting {
+    /// Whoever says it again under the same key has said it already.
+    pub key: String,
+    /// Whose.
+    pub project: ProjectName,
+    /// What it is about.
+    pub topic: Topic,
+    /// Where to look.
+    pub link: Option<String>,
+    /// The question that it asks, if an answer counts for exactly this one only.
+    pub question: Option<String>,
+    /// The words.
+    pub notice: Notice,
+}
+
+impl Posting {
+    /// Tells apart what says something else: the same words about the same thing are the same.
+    pub fn words(&self) -> String {
+        use sha2::{Digest, Sha256};
+        let mut hash = Sha256::new();
+        for part in [&self.topic.to_string(), &self.notice.title, &self.notice.body] {
+            hash.update(part.len().to_be_bytes());
+            hash.update(part);
+        }
+        hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    }
+}

@@ -1,0 +1,213 @@
+//! Notices on their way through notifiers.
+
+use pointsman_core::config::NotifierKind;
+use pointsman_core::ids::ProjectName;
+use pointsman_core::notifier::{Posting, Topic};
+use pointsman_core::time::Timestamp;
+use rusqlite::{Connection, Row, params};
+
+use super::threads::{self, Thread};
+use super::{Store, cursors};
+use crate::Result;
+use crate::column::{Word, json, maybe_time, time, word};
+use crate::error::failed_to;
+
+/// A delivery's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DeliveryId(pub i64);
+
+/// A notice that one notifier is to tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// Its number.
+    pub id: DeliveryId,
+    /// By whom.
+    pub notifier: NotifierKind,
+    /// When the notice was written.
+    pub at: Timestamp,
+    /// Not before then.
+    pub not_before: Timestamp,
+    /// What.
+    pub posting: Posting,
+    /// `pending`, `sent` or `dropped`.
+    pub status: String,
+    /// When it was settled.
+    pub settled_at: Option<Timestamp>,
+    /// Why it was dropped.
+    pub error: Option<String>,
+}
+
+/// What became of a delivery.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Delivered {
+    /// It is told.
+    Sent {
+        /// What the other side calls it.
+        sent_as: Option<String>,
+        /// The thread that it began, or is in.
+        thread: Option<Thread>,
+    },
+    /// It will not be.
+    Dropped {
+        /// Why.
+        why: String,
+    },
+}
+
+/// What waits for a notifier.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waiting {
+    /// How many.
+    pub pending: u64,
+    /// Since when the oldest does.
+    pub oldest: Option<Timestamp>,
+    /// How many were dropped, ever.
+    pub dropped: u64,
+}
+
+impl Store {
+    /// What one notifier has to tell now, oldest first, at most so many.
+    pub fn due_deliveries(
+        &self,
+        project: &ProjectName,
+        notifier: NotifierKind,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<Delivery>> {
+        self.rows("read deliveries", DUE, params![Word(project), Word(notifier), now.0, limit], read)
+    }
+
+    /// Everything that waits for one notifier, oldest first: number, when it was written, and whether it is urgent.
+    pub fn waiting_deliveries(
+        &self,
+        project: &ProjectName,
+        notifier: NotifierKind,
+    ) -> Result<Vec<(DeliveryId, Timestamp, bool)>> {
+        let read = |row: &Row<'_>| Ok((DeliveryId(row.get("id")?), time(row, "at")?, row.get("urgent")?));
+        self.rows("read deliveries", WAITING, params![Word(project), Word(notifier)], read)
+    }
+
+    /// What became of a delivery; the notifier works, so that what was wrong with it is forgotten.
+    pub fn settle_delivery(
+        &mut self,
+        project: &ProjectName,
+        id: DeliveryId,
+        delivered: &Delivered,
+        healthy: Option<&str>,
+        at: Timestamp,
+    ) -> Result<()> {
+        const SQL: &str = "UPDATE deliveries SET status = $1, settled_at = $2, sent_as = $3, error = $4
+            WHERE id = $5 AND status = 'pending'";
+        let failed = failed_to("settle a delivery");
+        let transaction = self.begin("settle a delivery")?;
+        let (status, sent_as, error) = match delivered {
+            Delivered::Sent { sent_as, .. } => ("sent", sent_as.as_deref(), None),
+            Delivered::Dropped { why } => ("dropped", None, Some(why.as_str())),
+        };
+        let run = || transaction.prepare_cached(SQL)?.execute(params![status, at.0, sent_as, error, id.0]);
+        let settled = run().map_err(&failed)? > 0;
+        // Who hears of it a second time knows less of the thread than is written.
+        if let (true, Delivered::Sent { thread: Some(thread), .. }) = (settled, delivered) {
+            threads::put(&transaction, thread)?;
+        }
+        if let Some(name) = healthy {
+            cursors::set(&transaction, Some(project), name, "")?;
+        }
+        transaction.commit().map_err(failed)
+    }
+
+    /// A notice that one notifier has not told yet, as far as is known.
+    pub fn pending_delivery(
+        &self,
+        project: &ProjectName,
+        notifier: NotifierKind,
+        key: &str,
+    ) -> Result<Option<Delivery>> {
+        const SQL: &str =
+            "SELECT d.id, d.notifier, d.not_before, d.status, d.settled_at, d.error, n.at, n.posting
+            FROM notices AS n JOIN deliveries AS d ON d.notice = n.id
+            WHERE n.key = $1 AND d.project = $2 AND d.notifier = $3 AND d.status = 'pending'";
+        let rows = self.rows("read deliveries", SQL, params![key, Word(project), Word(notifier)], read)?;
+        Ok(rows.into_iter().next())
+    }
+
+    /// How a notice fares, by notifier.
+    pub fn deliveries_of(&self, notice: i64) -> Result<Vec<Delivery>> {
+        const SQL: &str =
+            "SELECT d.id, d.notifier, d.not_before, d.status, d.settled_at, d.error, n.at, n.posting
+            FROM deliveries AS d JOIN notices AS n ON n.id = d.notice WHERE d.notice = $1 ORDER BY d.id";
+        self.rows("read deliveries", SQL, [notice], read)
+    }
+
+    /// What waits for a notifier, for people.
+    pub fn waiting(&self, project: &ProjectName, notifier: NotifierKind) -> Result<Waiting> {
+        const PENDING: &str = "SELECT count(*) AS n, min(n.at) AS oldest FROM deliveries AS d
+            JOIN notices AS n ON n.id = d.notice
+            WHERE d.project = $1 AND d.notifier = $2 AND d.status = 'pending'";
+        const DROPPED: &str = "SELECT count(*) AS n FROM deliveries
+            WHERE project = $1 AND notifier = $2 AND status = 'dropped'";
+        let pending = |row: &Row<'_>| Ok((row.get::<_, i64>("n")?, maybe_time(row, "oldest")?));
+        let pending =
+            self.rows("read deliveries", PENDING, params![Word(project), Word(notifier)], pending)?;
+        let dropped = |row: &Row<'_>| row.get::<_, i64>("n");
+        let dropped =
+            self.rows("read deliveries", DROPPED, params![Word(project), Word(notifier)], dropped)?;
+        let (count, oldest) = pending.into_iter().next().unwrap_or_default();
+        let dropped = dropped.into_iter().next().unwrap_or_default();
+        Ok(Waiting { pending: count.unsigned_abs(), oldest, dropped: dropped.unsigned_abs() })
+    }
+
+    /// What a message is about, by the name that the other side gave it.
+    pub fn topic_of_message(&self, project: &ProjectName, sent_as: &str) -> Result<Option<Topic>> {
+        let rows =
+            self.rows("read deliveries", SENT_AS, params![Word(project), sent_as], |row| word(row, "topic"))?;
+        Ok(rows.into_iter().next())
+    }
+}
+
+pub(super) const DUE: &str =
+    "SELECT d.id, d.notifier, d.not_before, d.status, d.settled_at, d.error, n.at, n.posting
+    FROM deliveries AS d JOIN notices AS n ON n.id = d.notice
+    WHERE d.project = $1 AND d.notifier = $2 AND d.status = 'pending' AND d.not_before <= $3
+    ORDER BY d.id LIMIT $4";
+
+pub(super) const WAITING: &str =
+    "SELECT d.id, d.urgent, n.at FROM deliveries AS d JOIN notices AS n ON n.id = d.notice
+    WHERE d.project = $1 AND d.notifier = $2 AND d.status = 'pending' ORDER BY d.id";
+
+pub(super) const SENT_AS: &str = "SELECT n.topic FROM deliveries AS d JOIN notices AS n ON n.id = d.notice
+    WHERE d.project = $1 AND d.sent_as = $2";
+
+pub(super) fn insert(
+    connection: &Connection,
+    notice: i64,
+    posting: &Posting,
+    notifier: NotifierKind,
+    not_before: Timestamp,
+) -> Result<()> {
+    const SQL: &str = "INSERT INTO deliveries (notice, project, notifier, status, urgent, not_before)
+        VALUES ($1, $2, $3, 'pending', $4, $5)";
+    let run = || {
+        connection.prepare_cached(SQL)?.execute(params![
+            notice,
+            Word(&posting.project),
+            Word(notifier),
+            posting.notice.urgent,
+            not_before.0
+        ])
+    };
+    run().map(drop).map_err(failed_to("write a delivery"))
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Delivery> {
+    Ok(Delivery {
+        id: DeliveryId(row.get("id")?),
+        notifier: word(row, "notifier")?,
+        at: time(row, "at")?,
+        not_before: time(row, "not_before")?,
+        posting: json(row, "posting")?,
+        status: row.get("status")?,
+        settled_at: maybe_time(row, "settled_at")?,
+        error: row.get("error")?,
+    })
+}

@@ -1,0 +1,157 @@
+//! Notices: told once for each key, by each notifier for itself; threads, and what people said.
+
+use pointsman_core::chat::{Command, Reply};
+use pointsman_core::config::NotifierKind::{Matrix, Webhook};
+use pointsman_core::notifier::{Posting, Topic};
+use pointsman_core::task::Notice;
+use pointsman_store::{Change, Committed, Delivered, NewNotice, NewReply, Store, Thread};
+
+use crate::world::{at, project};
+
+fn posting(key: &str, topic: &Topic, title: &str) -> Posting {
+    let notice = Notice { title: title.into(), body: "b".into(), urgent: title == "urgent", repeat: 0 };
+    Posting {
+        key: key.into(),
+        project: project("shop"),
+        topic: topic.clone(),
+        link: None,
+        question: (title == "question").then(|| "q1".into()),
+        notice,
+    }
+}
+
+fn add(store: &mut Store, key: &str, title: &str, when: i64) -> bool {
+    let posting = posting(key, &Topic::Task(3), title);
+    let to = vec![(Matrix, at(when)), (Webhook, at(when + 100))];
+    store.add_notice(&NewNotice { posting, to }, at(when)).unwrap()
+}
+
+fn due(store: &Store, now: i64) -> Vec<String> {
+    let due = store.due_deliveries(&project("shop"), Matrix, at(now), 10).unwrap();
+    due.into_iter().map(|delivery| delivery.posting.key).collect()
+}
+
+fn thread(topic: &Topic, root: &str) -> Thread {
+    Thread {
+        project: project("shop"),
+        place: "!room".into(),
+        topic: topic.clone(),
+        root: root.into(),
+        first: "first".into(),
+        shown: "shown".into(),
+        edits: 0,
+        edited_at: at(1),
+        open: true,
+    }
+}
+
+pub(crate) fn a_notice_is_written_once_and_told_by_each_for_itself(store: &mut Store) {
+    assert!(add(store, "1.0", "urgent", 10));
+    assert!(!add(store, "1.0", "urgent", 11), "the same key is the same notice");
+    assert!(add(store, "2.0", "other", 20));
+    assert!(store.has_notice("1.0").unwrap() && !store.has_notice("9.9").unwrap());
+    assert_eq!(due(store, 9), [""; 0]);
+    assert_eq!(due(store, 20), ["1.0", "2.0"]);
+    assert!(store.due_deliveries(&project("harbour"), Matrix, at(99), 10).unwrap().is_empty());
+    let first = store.pending_delivery(&project("shop"), Matrix, "1.0").unwrap().unwrap();
+    let topic = Topic::Task(3);
+    let sent = Delivered::Sent { sent_as: Some("$e1".into()), thread: Some(thread(&topic, "$e1")) };
+    store.set_cursor(Some(&project("shop")), "notifier.matrix", "{}").unwrap();
+    store.settle_delivery(&project("shop"), first.id, &sent, Some("notifier.matrix"), at(30)).unwrap();
+    assert_eq!(store.cursor(Some(&project("shop")), "notifier.matrix").unwrap().as_deref(), Some(""));
+    assert_eq!(due(store, 99), ["2.0"]);
+    assert!(store.pending_delivery(&project("shop"), Matrix, "1.0").unwrap().is_none());
+    assert_eq!(store.topic_of_message(&project("shop"), "$e1").unwrap(), Some(topic.clone()));
+    // Who hears of it a second time changes nothing.
+    let again = Delivered::Sent { sent_as: Some("$e9".into()), thread: Some(thread(&topic, "$e9")) };
+    store.settle_delivery(&project("shop"), first.id, &again, None, at(40)).unwrap();
+    assert_eq!(store.topic_of_message(&project("shop"), "$e9").unwrap(), None);
+    assert_eq!(store.thread(&project("shop"), "!room", &topic).unwrap().unwrap().root, "$e1");
+    let waiting = store.waiting(&project("shop"), Webhook).unwrap();
+    assert_eq!((waiting.pending, waiting.oldest, waiting.dropped), (2, Some(at(10)), 0));
+    let line = store.waiting_deliveries(&project("shop"), Webhook).unwrap();
+    assert_eq!(
+        line.iter().map(|(_, at, urgent)| (at.0, *urgent)).collect::<Vec<_>>(),
+        [(10, true), (20, false)]
+    );
+    let dropped = Delivered::Dropped { why: "too old".into() };
+    store.settle_delivery(&project("shop"), line[0].0, &dropped, None, at(50)).unwrap();
+    let waiting = store.waiting(&project("shop"), Webhook).unwrap();
+    assert_eq!((waiting.pending, waiting.dropped), (1, 1));
+    let notices = store.notices(Some(&project("shop")), 10).unwrap();
+    assert_eq!(notices.iter().map(|row| row.posting.key.as_str()).collect::<Vec<_>>(), ["2.0", "1.0"]);
+    let told = store.deliveries_of(notices[1].id).unwrap();
+    let told: Vec<_> =
+        told.iter().map(|one| (one.notifier, one.status.as_str(), one.error.as_deref())).collect();
+    assert_eq!(told, [(Matrix, "sent", None), (Webhook, "dropped", Some("too old"))]);
+}
+
+pub(crate) fn the_same_words_and_the_same_question_are_found(store: &mut Store) {
+    let words = posting("x", &Topic::Task(3), "urgent").words();
+    assert_eq!(store.told_last(&project("shop"), &words).unwrap(), None);
+    add(store, "1.0", "urgent", 10);
+    add(store, "2.0", "urgent", 20);
+    let (id, when) = store.told_last(&project("shop"), &words).unwrap().unwrap();
+    assert_eq!(when, at(20));
+    store.count_notice(id).unwrap();
+    assert_eq!(store.notices(None, 1).unwrap()[0].times, 2);
+
+    let (shop, topic) = (project("shop"), Topic::Task(3));
+    let asked = |store: &Store| store.asked_at(&shop, &topic, "q1", Matrix).unwrap();
+    add(store, "3.0", "question", 30);
+    assert_eq!(asked(store), None, "it is not told yet");
+    for (key, when) in [("3.0", 33), ("4.0", 44)] {
+        add(store, key, "question", 40);
+        let pending = store.pending_delivery(&shop, Matrix, key).unwrap().unwrap();
+        let sent = Delivered::Sent { sent_as: None, thread: None };
+        store.settle_delivery(&shop, pending.id, &sent, None, at(when)).unwrap();
+    }
+    assert_eq!(asked(store), Some(at(33)), "the first time counts");
+    assert_eq!(store.asked_at(&shop, &topic, "q2", Matrix).unwrap(), None);
+}
+
+pub(crate) fn threads_are_found_by_what_they_are_about_and_by_their_first_message(store: &mut Store) {
+    let (shop, task) = (project("shop"), Topic::Task(3));
+    store.put_thread(&thread(&task, "$r1")).unwrap();
+    store.put_thread(&Thread { open: false, ..thread(&Topic::Task(4), "$r2") }).unwrap();
+    assert_eq!(store.topic_of_thread(&shop, "!room", "$r1").unwrap(), Some(task.clone()));
+    assert_eq!(store.topic_of_thread(&shop, "!other", "$r1").unwrap(), None);
+    assert_eq!(store.topic_of_thread(&project("harbour"), "!room", "$r1").unwrap(), None);
+    assert_eq!(store.open_threads(&shop, "!room").unwrap(), [thread(&task, "$r1")]);
+    let changed = Thread { shown: "closed".into(), edits: 1, open: false, ..thread(&task, "$r1") };
+    store.put_thread(&changed).unwrap();
+    assert_eq!(store.thread(&shop, "!room", &task).unwrap(), Some(changed));
+    assert_eq!(store.open_threads(&shop, "!room").unwrap(), []);
+}
+
+pub(crate) fn what_people_said_is_written_once_and_taken_once(store: &mut Store) {
+    let supervisor = Topic::Agent("supervisor".into());
+    let reply = |words: &str, reply| NewReply {
+        project: project("shop"),
+        topic: supervisor.clone(),
+        by: "@ann:example.org".into(),
+        words: words.into(),
+        reply,
+    };
+    let ignore = Reply::Command { command: Command::Ignore { what: "disk".into() } };
+    for (event, said) in
+        [("$e1", reply("ignore disk warning", ignore.clone())), ("$e2", reply("hm", Reply::Text))]
+    {
+        let mut change = Change::new(at(10), "person_spoke");
+        change.dedup = Some(event.into());
+        change.notices =
+            vec![NewNotice { posting: posting(event, &supervisor, "kept"), to: vec![(Matrix, at(10))] }];
+        change.reply = Some(said);
+        assert!(!store.knows_input(event).unwrap());
+        assert!(matches!(store.commit(&[change.clone()]).unwrap()[0], Committed::Done { .. }));
+        assert!(store.knows_input(event).unwrap());
+        assert_eq!(store.commit(&[change]).unwrap(), [Committed::Duplicate]);
+    }
+    assert_eq!(due(store, 99), ["$e1", "$e2"], "answered with it, once");
+    let waiting = store.replies(&project("shop"), &supervisor).unwrap();
+    assert_eq!(waiting.iter().map(|row| &row.said.reply).collect::<Vec<_>>(), [&ignore, &Reply::Text]);
+    assert!(store.take_reply(waiting[0].id, at(20)).unwrap());
+    assert!(!store.take_reply(waiting[0].id, at(21)).unwrap(), "it is taken once");
+    assert_eq!(store.replies(&project("shop"), &supervisor).unwrap().len(), 1);
+    assert!(store.replies(&project("shop"), &Topic::Agent("gardener".into())).unwrap().is_empty());
+}

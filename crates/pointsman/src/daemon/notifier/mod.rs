@@ -1,0 +1,203 @@
+//! Telling people, and listening to them. Who is told what and when, and what a person's words mean, is decided in the
+//! core; here it is written down and carried out.
+//!
+//! `watch` looks what is to be told and to whom nobody listens yet, `tell` sends one notice, `standing` keeps the first
+//! messages of threads up to date, `listener` reads a room, `heard` does what people said. All but `heard` and this file
+//! run beside the loop and only send; a server that is down delays nobody.
+
+mod heard;
+mod listener;
+mod standing;
+mod tell;
+mod watch;
+
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::Duration;
+
+use pointsman_adapters::notify::matrix::Own;
+use pointsman_core::chat::Said;
+use pointsman_core::config::NotifierKind;
+use pointsman_core::ids::ProjectName;
+use pointsman_core::notifier::{Health, Plan, Posting, Rules, Topic, plan};
+use pointsman_core::time::Timestamp;
+use pointsman_core::timetable::Utc;
+use pointsman_core::words;
+use pointsman_store::{Delivered, DeliveryId, NewNotice, Store, Thread};
+
+pub(crate) use watch::Watch;
+
+use super::answer::{done, failed};
+use super::clock;
+use super::engine::Engine;
+use super::inbound::{Inbound, Inbox};
+use super::timetable::Place;
+use super::world::chain;
+use crate::control::protocol::{FailureKind, Reply};
+
+/// What those beside the loop tell it.
+pub(crate) enum Told {
+    /// Something people should know.
+    Posted(Posting),
+    /// What became of a notice.
+    Settled {
+        /// Whose.
+        project: ProjectName,
+        /// Which delivery.
+        id: DeliveryId,
+        /// By whom.
+        by: NotifierKind,
+        /// What.
+        delivered: Delivered,
+        /// When: nobody can have answered before that.
+        at: Timestamp,
+    },
+    /// The first message of a thread shows something else.
+    Shown(Thread),
+    /// A part of telling people does not work.
+    Failed {
+        /// Whose.
+        project: ProjectName,
+        /// Which part, see [`health_name`] and [`LISTENER`].
+        part: String,
+        /// Why.
+        error: String,
+        /// How long the other side asks to wait.
+        asked: Option<Duration>,
+    },
+    /// An agent has what a person said to it.
+    Taken {
+        /// Which.
+        reply: i64,
+    },
+    /// People said something.
+    Heard {
+        /// Whose room.
+        project: ProjectName,
+        /// The room.
+        place: String,
+        /// Notices of ours that are there: it may be news to us that they are told.
+        own: Vec<Own>,
+        /// What, oldest first.
+        said: Vec<Said>,
+        /// More was said than was read.
+        missed: bool,
+        /// Up to where that is read: a named value to remember.
+        read_to: (String, String),
+    },
+}
+
+/// The part that listens.
+pub(crate) const LISTENER: &str = "listener.matrix";
+
+/// The name under which a notifier's trouble is remembered.
+pub(crate) fn health_name(kind: NotifierKind) -> String {
+    format!("notifier.{kind}")
+}
+
+/// What is wrong with a part; nothing if it works.
+pub(crate) fn health(
+    store: &Store,
+    project: &ProjectName,
+    part: &str,
+) -> Result<Option<Health>, pointsman_store::Error> {
+    let value = store.cursor(Some(project), part)?;
+    Ok(value.and_then(|text| serde_json::from_str(&text).ok()))
+}
+
+/// Has the loop write something down, and waits until it is.
+pub(super) fn send(inbox: &Inbox, told: Told) {
+    let (written, answer) = sync_channel(1);
+    inbox.send(Inbound::Notifier { told: Box::new(told), written });
+    // The daemon's end drops the other side.
+    let _ = answer.recv();
+}
+
+/// Writes down what was told to the loop. Twice is the same as once.
+pub(super) fn take(engine: &mut Engine, told: &Told, now: Timestamp) -> Result<(), pointsman_store::Error> {
+    match told {
+        Told::Posted(posting) => post(engine, posting, now),
+        Told::Settled { project, id, by, delivered, at } => {
+            let name = health_name(*by);
+            let ill = health(engine.store(), project, &name)?.is_some();
+            let works = matches!(delivered, Delivered::Sent { .. }) && ill;
+            if works {
+                tracing::info!(%project, notifier = %by, "people can be told again");
+            }
+            engine.store().settle_delivery(project, *id, delivered, works.then_some(name.as_str()), *at)
+        }
+        Told::Shown(thread) => engine.store().put_thread(thread),
+        Told::Taken { reply } => engine.store().take_reply(*reply, now).map(drop),
+        Told::Failed { project, part, error, asked } => {
+            let before = health(engine.store(), project, part)?;
+            let after = Health::failed(before.as_ref(), error, *asked, now);
+            if before.is_none_or(|before| before.error != after.error) {
+                tracing::error!(%project, part, error = after.error, "people cannot be told or heard");
+            }
+            let text = serde_json::to_string(&after).unwrap_or_default();
+            engine.store().set_cursor(Some(project), part, &text)
+        }
+        Told::Heard { project, place, own, said, missed, read_to } => {
+            for own in own.iter().filter(|own| own.project == project.as_str()) {
+                heard::confirm(engine, project, place, own)?;
+            }
+            for said in said {
+                heard::take(engine, project, place, said, now)?;
+            }
+            if *missed {
+                heard::missed(engine, project, &read_to.1, now)?;
+            }
+            if health(engine.store(), project, LISTENER)?.is_some() {
+                tracing::info!(%project, "the room is listened to again");
+                engine.store().set_cursor(Some(project), LISTENER, "")?;
+            }
+            engine.store().set_cursor(Some(project), &read_to.0, &read_to.1)
+        }
+    }
+}
+
+/// Plans who tells a notice, and when, and writes that down.
+fn post(engine: &mut Engine, posting: &Posting, now: Timestamp) -> Result<(), pointsman_store::Error> {
+    let Some(config) = engine.config(&posting.project) else { return Ok(()) };
+    if engine.store().has_notice(&posting.key)? {
+        return Ok(());
+    }
+    let same = engine.store().told_last(&posting.project, &posting.words())?;
+    let rules = Rules::new(&config);
+    let same_at = same.map(|(_, at)| at);
+    let planned = match Place::find(config.quiet_zone()) {
+        Some(zone) => plan(posting, same_at, &rules, &zone, now),
+        None => plan(posting, same_at, &rules, &Utc, now),
+    };
+    match (planned, same) {
+        (Plan::Tell(to), _) => {
+            engine.store().add_notice(&NewNotice { posting: posting.clone(), to }, now).map(drop)
+        }
+        (Plan::Count, Some((id, _))) => engine.store().count_notice(id),
+        (Plan::Count, None) => Ok(()),
+    }
+}
+
+/// Tells people that this is a test, by all who are listed.
+pub(super) fn try_out(engine: &mut Engine, project: &ProjectName, key: &str) -> Reply {
+    let Some(config) = engine.config(project) else {
+        return failed(FailureKind::NotFound, format!("project {project} is not served"));
+    };
+    let posting = Posting {
+        key: format!("test:{project}:{key}"),
+        project: project.clone(),
+        topic: Topic::Room,
+        link: None,
+        question: None,
+        notice: words::chat::trial(project),
+    };
+    let now = clock::now();
+    let to =
+        config.notify.to.iter().filter(|kind| **kind != NotifierKind::Log).map(|kind| (*kind, now)).collect();
+    match engine.store().add_notice(&NewNotice { posting: posting.clone(), to }, now) {
+        Ok(_) => done(serde_json::json!({ "key": posting.key })),
+        Err(error) => failed(FailureKind::Failed, chain(&error)),
+    }
+}
+
+/// Something to be written, and who waits for it.
+pub(super) type Waiting = (Box<Told>, SyncSender<()>);

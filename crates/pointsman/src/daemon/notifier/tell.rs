@@ -1,0 +1,175 @@
+//! Tells what is due, one after the other.
+//!
+//! Whoever dies between sending and writing that down sends again. On Matrix that is the same message, by its
+//! transaction; a webhook sees the same key; a desktop shows it twice.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use pointsman_adapters::notify::matrix::{Matrix, Message};
+use pointsman_adapters::notify::{Error, desktop};
+use pointsman_adapters::retry::Retry;
+use pointsman_core::config::NotifierKind;
+use pointsman_core::words;
+use pointsman_store::{Delivered, Delivery};
+use sha2::{Digest, Sha256};
+
+use super::{Told, health_name, listener, send, standing};
+use crate::daemon::clock;
+use crate::daemon::crash::crash_point;
+use crate::daemon::inbound::Inbox;
+use crate::daemon::served::Served;
+use crate::daemon::world::{RealWorld, chain};
+
+/// Deliveries that are read at once.
+const BATCH: u32 = 20;
+
+/// Why a notice was not told.
+pub(super) enum Trouble {
+    /// The notifier does not work.
+    Broken {
+        /// Why.
+        error: String,
+        /// How long it asks to wait.
+        asked: Option<Duration>,
+    },
+    /// It never takes this one.
+    Unfit(String),
+    /// Something else comes first, and wakes us.
+    NotYet,
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        match error.retry() {
+            Retry::Never => Self::Unfit(chain(&error)),
+            Retry::Later | Retry::LookFirst => Self::Broken { asked: error.pause(), error: chain(&error) },
+        }
+    }
+}
+
+/// Tells everything that one notifier has to tell now.
+pub(super) fn all(world: &RealWorld, inbox: &Inbox, served: &Arc<Served>, by: NotifierKind) {
+    let project = &served.config.name;
+    let failed = |error: String, asked| {
+        send(inbox, Told::Failed { project: project.clone(), part: health_name(by), error, asked });
+    };
+    loop {
+        let due = {
+            let reader = world.reader.lock().unwrap_or_else(PoisonError::into_inner);
+            reader.due_deliveries(project, by, clock::now(), BATCH)
+        };
+        let due = match due {
+            Ok(due) => due,
+            Err(error) => {
+                tracing::error!(%error, "notices could not be read");
+                return;
+            }
+        };
+        if due.is_empty() {
+            break;
+        }
+        for delivery in due {
+            if world.jobs.is_stopping() || !world.serves(served) {
+                return;
+            }
+            let at = clock::now();
+            let delivered = match tell(world, served, &delivery) {
+                Ok(delivered) => delivered,
+                Err(Trouble::Unfit(why)) => {
+                    tracing::error!(%project, notifier = %by, why, "a notice is not taken");
+                    Delivered::Dropped { why }
+                }
+                Err(Trouble::Broken { error, asked }) => return failed(error, asked),
+                Err(Trouble::NotYet) => return,
+            };
+            crash_point("notice-sent");
+            send(inbox, Told::Settled { project: project.clone(), id: delivery.id, by, delivered, at });
+            crash_point("notice-settled");
+        }
+    }
+    if by == NotifierKind::Matrix
+        && let Err(Trouble::Broken { error, asked }) = standing::update(world, inbox, served)
+    {
+        failed(error, asked);
+    }
+}
+
+fn tell(world: &RealWorld, served: &Served, delivery: &Delivery) -> Result<Delivered, Trouble> {
+    let posting = &delivery.posting;
+    match delivery.notifier {
+        // Written at once, by whoever had something to tell.
+        NotifierKind::Log => {}
+        NotifierKind::Desktop => {
+            let (summary, body) =
+                words::chat::desktop(&posting.project, &posting.topic, posting.notice.urgent);
+            desktop::show(&summary, &body, posting.notice.urgent)?;
+        }
+        NotifierKind::Webhook => {
+            served.notifiers.webhook().map_err(unset)?.tell(posting, &clock::rfc3339(delivery.at))?;
+        }
+        NotifierKind::Matrix => return write(world, served, delivery),
+    }
+    Ok(Delivered::Sent { sent_as: None, thread: None })
+}
+
+/// A part that is not there, because its token or address is not.
+pub(super) fn unset(problem: &str) -> Trouble {
+    Trouble::Broken { error: problem.to_owned(), asked: None }
+}
+
+/// Writes to the room: in the topic's thread, or as the message that begins it.
+fn write(world: &RealWorld, served: &Served, delivery: &Delivery) -> Result<Delivered, Trouble> {
+    let matrix: &Matrix = served.notifiers.matrix().map_err(unset)?;
+    let there = matrix.look()?;
+    let (posting, project) = (&delivery.posting, &served.config.name);
+    let known = {
+        let reader = world.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let listening = reader.cursor(Some(project), &listener::cursor(&there)).map_err(unread)?;
+        // Whoever answers at once must be heard.
+        if served.config.listens() && listening.is_none() {
+            return Err(Trouble::NotYet);
+        }
+        reader.thread(project, &there.room, &posting.topic).map_err(unread)?
+    };
+    let notice = &posting.notice;
+    let invitation = words::chat::invitation(&posting.topic, posting.question.as_deref(), notice.urgent)
+        .filter(|_| served.config.listens());
+    let body = match invitation {
+        Some(invitation) if notice.body.is_empty() => invitation,
+        Some(invitation) => format!("{invitation}\n{}", notice.body),
+        None => notice.body.clone(),
+    };
+    let message = Message {
+        title: &notice.title,
+        body: &body,
+        link: posting.link.as_deref(),
+        thread: known.as_ref().map(|thread| thread.root.as_str()),
+        replaces: None,
+        calls: if notice.urgent { &served.config.matrix.people } else { &[] },
+        notice: Some((project.as_str(), &posting.key)),
+    };
+    let created = delivery.at.0.to_string();
+    let sent = matrix.send(&message, &transaction(&[&posting.key, project.as_str(), &created]))?;
+    let thread = {
+        let reader = world.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        standing::thread(&reader, posting, known, &there.room, &sent)
+    };
+    Ok(Delivered::Sent { sent_as: Some(sent), thread })
+}
+
+pub(super) fn unread(error: pointsman_store::Error) -> Trouble {
+    Trouble::Broken { error: chain(&error), asked: None }
+}
+
+/// A name for a message that is the same whenever it is sent, and no other's: also not that of a daemon with a new
+/// state directory, for which numbers begin anew.
+pub(super) fn transaction(parts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update(part.len().to_be_bytes());
+        hash.update(part);
+    }
+    let hex: String = hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    format!("pointsman-{hex}")
+}
