@@ -140,12 +140,12 @@ pub fn settings(program: &str, runtime: Runtime, waking: Waking) -> Value {
     let mut settings = json!({
         // Bypass mode was chosen in the configuration; the dialog about it has nobody to answer it.
         "skipDangerousModePermissionPrompt": true,
-        // Our own messages come through the session's message socket, if it has one; in bypass mode it holds them back
-        // otherwise.
-        "crossSessionInbound": "accept",
         "hooks": hooks,
     });
     if runtime == Runtime::Tmux {
+        // Our own messages come through the session's message socket, if it has one; in bypass mode it holds them back
+        // otherwise. Without a terminal they are prompts, and nobody else has anything to say.
+        settings["crossSessionInbound"] = json!("accept");
         settings["statusLine"] = json!({ "type": "command", "command": format!("{program} statusline") });
     }
     settings
@@ -257,6 +257,7 @@ mod tests {
         let hooks: Vec<&String> = settings["hooks"].as_object().unwrap().keys().collect();
         assert_eq!(hooks, ["PreCompact", "PreToolUse", "SessionStart"]);
         assert!(settings["statusLine"].is_null(), "there is nobody to read it");
+        assert!(settings["crossSessionInbound"].is_null(), "messages are prompts");
     }
 
     #[test]

@@ -102,7 +102,8 @@ fn e2e_a_formula_is_run_step_by_step() {
     // What it changed is kept, what it used is gone.
     let kept = daemon.wait_for("its work to be kept", || daemon.rescues().pop());
     assert_eq!(kept["session"], "action-shop-1.1");
-    assert!(!daemon.state().join("projects/shop/sessions/action-shop-1/tree").exists());
+    let tree = daemon.state().join("projects/shop/sessions/action-shop-1/tree");
+    daemon.wait_for("its tree to go", || (!tree.exists()).then_some(()));
     assert_eq!(daemon.phase_files(), [""; 0]);
 
     // A result that is none is no result; steps of somebody else's run are not ours to do.
