@@ -4,8 +4,11 @@
 //! here remembers: that is the store's. `process` is the only place that starts programs.
 
 pub mod ci;
+pub mod claude;
+pub mod driver;
 pub mod forge;
 pub mod git;
+pub mod headless;
 pub mod http;
 pub mod phase_file;
 pub mod process;
@@ -14,3 +17,4 @@ pub mod retry;
 pub mod secret;
 pub mod tmux;
 pub mod watch;
+pub mod webhook;

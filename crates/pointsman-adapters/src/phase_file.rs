@@ -7,7 +7,7 @@
 //! What a phase means is the core's to say; this file only carries lines.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use rustix::fs::{
@@ -160,6 +160,17 @@ pub fn read_result_file(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, Refu
         Err(Refusal::Missing) => Ok(None),
         Err(refusal) => Err(refusal),
     }
+}
+
+/// Reads the last `limit` bytes of a file of our own that grows.
+pub fn read_end(path: &Path, limit: u64) -> Result<Vec<u8>, Refusal> {
+    let (mut file, stat) = open_own(path, OFlags::RDONLY)?;
+    let begin = u64::try_from(stat.st_size).unwrap_or(0).saturating_sub(limit);
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(begin))
+        .and_then(|_| Read::take(&file, limit).read_to_end(&mut bytes))
+        .map_err(|error| Refusal::Os(error.to_string()))?;
+    Ok(bytes)
 }
 
 /// Writes one of our own small files, whole or not at all, for us alone. A link of that name is replaced, not followed.

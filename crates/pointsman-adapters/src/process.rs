@@ -5,7 +5,8 @@
 //! neither hang us nor outlive its purpose. What escapes a group (`setsid`) is out of reach and never waited for.
 //!
 //! Nothing in here knows what is being run; git, tmux and CI build their own calls on [`Run`].
-//! [`job`] has the form for long runs with a log file, [`identity`] the proof that a pid is still the same process.
+//! [`job`] has the form for long runs with a log file, `follow` for those whose output is taken as it comes, `detached`
+//! for the one kind of program that outlives us, [`identity`] the proof that a pid is still the same process.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -19,6 +20,8 @@ use std::time::Duration;
 use crate::retry::Retry;
 
 pub mod census;
+mod detached;
+mod follow;
 pub mod identity;
 pub mod job;
 mod memory;
@@ -26,9 +29,11 @@ mod output;
 mod program;
 mod supervise;
 
-pub use identity::{ancestors, host_name, is_alive, kill_leftover_group, start_time};
+pub use follow::{Followed, FollowedEnd};
+pub use identity::{ancestors, end_group, host_name, is_alive, kill_leftover_group, start_time};
 pub use job::{Job, JobEnd, JobKiller};
 pub use memory::free_memory_mb;
+pub use output::Sink;
 pub use program::find_program;
 pub use supervise::Cancel;
 
@@ -138,7 +143,7 @@ impl Run {
 
     /// Runs to the end. A program that fails, or is ended by us, is an `Ok` with its [`End`].
     pub fn finish(self) -> Result<Finished, Error> {
-        let mut command = self.command()?;
+        let mut command = self.command(Leads::Group)?;
         command.stdin(if self.stdin.is_empty() { Stdio::null() } else { Stdio::piped() });
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.spawn(command)?;
@@ -159,9 +164,13 @@ impl Run {
     }
 
     #[allow(clippy::disallowed_methods, reason = "this is the door through which programs are started")]
-    fn command(&self) -> Result<Command, Error> {
+    fn command(&self, leads: Leads) -> Result<Command, Error> {
         let mut command = Command::new(&self.program);
-        command.args(&self.args).env_clear().envs(self.env.iter().map(|(k, v)| (k, v))).process_group(0);
+        command.args(&self.args).env_clear().envs(self.env.iter().map(|(k, v)| (k, v)));
+        match leads {
+            Leads::Group => command.process_group(0),
+            Leads::Nobody => &mut command,
+        };
         if let Some(dir) = &self.cwd {
             // Otherwise a missing directory is reported as a missing program.
             if !dir.is_dir() {
@@ -186,6 +195,15 @@ impl Run {
     fn io_error(&self, what: &'static str, source: io::Error) -> Error {
         Error::Io { program: self.program_name(), what, source }
     }
+}
+
+/// Whom a program leads when it starts.
+#[derive(Clone, Copy)]
+enum Leads {
+    /// A process group of its own.
+    Group,
+    /// Nobody yet: it will make a session of its own.
+    Nobody,
 }
 
 /// How a program ended.

@@ -4,6 +4,7 @@
 //! world go out as values. Where next: [`task::step`] is the reaction matrix, [`schedule`] chooses
 //! what starts, [`words`] holds every sentence said to people and agents.
 
+pub mod base64;
 pub mod board;
 pub mod claim;
 pub mod claude;
@@ -14,6 +15,7 @@ pub mod formula;
 pub mod hook;
 pub mod ids;
 pub mod labels;
+pub mod origin;
 pub mod queue;
 pub mod run;
 pub mod schedule;

@@ -18,31 +18,50 @@ pub fn starts<'a>(tasks: impl Iterator<Item = &'a Task> + Clone, concurrency: us
     ready
 }
 
+/// Whether a server tells by itself when something has happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ears {
+    /// It does not, as far as we know.
+    Asking,
+    /// It has, not long ago. Asking is only a net then, for what got lost.
+    Told,
+}
+
+impl Ears {
+    /// How much slower we may ask.
+    pub const fn slower(self) -> u32 {
+        match self {
+            Self::Asking => 1,
+            Self::Told => 10,
+        }
+    }
+}
+
 /// How long to wait before a forge on a server is asked again. An answer of people is waited for at the configured
-/// pace; while agents are at work with nothing to expect from the forge, half as often is enough, and a quarter while
-/// nothing is going on at all.
-pub fn forge_pace<'a>(pace: Duration, tasks: impl Iterator<Item = &'a Task>) -> Duration {
-    let mut slower = 4;
+/// pace; while agents are at work with nothing to expect from the forge, a quarter as often is enough, and a tenth while
+/// nothing is going on at all: an idle night is cheap, and a new issue is still seen within minutes.
+pub fn forge_pace<'a>(pace: Duration, ears: Ears, tasks: impl Iterator<Item = &'a Task>) -> Duration {
+    let mut slower = 10;
     for task in tasks {
         slower = slower.min(match task.state {
             State::AwaitingReview | State::Escalated => 1,
-            State::Working | State::AwaitingCi | State::MergeQueue | State::Merged => 2,
+            State::Working | State::AwaitingCi | State::MergeQueue | State::Merged => 4,
             State::Backlog
             | State::WaitingDependencies
             | State::Blocked
             | State::Refused
             | State::Paused
-            | State::Closed => 4,
+            | State::Closed => 10,
         });
     }
-    pace * slower
+    pace * slower * ears.slower()
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use super::{forge_pace, starts};
+    use super::{Ears, forge_pace, starts};
     use crate::ids::{ProjectName, TaskKey};
     use crate::task::{State, Task};
     use crate::time::Timestamp;
@@ -82,13 +101,15 @@ mod tests {
     #[test]
     fn a_forge_is_asked_quickly_only_while_people_are_waited_for() {
         let second = Duration::from_secs(1);
-        let pace = |states: &[State]| {
+        let pace = |ears: Ears, states: &[State]| {
             let tasks: Vec<Task> = states.iter().map(|state| task(1, *state, true)).collect();
-            forge_pace(second, tasks.iter()).as_secs()
+            forge_pace(second, ears, tasks.iter()).as_secs()
         };
-        assert_eq!(pace(&[]), 4);
-        assert_eq!(pace(&[State::Closed, State::Backlog]), 4);
-        assert_eq!(pace(&[State::Closed, State::Working]), 2);
-        assert_eq!(pace(&[State::Working, State::AwaitingReview, State::Closed]), 1);
+        for (ears, slower) in [(Ears::Asking, 1), (Ears::Told, 10)] {
+            assert_eq!(pace(ears, &[]), 10 * slower);
+            assert_eq!(pace(ears, &[State::Closed, State::Backlog]), 10 * slower);
+            assert_eq!(pace(ears, &[State::Closed, State::Working]), 4 * slower);
+            assert_eq!(pace(ears, &[State::Working, State::AwaitingReview, State::Closed]), slower);
+        }
     }
 }

@@ -201,8 +201,12 @@ impl Prompt {
             let mut texts =
                 blocks.iter().filter_map(|block| block["text"].as_str()).chain(message["content"].as_str());
             if message["role"] == "system" {
-                let meanwhile =
-                    texts.filter_map(|text| text.split_once(MEANWHILE)).map(|(_, said)| said).next_back();
+                let meanwhile = texts
+                    .filter_map(|text| match text.split_once(MEANWHILE) {
+                        Some((_, said)) => Some(said),
+                        None => told_by_a_hook(text).then_some(text),
+                    })
+                    .next_back();
                 if let Some(said) = meanwhile {
                     return Self { text: said.to_owned(), results };
                 }
@@ -212,7 +216,7 @@ impl Prompt {
                 continue;
             }
             let tools = blocks.iter().any(|block| block["type"] == "tool_result");
-            let said = texts.rfind(|text| !text.trim_start().starts_with('<'));
+            let said = texts.rfind(|text| !text.trim_start().starts_with('<') || told_by_a_hook(text));
             match said {
                 Some(text) if !tools || text.contains("[pointsman m-") => {
                     return Self { text: text.to_owned(), results };
@@ -222,6 +226,12 @@ impl Prompt {
         }
         Self { text: String::new(), results }
     }
+}
+
+/// Whether Claude puts a message of ours before the model in words of its own.
+fn told_by_a_hook(text: &str) -> bool {
+    let number = |line: &str| line.strip_prefix("[pointsman m-")?.split_once(']')?.0.parse::<u64>().ok();
+    text.lines().any(|line| number(line).is_some())
 }
 
 /// Claude takes answers of the same id for parts of one.

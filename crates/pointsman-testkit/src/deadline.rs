@@ -10,14 +10,20 @@ const LOOK: Duration = Duration::from_millis(5);
 /// # Panics
 ///
 /// When `limit` has passed; `what` says what was waited for.
-pub fn eventually<T>(what: &str, limit: Duration, mut look: impl FnMut() -> Option<T>) -> T {
+#[track_caller]
+pub fn eventually<T>(what: &str, limit: Duration, look: impl FnMut() -> Option<T>) -> T {
+    within(limit, look).unwrap_or_else(|| panic!("waited {limit:?} in vain: {what}"))
+}
+
+/// The same for who must not panic: nothing when `limit` has passed.
+pub fn within<T>(limit: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let deadline = Instant::now() + limit;
     loop {
-        if let Some(seen) = look() {
-            return seen;
+        match look() {
+            Some(seen) => return Some(seen),
+            None if Instant::now() >= deadline => return None,
+            None => std::thread::park_timeout(LOOK),
         }
-        assert!(Instant::now() < deadline, "waited {limit:?} in vain: {what}");
-        std::thread::park_timeout(LOOK);
     }
 }
 

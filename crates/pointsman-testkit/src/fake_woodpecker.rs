@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use pointsman_core::base64;
 use serde_json::{Value, json};
 
 use crate::http::{Reply, Request, Server};
@@ -146,8 +147,7 @@ fn answer(state: &mut State, request: &Request) -> Reply {
         ("GET", ["repos", repo, "logs", number, step]) if *repo == id => {
             let step = step.parse::<usize>().unwrap_or(0) % 100;
             let found = state.find(number).and_then(|pipeline| pipeline.steps.get(step));
-            let line =
-                |(n, text): (usize, &str)| json!({ "line": n, "data": base64(text.as_bytes()), "type": 0 });
+            let line = |(n, text): (usize, &str)| json!({ "line": n, "data": base64::encode(text.as_bytes()), "type": 0 });
             found.map_or_else(
                 || plain(404, ""),
                 |(_, _, log)| Reply::json(200, &log.lines().enumerate().map(line).collect()),
@@ -170,22 +170,4 @@ fn shown(pipeline: &Pipeline, whole: bool) -> Value {
         "created": 1_700_000_000 + pipeline.number, "finished": 0, "errors": null,
         "workflows": if whole { workflows } else { Value::Null },
     })
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let group = |chunk: &[u8]| {
-        let number =
-            chunk.iter().fold(0u32, |number, byte| number << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
-        (0..4)
-            .map(|n| {
-                if n <= chunk.len() {
-                    char::from(DIGITS[(number >> (18 - 6 * n) & 63) as usize])
-                } else {
-                    '='
-                }
-            })
-            .collect::<String>()
-    };
-    bytes.chunks(3).map(group).collect()
 }

@@ -24,5 +24,5 @@ mod repository;
 pub mod source;
 
 pub use daemon::{Answer, PATIENCE, Setup, TestDaemon};
-pub use deadline::eventually;
+pub use deadline::{eventually, within};
 pub use repository::TempRepo;

@@ -1,7 +1,7 @@
 //! Runs: the daemon and the command line of Pointsman.
 //!
 //! `cli/` has a file per verb, `daemon/` the loop that turns events into effects, `control/` what
-//! goes between the two, `embedded_forge/` the forge that needs no server, `remote.rs` those that do, `rehearsal/` an agent
+//! goes between the two, `embedded_forge/` the forge that needs no server, `remote.rs` those that do, `keeper/` sessions without a terminal, `rehearsal/` an agent
 //! without a model, `demo/` the play of both. Deciding belongs into `pointsman-core`, SQL into
 //! `pointsman-store`, programs and APIs into `pointsman-adapters`.
 
@@ -15,10 +15,12 @@ pub mod formulas;
 mod hook_spool;
 mod identity;
 pub mod init;
+mod keeper;
 pub mod paths;
 pub mod project;
 pub mod queue_view;
 pub mod rehearsal;
 mod remote;
+mod report;
 pub mod run_view;
 pub mod vault_view;

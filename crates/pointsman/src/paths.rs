@@ -135,6 +135,11 @@ impl Paths {
         self.runtime.join("tmux.conf")
     }
 
+    /// Where sessions without a terminal are.
+    pub fn headless(&self) -> PathBuf {
+        self.runtime.join("headless")
+    }
+
     /// Everything of one project.
     pub fn project(&self, project: &ProjectName) -> ProjectPaths {
         ProjectPaths { root: self.state.join("projects").join(project.as_str()) }

@@ -1,14 +1,15 @@
 //! A forge: issues, pull requests, reviews, checks and a board, wherever they live.
 //!
-//! Trait and error here; the embedded forge is in the binary (it needs the store), remote ones get
-//! a file each beside this one. Every call says what is true afterwards, so calling it twice is the
-//! same as calling it once.
+//! Trait and error here; the embedded forge is in the binary (it needs the store). Forges on servers: `hosted` has what
+//! they do alike, `forgejo` and `github` where they differ. Every call says what is true afterwards, so calling it twice
+//! is the same as calling it once.
 
 pub mod forgejo;
 pub mod github;
+mod hosted;
 pub mod plain;
-mod remote;
 
+pub use hosted::{Opening, Right};
 use pointsman_core::forge::{BoardItem, BoardStatus, Check, CheckState, Comment, Issue, PullRequest};
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::ReviewVerdict;
@@ -29,6 +30,16 @@ pub trait Forge: Send + Sync {
 
     /// One issue with its comments; none if there is no such issue.
     fn issue(&self, number: Number) -> Result<Option<Issue>, Error>;
+
+    /// What our accounts need there, one by one; nothing where no account is needed. `branch` is one that is there.
+    fn rights(&self, _branch: &str) -> Vec<Right> {
+        Vec::new()
+    }
+
+    /// Makes the labels that are not there yet, with their colours.
+    fn ensure_labels(&self, _names: &[&str]) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// Sets and removes labels and reads them back.
     fn set_labels(&self, number: Number, add: &[String], remove: &[String]) -> Result<Vec<String>, Error>;

@@ -5,8 +5,10 @@
 
 use std::fmt;
 
+use pointsman_core::base64;
+
 use super::Call;
-use crate::secret::{Secret, base64};
+use crate::secret::Secret;
 
 /// A name and a token for one server.
 #[derive(Clone)]
@@ -18,7 +20,7 @@ pub struct Account {
 impl Account {
     /// The token for everything below `server`, an address of the web; no other server sees it.
     pub fn new(server: &str, user: &str, token: &Secret) -> Self {
-        let coded = base64(format!("{user}:{}", token.expose()).as_bytes());
+        let coded = base64::encode(format!("{user}:{}", token.expose()).as_bytes());
         Self {
             key: format!("http.{}/.extraHeader", server.trim_end_matches('/')),
             header: format!("Authorization: Basic {coded}"),

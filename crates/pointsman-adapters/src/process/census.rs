@@ -3,15 +3,53 @@
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::identity::LEFTOVER_GRACE;
+
+/// Between two looks whether somebody has ended.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Processes that were started with this variable set to this value. Not ourselves.
 pub fn with_variable(name: &str, value: &Path) -> Vec<u32> {
-    let mut wanted = format!("{name}=").into_bytes();
-    wanted.extend(value.as_os_str().as_bytes());
-    others(|pid| {
-        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|b| *b == 0).any(|entry| entry == wanted)
-    })
+    others(|pid| has_variable(pid, name, value))
+}
+
+/// Ends all processes that were started with this variable set to this value, whatever group they have moved to:
+/// asks, and kills who does not go. Answers how many there were.
+pub fn end_with_variable(name: &str, value: &Path) -> usize {
+    let asked = signal_with_variable(name, value, Signal::TERM);
+    let began = Instant::now();
+    while !with_variable(name, value).is_empty() {
+        let waited = began.elapsed();
+        if waited > LEFTOVER_GRACE * 2 {
+            // It hangs in the kernel, or makes new ones faster than they end.
+            break;
+        }
+        if waited > LEFTOVER_GRACE {
+            signal_with_variable(name, value, Signal::KILL);
+        }
+        std::thread::park_timeout(LOOK);
+    }
+    asked
+}
+
+fn signal_with_variable(name: &str, value: &Path, signal: Signal) -> usize {
+    let is_signalled = |pid: &u32| {
+        let Some(process) = i32::try_from(*pid).ok().and_then(Pid::from_raw) else { return false };
+        // Opened before the check: what is signalled is what was looked at.
+        let Ok(handle) = pidfd_open(process, PidfdFlags::empty()) else { return false };
+        has_variable(*pid, name, value) && pidfd_send_signal(&handle, signal).is_ok()
+    };
+    with_variable(name, value).iter().filter(|pid| is_signalled(pid)).count()
+}
+
+fn has_variable(pid: u32, name: &str, value: &Path) -> bool {
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let wanted = [name.as_bytes(), b"=", value.as_os_str().as_bytes()].concat();
+    environment.split(|b| *b == 0).any(|entry| entry == wanted)
 }
 
 /// Processes that work inside a directory. Not ourselves.
@@ -50,8 +88,8 @@ mod tests {
 
     use pointsman_testkit::eventually;
 
-    use super::{inside, with_variable, working_on};
-    use crate::process::Run;
+    use super::{end_with_variable, inside, with_variable, working_on};
+    use crate::process::{End, Run};
 
     const LIMIT: Duration = Duration::from_secs(20);
 
@@ -71,6 +109,24 @@ mod tests {
         eventually("nobody is left", LIMIT, || {
             (inside(&work).is_empty() && working_on(&work).is_empty()).then_some(())
         });
+    }
+
+    #[test]
+    fn all_with_a_variable_are_ended_even_those_that_left_their_group_and_ignore_the_request() {
+        let dir = tempfile::tempdir().unwrap();
+        let script =
+            "trap '' TERM; setsid sleep 60 & setsid sh -c 'trap \"\" TERM; while :; do sleep 1; done' & wait";
+        let other = Run::new("sleep").arg("60").inherit(&["PATH"]).env("POINTSMAN_CENSUS", "elsewhere");
+        let other = other.start_job(&dir.path().join("other")).unwrap();
+        let run = Run::new("sh").args(["-c", script]).inherit(&["PATH"]).env("POINTSMAN_CENSUS", dir.path());
+        let job = run.start_job(&dir.path().join("log")).unwrap();
+        eventually("all to be there", LIMIT, || {
+            (with_variable("POINTSMAN_CENSUS", dir.path()).len() >= 4).then_some(())
+        });
+        assert!(end_with_variable("POINTSMAN_CENSUS", dir.path()) >= 4);
+        assert!(with_variable("POINTSMAN_CENSUS", dir.path()).is_empty());
+        assert_eq!(job.wait(LIMIT).unwrap().end, End::Signalled(9));
+        assert!(crate::process::is_alive(other.pid(), other.start_time()));
     }
 
     #[test]

@@ -41,6 +41,11 @@ pub enum Leftover {
 ///
 /// A group whose leader has already gone is left alone: without the leader nothing proves that it is ours.
 pub fn kill_leftover_group(pid: u32, start_time: u64) -> Leftover {
+    end_group(pid, start_time, LEFTOVER_GRACE)
+}
+
+/// The same with another grace between SIGTERM and SIGKILL.
+pub fn end_group(pid: u32, start_time: u64, grace: Duration) -> Leftover {
     let Some(leader) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return Leftover::Gone };
     // Opened before the check: if the start time matches afterwards, the handle is for that process too.
     let Ok(handle) = pidfd_open(leader, PidfdFlags::empty()) else { return Leftover::Gone };
@@ -52,7 +57,7 @@ pub fn kill_leftover_group(pid: u32, start_time: u64) -> Leftover {
         return Leftover::NotALeader;
     }
     let _ = kill_process_group(leader, Signal::TERM);
-    let deadline = Instant::now() + LEFTOVER_GRACE;
+    let deadline = Instant::now() + grace;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         let timeout =

@@ -3,11 +3,17 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Write};
+use std::time::Instant;
 
 /// Takes what a program prints.
-pub(super) trait Sink {
+pub trait Sink {
     /// The next bytes. Must not fail: a program is not ended because its output cannot be kept.
     fn take(&mut self, bytes: &[u8]);
+
+    /// When the program has to be gone because of what it printed, if that is sooner than its time limit.
+    fn ends_by(&self) -> Option<Instant> {
+        None
+    }
 }
 
 /// Keeps the first and the last `cap / 2` bytes.

@@ -143,6 +143,9 @@ fn watch(
         if ready.exited {
             break;
         }
+        if let Stage::Running = stage {
+            deadline = streams.iter().filter_map(|s| s.sink.ends_by()).fold(deadline, Instant::min);
+        }
         let now = Instant::now();
         let late = now >= deadline;
         stage = match stage {

@@ -10,11 +10,7 @@ fn sh(script: &str) -> Run {
 
 /// Polls for a condition that another process brings about; fails the test if it does not come.
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::yield_now();
-    }
+    pointsman_testkit::eventually(what, Duration::from_secs(10), || holds().then_some(()));
 }
 
 fn read_pid(path: &Path) -> u32 {
@@ -165,4 +161,57 @@ fn a_leftover_group_is_killed_only_if_pid_and_start_time_match() {
     assert_eq!(kill_leftover_group(leader, started), Leftover::Killed);
     assert!(!is_alive(leader, started));
     eventually("the follower is dead", || !is_alive(follower, follower_started));
+}
+
+/// Counts what it is given; wants an end after so many bytes.
+struct Counted {
+    bytes: usize,
+    most: usize,
+}
+
+impl super::Sink for Counted {
+    fn take(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len();
+    }
+
+    fn ends_by(&self) -> Option<std::time::Instant> {
+        (self.bytes > self.most).then(std::time::Instant::now)
+    }
+}
+
+#[test]
+fn a_followed_run_is_fed_taken_from_and_ended_by_its_output() {
+    let mut all = Counted { bytes: 0, most: usize::MAX };
+    let run = Run::new("sh").args(["-c", "cat; echo oops >&2; exit 3"]).inherit(&["PATH"]).stdin("hello\n");
+    let followed = run.start_following().unwrap();
+    assert!(super::is_alive(followed.pid(), followed.start_time()) || followed.start_time() > 0);
+    let end = followed.wait(Duration::from_secs(20), &mut all).unwrap();
+    assert_eq!((end.end, all.bytes, end.stderr.as_slice()), (End::Exited(3), 6, &b"oops\n"[..]));
+
+    let mut some = Counted { bytes: 0, most: 1000 };
+    let endless = Run::new("sh").args(["-c", "while :; do echo more; done"]).inherit(&["PATH"]);
+    let endless = endless.grace(Duration::from_millis(100)).start_following().unwrap();
+    let end = endless.wait(Duration::from_secs(20), &mut some).unwrap();
+    assert_eq!(end.end, End::TimedOut);
+    assert!(some.bytes > 1000);
+}
+
+#[test]
+fn a_detached_run_leads_no_group_of_its_own_and_is_collected() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("log");
+    Run::new("sh")
+        .args(["-c", "cut -d' ' -f1,5 /proc/$$/stat"])
+        .inherit(&["PATH"])
+        .start_detached(&log)
+        .unwrap();
+    let said = pointsman_testkit::eventually("it speaks", Duration::from_secs(20), || {
+        std::fs::read_to_string(&log).ok().filter(|text| text.ends_with('\n'))
+    });
+    let (pid, group) = said.trim().split_once(' ').unwrap();
+    assert_ne!(pid, group, "it may make a session of its own");
+    let proc = format!("/proc/{pid}");
+    pointsman_testkit::eventually("nothing is left of it", Duration::from_secs(20), || {
+        (!std::path::Path::new(&proc).exists()).then_some(())
+    });
 }

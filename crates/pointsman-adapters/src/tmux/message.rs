@@ -23,6 +23,17 @@ pub enum Sent {
     StaleEpoch,
     /// The program has ended; nothing was typed.
     Dead,
+    /// The pane shows what it must not show; nothing was typed.
+    Refused,
+}
+
+/// How a typed text ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// With Enter.
+    Enter,
+    /// Not at all: Enter comes by itself.
+    Open,
 }
 
 impl Server {
@@ -31,6 +42,22 @@ impl Server {
     /// The server checks, types and remembers in one step that no client's death can divide, so after any error the
     /// same call can be made again: the line arrives once. `Sent` means it was typed, not that it was read.
     pub fn send_message(&self, pane: &PaneId, epoch: &str, op_id: &str, text: &str) -> Result<Sent, Error> {
+        self.type_text(pane, epoch, op_id, text, Ending::Enter)
+    }
+
+    /// The same without Enter, for a program whose screen has to be looked at in between.
+    pub fn paste_message(&self, pane: &PaneId, epoch: &str, op_id: &str, text: &str) -> Result<Sent, Error> {
+        self.type_text(pane, epoch, op_id, text, Ending::Open)
+    }
+
+    fn type_text(
+        &self,
+        pane: &PaneId,
+        epoch: &str,
+        op_id: &str,
+        text: &str,
+        ending: Ending,
+    ) -> Result<Sent, Error> {
         check_token("epoch", epoch)?;
         check_token("operation", op_id)?;
         let text = clean_line(text);
@@ -47,7 +74,7 @@ impl Server {
         // Each attempt has a buffer of its own, so that two attempts at the same time cannot take each other's.
         let unique =
             file.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let deliver = fenced(pane, epoch, op_id, &unique);
+        let deliver = fenced(pane, epoch, op_id, &unique, ending);
         let load = Script::new(["load-buffer", "-b", &unique]);
         // tmux expands formats in the file's name and has no dependable way to write a `#` there; standard input
         // needs no name. The same way serves if the control client is lost on the way.
@@ -78,22 +105,36 @@ impl Server {
         self.press(pane, epoch, "03")
     }
 
-    /// Presses Enter in a pane, if it still has this epoch: for a program that has swallowed the one of a message. The
-    /// caller has looked that nothing but that message would be confirmed by it.
-    pub fn press_enter(&self, pane: &PaneId, epoch: &str) -> Result<Sent, Error> {
-        self.press(pane, epoch, "0d")
+    /// Presses Enter in a pane, if it still has this epoch and shows none of these texts at that very moment: what a
+    /// dialog would say that came up since the caller has looked. [`Sent::Refused`] if it shows one.
+    ///
+    /// A text is compared as it is; it may have letters, digits and spaces.
+    pub fn press_enter_unless(&self, pane: &PaneId, epoch: &str, shown: &[&str]) -> Result<Sent, Error> {
+        let mut condition = "1".to_owned();
+        for text in shown {
+            check_words(text)?;
+            condition = format!("#{{&&:{condition},#{{==:#{{C:{text}}},0}}}}");
+        }
+        self.press_if(pane, epoch, "0d", &condition)
     }
 
     fn press(&self, pane: &PaneId, epoch: &str, key: &str) -> Result<Sent, Error> {
+        self.press_if(pane, epoch, key, "1")
+    }
+
+    fn press_if(&self, pane: &PaneId, epoch: &str, key: &str, condition: &str) -> Result<Sent, Error> {
         check_token("epoch", epoch)?;
         let target = pane.to_string();
         let press = Script::new(["copy-mode", "-q", "-t", &target])
             .then(["send-keys", "-t", &target, "-H", key])
             .then(["display-message", "-p", "sent"]);
         let stale = Script::new(["display-message", "-p", "stale"]);
-        let script = when(&target, &has_epoch(epoch), &press, &stale);
+        let refused = Script::new(["display-message", "-p", "refused"]);
+        let allowed = when(&target, condition, &press, &refused);
+        let script = when(&target, &has_epoch(epoch), &allowed, &stale);
         match self.run_again(&script)?.first().map(String::as_str) {
             Some("sent") => Ok(Sent::Sent),
+            Some("refused") => Ok(Sent::Refused),
             _ => Ok(Sent::StaleEpoch),
         }
     }
@@ -103,21 +144,40 @@ impl Server {
 ///
 /// The mark `@op-…` is set after the paste: if the buffer is missing, the paste fails and nothing is remembered.
 /// Every operation keeps its mark for the pane's life, so a late repetition of an early message is caught too.
-fn fenced(pane: &PaneId, epoch: &str, op_id: &str, buffer: &str) -> Script {
+fn fenced(pane: &PaneId, epoch: &str, op_id: &str, buffer: &str, ending: Ending) -> Script {
     let target = pane.to_string();
     let mark = format!("@op-{op_id}");
     let refuse =
         |why: &str| Script::new(["display-message", "-p", why]).then(["delete-buffer", "-b", buffer]);
     // A person may be scrolling: in copy mode, Enter would go to the mode. Enter is a literal CR because the key's
     // name may be sent in an extended encoding that does not submit.
-    let act = Script::new(["copy-mode", "-q", "-t", &target])
-        .then(["paste-buffer", "-p", "-r", "-d", "-b", buffer, "-t", &target])
-        .then(["send-keys", "-t", &target, "-H", "0d"])
-        .then(["set-option", "-p", "-t", &target, &mark, "1"])
-        .then(["display-message", "-p", "sent"]);
+    let paste = Script::new(["copy-mode", "-q", "-t", &target]).then([
+        "paste-buffer",
+        "-p",
+        "-r",
+        "-d",
+        "-b",
+        buffer,
+        "-t",
+        &target,
+    ]);
+    let typed = match ending {
+        Ending::Enter => paste.then(["send-keys", "-t", &target, "-H", "0d"]),
+        Ending::Open => paste,
+    };
+    let act =
+        typed.then(["set-option", "-p", "-t", &target, &mark, "1"]).then(["display-message", "-p", "sent"]);
     let unless_dead = when(&target, "#{pane_dead}", &refuse("dead"), &act);
     let unless_done = when(&target, &format!("#{{{mark}}}"), &refuse("duplicate"), &unless_dead);
     when(&target, &has_epoch(epoch), &unless_done, &refuse("stale"))
+}
+
+/// Words that can stand in a format and in a pattern as they are.
+fn check_words(text: &str) -> Result<(), Error> {
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b' ') {
+        return Ok(());
+    }
+    Err(Error::Malformed { what: "text", value: text.to_owned(), allowed: "letters, digits and spaces" })
 }
 
 fn has_epoch(epoch: &str) -> String {

@@ -156,14 +156,21 @@ impl Server {
     ///
     /// This uses a client of its own: what a program prints must not be able to look like a control-mode guard.
     pub fn capture_tail(&self, target: Target<'_>, lines: usize) -> Result<Vec<String>, Error> {
+        let mut tail = self.capture(target, &format!("-{lines}"))?;
+        Ok(tail.split_off(tail.len().saturating_sub(lines)))
+    }
+
+    /// What a pane shows at this moment, without what has scrolled away.
+    pub fn capture_screen(&self, target: Target<'_>) -> Result<Vec<String>, Error> {
+        self.capture(target, "0")
+    }
+
+    fn capture(&self, target: Target<'_>, from: &str) -> Result<Vec<String>, Error> {
         let target = match target {
             Target::Session(name) => exact(name)?,
             Target::Pane(pane) => pane.to_string(),
         };
-        let script = Script::new(["capture-pane", "-p", "-J", "-S"])
-            .word(format!("-{lines}"))
-            .word("-t")
-            .word(&target);
+        let script = Script::new(["capture-pane", "-p", "-J", "-S", from, "-t"]).word(&target);
         let text = match self.run_program(&script, b"") {
             Err(Error::Refused { message, .. }) if message.starts_with("can't find") => {
                 return Err(Error::NotFound(target));
@@ -173,7 +180,7 @@ impl Server {
         let mut tail: Vec<String> =
             text.iter().map(|line| message::strip_control(line).trim_end().to_owned()).collect();
         tail.truncate(tail.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1));
-        Ok(tail.split_off(tail.len().saturating_sub(lines)))
+        Ok(tail)
     }
 
     /// The command a person's terminal runs to attach; it works from inside another tmux as well.

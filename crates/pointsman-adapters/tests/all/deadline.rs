@@ -1,21 +1,14 @@
 //! Waiting for something that must come true soon.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Generous for a loaded machine; a test that waits this long has failed.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Asks again until there is an answer.
 #[track_caller]
-pub(crate) fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + LIMIT;
-    loop {
-        if let Some(answer) = ask() {
-            return answer;
-        }
-        assert!(Instant::now() < deadline, "not within {LIMIT:?}: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+pub(crate) fn eventually<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
+    pointsman_testkit::eventually(what, LIMIT, ask)
 }
 
 /// Takes the next event from a channel.

@@ -1,8 +1,10 @@
 //! How a session of Claude Code is started, so that no dialog stands in its way and its hooks reach us.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::shell_word;
+use crate::config::Runtime;
 
 /// Every event that a session of the daemon tells, and how long Claude waits for it, in seconds.
 const EVENTS: [(&str, u32); 13] = [
@@ -21,6 +23,15 @@ const EVENTS: [(&str, u32); 13] = [
     ("SessionEnd", 10),
 ];
 
+/// What a session without a terminal tells by hooks: only what its output does not tell, so that nothing is told twice.
+const STREAM_EVENTS: [&str; 3] = ["SessionStart", "PreToolUse", "PreCompact"];
+
+/// The events at which a hook begins to wait beside the session, so that there is always one.
+const WAKING: [&str; 3] = ["SessionStart", "UserPromptSubmit", "Stop"];
+
+/// How long it waits, in seconds: longer than any session lives.
+const WAKE_SECONDS: u32 = 7 * 24 * 3600;
+
 /// How much of an API key Claude remembers as approved.
 const KEY_TAIL: usize = 20;
 
@@ -30,7 +41,8 @@ pub fn is_claude(command: &[String]) -> bool {
 }
 
 /// How the conversation begins.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Conversation {
     /// A new one, by this id.
     New(String),
@@ -41,19 +53,50 @@ pub enum Conversation {
 /// The command with what a session of ours needs. What the command says itself stays as it is. The prompt is the last
 /// word: given this way it cannot be typed into the wrong place.
 pub fn command(command: &[String], settings: &str, conversation: &Conversation, prompt: &str) -> Vec<String> {
-    let mut words = command.to_vec();
-    let says = |flag: &str| command.iter().any(|w| w == flag || w.starts_with(&format!("{flag}=")));
-    let mut add = |flag: &str, value: &str| words.extend([flag.to_owned(), value.to_owned()]);
-    if !says("--settings") {
-        add("--settings", settings);
-    }
-    if !["--session-id", "--resume", "-r", "--continue", "-c"].into_iter().any(says) {
-        match conversation {
-            Conversation::New(id) => add("--session-id", id),
-            Conversation::Resumed(id) => add("--resume", id),
-        }
-    }
+    let mut words = dressed(command, settings);
+    words.extend(taken_up(command, conversation));
     words.push(prompt.to_owned());
+    words
+}
+
+/// The command of a session without a terminal, as all its turns have it: prompts come on standard input, and
+/// everything that happens is a line of JSON. Each turn adds [`taken_up`].
+pub fn stream(command: &[String], settings: Option<&str>) -> Vec<String> {
+    let mut words = settings.map_or_else(|| command.to_vec(), |settings| dressed(command, settings));
+    if !says(command, "-p") && !says(command, "--print") {
+        words.push("-p".to_owned());
+    }
+    if !says(command, "--output-format") {
+        words.extend(["--output-format".to_owned(), "stream-json".to_owned()]);
+    }
+    // Without it Claude refuses to print a stream.
+    if !says(command, "--verbose") {
+        words.push("--verbose".to_owned());
+    }
+    words
+}
+
+/// The flags for the conversation, unless the command names one itself.
+pub fn taken_up(command: &[String], conversation: &Conversation) -> Vec<String> {
+    if ["--session-id", "--resume", "-r", "--continue", "-c"].into_iter().any(|flag| says(command, flag)) {
+        return Vec::new();
+    }
+    let (flag, id) = match conversation {
+        Conversation::New(id) => ("--session-id", id),
+        Conversation::Resumed(id) => ("--resume", id),
+    };
+    vec![flag.to_owned(), id.clone()]
+}
+
+fn says(command: &[String], flag: &str) -> bool {
+    command.iter().any(|word| word == flag || word.starts_with(&format!("{flag}=")))
+}
+
+fn dressed(command: &[String], settings: &str) -> Vec<String> {
+    let mut words = command.to_vec();
+    if !says(command, "--settings") {
+        words.extend(["--settings".to_owned(), settings.to_owned()]);
+    }
     words
 }
 
@@ -62,38 +105,69 @@ pub fn skips_permissions(command: &[String]) -> bool {
     command.iter().any(|word| word == "--dangerously-skip-permissions")
 }
 
-/// The settings file of one session: hooks and status line are this program.
-pub fn settings(program: &str) -> Value {
-    let program = shell_word(program);
-    let hooks: Map<String, Value> = EVENTS
-        .into_iter()
-        .map(|(event, timeout)| {
-            let hook =
-                json!({ "type": "command", "command": format!("{program} hook {event}"), "timeout": timeout });
-            (event.to_owned(), json!([{ "matcher": "", "hooks": [hook] }]))
-        })
-        .collect();
-    json!({
-        // Bypass mode was chosen in the configuration; the dialog about it has nobody to answer it.
-        "skipDangerousModePermissionPrompt": true,
-        "hooks": hooks,
-        "statusLine": { "type": "command", "command": format!("{program} statusline") },
-    })
+/// Whether a release wakes its model with what an asynchronous hook says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waking {
+    /// It was seen to.
+    Able,
+    /// It might wait for such a hook instead.
+    Unknown,
 }
 
-/// What Claude's own `.claude.json` must say so that no dialog comes up: onboarding done, trees below `trusted` trusted,
+/// The settings file of one session: hooks and status line are this program.
+pub fn settings(program: &str, runtime: Runtime, waking: Waking) -> Value {
+    let program = shell_word(program);
+    let wanted = |event: &str| match runtime {
+        Runtime::Tmux => true,
+        Runtime::Headless => STREAM_EVENTS.contains(&event),
+    };
+    let hooks: Map<String, Value> = EVENTS
+        .into_iter()
+        .filter(|(event, _)| wanted(event))
+        .map(|(event, timeout)| {
+            let command = format!("{program} hook {event}");
+            let mut hooks = vec![json!({ "type": "command", "command": command, "timeout": timeout })];
+            if runtime == Runtime::Tmux && waking == Waking::Able && WAKING.contains(&event) {
+                // A child of Claude itself, without a shell between: it ends with it.
+                let command = format!("exec {program} hook wake");
+                hooks.push(json!({
+                    "type": "command", "command": command, "timeout": WAKE_SECONDS, "asyncRewake": true,
+                }));
+            }
+            (event.to_owned(), json!([{ "matcher": "", "hooks": hooks }]))
+        })
+        .collect();
+    let mut settings = json!({
+        // Bypass mode was chosen in the configuration; the dialog about it has nobody to answer it.
+        "skipDangerousModePermissionPrompt": true,
+        // Our own messages come through the session's message socket, if it has one; in bypass mode it holds them back
+        // otherwise.
+        "crossSessionInbound": "accept",
+        "hooks": hooks,
+    });
+    if runtime == Runtime::Tmux {
+        settings["statusLine"] = json!({ "type": "command", "command": format!("{program} statusline") });
+    }
+    settings
+}
+
+/// What Claude's own `.claude.json` must say so that no dialog comes up: onboarding done, these directories trusted,
 /// bypass mode accepted, the API key approved. None if it says so already.
-pub fn without_dialogs(now: &Value, trusted: &str, api_key: Option<&str>) -> Option<Value> {
+///
+/// Older releases trust what is below a trusted directory; newer ones want the root of each repository by name.
+pub fn without_dialogs(now: &Value, trusted: &[&str], api_key: Option<&str>) -> Option<Value> {
     let mut next = if now.is_object() { now.clone() } else { json!({}) };
     next["hasCompletedOnboarding"] = json!(true);
     next["bypassPermissionsModeAccepted"] = json!(true);
     if !next["projects"].is_object() {
         next["projects"] = json!({});
     }
-    if !next["projects"][trusted].is_object() {
-        next["projects"][trusted] = json!({});
+    for dir in trusted {
+        if !next["projects"][dir].is_object() {
+            next["projects"][dir] = json!({});
+        }
+        next["projects"][dir]["hasTrustDialogAccepted"] = json!(true);
     }
-    next["projects"][trusted]["hasTrustDialogAccepted"] = json!(true);
     if let Some(key) = api_key.filter(|key| key.is_ascii() && !key.is_empty()) {
         let tail = json!(&key[key.len().saturating_sub(KEY_TAIL)..]);
         if !next["customApiKeyResponses"].is_object() {
@@ -115,7 +189,8 @@ pub fn without_dialogs(now: &Value, trusted: &str, api_key: Option<&str>) -> Opt
 mod tests {
     use serde_json::json;
 
-    use super::{Conversation, command, is_claude, settings, without_dialogs};
+    use super::{Conversation, Waking, command, is_claude, settings, stream, taken_up, without_dialogs};
+    use crate::config::Runtime;
 
     fn words(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()
@@ -152,9 +227,14 @@ mod tests {
 
     #[test]
     fn every_hook_is_this_program_and_waits_for_seconds() {
-        let settings = settings("/a b/pointsman");
+        let settings = settings("/a b/pointsman", Runtime::Tmux, Waking::Unknown);
         assert_eq!(settings["statusLine"]["command"], "'/a b/pointsman' statusline");
         for (event, groups) in settings["hooks"].as_object().unwrap() {
+            assert_eq!(
+                groups[0]["hooks"].as_array().unwrap().len(),
+                1,
+                "{event}: nothing that it may wait for"
+            );
             let hook = &groups[0]["hooks"][0];
             assert_eq!(hook["command"], format!("'/a b/pointsman' hook {event}"));
             assert!(hook["timeout"].as_u64().unwrap() <= 60, "seconds, not milliseconds");
@@ -162,20 +242,52 @@ mod tests {
     }
 
     #[test]
+    fn a_session_without_a_terminal_prints_a_stream_and_tells_nothing_twice() {
+        let plain = words("claude --dangerously-skip-permissions");
+        assert_eq!(
+            stream(&plain, Some("/s.json")).join(" "),
+            "claude --dangerously-skip-permissions --settings /s.json -p --output-format stream-json --verbose"
+        );
+        let own = words("claude --print --output-format=stream-json --verbose --settings=/mine");
+        assert_eq!(stream(&own, Some("/s.json")), own);
+        assert_eq!(taken_up(&plain, &Conversation::New("u-1".into())), ["--session-id", "u-1"]);
+        assert_eq!(taken_up(&plain, &Conversation::Resumed("u-1".into())), ["--resume", "u-1"]);
+        assert!(taken_up(&words("claude --continue"), &Conversation::New("u-1".into())).is_empty());
+        let settings = settings("pointsman", Runtime::Headless, Waking::Able);
+        let hooks: Vec<&String> = settings["hooks"].as_object().unwrap().keys().collect();
+        assert_eq!(hooks, ["PreCompact", "PreToolUse", "SessionStart"]);
+        assert!(settings["statusLine"].is_null(), "there is nobody to read it");
+    }
+
+    #[test]
+    fn a_hook_waits_beside_a_session_that_can_be_woken() {
+        let settings = settings("/pointsman", Runtime::Tmux, Waking::Able);
+        for event in ["SessionStart", "UserPromptSubmit", "Stop"] {
+            let waits = &settings["hooks"][event][0]["hooks"][1];
+            assert_eq!(waits["command"], "exec /pointsman hook wake", "{event}");
+            assert_eq!(waits["asyncRewake"], true, "in the background: {event}");
+        }
+        assert_eq!(settings["hooks"]["PostToolUse"][0]["hooks"].as_array().unwrap().len(), 1);
+    }
+
+    #[test]
     fn what_claude_wrote_itself_stays() {
         let now = json!({ "numStartups": 7, "projects": { "/p": { "a": 1 } }, "customApiKeyResponses": { "rejected": ["x"] } });
-        let next = without_dialogs(&now, "/state", Some("sk-ant-1234567890123456789012")).unwrap();
+        let next =
+            without_dialogs(&now, &["/state", "/state/tree"], Some("sk-ant-1234567890123456789012")).unwrap();
         assert_eq!((&next["numStartups"], &next["projects"]["/p"]["a"]), (&json!(7), &json!(1)));
-        assert_eq!(next["projects"]["/state"]["hasTrustDialogAccepted"], true);
+        for dir in ["/state", "/state/tree"] {
+            assert_eq!(next["projects"][dir]["hasTrustDialogAccepted"], true, "{dir}");
+        }
         assert_eq!(
             next["customApiKeyResponses"],
             json!({ "rejected": ["x"], "approved": ["34567890123456789012"] })
         );
         assert_eq!(
-            without_dialogs(&next, "/state", Some("sk-ant-1234567890123456789012")),
+            without_dialogs(&next, &["/state"], Some("sk-ant-1234567890123456789012")),
             None,
             "once is enough"
         );
-        assert!(without_dialogs(&json!("torn"), "/state", None).unwrap().is_object());
+        assert!(without_dialogs(&json!("torn"), &["/state"], None).unwrap().is_object());
     }
 }

@@ -5,6 +5,8 @@
 pub mod launch;
 pub mod ordered;
 pub mod settings;
+pub mod standing;
+pub mod stream;
 
 /// A word for the shell that Claude Code runs hooks with.
 pub fn shell_word(text: &str) -> String {

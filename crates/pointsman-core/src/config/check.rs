@@ -3,7 +3,7 @@
 use std::path::Component;
 
 use super::document::Document;
-use super::{CiKind, Config, Error, ForgeKind, ReviewMode, Runtime, Span, branch, sections::Argv};
+use super::{CiKind, Config, Error, ForgeKind, ReviewMode, Span, branch, sections::Argv};
 use crate::timetable::Cron;
 
 /// Most tasks or checks at the same time.
@@ -44,20 +44,12 @@ pub(super) fn unsupported(config: &Config) -> Vec<String> {
     if let Some(board) = &config.forge.board {
         not_yet("forge.board".into(), &crate::text::clean_line(board, 60), "labels, which follow every task");
     }
-    if config.agent.runtime != Runtime::Tmux {
-        not_yet("agent.runtime".into(), config.agent.runtime.as_str(), "\"tmux\"");
-    }
     if config.review.mode == ReviewMode::Agent && config.review.command.is_none() {
         not_yet(
             "review.mode".into(),
             "agent",
             "\"human\" or \"none\", or add review.command, a program that decides",
         );
-    }
-    for (name, role) in config.roles.iter() {
-        if let Some(runtime) = role.runtime.filter(|runtime| *runtime != Runtime::Tmux) {
-            not_yet(format!("roles.{name}.runtime"), runtime.as_str(), "\"tmux\"");
-        }
     }
     for (name, role) in config.roles.iter() {
         if role.enabled && name != "dev" {
@@ -97,7 +89,7 @@ impl Check<'_> {
     }
 
     fn commands(&self) -> Result<(), Error> {
-        let Config { ci, agent, review, merge, forge, woodpecker, matrix, roles, .. } = self.config;
+        let Config { ci, agent, review, merge, forge, woodpecker, webhook, matrix, roles, .. } = self.config;
         if ci.kind == CiKind::Command && ci.command.is_none() {
             let why = "it needs the key `ci.command`, the program to run and its arguments";
             return Err(self
@@ -113,6 +105,7 @@ impl Check<'_> {
             ("forge.token_command", &forge.token_command),
             ("review.token_command", &review.token_command),
             ("woodpecker.token_command", &woodpecker.token_command),
+            ("webhook.secret_command", &webhook.secret_command),
             ("matrix.token_command", &matrix.token_command),
         ];
         for (key, command) in optional {
@@ -179,11 +172,12 @@ impl Check<'_> {
     }
 
     fn environment(&self) -> Result<(), Error> {
-        let Config { agent, forge, review, woodpecker, matrix, .. } = self.config;
+        let Config { agent, forge, review, woodpecker, webhook, matrix, .. } = self.config;
         let holders = [
             ("forge.token_env", forge.token_env()),
             ("review.token_env", Some(review.token_env.as_str())),
             ("woodpecker.token_env", Some(woodpecker.token_env.as_str())),
+            ("webhook.secret_env", Some(webhook.secret_env.as_str())),
             ("matrix.token_env", Some(matrix.token_env.as_str())),
         ];
         for (key, name) in holders {
@@ -212,7 +206,7 @@ impl Check<'_> {
     }
 
     fn services(&self) -> Result<(), Error> {
-        let Config { forge, woodpecker, matrix, .. } = self.config;
+        let Config { forge, woodpecker, webhook, matrix, .. } = self.config;
         if forge.kind == ForgeKind::Git && !forge.url.as_deref().is_some_and(is_repository) {
             return self
                 .fail("forge.url", "it must be the repository: an absolute path or an address of git");
@@ -242,6 +236,7 @@ impl Check<'_> {
             ("forge.token_file", &forge.token_file),
             ("review.token_file", &self.config.review.token_file),
             ("woodpecker.token_file", &woodpecker.token_file),
+            ("webhook.secret_file", &webhook.secret_file),
             ("matrix.token_file", &matrix.token_file),
         ];
         for (key, file) in files {

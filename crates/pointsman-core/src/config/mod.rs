@@ -32,8 +32,8 @@ pub use error::Error;
 pub use numbers::{Limits, Timing};
 pub use sections::{
     Agent, Argv, Budget, Ci, CiKind, Context, Dev, Forge, ForgeKind, Matrix, Merge, MergeStrategy,
-    MergeStyle, Pr, Review, ReviewMode, Role, Roles, Runtime, Schedule, Vault, VaultType, Woodpecker,
-    Worktree,
+    MergeStyle, Pr, Review, ReviewMode, Role, Roles, Runtime, Schedule, Vault, VaultType, Webhook,
+    Woodpecker, Worktree,
 };
 pub use share::Share;
 pub use span::{ParseSpanError, Span};
@@ -78,6 +78,8 @@ pub struct Config {
     pub context: Context,
     /// The Woodpecker server.
     pub woodpecker: Woodpecker,
+    /// Webhooks of the forge and the CI.
+    pub webhook: Webhook,
     /// The Matrix room.
     pub matrix: Matrix,
     /// What work may cost.
@@ -118,6 +120,17 @@ impl Config {
     /// Whether the gate is what an outside CI says about a commit, on the forge or itself.
     pub fn gate_is_checks(&self) -> bool {
         self.merge.gate.is_none() && matches!(self.ci.kind, CiKind::Forge | CiKind::Woodpecker)
+    }
+
+    /// How the sessions of a role are run.
+    pub fn runtime(&self, role: &str) -> Runtime {
+        let own = self.roles.iter().find(|(name, _)| *name == role).and_then(|(_, role)| role.runtime);
+        own.unwrap_or(self.agent.runtime)
+    }
+
+    /// Whether any role that works runs in terminals.
+    pub fn wants_terminals(&self) -> bool {
+        self.roles.iter().any(|(name, role)| role.enabled && self.runtime(name) == Runtime::Tmux)
     }
 
     /// The branch of an issue.

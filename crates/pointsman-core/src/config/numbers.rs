@@ -40,6 +40,8 @@ table! {
         start_grace: Span,
         /// For a session to end before it is killed.
         stop_grace: Span,
+        /// How long one turn of a headless session may take.
+        turn_timeout: Span,
         /// How often a session's `last_seen` is renewed.
         heartbeat: Span,
         /// For a session to save its work and exit.

@@ -1,6 +1,7 @@
 //! The tables of `pointsman.toml` as types: their keys are the field names, their values are checked in
 //! `check.rs`, their defaults stand in `default.toml`.
 
+use core::net::SocketAddr;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -68,7 +69,7 @@ table! {
         /// From here on it hands over to a successor.
         high: Share,
         /// Tokens in the window of a model whose name does not say it, where no status line tells.
-        window: u64,
+        window: Option<u64>,
     }
 }
 
@@ -333,6 +334,20 @@ table! {
         token_file: Option<PathBuf>,
         /// Program that prints the token.
         token_command: Option<Argv>,
+    }
+}
+
+table! {
+    /// `[webhook]`
+    Webhook {
+        /// Where webhooks are listened for.
+        listen: Option<SocketAddr>,
+        /// Variable that holds the secret.
+        secret_env: String,
+        /// File that holds the secret.
+        secret_file: Option<PathBuf>,
+        /// Program that prints the secret.
+        secret_command: Option<Argv>,
     }
 }
 

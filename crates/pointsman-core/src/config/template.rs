@@ -1,10 +1,26 @@
 //! The file that `pointsman init` writes.
 
+use super::ForgeKind;
 use crate::ids::ProjectName;
+use crate::origin::Origin;
 
 /// A commented `pointsman.toml` for a project; without a CI command green means nothing to wait for.
-pub fn template(name: &ProjectName, primary_branch: &str, ci_command: Option<&[String]>) -> String {
+pub fn template(
+    name: &ProjectName,
+    primary_branch: &str,
+    forge: Option<(ForgeKind, &Origin)>,
+    ci_command: Option<&[String]>,
+) -> String {
     let quoted = |text: &str| toml::Value::from(text).to_string();
+    let forge = match forge {
+        Some((kind, origin)) => format!(
+            "kind = {}\nurl = {}\nrepo = {}",
+            quoted(kind.as_str()),
+            quoted(&origin.url),
+            quoted(&origin.repo)
+        ),
+        None => "kind = \"local\"                      # issues and pull requests on this machine".to_owned(),
+    };
     let ci = match ci_command {
         Some(command) => {
             let command = toml::Value::from(command.to_vec());
@@ -25,7 +41,7 @@ name = {name}
 primary_branch = {primary_branch}
 
 [forge]
-kind = "local"                      # issues and pull requests on this machine
+{forge}
 
 [ci]
 {ci}

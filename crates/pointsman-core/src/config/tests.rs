@@ -279,25 +279,33 @@ fn a_forge_on_a_server_needs_its_address_and_repository() {
 }
 
 #[test]
+fn a_role_can_be_run_in_another_way_than_the_rest() {
+    let text = r#"
+        name = "a"
+        agent = { runtime = "headless" }
+        roles = { review = { runtime = "tmux" } }
+    "#;
+    let config = parse(text).unwrap();
+    assert_eq!((config.runtime("dev"), config.runtime("review")), (Runtime::Headless, Runtime::Tmux));
+    assert_eq!(parse("name = \"a\"").unwrap().runtime("dev"), Runtime::Tmux);
+    assert!(config.unsupported().is_empty());
+    assert!(!config.wants_terminals(), "the review role does not work");
+    assert!(parse("name = \"a\"").unwrap().wants_terminals());
+}
+
+#[test]
 fn what_is_not_built_yet_is_read_and_said() {
     let text = r#"
         name = "a"
         forge = { kind = "github", repo = "me/shop", board = "Plan" }
-        agent = { runtime = "headless" }
         review = { mode = "agent" }
-        roles = { dev = { runtime = "headless" }, planner = { enabled = true } }
+        roles = { planner = { enabled = true } }
     "#;
     let config = parse(text).unwrap();
-    assert_eq!((config.forge.kind, config.agent.runtime), (ForgeKind::Github, Runtime::Headless));
+    assert_eq!(config.forge.kind, ForgeKind::Github);
     assert_eq!(config.forge.token_env(), Some("GITHUB_TOKEN"));
     let all = config.unsupported();
-    let keys = [
-        "forge.board = \"Plan\"",
-        "agent.runtime = \"headless\"",
-        "review.mode = \"agent\"",
-        "roles.dev.runtime = \"headless\"",
-        "roles.planner",
-    ];
+    let keys = ["forge.board = \"Plan\"", "review.mode = \"agent\"", "roles.planner"];
     assert_eq!(all.len(), keys.len(), "{all:#?}");
     for (sentence, key) in all.iter().zip(keys) {
         assert!(
@@ -341,14 +349,14 @@ fn the_entries_are_a_file_that_says_the_same() {
 fn what_init_writes_is_read_back() {
     let name = ProjectName::new("shop").unwrap();
     let command = ["sh".to_owned(), "-c".to_owned(), "make \"all\" \\ && true".to_owned()];
-    let with_ci = template(&name, "feature/ü\"x", Some(&command));
+    let with_ci = template(&name, "feature/ü\"x", None, Some(&command));
     let config = parse(&with_ci).unwrap();
     assert_eq!((config.name.as_str(), config.primary_branch.as_str()), ("shop", "feature/ü\"x"));
     assert_eq!((config.ci.kind, config.gate()), (CiKind::Command, Some(&command[..])));
-    let without = parse(&template(&name, "main", None)).unwrap();
+    let without = parse(&template(&name, "main", None, None)).unwrap();
     assert_eq!(without, Config { name: name.clone(), ..Config::default() });
     // What stands there as a comment is the default: with the hash removed nothing changes.
-    let uncommented = template(&name, "main", None)
+    let uncommented = template(&name, "main", None, None)
         .replace("\n# command = [\"./ci.sh\"]", "\n#")
         .replace("\n# command = [\"./review.sh\"]", "\n#");
     let uncommented: String = uncommented

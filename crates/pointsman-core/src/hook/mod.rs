@@ -5,10 +5,15 @@
 //! reads what Claude Code writes down of a conversation.
 
 pub mod guard;
+mod stance;
 pub mod transcript;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::session::budget::Spent;
+use crate::session::context::Gauge;
+pub use stance::Stance;
 
 use crate::session::trouble::Kind;
 use crate::session::work::Action;
@@ -81,6 +86,16 @@ pub enum Told {
         error: String,
         /// What it says about it.
         details: String,
+        /// When it is over, if the service said so.
+        #[serde(default)]
+        until: Option<Timestamp>,
+    },
+    /// What the session has used since its start. The end of a turn is told apart from it.
+    Measured {
+        /// How full the context is.
+        gauge: Option<Gauge>,
+        /// What was spent.
+        spent: Spent,
     },
     /// A dialog waits for a person.
     Asked {
@@ -181,7 +196,7 @@ impl Told {
             },
             "stopfailure" => {
                 let details = field("error_details").or_else(|| field("last_assistant_message"));
-                Self::Failed { error: said("error"), details: details.unwrap_or_default() }
+                Self::Failed { error: said("error"), details: details.unwrap_or_default(), until: None }
             }
             "permissionrequest" => Self::Asked { what: format!("permission for {}", said("tool_name")) },
             "notification" => match said("notification_type").as_str() {
@@ -204,6 +219,7 @@ impl Told {
             | Self::Prompted { .. }
             | Self::Stopped { .. }
             | Self::Failed { .. }
+            | Self::Measured { .. }
             | Self::Asked { .. }
             | Self::Compacting
             | Self::Compacted
@@ -218,7 +234,7 @@ pub fn plain_name(event: &str) -> String {
 }
 
 /// The messages of ours that a prompt holds: at the beginning of a line, where nobody else's text can be.
-fn message_ids(prompt: &str) -> Vec<i64> {
+pub fn message_ids(prompt: &str) -> Vec<i64> {
     let id = |line: &str| line.trim_start().strip_prefix(MESSAGE_MARK)?.split_once(']')?.0.parse().ok();
     prompt.lines().filter_map(id).take(MESSAGES).collect()
 }
@@ -256,6 +272,18 @@ mod tests {
             let told = Told::read("user_prompt_submit", &json!({ "prompt": prompt }));
             assert_eq!(told, Told::Prompted { messages: vec![] }, "{prompt}");
         }
+    }
+
+    #[test]
+    fn a_message_that_woke_the_model_is_found_in_its_prompt() {
+        let woken = crate::words::message::waking(&["[pointsman m-12] CI passed. Details: /x".to_owned()]);
+        // As recorded: Claude puts its own words before the first line.
+        let prompt = format!(
+            "<task-notification>\n<summary>Stop hook feedback</summary>\n</task-notification>\n<system-reminder>\n\
+             Stop hook blocking error from command \"Stop\": {woken}\n</system-reminder>"
+        );
+        let told = Told::read("UserPromptSubmit", &json!({ "prompt": prompt }));
+        assert_eq!(told, Told::Prompted { messages: vec![12] });
     }
 
     #[test]

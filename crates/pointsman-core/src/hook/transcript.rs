@@ -5,22 +5,54 @@ use serde_json::Value;
 
 use super::{MESSAGE_MARK, message_ids};
 
-/// The messages of ours that lines of a transcript show as read: those that are in a prompt, and not only in its queue.
+/// The messages of ours that lines of a transcript show as read: those that are in a prompt or were told by a hook, and
+/// not only in a queue.
 pub fn messages_read(transcript: &str) -> Vec<i64> {
-    let mut found = Vec::new();
+    messages_shown(transcript).read
+}
+
+/// The messages of ours that a transcript shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shown {
+    /// The model has them.
+    pub read: Vec<i64>,
+    /// They wait in Claude's own queue, or did.
+    pub queued: Vec<i64>,
+}
+
+/// Finds the messages of ours in lines of a transcript.
+pub fn messages_shown(transcript: &str) -> Shown {
+    let mut shown = Shown::default();
     for line in transcript.lines().filter(|line| line.contains(MESSAGE_MARK)) {
         let Ok(entry) = serde_json::from_str::<Value>(line) else { continue };
-        let prompt = match entry["type"].as_str() {
-            Some("attachment") => entry["attachment"]["prompt"].as_str(),
-            Some("user") => entry["message"]["content"].as_str().or_else(|| {
-                let blocks = entry["message"]["content"].as_array()?;
-                blocks.iter().filter(|block| block["type"] == "text").find_map(|block| block["text"].as_str())
-            }),
-            Some(_) | None => None,
-        };
-        found.extend(message_ids(prompt.unwrap_or_default()));
+        match entry["type"].as_str() {
+            Some("queue-operation") if entry["operation"] == "enqueue" => {
+                shown.queued.extend(message_ids(entry["content"].as_str().unwrap_or_default()));
+            }
+            Some("attachment") => {
+                let attachment = &entry["attachment"];
+                let context = (attachment["type"] == "hook_additional_context")
+                    .then(|| attachment["content"].as_array())
+                    .flatten();
+                let told = context.into_iter().flatten().filter_map(Value::as_str);
+                for text in attachment["prompt"].as_str().into_iter().chain(told) {
+                    shown.read.extend(message_ids(text));
+                }
+            }
+            Some("user") => {
+                let content = &entry["message"]["content"];
+                let block = || {
+                    let blocks = content.as_array()?;
+                    let mut texts = blocks.iter().filter(|block| block["type"] == "text");
+                    texts.find_map(|block| block["text"].as_str())
+                };
+                let prompt = content.as_str().or_else(block);
+                shown.read.extend(message_ids(prompt.unwrap_or_default()));
+            }
+            Some(_) | None => {}
+        }
     }
-    found
+    shown
 }
 
 /// How many tokens the context held at the last answer of the main conversation: what was read, from the cache or not, and
@@ -50,7 +82,7 @@ pub fn used_tokens(transcript: &str) -> Option<u64> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{messages_read, used_tokens};
+    use super::{messages_read, messages_shown, used_tokens};
 
     fn lines(entries: &[Value]) -> String {
         entries.iter().map(|line| format!("{line}\n")).collect()
@@ -134,8 +166,11 @@ mod tests {
             json!({ "type": "user", "message": { "content": [{ "type": "text", "text": "[pointsman m-4] read" }] } }),
             json!({ "type": "user", "message": { "content": [{ "type": "tool_result", "content": "[pointsman m-5] x" }] } }),
             json!({ "type": "assistant", "message": { "content": "[pointsman m-6] echoed" } }),
+            json!({ "type": "attachment", "attachment": { "type": "hook_additional_context", "content": ["[pointsman m-7] told"], "hookEvent": "Stop" } }),
+            json!({ "type": "attachment", "attachment": { "type": "hook_success", "content": "[pointsman m-8] printed" } }),
         ];
         let text: String = transcript.iter().map(|line| format!("{line}\n")).collect();
-        assert_eq!(messages_read(&format!("torn [pointsman m-9]\n{text}")), [2, 3, 4]);
+        assert_eq!(messages_read(&format!("torn [pointsman m-9]\n{text}")), [2, 3, 4, 7]);
+        assert_eq!(messages_shown(&text).queued, [1]);
     }
 }

@@ -7,8 +7,10 @@ use crate::text;
 
 /// A dialog stands at the bottom of the screen.
 const LINES: usize = 30;
-/// Lines that tell which keys a dialog takes.
-const KEYS: [&str; 4] = ["Esc to cancel", "Enter to confirm", "Enter to select", "Esc to exit"];
+/// How far a list without numbers is from the line that tells its keys.
+const POINTED_LINES: usize = 8;
+/// What lines say that tell which keys a dialog takes.
+pub const KEYS: [&str; 4] = ["Esc to cancel", "Enter to confirm", "Enter to select", "Esc to exit"];
 
 /// What a screen asks, if it is a dialog: one line for people.
 pub fn dialog(pane: &str) -> Option<String> {
@@ -16,8 +18,14 @@ pub fn dialog(pane: &str) -> Option<String> {
     let keys = lines.iter().rposition(|line| KEYS.iter().any(|key| line.contains(key)))?;
     let lines = &lines[..keys];
     // Below the keys of a dialog there is nothing; below old ones in the scrollback there is a prompt.
-    let first = lines.iter().rposition(|line| choice(line) == Some(1))?;
-    lines[first..].iter().any(|line| choice(line) == Some(2)).then(|| {
+    let numbered = lines.iter().rposition(|line| choice(line) == Some(1));
+    let numbered = numbered.filter(|first| lines[*first..].iter().any(|line| choice(line) == Some(2)));
+    // Some lists have no numbers; then there is no box to type into, and one line is pointed at.
+    let pointed = || {
+        let at = lines.iter().rposition(|line| line.trim_start().starts_with(['❯', '›']))?;
+        (typed(pane).is_none() && keys - at <= POINTED_LINES).then_some(at)
+    };
+    numbered.or_else(pointed).map(|first| {
         let question = lines[..first]
             .iter()
             .rev()
@@ -40,6 +48,34 @@ pub fn typed(pane: &str) -> Option<String> {
     let joined: String =
         std::iter::once(&first).chain(rest).map(|line| line.trim_matches([' ', '\u{a0}'])).collect();
     Some(joined)
+}
+
+/// What may be done with a screen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Screen {
+    /// There is a box for the next prompt, with this in it.
+    Prompt(String),
+    /// A dialog asks this.
+    Dialog(String),
+    /// Nothing that anybody knows.
+    Unknown,
+}
+
+/// What a screen is.
+pub fn look(pane: &str) -> Screen {
+    match (dialog(pane), typed(pane)) {
+        (Some(what), _) => Screen::Dialog(what),
+        (None, Some(text)) => Screen::Prompt(text),
+        (None, None) => Screen::Unknown,
+    }
+}
+
+/// How Claude shows a long text that was pasted.
+const PASTED: &str = "[Pasted text";
+
+/// Whether a message of this mark stands in the box.
+pub fn holds(text: &str, mark: &str) -> bool {
+    text.contains(mark) || text.contains(PASTED)
 }
 
 /// `❯ 1. Yes` → 1
@@ -73,5 +109,8 @@ mod tests {
         assert_eq!(dialog(""), None);
         let asked = "Sure?\n ❯ 1. Yes\n   2. No\n Esc to cancel";
         assert_eq!(dialog(asked).as_deref(), Some("Sure?"));
+        let without_numbers =
+            "Is this one you trust?\n\n❯ No, exit\n  Yes\n\n Enter to confirm · Esc to cancel\n";
+        assert_eq!(dialog(without_numbers).as_deref(), Some("Is this one you trust?"));
     }
 }

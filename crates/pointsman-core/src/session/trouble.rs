@@ -69,6 +69,12 @@ impl OutsideTrouble {
         Some(Self { kind, until })
     }
 
+    /// Trouble whose end the service has told, or not.
+    pub fn told(kind: Kind, until: Option<Timestamp>, now: Timestamp) -> Self {
+        let wait = |at: Timestamp| at.0.saturating_sub(now.0).clamp(1000, LONGEST_SECONDS * 1000);
+        Self { kind, until: until.map(|at| Timestamp(now.0.saturating_add(wait(at)))) }
+    }
+
     /// Whether waiting alone will not help.
     pub fn needs_a_person(&self) -> bool {
         match self.kind {

@@ -229,6 +229,25 @@ impl Headline {
             Self::SaveAndExit => "Save your work and exit cleanly",
         }
     }
+
+    /// Whether it stands for what a person says. Claude Code tells its model about everything that comes through a hook
+    /// or a socket that no user has said it, so this is typed.
+    pub fn is_from_a_person(self) -> bool {
+        match self {
+            Self::Answer => true,
+            Self::CiPassed
+            | Self::CiFailed
+            | Self::CiTimeout
+            | Self::ChangesRequested
+            | Self::Approved
+            | Self::NoReview
+            | Self::NotMerged
+            | Self::MergeConflict
+            | Self::Merged
+            | Self::CheckpointNow
+            | Self::SaveAndExit => false,
+        }
+    }
 }
 
 /// Something people should know.

@@ -7,6 +7,7 @@ use super::phase::{Phase, Refusal};
 use crate::ids::{Number, Sha};
 use crate::session::budget::Level;
 use crate::session::context::{Gauge, Symptom};
+use crate::time::Timestamp;
 
 /// A past fact, or an order from a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -164,6 +165,9 @@ pub enum Event {
         error: String,
         /// What was said about it.
         details: String,
+        /// When it is over, if the service said so.
+        #[serde(default)]
+        until: Option<Timestamp>,
     },
     /// The agent's program waits at a dialog that nobody may answer for a person.
     DialogSeen {

@@ -13,6 +13,12 @@ pub fn line(id: i64, headline: &str, subject: &str, path: &str) -> String {
     format!("[pointsman m-{id}] {headline}{subject} Details: {path}")
 }
 
+/// What hooks put before the model: messages, each at the beginning of a line. Claude puts words of its own before the
+/// first line, and they sound like an error.
+pub fn waking(lines: &[String]) -> String {
+    format!("a message from Pointsman, which supervises this session. Act on it.\n{}", lines.join("\n"))
+}
+
 /// Green.
 pub fn ci_passed(sha: &Sha, review: ReviewMode) -> (String, String) {
     let next = match review {

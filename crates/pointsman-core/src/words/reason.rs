@@ -161,3 +161,6 @@ pub fn turn_failed(error: &str, details: &str) -> String {
 pub fn dialog(what: &str) -> String {
     format!("the agent waits at a dialog: {}", crate::text::clean_line(what, 200))
 }
+
+/// What a screen asks that is neither a prompt nor a dialog that we know.
+pub const UNKNOWN_SCREEN: &str = "a screen that shows no prompt";

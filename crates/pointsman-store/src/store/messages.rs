@@ -44,9 +44,9 @@ pub struct MessageRow {
     pub path: Option<PathBuf>,
     /// Where it is.
     pub status: MessageStatus,
-    /// How often it was sent.
+    /// How often it was sent; 0 if it is held back.
     pub tries: u32,
-    /// When it was last sent.
+    /// When it was last sent, or held back.
     pub sent_at: Option<Timestamp>,
     /// When it was acknowledged.
     pub acknowledged_at: Option<Timestamp>,
@@ -59,6 +59,13 @@ impl Store {
     /// The message was given to the session once more; the first time is written by [`Store::commit`].
     pub fn message_sent(&mut self, id: EffectId, path: &Path, at: Timestamp) -> Result<()> {
         sent(&self.connection, id, path, at)
+    }
+
+    /// Nothing can be given to the session now: the message waits to be given for the first time.
+    pub fn message_held(&mut self, id: EffectId, path: &Path, at: Timestamp) -> Result<()> {
+        const SQL: &str = "UPDATE messages SET path = $1, sent_at = $2, status = 'sent'
+            WHERE id = $3 AND status = 'queued'";
+        self.execute("hold a message back", SQL, params![Word(path), at.0, id.0]).map(drop)
     }
 
     /// The agent has it. Answers whether that is news; an unknown or superseded id is not.

@@ -282,7 +282,7 @@ pub(super) fn upsert(connection: &Connection, session: &SessionRow) -> Result<()
                 THEN excluded.last_seen ELSE sessions.last_seen END,
             ended_at = coalesce(sessions.ended_at, excluded.ended_at),
             exit = coalesce(sessions.exit, excluded.exit),
-            acknowledges = excluded.acknowledges, predecessor = excluded.predecessor";
+            acknowledges = (sessions.acknowledges OR excluded.acknowledges), predecessor = excluded.predecessor";
     let run = || {
         let project = Word(&session.project);
         connection.prepare_cached(STEP_BACK)?.execute(params![

@@ -197,6 +197,7 @@ impl Drop for TestDaemon {
         // First the daemon, which would start sessions again.
         self.kill_daemon();
         self.end_tmux();
+        self.end_keepers();
     }
 }
 

@@ -1,8 +1,10 @@
 //! Ending things: the daemon, its tmux server, a session. Always by process id or by the socket of this world.
 
+use std::fs;
 use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 
 use super::people::finish;
 use super::{PATIENCE, TestDaemon};
@@ -63,6 +65,34 @@ impl TestDaemon {
         listed.lines().map(str::to_owned).filter(|name| name.starts_with("dev-")).collect()
     }
 
+    /// SIGKILL to the turn that runs in a session without a terminal, and not to its keeper.
+    pub fn kill_turn(&self, issue: u64) {
+        let turn = self.wait_for("a turn", || self.headless_file(issue, "turn.json"));
+        send(process_in(&turn).expect("the turn is on record"), Signal::KILL);
+    }
+
+    /// A file in the place of a session without a terminal.
+    pub fn headless_file(&self, issue: u64, name: &str) -> Option<Value> {
+        let place = self.runtime.join("headless").join(format!("dev-{}-{issue}", self.setup.name));
+        serde_json::from_slice(&fs::read(place.join(name)).ok()?).ok()
+    }
+
+    /// Ends the keepers of sessions without a terminal, and their turns.
+    pub(super) fn end_keepers(&self) {
+        for place in fs::read_dir(self.runtime.join("headless")).into_iter().flatten().flatten() {
+            for name in ["seat.json", "turn.json"] {
+                let file = fs::read(place.path().join(name)).unwrap_or_default();
+                let process: Value = serde_json::from_slice(&file).unwrap_or_default();
+                // The record may be older than the process that has the number now.
+                if let Some(pid) = process_in(&process)
+                    && started_at(pid) == process["start_time"].as_u64()
+                {
+                    send(pid, Signal::KILL);
+                }
+            }
+        }
+    }
+
     pub(super) fn end_tmux(&self) {
         if !self.tmux_socket().exists() {
             return;
@@ -76,6 +106,16 @@ impl TestDaemon {
             send(pid, Signal::KILL);
         }
     }
+}
+
+fn process_in(record: &Value) -> Option<u32> {
+    record["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok())
+}
+
+/// The 22nd field of `/proc/PID/stat`; the second may hold anything, in parentheses.
+fn started_at(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
 }
 
 fn send(pid: u32, signal: Signal) {

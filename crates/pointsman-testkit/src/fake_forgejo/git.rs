@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::process::Stdio;
 
+use pointsman_core::base64;
+
 use super::{REPO, Shared};
 use crate::http::{Reply, Request};
 use crate::repository::command;
@@ -11,7 +13,8 @@ pub(super) fn answer(shared: &Shared, request: &Request) -> Reply {
     if !request.path.starts_with(&format!("/{REPO}.git/")) {
         return Reply::empty(404);
     }
-    let basic = request.header("authorization").and_then(|text| text.strip_prefix("Basic ")).map(decoded);
+    let basic = request.header("authorization").and_then(|text| text.strip_prefix("Basic "));
+    let basic = basic.map(|coded| String::from_utf8_lossy(&base64::decode(coded)).into_owned());
     let writes = {
         let state = shared.state();
         let account = basic.as_deref().and_then(|text| text.split_once(':'));
@@ -73,22 +76,4 @@ fn reply(output: &[u8]) -> Reply {
         }
     }
     reply.body(output.get(end + 4..).unwrap_or_default())
-}
-
-fn decoded(base64: &str) -> String {
-    let digit = |byte: u8| match byte {
-        b'A'..=b'Z' => Some(byte - b'A'),
-        b'a'..=b'z' => Some(byte - b'a' + 26),
-        b'0'..=b'9' => Some(byte - b'0' + 52),
-        b'+' => Some(62),
-        b'/' => Some(63),
-        _ => None,
-    };
-    let digits: Vec<u8> = base64.bytes().filter_map(digit).collect();
-    let bytes = digits.chunks(4).flat_map(|chunk| {
-        let group =
-            chunk.iter().fold(0u32, |group, digit| group << 6 | u32::from(*digit)) << (6 * (4 - chunk.len()));
-        group.to_be_bytes()[1..chunk.len()].to_vec()
-    });
-    String::from_utf8_lossy(&bytes.collect::<Vec<u8>>()).into_owned()
 }

@@ -71,14 +71,7 @@ fn refused(message: String) -> Failed {
 
 impl From<Error> for Failed {
     fn from(error: Error) -> Self {
-        let kind = match &error {
-            Error::NotFound { .. } => FailureKind::NotFound,
-            Error::Refused { .. } => FailureKind::Refused,
-            Error::Unavailable { .. } => FailureKind::Unavailable,
-            // The enum may grow; a kind that is unknown here is a plain failure.
-            _ => FailureKind::Failed,
-        };
-        Self { kind, message: error.to_string() }
+        Self { kind: FailureKind::of_forge(&error), message: error.to_string() }
     }
 }
 

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use pointsman_adapters::ci::woodpecker::Woodpecker;
+use pointsman_adapters::forge::Forge;
 use pointsman_adapters::forge::forgejo::Forgejo;
 use pointsman_adapters::forge::github::Github;
-use pointsman_core::config::Config;
+use pointsman_core::config::{Config, ForgeKind};
 use pointsman_core::ids::{Number, ProjectName, TaskKey};
 use pointsman_core::task::Task;
 use pointsman_store::{self as store, ProjectRow, Store};
@@ -217,6 +218,16 @@ impl Context {
     /// The same, for somebody who looks at the error.
     pub(crate) fn find_woodpecker(&self, config: &Config) -> anyhow::Result<Woodpecker> {
         remote::woodpecker(&self.paths, config, ENVIRONMENT)
+    }
+
+    /// The project's forge, if it is on a server.
+    pub(crate) fn on_server(&self, config: &Config) -> Result<Option<Box<dyn Forge>>, Failure> {
+        let found: anyhow::Result<Option<Box<dyn Forge>>> = match config.forge.kind {
+            ForgeKind::Local | ForgeKind::Git => Ok(None),
+            ForgeKind::Forgejo => self.forgejo(config).map(|forge| Some(Box::new(forge) as _)),
+            ForgeKind::Github => self.github(config).map(|forge| Some(Box::new(forge) as _)),
+        };
+        found.map_err(|error| Failure::new(Code::Configuration, format!("{error:#}")))
     }
 
     /// The project's Forgejo, likewise.

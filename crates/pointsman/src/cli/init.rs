@@ -1,20 +1,27 @@
 use std::io::{BufRead, IsTerminal};
 
 use clap::Args;
+use pointsman_adapters::forge::Forge;
+use pointsman_adapters::retry::Retry;
+use pointsman_core::config::ForgeKind;
+use pointsman_core::labels;
 
 use super::context::Context;
 use super::failure::{Code, Failure};
 use super::style;
-use crate::init::{self, Obstacle, Wishes};
+use crate::init::{self, Obstacle, WantedForge, Wishes};
 use crate::project::Project;
 
 /// Set up Pointsman for the git repository here
 ///
 /// Looks at everything first and writes nothing if something is wrong. Then it writes pointsman.toml, makes the embedded
 /// forge from what is committed, and adds it to the checkout as the remote `pointsman`.
+///
+/// With --forge the issues and pull requests are those of the server that the remote `origin` names. What the token may do there
+/// is checked first, one by one; --labels makes the labels that Pointsman uses.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  pointsman init\n  pointsman init --name shop --ci cargo test\n  pointsman init --ci \"make test -j2\""
+    after_help = "Examples:\n  pointsman init\n  pointsman init --name shop --ci cargo test\n  pointsman init --ci \"make test -j2\"\n  GITHUB_TOKEN=… pointsman init --forge --labels"
 )]
 pub(crate) struct Arguments {
     /// The project's name; without it, the directory's
@@ -23,6 +30,12 @@ pub(crate) struct Arguments {
     /// The branch that work lands on; without it, the one that is found
     #[arg(long)]
     branch: Option<String>,
+    /// Use the issues and pull requests of the remote `origin`: the kind is known by its name, or given
+    #[arg(long, value_name = "KIND", num_args = 0..=1, value_parser = ["forgejo", "github"])]
+    forge: Option<Option<String>>,
+    /// Make the labels that Pointsman uses on that server
+    #[arg(long, requires = "forge")]
+    labels: bool,
     /// Do not ask
     #[arg(long, short)]
     yes: bool,
@@ -40,11 +53,21 @@ impl Arguments {
             name: self.name.or_else(|| context.wanted.as_ref().map(ToString::to_string)),
             branch: self.branch,
             ci: self.ci.map(command),
+            forge: match self.forge.as_ref().map(Option::as_deref) {
+                None => WantedForge::Here,
+                Some(None) => WantedForge::Origin,
+                Some(Some("github")) => WantedForge::OriginAs(ForgeKind::Github),
+                Some(Some(_)) => WantedForge::OriginAs(ForgeKind::Forgejo),
+            },
         };
         let plan = init::plan(&context.paths, &std::env::current_dir()?, wishes, &registered)?;
         let (out, strong) = (context.out, style::STRONG);
         for note in &plan.notes {
             out.say(format!("note: {note}"));
+        }
+        let server = context.on_server(&plan.config)?;
+        if let Some(forge) = &server {
+            check_rights(context, &**forge, &plan.config.primary_branch)?;
         }
         if !self.yes && !confirmed(context, &plan)? {
             return Err(Failure::refused("nothing was written"));
@@ -53,6 +76,11 @@ impl Arguments {
         let repository = plan.carry_out(&context.paths, |file| -> Result<(), Failure> {
             context.register(&Project::load(file)?).map(drop)
         })?;
+        if let Some(forge) = server.filter(|_| self.labels) {
+            let made = forge.ensure_labels(&labels::ALL.map(|(name, ..)| name));
+            made.map_err(|error| Failure::new(unavailable_or_refused(error.retry()), error.to_string()))?;
+            out.say(format!("made {} labels, as far as they were not there", labels::ALL.len()));
+        }
         if out.is_json() {
             return out.value(&serde_json::json!({
                 "name": plan.config.name,
@@ -63,6 +91,21 @@ impl Arguments {
                 "notes": plan.notes,
             }));
         }
+        let Some(repository) = repository else {
+            let forge = &plan.config.forge;
+            let (repo, url) = (forge.repo.as_deref().unwrap_or(""), forge.url.as_deref().unwrap_or(""));
+            out.say(format!(
+                "{strong}Project {} is set up.{strong:#} Its issues and pull requests are those of {repo} on {url}.\n\
+                 Wrote {}.\n\n\
+                 Next:\n  \
+                 label an issue there `backlog`\n  \
+                 pointsman up                 in another terminal, or with --detach\n  \
+                 pointsman status",
+                plan.config.name,
+                file.display(),
+            ));
+            return Ok(());
+        };
         let ci = plan.config.ci.command.as_ref().map_or("none".to_owned(), |words| words.join(" "));
         out.say(format!(
             "{strong}Project {} is set up.{strong:#} Branch {}, CI: {ci}.\n\
@@ -82,6 +125,30 @@ impl Arguments {
         ));
         Ok(())
     }
+}
+
+/// Tells which right is there and which is not; fails if one is missing.
+fn check_rights(context: &Context, forge: &dyn Forge, branch: &str) -> Result<(), Failure> {
+    let mut missing = Vec::new();
+    for right in forge.rights(branch) {
+        match right.checked {
+            Ok(()) => context.out.say(format!("ok       {}", right.what)),
+            Err(error) => {
+                context.out.say(format!("MISSING  {}: {error}", right.what));
+                missing.push((right.what, error.retry()));
+            }
+        }
+    }
+    let Some((first, retry)) = missing.first() else { return Ok(()) };
+    Err(Failure::new(
+        unavailable_or_refused(*retry),
+        format!("nothing was written: it is not so that {first}"),
+    )
+    .hint("docs/forges.md lists the rights that a token needs"))
+}
+
+fn unavailable_or_refused(retry: Retry) -> Code {
+    if retry == Retry::Later { Code::Unavailable } else { Code::Refused }
 }
 
 /// A single word with blanks in it is a line for a shell; several words are run as they are.
@@ -112,6 +179,8 @@ impl From<Obstacle> for Failure {
             | Obstacle::NoBranch
             | Obstacle::Configured(_)
             | Obstacle::NameTaken { .. }
+            | Obstacle::NoOrigin
+            | Obstacle::UnknownForge(_)
             | Obstacle::RemoteTaken(_) => Code::Refused,
             Obstacle::BadName(_) => Code::Usage,
             Obstacle::Config(_) => Code::Configuration,

@@ -18,6 +18,20 @@ impl Arguments {
     }
 }
 
+/// Keep the session without a terminal that DIR describes; the daemon's own
+#[derive(Debug, Args)]
+pub(crate) struct Keep {
+    /// Its directory
+    dir: PathBuf,
+}
+
+impl Keep {
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        let code = crate::keeper::run(&self.dir)?;
+        Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+    }
+}
+
 /// The scripted agent of the demo and the tests
 #[derive(Debug, Args)]
 pub(crate) struct Rehearsal {

@@ -38,6 +38,7 @@ mod rescue;
 mod run;
 mod schedule;
 mod session;
+mod session_attach;
 mod session_explain;
 mod session_log;
 mod sighting;
@@ -169,6 +170,8 @@ enum Command {
     #[command(hide = true)]
     Launch(launch::Arguments),
     #[command(hide = true)]
+    Keep(launch::Keep),
+    #[command(hide = true)]
     RehearsalAgent(launch::Rehearsal),
 }
 
@@ -246,6 +249,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Statusline(arguments) => arguments.run()?,
         Command::Hook(arguments) => return arguments.run(),
         Command::Launch(arguments) => return arguments.run(),
+        Command::Keep(arguments) => return arguments.run(),
         Command::RehearsalAgent(arguments) => return arguments.run(),
     }
     Ok(ExitCode::SUCCESS)
@@ -255,7 +259,7 @@ impl Command {
     /// Whether it has something to put in order before it goes, or a program of its own that does.
     fn minds_interrupts(&self) -> bool {
         match self {
-            Self::Up(_) | Self::Demo(_) | Self::Launch(_) | Self::RehearsalAgent(_) => true,
+            Self::Up(_) | Self::Demo(_) | Self::Launch(_) | Self::Keep(_) | Self::RehearsalAgent(_) => true,
             Self::MergeQueue(command) => command.minds_interrupts(),
             _ => false,
         }

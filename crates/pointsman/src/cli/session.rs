@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::context::{Context, inside_session};
 use super::failure::{Code, Failure};
 use super::table::{Cell, Table};
-use super::{session_explain, session_log, style, time};
+use super::{session_attach, session_explain, session_log, style, time};
 use crate::control::protocol::Request;
 
 /// Sessions: agents at work in a terminal of their own
@@ -29,7 +29,7 @@ pub(crate) enum Command {
         #[arg(long)]
         live: bool,
     },
-    /// Watch a session and type into it
+    /// Watch a session and type into it; one without a terminal is taken to this one between two turns
     Attach {
         /// The issue
         issue: Number,
@@ -169,14 +169,15 @@ fn newest(context: &Context, key: &TaskKey, generation: Option<u32>) -> Result<S
         })
 }
 
-/// Becomes tmux: its terminal is ours.
+/// Becomes tmux: its terminal is ours. What has none is taken to this one.
 fn attach(context: &Context, issue: Number) -> Result<(), Failure> {
     context.people_only("attaching to a session")?;
     let row = newest(context, &key(context, issue)?, None)?;
-    let Some(name) = row.tmux_session.filter(|_| row.ended_at.is_none()) else {
+    if row.ended_at.is_some() {
         return Err(Failure::refused(format!("session {} has ended", row.session))
             .hint(format!("pointsman session logs {issue}")));
-    };
+    }
+    let Some(name) = row.tmux_session else { return session_attach::run(context, &row, issue) };
     let failed =
         |error: pointsman_adapters::tmux::Error| Failure::failed(format!("{:#}", anyhow::Error::new(error)));
     let server = Server::new(context.paths.tmux_socket(), context.paths.tmux_config()).map_err(failed)?;

@@ -74,6 +74,9 @@ fn told(message: &MessageRow, now: Timestamp) -> String {
     let sent = message.sent_at.map(|at| time::relative(at, now)).unwrap_or_default();
     let status = match message.status {
         MessageStatus::Queued => "waits to be sent".to_owned(),
+        MessageStatus::Sent if message.tries == 0 => {
+            "is held back: the session shows no prompt to give it to".to_owned()
+        }
         MessageStatus::Sent => format!("was sent {sent}, not acknowledged yet"),
         MessageStatus::Unacknowledged => {
             format!("was sent {} times, last {sent}, and never acknowledged", message.tries)

@@ -1,5 +1,7 @@
 //! Sessions as this machine sees them, right now. What follows from it is the core's to say.
 
+use pointsman_adapters::driver::Driver;
+use pointsman_adapters::headless::Headless;
 use pointsman_adapters::process;
 use pointsman_adapters::tmux::Server;
 use pointsman_core::session::liveness::{DEATHS_NEEDED, Evidence, Rules, Sighting, Standing, judge};
@@ -56,14 +58,26 @@ impl Witness {
     }
 }
 
-/// tmux's word on a session's pane. A pane of the same name may be a successor's.
+/// The driver's word on a session: tmux's about its pane, or that of the place where its keeper sits. One of the same
+/// name may be a successor's.
 pub(crate) fn terminal(paths: &Paths, row: &SessionRow) -> Sighting {
-    let Some(name) = &row.tmux_session else { return Sighting::Unseen };
-    let found = Server::new(paths.tmux_socket(), paths.tmux_config()).and_then(|server| server.find(name));
-    match found {
-        Ok(Some(pane)) if !pane.dead && Some(pane.pid) == row.pid => Sighting::There,
-        Ok(Some(_) | None) => Sighting::Gone,
-        Err(_) => Sighting::Unseen,
+    let seat = match &row.tmux_session {
+        Some(name) => {
+            let found =
+                Server::new(paths.tmux_socket(), paths.tmux_config()).and_then(|server| server.find(name));
+            match found {
+                Ok(pane) => pane.map(pointsman_adapters::driver::Seat::from),
+                Err(_) => return Sighting::Unseen,
+            }
+        }
+        None => match Headless::new(paths.headless()).find(&row.identity) {
+            Ok(seat) => seat,
+            Err(_) => return Sighting::Unseen,
+        },
+    };
+    match seat {
+        Some(seat) if !seat.dead && Some(seat.pid) == row.pid => Sighting::There,
+        Some(_) | None => Sighting::Gone,
     }
 }
 

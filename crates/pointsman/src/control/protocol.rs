@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use pointsman_adapters::forge;
 use pointsman_core::config::MergeStyle;
 use pointsman_core::forge::{BoardStatus, CheckState, StateFilter};
 use pointsman_core::hook::Report;
@@ -477,4 +478,17 @@ pub enum FailureKind {
     Configuration,
     /// An outside service does not answer (7).
     Unavailable,
+}
+
+impl FailureKind {
+    /// What a forge's error means.
+    pub(crate) fn of_forge(error: &forge::Error) -> Self {
+        match error {
+            forge::Error::NotFound { .. } => Self::NotFound,
+            forge::Error::Refused { .. } => Self::Refused,
+            forge::Error::Unavailable { .. } => Self::Unavailable,
+            // The enum may grow; a kind that is unknown here is a plain failure.
+            _ => Self::Failed,
+        }
+    }
 }

@@ -64,6 +64,24 @@ fn take(
     gauge: Option<Gauge>,
     spent: Option<Spent>,
 ) -> Result<(), pointsman_store::Error> {
+    count(engine, key, generation, session, gauge, spent)?;
+    // Who counts turns tells their end by that.
+    if spent.is_some_and(|spent| spent.turns > session.spent.turns) {
+        let ended = Input::new(key.clone(), Event::TurnEnded { generation });
+        engine.take(&[ended], clock::now())?;
+    }
+    Ok(())
+}
+
+/// Counts, and acts on the marks that are passed; the end of a turn is told by somebody else.
+pub(crate) fn count(
+    engine: &mut Engine,
+    key: &TaskKey,
+    generation: u32,
+    session: &SessionRow,
+    gauge: Option<Gauge>,
+    spent: Option<Spent>,
+) -> Result<(), pointsman_store::Error> {
     let now = clock::now();
     let mut inputs = Vec::new();
     if let Some(gauge) = gauge {
@@ -73,9 +91,6 @@ fn take(
         let day = clock::day(now);
         engine.store().spend(&key.project, Some(key.issue), &session.session, &day, spent)?;
         inputs.extend(passed(engine, key, now)?);
-        if spent.turns > session.spent.turns {
-            inputs.push(Input::new(key.clone(), Event::TurnEnded { generation }));
-        }
     }
     engine.take(&inputs, now).map(drop)
 }

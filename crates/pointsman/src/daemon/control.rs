@@ -49,13 +49,13 @@ pub(crate) struct Control {
     pub world: Arc<RealWorld>,
     /// Callers that are being served.
     pub callers: AtomicUsize,
-    /// Whose terminals there are, as far as hooks need to know.
+    /// Which sessions there are, as far as hooks need to know.
     pub panes: Mutex<Panes>,
     /// How quickly sessions answer.
     pub paces: Mutex<Paces>,
 }
 
-/// The first processes of all terminals, as they were a moment ago.
+/// The first processes of all sessions, as they were a moment ago.
 #[derive(Default)]
 pub(crate) struct Panes {
     listed: Option<Instant>,
@@ -226,6 +226,8 @@ impl Control {
         if !present {
             return None;
         }
+        // Before the answer: the agent goes on only then.
+        self.world.stances.hear(report);
         hooks::mark_idle(&served.desk(&key), &report.told);
         if self.paces.lock().unwrap_or_else(PoisonError::into_inner).take(&key, generation, report) {
             let event = Event::SymptomSeen { generation, symptom: Symptom::Slow };
@@ -233,8 +235,9 @@ impl Control {
         }
         match &report.told {
             Told::Asked { what } => {
-                let pane = self.world.tmux.find(&key.identity()).ok().flatten();
-                let picture = pane.map(|pane| self.world.tail(&served, &pane)).unwrap_or_default();
+                let identity = key.identity();
+                let seat = self.world.drivers.find(&identity).ok().flatten();
+                let picture = seat.map(|seat| self.world.tail(&served, &identity, &seat)).unwrap_or_default();
                 let event = Event::DialogSeen { generation, what: what.clone(), picture };
                 let mut input = Input::new(key, event);
                 input.dedup = Some(format!("hook-{}", report.id));
@@ -269,8 +272,8 @@ impl Control {
         let ancestors = pointsman_adapters::process::ancestors(pid);
         let mut panes = self.panes.lock().unwrap_or_else(PoisonError::into_inner);
         if panes.listed.is_none_or(|at| at.elapsed() > PANES_FRESH) {
-            let listed = self.world.tmux.list().ok()?;
-            panes.pids = listed.into_iter().map(|(_, pane)| (pane.pid, pane.epoch)).collect();
+            let listed = self.world.drivers.list().ok()?;
+            panes.pids = listed.into_iter().map(|(_, seat)| (seat.pid, seat.epoch)).collect();
             panes.listed = Some(Instant::now());
         }
         panes.pids.iter().find(|(pid, _)| ancestors.contains(pid)).map(|(_, epoch)| epoch.clone())
@@ -278,9 +281,9 @@ impl Control {
 
     /// The identity of the session of ours that a process descends from.
     fn identity_of(&self, pid: u32) -> Option<String> {
-        let panes = self.world.tmux.list().ok()?;
+        let seats = self.world.drivers.list().ok()?;
         let ancestors = pointsman_adapters::process::ancestors(pid);
-        panes.into_iter().find(|(_, pane)| ancestors.contains(&pane.pid)).map(|(identity, _)| identity)
+        seats.into_iter().find(|(_, seat)| ancestors.contains(&seat.pid)).map(|(identity, _)| identity)
     }
 
     /// A person's order to merge is an approval of the present head; the queue does the rest.
@@ -315,8 +318,8 @@ impl Control {
 
     /// Whether a process descends from a session of ours.
     fn is_in_session(&self, pid: u32) -> bool {
-        let sessions: Vec<u32> = match self.world.tmux.list() {
-            Ok(panes) => panes.into_iter().map(|(_, pane)| pane.pid).collect(),
+        let sessions: Vec<u32> = match self.world.drivers.list() {
+            Ok(seats) => seats.into_iter().map(|(_, seat)| seat.pid).collect(),
             Err(_) => return false,
         };
         pointsman_adapters::process::ancestors(pid).iter().any(|ancestor| sessions.contains(ancestor))

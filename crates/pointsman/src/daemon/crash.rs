@@ -8,13 +8,14 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The fixed places.
-pub const NAMES: [&str; 13] = [
+pub const NAMES: [&str; 14] = [
     "before-commit",
     "after-commit",
     "outcome-absorbed",
     "between-groups",
     "claim-assigned",
     "checkpoint-saved",
+    "job-started",
     "session-prepared",
     "session-in-tmux",
     "landing-tested",

@@ -6,13 +6,16 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
+use pointsman_core::hook::Stance;
 use pointsman_core::ids::{ProjectName, TaskKey};
 use pointsman_core::run::{self as core_run, RunId};
 use pointsman_core::session::work::Observation;
 use pointsman_core::task::{Event, Session};
 use pointsman_core::time::Timestamp;
 use pointsman_core::vault::{self as core_vault, ActionId};
-use pointsman_store::{Audit, CheckpointRow, EffectId, QueueEntry, SessionRow, Stopped, VerdictRow};
+use pointsman_store::{
+    Audit, CheckpointRow, EffectId, MessageRow, QueueEntry, SessionRow, Stopped, VerdictRow,
+};
 
 use super::answer::{Follow, answer, done};
 use super::board::Board;
@@ -31,7 +34,7 @@ use super::sources::phase::Phases;
 use super::timetable::{self, Standing};
 use super::vault;
 use super::workers::{Work, Workers};
-use super::world::{RealWorld, Redelivery};
+use super::world::{Again, RealWorld, Redelivery};
 use crate::control::protocol::{Reply, Request, Status};
 
 /// How many things are taken into one transaction at most.
@@ -71,8 +74,10 @@ pub(crate) struct Dispatcher {
     pub problems: Vec<String>,
     /// Only merge queues are worked on; what follows for tasks is left to the next daemon.
     pub only_queue: bool,
-    /// Messages that are being typed again at this moment.
-    pub redelivering: BTreeSet<EffectId>,
+    /// Messages that are looked after: none while a worker does, else when they may be again.
+    pub redelivering: BTreeMap<EffectId, Option<Timestamp>>,
+    /// Sessions whose turn has just ended: what was held back is for them now.
+    pub between_turns: BTreeSet<String>,
 }
 
 /// What was seen of a task's work, and how far its source was read by that.
@@ -108,7 +113,7 @@ struct Batch {
     stopped: Vec<(ProjectName, Stopped, SyncSender<()>)>,
     audits: Vec<(ProjectName, Audit, SyncSender<()>)>,
     verdicts: Vec<(ProjectName, pointsman_core::ids::Sha, String, VerdictRow)>,
-    sent_again: Vec<(EffectId, std::path::PathBuf)>,
+    redelivered: Vec<(MessageRow, Option<Again>)>,
     observed: BTreeMap<TaskKey, Observed>,
     seen: Vec<String>,
     missed: Vec<String>,
@@ -198,9 +203,8 @@ impl Dispatcher {
             self.until_written("an audit", |d| d.engine.store().audited(&project, &audit));
             let _ = written.send(());
         }
-        for (message, path) in batch.sent_again {
-            self.redelivering.remove(&message);
-            self.until_written("a message", |d| d.engine.store().message_sent(message, &path, now));
+        for (message, became) in batch.redelivered {
+            self.redelivered(&message, became, now);
         }
         for (key, observed) in &batch.observed {
             self.until_written("a work state", |d| {
@@ -259,6 +263,12 @@ impl Dispatcher {
         let mut stop = batch.stop;
         for (request, reply) in batch.asks {
             let (answer, follow) = self.answer(&request);
+            if let Request::Hook { report } = &request
+                && self.world.stances.of(&report.session) == Some(Stance::AtPrompt)
+            {
+                // What was held back for the end of the turn need not wait any longer.
+                self.between_turns.insert(report.session.clone());
+            }
             if follow.reload {
                 self.reload();
             }
@@ -339,25 +349,34 @@ impl Dispatcher {
     }
 
     /// Messages that an acknowledging agent has not acknowledged in time go out again, as often as
-    /// allowed; then it is said aloud.
+    /// allowed; then it is said aloud. Those that were held back are tried again as well.
     fn chase_acknowledgements(&mut self, now: Timestamp) -> Result<(), pointsman_store::Error> {
         let mut given_up = Vec::new();
+        let between_turns = std::mem::take(&mut self.between_turns);
+        self.redelivering.retain(|_, again_at| again_at.is_none_or(|at| at > now));
         for row in self.engine.store().unacknowledged(now)? {
             let Some(served) = self.world.project(&row.task.project) else { continue };
             let Some(task) = self.engine.tasks().get(&row.task).cloned() else { continue };
             let current = task.generation == row.generation && task.session == Session::Alive;
-            let due =
-                row.sent_at.is_some_and(|at| at.after(served.config.timing.ack_timeout.duration()) <= now);
-            if !current || !due || self.redelivering.contains(&row.id) {
+            let session = task.key.session(row.generation);
+            let was_held = row.tries == 0 && between_turns.contains(&session);
+            let due = was_held
+                || row.sent_at.is_some_and(|at| at.after(served.config.timing.ack_timeout.duration()) <= now);
+            let looked_after = match self.redelivering.get(&row.id) {
+                Some(Some(again_at)) => *again_at > now && !was_held,
+                Some(None) => true,
+                None => false,
+            };
+            if !current || !due || looked_after {
                 continue;
             }
-            let session = task.key.session(row.generation);
-            if !self.engine.store().session(&session)?.is_some_and(|s| s.acknowledges) {
+            let acknowledges = self.engine.store().session(&session)?.is_some_and(|s| s.acknowledges);
+            if row.tries > 0 && !acknowledges {
                 continue;
             }
             if row.tries < served.config.limits.delivery_tries {
-                self.redelivering.insert(row.id);
-                self.workers.give(Work::Redelivery(Box::new(Redelivery { row })));
+                self.redelivering.insert(row.id, None);
+                self.workers.give(Work::Redelivery(Box::new(Redelivery { row, task })));
             } else {
                 self.engine.store().message_unacknowledged(row.id)?;
                 let headline = row.headline.text().to_owned();
@@ -366,6 +385,27 @@ impl Dispatcher {
             }
         }
         self.engine.take(&given_up, now).map(drop)
+    }
+
+    /// Whatever became of a message, it can be looked after again; one that waits is left alone for a while.
+    fn redelivered(&mut self, message: &MessageRow, became: Option<Again>, now: Timestamp) {
+        self.redelivering.remove(&message.id);
+        match became {
+            Some(Again::Sent) => {
+                let path = message.path.clone().unwrap_or_default();
+                self.until_written("a message", |d| d.engine.store().message_sent(message.id, &path, now));
+            }
+            Some(Again::Arrived) => {
+                self.until_written("an acknowledgement", |d| {
+                    d.engine.store().message_acknowledged(message.id, now).map(drop)
+                });
+            }
+            Some(Again::NotNow) | None => {
+                let served = self.world.project(&message.task.project);
+                let pause = served.map_or(LONGEST_SLEEP, |s| s.config.timing.ack_timeout.duration());
+                self.redelivering.insert(message.id, Some(now.after(pause)));
+            }
+        }
     }
 
     /// Tries a write until it is on disk. While the disk is full nothing is lost: whatever happens
@@ -405,7 +445,7 @@ impl Batch {
         match inbound {
             Inbound::Inputs(inputs) => self.inputs.extend(inputs),
             Inbound::Performed { outgoing, outcome } => self.performed.push((*outgoing, outcome)),
-            Inbound::SentAgain { message, path } => self.sent_again.push((message, path)),
+            Inbound::Redelivered { message, became } => self.redelivered.push((*message, became)),
             Inbound::QueueMoved { entries, written } => self.entries.push((entries, written)),
             Inbound::LineStopped { project, stopped, written } => {
                 self.stopped.push((project, stopped, written));

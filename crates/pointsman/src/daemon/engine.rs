@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pointsman_core::config::Config;
+use pointsman_core::config::{Config, Runtime};
 use pointsman_core::ids::{ProjectName, TaskKey};
 use pointsman_core::schedule;
 use pointsman_core::session::budget::Spent;
@@ -435,6 +435,7 @@ impl Engine {
         match &performed.note {
             // A message is common enough to be written in one go with what it settles.
             None | Some(Note::MessageSent { .. }) => {}
+            Some(Note::MessageHeld { path }) => self.store.message_held(outgoing.id, path, now)?,
             Some(Note::MessageSuperseded) => self.store.supersede_effect(outgoing.id, now)?,
             Some(Note::Enqueue(entry)) => {
                 self.store.enqueue(entry)?;
@@ -505,7 +506,10 @@ fn registered(before: &Task, after: &Task, config: &Config, now: Timestamp) -> O
         bead_id: None,
         node_id: None,
         hook_path: None,
-        tmux_session: Some(key.identity()),
+        tmux_session: match config.runtime("dev") {
+            Runtime::Tmux => Some(key.identity()),
+            Runtime::Headless => None,
+        },
         pane: None,
         pid: None,
         start_time: None,

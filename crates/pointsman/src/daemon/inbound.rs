@@ -6,11 +6,14 @@ use pointsman_core::ids::{ProjectName, Sha, TaskKey};
 use pointsman_core::run::{self, RunId};
 use pointsman_core::session::work::Observation;
 use pointsman_core::vault::{self, ActionId};
-use pointsman_store::{Audit, CheckpointRow, Outgoing, QueueEntry, SessionRow, Stopped, VerdictRow};
+use pointsman_store::{
+    Audit, CheckpointRow, MessageRow, Outgoing, QueueEntry, SessionRow, Stopped, VerdictRow,
+};
 
 use super::engine::Input;
 use super::outcome::Outcome;
 use super::timetable::Standing;
+use super::world::Again;
 use crate::control::protocol::{Reply, Request};
 
 /// How many things may wait for the loop before their sources have to wait themselves.
@@ -27,12 +30,12 @@ pub(crate) enum Inbound {
         /// What became of it.
         outcome: Outcome,
     },
-    /// A message was typed again.
-    SentAgain {
+    /// A message that nobody had acknowledged was looked after.
+    Redelivered {
         /// Which.
-        message: pointsman_store::EffectId,
-        /// Its file.
-        path: std::path::PathBuf,
+        message: Box<MessageRow>,
+        /// What became of it; none if something stood in the way.
+        became: Option<Again>,
     },
     /// Merge queue entries moved; `written` is told when that is on disk.
     QueueMoved {

@@ -1,4 +1,4 @@
-//! The first program of every pane: puts the agent's environment in place, then becomes the agent.
+//! The first program of every pane and of every turn without one: puts the agent's environment in place, then becomes the agent.
 //!
 //! tmux sees one fixed command with one path of ours. Everything that comes from a configuration
 //! (program, arguments, variables) is in the file, so nothing of it meets a shell, a tmux format or
@@ -13,8 +13,10 @@ use anyhow::Context;
 use pointsman_adapters::process::Run;
 use serde::{Deserialize, Serialize};
 
+use crate::keeper::Keep;
+
 /// What to become.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Launch {
     /// Program and arguments.
     pub argv: Vec<String>,
@@ -26,6 +28,12 @@ pub(crate) struct Launch {
     /// session, because the daemon never runs git in a tree that an agent can write.
     #[serde(default)]
     pub commit_first: Option<String>,
+    /// How its keeper runs it, if it has no terminal.
+    #[serde(default)]
+    pub keep: Option<Keep>,
+    /// Is told to go when this process does: the turn of a keeper that is killed must not go on without one.
+    #[serde(default)]
+    pub parent: Option<u32>,
 }
 
 /// Becomes the program that `spec` describes; only returns if that is impossible.
@@ -36,13 +44,19 @@ pub fn launch(spec: &Path) -> anyhow::Result<Infallible> {
     if let Some(message) = &launch.commit_first {
         commit(&launch, message);
     }
+    if let Some(parent) = launch.parent {
+        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
+        // It may have gone before the kernel knew that we go with it.
+        let here = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs());
+        anyhow::ensure!(here == Some(parent), "the keeper is gone");
+    }
     let error = exec(program, args, &launch);
     anyhow::bail!("cannot start {program}: {error}")
 }
 
 /// A failure is shown on the terminal and stops nothing: the files are there, committed or not, and
 /// a capture of them is in the mirror.
-fn commit(launch: &Launch, message: &str) {
+pub(crate) fn commit(launch: &Launch, message: &str) {
     for words in [vec!["add", "--all"], vec!["commit", "--quiet", "--no-verify", "-m", message]] {
         let mut git = Run::new("git").args(words).cwd(&launch.cwd);
         for (name, value) in &launch.env {

@@ -28,10 +28,13 @@ mod sources;
 mod start;
 pub mod timetable;
 mod vault;
+pub(crate) mod webhooks;
 mod workers;
 mod world;
 
 pub use launch::launch;
+pub(crate) use launch::{Launch, commit as commit_leftovers};
 pub use projects::read_config;
 pub(crate) use sources::hooks::conversation_name;
 pub use start::{Options, answer_alone, run};
+pub(crate) use world::mailbox;

@@ -29,6 +29,15 @@ pub enum Outcome {
     },
 }
 
+/// Why an event changed nothing, of a run or of an action in the vault.
+#[derive(Debug)]
+pub(crate) enum NotTaken {
+    /// There is no such thing.
+    Missing,
+    /// It does not allow it, in these words.
+    Refused(String),
+}
+
 /// What follows from a performed effect.
 #[derive(Debug, Default)]
 pub struct Performed {
@@ -45,6 +54,11 @@ pub struct Performed {
 pub enum Note {
     /// A message is on the agent's terminal; its details are in this file.
     MessageSent {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A message waits: a dialog or an unknown screen is a person's to deal with first. Its details are in this file.
+    MessageHeld {
         /// The file.
         path: PathBuf,
     },

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pointsman_core::config::ForgeKind;
 use pointsman_core::ids::ProjectName;
-use pointsman_core::schedule::forge_pace;
+use pointsman_core::schedule::{Ears, forge_pace};
 use pointsman_core::time::Timestamp;
 
 use super::board::{Board, Picture};
@@ -14,12 +14,16 @@ use super::clock;
 use super::inbound::{Inbound, Inbox};
 use super::served::Served;
 use super::sources::{forge, hooks::Silence, idle::Idle, phase::Phases, pulse::Pulse, work::Work};
+use super::webhooks::Webhooks;
 use super::world::RealWorld;
 
 /// Without anything due the thread still looks at the clock this often.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// A forge that does not answer is asked again after this long, or its own pace if that is slower.
 const AFTER_TROUBLE: Duration = Duration::from_secs(5);
+
+/// However often a server rings, it is asked no more often than this.
+const BETWEEN_RINGS: Duration = Duration::from_secs(2);
 
 /// Wakes the thread.
 #[derive(Default)]
@@ -31,6 +35,7 @@ pub(crate) struct Poller {
 #[derive(Default)]
 struct Wanted {
     projects: BTreeSet<ProjectName>,
+    soon: BTreeSet<ProjectName>,
     all: bool,
     stop: bool,
 }
@@ -40,6 +45,14 @@ impl Poller {
     pub(crate) fn ask(&self, project: &ProjectName) {
         self.change(|wanted| {
             wanted.projects.insert(project.clone());
+        });
+    }
+
+    /// Ask this project's forge, now or as soon as the last time is a moment ago: a server that tells everything twice,
+    /// or ten things at once, is asked once.
+    pub(crate) fn ask_soon(&self, project: &ProjectName) {
+        self.change(|wanted| {
+            wanted.soon.insert(project.clone());
         });
     }
 
@@ -71,6 +84,7 @@ impl Poller {
         let work = Work::new(inbox.clone(), Arc::clone(&world));
         let pulse = Pulse::new(inbox.clone(), Arc::clone(&world));
         let silence = Silence::new(inbox.clone(), Arc::clone(&world));
+        let webhooks = Webhooks::new(&world, self);
         let mut asking = Asking {
             poller,
             inbox,
@@ -81,7 +95,9 @@ impl Poller {
             work,
             pulse,
             silence,
+            webhooks,
             forge_at: BTreeMap::new(),
+            asked_at: BTreeMap::new(),
             files_at: None,
         };
         std::thread::Builder::new().name("poller".to_owned()).spawn(move || while asking.round() {})
@@ -98,18 +114,21 @@ struct Asking {
     work: Work,
     pulse: Pulse,
     silence: Silence,
+    webhooks: Webhooks,
     forge_at: BTreeMap<ProjectName, Timestamp>,
+    asked_at: BTreeMap<ProjectName, Timestamp>,
     files_at: Option<Timestamp>,
 }
 
 /// Our own forge costs nothing to ask; one on a server is asked as often as there is something to expect.
-fn pace(served: &Served, picture: &Picture) -> Duration {
+fn pace(served: &Served, picture: &Picture, now: Timestamp) -> Duration {
     let pace = served.config.timing.forge_poll.duration();
     match served.config.forge.kind {
         ForgeKind::Local | ForgeKind::Git => pace,
         ForgeKind::Forgejo | ForgeKind::Github => {
             let ours = picture.values().filter(|task| task.key.project == served.config.name);
-            forge_pace(pace, ours.map(|task| &**task))
+            let ears = served.webhook.as_ref().map_or(Ears::Asking, |webhook| webhook.ears(now));
+            forge_pace(pace, ears, ours.map(|task| &**task))
         }
     }
 }
@@ -120,13 +139,15 @@ impl Asking {
         let now = clock::now();
         let projects = self.world.projects.read().unwrap_or_else(PoisonError::into_inner).clone();
         let mut next = now.after(LONGEST_SLEEP);
+        self.webhooks.follow(&projects, now);
         for (name, served) in &projects {
-            let pace = pace(served, &self.board.look());
+            let pace = pace(served, &self.board.look(), now);
             let due = self
                 .forge_at
                 .get(name)
                 .is_none_or(|at| *at <= now || *at > now.after(pace.max(AFTER_TROUBLE)));
             if due {
+                self.asked_at.insert(name.clone(), now);
                 let pause = match forge::ask(served, &self.board.look()) {
                     Ok(inputs) => {
                         self.inbox.send(Inbound::Inputs(inputs));
@@ -163,7 +184,7 @@ impl Asking {
     fn wait(&mut self, span: Duration) -> bool {
         let poller = Arc::clone(&self.poller);
         let mut wanted = poller.wanted.lock().unwrap_or_else(PoisonError::into_inner);
-        if !wanted.stop && !wanted.all && wanted.projects.is_empty() {
+        if !wanted.stop && !wanted.all && wanted.projects.is_empty() && wanted.soon.is_empty() {
             wanted = poller.changed.wait_timeout(wanted, span).unwrap_or_else(PoisonError::into_inner).0;
         }
         if std::mem::take(&mut wanted.all) {
@@ -171,6 +192,12 @@ impl Asking {
         }
         for project in std::mem::take(&mut wanted.projects) {
             self.forge_at.remove(&project);
+        }
+        for project in std::mem::take(&mut wanted.soon) {
+            let free = self.asked_at.get(&project).map_or(Timestamp(0), |at| at.after(BETWEEN_RINGS));
+            if let Some(at) = self.forge_at.get_mut(&project) {
+                *at = (*at).min(free);
+            }
         }
         !wanted.stop
     }

@@ -7,7 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use pointsman_adapters::phase_file::Stamp;
+use pointsman_adapters::phase_file::{Stamp, read_result_file};
 use pointsman_adapters::projection;
 use pointsman_adapters::watch::files::{FileEvent, FileWatch};
 use pointsman_core::ids::ProjectName;
@@ -22,6 +22,8 @@ use crate::{identity, queue_view};
 const PAUSE: Duration = Duration::from_millis(100);
 /// The files are looked at this often even if nobody tells of a change: a notice may be lost.
 const LOOK: Duration = Duration::from_secs(5);
+/// A projection is a few lines.
+const LARGEST: u64 = 64 << 10;
 /// Below the checkout.
 const STATE: [&str; 2] = [".claude", "state"];
 const IDENTITIES: &str = "identities";
@@ -127,6 +129,9 @@ impl Writer {
             let Some(checkout) = checkouts.get(&agent.session.project) else { continue };
             let name = format!("{}.json", agent.session.identity);
             for (folder, value) in shown(&self.reader, &agent.session) {
+                if folder == IDENTITIES && is_announced(&path(checkout, folder, &name), &agent.session) {
+                    continue;
+                }
                 self.write(checkout, folder, &name, value);
             }
         }
@@ -174,6 +179,16 @@ pub(crate) fn announce(reader: &Store, row: &SessionRow) {
             tracing::warn!(session = row.session, folder, %error, "a projection was not written");
         }
     }
+}
+
+/// Whether a session that the store only knows as ordered is shown already: who starts it knows more about it.
+fn is_announced(path: &Path, row: &SessionRow) -> bool {
+    let ordered = row.host.is_empty() && row.pid.is_none() && row.ended_at.is_none();
+    let shown = || -> Option<Value> {
+        let bytes = read_result_file(path, LARGEST).ok().flatten()?;
+        serde_json::from_slice(&bytes).ok()
+    };
+    ordered && shown().is_some_and(|value| value["session_id"] == row.session.as_str())
 }
 
 /// Drafts that a killed daemon left.

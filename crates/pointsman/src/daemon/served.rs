@@ -15,6 +15,7 @@ use pointsman_core::ids::TaskKey;
 use pointsman_core::task::Task;
 
 use super::clock;
+use super::webhooks::Webhook;
 use crate::embedded_forge::EmbeddedForge;
 use crate::paths::{Paths, ProjectPaths};
 use crate::remote::{self, Environment};
@@ -31,6 +32,8 @@ pub(crate) struct Served {
     pub embedded: Option<Arc<EmbeddedForge>>,
     /// Its CI, if that is a Woodpecker.
     pub woodpecker: Option<Woodpecker>,
+    /// Who listens for what its servers tell by themselves.
+    pub webhook: Option<Webhook>,
     /// Our own copy of its repository.
     pub mirror: Mirror,
     /// The branch that work lands on.
@@ -79,6 +82,7 @@ impl Served {
             CiKind::Woodpecker => Some(remote::woodpecker(paths, &config, environment)?),
             CiKind::None | CiKind::Command | CiKind::Forge => None,
         };
+        let webhook = remote::webhook(paths, &config, environment)?;
         let union = UnionGlobs::new(&config.merge.union)?;
         for dir in [project.checkouts(), project.logs(), project.indexes(), project.vault_pending()] {
             std::fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
@@ -88,7 +92,7 @@ impl Served {
         if matches!(config.forge.kind, ForgeKind::Local | ForgeKind::Git) {
             mirror.fetch_remote()?;
         }
-        Ok(Self { config, paths: project, forge, embedded, woodpecker, mirror, primary, union })
+        Ok(Self { config, paths: project, forge, embedded, woodpecker, webhook, mirror, primary, union })
     }
 
     /// The directories and files of one task.

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use pointsman_adapters::driver::Drivers;
 use pointsman_adapters::git::{Git, clear_stale_locks};
+use pointsman_adapters::headless::Headless;
 use pointsman_adapters::phase_file;
 use pointsman_adapters::process::census;
 use pointsman_adapters::tmux::Server;
@@ -36,7 +38,7 @@ use super::sources::hooks;
 use super::sources::phase::Phases;
 use super::vault;
 use super::workers::Workers;
-use super::world::RealWorld;
+use super::world::{RealWorld, Stances};
 use crate::claim;
 use crate::control::client;
 use crate::control::protocol::{FailureKind, Reply, Request};
@@ -65,11 +67,6 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     let store = Store::open(&paths.database())?;
     let git = Git::open(paths.state())?;
     let tmux = Arc::new(Server::new(paths.tmux_socket(), paths.tmux_config())?);
-    let sessions = !options.no_sessions && options.only_queue.is_none();
-    if sessions {
-        tmux.ensure_running().context("the tmux server cannot be started")?;
-        tmux.end_orphaned_clients()?;
-    }
     survive_file_limits()?;
     let (inbox, inbound) = Inbox::new();
     let board = Board::default();
@@ -87,9 +84,10 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     let world = Arc::new(RealWorld {
         paths: paths.clone(),
         git,
-        tmux,
+        drivers: Drivers { tmux, headless: Headless::new(paths.headless()) },
         exits: Arc::new(watch),
         jobs: Arc::clone(&jobs),
+        stances: Stances::default(),
         reader: Mutex::new(Store::open_read_only(&paths.database())?),
         projects: RwLock::new(BTreeMap::new()),
         program: std::env::current_exe().context("this program cannot find itself")?,
@@ -115,10 +113,15 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         started_at: clock::now(),
         problems: Vec::new(),
         only_queue: options.only_queue.is_some(),
-        redelivering: BTreeSet::new(),
+        redelivering: BTreeMap::new(),
+        between_turns: BTreeSet::new(),
     };
     clear_locks(paths, &world.git, dispatcher.engine.store())?;
     dispatcher.reload();
+    if !options.no_sessions && options.only_queue.is_none() && wants_terminals(&world) {
+        world.drivers.tmux.ensure_running().context("the tmux server cannot be started")?;
+        world.drivers.tmux.end_orphaned_clients()?;
+    }
     let projects = world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
     sweep_phase_directories(&projects);
     for served in projects.values() {
@@ -169,6 +172,12 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         let _ = thread.join();
     }
     Ok(())
+}
+
+/// Whether any role runs in terminals. Nobody knows what will be served where nothing is yet.
+fn wants_terminals(world: &RealWorld) -> bool {
+    let projects = world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+    projects.is_empty() || projects.values().any(|served| served.config.wants_terminals())
 }
 
 /// Takes the daemon's place. A command that acts alone has it only for a moment; another daemon keeps it.

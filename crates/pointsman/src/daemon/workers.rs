@@ -11,7 +11,7 @@ use pointsman_store::Outgoing;
 use super::crash::crash_point_of;
 use super::inbound::{Inbound, Inbox};
 use super::outcome::{Outcome, World};
-use super::world::{RealWorld, Redelivery};
+use super::world::{RealWorld, Redelivery, Trouble};
 
 /// Most effects wait for git, tmux or a disk, not for a processor.
 const WORKERS: usize = 8;
@@ -64,10 +64,14 @@ fn work(world: &RealWorld, inbox: &Inbox, receiver: &Mutex<Receiver<Work>>) {
                 inbox.send(Inbound::Performed { outgoing, outcome });
             }
             Ok(Work::Redelivery(again)) => {
-                if let Ok(pointsman_adapters::tmux::Sent::Sent) = world.deliver_again(&again) {
-                    let path = again.row.path.clone().unwrap_or_default();
-                    inbox.send(Inbound::SentAgain { message: again.row.id, path });
-                }
+                let became = catch_unwind(AssertUnwindSafe(|| world.deliver_again(&again)));
+                let became = became.unwrap_or_else(|_| Err(Trouble::later("a bug: it panicked")));
+                let became = became.map_err(|trouble| {
+                    let error = trouble.into_error();
+                    tracing::info!(message = again.row.id.0, error = %error, "not given again yet");
+                });
+                let message = Box::new(again.row);
+                inbox.send(Inbound::Redelivered { message, became: became.ok() });
             }
         }
     }

@@ -96,6 +96,13 @@ const STRAIGHT: &[State] = &[
     State::Closed,
 ];
 
+/// An act as most are: approved at first sight, and nobody is asked.
+const APPROVED: Act =
+    Act { title: "", wish: "", script: &[], reviews: &[Opinion::Approve], answer: None, ends: LANDS };
+/// The end of most: one session, one run of CI, and merged.
+const LANDS: Ends =
+    Ends { outcome: Outcome::Merged, sessions: 1, exits: &[], ci_runs: 1, by_way_of: STRAIGHT, lines: &[] };
+
 /// All stories, played at the same time.
 pub(super) const STORIES: &[Story] = &[
     Story {
@@ -110,16 +117,8 @@ pub(super) const STORIES: &[Story] = &[
                 HAND_IN,
                 LAND,
             ],
-            reviews: &[Opinion::Approve],
-            answer: None,
-            ends: Ends {
-                outcome: Outcome::Merged,
-                sessions: 1,
-                exits: &[],
-                ci_runs: 1,
-                by_way_of: STRAIGHT,
-                lines: &[("src/apples.txt", "apples 3 crowns")],
-            },
+            ends: Ends { lines: &[("src/apples.txt", "apples 3 crowns")], ..LANDS },
+            ..APPROVED
         }],
     },
     Story {
@@ -136,12 +135,7 @@ pub(super) const STORIES: &[Story] = &[
                 HAND_IN,
                 LAND,
             ],
-            reviews: &[Opinion::Approve],
-            answer: None,
             ends: Ends {
-                outcome: Outcome::Merged,
-                sessions: 1,
-                exits: &[],
                 ci_runs: 2,
                 by_way_of: &[
                     State::Working,
@@ -154,7 +148,9 @@ pub(super) const STORIES: &[Story] = &[
                     State::Closed,
                 ],
                 lines: &[("src/pears.txt", "pears 4 crowns")],
+                ..LANDS
             },
+            ..APPROVED
         }],
     },
     Story {
@@ -175,11 +171,7 @@ pub(super) const STORIES: &[Story] = &[
                 Opinion::RequestChanges("Ninety of what? Say it in crowns, please."),
                 Opinion::Approve,
             ],
-            answer: None,
             ends: Ends {
-                outcome: Outcome::Merged,
-                sessions: 1,
-                exits: &[],
                 ci_runs: 2,
                 by_way_of: &[
                     State::AwaitingReview,
@@ -191,7 +183,9 @@ pub(super) const STORIES: &[Story] = &[
                     State::Closed,
                 ],
                 lines: &[("src/cherries.txt", "cherries 9 crowns")],
+                ..LANDS
             },
+            ..APPROVED
         }],
     },
     Story {
@@ -208,19 +202,16 @@ pub(super) const STORIES: &[Story] = &[
                 HAND_IN,
                 LAND,
             ],
-            reviews: &[Opinion::Approve],
-            answer: None,
             ends: Ends {
-                outcome: Outcome::Merged,
                 sessions: 2,
                 exits: &[Exit::Crashed],
-                ci_runs: 1,
-                by_way_of: STRAIGHT,
                 lines: &[
                     ("src/plums.txt", "blue plums 5 crowns"),
                     ("src/plums.txt", "yellow plums 6 crowns"),
                 ],
+                ..LANDS
             },
+            ..APPROVED
         }],
     },
     Story {
@@ -235,16 +226,8 @@ pub(super) const STORIES: &[Story] = &[
                     HAND_IN,
                     LAND,
                 ],
-                reviews: &[Opinion::Approve],
-                answer: None,
-                ends: Ends {
-                    outcome: Outcome::Merged,
-                    sessions: 1,
-                    exits: &[],
-                    ci_runs: 1,
-                    by_way_of: STRAIGHT,
-                    lines: &[("src/weights.txt", "apples 180 grams")],
-                },
+                ends: Ends { lines: &[("src/weights.txt", "apples 180 grams")], ..LANDS },
+                ..APPROVED
             },
             Act {
                 title: "Add pears to the list of weights",
@@ -254,13 +237,7 @@ pub(super) const STORIES: &[Story] = &[
                     HAND_IN,
                     LAND,
                 ],
-                reviews: &[Opinion::Approve],
-                answer: None,
                 ends: Ends {
-                    outcome: Outcome::Merged,
-                    sessions: 1,
-                    exits: &[],
-                    ci_runs: 1,
                     by_way_of: &[
                         State::WaitingDependencies,
                         State::Working,
@@ -271,7 +248,9 @@ pub(super) const STORIES: &[Story] = &[
                         State::Closed,
                     ],
                     lines: &[("src/weights.txt", "apples 180 grams"), ("src/weights.txt", "pears 170 grams")],
+                    ..LANDS
                 },
+                ..APPROVED
             },
         ],
     },
@@ -288,13 +267,8 @@ pub(super) const STORIES: &[Story] = &[
                 HAND_IN,
                 LAND,
             ],
-            reviews: &[Opinion::Approve],
             answer: Some("Two crowns a kilo."),
             ends: Ends {
-                outcome: Outcome::Merged,
-                sessions: 1,
-                exits: &[],
-                ci_runs: 1,
                 by_way_of: &[
                     State::Working,
                     State::Escalated,
@@ -306,7 +280,9 @@ pub(super) const STORIES: &[Story] = &[
                     State::Closed,
                 ],
                 lines: &[("src/bananas.txt", "bananas 2 crowns")],
+                ..LANDS
             },
+            ..APPROVED
         }],
     },
     Story {
@@ -323,12 +299,8 @@ pub(super) const STORIES: &[Story] = &[
                 "expect CI failed\nappend src/durians.txt and another BUG\ncommit Try to fix it once more",
                 HAND_IN,
             ],
-            reviews: &[Opinion::Approve],
-            answer: None,
             ends: Ends {
                 outcome: Outcome::Blocked,
-                sessions: 1,
-                exits: &[],
                 ci_runs: CI_FIXES + 1,
                 by_way_of: &[
                     State::Working,
@@ -340,7 +312,9 @@ pub(super) const STORIES: &[Story] = &[
                     State::Blocked,
                 ],
                 lines: &[("src/durians.txt", "durians")],
+                ..LANDS
             },
+            ..APPROVED
         }],
     },
     Story {
@@ -357,16 +331,13 @@ pub(super) const STORIES: &[Story] = &[
                 HAND_IN,
                 LAND,
             ],
-            reviews: &[Opinion::Approve],
-            answer: None,
             ends: Ends {
-                outcome: Outcome::Merged,
                 sessions: 2,
                 exits: &[Exit::Handoff],
-                ci_runs: 1,
-                by_way_of: STRAIGHT,
                 lines: &[("src/grapes.txt", "grapes 7 crowns"), ("src/grapes.txt", "raisins 8 crowns")],
+                ..LANDS
             },
+            ..APPROVED
         }],
     },
     Story {
@@ -383,13 +354,8 @@ pub(super) const STORIES: &[Story] = &[
                 HAND_IN,
                 LAND,
             ],
-            reviews: &[Opinion::Approve],
             answer: Some("Yes, for eleven crowns."),
             ends: Ends {
-                outcome: Outcome::Merged,
-                sessions: 1,
-                exits: &[],
-                ci_runs: 1,
                 by_way_of: &[
                     State::Working,
                     State::Escalated,
@@ -401,7 +367,9 @@ pub(super) const STORIES: &[Story] = &[
                     State::Closed,
                 ],
                 lines: &[("src/figs.txt", "figs 9 crowns"), ("src/figs.txt", "dried figs 11 crowns")],
+                ..LANDS
             },
+            ..APPROVED
         }],
     },
     line::CONFLICT,

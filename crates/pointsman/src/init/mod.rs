@@ -13,8 +13,9 @@ use anyhow::Context;
 use pointsman_adapters::git::local_checkout::{Found, LocalCheckout};
 use pointsman_adapters::git::{BranchName, Git, Version};
 use pointsman_adapters::tmux;
-use pointsman_core::config::{self, Config};
+use pointsman_core::config::{self, Config, ForgeKind};
 use pointsman_core::ids::ProjectName;
+use pointsman_core::origin::Origin;
 use pointsman_core::text::clean_line;
 
 use crate::paths::Paths;
@@ -34,6 +35,20 @@ pub struct Wishes {
     pub branch: Option<String>,
     /// The command that tests a commit, instead of the one that is guessed.
     pub ci: Option<Vec<String>>,
+    /// Where issues and pull requests are.
+    pub forge: WantedForge,
+}
+
+/// Where issues and pull requests should be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WantedForge {
+    /// On this machine.
+    #[default]
+    Here,
+    /// Where `origin` is, on a server of the kind that its name tells.
+    Origin,
+    /// Where `origin` is, on a server of this kind.
+    OriginAs(ForgeKind),
 }
 
 /// Everything was looked at and is fine; this is what will be written.
@@ -86,6 +101,12 @@ pub enum Obstacle {
     /// The remote's name is used for something else.
     #[error("the checkout has a remote called `{REMOTE}` already: {0}")]
     RemoteTaken(String),
+    /// `origin` is not on a server.
+    #[error("the remote `origin` names no repository on a server")]
+    NoOrigin,
+    /// The address does not tell what kind of server it is.
+    #[error("{0} does not tell by its name what kind of forge it is")]
+    UnknownForge(String),
     /// The command that tests a commit makes no configuration.
     #[error(transparent)]
     Config(#[from] config::Error),
@@ -108,6 +129,8 @@ impl Obstacle {
             Self::BadName(_) => Some("name it: pointsman init --name my-project"),
             Self::NameTaken { .. } => Some("choose another: pointsman init --name other-name"),
             Self::RemoteTaken(_) => Some("git remote rename pointsman something-else"),
+            Self::NoOrigin => Some("git remote add origin https://…, or leave --forge away"),
+            Self::UnknownForge(_) => Some("name it: pointsman init --forge forgejo, or --forge github"),
             Self::Config(_) | Self::Failed(_) => None,
         }
     }
@@ -141,6 +164,9 @@ pub fn plan(
     if let Some((name, path)) = registered.iter().find(|(taken, path)| *taken == name && path.is_file()) {
         return Err(Obstacle::NameTaken { name: name.clone(), path: path.clone() });
     }
+    let origin = checkout.remote("origin").map_err(anyhow::Error::from)?;
+    let origin = origin.as_deref().and_then(Origin::parse);
+    let forge = on_server(wishes.forge, origin.as_ref())?;
     let repository = paths.project(&name).forge_repository();
     match checkout.remote(REMOTE).map_err(anyhow::Error::from)? {
         Some(url) if Path::new(&url) != repository => {
@@ -149,6 +175,11 @@ pub fn plan(
         Some(_) | None => {}
     }
     let mut notes = notes(&checkout)?;
+    if let (WantedForge::Here, Some(Origin { kind: Some(kind), url, repo })) = (wishes.forge, &origin) {
+        notes.push(format!(
+            "Issues and pull requests will be on this machine. To use those of {repo} on {url}: pointsman init --forge {kind}"
+        ));
+    }
     let ci = match wishes.ci {
         Some(command) => Some(command),
         None => guess::ci(&checkout, &branch).map_err(anyhow::Error::from)?,
@@ -156,7 +187,7 @@ pub fn plan(
     if ci.is_none() {
         notes.push("No test command was found: nothing is tested until [ci] command is set.".to_owned());
     }
-    let text = config::template(&name, branch.as_str(), ci.as_deref());
+    let text = config::template(&name, branch.as_str(), forge, ci.as_deref());
     let config = Config::parse(&text, FILE_NAME)?;
     Ok(Plan { root: checkout.root().to_owned(), config, text, notes })
 }
@@ -172,15 +203,18 @@ impl Plan {
         self.root().join(FILE_NAME)
     }
 
-    /// Makes the forge, writes the configuration, has it registered, then adds the remote. If it cannot be registered,
-    /// the configuration is taken away again.
+    /// Makes the forge if it is ours, writes the configuration, has it registered, then adds the remote. If it cannot be
+    /// registered, the configuration is taken away again. Answers the embedded forge's repository.
     pub fn carry_out<E: From<anyhow::Error>>(
         &self,
         paths: &Paths,
         register: impl FnOnce(&Path) -> Result<(), E>,
-    ) -> Result<PathBuf, E> {
+    ) -> Result<Option<PathBuf>, E> {
         paths.create()?;
-        let repository = crate::embedded_forge::create(paths, &self.config, self.root())?;
+        let repository = match self.config.forge.kind {
+            ForgeKind::Local => Some(crate::embedded_forge::create(paths, &self.config, self.root())?),
+            ForgeKind::Git | ForgeKind::Forgejo | ForgeKind::Github => None,
+        };
         let file = self.file();
         write_new(&file, &self.text).with_context(|| format!("cannot write {}", file.display()))?;
         if let Err(error) = register(&file) {
@@ -188,20 +222,34 @@ impl Plan {
             let _ = std::fs::remove_file(&file);
             return Err(error);
         }
-        self.connect(paths, &repository)?;
+        self.connect(paths, repository.as_deref())?;
         Ok(repository)
     }
 
-    fn connect(&self, paths: &Paths, repository: &Path) -> anyhow::Result<()> {
+    fn connect(&self, paths: &Paths, repository: Option<&Path>) -> anyhow::Result<()> {
         let git = Git::open(paths.state())?;
         let Found::Checkout(checkout) = LocalCheckout::find(&git, self.root())? else {
             anyhow::bail!("{} is no checkout any more", self.root().display());
         };
-        if checkout.remote(REMOTE)?.is_none() {
+        if let Some(repository) = repository
+            && checkout.remote(REMOTE)?.is_none()
+        {
             checkout.add_remote(REMOTE, repository)?;
         }
         Ok(checkout.exclude(PROJECTIONS)?)
     }
+}
+
+/// The server that is wanted, if one is.
+fn on_server(wanted: WantedForge, origin: Option<&Origin>) -> Result<Option<(ForgeKind, &Origin)>, Obstacle> {
+    let named = match wanted {
+        WantedForge::Here => return Ok(None),
+        WantedForge::Origin => None,
+        WantedForge::OriginAs(kind) => Some(kind),
+    };
+    let origin = origin.ok_or(Obstacle::NoOrigin)?;
+    let kind = named.or(origin.kind).ok_or_else(|| Obstacle::UnknownForge(clean_line(&origin.url, 200)))?;
+    Ok(Some((kind, origin)))
 }
 
 /// The version of a git that is new enough, or what is wrong with it.

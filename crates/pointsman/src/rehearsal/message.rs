@@ -36,6 +36,13 @@ impl Message {
         Some(Self { id, text: text.to_owned(), details })
     }
 
+    /// As it came.
+    pub(super) fn line(&self) -> String {
+        let id = self.id.unwrap_or(0);
+        let details = self.details.as_ref().map(|path| format!(" Details: {}", path.display()));
+        format!("[pointsman m-{id}] {}{}", self.text, details.unwrap_or_default())
+    }
+
     /// Whether it begins with this headline.
     pub(super) fn is(&self, headline: &str) -> bool {
         self.text.starts_with(headline)
@@ -114,6 +121,7 @@ mod tests {
         assert_eq!((message.id, message.text.as_str()), (Some(7), "CI failed on abc. Fix it."));
         assert_eq!(message.details.as_deref(), Some(std::path::Path::new("/in box/0007.md")));
         assert!(message.is("CI failed") && !message.is("CI passed"));
+        assert_eq!(Message::parse(&message.line()), Some(message.clone()));
         assert_eq!(Message::parse(&format!("\u{1b}[200~{line}\u{1b}[201~")), Some(message));
     }
 

@@ -4,7 +4,8 @@
 //! The script is in the issue, between `rehearsal:begin` and `rehearsal:end`, one step per line
 //! ([`script`]). Nothing in here knows the daemon: what an agent program finds (CONTRACT: its tree,
 //! its environment, its terminal, the control socket) is all it has. Every step is told on the terminal in
-//! one line that begins with `•`, so that what a session did first can be read from its transcript. What
+//! one line that begins with `•`, so that what a session did first can be read from its transcript. Without a terminal
+//! the play is cut into turns ([`stream`]): where it would wait for a message, the turn is over. What
 //! is played belongs into `demo/` and the tests.
 
 mod message;
@@ -12,6 +13,7 @@ mod player;
 mod progress;
 mod report;
 pub mod script;
+mod stream;
 mod terminal;
 
 use std::ffi::OsString;
@@ -23,6 +25,7 @@ use rustix::process::{Signal, getpid, kill_process};
 
 use player::{Ending, Player, Surroundings};
 use report::Reporter;
+use stream::Stream;
 use terminal::Terminal;
 
 use crate::paths::Paths;
@@ -34,9 +37,26 @@ pub fn run(args: Vec<String>) -> anyhow::Result<i32> {
     let surroundings = surroundings(|name| std::env::var_os(name))?;
     let stdin = std::io::stdin();
     let stdout = std::io::stdout();
-    let mut player = Player::new(surroundings, Terminal::new(&stdin), &stdout);
-    match player.play()? {
-        Ending::Exit(code) => Ok(code),
+    let session = surroundings.session.clone();
+    let headless = surroundings.turn.is_some();
+    if headless {
+        let mut stream = Stream::begin(&stdout, &session)?;
+        let ending = Player::new(surroundings, Terminal::new(&stdin), &mut stream).play()?;
+        match ending {
+            Ending::TurnOver => stream.over()?,
+            Ending::Limited { seconds } => stream.limited(seconds)?,
+            Ending::Exit(_) | Ending::Crash | Ending::Hang => {}
+        }
+        return end(&ending);
+    }
+    end(&Player::new(surroundings, Terminal::new(&stdin), &stdout).play()?)
+}
+
+fn end(ending: &Ending) -> anyhow::Result<i32> {
+    match ending {
+        Ending::Exit(code) => Ok(*code),
+        Ending::TurnOver => Ok(0),
+        Ending::Limited { .. } => Ok(1),
         Ending::Crash => {
             kill_process(getpid(), Signal::KILL).context("cannot kill myself")?;
             // The signal is on its way; nothing may happen before it is here.
@@ -50,7 +70,8 @@ fn surroundings(var: impl Fn(&str) -> Option<OsString>) -> anyhow::Result<Surrou
     let path = |name: &str| {
         var(name).map(PathBuf::from).with_context(|| format!("{name} is not set: this runs inside a session"))
     };
-    let session = var("POINTSMAN_SESSION").and_then(|s| s.into_string().ok()).unwrap_or_default();
+    let word = |name: &str| var(name).and_then(|value| value.into_string().ok());
+    let session = word("POINTSMAN_SESSION").unwrap_or_default();
     let control = Paths::from_env(&var)?.control_socket();
     Ok(Surroundings {
         tree: std::env::current_dir().context("cannot find my working tree")?,
@@ -58,7 +79,9 @@ fn surroundings(var: impl Fn(&str) -> Option<OsString>) -> anyhow::Result<Surrou
         summary_file: path("POINTSMAN_SUMMARY_FILE")?,
         inbox: path("POINTSMAN_INBOX")?,
         pointsman: std::env::current_exe().context("cannot find my own program")?,
-        reporter: Reporter::new(session, control),
+        reporter: Reporter::new(session.clone(), control),
+        session,
+        turn: word("POINTSMAN_TURN").and_then(|turn| turn.parse().ok()),
     })
 }
 

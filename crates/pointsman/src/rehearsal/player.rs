@@ -40,6 +40,10 @@ pub(super) struct Surroundings {
     pub(super) pointsman: PathBuf,
     /// Where it reports what nobody sees from outside.
     pub(super) reporter: Reporter,
+    /// Its session.
+    pub(super) session: String,
+    /// Which turn this is, if it has no terminal to wait at.
+    pub(super) turn: Option<u32>,
 }
 
 /// How a play ends.
@@ -51,6 +55,13 @@ pub(super) enum Ending {
     Crash,
     /// Never, and busy.
     Hang,
+    /// There is nothing to do before the next message comes, with the next turn.
+    TurnOver,
+    /// The service refuses for so long.
+    Limited {
+        /// In seconds.
+        seconds: u32,
+    },
 }
 
 /// A message and whether only the prompt told it.
@@ -84,12 +95,25 @@ impl<F: AsFd, W: Write> Player<F, W> {
             Err(error) => return self.fail(&error.to_string()),
         };
         let head = self.git(&["rev-parse", "HEAD"])?;
-        let inherited = message::inherited(&prompt, &head).into_iter();
-        self.received.extend(inherited.map(|message| Received { message, inherited: true }));
-
         let path = self.git(&["rev-parse", "--git-path", progress::FILE])?;
         let progress = Progress::at(self.place.tree.join(path));
-        let first = progress.next(&script);
+        if self.place.turn.is_none_or(|turn| turn == 1) {
+            let inherited = message::inherited(&prompt, &head).into_iter();
+            self.received.extend(inherited.map(|message| Received { message, inherited: true }));
+        } else {
+            for line in progress.heard() {
+                self.hear(&line);
+            }
+        }
+        let ending = self.play_on(&script, &progress)?;
+        if ending == Ending::TurnOver {
+            progress.remember_heard(self.received.iter().map(|r| r.message.line()))?;
+        }
+        Ok(ending)
+    }
+
+    fn play_on(&mut self, script: &[Step], progress: &Progress) -> anyhow::Result<Ending> {
+        let first = progress.next(script);
         if first > 0 {
             self.note(&format!("an earlier session did {first} of {} steps", script.len()));
         }
@@ -98,14 +122,14 @@ impl<F: AsFd, W: Write> Player<F, W> {
                 self.hear(&line);
             }
             // A step that ends us is over before it begins: a successor must not repeat it.
-            if matches!(step, Step::Crash | Step::Exit(_)) {
+            if matches!(step, Step::Crash | Step::Exit(_) | Step::RateLimit(_)) {
                 progress.remember(index + 1)?;
             }
             match self.perform(step) {
                 Ok(Some(Ending::Exit(0))) if matches!(step, Step::ExitClean { .. }) => {
                     progress.remember(index + 1)?;
                     self.acknowledge();
-                    return Ok(Ending::Exit(0));
+                    return Ok(self.at_end_of_input(0));
                 }
                 Ok(None) => progress.remember(index + 1)?,
                 Ok(Some(ending)) => return Ok(ending),
@@ -160,6 +184,14 @@ impl<F: AsFd, W: Write> Player<F, W> {
             Step::Crash => {
                 self.note("crash");
                 return Ok(Some(Ending::Crash));
+            }
+            Step::RateLimit(seconds) => {
+                self.note(&format!("limited for {seconds} s"));
+                if self.place.turn.is_some() {
+                    return Ok(Some(Ending::Limited { seconds: *seconds }));
+                }
+                self.phase("failed", Some(&format!("api_error: rate_limit retry after {seconds}s")))?;
+                return self.expect("Answer");
             }
             Step::Exit(code) => {
                 self.note(&format!("exit {code}"));
@@ -272,7 +304,7 @@ impl<F: AsFd, W: Write> Player<F, W> {
             }
             match self.terminal.next_line()? {
                 Some(line) => self.hear(&line),
-                None => return Ok(Some(Ending::Exit(1))),
+                None => return Ok(Some(self.at_end_of_input(1))),
             }
         }
     }
@@ -324,7 +356,7 @@ impl<F: AsFd, W: Write> Player<F, W> {
             }
             match self.terminal.next_line()? {
                 Some(line) => self.hear(&line),
-                None => return Ok(Ending::Exit(0)),
+                None => return Ok(self.at_end_of_input(0)),
             }
         }
     }
@@ -334,7 +366,12 @@ impl<F: AsFd, W: Write> Player<F, W> {
         while let Some(line) = self.terminal.next_line()? {
             self.note(&format!("heard: {}", line.trim()));
         }
-        Ok(Ending::Exit(0))
+        Ok(self.at_end_of_input(0))
+    }
+
+    /// A terminal that is gone ends us; without one the next message comes with the next turn.
+    fn at_end_of_input(&self, code: i32) -> Ending {
+        if self.place.turn.is_some() { Ending::TurnOver } else { Ending::Exit(code) }
     }
 
     fn file(&self, path: &Path) -> io::Result<PathBuf> {

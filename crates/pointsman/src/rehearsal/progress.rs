@@ -32,6 +32,18 @@ impl Progress {
         }
     }
 
+    /// What an earlier turn heard and had no use for yet.
+    pub(super) fn heard(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.file.with_extension("heard")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// Keeps that for the next turn.
+    pub(super) fn remember_heard(&self, lines: impl Iterator<Item = String>) -> io::Result<()> {
+        let text: String = lines.map(|line| format!("{line}\n")).collect();
+        fs::write(self.file.with_extension("heard"), text)
+    }
+
     /// Remembers the next step. Written aside and renamed: a SIGKILL leaves the old or the new.
     pub(super) fn remember(&self, next: usize) -> io::Result<()> {
         let aside = self.file.with_extension("new");

@@ -13,6 +13,7 @@
 //! | `context PERCENT`, `spend TOKENS CENTS` | reports how full its context is, or a further expense |
 //! | `checkpoint PHASE SUMMARY` | says where it is in its work |
 //! | `crash`, `exit CODE` | ends by SIGKILL or by itself; a successor goes on after it |
+//! | `rate-limit SECONDS` | its service refuses for so long; goes on when it is told to |
 //! | `exit-clean [PERCENT]` | waits until it is asked to save its work and exit, and does; reports so full a context first |
 //! | `hang`, `idle` | busy for ever; waits at its prompt for ever |
 
@@ -87,6 +88,8 @@ pub enum Step {
     },
     /// SIGKILL.
     Crash,
+    /// The service refuses for so many seconds.
+    RateLimit(u32),
     /// Exit.
     Exit(i32),
     /// Exit as soon as one is asked to.
@@ -188,6 +191,7 @@ fn step(line: usize, text: &str) -> Result<Step, Error> {
             Step::Checkpoint { phase, summary: summary.to_owned() }
         }
         "crash" => Step::Crash,
+        "rate-limit" => Step::RateLimit(rest.parse().map_err(|_| needs("rate-limit", "seconds"))?),
         "exit" => Step::Exit(rest.parse().map_err(|_| needs("exit", "a code"))?),
         "exit-clean" if rest.is_empty() => Step::ExitClean { report: None },
         "exit-clean" => {
@@ -262,6 +266,7 @@ mod tests {
             Step::Refuse { status: RefusalStatus::TooLarge, reason: "split it".to_owned() }
         );
         assert_eq!(one("context 93"), Step::Context(93));
+        assert_eq!(one("rate-limit 90"), Step::RateLimit(90));
         assert_eq!(one("spend 1200 35"), Step::Spend { tokens: 1200, cents: 35 });
         assert_eq!(
             one("checkpoint testing the till"),
@@ -287,6 +292,7 @@ mod tests {
             ("push\n\n# why\nsay", "line 4: `say` needs a text"),
             ("phase perhaps", "line 1: `phase` needs the name of a phase"),
             ("exit soon", "line 1: `exit` needs a code"),
+            ("rate-limit -1", "line 1: `rate-limit` needs seconds"),
             ("context 101", "line 1: `context` needs a percentage"),
             ("spend 5", "line 1: `spend` needs tokens and cents"),
             ("checkpoint lunch", "line 1: `checkpoint` needs a phase of work"),

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pointsman_adapters::process::{End, Run};
 use rustix::process::{Pid, Signal, kill_process};
@@ -10,8 +10,6 @@ use serde_json::Value;
 
 /// The demo's own limit is two minutes.
 const LIMIT: Duration = Duration::from_secs(150);
-/// Between two looks at what the demo has printed.
-const LOOK: Duration = Duration::from_millis(20);
 
 fn demo(cache: &Path) -> Run {
     let run = Run::new(env!("CARGO_BIN_EXE_pointsman")).arg("demo").inherit(&["PATH", "HOME", "TERM"]);
@@ -73,11 +71,10 @@ fn e2e_an_interrupted_demo_cleans_up_and_says_so_by_its_exit_code() {
     let job = demo(&cache).start_job(&log).unwrap();
     let pid = Pid::from_raw(job.pid().cast_signed()).unwrap();
     let waiting = std::thread::spawn(move || job.wait(LIMIT).unwrap());
-    let deadline = Instant::now() + LIMIT;
-    while !fs::read_to_string(&log).unwrap_or_default().contains("awaiting_ci") {
-        assert!(Instant::now() < deadline && !waiting.is_finished(), "no session ever got to work");
-        std::thread::sleep(LOOK);
-    }
+    pointsman_testkit::eventually("a session gets to work", LIMIT, || {
+        assert!(!waiting.is_finished(), "the demo ended");
+        fs::read_to_string(&log).unwrap_or_default().contains("awaiting_ci").then_some(())
+    });
     kill_process(pid, Signal::INT).unwrap();
     assert_eq!(waiting.join().unwrap().end, End::Exited(130));
     assert!(is_empty(&cache), "{}", fs::read_to_string(&log).unwrap());

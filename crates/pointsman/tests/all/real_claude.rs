@@ -82,6 +82,7 @@ fn real_claude_goes_from_claim_to_close() {
     let row = daemon.json(&["agents", "--all"]).as_array().unwrap()[0].clone();
     assert!(row["model"].as_str().unwrap().starts_with("claude-"), "SessionStart was heard: {row}");
     assert!(evidence(&daemon, issue).contains("has acknowledged"), "{}", evidence(&daemon, issue));
+    assert!(api.was_told("a message from Pointsman"), "its own hooks brought the messages");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use pointsman_core::base64;
 use serde::{Deserialize, Serialize};
 
 /// How a pipeline, workflow or step stands.
@@ -186,7 +187,7 @@ impl Default for Data {
 impl LogLine {
     pub(super) fn text(&self) -> String {
         let bytes = match &self.data {
-            Data::Base64(text) => crate::secret::from_base64(text),
+            Data::Base64(text) => base64::decode(text),
             Data::Bytes(bytes) => bytes.clone(),
             Data::Nothing(()) => Vec::new(),
         };

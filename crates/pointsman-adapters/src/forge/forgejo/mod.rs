@@ -1,63 +1,47 @@
-//! Forgejo, Gitea and Codeberg, by their API.
+//! Forgejo, Gitea and Codeberg: where they differ from what [`hosted`](super::hosted) has in common.
 //!
-//! * `open`: finding the server, its version, both accounts and their rights, before the first order is carried out
 //! * `version`: which server it is, and what an older one lacks
-//! * `wire`: what the server says, as far as we read it; every field may be missing
-//! * `issues`, `labels`, `pulls`, `reviews`, `checks`: a file per part of the API
-//! * `serve`: the trait [`Forge`](super::Forge) on top of them
+//! * `labels`: the server knows them by number
+//! * `dialect`: the rest of what is different
 //!
-//! Each order asks first whether it is so already, so that an answer that got lost doubles nothing. Landing is not done
-//! here: the daemon pushes, and the server is told afterwards ([`Forge::record_merge`](super::Forge::record_merge)).
+//! Landing is not done here: the daemon pushes, and the server is told afterwards
+//! ([`Forge::record_merge`](super::Forge::record_merge)).
 
-mod checks;
-mod issues;
+mod dialect;
 mod labels;
-mod open;
-mod pulls;
-mod reviews;
-mod serve;
 mod version;
-mod wire;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use pointsman_core::ids::Number;
 
-pub use open::Opening;
 pub use version::Version;
 
-use super::remote::{LONGEST_BODY, TITLE_CHARS, cut, in_the_way, landed_as, landed_mark, told, unless_there};
+use super::Error;
+use super::hosted::{Belongings, Dialect, Hosted, Manner, Opening};
 use crate::git::Account;
-use crate::http::{Client, Host, Method, Request};
+use crate::http::{Host, Scheme};
 
-/// As many as any server gives at once, if it was not told otherwise.
-const PAGE: usize = 50;
-/// How long it is remembered who has a say.
-const PEOPLE_FOR: Duration = Duration::from_secs(300);
-/// Native dependencies of an unchanged issue are read again after this long.
-const DEPENDENCIES_FOR: Duration = Duration::from_secs(600);
+static MANNER: Manner = Manner {
+    scheme: Scheme::Token,
+    headers: &[],
+    // As many as any server gives at once, if it was not told otherwise.
+    page: 50,
+    belongings: Belongings::Whole,
+    approve: "APPROVED",
+    taken: 409,
+    pull_link: "pulls",
+};
 
 /// One repository on a Forgejo or Gitea server, with a dev account and perhaps a review account.
 pub struct Forgejo {
-    url: String,
-    owner: String,
-    repo: String,
-    dev: Client,
-    reviewer: Option<Client>,
-    account: Account,
-    standing: OnceLock<Standing>,
+    hosted: Hosted,
+    version: OnceLock<Version>,
     known: Mutex<Known>,
     /// Held from looking for a label to making it: the server makes a second one of the same name without a word.
     making: Mutex<()>,
-}
-
-/// What was found out about the server and our accounts there.
-struct Standing {
-    me: String,
-    reviewer: Option<String>,
-    version: Version,
 }
 
 /// What need not be asked again. All of it can be lost.
@@ -65,49 +49,43 @@ struct Standing {
 struct Known {
     labels: BTreeMap<String, u64>,
     people: Option<(Instant, BTreeSet<String>)>,
-    remarks: HashMap<u64, String>,
     updated: HashMap<Number, String>,
     dependencies: HashMap<Number, (String, Instant, Vec<Number>)>,
 }
 
 impl Forgejo {
+    /// The repository, not yet looked at: nothing is asked of the server.
+    pub fn prepare(opening: Opening<'_>) -> Result<Self, Error> {
+        let api = format!("{}/api/v1", opening.address());
+        Ok(Self {
+            hosted: opening.prepare(&api, &MANNER)?,
+            version: OnceLock::new(),
+            known: Mutex::new(Known::default()),
+            making: Mutex::new(()),
+        })
+    }
+
+    /// Finds the server and looks at both accounts and what they may do; once.
+    pub fn look(&self) -> Result<(), Error> {
+        Dialect::look(self)
+    }
+
     /// The server, for its counts and limits.
     pub fn host(&self) -> &Arc<Host> {
-        self.dev.host()
+        self.hosted.host()
     }
 
     /// Which server it is; none before it was found.
     pub fn version(&self) -> Option<&Version> {
-        self.standing.get().map(|standing| &standing.version)
-    }
-
-    /// Our account's name; nothing before it was found, which every order sees to first.
-    fn me(&self) -> &str {
-        self.standing.get().map_or("", |standing| &standing.me)
-    }
-
-    /// The name of the account that reviews.
-    fn reviewer(&self) -> Option<&str> {
-        self.standing.get().and_then(|standing| standing.reviewer.as_deref())
+        self.version.get()
     }
 
     /// The account that git shows to the server.
     pub fn account(&self) -> Account {
-        self.account.clone()
+        self.hosted.account()
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A request for something of the repository.
-    fn request(&self, operation: &'static str, method: Method, rest: &[&str]) -> Request {
-        let mut segments = vec!["repos", &self.owner, &self.repo];
-        segments.extend(rest);
-        Request::new(operation, method, &segments)
-    }
-
-    fn get(&self, operation: &'static str, rest: &[&str]) -> Request {
-        self.request(operation, Method::Get, rest)
     }
 }

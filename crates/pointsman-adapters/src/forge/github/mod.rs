@@ -1,53 +1,38 @@
-//! GitHub and GitHub Enterprise, by the REST API.
+//! GitHub and GitHub Enterprise, by the REST API: where they differ from what [`hosted`](super::hosted) has in common.
 //!
-//! * `open`: the two accounts and what they may do
-//! * `wire`: what the server says, as far as we read it
-//! * `issues`, `pulls`, `checks`: a file per part of the API
-//! * `serve`: the trait [`Forge`](super::Forge) on top of them
-//!
-//! A pushed landing is shown as merged by GitHub itself if the pull request's head is part of it; otherwise the pull
-//! request is closed with a comment that names the commit. Projects are not spoken to here.
+//! `dialect` has the differences. A pushed landing is shown as merged by GitHub itself if the pull request's head is part
+//! of it; otherwise the pull request is closed with a comment that names the commit. Projects are not spoken to here.
 
-mod checks;
-mod issues;
-mod open;
-mod pulls;
-mod serve;
-mod wire;
+mod dialect;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-pub use open::Opening;
-
-use super::remote::{LONGEST_BODY, TITLE_CHARS, cut, in_the_way, landed_as, landed_mark, told, unless_there};
+use super::Error;
+use super::hosted::{Belongings, Dialect, Hosted, Manner, Opening};
 use crate::git::Account;
-use crate::http::{Client, Host, Method, Request};
+use crate::http::{Host, Scheme};
 
-/// The most GitHub gives at once.
-const PAGE: usize = 100;
-/// How long it is remembered who has a say.
-const PEOPLE_FOR: Duration = Duration::from_secs(300);
-/// The version of the API we speak.
-const API_VERSION: &str = "2022-11-28";
+static MANNER: Manner = Manner {
+    scheme: Scheme::Bearer,
+    headers: &[("accept", "application/vnd.github+json"), ("x-github-api-version", "2022-11-28")],
+    page: 100,
+    belongings: Belongings::Paged,
+    approve: "APPROVE",
+    taken: 422,
+    pull_link: "pull",
+};
+
+/// Where everybody's GitHub is.
+pub const PUBLIC: &str = "https://github.com";
+/// Where its API is; an Enterprise server has it below its own address.
+const PUBLIC_API: &str = "https://api.github.com";
 
 /// One repository on GitHub, with a dev account and perhaps a review account.
 pub struct Github {
-    url: String,
-    owner: String,
-    repo: String,
-    dev: Client,
-    reviewer: Option<Client>,
-    account: Account,
-    standing: OnceLock<Standing>,
+    hosted: Hosted,
     known: Mutex<Known>,
-}
-
-/// What was found out about our accounts.
-struct Standing {
-    me: String,
-    reviewer: Option<String>,
 }
 
 /// What need not be asked again. All of it can be lost.
@@ -55,46 +40,34 @@ struct Standing {
 struct Known {
     labels: BTreeSet<String>,
     people: BTreeMap<String, (Instant, bool)>,
-    remarks: HashMap<u64, String>,
 }
 
 impl Github {
+    /// The repository, not yet looked at: nothing is asked of the server.
+    pub fn prepare(opening: Opening<'_>) -> Result<Self, Error> {
+        let api = match opening.address() {
+            PUBLIC => PUBLIC_API.to_owned(),
+            url => format!("{url}/api/v3"),
+        };
+        Ok(Self { hosted: opening.prepare(&api, &MANNER)?, known: Mutex::new(Known::default()) })
+    }
+
+    /// Looks at both accounts and what they may do; once.
+    pub fn look(&self) -> Result<(), Error> {
+        Dialect::look(self)
+    }
+
     /// The server, for its counts and limits.
     pub fn host(&self) -> &Arc<Host> {
-        self.dev.host()
+        self.hosted.host()
     }
 
     /// The account that git shows to the server.
     pub fn account(&self) -> Account {
-        self.account.clone()
-    }
-
-    /// Our account's name; nothing before it was found, which every order sees to first.
-    fn me(&self) -> &str {
-        self.standing.get().map_or("", |standing| &standing.me)
-    }
-
-    fn reviewer(&self) -> Option<&str> {
-        self.standing.get().and_then(|standing| standing.reviewer.as_deref())
+        self.hosted.account()
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// A request for something of the repository.
-    fn request(&self, operation: &'static str, method: Method, rest: &[&str]) -> Request {
-        let mut segments = vec!["repos", &self.owner, &self.repo];
-        segments.extend(rest);
-        github_request(operation, method, &segments)
-    }
-
-    fn get(&self, operation: &'static str, rest: &[&str]) -> Request {
-        self.request(operation, Method::Get, rest)
-    }
-}
-
-fn github_request(operation: &'static str, method: Method, segments: &[&str]) -> Request {
-    let request = Request::new(operation, method, segments);
-    request.header("accept", "application/vnd.github+json").header("x-github-api-version", API_VERSION)
 }

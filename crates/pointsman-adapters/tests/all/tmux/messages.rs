@@ -164,3 +164,24 @@ fn killed_clients_neither_lose_nor_double_a_message() {
         (fs::read_to_string(&heard).unwrap() == expected).then_some(())
     });
 }
+
+#[test]
+fn a_paste_waits_for_its_enter_and_enter_for_a_clear_screen() {
+    let rig = Rig::new();
+    let (pane, heard) = listener(&rig, false);
+    let id = &pane.pane_id;
+    assert_eq!(rig.server.paste_message(id, "e1", "m-1", "hello").unwrap(), Sent::Sent);
+    assert_eq!(rig.server.paste_message(id, "e1", "m-1", "hello").unwrap(), Sent::Duplicate);
+    let keys = ["Esc to cancel", "Enter to confirm"];
+    assert_eq!(rig.server.press_enter_unless(id, "e2", &keys).unwrap(), Sent::StaleEpoch);
+    assert_eq!(rig.server.press_enter_unless(id, "e1", &["ready"]).unwrap(), Sent::Refused, "it is shown");
+    assert_eq!(rig.server.press_enter_unless(id, "e1", &["Esc to cancel", "ready"]).unwrap(), Sent::Refused);
+    assert_eq!(fs::read_to_string(&heard).unwrap(), "", "no Enter, no line");
+    assert_eq!(rig.server.press_enter_unless(id, "e1", &keys).unwrap(), Sent::Sent);
+    hears(&heard, "hello\n");
+    assert_eq!(rig.server.press_enter_unless(id, "e1", &[]).unwrap(), Sent::Sent);
+    hears(&heard, "hello\n\n");
+    for odd in ["", "#{pid}", "a,b", "x}", "*"] {
+        assert!(rig.server.press_enter_unless(id, "e1", &[odd]).is_err(), "{odd:?}");
+    }
+}

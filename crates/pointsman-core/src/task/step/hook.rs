@@ -5,12 +5,19 @@ use crate::hook;
 use crate::session::trouble::OutsideTrouble;
 use crate::task::phase::Phase;
 use crate::task::state::{EscalationCause, State};
+use crate::time::Timestamp;
 use crate::words;
 
 impl Draft<'_> {
     /// A turn that its service cut off. It never counts against a phase that ends the work, nor while nothing is
     /// expected of the agent.
-    pub(super) fn turn_failed(&mut self, generation: u32, error: &str, details: &str) -> Result<(), Refused> {
+    pub(super) fn turn_failed(
+        &mut self,
+        generation: u32,
+        error: &str,
+        details: &str,
+        until: Option<Timestamp>,
+    ) -> Result<(), Refused> {
         self.is_current(generation)?;
         if matches!(self.task.phase, Some(Phase::Done | Phase::Failed)) {
             return Err(Refused::NotNow("a final phase is not taken back by an error".to_owned()));
@@ -19,7 +26,7 @@ impl Draft<'_> {
             return Err(Refused::NotNow(format!("a {} task expects nothing of its agent", self.task.state)));
         }
         match hook::trouble(error, details) {
-            Some(kind) => self.park(&OutsideTrouble { kind, until: None }),
+            Some(kind) => self.park(&OutsideTrouble::told(kind, until, self.now)),
             None => self.escalate(EscalationCause::Daemon, words::reason::turn_failed(error, details)),
         }
         Ok(())

@@ -83,7 +83,9 @@ pub fn step(task: &Task, event: &Event, policy: &Policy, now: Timestamp) -> Resu
         Event::SymptomSeen { generation, symptom } => draft.symptom_seen(*generation, *symptom)?,
         Event::ContextCompacted { generation } => draft.context_compacted(*generation)?,
         Event::TurnEnded { generation } => draft.turn_ended(*generation)?,
-        Event::TurnFailed { generation, error, details } => draft.turn_failed(*generation, error, details)?,
+        Event::TurnFailed { generation, error, details, until } => {
+            draft.turn_failed(*generation, error, details, *until)?;
+        }
         Event::DialogSeen { generation, what, picture } => draft.dialog_seen(*generation, what, picture)?,
         Event::HooksSilent { generation } => draft.hooks_silent(*generation)?,
         Event::BudgetReached { level, what } => draft.budget_reached(*level, what)?,

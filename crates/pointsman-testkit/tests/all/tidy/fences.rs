@@ -18,6 +18,8 @@ const FENCES: [(&str, &str, &[&str]); 5] = [
             // These two become another program; nothing is spawned.
             "crates/pointsman/src/daemon/launch.rs",
             "crates/pointsman/src/cli/session.rs",
+            // A person talks to an agent on their own terminal, for as long as they like.
+            "crates/pointsman/src/cli/session_attach.rs",
             // What is measured is the start of a program.
             "crates/pointsman-bench/src/hooks.rs",
             // The daemon of `up --detach` outlives the command.
@@ -68,6 +70,7 @@ const FENCES: [(&str, &str, &[&str]); 5] = [
             "crates/pointsman/src/cli/hook/person.rs",
             "crates/pointsman/src/cli/mod.rs",
             "crates/pointsman/src/cli/phase.rs",
+            "crates/pointsman/src/cli/session_attach.rs",
             "crates/pointsman/src/cli/statusline.rs",
             "crates/pointsman/src/daemon/crash.rs",
             "crates/pointsman/src/daemon/launch.rs",

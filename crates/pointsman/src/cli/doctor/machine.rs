@@ -9,14 +9,23 @@ use pointsman_adapters::tmux::{self, Server};
 use pointsman_adapters::watch::exits::ExitWatch;
 use pointsman_adapters::watch::files::{FileEvent, FileWatch};
 
-use super::{Check, chain};
+use super::{Check, Grade, chain};
 use crate::init;
 
 /// An event that does not come within this will not come.
 const EVENT_LIMIT: Duration = Duration::from_secs(5);
 
-pub(super) fn checks() -> Vec<Check> {
-    vec![git(), tmux_version(), tmux_server(), inotify(), pidfd()]
+pub(super) fn checks(terminals: bool) -> Vec<Check> {
+    let tmux = [tmux_version(), tmux_server()].map(|check| if terminals { check } else { unneeded(check) });
+    [git()].into_iter().chain(tmux).chain([inotify(), pidfd()]).collect()
+}
+
+/// A project without terminals works without tmux.
+fn unneeded(check: Check) -> Check {
+    match check.status {
+        Grade::Fail => Check { status: Grade::Warn, ..check },
+        Grade::Ok | Grade::Warn => check,
+    }
 }
 
 fn git() -> Check {

@@ -56,7 +56,7 @@ impl Check {
 
 impl Arguments {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
-        let mut checks = machine::checks();
+        let mut checks = machine::checks(project::wants_terminals(context));
         checks.extend(installation::checks(context));
         checks.extend(project::checks(context));
         let failed = checks.iter().filter(|check| check.status == Grade::Fail).count();

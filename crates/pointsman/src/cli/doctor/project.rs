@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use pointsman_adapters::driver::Drivers;
 use pointsman_adapters::git::Git;
 use pointsman_adapters::git::local_checkout::{Found, LocalCheckout};
+use pointsman_adapters::headless::Headless;
 use pointsman_adapters::process::find_program;
-use pointsman_adapters::tmux::{self, Server};
+use pointsman_adapters::tmux::Server;
 use pointsman_core::claude::launch::is_claude;
 use pointsman_core::config::ForgeKind;
 use pointsman_core::ids::ProjectName;
@@ -42,6 +44,11 @@ pub(super) fn checks(context: &Context) -> Vec<Check> {
     checks.extend(services::checks(context, &project.config));
     checks.push(leftovers(context, &project.config.name));
     checks
+}
+
+/// Whether the project that is meant needs terminals; without a project, one may come.
+pub(super) fn wants_terminals(context: &Context) -> bool {
+    find(context).ok().flatten().is_none_or(|project| project.config.wants_terminals())
 }
 
 /// Looks without registering anything: a doctor changes nothing.
@@ -186,20 +193,19 @@ fn packed(dir: &Path, branch: &str) -> bool {
     refs.lines().any(|line| line.split(' ').nth(1) == Some(&format!("refs/heads/{branch}")))
 }
 
-/// Terminals of ours that no session in the store belongs to.
+/// Sessions that run and that the store knows nothing of.
 fn leftovers(context: &Context, project: &ProjectName) -> Check {
     const ID: &str = "leftovers";
     let look = || -> anyhow::Result<Vec<String>> {
-        let server = Server::new(context.paths.tmux_socket(), context.paths.tmux_config())?;
-        let names = match server.list() {
-            Ok(panes) => panes.into_iter().map(|(name, _)| name),
-            Err(tmux::Error::NotRunning { .. } | tmux::Error::NoTmux) => return Ok(Vec::new()),
-            Err(error) => return Err(error.into()),
+        let drivers = Drivers {
+            tmux: Server::new(context.paths.tmux_socket(), context.paths.tmux_config())?.into(),
+            headless: Headless::new(context.paths.headless()),
         };
+        let names = drivers.list()?.into_iter().map(|(name, _)| name);
         let known: Vec<String> = match context.store() {
             Ok(Some(store)) => {
                 let live = store.sessions(Some(project), SessionScope::Live)?;
-                live.into_iter().filter_map(|row| row.tmux_session).collect()
+                live.into_iter().map(|row| row.identity).collect()
             }
             Ok(None) | Err(_) => Vec::new(),
         };
@@ -208,10 +214,10 @@ fn leftovers(context: &Context, project: &ProjectName) -> Check {
         Ok(names.filter(|name| number(name) && !known.contains(name)).collect())
     };
     match look() {
-        Ok(found) if found.is_empty() => Check::ok(ID, "every terminal of ours belongs to a session"),
+        Ok(found) if found.is_empty() => Check::ok(ID, "everything that runs belongs to a session on record"),
         Ok(found) => Check::warn(
             ID,
-            format!("terminals without a session: {}", found.join(", ")),
+            format!("not on record: {}", found.join(", ")),
             "a running daemon clears them up: pointsman up",
         ),
         Err(error) => Check::warn(ID, chain(error), "pointsman doctor again, when tmux works"),

@@ -10,6 +10,7 @@ mod log;
 mod output;
 mod person;
 mod supervised;
+mod wake;
 mod watch;
 
 use std::ffi::OsString;
@@ -25,7 +26,7 @@ use log::Log;
 /// Take an event of Claude Code, as its hooks call it
 ///
 /// EVENT is one of Claude's names in any case, or on-stop, on-idle, session-start. The event's JSON is read from standard
-/// input. Always ends with exit code 0, except watch, which wakes an idle session with 2.
+/// input. Always ends with exit code 0, except watch and wake, which wake an idle session with 2.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  echo '{}' | pointsman hook on-stop")]
 pub(crate) struct Arguments {
@@ -132,7 +133,7 @@ fn take(event: &str, argument: Option<String>) -> ExitCode {
         Some(session) => {
             let variable = |name: &str| std::env::var(name).unwrap_or_default();
             let desk = supervised::Desk { session, variable };
-            supervised::answer(event, &payload.value(), &desk, &log);
+            return supervised::answer(event, &payload.value(), &desk, &log);
         }
         None => {
             let call = Call { event: Event::named(event), payload, dir, log };

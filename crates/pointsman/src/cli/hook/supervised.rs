@@ -1,26 +1,23 @@
 //! The hooks of a session that the daemon runs: told to the daemon, or written to the session's spool while there is
 //! none. What the agent needs at once is answered here, without asking anybody.
 
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::process::ExitCode;
 
-use pointsman_core::hook::{Report, Told, guard, transcript};
+use anyhow::Context;
+use pointsman_core::hook::{self, Report, Told, guard, transcript};
 use pointsman_core::ids::TaskKey;
-use pointsman_core::words::prompt;
+use pointsman_core::words::{message, prompt};
 use serde_json::Value;
 
 use super::log::Log;
-use super::output;
+use super::{output, wake};
 use crate::cli::time;
-use crate::control::protocol::{FailureKind, Reply, Request};
-use crate::hook_spool::Spool;
+use crate::daemon::mailbox;
 use crate::paths::Paths;
-
-/// The daemon answers in milliseconds; one that does not gets the report from the spool.
-const PATIENCE: Duration = Duration::from_secs(2);
+use crate::report::tell;
 
 /// One turn's end of a transcript; what was read before was acknowledged before.
 const TURN_BYTES: u64 = 512 * 1024;
@@ -36,7 +33,37 @@ pub(super) struct Desk {
 }
 
 /// Tells the daemon, and answers the agent.
-pub(super) fn answer(event: &str, payload: &Value, desk: &Desk, log: &Log) {
+pub(super) fn answer(event: &str, payload: &Value, desk: &Desk, log: &Log) -> ExitCode {
+    let told = told(event, payload);
+    let place = Paths::from_env(|name| Some((desk.variable)(name).into())).and_then(|paths| {
+        let session = TaskKey::parse_session(&desk.session);
+        let (key, generation) = session.context("POINTSMAN_SESSION names no session")?;
+        let run = paths.project(&key.project).sandbox(&key).join(format!("run-{generation}"));
+        Ok((paths, run))
+    });
+    if hook::plain_name(event) == "wake" {
+        return match place {
+            Ok((_, run)) => wake::wait(&run, log),
+            Err(_) => ExitCode::SUCCESS,
+        };
+    }
+    respond(payload, &told, desk);
+    match place {
+        Ok((paths, run)) => {
+            if matches!(told, Told::Stopped { .. }) {
+                let letters = mailbox(&run).take();
+                if !letters.is_empty() {
+                    output::context("Stop", &message::waking(&letters));
+                }
+            }
+            report(told, &paths, desk, log);
+        }
+        Err(error) => log.line(&format!("{error:#}")),
+    }
+    ExitCode::SUCCESS
+}
+
+fn told(event: &str, payload: &Value) -> Told {
     let mut told = Told::read(event, payload);
     let transcript = payload["transcript_path"].as_str().unwrap_or_default();
     match &mut told {
@@ -52,6 +79,7 @@ pub(super) fn answer(event: &str, payload: &Value, desk: &Desk, log: &Log) {
         | Told::Prompted { .. }
         | Told::Tool { done: false, .. }
         | Told::Failed { .. }
+        | Told::Measured { .. }
         | Told::Asked { .. }
         | Told::Idle
         | Told::Compacting
@@ -59,14 +87,15 @@ pub(super) fn answer(event: &str, payload: &Value, desk: &Desk, log: &Log) {
         | Told::Ended { .. }
         | Told::Other { .. } => {}
     }
-    respond(payload, &told, desk);
-    let paths = match Paths::from_env(|name| Some((desk.variable)(name).into())) {
-        Ok(paths) => paths,
-        Err(error) => return log.line(&format!("{error:#}")),
-    };
-    let Some((key, _)) = TaskKey::parse_session(&desk.session) else {
-        return log.line("POINTSMAN_SESSION names no session");
-    };
+    told
+}
+
+/// To the daemon, or into the spool on the session's desk.
+fn report(told: Told, paths: &Paths, desk: &Desk, log: &Log) {
+    if !(desk.variable)("POINTSMAN_TURN").is_empty() && matches!(told, Told::Started { .. }) {
+        // Its output tells the same, once.
+        return;
+    }
     let report = Report {
         // No two calls of a machine share their process and their moment.
         id: format!("{}-{}-{}", desk.session, std::process::id(), time::now_nanos()),
@@ -74,22 +103,7 @@ pub(super) fn answer(event: &str, payload: &Value, desk: &Desk, log: &Log) {
         at: time::now(),
         told,
     };
-    let spool = Spool::in_dir(&paths.project(&key.project).sandbox(&key));
-    // Older ones first; one that cannot be delivered keeps the others waiting behind it.
-    let mut reachable = true;
-    let drained = spool.drain(|older| {
-        reachable = deliver(&paths, older, log);
-        reachable
-    });
-    if let Err(error) = drained {
-        log.line(&format!("the spool cannot be read: {error}"));
-    }
-    if reachable && deliver(&paths, &report, log) {
-        return;
-    }
-    if let Err(error) = spool.add(&report) {
-        log.line(&format!("the daemon does not answer and the spool cannot be written: {error}"));
-    }
+    tell(paths, &report, &|trouble| log.line(trouble));
 }
 
 /// The end of the conversation's transcript, however large it is; nothing if it is no file.
@@ -112,7 +126,7 @@ fn end_of(path: &str, bytes: u64) -> String {
 /// What the agent must know at once.
 fn respond(payload: &Value, told: &Told, desk: &Desk) {
     match told {
-        Told::Started { source, .. } if matches!(source.as_str(), "compact" | "resume" | "clear") => {
+        Told::Started { source, .. } if is_shortened(source, &(desk.variable)("POINTSMAN_TURN")) => {
             let task = PathBuf::from((desk.variable)("POINTSMAN_INBOX")).join("0000-task.md");
             let text = prompt::again(
                 &(desk.variable)("PROJECT_NAME"),
@@ -135,6 +149,7 @@ fn respond(payload: &Value, told: &Told, desk: &Desk) {
         | Told::Tool { .. }
         | Told::Stopped { .. }
         | Told::Failed { .. }
+        | Told::Measured { .. }
         | Told::Asked { .. }
         | Told::Idle
         | Told::Compacting
@@ -144,29 +159,12 @@ fn respond(payload: &Value, told: &Told, desk: &Desk) {
     }
 }
 
-/// Whether the report needs no further delivery: it was taken, or nobody will ever want it.
-fn deliver(paths: &Paths, report: &Report, log: &Log) -> bool {
-    let talk = || -> std::io::Result<Reply> {
-        let mut stream = UnixStream::connect(paths.control_socket())?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        let mut line = serde_json::to_vec(&Request::Hook { report: report.clone() })?;
-        line.push(b'\n');
-        stream.write_all(&line)?;
-        let mut answer = String::new();
-        BufReader::new(&stream).read_line(&mut answer)?;
-        Ok(serde_json::from_str(&answer)?)
-    };
-    match talk() {
-        Ok(Reply::Done { .. }) => true,
-        Ok(Reply::Failed { kind: FailureKind::Refused | FailureKind::NotFound, message }) => {
-            log.line(&message);
-            true
-        }
-        Ok(Reply::Failed { message, .. }) => {
-            log.line(&message);
-            false
-        }
-        Err(_) => false,
+/// Whether the protocol may have left the conversation. A session without a terminal takes it up again with every turn;
+/// only the first of them follows something that was lost.
+fn is_shortened(source: &str, turn: &str) -> bool {
+    match source {
+        "compact" | "clear" => true,
+        "resume" => matches!(turn, "" | "1"),
+        _ => false,
     }
 }

@@ -44,6 +44,8 @@ struct Running {
     again: BTreeSet<String>,
     /// Programs at work, by the job's name.
     killers: BTreeMap<String, JobKiller>,
+    /// Programs that nobody wants any more, by the job's name: also those that are still being prepared.
+    called_off: BTreeSet<String>,
     /// How many of a project's runners are taken.
     taken: BTreeMap<ProjectName, u32>,
     /// Merges that a forge does not show yet, by pull request; none for a project whose last landings were not looked at.
@@ -62,6 +64,15 @@ impl Jobs {
             freed: Condvar::new(),
             stopping: AtomicBool::new(false),
         })
+    }
+
+    /// Ends a program with everything it started; one that is still being prepared, as soon as it begins.
+    fn call_off(&self, name: &str) {
+        let mut running = self.lock();
+        running.called_off.insert(name.to_owned());
+        if let Some(killer) = running.killers.get(name) {
+            killer.kill();
+        }
     }
 
     /// Submits everything that is owed by the look of the tasks: after a restart, or if a job was

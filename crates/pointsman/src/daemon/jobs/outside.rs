@@ -4,11 +4,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use pointsman_core::ids::Sha;
+use pointsman_core::schedule::Ears;
 use pointsman_core::task::CiVerdict;
 use pointsman_core::verdict::of_checks;
 
 use super::Jobs;
+use crate::daemon::clock;
 use crate::daemon::served::Served;
+use crate::daemon::webhooks::Webhook;
 
 /// The daemon's end is looked for at least this often.
 const LOOK: Duration = Duration::from_secs(1);
@@ -25,8 +28,11 @@ pub(super) fn wait_for_checks(
     let deadline = Instant::now() + config.timing.ci_timeout.duration();
     let mut ask_at = Instant::now();
     let mut first = true;
+    let rings = || served.webhook.as_ref().map_or(0, Webhook::rings);
+    let mut heard = rings();
     loop {
-        if Instant::now() >= ask_at {
+        if heard != rings() || Instant::now() >= ask_at {
+            heard = rings();
             match ask(served, sha, &mut first) {
                 Ok(Some(verdict)) => return Some(verdict),
                 Ok(None) => {}
@@ -35,7 +41,8 @@ pub(super) fn wait_for_checks(
                     tracing::warn!(%sha, error = format!("{error:#}"), "the checks cannot be read for now")
                 }
             }
-            ask_at = Instant::now() + config.ci.poll.duration();
+            let ears = served.webhook.as_ref().map_or(Ears::Asking, |webhook| webhook.ears(clock::now()));
+            ask_at = Instant::now() + config.ci.poll.duration() * ears.slower();
         }
         if Instant::now() >= deadline {
             let log = "no check of the commit came to an end in time\n".to_owned();

@@ -7,18 +7,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use pointsman_adapters::git::checkout::{checkout_exact, remove_checkout};
-use pointsman_adapters::process::identity::Leftover;
-use pointsman_adapters::process::{End, Run, kill_leftover_group};
+use pointsman_adapters::process::{End, Run, census};
 use pointsman_core::ids::Sha;
 use pointsman_core::task::CiVerdict;
 use pointsman_core::{text, verdict};
-use serde::{Deserialize, Serialize};
 
 use super::Jobs;
+use crate::daemon::crash::crash_point;
 use crate::daemon::served::Served;
 
 /// How much of a log's end is told.
 const TOLD_BYTES: usize = 32 * 1024;
+/// Names the checkout to its program and to all that it starts, so that those left by a killed daemon can be found.
+const CHECKOUT: &str = "POINTSMAN_CHECKOUT";
 /// What programs get of the daemon's environment.
 const INHERITED: [&str; 5] = ["PATH", "HOME", "LANG", "SHELL", "USER"];
 
@@ -64,13 +65,6 @@ impl Drop for Spent {
     }
 }
 
-/// Names the process group of a job, so that one left by a killed daemon can be ended.
-#[derive(Serialize, Deserialize)]
-struct GroupFile {
-    pid: u32,
-    start_time: u64,
-}
-
 impl Program<'_> {
     /// Runs it; an error is about us or the machine, never about the code.
     pub(super) fn run(&self, jobs: &Arc<Jobs>, served: &Served) -> anyhow::Result<Ran> {
@@ -83,7 +77,6 @@ impl Program<'_> {
     }
 
     fn run_in(&self, jobs: &Arc<Jobs>, served: &Served, dir: &Path, log_path: &Path) -> anyhow::Result<End> {
-        let group = group_file(dir);
         // One that was made ahead is as good.
         if fs::rename(ahead_of(served, self.sha), dir).is_err() {
             checkout_exact(&served.mirror, self.sha, dir)?;
@@ -93,21 +86,22 @@ impl Program<'_> {
         // `./ci.sh` is a file of the checkout, `cargo` one of the PATH.
         let program = if program.contains('/') { dir.join(program).into_os_string() } else { program.into() };
         let mut run = Run::new(program).args(args).cwd(dir).inherit(&INHERITED).env("CI", "true");
-        run = run.env("POINTSMAN_SHA", self.sha.as_str());
+        run = run.env("POINTSMAN_SHA", self.sha.as_str()).env(CHECKOUT, dir);
         for (name, value) in &self.env {
             run = run.env(*name, value);
         }
         let job = run.start_job(log_path)?;
-        let identity = GroupFile { pid: job.pid(), start_time: job.start_time() };
-        fs::write(&group, serde_json::to_vec(&identity)?)?;
-        jobs.lock().killers.insert(self.name.clone(), job.killer());
-        if jobs.is_stopping() {
-            job.killer().kill();
+        crash_point("job-started");
+        {
+            let mut running = jobs.lock();
+            running.killers.insert(self.name.clone(), job.killer());
+            if jobs.is_stopping() || running.called_off.contains(&self.name) {
+                job.killer().kill();
+            }
         }
         let ended = job.wait(self.limit);
         jobs.lock().killers.remove(&self.name);
         jobs.freed.notify_all();
-        let _ = fs::remove_file(&group);
         Ok(ended?.end)
     }
 }
@@ -134,16 +128,11 @@ impl Ran {
 pub(in crate::daemon) fn clear_leftovers(served: &Served) {
     let Ok(entries) = fs::read_dir(served.paths.checkouts()) else { return };
     for path in entries.filter_map(|e| Some(e.ok()?.path())) {
-        if path.extension().is_some_and(|e| e == "group") {
-            let identity: Option<GroupFile> =
-                fs::read(&path).ok().and_then(|b| serde_json::from_slice(&b).ok());
-            if let Some(GroupFile { pid, start_time }) = identity
-                && kill_leftover_group(pid, start_time) == Leftover::Killed
-            {
-                tracing::info!(pid, "ended a job of an earlier daemon");
-            }
-            let _ = fs::remove_file(&path);
-        } else if let Err(error) = remove_checkout(&path) {
+        let ended = census::end_with_variable(CHECKOUT, &path);
+        if ended > 0 {
+            tracing::info!(dir = %path.display(), ended, "ended a job of an earlier daemon");
+        }
+        if let Err(error) = remove_checkout(&path) {
             tracing::warn!(dir = %path.display(), %error, "left a checkout");
         }
     }
@@ -167,10 +156,6 @@ pub(super) fn forget_checkout(served: &Served, sha: &Sha) {
 
 fn ahead_of(served: &Served, sha: &Sha) -> PathBuf {
     served.paths.checkouts().join(format!("ahead-{sha}"))
-}
-
-fn group_file(dir: &Path) -> PathBuf {
-    dir.with_extension("group")
 }
 
 fn tail(bytes: &[u8]) -> String {

@@ -19,6 +19,7 @@ pub(crate) use watch::Watch;
 use super::answer::{done, failed};
 use super::clock;
 use super::engine::Engine;
+use super::outcome::NotTaken;
 use super::world::chain;
 use crate::control::protocol::{FailureKind, Reply, RunCommand};
 use crate::formulas;
@@ -46,17 +47,9 @@ pub(super) fn answer(engine: &mut Engine, project: &ProjectName, command: &RunCo
     match happened(engine, project, id, &event, &[], now) {
         Ok(Ok(run)) => done(run_view::to_json(&run)),
         Ok(Err(NotTaken::Missing)) => failed(FailureKind::NotFound, format!("{project} has no run {id}")),
-        Ok(Err(NotTaken::Refused(Refused(why)))) => failed(FailureKind::Refused, format!("run {id}: {why}")),
+        Ok(Err(NotTaken::Refused(why))) => failed(FailureKind::Refused, format!("run {id}: {why}")),
         Err(error) => failed(FailureKind::Failed, chain(&error)),
     }
-}
-
-/// Why an event changed nothing.
-pub(super) enum NotTaken {
-    /// There is no such run.
-    Missing,
-    /// It does not allow it.
-    Refused(Refused),
 }
 
 /// Writes down what happened to a run, if it may happen, with the sessions it is about.
@@ -76,7 +69,7 @@ pub(super) fn happened(
             write(engine, kind(event), &next, json!({ "event": event }), sessions, now)?;
             Ok(Ok(next))
         }
-        Err(refused) => Ok(Err(NotTaken::Refused(refused))),
+        Err(Refused(why)) => Ok(Err(NotTaken::Refused(why))),
     }
 }
 

@@ -5,10 +5,12 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 use anyhow::Context;
+use pointsman_adapters::driver::{NewSession, Placed, Seat, Words};
 use pointsman_adapters::git::checkout::{checkout_exact, remove_checkout};
-use pointsman_adapters::tmux::{NewSession, PaneInfo};
-use pointsman_adapters::{phase_file, process, tmux};
-use pointsman_core::claude::launch::is_claude;
+use pointsman_adapters::{phase_file, process};
+use pointsman_core::claude::launch::{Conversation, is_claude, stream};
+use pointsman_core::claude::stream::Talks;
+use pointsman_core::config::Runtime;
 use pointsman_core::run::{Event, Run, Status};
 use pointsman_core::session::budget::Spent;
 use pointsman_core::task::Exit;
@@ -20,11 +22,8 @@ use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
 use crate::daemon::launch::Launch;
 use crate::daemon::served::Served;
-use crate::daemon::world::{RealWorld, Trouble, epoch, write};
-
-/// The terminal an agent gets.
-const COLUMNS: u16 = 200;
-const ROWS: u16 = 50;
+use crate::daemon::world::{RealWorld, Trouble, epoch, new_id, write};
+use crate::keeper::Keep;
 
 /// Everything that lies on one run's desk.
 pub(super) struct RunDesk {
@@ -68,15 +67,14 @@ impl RunDesk {
 pub(super) fn start(world: &RealWorld, served: &Served, run: &Run, tell: &Tell<'_>) -> anyhow::Result<()> {
     let (name, session) = (run.identity(), run.session(run.generation));
     let desk = RunDesk::new(served, run);
-    world.tmux.ensure_running()?;
-    if let Some(pane) = world.tmux.find(&name)? {
-        if pane.epoch == epoch(&session) {
+    if let Some(seat) = world.drivers.find(&name)? {
+        if seat.epoch == epoch(&session) {
             // We had started it and did not live to write it down.
-            greet(world, served, run, &desk, &pane)?;
-            started(world, run, &desk, &pane, tell);
+            greet(world, served, run, &desk, &seat)?;
+            started(world, run, &desk, &seat, tell);
             return Ok(());
         }
-        world.take_down(served, &name, &session, &desk.tree, &pane).map_err(Trouble::into_error)?;
+        world.take_down(served, &name, &session, &desk.tree, &seat).map_err(Trouble::into_error)?;
     }
     keep_transcript(served, &run.session(run.generation.saturating_sub(1)), &desk);
     if let Err(why) = prepare(world, served, run, &desk)? {
@@ -87,22 +85,18 @@ pub(super) fn start(world: &RealWorld, served: &Served, run: &Run, tell: &Tell<'
     let registered = tell(Event::SessionPrepared { generation: run.generation }, vec![row(run, &desk, None)]);
     anyhow::ensure!(registered, "the run is over");
     crash_point("run-session-prepared");
-    world.tmux.start(&NewSession {
+    let new = NewSession {
         name: name.clone(),
-        argv: vec![
-            world.program.to_string_lossy().into_owned(),
-            "launch".to_owned(),
-            desk.run_dir(run.generation).join("launch.json").to_string_lossy().into_owned(),
-        ],
-        width: COLUMNS,
-        height: ROWS,
-        transcript: Some(desk.transcript.clone()),
         epoch: epoch(&session),
-    })?;
+        program: world.program.clone(),
+        spec: desk.run_dir(run.generation).join("launch.json"),
+        transcript: desk.transcript.clone(),
+    };
+    world.drivers.start(served.config.runtime(run.formula.role()), &new)?;
     crash_point("run-session-in-tmux");
-    let pane = world.tmux.find(&name)?.context("the session was gone as soon as it was started")?;
-    greet(world, served, run, &desk, &pane)?;
-    started(world, run, &desk, &pane, tell);
+    let seat = world.drivers.find(&name)?.context("the session was gone as soon as it was started")?;
+    greet(world, served, run, &desk, &seat)?;
+    started(world, run, &desk, &seat, tell);
     Ok(())
 }
 
@@ -157,13 +151,38 @@ fn prepare(
     }
     if is_claude(&argv) {
         let key = env.get("ANTHROPIC_API_KEY").map(String::as_str);
-        let config = world.claude_config(key).map_err(Trouble::into_error)?;
+        let config = world.claude_config(&desk.tree, key).map_err(Trouble::into_error)?;
         env.entry("CLAUDE_CONFIG_DIR".to_owned()).or_insert(config.to_string_lossy().into_owned());
         env.insert("DISABLE_AUTOUPDATER".to_owned(), "1".to_owned());
         argv.extend(run.model.iter().flat_map(|model| ["--model".to_owned(), model.clone()]));
-        argv.push(words::run::first_line(run, &prompt.to_string_lossy()));
     }
-    let launch = Launch { argv, cwd: desk.tree.clone(), commit_first: None, env };
+    let keep = match served.config.runtime(run.formula.role()) {
+        Runtime::Tmux => {
+            if is_claude(&argv) {
+                argv.push(words::run::first_line(run, &prompt.to_string_lossy()));
+            }
+            None
+        }
+        Runtime::Headless => {
+            let mut conversation = None;
+            if is_claude(&argv) {
+                argv = stream(&argv, None);
+                conversation = Some(Conversation::New(new_id().map_err(Trouble::into_error)?));
+            }
+            Some(Keep {
+                session: run.session(generation),
+                // A run is followed by its steps and its result.
+                told: false,
+                talks: if conversation.is_some() { Talks::Always } else { Talks::Perhaps },
+                conversation,
+                turn_limit: served.config.timing.turn_timeout.duration(),
+                grace: served.config.timing.stop_grace.duration() / 2,
+                sums: desk.run_dir(generation).join("sums.json"),
+                sums_before: None,
+            })
+        }
+    };
+    let launch = Launch { argv, cwd: desk.tree.clone(), commit_first: None, env, keep, parent: None };
     save(&desk.run_dir(generation).join("launch.json"), &serde_json::to_vec_pretty(&launch)?)?;
     Ok(Ok(()))
 }
@@ -175,30 +194,27 @@ fn command(served: &Served, run: &Run) -> Vec<String> {
 }
 
 /// The prompt is given to the program as well, once, as one line of ours that names the file.
-fn greet(
-    world: &RealWorld,
-    served: &Served,
-    run: &Run,
-    desk: &RunDesk,
-    pane: &PaneInfo,
-) -> anyhow::Result<()> {
-    if !is_claude(&command(served, run)) {
+fn greet(world: &RealWorld, served: &Served, run: &Run, desk: &RunDesk, seat: &Seat) -> anyhow::Result<()> {
+    let headless = seat.placed == Placed::Headless;
+    if headless || !is_claude(&command(served, run)) {
         let prompt = desk.inbox(run.generation).join("0000-task.md");
         let line = words::run::first_line(run, &prompt.to_string_lossy());
-        world.tmux.send_message(&pane.pane_id, &epoch(&run.session(run.generation)), "start", &line)?;
+        // Nobody will say anything more to it: without a terminal it is through after its turn.
+        let words = Words { operation: "start", text: &line, last: headless };
+        world.drivers.say(&run.identity(), seat, &epoch(&run.session(run.generation)), &words)?;
     }
     Ok(())
 }
 
-fn started(world: &RealWorld, run: &Run, desk: &RunDesk, pane: &PaneInfo, tell: &Tell<'_>) {
-    let mut rows = vec![row(run, desk, Some(pane))];
+fn started(world: &RealWorld, run: &Run, desk: &RunDesk, seat: &Seat, tell: &Tell<'_>) {
+    let mut rows = vec![row(run, desk, Some(seat))];
     let before = rows[0].predecessor.as_deref().and_then(|session| ended(world, session, Exit::Crashed));
     rows.extend(before);
     tell(Event::SessionStarted { generation: run.generation }, rows);
 }
 
 /// What is known of the run's present session.
-fn row(run: &Run, desk: &RunDesk, pane: Option<&PaneInfo>) -> SessionRow {
+fn row(run: &Run, desk: &RunDesk, seat: Option<&Seat>) -> SessionRow {
     let now = clock::now();
     SessionRow {
         session: run.session(run.generation),
@@ -212,10 +228,10 @@ fn row(run: &Run, desk: &RunDesk, pane: Option<&PaneInfo>) -> SessionRow {
         bead_id: None,
         node_id: None,
         hook_path: None,
-        tmux_session: Some(run.identity()),
-        pane: pane.map(|pane| pane.pane_id.to_string()),
-        pid: pane.map(|pane| pane.pid),
-        start_time: pane.and_then(|pane| pane.start_time),
+        tmux_session: seat.and_then(Seat::pane).map(|_| run.identity()),
+        pane: seat.and_then(Seat::pane).map(ToString::to_string),
+        pid: seat.map(|seat| seat.pid),
+        start_time: seat.and_then(|seat| seat.start_time),
         tree: Some(desk.tree.clone()),
         created_at: now,
         last_seen: now,
@@ -240,14 +256,11 @@ fn ended(world: &RealWorld, session: &str, exit: Exit) -> Option<SessionRow> {
 pub(super) fn end(world: &RealWorld, served: &Served, run: &Run, tell: &Tell<'_>) -> anyhow::Result<()> {
     let (name, session) = (run.identity(), run.session(run.generation));
     let desk = RunDesk::new(served, run);
-    match world.tmux.find(&name) {
-        Ok(Some(pane)) => {
-            world.take_down(served, &name, &session, &desk.tree, &pane).map_err(Trouble::into_error)?;
+    match world.drivers.find(&name)? {
+        Some(seat) => {
+            world.take_down(served, &name, &session, &desk.tree, &seat).map_err(Trouble::into_error)?;
         }
-        Ok(None) | Err(tmux::Error::NotRunning { .. }) => {
-            world.keep_work(served, &session, &desk.tree).map_err(Trouble::into_error)?;
-        }
-        Err(error) => return Err(error.into()),
+        None => world.keep_work(served, &session, &desk.tree).map_err(Trouble::into_error)?,
     }
     crash_point("run-session-put-away");
     keep_transcript(served, &session, &desk);

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use pointsman_adapters::driver;
 use pointsman_adapters::process;
-use pointsman_adapters::tmux::PaneExit;
 use pointsman_adapters::watch::exits::{Error, ExitWatch, Exited};
 use pointsman_core::ids::TaskKey;
 use pointsman_core::session::liveness::{is_believed, is_mass_death};
@@ -20,7 +20,7 @@ use crate::daemon::inbound::Inbox;
 use crate::daemon::world::{RealWorld, epoch};
 
 /// tmux notices the end of a program a moment after the kernel does.
-const TMUX_NOTICES_WITHIN: Duration = Duration::from_secs(1);
+const NOTICED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Deaths within this long count as "at once".
 const AT_ONCE: Duration = Duration::from_secs(2);
@@ -154,13 +154,13 @@ impl Exits {
     fn last_of(&self, key: &TaskKey, session: &str) -> (Exit, String) {
         let died = (Exit::Crashed, String::new());
         let Some(served) = self.world.project(&key.project) else { return died };
-        match self.world.tmux.wait_for_exit(&key.identity(), TMUX_NOTICES_WITHIN) {
-            Ok(Some(pane)) if pane.epoch == epoch(session) => {
-                let exit = match pane.exit {
-                    Some(PaneExit { status: Some(0), signal: None }) => Exit::Exited,
-                    Some(PaneExit { .. }) | None => Exit::Crashed,
+        match self.world.drivers.wait_for_exit(&key.identity(), NOTICED_WITHIN) {
+            Ok(Some(seat)) if seat.epoch == epoch(session) => {
+                let exit = match seat.exit {
+                    Some(driver::Exit { status: Some(0), signal: None }) => Exit::Exited,
+                    Some(driver::Exit { .. }) | None => Exit::Crashed,
                 };
-                (exit, self.world.tail(&served, &pane))
+                (exit, self.world.tail(&served, &key.identity(), &seat))
             }
             Ok(_) => died,
             Err(error) => {

@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError};
 
 use pointsman_adapters::phase_file;
 use pointsman_core::claude::launch::is_claude;
+use pointsman_core::config::Runtime;
 use pointsman_core::hook::{Report, Told};
 use pointsman_core::ids::TaskKey;
 use pointsman_core::session::context::{self, Pace, Symptom};
@@ -86,13 +87,21 @@ fn act(
                     engine.take(&[Input::new(key.clone(), measured)], now)?;
                 }
             }
-            budget::turn_ended(engine, key, &report.session, &named(report), now)?;
+            // A headless program reports its turns itself.
+            let runtime = engine.config(&key.project).map(|config| config.runtime("dev"));
+            if runtime != Some(Runtime::Headless) {
+                budget::turn_ended(engine, key, &report.session, &named(report), now)?;
+            }
             tell(engine, Event::TurnEnded { generation })
         }
-        Told::Failed { error, details } => {
-            let (error, details) = (error.clone(), details.clone());
-            tell(engine, Event::TurnFailed { generation, error, details })
+        Told::Failed { error, details, until } => {
+            let (error, details, until) = (error.clone(), details.clone(), *until);
+            tell(engine, Event::TurnFailed { generation, error, details, until })
         }
+        Told::Measured { gauge, spent } => match engine.store().session(&report.session)? {
+            Some(row) => budget::count(engine, key, generation, &row, *gauge, Some(*spent)),
+            None => Ok(()),
+        },
         Told::Asked { what } => {
             tell(engine, Event::DialogSeen { generation, what: what.clone(), picture: String::new() })
         }
@@ -108,7 +117,12 @@ fn named(report: &Report) -> String {
 }
 
 /// What the figures of a session's transcript say about its context.
-pub(crate) fn measured(tokens: u64, row: Option<&SessionRow>, generation: u32, window: u64) -> Option<Event> {
+pub(crate) fn measured(
+    tokens: u64,
+    row: Option<&SessionRow>,
+    generation: u32,
+    window: Option<u64>,
+) -> Option<Event> {
     let model = row.and_then(|row| row.model.as_deref());
     let gauge = context::from_tokens(tokens, model, window)?;
     Some(Event::ContextMeasured { generation, gauge })
@@ -131,6 +145,7 @@ impl Paces {
             Told::Compacted => pace.compacted(),
             Told::Started { .. }
             | Told::Failed { .. }
+            | Told::Measured { .. }
             | Told::Asked { .. }
             | Told::Idle
             | Told::Compacting
@@ -168,6 +183,7 @@ pub(crate) fn mark_idle(desk: &Desk, told: &Told) {
         }
         Told::Started { .. }
         | Told::Failed { .. }
+        | Told::Measured { .. }
         | Told::Asked { .. }
         | Told::Compacting
         | Told::Compacted
@@ -222,7 +238,9 @@ impl Silence {
             else {
                 continue;
             };
-            if !is_claude(&self.world.agent_command(&served)) {
+            // What has no terminal tells everything by its output.
+            let headless = served.config.runtime("dev") == Runtime::Headless;
+            if headless || !is_claude(&self.world.agent_command(&served)) {
                 continue;
             }
             if self.told.contains(&session) || self.is_heard(task, &session) {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
+use pointsman_adapters::headless::Doing;
 use pointsman_adapters::phase_file;
 use pointsman_adapters::watch::terminal::{TerminalLook, look};
 use pointsman_core::task::{Event, Session, State, Task};
@@ -42,12 +43,13 @@ impl Idle {
             };
             let pause = served.config.timing.idle_look.duration();
             let desk = served.desk(&task.key);
+            let identity = task.key.identity();
             let entry = match self.looks.get(&session) {
                 None => (now.after(pause), transcript_length(&desk)),
                 Some((at, length)) if *at > now => (*at, *length),
                 Some((_, length)) => {
                     let grown = transcript_length(&desk);
-                    let at_prompt = self.at_prompt(&session, &desk, grown > *length);
+                    let at_prompt = self.at_prompt(&session, &identity, &desk, grown > *length);
                     let generation = task.generation;
                     self.inbox
                         .tell(Input::new(task.key.clone(), Event::IdleLooked { generation, at_prompt }));
@@ -61,7 +63,11 @@ impl Idle {
     }
 
     /// The agent's own idle marker says so, or it waits on its terminal and printed nothing.
-    fn at_prompt(&self, session: &str, desk: &Desk, printed: bool) -> bool {
+    fn at_prompt(&self, session: &str, identity: &str, desk: &Desk, printed: bool) -> bool {
+        // One without a terminal knows itself whether it has anything to do.
+        if let Ok(Some(doing)) = self.world.drivers.headless.doing(identity) {
+            return doing == Doing::Nothing;
+        }
         if marked_by_agent(&desk.idle_marker) {
             return true;
         }

@@ -9,6 +9,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use pointsman_core::claude::launch::is_claude;
+use pointsman_core::config::Runtime;
 use pointsman_core::ids::TaskKey;
 use pointsman_core::session::context::{self, Pace, Symptom};
 use pointsman_core::session::work::{Action, Observation};
@@ -56,6 +57,10 @@ impl Work {
             else {
                 continue;
             };
+            // Its output is no screen, and tells what it does by itself.
+            if served.config.runtime("dev") == Runtime::Headless {
+                continue;
+            }
             let pause = served.config.timing.phase_rescan.duration();
             let mut progress =
                 self.read.remove(&session).unwrap_or_else(|| self.begin(&task.key, task.generation, pause));

@@ -20,6 +20,7 @@ pub(crate) use watch::Watch;
 use super::answer::{done, failed};
 use super::clock;
 use super::engine::Engine;
+use super::outcome::NotTaken;
 use super::world::chain;
 use crate::control::protocol::{FailureKind, Reply, VaultCommand};
 use crate::vault_view;
@@ -65,19 +66,9 @@ pub(super) fn answer(engine: &mut Engine, project: &ProjectName, command: &Vault
         Ok(Err(NotTaken::Missing)) => {
             failed(FailureKind::NotFound, format!("the vault of {project} has no action {id}"))
         }
-        Ok(Err(NotTaken::Refused(Refused(why)))) => {
-            failed(FailureKind::Refused, format!("vault action {id}: {why}"))
-        }
+        Ok(Err(NotTaken::Refused(why))) => failed(FailureKind::Refused, format!("vault action {id}: {why}")),
         Err(error) => failed(FailureKind::Failed, chain(&error)),
     }
-}
-
-/// Why an event changed nothing.
-pub(super) enum NotTaken {
-    /// There is no such action.
-    Missing,
-    /// It does not allow it.
-    Refused(Refused),
 }
 
 /// Writes down what happened to an action, if it may happen.
@@ -97,7 +88,7 @@ pub(super) fn happened(
             write(engine, kind(event), &next, json!({ "event": event, "from": entry.status }), now)?;
             Ok(Ok(next))
         }
-        Err(refused) => Ok(Err(NotTaken::Refused(refused))),
+        Err(Refused(why)) => Ok(Err(NotTaken::Refused(why))),
     }
 }
 

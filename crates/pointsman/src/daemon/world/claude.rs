@@ -4,31 +4,27 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use pointsman_adapters::phase_file;
-use pointsman_adapters::tmux::{PaneInfo, Target};
-use pointsman_core::claude::launch::{self, Conversation};
-use pointsman_core::session::screen;
-use pointsman_core::task::{Event, Opening, Task};
+use pointsman_core::claude::launch::{self, Conversation, Waking};
+use pointsman_core::claude::stream::Talks;
+use pointsman_core::config::Runtime;
+use pointsman_core::task::{Opening, Task};
 use pointsman_core::words;
 use serde_json::Value;
 
-use super::session::{epoch, write};
+use super::doors::mailbox;
+use super::session::write;
 use super::{RealWorld, Trouble};
-use crate::daemon::engine::Input;
 use crate::daemon::served::{Desk, Served};
+use crate::keeper::Keep;
 
 /// Claude's own file is small; more than this is something else.
 const CONFIG_BYTES: u64 = 64 << 20;
 /// The id of a conversation, in the files of a run.
 const CONVERSATION: &str = "conversation";
-/// Between a paste and a look at what became of it.
-const ENTER_PAUSE: Duration = Duration::from_millis(250);
-/// How often Enter is pressed again; after that the acknowledgement decides.
-const ENTERS: usize = 8;
-/// A screen has no more lines than this.
-const SCREEN_LINES: usize = 60;
+/// What a conversation has cost, in the files of a run.
+const SUMS: &str = "sums.json";
 
 /// How a session is started.
 #[derive(Clone, Copy)]
@@ -36,30 +32,59 @@ pub(super) struct Start<'a> {
     pub(super) generation: u32,
     pub(super) opening: Opening,
     pub(super) desk: &'a Desk,
+    pub(super) runtime: Runtime,
+}
+
+/// What is run, and by which keeper if it has no terminal.
+pub(super) struct Dressed {
+    pub(super) argv: Vec<String>,
+    pub(super) keep: Option<Keep>,
 }
 
 impl RealWorld {
-    /// The command and the variables of a session of Claude Code. Another program is left as it is.
-    pub(super) fn dress_claude(
+    /// The command and the variables of a session. A program that is not Claude Code is left as it is.
+    pub(super) fn dress(
         &self,
         served: &Served,
         task: &Task,
         start: &Start<'_>,
         argv: Vec<String>,
         env: &mut BTreeMap<String, String>,
-    ) -> Result<Vec<String>, Trouble> {
-        if !launch::is_claude(&argv) {
-            return Ok(argv);
-        }
-        let Start { generation, opening, desk } = *start;
+    ) -> Result<Dressed, Trouble> {
+        let Start { generation, opening, desk, runtime } = *start;
         let run = desk.run_dir(generation);
+        let keep = |conversation: Option<Conversation>| {
+            (runtime == Runtime::Headless).then(|| Keep {
+                session: task.key.session(generation),
+                told: true,
+                sums_before: match (&conversation, generation.checked_sub(1)) {
+                    (Some(Conversation::Resumed(_)), Some(before)) => Some(desk.run_dir(before).join(SUMS)),
+                    (_, _) => None,
+                },
+                talks: if conversation.is_some() { Talks::Always } else { Talks::Perhaps },
+                conversation,
+                turn_limit: served.config.timing.turn_timeout.duration(),
+                // The keeper itself has to be gone within the whole.
+                grace: served.config.timing.stop_grace.duration() / 2,
+                sums: run.join(SUMS),
+            })
+        };
+        if !launch::is_claude(&argv) {
+            return Ok(Dressed { argv, keep: keep(None) });
+        }
         let program = self.program.to_string_lossy();
         let settings = run.join("settings.json");
-        let text = serde_json::to_vec_pretty(&launch::settings(&program)).map_err(Trouble::never)?;
+        let waking = match (runtime, argv.first()) {
+            (Runtime::Tmux, Some(claude)) => self.waking(claude, &desk.tree),
+            // Its messages are its prompts.
+            (Runtime::Headless, _) | (_, None) => Waking::Unknown,
+        };
+        let text = launch::settings(&program, runtime, waking);
+        let text = serde_json::to_vec_pretty(&text).map_err(Trouble::never)?;
         write(&settings, &text)?;
         let config_dir = match env.get("CLAUDE_CONFIG_DIR") {
             Some(own) => PathBuf::from(own),
-            None => self.claude_config(env.get("ANTHROPIC_API_KEY").map(String::as_str))?,
+            None => self.claude_config(&desk.tree, env.get("ANTHROPIC_API_KEY").map(String::as_str))?,
         };
         let conversation = match self.interrupted(served, generation, opening, desk, &config_dir) {
             Some(id) => Conversation::Resumed(id),
@@ -67,6 +92,7 @@ impl RealWorld {
         };
         let (Conversation::New(id) | Conversation::Resumed(id)) = &conversation;
         write(&run.join(CONVERSATION), id.as_bytes())?;
+        mailbox(&run).create()?;
         let temporary = run.join("tmp");
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&temporary)?;
         let mut set = |name: &str, value: String| {
@@ -82,12 +108,24 @@ impl RealWorld {
         }
         let prompt = desk.inbox(generation).join("0000-task.md");
         let prompt = words::message::first_line(task, &prompt.to_string_lossy());
-        Ok(launch::command(&argv, &settings.to_string_lossy(), &conversation, &prompt))
+        let settings = settings.to_string_lossy();
+        Ok(match runtime {
+            Runtime::Tmux => {
+                Dressed { argv: launch::command(&argv, &settings, &conversation, &prompt), keep: None }
+            }
+            Runtime::Headless => {
+                Dressed { argv: launch::stream(&argv, Some(&settings)), keep: keep(Some(conversation)) }
+            }
+        })
     }
 
     /// One configuration for all sessions, because they share a login that is refreshed. It is written only if it does
     /// not say yet what keeps the dialogs away: Claude writes it as well.
-    pub(in crate::daemon) fn claude_config(&self, api_key: Option<&str>) -> Result<PathBuf, Trouble> {
+    pub(in crate::daemon) fn claude_config(
+        &self,
+        tree: &Path,
+        api_key: Option<&str>,
+    ) -> Result<PathBuf, Trouble> {
         let dir = self.paths.claude_config();
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
         let path = dir.join(".claude.json");
@@ -95,8 +133,9 @@ impl RealWorld {
             .map_err(|why| Trouble::never(format!("{}: {why}", path.display())))?;
         let now: Value = now.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
         // The name that Claude compares has no links in it.
-        let trees = self.paths.state().join("projects").canonicalize()?;
-        if let Some(next) = launch::without_dialogs(&now, &trees.to_string_lossy(), api_key) {
+        let (trees, tree) = (self.paths.state().join("projects").canonicalize()?, tree.canonicalize()?);
+        let trusted = [&*trees.to_string_lossy(), &*tree.to_string_lossy()];
+        if let Some(next) = launch::without_dialogs(&now, &trusted, api_key) {
             write(&path, &serde_json::to_vec_pretty(&next).map_err(Trouble::never)?)?;
         }
         Ok(dir)
@@ -123,64 +162,9 @@ impl RealWorld {
             && kept.into_iter().any(|dir| dir.path().join(&transcript).is_file());
         known.then(|| id.trim().to_owned())
     }
-
-    /// The dialog that a session of Claude Code stands at, and what its terminal shows.
-    pub(super) fn dialog(
-        &self,
-        served: &Served,
-        pane: &PaneInfo,
-    ) -> Result<Option<(String, String)>, Trouble> {
-        if !launch::is_claude(&self.agent_command(served)) {
-            return Ok(None);
-        }
-        let picture = self.tmux.capture_tail(Target::Pane(&pane.pane_id), SCREEN_LINES)?.join("\n");
-        Ok(screen::dialog(&picture).map(|what| (what, picture)))
-    }
-
-    /// Whether a dialog stands in the way of what is to be typed. A person is asked then, and sees it.
-    pub(super) fn stands_at_dialog(
-        &self,
-        served: &Served,
-        task: &Task,
-        pane: &PaneInfo,
-    ) -> Result<(), Trouble> {
-        let Some((what, picture)) = self.dialog(served, pane)? else { return Ok(()) };
-        let generation = task.generation;
-        let mut input =
-            Input::new(task.key.clone(), Event::DialogSeen { generation, what: what.clone(), picture });
-        input.dedup = Some(format!("dialog-{}-{what}", task.key.session(generation)));
-        self.jobs.inbox.tell(input);
-        Err(Trouble::later(format!("the agent waits at a dialog: {what}")))
-    }
-}
-
-/// Claude needs a moment between a paste and Enter, and may swallow the key: it is pressed again as long as the message
-/// stands in the box, and at nothing else.
-impl RealWorld {
-    pub(super) fn make_sure_it_is_sent(
-        &self,
-        served: &Served,
-        task: &Task,
-        pane: &PaneInfo,
-        message: i64,
-    ) -> Result<(), Trouble> {
-        if !launch::is_claude(&self.agent_command(served)) {
-            return Ok(());
-        }
-        let mark = format!("[pointsman m-{message}]");
-        for _ in 0..ENTERS {
-            std::thread::park_timeout(ENTER_PAUSE);
-            let picture = self.tmux.capture_tail(Target::Pane(&pane.pane_id), SCREEN_LINES)?.join("\n");
-            if !screen::typed(&picture).is_some_and(|typed| typed.contains(&mark)) {
-                break;
-            }
-            self.tmux.press_enter(&pane.pane_id, &epoch(&task.key.session(task.generation)))?;
-        }
-        Ok(())
-    }
 }
 
 /// An id as Claude wants it.
-fn new_id() -> Result<String, Trouble> {
+pub(in crate::daemon) fn new_id() -> Result<String, Trouble> {
     Ok(fs::read_to_string("/proc/sys/kernel/random/uuid")?.trim().to_owned())
 }

@@ -1,13 +1,14 @@
-//! Messages to agents: a file in the inbox, a line on the terminal, an acknowledgement.
+//! Messages to agents: a file in the inbox, a line on the terminal or the next turn's prompt, an acknowledgement.
 
 use std::fs;
+use std::sync::Arc;
 
-use pointsman_adapters::tmux::{self, PaneInfo, Sent};
-use pointsman_core::ids::TaskKey;
+use pointsman_adapters::driver::{Placed, Sent, Words};
 use pointsman_core::task::{Headline, Task};
 use pointsman_core::words;
 use pointsman_store::{EffectId, MessageRow};
 
+use super::doors::Dispatch;
 use super::session::{epoch, write};
 use super::{Outcome, RealWorld, Trouble};
 use crate::daemon::outcome::Note;
@@ -24,6 +25,19 @@ pub(super) struct Message {
 pub(in crate::daemon) struct Redelivery {
     /// The message as it was sent.
     pub(in crate::daemon) row: MessageRow,
+    /// Its task as it is.
+    pub(in crate::daemon) task: Arc<Task>,
+}
+
+/// What became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Again {
+    /// It was given once more.
+    Sent,
+    /// It had arrived; only nobody had said so.
+    Arrived,
+    /// It waits in the session's own queue, or nothing can be given now.
+    NotNow,
 }
 
 impl RealWorld {
@@ -42,50 +56,67 @@ impl RealWorld {
         write(&path, details.as_bytes())?;
         let line =
             words::message::line(message.id.0, message.headline.text(), subject, &path.to_string_lossy());
-        let pane = self.pane(&task.key)?;
-        if let Some(pane) = &pane {
-            self.stands_at_dialog(served, task, pane)?;
-        }
-        let sent = self.type_line(&task.key, message.generation, &format!("m-{}-1", message.id), &line)?;
-        if let (Sent::Sent | Sent::Duplicate, Some(pane)) = (sent, &pane) {
-            self.make_sure_it_is_sent(served, task, pane, message.id.0)?;
-        }
+        let operation = format!("m-{}-1", message.id);
+        let sent = self.give(served, task, message, &operation, &line)?;
         Ok(match sent {
             Sent::Sent | Sent::Duplicate => Outcome::note(Note::MessageSent { path }),
+            // Not pending: what tells a person about it must not wait behind it.
+            Sent::Refused => Outcome::note(Note::MessageHeld { path }),
             // The session is gone: its successor finds this in its prompt.
             Sent::StaleEpoch | Sent::Dead => Outcome::note(Note::MessageSuperseded),
         })
     }
 
-    /// Types a message again. Whether it was needed shows in an acknowledgement.
-    pub(in crate::daemon) fn deliver_again(&self, again: &Redelivery) -> Result<Sent, Trouble> {
-        let row = &again.row;
-        if let (Some(served), Some(pane)) = (self.project(&row.task.project), self.pane(&row.task)?)
-            && let Some((what, _)) = self.dialog(&served, &pane)?
-        {
-            return Err(Trouble::later(format!("the agent waits at a dialog: {what}")));
+    /// Gives a message again, unless the session's own record shows that it has arrived.
+    pub(in crate::daemon) fn deliver_again(&self, again: &Redelivery) -> Result<Again, Trouble> {
+        let Redelivery { row, task } = again;
+        let Some(served) = self.project(&row.task.project) else {
+            return Err(Trouble::later("the project is not served"));
+        };
+        let seat = self.drivers.find(&row.task.identity())?;
+        if seat.is_some_and(|seat| seat.placed == Placed::Headless) {
+            // It waits for the turn before it, and is taken in with the next one.
+            return Ok(Again::NotNow);
+        }
+        if self.is_claude(&served) {
+            let shown = self.shown(&served, task, row.generation);
+            if shown.read.contains(&row.id.0) {
+                return Ok(Again::Arrived);
+            }
+            if shown.queued.contains(&row.id.0) {
+                return Ok(Again::NotNow);
+            }
         }
         let path = row.path.as_ref().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
-        let line = words::message::line(row.id.0, row.headline.text(), " (again).", &path);
-        self.type_line(&row.task, row.generation, &format!("m-{}-{}", row.id, row.tries + 1), &line)
+        let again = if row.tries > 0 { " (again)." } else { "." };
+        let line = words::message::line(row.id.0, row.headline.text(), again, &path);
+        let message = Message { id: row.id, generation: row.generation, headline: row.headline };
+        let operation = format!("m-{}-{}", row.id, row.tries + 1);
+        match self.give(&served, task, &message, &operation, &line)? {
+            Sent::Sent | Sent::Duplicate => Ok(Again::Sent),
+            Sent::StaleEpoch | Sent::Dead | Sent::Refused => Ok(Again::NotNow),
+        }
     }
 
-    fn type_line(
+    /// By the way that the program has: Claude Code in a terminal has several, another program has its terminal, and
+    /// what has none takes it as its next prompt.
+    fn give(
         &self,
-        key: &TaskKey,
-        generation: u32,
+        served: &Served,
+        task: &Task,
+        message: &Message,
         operation: &str,
         line: &str,
     ) -> Result<Sent, Trouble> {
-        let Some(pane) = self.pane(key)? else { return Ok(Sent::Dead) };
-        Ok(self.tmux.send_message(&pane.pane_id, &epoch(&key.session(generation)), operation, line)?)
-    }
-
-    fn pane(&self, key: &TaskKey) -> Result<Option<PaneInfo>, Trouble> {
-        match self.tmux.find(&key.identity()) {
-            Ok(pane) => Ok(pane),
-            Err(tmux::Error::NotRunning { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
+        let identity = task.key.identity();
+        let Some(seat) = self.drivers.find(&identity)? else { return Ok(Sent::Dead) };
+        let Message { id, generation, headline } = *message;
+        if let (true, Some(pane)) = (self.is_claude(served), seat.pane()) {
+            let (id, seat) = (id.0, &seat);
+            let dispatch = Dispatch { served, task, generation, seat, pane, headline, id, operation, line };
+            return self.hand_over(&dispatch);
         }
+        let words = Words { operation, text: line, last: headline == Headline::SaveAndExit };
+        Ok(self.drivers.say(&identity, &seat, &epoch(&task.key.session(generation)), &words)?)
     }
 }

@@ -1,4 +1,4 @@
-//! The real world: performs effects with git, tmux, files and forges.
+//! The real world: performs effects with git, sessions, files and forges.
 //!
 //! One file per part. Each `perform` finds out first whether the thing is so already: after a crash
 //! every pending effect may have happened. What an effect means is decided in the core; jobs that
@@ -7,20 +7,22 @@
 mod branch;
 mod briefing;
 mod claude;
+mod doors;
 mod files;
 mod issue;
 mod message;
 mod notify;
 mod session;
+mod stances;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, RwLock};
 
+use pointsman_adapters::driver::{self, Drivers};
 use pointsman_adapters::git::Git;
 use pointsman_adapters::retry::Retry;
-use pointsman_adapters::tmux::Server;
 use pointsman_adapters::watch::exits::ExitWatch;
 use pointsman_adapters::{forge, git, tmux};
 use pointsman_core::ids::ProjectName;
@@ -32,9 +34,12 @@ use super::outcome::{Outcome, World};
 use super::served::Served;
 use crate::paths::Paths;
 
+pub(super) use claude::new_id;
+pub(crate) use doors::mailbox;
 pub(super) use issue::read_refusal;
-pub(super) use message::Redelivery;
+pub(super) use message::{Again, Redelivery};
 pub(super) use session::{epoch, write};
+pub(crate) use stances::Stances;
 
 /// Everything effects are performed with.
 pub(crate) struct RealWorld {
@@ -42,12 +47,14 @@ pub(crate) struct RealWorld {
     pub paths: Paths,
     /// The door to git.
     pub git: Git,
-    /// Our private tmux server.
-    pub tmux: Arc<Server>,
+    /// Where sessions run.
+    pub drivers: Drivers,
     /// Processes that are watched for their end.
     pub exits: Arc<ExitWatch>,
     /// CI, reviews and landings.
     pub jobs: Arc<Jobs>,
+    /// What the sessions are doing, as their hooks say.
+    pub stances: Stances,
     /// Reads what the daemon wrote.
     pub reader: Mutex<Store>,
     /// The projects that are served.
@@ -169,6 +176,12 @@ impl From<git::Error> for Trouble {
 
 impl From<tmux::Error> for Trouble {
     fn from(error: tmux::Error) -> Self {
+        Self::from_error(&error, error.retry())
+    }
+}
+
+impl From<driver::Error> for Trouble {
+    fn from(error: driver::Error) -> Self {
         Self::from_error(&error, error.retry())
     }
 }

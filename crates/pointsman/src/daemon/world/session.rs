@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
+use pointsman_adapters::driver::{NewSession, Placed, Seat, Words};
 use pointsman_adapters::git::checkpoint;
 use pointsman_adapters::git::gateway::Gateway;
 use pointsman_adapters::git::tree::{Tree, TreeSpec, rebuild_from};
-use pointsman_adapters::tmux::{NewSession, PaneInfo, Target};
-use pointsman_adapters::{phase_file, process, tmux};
+use pointsman_adapters::{phase_file, process};
 use pointsman_core::claude::launch::is_claude;
 use pointsman_core::config::Worktree;
 use pointsman_core::session::budget::Spent;
@@ -18,7 +17,7 @@ use pointsman_core::task::{Event, Exit, Opening, Task};
 use pointsman_core::words;
 use pointsman_store::SessionRow;
 
-use super::claude::Start;
+use super::claude::{Dressed, Start};
 use super::{Outcome, RealWorld, Trouble};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
@@ -27,15 +26,12 @@ use crate::daemon::outcome::Performed;
 use crate::daemon::projections;
 use crate::daemon::served::{Desk, Served};
 
-/// The terminal an agent gets.
-const COLUMNS: u16 = 200;
-const ROWS: u16 = 50;
-/// How often a session that was told to go is looked at until it is gone.
-const GONE_LOOK: Duration = Duration::from_millis(20);
+/// Who works on tasks.
+const ROLE: &str = "dev";
 /// Variables of the daemon that every agent gets.
 const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "SHELL"];
 
-/// A session's name as tmux keeps it: what tells runs of the same tmux session apart.
+/// A session's name as its driver keeps it: what tells runs of the same identity apart.
 pub(in crate::daemon) fn epoch(session: &str) -> String {
     session.replace('.', "_")
 }
@@ -52,16 +48,15 @@ impl RealWorld {
         let session = task.key.session(generation);
         let predecessor = task.key.session(generation.saturating_sub(1));
         let desk = served.desk(&task.key);
-        self.tmux.ensure_running()?;
-        match self.tmux.find(&name)? {
-            Some(pane) if pane.epoch == epoch(&session) => {
+        match self.drivers.find(&name)? {
+            Some(seat) if seat.epoch == epoch(&session) => {
                 // We had started it and did not live to write it down.
-                self.greet(served, task, generation, &pane)?;
-                return Ok(self.started(served, task, generation, &pane));
+                self.greet(served, task, generation, &seat)?;
+                return Ok(self.started(served, task, generation, &seat));
             }
-            // The pane of an earlier generation; its work is in the tree, its end is recorded.
-            Some(pane) => self.put_away(served, task, &predecessor, &pane)?,
-            // Its pane went with the whole server. What it handed over is captured all the same: a commit may fail.
+            // An earlier generation; its work is in the tree, its end is recorded.
+            Some(seat) => self.put_away(served, task, &predecessor, &seat)?,
+            // Its seat went with the whole server. What it handed over is captured all the same: a commit may fail.
             None if opening == Opening::Continuation => self.keep_work(served, &predecessor, &desk.tree)?,
             None => {}
         }
@@ -70,56 +65,53 @@ impl RealWorld {
         self.prepare(served, task, generation, opening, &desk)?;
         self.announce(served, task, &session)?;
         crash_point("session-prepared");
-        self.tmux.start(&NewSession {
+        let new = NewSession {
             name: name.clone(),
-            argv: vec![
-                self.program.to_string_lossy().into_owned(),
-                "launch".to_owned(),
-                desk.run_dir(generation).join("launch.json").to_string_lossy().into_owned(),
-            ],
-            width: COLUMNS,
-            height: ROWS,
-            transcript: Some(desk.transcript.clone()),
             epoch: epoch(&session),
-        })?;
+            program: self.program.clone(),
+            spec: desk.run_dir(generation).join("launch.json"),
+            transcript: desk.transcript.clone(),
+        };
+        self.drivers.start(served.config.runtime(ROLE), &new)?;
         crash_point("session-in-tmux");
-        let Some(pane) = self.tmux.find(&name)? else {
+        let Some(seat) = self.drivers.find(&name)? else {
             return Err(Trouble::later("the session was gone as soon as it was started"));
         };
-        self.greet(served, task, generation, &pane)?;
-        Ok(self.started(served, task, generation, &pane))
+        self.greet(served, task, generation, &seat)?;
+        Ok(self.started(served, task, generation, &seat))
     }
 
     /// The first prompt is given to the program as well, once, as one line of ours that names the file.
-    /// Claude Code is started with it.
-    fn greet(&self, served: &Served, task: &Task, generation: u32, pane: &PaneInfo) -> Result<(), Trouble> {
-        if is_claude(&self.agent_command(served)) {
+    /// Claude Code in a terminal is started with it.
+    fn greet(&self, served: &Served, task: &Task, generation: u32, seat: &Seat) -> Result<(), Trouble> {
+        if seat.placed != Placed::Headless && is_claude(&self.agent_command(served)) {
             return Ok(());
         }
         let prompt = served.desk(&task.key).inbox(generation).join("0000-task.md");
         let line = words::message::first_line(task, &prompt.to_string_lossy());
-        self.tmux.send_message(&pane.pane_id, &epoch(&task.key.session(generation)), "start", &line)?;
+        let words = Words { operation: "start", text: &line, last: false };
+        self.drivers.say(&task.key.identity(), seat, &epoch(&task.key.session(generation)), &words)?;
         Ok(())
     }
 
-    fn started(&self, served: &Served, task: &Task, generation: u32, pane: &PaneInfo) -> Outcome {
+    fn started(&self, served: &Served, task: &Task, generation: u32, seat: &Seat) -> Outcome {
         let now = clock::now();
         let row = SessionRow {
             session: task.key.session(generation),
             identity: task.key.identity(),
             project: task.key.project.clone(),
             issue: Some(task.key.issue),
-            role: "dev".to_owned(),
+            role: ROLE.to_owned(),
             generation,
             host: process::host_name(),
             model: None,
             bead_id: None,
             node_id: None,
             hook_path: self.hook_path(task),
-            tmux_session: Some(task.key.identity()),
-            pane: Some(pane.pane_id.to_string()),
-            pid: Some(pane.pid),
-            start_time: pane.start_time,
+            tmux_session: seat.pane().map(|_| task.key.identity()),
+            pane: seat.pane().map(ToString::to_string),
+            pid: Some(seat.pid),
+            start_time: seat.start_time,
             tree: Some(served.desk(&task.key).tree),
             created_at: now,
             last_seen: now,
@@ -213,9 +205,12 @@ impl RealWorld {
             return Err(Trouble::never(format!("the agent program {program} is not found: {advice}")));
         }
         let mut env = self.agent_environment(served, task, generation, desk);
-        let argv = self.dress_claude(served, task, &Start { generation, opening, desk }, argv, &mut env)?;
+        let start = Start { generation, opening, desk, runtime: served.config.runtime(ROLE) };
+        let Dressed { argv, keep } = self.dress(served, task, &start, argv, &mut env)?;
         let launch = Launch {
             argv,
+            keep,
+            parent: None,
             cwd: desk.tree.clone(),
             commit_first: (opening == Opening::Continuation)
                 .then(|| "Work in progress, handed over to the next session".to_owned()),
@@ -279,16 +274,14 @@ impl RealWorld {
     ) -> Result<Outcome, Trouble> {
         let session = task.key.session(generation);
         let name = task.key.identity();
-        let tail = match self.tmux.find(&name) {
-            Ok(Some(pane)) if pane.epoch == epoch(&session) => {
-                let tail = self.tail(served, &pane);
-                self.put_away(served, task, &session, &pane)?;
+        let tail = match self.drivers.find(&name)? {
+            Some(seat) if seat.epoch == epoch(&session) => {
+                let tail = self.tail(served, &name, &seat);
+                self.put_away(served, task, &session, &seat)?;
                 tail
             }
-            // Gone already, or the whole server is.
-            Ok(_) => String::new(),
-            Err(tmux::Error::NotRunning { .. }) => String::new(),
-            Err(error) => return Err(error.into()),
+            // Gone already.
+            Some(_) | None => String::new(),
         };
         self.exits.forget(&session);
         let mut sessions = Vec::new();
@@ -304,22 +297,22 @@ impl RealWorld {
         }))
     }
 
-    /// The last lines of a pane, for a diagnosis.
-    pub(in crate::daemon) fn tail(&self, served: &Served, pane: &PaneInfo) -> String {
+    /// The last lines of a session, for a diagnosis.
+    pub(in crate::daemon) fn tail(&self, served: &Served, identity: &str, seat: &Seat) -> String {
         let lines = usize::try_from(served.config.limits.pane_lines).unwrap_or(50);
-        match self.tmux.capture_tail(Target::Pane(&pane.pane_id), lines) {
+        match self.drivers.tail(identity, seat, lines) {
             Ok(lines) => lines.join("\n"),
             Err(error) => {
-                tracing::debug!(pane = %pane.pane_id, %error, "no last lines");
+                tracing::debug!(identity, %error, "no last lines");
                 String::new()
             }
         }
     }
 
     /// Captures the work, then takes the session down and makes sure that its process is gone.
-    fn put_away(&self, served: &Served, task: &Task, session: &str, pane: &PaneInfo) -> Result<(), Trouble> {
+    fn put_away(&self, served: &Served, task: &Task, session: &str, seat: &Seat) -> Result<(), Trouble> {
         self.exits.forget(session);
-        self.take_down(served, &task.key.identity(), session, &served.desk(&task.key).tree, pane)
+        self.take_down(served, &task.key.identity(), session, &served.desk(&task.key).tree, seat)
     }
 
     /// The same for any session of ours.
@@ -329,24 +322,13 @@ impl RealWorld {
         identity: &str,
         session: &str,
         tree: &Path,
-        pane: &PaneInfo,
+        seat: &Seat,
     ) -> Result<(), Trouble> {
         if let Err(trouble) = self.keep_work(served, session, tree) {
             // The tree stays where it is, so nothing is lost by going on.
             tracing::warn!(session, error = trouble.error, "the work could not be captured before the end");
         }
-        self.tmux.kill(identity)?;
-        let Some(start_time) = pane.start_time else { return Ok(()) };
-        let deadline = Instant::now() + served.config.timing.stop_grace.duration();
-        while process::is_alive(pane.pid, start_time) {
-            if Instant::now() >= deadline {
-                // It ignores the hang-up.
-                process::kill_leftover_group(pane.pid, start_time);
-                break;
-            }
-            wait(GONE_LOOK);
-        }
-        Ok(())
+        Ok(self.drivers.end(identity, seat, served.config.timing.stop_grace.duration())?)
     }
 }
 
@@ -358,11 +340,6 @@ fn make_phase_file(path: &Path, opening: Opening) -> Result<(), phase_file::Refu
         phase_file::create_exclusive(path)?;
     }
     Ok(())
-}
-
-/// tmux has no event for "the process of a killed pane is gone"; this is asked a few times.
-fn wait(span: Duration) {
-    std::thread::park_timeout(span);
 }
 
 /// Written as a whole or not at all, readable by us alone.

@@ -2,7 +2,7 @@
 
 use pointsman_core::task::State;
 
-use super::{Act, Ends, HAND_IN, LAND, Opinion, Order, Outcome, STRAIGHT, Story};
+use super::{APPROVED, Act, Ends, HAND_IN, LAND, LANDS, Order, Story};
 
 /// Two tasks that want the same line: the second is told where it conflicts, takes both and lands.
 pub(super) const CONFLICT: Story = Story {
@@ -17,16 +17,8 @@ pub(super) const CONFLICT: Story = Story {
                 HAND_IN,
                 LAND,
             ],
-            reviews: &[Opinion::Approve],
-            answer: None,
-            ends: Ends {
-                outcome: Outcome::Merged,
-                sessions: 1,
-                exits: &[],
-                ci_runs: 1,
-                by_way_of: STRAIGHT,
-                lines: &[("src/best.txt", "summer: peaches")],
-            },
+            ends: Ends { lines: &[("src/best.txt", "summer: peaches")], ..LANDS },
+            ..APPROVED
         },
         Act {
             title: "Name the best fruit of the winter",
@@ -39,12 +31,7 @@ pub(super) const CONFLICT: Story = Story {
                 HAND_IN,
                 LAND,
             ],
-            reviews: &[Opinion::Approve],
-            answer: None,
             ends: Ends {
-                outcome: Outcome::Merged,
-                sessions: 1,
-                exits: &[],
                 ci_runs: 2,
                 by_way_of: &[
                     State::AwaitingReview,
@@ -57,7 +44,9 @@ pub(super) const CONFLICT: Story = Story {
                     State::Closed,
                 ],
                 lines: &[("src/best.txt", "summer: peaches"), ("src/best.txt", "winter: oranges")],
+                ..LANDS
             },
+            ..APPROVED
         },
     ],
 };
@@ -94,15 +83,7 @@ const fn one_of_three(
         title,
         wish: "One of three that are finished at the same moment.",
         script,
-        reviews: &[Opinion::Approve],
-        answer: None,
-        ends: Ends {
-            outcome: Outcome::Merged,
-            sessions: 1,
-            exits: &[],
-            ci_runs: 1,
-            by_way_of: STRAIGHT,
-            lines,
-        },
+        ends: Ends { lines, ..LANDS },
+        ..APPROVED
     }
 }

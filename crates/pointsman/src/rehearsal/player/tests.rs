@@ -69,6 +69,8 @@ impl Stage {
             inbox: self.path("inbox"),
             pointsman: self.path("pointsman"),
             reporter: Reporter::new("dev-shop-1.1".to_owned(), self.path("control.sock")).impatient(),
+            session: "dev-shop-1.1".to_owned(),
+            turn: None,
         };
         let mut log = Vec::new();
         let terminal = Terminal::new(self.terminal.take().unwrap());

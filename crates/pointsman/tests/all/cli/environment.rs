@@ -4,8 +4,9 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use pointsman_testkit::{eventually, within};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -108,15 +109,10 @@ impl Environment {
 
     /// Asks again until the answer satisfies.
     pub(crate) fn json_until(&self, args: &[&str], satisfied: impl Fn(&Value) -> bool) -> Value {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
+        eventually(&format!("{args:?} to satisfy"), PATIENCE, || {
             let value = self.json(args);
-            if satisfied(&value) {
-                return value;
-            }
-            assert!(Instant::now() < deadline, "{args:?} still says {value}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+            satisfied(&value).then_some(value)
+        })
     }
 }
 
@@ -147,14 +143,7 @@ impl Environment {
 
 /// Looks again until it is so, or until it never will be.
 fn until(satisfied: impl Fn() -> bool) -> bool {
-    let deadline = Instant::now() + PATIENCE;
-    while Instant::now() < deadline {
-        if satisfied() {
-            return true;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    false
+    within(PATIENCE, || satisfied().then_some(())).is_some()
 }
 
 /// Runs a command to its end.

@@ -3,7 +3,9 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use super::environment::{Environment, names};
+use pointsman_testkit::fake_forgejo::{DEV, FakeForgejo, OUTSIDER, REPO, REVIEWER, Rules};
+
+use super::environment::{Answer, Environment, finish, names};
 
 /// Nothing was written: neither to the checkout nor to the state directory.
 #[track_caller]
@@ -113,4 +115,59 @@ fn the_ci_command_can_be_given() {
     fs::remove_file(environment.shop().join("pointsman.toml")).unwrap();
     let value = environment.json(&["init", "--yes", "--ci", "make test -j2"]);
     assert_eq!(value["ci"], serde_json::json!(["sh", "-c", "make test -j2"]));
+}
+
+/// `init` in a checkout whose `origin` is this server's repository.
+fn on_server(environment: &Environment, fake: &FakeForgejo, arguments: &[&str]) -> Answer {
+    let mut command = environment.command(arguments);
+    command.env("CODEBERG_TOKEN", fake.token(DEV)).env("REVIEW_BOT_TOKEN", fake.token(REVIEWER));
+    finish(command, b"")
+}
+
+#[test]
+fn a_project_on_a_server_is_found_by_its_remote_checked_and_gets_its_labels() {
+    let (environment, fake) = (Environment::with_repository(), FakeForgejo::start(Rules::default()));
+    environment.git(&["remote", "add", "origin", &format!("{}/{REPO}.git", fake.url())]);
+    on_server(&environment, &fake, &["init", "--yes", "--forge"]).code(3).says("--forge forgejo");
+    untouched(&environment);
+    let answer = on_server(&environment, &fake, &["init", "--yes", "--forge", "forgejo", "--labels"]);
+    answer.ok().says("ok       issues can be read").says("the reviewer has an account of its own");
+    let config = fs::read_to_string(environment.shop().join("pointsman.toml")).unwrap();
+    assert!(config.contains("kind = \"forgejo\"") && config.contains(REPO), "{config}");
+    assert!(!config.contains(&fake.token(DEV)));
+    assert!(fake.labels().contains(&"prediction/unreviewed".to_owned()), "{:?}", fake.labels());
+    assert_eq!(environment.git(&["remote"]), "origin");
+}
+
+#[test]
+fn what_a_token_lacks_is_named_and_nothing_is_written() {
+    let (environment, fake) = (Environment::with_repository(), FakeForgejo::start(Rules::default()));
+    environment.git(&["remote", "add", "origin", &format!("{}/{REPO}.git", fake.url())]);
+    let arguments = ["init", "--yes", "--forge", "forgejo"];
+    environment.run(&arguments).code(6).says("CODEBERG_TOKEN");
+    let with = |token: &str| {
+        let mut command = environment.command(&arguments);
+        finish(
+            {
+                command.env("CODEBERG_TOKEN", token);
+                command
+            },
+            b"",
+        )
+    };
+    with("wrong").code(7).says("MISSING  the token is accepted");
+    with(&fake.token(OUTSIDER)).code(3).says("MISSING  work can be done in it").says("may not push");
+    untouched(&environment);
+}
+
+#[test]
+fn a_known_server_is_mentioned_and_not_used_unasked() {
+    let environment = Environment::with_repository();
+    environment.git(&["remote", "add", "origin", "git@github.com:ann/shop.git"]);
+    environment.run(&["init", "--yes"]).ok().says("pointsman init --forge github");
+    assert!(environment.git(&["remote"]).contains("pointsman"));
+    let nowhere = Environment::with_repository();
+    nowhere.run(&["init", "--yes", "--forge"]).code(3).says("origin");
+    nowhere.run(&["init", "--yes", "--labels"]).code(2);
+    untouched(&nowhere);
 }

@@ -9,9 +9,11 @@ mod clean;
 mod conflict;
 mod dependencies;
 mod disk;
+mod doors;
 mod escalation;
 mod forgejo;
 mod gateway;
+mod headless;
 mod hooks;
 mod hostile;
 mod idle;
@@ -24,13 +26,14 @@ mod pull_requests;
 mod queue;
 mod recovery;
 mod refusals;
-mod resilience;
+pub(crate) mod resilience;
 mod restart;
 mod review;
 mod run;
 mod shell_agent;
 mod torture;
 mod vault;
+mod webhooks;
 
 use pointsman_testkit::Setup;
 

@@ -1,5 +1,7 @@
 //! The daemon goes and comes back while sessions live.
 
+use pointsman_adapters::process;
+
 use super::{LAND, adds, shop};
 
 /// A script that waits for a person in the middle.
@@ -86,4 +88,22 @@ fn e2e_what_a_killed_daemon_was_just_writing_is_swept_at_the_next_start() {
     writer.unlock().unwrap();
     daemon.restart();
     assert_eq!(daemon.phase_files(), [""; 0]);
+}
+
+#[test]
+fn e2e_a_program_of_a_killed_daemon_is_ended_however_early_it_was_killed() {
+    // It leaves its group at once, and the first one never ends by itself.
+    let ci = "#!/bin/sh\n[ -e \"$HOME/again\" ] && exit 0\ntouch \"$HOME/again\"\n\
+              setsid sh -c 'echo $$ > \"$HOME/pid\"; exec sleep 600' &\nwait\n";
+    let daemon = shop().file("ci.sh", ci).build();
+    let issue = daemon.file_issue("Apples", &format!("{}\n{LAND}", adds("apples")));
+    daemon.start_with(&[("POINTSMAN_CRASH_AT", "job-started")]);
+    daemon.wait_for_death();
+    let (pid, begun) = daemon.wait_for("the program to begin", || {
+        let pid = std::fs::read_to_string(daemon.path("home/pid")).ok()?.trim().parse().ok()?;
+        Some((pid, process::start_time(pid)?))
+    });
+    daemon.start();
+    daemon.wait_closed(issue);
+    assert!(!process::is_alive(pid, begun), "it was left running");
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use pointsman_adapters::forge::forgejo::{Forgejo, Opening};
-use pointsman_adapters::forge::{Error, Forge};
+use pointsman_adapters::forge::forgejo::Forgejo;
+use pointsman_adapters::forge::{Error, Forge, Opening};
 use pointsman_adapters::git::Git;
 use pointsman_adapters::git::mirror::Mirror;
 use pointsman_adapters::http::{Client, Host, Limits, Method, Patience, Request, Scheme};
@@ -32,6 +32,17 @@ pub(super) fn limits() -> Limits {
     }
 }
 
+/// A repository on a server, with the patience of tests.
+pub(super) fn opening<'a>(
+    url: &'a str,
+    repo: &'a str,
+    dev: &str,
+    review_token: Option<Secret>,
+) -> Opening<'a> {
+    let token = Secret::new(dev).unwrap();
+    Opening { url, repo, token, review_token, clock, limits: limits(), patience: Patience::default() }
+}
+
 /// A server, its repository and three accounts.
 pub(super) struct Place {
     pub(super) url: String,
@@ -57,16 +68,7 @@ impl Place {
     }
 
     fn open_with(&self, review_token: Option<Secret>) -> Result<Forgejo, Error> {
-        let opening = Opening {
-            url: &self.url,
-            repo: &self.repo,
-            token: Secret::new(&self.dev).unwrap(),
-            review_token,
-            clock,
-            limits: limits(),
-            patience: Patience::default(),
-        };
-        let forge = opening.prepare()?;
+        let forge = Forgejo::prepare(opening(&self.url, &self.repo, &self.dev, review_token))?;
         forge.look()?;
         Ok(forge)
     }

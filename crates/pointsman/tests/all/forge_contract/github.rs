@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use pointsman_adapters::forge::github::{Github, Opening};
+use pointsman_adapters::forge::github::Github;
 use pointsman_adapters::forge::{Error, Forge};
 use pointsman_adapters::git::Git;
 use pointsman_adapters::git::mirror::Mirror;
-use pointsman_adapters::http::Patience;
 use pointsman_adapters::secret::Secret;
 use pointsman_core::forge::CheckState;
 use pointsman_core::ids::{Number, Sha};
@@ -14,20 +13,12 @@ use pointsman_core::task::ReviewVerdict;
 use pointsman_testkit::fake_forgejo::{DEV, FakeForgejo, Faults, OUTSIDER, OWNER, REPO, REVIEWER, Rules};
 
 use super::behaviours::{ALL, contract};
-use super::forgejo::{clock, limits};
+use super::forgejo::opening;
 use super::stage::{People, Stage};
 
 fn open(fake: &FakeForgejo, reviewer: &str) -> Result<Github, Error> {
-    let opening = Opening {
-        url: Some(&fake.url()),
-        repo: REPO,
-        token: Secret::new(&fake.token(DEV)).unwrap(),
-        review_token: Some(Secret::new(reviewer).unwrap()),
-        clock,
-        limits: limits(),
-        patience: Patience::default(),
-    };
-    let forge = opening.prepare()?;
+    let (url, dev) = (fake.url(), fake.token(DEV));
+    let forge = Github::prepare(opening(&url, REPO, &dev, Secret::new(reviewer)))?;
     forge.look()?;
     Ok(forge)
 }

@@ -2,9 +2,10 @@
 
 use super::Play;
 use crate::task::{Event, Phase, State};
+use crate::time::Timestamp;
 
 fn failed(error: &str) -> Event {
-    Event::TurnFailed { generation: 1, error: error.into(), details: "API Error: 4xx".into() }
+    Event::TurnFailed { generation: 1, error: error.into(), details: "API Error: 4xx".into(), until: None }
 }
 
 fn dialog() -> Event {
@@ -25,6 +26,21 @@ fn a_rate_limit_parks_and_a_lost_login_asks_a_person() {
     for error in ["authentication_failed", "billing_error", "invalid_request", "model_not_found"] {
         Play::working().event(failed(error)).is(State::Escalated);
     }
+}
+
+#[test]
+fn a_rate_limit_that_says_when_it_is_over_is_believed_for_a_day() {
+    let parked = |after: i64| {
+        let mut play = Play::working();
+        let until = Some(Timestamp(play.now.0 + after));
+        let limited =
+            Event::TurnFailed { generation: 1, error: "rate_limit".into(), details: "429".into(), until };
+        play = play.event(limited);
+        play.task.parked_until.unwrap().0 - play.now.0
+    };
+    assert_eq!(parked(90_000), 90_000);
+    assert_eq!(parked(-5_000), 1_000, "in the past");
+    assert_eq!(parked(i64::MAX / 2), 86_400_000);
 }
 
 #[test]

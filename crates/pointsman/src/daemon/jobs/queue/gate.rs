@@ -99,15 +99,11 @@ impl Line<'_> {
     /// Ends the gates that nobody needs any more, with everything they started.
     pub(super) fn end_tests(&mut self, wanted: &BTreeSet<Sha>) {
         for (tree, running) in &mut self.running {
-            if !wanted.contains(tree) {
-                if !running.unwanted {
-                    running.unwanted = true;
-                    let _ = running.call_off.send(());
-                }
-                // One that was still being prepared when it was called off is met the next time.
-                if let Some(killer) = self.jobs.lock().killers.get(&running.name) {
-                    killer.kill();
-                }
+            if !wanted.contains(tree) && !running.unwanted {
+                running.unwanted = true;
+                // One that has just ended listens no more.
+                let _ = running.call_off.send(());
+                self.jobs.call_off(&running.name);
             }
         }
     }
@@ -115,7 +111,9 @@ impl Line<'_> {
     /// A gate's verdict is written down before anything follows from it.
     pub(super) fn finished(&mut self, finished: Finished) {
         let Finished { tree, verdict, took, log_path } = finished;
-        self.running.remove(&tree);
+        if let Some(running) = self.running.remove(&tree) {
+            self.jobs.lock().called_off.remove(&running.name);
+        }
         let (Some(verdict), Some(gate)) = (verdict, &self.gate) else { return };
         let record = Record::add(self.records.get(&tree), verdict);
         checks::remember(

@@ -25,7 +25,8 @@ const WORK_STATE: [&str; 9] = [
     "resumption_instructions",
 ];
 
-const SCHEMA: [&str; 16] = [
+/// What a script finds about an identity, in the file and in `agents --json`.
+pub(crate) const SCHEMA: [&str; 16] = [
     "role",
     "name",
     "session_id",

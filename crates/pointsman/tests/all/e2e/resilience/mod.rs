@@ -7,7 +7,7 @@ mod budget;
 mod context;
 mod gauge;
 mod hostile_files;
-mod identity;
+pub(crate) mod identity;
 mod recovery;
 mod torn_files;
 mod trouble;

@@ -1,20 +1,20 @@
-//! What forges on servers have in common: sorting trouble, marks in comments, cutting texts.
+//! Sorting trouble, marks in comments, cutting texts.
 
 use pointsman_core::forge::Comment;
 use pointsman_core::ids::Sha;
 use pointsman_core::words;
 
-use super::Error;
+use crate::forge::Error;
 use crate::http::{self, Trouble};
 use crate::retry::Retry;
 
 /// The longest text we write, in bytes; GitHub takes no more than 65,536 characters.
-pub(super) const LONGEST_BODY: usize = 60_000;
+pub(in crate::forge) const LONGEST_BODY: usize = 60_000;
 /// The longest title, in characters.
-pub(super) const TITLE_CHARS: usize = 250;
+pub(in crate::forge) const TITLE_CHARS: usize = 250;
 
 /// Sorts what went wrong. Every order looks first, so what must be looked at may simply be given again.
-pub(super) fn told(error: http::Error) -> Error {
+pub(in crate::forge) fn told(error: http::Error) -> Error {
     let operation = error.operation;
     match (error.status(), &error.trouble) {
         // It will be accepted again when somebody has renewed it; until then nothing is given up.
@@ -39,7 +39,7 @@ pub(super) fn told(error: http::Error) -> Error {
 }
 
 /// What stands in the way of opening is for a person to change; nothing is given up for it.
-pub(super) fn in_the_way(error: Error) -> Error {
+pub(in crate::forge) fn in_the_way(error: Error) -> Error {
     match error {
         Error::Refused { .. } | Error::NotFound { .. } => Error::Unavailable { reason: error.to_string() },
         Error::Unavailable { .. } => error,
@@ -47,7 +47,7 @@ pub(super) fn in_the_way(error: Error) -> Error {
 }
 
 /// Our own text, not longer than it may be.
-pub(super) fn cut(text: &str, limit: usize) -> &str {
+pub(in crate::forge) fn cut(text: &str, limit: usize) -> &str {
     match text.len() > limit {
         true => &text[..(0..=limit).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)],
         false => text,
@@ -56,19 +56,24 @@ pub(super) fn cut(text: &str, limit: usize) -> &str {
 
 /// A comment of ours with its mark, or nothing if it is there already. Only the end of a comment counts: before it
 /// ours quote what agents wrote, which may look like a mark.
-pub(super) fn unless_there(comments: &[Comment], me: &str, marker: &str, body: &str) -> Option<String> {
+pub(in crate::forge) fn unless_there(
+    comments: &[Comment],
+    me: &str,
+    marker: &str,
+    body: &str,
+) -> Option<String> {
     let mark = words::comment::marker(marker);
     let ours = |c: &Comment| c.author == me && c.body.trim_end().ends_with(&mark);
     (!comments.iter().any(ours)).then(|| format!("{}\n\n{mark}", cut(body, LONGEST_BODY)))
 }
 
 /// The mark of a comment that names the commit a pull request landed as.
-pub(super) fn landed_mark(sha: &Sha) -> String {
+pub(in crate::forge) fn landed_mark(sha: &Sha) -> String {
     format!("landed:{sha}")
 }
 
 /// The commit that a comment of ours names as the landing.
-pub(super) fn landed_as(comments: &[Comment], me: &str) -> Option<Sha> {
+pub(in crate::forge) fn landed_as(comments: &[Comment], me: &str) -> Option<Sha> {
     let ours = comments.iter().rev().filter(|comment| comment.author == me);
     let named = |body: &str| {
         let (_, mark) = body.trim_end().rsplit_once("<!-- pointsman:landed:")?;

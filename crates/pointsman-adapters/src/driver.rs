@@ -1,0 +1,280 @@
+//! How a session is run: in a terminal of a private tmux server, or without one. Both are one [`Driver`], and nobody
+//! outside needs to know which it is, except to start one.
+//!
+//! A session is found by its name wherever it is: what the configuration says may have changed since it was started.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pointsman_core::config::Runtime;
+
+use crate::headless::{self, Headless};
+use crate::process;
+use crate::retry::Retry;
+use crate::tmux::{self, PaneId, PaneInfo, Server, Target};
+
+pub use crate::tmux::{PaneExit as Exit, Sent};
+
+/// The terminal an agent gets.
+const COLUMNS: u16 = 200;
+const ROWS: u16 = 50;
+/// How often a session that was told to go is looked at until it is gone.
+const GONE_LOOK: Duration = Duration::from_millis(20);
+
+/// What to start.
+#[derive(Clone, Debug)]
+pub struct NewSession {
+    /// The session's name, `[a-z0-9-]`: one of that name is there at a time.
+    pub name: String,
+    /// Names this run; messages for another run of the same session are refused. `[A-Za-z0-9_-]`.
+    pub epoch: String,
+    /// This program, which becomes the agent or its keeper.
+    pub program: PathBuf,
+    /// The file that says what is to be run.
+    pub spec: PathBuf,
+    /// Where everything that the agent shows is appended.
+    pub transcript: PathBuf,
+}
+
+/// A session that is there, or was until just now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seat {
+    /// Where.
+    pub placed: Placed,
+    /// Its process.
+    pub pid: u32,
+    /// When that process started; nothing if it is not known any more.
+    pub start_time: Option<u64>,
+    /// Which run it is.
+    pub epoch: String,
+    /// Whether it has ended.
+    pub dead: bool,
+    /// How it ended, as far as anybody saw.
+    pub exit: Option<Exit>,
+}
+
+/// Where a session is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Placed {
+    /// In this pane.
+    Pane(PaneId),
+    /// In no terminal.
+    Headless,
+}
+
+impl Seat {
+    /// Its pane, if it has one.
+    pub fn pane(&self) -> Option<&PaneId> {
+        match &self.placed {
+            Placed::Pane(pane) => Some(pane),
+            Placed::Headless => None,
+        }
+    }
+}
+
+impl From<PaneInfo> for Seat {
+    fn from(pane: PaneInfo) -> Self {
+        let PaneInfo { pane_id, pid, start_time, dead, exit, epoch } = pane;
+        Self { placed: Placed::Pane(pane_id), pid, start_time, epoch, dead, exit }
+    }
+}
+
+/// Something to be said to an agent, once.
+#[derive(Clone, Copy, Debug)]
+pub struct Words<'w> {
+    /// Names the saying: a second one of the same name is not said. `[A-Za-z0-9_-]`.
+    pub operation: &'w str,
+    /// A line.
+    pub text: &'w str,
+    /// It asks the agent to go; a session that cannot go by itself is over when the agent has dealt with it.
+    pub last: bool,
+}
+
+/// One way to run sessions.
+pub trait Driver {
+    /// What can go wrong.
+    type Error;
+
+    /// Starts a session; one of the same epoch that is there already is fine, another one is not.
+    fn start(&self, new: &NewSession) -> Result<(), Self::Error>;
+
+    /// The session of this name, alive or dead.
+    fn find(&self, identity: &str) -> Result<Option<Seat>, Self::Error>;
+
+    /// All sessions.
+    fn list(&self) -> Result<Vec<(String, Seat)>, Self::Error>;
+
+    /// Says something to the agent, exactly once; how soon it reads it is its own business.
+    fn say(&self, identity: &str, seat: &Seat, epoch: &str, words: &Words<'_>) -> Result<Sent, Self::Error>;
+
+    /// The last lines that the agent showed.
+    fn tail(&self, identity: &str, seat: &Seat, lines: usize) -> Result<Vec<String>, Self::Error>;
+
+    /// The session once it has ended, and how; as it is when the time is up.
+    fn wait_for_exit(&self, identity: &str, limit: Duration) -> Result<Option<Seat>, Self::Error>;
+
+    /// Ends the session and everything of it; by force after the grace.
+    fn end(&self, identity: &str, seat: &Seat, grace: Duration) -> Result<(), Self::Error>;
+}
+
+impl Driver for Server {
+    type Error = tmux::Error;
+
+    fn start(&self, new: &NewSession) -> Result<(), tmux::Error> {
+        self.ensure_running()?;
+        let word = |path: &PathBuf| path.to_string_lossy().into_owned();
+        Server::start(
+            self,
+            &tmux::NewSession {
+                name: new.name.clone(),
+                argv: vec![word(&new.program), "launch".to_owned(), word(&new.spec)],
+                width: COLUMNS,
+                height: ROWS,
+                transcript: Some(new.transcript.clone()),
+                epoch: new.epoch.clone(),
+            },
+        )?;
+        Ok(())
+    }
+
+    fn find(&self, identity: &str) -> Result<Option<Seat>, tmux::Error> {
+        match Server::find(self, identity) {
+            Ok(pane) => Ok(pane.map(Seat::from)),
+            // The whole server is gone, and every session with it.
+            Err(tmux::Error::NotRunning { .. } | tmux::Error::NoTmux) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn list(&self) -> Result<Vec<(String, Seat)>, tmux::Error> {
+        match Server::list(self) {
+            Ok(panes) => Ok(panes.into_iter().map(|(name, pane)| (name, pane.into())).collect()),
+            Err(tmux::Error::NotRunning { .. } | tmux::Error::NoTmux) => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn say(&self, _: &str, seat: &Seat, epoch: &str, words: &Words<'_>) -> Result<Sent, tmux::Error> {
+        let Some(pane) = seat.pane() else { return Ok(Sent::Dead) };
+        self.send_message(pane, epoch, words.operation, words.text)
+    }
+
+    fn tail(&self, _: &str, seat: &Seat, lines: usize) -> Result<Vec<String>, tmux::Error> {
+        let Some(pane) = seat.pane() else { return Ok(Vec::new()) };
+        self.capture_tail(Target::Pane(pane), lines)
+    }
+
+    fn wait_for_exit(&self, identity: &str, limit: Duration) -> Result<Option<Seat>, tmux::Error> {
+        match Server::wait_for_exit(self, identity, limit) {
+            Ok(pane) => Ok(pane.map(Seat::from)),
+            Err(tmux::Error::NotRunning { .. } | tmux::Error::NoTmux) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// tmux has no event for "the process of a killed pane is gone": it is looked at until it is.
+    fn end(&self, identity: &str, seat: &Seat, grace: Duration) -> Result<(), tmux::Error> {
+        self.kill(identity)?;
+        let Some(start_time) = seat.start_time else { return Ok(()) };
+        let deadline = Instant::now() + grace;
+        while process::is_alive(seat.pid, start_time) {
+            if Instant::now() >= deadline {
+                // It ignores the hang-up.
+                process::kill_leftover_group(seat.pid, start_time);
+                break;
+            }
+            std::thread::park_timeout(GONE_LOOK);
+        }
+        Ok(())
+    }
+}
+
+/// Why a driver did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// tmux.
+    #[error(transparent)]
+    Tmux(#[from] tmux::Error),
+    /// Without a terminal.
+    #[error(transparent)]
+    Headless(#[from] headless::Error),
+}
+
+impl Error {
+    /// What may be done about it.
+    pub fn retry(&self) -> Retry {
+        match self {
+            Self::Tmux(error) => error.retry(),
+            Self::Headless(error) => error.retry(),
+        }
+    }
+}
+
+/// Both drivers.
+#[derive(Debug)]
+pub struct Drivers {
+    /// In terminals.
+    pub tmux: Arc<Server>,
+    /// Without.
+    pub headless: Headless,
+}
+
+impl Drivers {
+    /// Starts a session in this way.
+    pub fn start(&self, runtime: Runtime, new: &NewSession) -> Result<(), Error> {
+        match runtime {
+            Runtime::Tmux => Ok(Driver::start(&*self.tmux, new)?),
+            Runtime::Headless => Ok(self.headless.start(new)?),
+        }
+    }
+
+    /// The session of this name, wherever it is. A dead one counts only if there is no living one.
+    pub fn find(&self, identity: &str) -> Result<Option<Seat>, Error> {
+        let headless = self.headless.find(identity)?;
+        match headless {
+            Some(seat) if !seat.dead => Ok(Some(seat)),
+            dead => Ok(Driver::find(&*self.tmux, identity)?.or(dead)),
+        }
+    }
+
+    /// All sessions.
+    pub fn list(&self) -> Result<Vec<(String, Seat)>, Error> {
+        let mut all = self.headless.list()?;
+        all.extend(Driver::list(&*self.tmux)?);
+        Ok(all)
+    }
+
+    /// See [`Driver::say`].
+    pub fn say(&self, identity: &str, seat: &Seat, epoch: &str, words: &Words<'_>) -> Result<Sent, Error> {
+        match seat.placed {
+            Placed::Pane(_) => Ok(self.tmux.say(identity, seat, epoch, words)?),
+            Placed::Headless => Ok(self.headless.say(identity, seat, epoch, words)?),
+        }
+    }
+
+    /// See [`Driver::tail`].
+    pub fn tail(&self, identity: &str, seat: &Seat, lines: usize) -> Result<Vec<String>, Error> {
+        match seat.placed {
+            Placed::Pane(_) => Ok(self.tmux.tail(identity, seat, lines)?),
+            Placed::Headless => Ok(self.headless.tail(identity, seat, lines)?),
+        }
+    }
+
+    /// See [`Driver::wait_for_exit`].
+    pub fn wait_for_exit(&self, identity: &str, limit: Duration) -> Result<Option<Seat>, Error> {
+        match self.find(identity)?.map(|seat| seat.placed) {
+            Some(Placed::Headless) => Ok(self.headless.wait_for_exit(identity, limit)?),
+            Some(Placed::Pane(_)) => Ok(Driver::wait_for_exit(&*self.tmux, identity, limit)?),
+            None => Ok(None),
+        }
+    }
+
+    /// See [`Driver::end`].
+    pub fn end(&self, identity: &str, seat: &Seat, grace: Duration) -> Result<(), Error> {
+        match seat.placed {
+            Placed::Pane(_) => Ok(self.tmux.end(identity, seat, grace)?),
+            Placed::Headless => Ok(self.headless.end(identity, seat, grace)?),
+        }
+    }
+}

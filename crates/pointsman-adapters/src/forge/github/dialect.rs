@@ -1,0 +1,148 @@
+//! What GitHub does in its own way.
+
+use std::time::{Duration, Instant};
+
+use pointsman_core::forge::{Check, CheckState, PullRequest};
+use pointsman_core::ids::{Number, Sha};
+use pointsman_core::labels;
+use pointsman_core::task::ReviewVerdict;
+use serde_json::{Value, json};
+
+use super::Github;
+use crate::forge::Error;
+use crate::forge::hosted::trouble::told;
+use crate::forge::hosted::wire::{Label, WirePull, WireReview, wire};
+use crate::forge::hosted::{Dialect, Hosted, MERGE};
+use crate::http::{Method, Request};
+
+/// How long it is remembered who has a say.
+const PEOPLE_FOR: Duration = Duration::from_secs(300);
+
+wire! { Permission { permission: String, } }
+wire! { CheckRun { name: String, status: String, conclusion: String, } }
+wire! { Comparison { status: String, } }
+
+impl Dialect for Github {
+    fn hosted(&self) -> &Hosted {
+        &self.hosted
+    }
+
+    fn look(&self) -> Result<(), Error> {
+        self.hosted.look()
+    }
+
+    /// Made with its colour, unless it is there: GitHub would make a grey one.
+    fn label_to_add(&self, name: &str) -> Result<Value, Error> {
+        if self.known().labels.contains(name) {
+            return Ok(Value::from(name));
+        }
+        let hosted = &self.hosted;
+        let found: Option<Label> =
+            hosted.dev.find(&hosted.get("list labels", &["labels", name])).map_err(told)?;
+        if found.is_none() {
+            let (colour, description) = labels::look(name);
+            let body =
+                json!({ "name": name, "color": colour.trim_start_matches('#'), "description": description });
+            match hosted.dev.send(&hosted.request("make a label", Method::Post, &["labels"]).body(&body)) {
+                // 422: somebody was faster.
+                Err(error) if error.status() != Some(422) => return Err(told(error)),
+                Ok(_) | Err(_) => {}
+            }
+        }
+        self.known().labels.insert(name.to_owned());
+        Ok(Value::from(name))
+    }
+
+    fn label_to_remove(&self, label: &Label) -> String {
+        label.name.clone()
+    }
+
+    fn forget_labels(&self) {
+        self.known().labels.clear();
+    }
+
+    fn has_a_say(&self, who: &str) -> Result<bool, Error> {
+        if let Some((read, has)) = self.known().people.get(who)
+            && read.elapsed() < PEOPLE_FOR
+        {
+            return Ok(*has);
+        }
+        let request = self.hosted.get("read who may write", &["collaborators", who, "permission"]);
+        let found: Option<Permission> = self.hosted.dev.find(&request).map_err(told)?;
+        let has =
+            found.is_some_and(|found| matches!(found.permission.as_str(), "admin" | "maintain" | "write"));
+        self.known().people.insert(who.to_owned(), (Instant::now(), has));
+        Ok(has)
+    }
+
+    fn between(&self, question: Request, head: &str, base: &str) -> Request {
+        question.query("base", base).query("head", format!("{}:{head}", self.hosted.owner()))
+    }
+
+    fn counts(&self, review: &WireReview, _verdict: ReviewVerdict) -> Result<bool, Error> {
+        let ours = self.hosted.reviewer() == Some(review.user.login.as_str());
+        Ok(ours || self.has_a_say(&review.user.login)?)
+    }
+
+    /// GitHub shows a merge itself when the head is part of the base.
+    fn show_merge(&self, pr: &PullRequest, sha: &Sha) -> Result<bool, Error> {
+        let Some(head) = &pr.head_sha else { return Ok(false) };
+        if head == sha {
+            return Ok(true);
+        }
+        let request = self.hosted.get(MERGE, &["compare", &format!("{sha}...{head}")]);
+        let compared: Comparison = self.hosted.dev.read(&request).map_err(told)?;
+        Ok(matches!(compared.status.as_str(), "identical" | "behind"))
+    }
+
+    fn explain(&self, sha: &Sha, _parents: &[Sha]) -> Result<Option<Number>, Error> {
+        let request = self.hosted.get("find a pull request", &["commits", sha.as_str(), "pulls"]);
+        let listed: Option<Vec<WirePull>> = self.hosted.dev.find(&request).map_err(told)?;
+        Ok(listed.unwrap_or_default().iter().find(|pr| pr.is_merged()).map(|pr| pr.number))
+    }
+
+    /// Statuses and check runs: two APIs, one list.
+    fn read_checks(&self, sha: &Sha) -> Result<Vec<Check>, Error> {
+        // Nobody has pushed it yet.
+        let Some(mut checks) = self.hosted.statuses(sha)? else { return Ok(Vec::new()) };
+        let runs: Vec<CheckRun> = self.hosted.about(sha, "check-runs")?.unwrap_or_default();
+        checks.extend(runs.into_iter().map(CheckRun::plain));
+        Ok(checks)
+    }
+}
+
+impl CheckRun {
+    fn plain(self) -> Check {
+        let state = match (self.status.as_str(), self.conclusion.as_str()) {
+            ("completed", "success" | "neutral" | "skipped") => CheckState::Success,
+            // What we do not know is not green.
+            ("completed", _) => CheckState::Failure,
+            _ => CheckState::Pending,
+        };
+        Check { name: self.name, state }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pointsman_core::forge::CheckState;
+
+    use super::CheckRun;
+
+    #[test]
+    fn a_check_run_is_green_red_or_open() {
+        let run = |status: &str, conclusion: &str| {
+            let (status, conclusion) = (status.to_owned(), conclusion.to_owned());
+            CheckRun { name: "x".to_owned(), status, conclusion }.plain().state
+        };
+        for green in ["success", "neutral", "skipped"] {
+            assert_eq!(run("completed", green), CheckState::Success);
+        }
+        for red in ["failure", "cancelled", "timed_out", "action_required", "stale", "startup_failure", ""] {
+            assert_eq!(run("completed", red), CheckState::Failure, "{red}");
+        }
+        for open in ["queued", "in_progress", "waiting", "requested", "pending"] {
+            assert_eq!(run(open, ""), CheckState::Pending, "{open}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Issues, their labels and comments.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pointsman_core::forge::{Comment, Issue};
+use pointsman_core::ids::Number;
+use serde_json::{Value, json};
+
+use super::trouble::{told, unless_there};
+use super::wire::{Label, WireComment, WireIssue};
+use super::{Dialect, Hosted};
+use crate::forge::Error;
+use crate::http::Method;
+
+const LABELS: &str = "set labels";
+
+impl Hosted {
+    /// All open issues, oldest first, as the server says them.
+    pub(super) fn open_issues(&self) -> Result<Vec<WireIssue>, Error> {
+        let request = self.get("list issues", &["issues"]).query("state", "open").query("type", "issues");
+        let listed: Vec<WireIssue> = self.list(&request)?;
+        // By number: a list that changed between two pages may name one twice. Pull requests may be among them.
+        let issues: BTreeMap<Number, WireIssue> =
+            listed.into_iter().filter(|i| i.pull_request.is_none()).map(|i| (i.number, i)).collect();
+        Ok(issues.into_values().collect())
+    }
+
+    pub(super) fn plain(&self, issue: WireIssue) -> Issue {
+        issue.plain(self.host(), self.me())
+    }
+
+    pub(super) fn read_issue(&self, number: Number) -> Result<Option<Issue>, Error> {
+        let found: Option<WireIssue> =
+            self.dev.find(&self.get("read an issue", &["issues", &number.to_string()])).map_err(told)?;
+        let Some(wire) = found.filter(|issue| issue.pull_request.is_none()) else { return Ok(None) };
+        let silent = wire.comments == 0;
+        let mut issue = self.plain(wire);
+        if !silent {
+            issue.comments = self.read_comments(number)?;
+        }
+        Ok(Some(issue))
+    }
+
+    /// All comments of an issue or a pull request, oldest first.
+    pub(super) fn read_comments(&self, number: Number) -> Result<Vec<Comment>, Error> {
+        let request = self.get("read comments", &["issues", &number.to_string(), "comments"]);
+        let listed: Vec<WireComment> = self.belongings(&request)?;
+        let mut comments: Vec<Comment> = listed.into_iter().map(|c| c.plain(self.host())).collect();
+        comments.sort_by_key(|comment| comment.id);
+        comments.dedup_by_key(|comment| comment.id);
+        Ok(comments)
+    }
+
+    /// Changes an issue and answers what became of it.
+    pub(super) fn change_issue(
+        &self,
+        operation: &'static str,
+        number: Number,
+        change: &Value,
+    ) -> Result<Issue, Error> {
+        let order = self.request(operation, Method::Patch, &["issues", &number.to_string()]).body(change);
+        self.dev.read(&order).map(|changed| self.plain(changed)).map_err(told)
+    }
+
+    pub(super) fn assign_to(&self, number: Number, who: Option<&str>) -> Result<(), Error> {
+        const OPERATION: &str = "assign an issue";
+        let people: Vec<&str> = who.into_iter().collect();
+        let issue = self.change_issue(OPERATION, number, &json!({ "assignees": people }))?;
+        if issue.assignee.as_deref() == who {
+            return Ok(());
+        }
+        // GitHub leaves out whom it does not take, without a word.
+        let reason =
+            format!("it is assigned to {} afterwards", issue.assignee.as_deref().unwrap_or("nobody"));
+        Err(Error::Refused { operation: OPERATION, reason })
+    }
+
+    /// Writes a comment that ends with our mark, unless one is there.
+    pub(super) fn write_comment_once(&self, number: Number, marker: &str, body: &str) -> Result<(), Error> {
+        let there = self.read_comments(number)?;
+        let Some(body) = unless_there(&there, self.me(), marker, body) else { return Ok(()) };
+        let path = ["issues", &number.to_string(), "comments"];
+        let order = self.request("comment", Method::Post, &path).body(&json!({ "body": body }));
+        self.dev.send(&order).map(drop).map_err(told)
+    }
+}
+
+/// Adds and removes what is not so yet, and answers the names that are there afterwards, sorted.
+pub(super) fn change_labels<D: Dialect + ?Sized>(
+    forge: &D,
+    number: Number,
+    add: &[String],
+    remove: &[String],
+) -> Result<Vec<String>, Error> {
+    let (hosted, issue) = (forge.hosted(), number.to_string());
+    let path = ["issues", &issue, "labels"];
+    let read = || -> Result<Vec<Label>, Error> { hosted.belongings(&hosted.get(LABELS, &path)) };
+    let mut there = read()?;
+    let missing: Vec<&String> = add.iter().filter(|name| !there.iter().any(|l| l.name == **name)).collect();
+    if !missing.is_empty() {
+        let named = missing.iter().map(|name| forge.label_to_add(name)).collect::<Result<Vec<_>, _>>()?;
+        // Adding twice is adding once.
+        let order =
+            hosted.request(LABELS, Method::Post, &path).body(&json!({ "labels": named })).repeatable();
+        there = hosted.dev.read(&order).map_err(|error| {
+            forge.forget_labels();
+            told(error)
+        })?;
+    }
+    let unwanted: Vec<&Label> = there.iter().filter(|label| remove.contains(&label.name)).collect();
+    for label in &unwanted {
+        let path = ["issues", &issue, "labels", &forge.label_to_remove(label)];
+        match hosted.dev.send(&hosted.request(LABELS, Method::Delete, &path)) {
+            Err(error) if error.status() != Some(404) => return Err(told(error)),
+            Ok(_) | Err(_) => {}
+        }
+    }
+    if !unwanted.is_empty() {
+        there = read()?;
+    }
+    let names: BTreeSet<String> = there.into_iter().map(|label| label.name).collect();
+    Ok(names.into_iter().collect())
+}

@@ -1,0 +1,196 @@
+//! A repository hosted on a server with the API that GitHub made and Gitea took over.
+//!
+//! What both servers do alike is here; where they differ, a [`Dialect`] says how. `wire` is what the servers say, as far
+//! as we read it; `opening` finds the accounts and their rights; `issues`, `pulls`, `reviews` and `checks` are the parts
+//! of the API; `serve` puts the trait [`Forge`](super::Forge) on top of them; `trouble` sorts errors.
+//!
+//! Each order asks first whether it is so already, so that an answer that got lost doubles nothing.
+
+mod checks;
+mod issues;
+mod opening;
+mod pulls;
+mod reviews;
+mod serve;
+pub(super) mod trouble;
+pub(super) mod wire;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use pointsman_core::forge::{Check, PullRequest};
+use pointsman_core::ids::{Number, Sha};
+use pointsman_core::task::ReviewVerdict;
+use serde::de::DeserializeOwned;
+
+pub use opening::{Opening, Right};
+pub(super) use pulls::MERGE;
+use trouble::told;
+use wire::{Label, WireIssue, WireReview};
+
+use super::Error;
+use crate::git::Account;
+use crate::http::{Client, Host, Method, Request, Scheme};
+
+/// Facts about how a kind of server wants to be spoken to.
+pub(super) struct Manner {
+    /// How it wants to see a token.
+    pub(super) scheme: Scheme,
+    /// What every request carries.
+    pub(super) headers: &'static [(&'static str, &'static str)],
+    /// The most it gives at once.
+    pub(super) page: usize,
+    /// What belongs to one issue or one review.
+    pub(super) belongings: Belongings,
+    /// The word that hands in an approval.
+    pub(super) approve: &'static str,
+    /// How it refuses a second pull request between the same branches.
+    pub(super) taken: u16,
+    /// The part of a pull request's address before its number.
+    pub(super) pull_link: &'static str,
+}
+
+/// How a server gives comments, labels and remarks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Belongings {
+    /// Page by page, like everything.
+    Paged,
+    /// All at once; who asks for the second page gets the first one again.
+    Whole,
+}
+
+/// One repository, with a dev account and perhaps a review account.
+pub(super) struct Hosted {
+    manner: &'static Manner,
+    url: String,
+    owner: String,
+    name: String,
+    pub(super) dev: Client,
+    reviewer: Option<Client>,
+    account: Account,
+    names: OnceLock<Names>,
+    /// What reviews say about single lines; said once, never changed.
+    remarks: Mutex<HashMap<u64, String>>,
+}
+
+/// The names of our accounts.
+struct Names {
+    me: String,
+    reviewer: Option<String>,
+}
+
+/// Where servers differ. All orders come after [`Dialect::look`].
+pub(super) trait Dialect: Send + Sync {
+    /// What both have in common.
+    fn hosted(&self) -> &Hosted;
+
+    /// Finds the server and looks at both accounts and what they may do; once.
+    fn look(&self) -> Result<(), Error>;
+
+    /// Takes note of all open issues.
+    fn listed(&self, _issues: &[WireIssue]) {}
+
+    /// What the server wants to have named when a label is to be added; it is made if it is not there.
+    fn label_to_add(&self, name: &str) -> Result<serde_json::Value, Error>;
+
+    /// What the server wants to have named when a label is to be removed.
+    fn label_to_remove(&self, label: &Label) -> String;
+
+    /// Adding labels failed: what is known about them may be wrong.
+    fn forget_labels(&self) {}
+
+    /// Whether somebody may write to the repository.
+    fn has_a_say(&self, who: &str) -> Result<bool, Error>;
+
+    /// Issues that an open issue waits for.
+    fn read_dependencies(&self, _number: Number) -> Result<Vec<Number>, Error> {
+        Ok(Vec::new())
+    }
+
+    /// Narrows a question for pull requests to those between two branches, where the server can.
+    fn between(&self, question: Request, _head: &str, _base: &str) -> Request {
+        question
+    }
+
+    /// Whether a review counts; one that does not is as good as taken back.
+    fn counts(&self, review: &WireReview, verdict: ReviewVerdict) -> Result<bool, Error>;
+
+    /// Has the server itself show an open pull request as merged; false if it will not.
+    fn show_merge(&self, pr: &PullRequest, sha: &Sha) -> Result<bool, Error>;
+
+    /// The merged pull request that explains a commit on the base branch.
+    fn explain(&self, sha: &Sha, parents: &[Sha]) -> Result<Option<Number>, Error>;
+
+    /// What the checks say about exactly this commit.
+    fn read_checks(&self, sha: &Sha) -> Result<Vec<Check>, Error>;
+}
+
+impl Hosted {
+    /// The server, for its counts and limits.
+    pub(super) fn host(&self) -> &Arc<Host> {
+        self.dev.host()
+    }
+
+    /// The account that git shows to the server.
+    pub(super) fn account(&self) -> Account {
+        self.account.clone()
+    }
+
+    /// Who the repository belongs to.
+    pub(super) fn owner(&self) -> &str {
+        &self.owner
+    }
+
+    /// Our account's name; nothing before it was found, which every order sees to first.
+    fn me(&self) -> &str {
+        self.names.get().map_or("", |names| &names.me)
+    }
+
+    /// The name of the account that reviews.
+    pub(super) fn reviewer(&self) -> Option<&str> {
+        self.names.get().and_then(|names| names.reviewer.as_deref())
+    }
+
+    /// A request for something of the repository.
+    pub(super) fn request(&self, operation: &'static str, method: Method, rest: &[&str]) -> Request {
+        let mut segments = vec!["repos", &self.owner, &self.name];
+        segments.extend(rest);
+        self.anywhere(operation, method, &segments)
+    }
+
+    /// A request for something outside the repository.
+    pub(super) fn anywhere(&self, operation: &'static str, method: Method, segments: &[&str]) -> Request {
+        let plain = Request::new(operation, method, segments);
+        self.manner.headers.iter().fold(plain, |request, (name, value)| request.header(name, *value))
+    }
+
+    pub(super) fn get(&self, operation: &'static str, rest: &[&str]) -> Request {
+        self.request(operation, Method::Get, rest)
+    }
+
+    /// All of a list.
+    pub(super) fn list<T: DeserializeOwned>(&self, request: &Request) -> Result<Vec<T>, Error> {
+        self.dev.list(request, self.manner.page).map_err(told)
+    }
+
+    /// All of what belongs to an issue or a review.
+    pub(super) fn belongings<T: DeserializeOwned>(&self, request: &Request) -> Result<Vec<T>, Error> {
+        match self.manner.belongings {
+            Belongings::Paged => self.list(request),
+            Belongings::Whole => {
+                // Some servers say null where they have nothing.
+                self.dev.read::<Option<Vec<T>>>(request).map(Option::unwrap_or_default).map_err(told)
+            }
+        }
+    }
+
+    /// Whether this is what a server calls our repository.
+    fn is_here(&self, full_name: &str) -> bool {
+        full_name.is_empty() || full_name.eq_ignore_ascii_case(&format!("{}/{}", self.owner, self.name))
+    }
+
+    /// Where people look at something of the repository.
+    fn link(&self, what: &str, number: Number) -> String {
+        format!("{}/{}/{}/{what}/{number}", self.url, self.owner, self.name)
+    }
+}

@@ -1,0 +1,187 @@
+//! Opening a repository: is it there, who are we, what may we do?
+
+use std::collections::HashMap;
+use std::sync::{Mutex, OnceLock};
+
+use pointsman_core::time::Timestamp;
+
+use super::trouble::told;
+use super::wire::{User, WireRepository};
+use super::{Hosted, Manner, Names};
+use crate::forge::Error;
+use crate::git::Account;
+use crate::http::{Client, Host, Limits, Method, Patience};
+use crate::secret::Secret;
+
+const OPERATION: &str = "open the repository";
+/// Both servers look at the token alone.
+const ANYBODY: &str = "x-access-token";
+
+/// What it takes to open a repository.
+pub struct Opening<'a> {
+    /// Address of the server, as people type it.
+    pub url: &'a str,
+    /// `owner/name`.
+    pub repo: &'a str,
+    /// Token of the account that develops.
+    pub token: Secret,
+    /// Token of the account that reviews, if there is one.
+    pub review_token: Option<Secret>,
+    /// Our clock.
+    pub clock: fn() -> Timestamp,
+    /// Limits of every call.
+    pub limits: Limits,
+    /// Ends waiting when everything ends.
+    pub patience: Patience,
+}
+
+/// Something our accounts must be able to do.
+#[derive(Debug)]
+pub struct Right {
+    /// In words.
+    pub what: &'static str,
+    /// Whether it is so.
+    pub checked: Result<(), Error>,
+}
+
+impl Right {
+    fn new(what: &'static str, checked: Result<(), Error>) -> Self {
+        Self { what, checked }
+    }
+}
+
+impl Opening<'_> {
+    /// The address of the server, without what people type behind it.
+    pub(in crate::forge) fn address(&self) -> &str {
+        self.url.trim_end_matches('/')
+    }
+
+    /// The repository behind the API at `api`, not yet looked at: nothing is asked of the server.
+    pub(in crate::forge) fn prepare(self, api: &str, manner: &'static Manner) -> Result<Hosted, Error> {
+        let Some((owner, name)) = self.repo.split_once('/') else {
+            return Err(refused(format!("`{}` is not written owner/name", self.repo)));
+        };
+        if self.review_token.as_ref() == Some(&self.token) {
+            return Err(refused("the reviewer has the same token: nobody reviews their own work".to_owned()));
+        }
+        let url = self.address().to_owned();
+        let account = Account::new(&url, ANYBODY, &self.token);
+        let (owner, name) = (owner.to_owned(), name.to_owned());
+        let host = Host::new(api, self.clock, self.limits, self.patience);
+        let client = |token: Secret| host.client(Some((manner.scheme, token)));
+        Ok(Hosted {
+            manner,
+            url,
+            owner,
+            name,
+            dev: client(self.token),
+            reviewer: self.review_token.map(client),
+            account,
+            names: OnceLock::new(),
+            remarks: Mutex::new(HashMap::new()),
+        })
+    }
+}
+
+impl Hosted {
+    /// Looks at both accounts and what they may do; once.
+    pub(in crate::forge) fn look(&self) -> Result<(), Error> {
+        if self.names.get().is_none() {
+            // Whoever was faster found the same.
+            let _ = self.names.set(self.find_out()?);
+        }
+        Ok(())
+    }
+
+    /// Whether that was done.
+    pub(in crate::forge) fn was_looked_at(&self) -> bool {
+        self.names.get().is_some()
+    }
+
+    fn find_out(&self) -> Result<Names, Error> {
+        let me = self.who(&self.dev)?;
+        let reviewer = self.reviewer.as_ref().map(|client| self.who(client)).transpose()?;
+        if reviewer.as_ref() == Some(&me) {
+            return Err(refused(format!(
+                "both tokens belong to `{me}`: nobody reviews their own work, so give the reviewer an account of its own"
+            )));
+        }
+        let there: WireRepository = self.dev.read(&self.get(OPERATION, &[])).map_err(told)?;
+        if let Some(lacking) = lacking(&there, &me).into_iter().next() {
+            return Err(refused(format!("{}/{}: {lacking}", self.owner, self.name)));
+        }
+        if let (Some(client), Some(name)) = (&self.reviewer, &reviewer) {
+            let there: WireRepository = client.read(&self.get(OPERATION, &[])).map_err(told)?;
+            if !there.permissions.pull {
+                let here = format!("{}/{}", self.owner, self.name);
+                return Err(refused(format!("the reviewer `{name}` may not read {here}")));
+            }
+        }
+        Ok(Names { me, reviewer })
+    }
+
+    /// What our accounts need, one by one, and whether they have it. Nothing is changed by asking.
+    pub(in crate::forge) fn rights(&self, branch: &str) -> Vec<Right> {
+        let mut rights = Vec::new();
+        let me = match self.who(&self.dev) {
+            Ok(me) => me,
+            Err(error) => return vec![Right::new("the token is accepted", Err(error))],
+        };
+        rights.push(Right::new("the token is accepted", Ok(())));
+        let there = self.dev.read::<WireRepository>(&self.get(OPERATION, &[])).map_err(told);
+        match there {
+            Err(error) => rights.push(Right::new("the repository can be read", Err(error))),
+            Ok(there) => {
+                rights.push(Right::new("the repository can be read", Ok(())));
+                let lacking = lacking(&there, &me);
+                rights.extend(
+                    lacking.into_iter().map(|why| Right::new("work can be done in it", Err(refused(why)))),
+                );
+                let read = |path: &[&str]| {
+                    let question = self.get(OPERATION, path).query("limit", 1).query("per_page", 1);
+                    self.dev.send(&question).map(drop).map_err(told)
+                };
+                rights.push(Right::new("issues can be read", read(&["issues"])));
+                rights.push(Right::new("labels can be read", read(&["labels"])));
+                rights.push(Right::new("pull requests can be read", read(&["pulls"])));
+                rights.push(Right::new("checks can be read", read(&["commits", branch, "status"])));
+            }
+        }
+        if let Some(client) = &self.reviewer {
+            let name = self.who(client);
+            let apart = name.and_then(|name| match name == me {
+                true => Err(refused(format!("both tokens belong to `{me}`"))),
+                false => Ok(()),
+            });
+            rights.push(Right::new("the reviewer has an account of its own", apart));
+            let reads = client.read::<WireRepository>(&self.get(OPERATION, &[])).map(drop).map_err(told);
+            rights.push(Right::new("the reviewer can read the repository", reads));
+        }
+        rights
+    }
+
+    fn who(&self, client: &Client) -> Result<String, Error> {
+        let user: User =
+            client.read(&self.anywhere("read the account", Method::Get, &["user"])).map_err(told)?;
+        match user.login.is_empty() {
+            false => Ok(user.login),
+            true => Err(refused("the token belongs to no account with a name".to_owned())),
+        }
+    }
+}
+
+fn refused(reason: String) -> Error {
+    Error::Refused { operation: OPERATION, reason }
+}
+
+/// What stands in the way of working in a repository.
+fn lacking(there: &WireRepository, me: &str) -> Vec<String> {
+    let push = format!("`{me}` may not push to it: give the account write access");
+    let all = [
+        (there.archived, "it is archived: nothing can be changed there".to_owned()),
+        (!there.permissions.push, push),
+        (there.has_issues == Some(false), "its issues are switched off".to_owned()),
+        (there.has_pull_requests == Some(false), "its pull requests are switched off".to_owned()),
+    ];
+    all.into_iter().filter_map(|(lacks, why)| lacks.then_some(why)).collect()
+}

@@ -1,0 +1,143 @@
+//! The trait of a forge, on top of the parts of the API.
+
+use pointsman_core::forge::{Check, CheckState, Comment, Issue, PullRequest};
+use pointsman_core::ids::{Number, Sha};
+use pointsman_core::task::ReviewVerdict;
+use serde_json::json;
+
+use super::trouble::in_the_way;
+use super::{Dialect, Hosted, checks, issues, pulls};
+use crate::forge::{Error, Forge, Right};
+use crate::http::Count;
+
+/// The repository, once it has been looked at. What stands in the way is for a person to change.
+fn ready<D: Dialect>(forge: &D) -> Result<&Hosted, Error> {
+    forge.look().map_err(in_the_way)?;
+    Ok(forge.hosted())
+}
+
+impl<D: Dialect> Forge for D {
+    fn me(&self) -> &str {
+        self.hosted().me()
+    }
+
+    fn remote(&self) -> String {
+        let hosted = self.hosted();
+        format!("{}/{}/{}.git", hosted.url, hosted.owner, hosted.name)
+    }
+
+    fn open_issues(&self) -> Result<Vec<Issue>, Error> {
+        let hosted = ready(self)?;
+        let issues = hosted.open_issues()?;
+        self.listed(&issues);
+        Ok(issues.into_iter().map(|issue| hosted.plain(issue)).collect())
+    }
+
+    fn issue(&self, number: Number) -> Result<Option<Issue>, Error> {
+        ready(self)?.read_issue(number)
+    }
+
+    fn rights(&self, branch: &str) -> Vec<Right> {
+        self.hosted().rights(branch)
+    }
+
+    fn ensure_labels(&self, names: &[&str]) -> Result<(), Error> {
+        ready(self)?;
+        names.iter().try_for_each(|name| self.label_to_add(name).map(drop))
+    }
+
+    fn set_labels(&self, number: Number, add: &[String], remove: &[String]) -> Result<Vec<String>, Error> {
+        ready(self)?;
+        issues::change_labels(self, number, add, remove)
+    }
+
+    fn assign_me(&self, number: Number) -> Result<(), Error> {
+        let hosted = ready(self)?;
+        hosted.assign_to(number, Some(hosted.me()))
+    }
+
+    fn assign(&self, number: Number, who: Option<&str>) -> Result<(), Error> {
+        ready(self)?.assign_to(number, who)
+    }
+
+    fn comment_once(&self, number: Number, marker: &str, body: &str) -> Result<(), Error> {
+        ready(self)?.write_comment_once(number, marker, body)
+    }
+
+    fn comments_after(&self, number: Number, after: u64) -> Result<Vec<Comment>, Error> {
+        let comments = ready(self)?.read_comments(number)?;
+        Ok(comments.into_iter().filter(|comment| comment.id > after).collect())
+    }
+
+    fn close_issue(&self, number: Number) -> Result<(), Error> {
+        ready(self)?.change_issue("close an issue", number, &json!({ "state": "closed" })).map(drop)
+    }
+
+    fn dependencies(&self, number: Number) -> Result<Vec<Number>, Error> {
+        ready(self)?;
+        self.read_dependencies(number)
+    }
+
+    fn may_direct(&self, who: &str) -> Result<bool, Error> {
+        ready(self)?;
+        self.has_a_say(who)
+    }
+
+    fn ensure_pull_request(&self, head: &str, base: &str, title: &str, body: &str) -> Result<Number, Error> {
+        ready(self)?;
+        pulls::open(self, head, base, title, body)
+    }
+
+    fn pull_request(&self, number: Number) -> Result<Option<PullRequest>, Error> {
+        ready(self)?;
+        pulls::read(self, number)
+    }
+
+    fn pull_request_from(&self, head: &str, base: &str) -> Result<Option<PullRequest>, Error> {
+        ready(self)?;
+        pulls::newest(self, head, base)
+    }
+
+    fn review_once(&self, pr: Number, sha: &Sha, verdict: ReviewVerdict, body: &str) -> Result<(), Error> {
+        ready(self)?.write_review_once(pr, sha, verdict, body)
+    }
+
+    fn record_merge(&self, pr: Number, sha: &Sha) -> Result<(), Error> {
+        ready(self)?;
+        pulls::record(self, pr, sha)
+    }
+
+    fn branch_head(&self, branch: &str) -> Result<Option<Sha>, Error> {
+        ready(self)?.read_branch(branch)
+    }
+
+    fn pull_request_of(&self, sha: &Sha, parents: &[Sha]) -> Result<Option<Number>, Error> {
+        ready(self)?;
+        self.explain(sha, parents)
+    }
+
+    fn costs(&self) -> Vec<(&'static str, Count)> {
+        self.hosted().host().counts().all()
+    }
+
+    fn issue_link(&self, number: Number) -> String {
+        self.hosted().link("issues", number)
+    }
+
+    fn pull_request_link(&self, number: Number) -> String {
+        let hosted = self.hosted();
+        hosted.link(hosted.manner.pull_link, number)
+    }
+
+    fn checks(&self, sha: &Sha) -> Result<Vec<Check>, Error> {
+        ready(self)?;
+        let mut checks = self.read_checks(sha)?;
+        checks.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(checks)
+    }
+
+    fn show_check(&self, sha: &Sha, name: &str, state: CheckState) -> Result<(), Error> {
+        ready(self)?;
+        checks::write_status(self, sha, name, state)
+    }
+}

@@ -1,0 +1,269 @@
+//! Sessions without a terminal. A small program of ours, the keeper, stays for as long as the session lives, outlives
+//! the daemon, and runs the agent once per turn.
+//!
+//! Daemon and keeper meet in one directory per session ([`place`]): the daemon puts prompts there, each under a name of
+//! its own so that it comes once; the keeper says that it sits there, which process its turn is, and how it left.
+//! What is run and what its output means does not belong here: the keeper itself is in the program.
+
+pub mod place;
+
+use std::fs;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::OFlags;
+
+use crate::driver::{Driver, Exit, NewSession, Placed, Seat, Sent, Words};
+use crate::process::{self, Run};
+use crate::retry::Retry;
+use place::{Opened, Place, Prompt};
+
+/// For the keeper to take its seat: it does nothing else before.
+const SEAT_LIMIT: Duration = Duration::from_secs(20);
+/// Between two looks for something that no event tells.
+const LOOK: Duration = Duration::from_millis(5);
+/// How much of a transcript's end is looked at for its last lines.
+const TAIL_BYTES: u64 = 64 * 1024;
+/// For a turn whose keeper was killed.
+const ORPHAN_GRACE: Duration = Duration::from_millis(500);
+
+/// All sessions without a terminal of one daemon.
+#[derive(Debug)]
+pub struct Headless {
+    dir: PathBuf,
+}
+
+/// Why it was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A value that becomes part of a path is outside its character set.
+    #[error("{what} {value:?} is not made of letters, digits, `-` and `_`")]
+    Malformed {
+        /// What the value was meant to be.
+        what: &'static str,
+        /// The value.
+        value: String,
+    },
+    /// Another session of that name is there.
+    #[error("a session called {0} is there")]
+    Exists(String),
+    /// The keeper was started and did not take its seat.
+    #[error("the keeper of {session} did not start: {log}")]
+    NotSeated {
+        /// Whose.
+        session: String,
+        /// The end of what it said.
+        log: String,
+    },
+    /// The keeper could not be started.
+    #[error("the keeper could not be started")]
+    Process(#[source] process::Error),
+    /// A file operation failed.
+    #[error("{what}")]
+    Io {
+        /// What was being done.
+        what: &'static str,
+        /// The system's answer.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// What may be done about it.
+    pub fn retry(&self) -> Retry {
+        match self {
+            Self::Malformed { .. } => Retry::Never,
+            Self::Exists(_) | Self::Io { .. } => Retry::Later,
+            Self::NotSeated { .. } => Retry::LookFirst,
+            Self::Process(source) => source.retry(),
+        }
+    }
+
+    pub(crate) fn io(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { what, source }
+    }
+}
+
+/// What a session is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// Waiting for a prompt.
+    Nothing,
+    /// A turn runs, or its prompt is there.
+    Turn,
+}
+
+impl Headless {
+    /// Sessions in this directory, which need not exist.
+    pub fn new(dir: impl Into<PathBuf>) -> Self {
+        Self { dir: dir.into() }
+    }
+
+    /// Where a session of this name has its files.
+    pub fn place(&self, identity: &str) -> Result<Place, Error> {
+        check("identity", identity)?;
+        Ok(Place::at(self.dir.join(identity)))
+    }
+
+    /// What a session is doing; nothing is known of one that is not there.
+    pub fn doing(&self, identity: &str) -> Result<Option<Doing>, Error> {
+        let place = self.place(identity)?;
+        if !place.is_alive()? {
+            return Ok(None);
+        }
+        let busy = place.turn()?.is_some() || place.has_waiting()?;
+        Ok(Some(if busy { Doing::Turn } else { Doing::Nothing }))
+    }
+
+    fn make(&self, place: &Place, new: &NewSession) -> Result<(), Error> {
+        match place.opened() {
+            Ok(Some(opened)) if opened.epoch == new.epoch => return Ok(()),
+            // A record that nobody can read is nobody's.
+            Ok(_) | Err(_) if place.is_alive()? => return Err(Error::Exists(new.name.clone())),
+            Ok(_) | Err(_) => place.remove()?,
+        }
+        let opened =
+            Opened { epoch: new.epoch.clone(), spec: new.spec.clone(), transcript: new.transcript.clone() };
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(place.prompts())
+            .map_err(Error::io("make the session's directory"))?;
+        place.open(&opened)
+    }
+}
+
+impl Driver for Headless {
+    type Error = Error;
+
+    /// A keeper that finds another one in its place leaves at once, so this can be repeated after any error.
+    fn start(&self, new: &NewSession) -> Result<(), Error> {
+        check("epoch", &new.epoch)?;
+        let place = self.place(&new.name)?;
+        self.make(&place, new)?;
+        let keeper = Run::new(&new.program).arg("keep").arg(place.dir()).inherit(&["PATH"]).cwd("/");
+        keeper.start_detached(&place.log()).map_err(Error::Process)?;
+        let deadline = Instant::now() + SEAT_LIMIT;
+        while place.seated()?.is_none() {
+            if Instant::now() >= deadline {
+                let log = last_lines(&place.log(), 5).unwrap_or_default().join("; ");
+                return Err(Error::NotSeated { session: new.name.clone(), log });
+            }
+            std::thread::park_timeout(LOOK);
+        }
+        Ok(())
+    }
+
+    fn find(&self, identity: &str) -> Result<Option<Seat>, Error> {
+        let place = self.place(identity)?;
+        let Some(seated) = place.seated()? else { return Ok(None) };
+        // Whose record was spoilt is nobody's run: it is put away, and another one begins.
+        let opened = place.opened().ok().flatten();
+        let dead = !process::is_alive(seated.pid, seated.start_time);
+        let exit =
+            if dead { place.left()?.map(|status| Exit { status: Some(status), signal: None }) } else { None };
+        Ok(Some(Seat {
+            placed: Placed::Headless,
+            pid: seated.pid,
+            start_time: Some(seated.start_time),
+            epoch: opened.map(|opened| opened.epoch).unwrap_or_default(),
+            dead,
+            exit,
+        }))
+    }
+
+    fn list(&self) -> Result<Vec<(String, Seat)>, Error> {
+        let entries = match fs::read_dir(&self.dir) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(Error::io("look for sessions")(error)),
+        };
+        let mut found = Vec::new();
+        for entry in entries.flatten() {
+            let Some(identity) = entry.file_name().to_str().map(str::to_owned) else { continue };
+            if check("identity", &identity).is_ok()
+                && let Some(seat) = self.find(&identity)?
+            {
+                found.push((identity, seat));
+            }
+        }
+        Ok(found)
+    }
+
+    /// The prompt of the next turn, however long the present one takes.
+    fn say(&self, identity: &str, _seat: &Seat, epoch: &str, words: &Words<'_>) -> Result<Sent, Error> {
+        check("operation", words.operation)?;
+        let place = self.place(identity)?;
+        match place.opened()? {
+            Some(opened) if opened.epoch == epoch => {}
+            Some(_) => return Ok(Sent::StaleEpoch),
+            None => return Ok(Sent::Dead),
+        }
+        let prompt = Prompt { text: words.text.to_owned(), last: words.last };
+        if place.has_prompt(words.operation) {
+            return Ok(Sent::Duplicate);
+        }
+        if !place.is_alive()? {
+            return Ok(Sent::Dead);
+        }
+        Ok(if place.put(words.operation, &prompt)? { Sent::Sent } else { Sent::Duplicate })
+    }
+
+    fn tail(&self, identity: &str, _seat: &Seat, lines: usize) -> Result<Vec<String>, Error> {
+        match self.place(identity)?.opened()? {
+            Some(opened) => last_lines(&opened.transcript, lines).map_err(Error::io("read a transcript")),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn wait_for_exit(&self, identity: &str, limit: Duration) -> Result<Option<Seat>, Error> {
+        let deadline = Instant::now() + limit;
+        loop {
+            match self.find(identity)? {
+                Some(seat) if !seat.dead && Instant::now() < deadline => std::thread::park_timeout(LOOK),
+                found => return Ok(found),
+            }
+        }
+    }
+
+    /// The keeper ends its turn before it goes. One that was killed has left its turn behind.
+    fn end(&self, identity: &str, _seat: &Seat, grace: Duration) -> Result<(), Error> {
+        let place = self.place(identity)?;
+        if let Some(seated) = place.seated()? {
+            process::end_group(seated.pid, seated.start_time, grace);
+        }
+        if let Some(turn) = place.turn()? {
+            process::end_group(turn.pid, turn.start_time, ORPHAN_GRACE);
+        }
+        place.remove()
+    }
+}
+
+/// Names become parts of paths.
+fn check(what: &'static str, value: &str) -> Result<(), Error> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if value.is_empty() || value.len() > 200 || !value.chars().all(plain) {
+        return Err(Error::Malformed { what, value: value.to_owned() });
+    }
+    Ok(())
+}
+
+fn last_lines(path: &Path, lines: usize) -> io::Result<Vec<String>> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let opened = fs::OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path);
+    let mut file = match opened {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
+    let mut bytes = Vec::new();
+    file.take(TAIL_BYTES).read_to_end(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let all: Vec<&str> = text.lines().collect();
+    Ok(all[all.len().saturating_sub(lines)..].iter().map(|line| (*line).to_owned()).collect())
+}

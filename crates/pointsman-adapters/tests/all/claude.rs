@@ -1,0 +1,111 @@
+//! Letters for hooks, and the message socket of a session.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::net::UnixListener;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use pointsman_adapters::claude::mailbox::{Letter, Mailbox};
+use pointsman_adapters::claude::socket::Socket;
+
+use crate::deadline::eventually;
+
+/// Long enough for a test that would wait for ever otherwise.
+const LIMIT: Duration = Duration::from_secs(20);
+
+fn mailbox() -> (tempfile::TempDir, Mailbox) {
+    let dir = tempfile::tempdir().unwrap();
+    let mailbox = Mailbox::at(dir.path().join("mail"));
+    mailbox.create().unwrap();
+    (dir, mailbox)
+}
+
+#[test]
+fn letters_are_taken_once_and_in_the_order_of_their_numbers() {
+    let (_dir, mailbox) = mailbox();
+    assert_eq!((mailbox.take(), mailbox.letter("m-9-1")), (vec![], None));
+    for (name, line) in [("m-10-1", "ten"), ("m-9-2", "nine again"), ("m-9-1", "nine\n")] {
+        assert_eq!(mailbox.offer(name, line).unwrap(), Letter::Offered);
+    }
+    assert_eq!(mailbox.take(), ["nine", "nine again", "ten"]);
+    assert_eq!(mailbox.take(), Vec::<String>::new());
+    assert_eq!(mailbox.offer("m-9-1", "nine").unwrap(), Letter::Taken, "not a second time");
+    assert!(!mailbox.withdraw("m-9-1").unwrap(), "it is too late");
+}
+
+#[test]
+fn a_letter_has_one_owner_whoever_is_faster() {
+    let (_dir, mailbox) = mailbox();
+    for round in 0..200 {
+        let name = format!("m-{round}-1");
+        mailbox.offer(&name, "hello").unwrap();
+        let (taken, back) = std::thread::scope(|scope| {
+            let takers: Vec<_> = (0..2).map(|_| scope.spawn(|| mailbox.take().len())).collect();
+            let back = scope.spawn(|| mailbox.withdraw(&name).unwrap());
+            let taken: usize = takers.into_iter().map(|taker| taker.join().unwrap()).sum();
+            (taken, back.join().unwrap())
+        });
+        assert_eq!(taken + usize::from(back), 1, "round {round}");
+        let expected = if back { Letter::Withdrawn } else { Letter::Taken };
+        assert_eq!(mailbox.letter(&name), Some(expected));
+    }
+}
+
+#[test]
+fn a_letter_that_goes_another_way_is_written_down_first() {
+    let (_dir, mailbox) = mailbox();
+    assert!(mailbox.give("m-1-1").unwrap());
+    assert!(!mailbox.give("m-1-1").unwrap(), "once");
+    assert_eq!(mailbox.offer("m-1-1", "hello").unwrap(), Letter::Given);
+    assert_eq!(mailbox.take(), Vec::<String>::new());
+}
+
+#[test]
+fn a_letter_wakes_the_one_who_waits() {
+    let (_dir, mailbox) = mailbox();
+    assert!(!mailbox.has_waiter());
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| mailbox.wait(LIMIT).unwrap());
+        eventually("somebody waits", || mailbox.has_waiter().then_some(()));
+        assert_eq!(mailbox.wait(LIMIT).unwrap(), Vec::<String>::new(), "there is one already");
+        mailbox.offer("m-1-1", "hello").unwrap();
+        assert_eq!(waiter.join().unwrap(), ["hello"]);
+    });
+    assert!(!mailbox.has_waiter());
+    mailbox.offer("m-2-1", "early").unwrap();
+    assert_eq!(mailbox.wait(LIMIT).unwrap(), ["early"], "it was there before");
+    assert_eq!(mailbox.wait(Duration::ZERO).unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn nobody_waits_in_a_mailbox_that_is_not_there_or_goes_away() {
+    let dir = tempfile::tempdir().unwrap();
+    assert!(Mailbox::at(dir.path().join("none")).wait(LIMIT).is_err());
+    let (_dir, mailbox) = mailbox();
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| mailbox.wait(LIMIT).unwrap());
+        eventually("somebody waits", || mailbox.has_waiter().then_some(()));
+        std::fs::remove_dir_all(_dir.path().join("mail")).unwrap();
+        assert_eq!(waiter.join().unwrap(), Vec::<String>::new());
+    });
+}
+
+#[test]
+fn a_socket_is_spoken_to_only_if_the_session_itself_listens() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    let mut other = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    assert!(Socket::connect(&path, other.id()).is_err(), "another process was meant");
+    drop(other.stdin.take());
+    other.wait().unwrap();
+    let socket = Socket::connect(&path, std::process::id()).unwrap();
+    socket.send("[pointsman m-7] CI\u{1b}[31m passed.\n{\"type\":\"control\"}").unwrap();
+    let (_refused, _) = listener.accept().unwrap();
+    let (stream, _) = listener.accept().unwrap();
+    let lines: Vec<String> = BufReader::new(stream).lines().map(Result::unwrap).collect();
+    assert_eq!(lines.len(), 1, "one line, whatever is in it: {lines:?}");
+    let sent: serde_json::Value = serde_json::from_str(&lines[0]).unwrap();
+    assert_eq!(sent["message"]["content"], "[pointsman m-7] CI [31m passed. {\"type\":\"control\"}");
+    assert!(Socket::connect(&dir.path().join("none"), 1).is_err());
+}

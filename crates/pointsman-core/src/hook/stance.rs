@@ -1,0 +1,91 @@
+//! What a session is doing, by what its hooks have said: whether something may be typed into it.
+//!
+//! Claude waits for its hooks, so that a tool is told of before a dialog about it can come up. What is typed only while
+//! the last word was that a turn has ended therefore never meets one.
+
+use super::Told;
+
+/// What a session is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stance {
+    /// A turn is under way. A dialog may come up at any moment.
+    AtWork,
+    /// The turn has ended: it waits for its next prompt.
+    AtPrompt,
+    /// A dialog waits for a person, whether it is on the screen yet or not.
+    AtDialog {
+        /// What it asks.
+        what: String,
+    },
+}
+
+impl Stance {
+    /// What it is doing after a hook has said something; none as long as nobody knows.
+    pub fn after(before: Option<Self>, told: &Told) -> Option<Self> {
+        match told {
+            Told::Stopped { .. } | Told::Failed { .. } | Told::Idle => Some(Self::AtPrompt),
+            Told::Started { .. } | Told::Prompted { .. } | Told::Tool { done: true, .. } => {
+                Some(Self::AtWork)
+            }
+            // Several tools may be used at once; another one that begins does not answer the dialog.
+            Told::Tool { done: false, .. } => match before {
+                Some(dialog @ Self::AtDialog { .. }) => Some(dialog),
+                Some(Self::AtWork | Self::AtPrompt) | None => Some(Self::AtWork),
+            },
+            Told::Asked { what } => Some(Self::AtDialog { what: what.clone() }),
+            Told::Ended { .. } => None,
+            // In the middle of a turn, or by a person at the prompt: it goes on as it was.
+            Told::Compacting | Told::Compacted | Told::Measured { .. } | Told::Other { .. } => before,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Stance;
+    use crate::hook::{Told, Work};
+
+    fn after(told: &[Told]) -> Option<Stance> {
+        told.iter().fold(None, Stance::after)
+    }
+
+    fn tool(done: bool) -> Told {
+        Told::Tool { work: Work::Other, done, used_tokens: None }
+    }
+
+    fn asked() -> Told {
+        Told::Asked { what: "permission for Bash".to_owned() }
+    }
+
+    fn prompted() -> Told {
+        Told::Prompted { messages: Vec::new() }
+    }
+
+    fn stopped() -> Told {
+        Told::read("Stop", &serde_json::json!({}))
+    }
+
+    #[test]
+    fn something_may_be_typed_only_between_two_turns() {
+        let dialog = Some(Stance::AtDialog { what: "permission for Bash".to_owned() });
+        assert_eq!(after(&[]), None);
+        for (told, stance) in [
+            (vec![prompted()], Some(Stance::AtWork)),
+            (vec![prompted(), tool(false)], Some(Stance::AtWork)),
+            (vec![prompted(), tool(false), asked()], dialog.clone()),
+            (vec![prompted(), tool(false), asked(), tool(false)], dialog.clone()),
+            (vec![prompted(), tool(false), asked(), Told::Compacting], dialog),
+            (vec![prompted(), tool(false), asked(), tool(true)], Some(Stance::AtWork)),
+            (vec![prompted(), tool(false), asked(), stopped()], Some(Stance::AtPrompt)),
+            (vec![prompted(), stopped()], Some(Stance::AtPrompt)),
+            (vec![prompted(), stopped(), Told::Compacting, Told::Compacted], Some(Stance::AtPrompt)),
+            (vec![prompted(), Told::Compacting, Told::Compacted], Some(Stance::AtWork)),
+            // Woken by something else than a prompt.
+            (vec![prompted(), stopped(), tool(false)], Some(Stance::AtWork)),
+            (vec![prompted(), Told::Idle], Some(Stance::AtPrompt)),
+            (vec![stopped(), Told::Ended { reason: "exit".to_owned() }], None),
+        ] {
+            assert_eq!(after(&told), stance, "{told:?}");
+        }
+    }
+}

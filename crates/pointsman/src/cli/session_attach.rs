@@ -1,0 +1,98 @@
+//! Taking a session without a terminal to this one: between two turns its conversation is resumed here, and its keeper
+//! waits until the person is through.
+
+use std::fs::File;
+use std::process::Command as Program;
+
+use pointsman_adapters::headless::Headless;
+use pointsman_adapters::headless::place::Place;
+use pointsman_core::claude::launch::{Conversation, is_claude, taken_up};
+use pointsman_core::ids::Number;
+use pointsman_store::SessionRow;
+
+use super::context::Context;
+use super::failure::Failure;
+use crate::daemon::Launch;
+
+/// Flags of a turn that make no sense on a terminal, and how many words each has.
+const OF_A_TURN: [(&str, usize); 5] =
+    [("-p", 1), ("--print", 1), ("--output-format", 2), ("--output-format=stream-json", 1), ("--verbose", 1)];
+
+pub(crate) fn run(context: &Context, row: &SessionRow, issue: Number) -> Result<(), Failure> {
+    let failed = |error: pointsman_adapters::headless::Error| {
+        Failure::failed(format!("{:#}", anyhow::Error::new(error)))
+    };
+    let place = Headless::new(context.paths.headless()).place(&row.identity).map_err(failed)?;
+    let opened = place.opened().map_err(failed)?;
+    let (Some(opened), true) = (opened, place.is_alive().map_err(failed)?) else {
+        return Err(Failure::refused(format!("session {} is not running", row.session))
+            .hint(format!("pointsman session logs {issue}")));
+    };
+    let launch: Launch = serde_json::from_slice(&std::fs::read(&opened.spec)?)
+        .map_err(|error| Failure::failed(format!("{}: {error}", opened.spec.display())))?;
+    let conversation = launch.keep.as_ref().and_then(|keep| keep.conversation.clone());
+    let Some(Conversation::New(id) | Conversation::Resumed(id)) =
+        conversation.filter(|_| is_claude(&launch.argv))
+    else {
+        return Err(Failure::refused(format!("the agent of session {} has no terminal", row.session)).hint(
+            format!("pointsman session logs {issue} --follow, or pointsman session send {issue} TEXT"),
+        ));
+    };
+    let mut argv = on_a_terminal(&launch.argv);
+    argv.extend(taken_up(&argv, &Conversation::Resumed(id)));
+    let held = hold(context, &place)?;
+    let status = talk(&launch, &argv)?;
+    drop(held);
+    if status.success() { Ok(()) } else { Err(Failure::failed(format!("{} ended with {status}", argv[0]))) }
+}
+
+/// The same command without what makes it print a stream.
+fn on_a_terminal(argv: &[String]) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut rest = argv.iter();
+    while let Some(word) = rest.next() {
+        match OF_A_TURN.iter().find(|(flag, _)| flag == word) {
+            Some((_, count)) => drop(rest.by_ref().take(count - 1).count()),
+            None => words.push(word.clone()),
+        }
+    }
+    words
+}
+
+/// Waits for the end of the turn, and keeps the next one from beginning for as long as the file is open.
+fn hold(context: &Context, place: &Place) -> Result<File, Failure> {
+    let failed = |error: String| Failure::failed(format!("the conversation cannot be taken: {error}"));
+    let lock = place.conversation().map_err(|error| failed(format!("{:#}", anyhow::Error::new(error))))?;
+    if lock.try_lock().is_err() {
+        context.out.say(
+            "A turn is running, or somebody else has the conversation. Waiting for its end; Ctrl-C gives up.",
+        );
+        lock.lock().map_err(|error| failed(error.to_string()))?;
+    }
+    Ok(lock)
+}
+
+/// The agent has the terminal; what is typed there, Ctrl-C too, is for it.
+#[allow(clippy::disallowed_methods, reason = "a person talks to it; it has no limit but theirs")]
+fn talk(launch: &Launch, argv: &[String]) -> Result<std::process::ExitStatus, Failure> {
+    let _ours = signal_hook::flag::register(signal_hook::consts::SIGINT, Default::default())?;
+    let mut program = Program::new(&argv[0]);
+    program.args(&argv[1..]).current_dir(&launch.cwd).env_clear().envs(&launch.env);
+    if let Some(term) = std::env::var_os("TERM") {
+        program.env("TERM", term);
+    }
+    Ok(program.status()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::on_a_terminal;
+
+    #[test]
+    fn a_turns_command_loses_what_makes_it_a_turn() {
+        let words = |text: &str| -> Vec<String> { text.split_whitespace().map(str::to_owned).collect() };
+        let turn = words("claude --model opus --settings /s -p --output-format stream-json --verbose");
+        assert_eq!(on_a_terminal(&turn), words("claude --model opus --settings /s"));
+        assert_eq!(on_a_terminal(&words("claude --print --output-format=stream-json")), words("claude"));
+    }
+}

@@ -1,0 +1,119 @@
+//! Webhooks at work: who listens where, and what a ring does. It wakes the poller; what has happened is asked for.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use pointsman_adapters::secret::Secret;
+use pointsman_adapters::webhook::{Bell, Door};
+use pointsman_core::ids::ProjectName;
+use pointsman_core::schedule::Ears;
+use pointsman_core::time::Timestamp;
+
+use super::clock;
+use super::poller::Poller;
+use super::served::Served;
+use super::world::RealWorld;
+
+/// A server that rang within this time will ring again; after that it is asked as if it never had.
+const BELIEVED_FOR: Duration = Duration::from_secs(24 * 3600);
+/// An address that could not be had is tried again after this long.
+const AGAIN: Duration = Duration::from_secs(30);
+
+/// A project that listens.
+pub(crate) struct Webhook {
+    /// Where.
+    pub(crate) listen: SocketAddr,
+    /// What its servers sign with.
+    pub(crate) secret: Secret,
+    heard_at: AtomicI64,
+    rings: AtomicU64,
+}
+
+impl Webhook {
+    /// Nothing was heard yet.
+    pub(crate) fn new(listen: SocketAddr, secret: Secret) -> Self {
+        Self { listen, secret, heard_at: AtomicI64::new(i64::MIN), rings: AtomicU64::new(0) }
+    }
+
+    /// How often it rang.
+    pub(crate) fn rings(&self) -> u64 {
+        self.rings.load(Ordering::SeqCst)
+    }
+
+    /// Whether it can be relied on to ring.
+    pub(crate) fn ears(&self, now: Timestamp) -> Ears {
+        let heard = self.heard_at.load(Ordering::SeqCst);
+        match heard != i64::MIN && Timestamp(heard).after(BELIEVED_FOR) > now {
+            true => Ears::Told,
+            false => Ears::Asking,
+        }
+    }
+
+    fn hear(&self, now: Timestamp) {
+        self.heard_at.store(now.0, Ordering::SeqCst);
+        self.rings.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// The listeners of all projects; those that name the same address share one.
+pub(crate) struct Webhooks {
+    porter: Arc<Porter>,
+    doors: BTreeMap<SocketAddr, Result<Door, Timestamp>>,
+}
+
+impl Webhooks {
+    /// Nobody listens yet.
+    pub(crate) fn new(world: &Arc<RealWorld>, poller: &Arc<Poller>) -> Self {
+        let porter = Arc::new(Porter { world: Arc::downgrade(world), poller: Arc::downgrade(poller) });
+        Self { porter, doors: BTreeMap::new() }
+    }
+
+    /// Listens where the projects want it, and nowhere else.
+    pub(crate) fn follow(&mut self, projects: &BTreeMap<ProjectName, Arc<Served>>, now: Timestamp) {
+        let wanted = projects.values().filter_map(|served| Some(served.webhook.as_ref()?.listen));
+        let wanted: std::collections::BTreeSet<SocketAddr> = wanted.collect();
+        self.doors.retain(|address, door| match door {
+            Ok(_) => wanted.contains(address),
+            Err(tried) => wanted.contains(address) && tried.after(AGAIN) > now && *tried <= now,
+        });
+        for address in wanted {
+            self.doors.entry(address).or_insert_with(|| {
+                let opened = Door::open(address, Arc::clone(&self.porter) as _);
+                match &opened {
+                    Ok(door) => tracing::info!(address = %door.address(), "listening for webhooks"),
+                    Err(error) => tracing::warn!(%address, %error, "cannot listen for webhooks"),
+                }
+                opened.map_err(|_| now)
+            });
+        }
+    }
+}
+
+/// Knows the projects and their secrets.
+struct Porter {
+    world: Weak<RealWorld>,
+    poller: Weak<Poller>,
+}
+
+impl Porter {
+    fn project(&self, name: &str) -> Option<Arc<Served>> {
+        self.world.upgrade()?.project(&ProjectName::new(name)?)
+    }
+}
+
+impl Bell for Porter {
+    fn secret(&self, project: &str) -> Option<Secret> {
+        Some(self.project(project)?.webhook.as_ref()?.secret.clone())
+    }
+
+    fn ring(&self, project: &str) {
+        let (Some(served), Some(poller)) = (self.project(project), self.poller.upgrade()) else { return };
+        if let Some(webhook) = &served.webhook {
+            webhook.hear(clock::now());
+        }
+        poller.ask_soon(&served.config.name);
+    }
+}

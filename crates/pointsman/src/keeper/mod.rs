@@ -1,0 +1,190 @@
+//! The keeper of a session without a terminal: stays as long as the session lives, runs the agent once per turn, and
+//! tells the daemon what happens as a hook would. It needs no daemon: what it cannot tell goes to the session's spool,
+//! and prompts wait for the end of the turn before them.
+//!
+//! A turn that dies ends the keeper: the daemon sees a session that died, as any other. `turn` runs one turn, `telling`
+//! makes reports of it. Where prompts and records lie is `pointsman_adapters::headless`'s, what output means the core's.
+
+mod telling;
+mod turn;
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, mpsc::SyncSender};
+use std::time::Duration;
+
+use anyhow::Context;
+use pointsman_adapters::headless::place::{Place, Sitting};
+use pointsman_adapters::phase_file;
+use pointsman_adapters::process::Cancel;
+use pointsman_adapters::watch::files::FileWatch;
+use pointsman_core::claude::launch::Conversation;
+use pointsman_core::claude::stream::{Ended, Talks};
+use pointsman_core::words;
+use serde::{Deserialize, Serialize};
+
+use crate::daemon::Launch;
+use telling::Telling;
+
+/// Should a bell not be heard.
+const SLOW_LOOK: Duration = Duration::from_secs(5);
+/// While a person has the conversation; nobody says when it is free again.
+const TAKEN_LOOK: Duration = Duration::from_millis(250);
+
+/// What a session without a terminal needs beside its program.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Keep {
+    /// Whose.
+    pub session: String,
+    /// Whether anybody wants to hear of its turns.
+    pub told: bool,
+    /// The conversation, if the program has such a thing.
+    pub conversation: Option<Conversation>,
+    /// Whether the program ends its turns with a result.
+    pub talks: Talks,
+    /// For one turn.
+    pub turn_limit: Duration,
+    /// Between asking a turn to end and ending it.
+    pub grace: Duration,
+    /// Where sums over the conversation are kept.
+    pub sums: PathBuf,
+    /// Where they were when another session had it.
+    pub sums_before: Option<PathBuf>,
+}
+
+/// The hidden subcommand `pointsman keep`; answers its exit code.
+pub(crate) fn run(dir: &Path) -> anyhow::Result<i32> {
+    // Away from the daemon's terminal, so that neither its end is ours nor an agent finds one to ask at.
+    rustix::process::setsid().context("cannot leave the daemon's session")?;
+    let place = Place::at(dir);
+    let opened = place.opened()?.context("nobody opened this place")?;
+    // Another keeper is here already.
+    let Some(sitting) = place.sit()? else { return Ok(0) };
+    let spec =
+        std::fs::read(&opened.spec).with_context(|| format!("cannot read {}", opened.spec.display()))?;
+    let launch: Launch = serde_json::from_slice(&spec)?;
+    let keep = launch.keep.clone().context("this is no session without a terminal")?;
+    let cancel = Cancel::new()?;
+    let (wake, woken) = sync_channel(1);
+    let stopped = stop_on_signals(&cancel, &wake)?;
+    let _bell = listen(&place, wake)?;
+    let mut keeper = Keeper {
+        transcript: open_transcript(&opened.transcript)?,
+        telling: Telling::new(&launch, &keep)?,
+        turns: 0,
+        run_dir: opened.spec.parent().context("a spec lies in a directory")?.to_owned(),
+        place,
+        launch,
+        keep,
+        cancel,
+    };
+    keeper.keep(sitting, &woken, &stopped)
+}
+
+struct Keeper {
+    place: Place,
+    launch: Launch,
+    keep: Keep,
+    /// Files of this session alone.
+    run_dir: PathBuf,
+    transcript: File,
+    telling: Telling,
+    turns: u32,
+    cancel: Cancel,
+}
+
+impl Keeper {
+    fn keep(
+        &mut self,
+        mut sitting: Sitting,
+        woken: &Receiver<()>,
+        stopped: &AtomicBool,
+    ) -> anyhow::Result<i32> {
+        if let Some(message) = self.launch.commit_first.take() {
+            crate::daemon::commit_leftovers(&self.launch, &message);
+        }
+        let status = loop {
+            if stopped.load(Ordering::SeqCst) {
+                self.note("ended by Pointsman");
+                break 0;
+            }
+            if !sitting.is_called()? {
+                wait(woken, SLOW_LOOK);
+                continue;
+            }
+            let conversation = self.place.conversation()?;
+            if conversation.try_lock().is_err() {
+                wait(woken, TAKEN_LOOK);
+                continue;
+            }
+            let Some(prompt) = sitting.take()? else { continue };
+            let ended = self.turn(&sitting, &prompt.text)?;
+            drop(conversation);
+            match ended {
+                Ended::Over(_) | Ended::Failed { .. } if prompt.last => break 0,
+                Ended::Over(_) | Ended::Failed { .. } => {}
+                // Asked to stop: not its fault.
+                Ended::Died { .. } if stopped.load(Ordering::SeqCst) => break 0,
+                Ended::Died { .. } => break 1,
+            }
+        };
+        sitting.leave(status)?;
+        Ok(status)
+    }
+
+    /// A line for whoever reads the transcript. One that cannot be written stops nothing: the disk may be full.
+    fn note(&mut self, what: &str) {
+        self.show(&words::turn::note(what));
+    }
+
+    fn show(&mut self, text: &str) {
+        if let Err(error) = self.transcript.write_all(text.as_bytes()) {
+            eprintln!("pointsman keep: the transcript cannot be written: {error}");
+        }
+    }
+}
+
+fn wait(woken: &Receiver<()>, limit: Duration) {
+    // The end of the other side is the end of a watch, which the slow look makes up for.
+    if woken.recv_timeout(limit) == Err(std::sync::mpsc::RecvTimeoutError::Disconnected) {
+        std::thread::park_timeout(limit);
+    }
+}
+
+/// SIGTERM ends the turn, then the keeper.
+fn stop_on_signals(cancel: &Cancel, wake: &SyncSender<()>) -> anyhow::Result<Arc<AtomicBool>> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let stopped = Arc::new(AtomicBool::new(false));
+    let (cancel, wake, told) = (cancel.clone(), wake.clone(), Arc::clone(&stopped));
+    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        for _ in signals.forever() {
+            told.store(true, Ordering::SeqCst);
+            cancel.cancel();
+            // Full: it is about to look anyway.
+            let _ = wake.try_send(());
+        }
+    })?;
+    Ok(stopped)
+}
+
+fn listen(place: &Place, wake: SyncSender<()>) -> anyhow::Result<FileWatch> {
+    let watch = FileWatch::start(move |_| {
+        let _ = wake.try_send(());
+    })?;
+    watch.register(place.bell());
+    watch.watch_dir(place.dir())?;
+    Ok(watch)
+}
+
+/// Anybody may write to the phase directory: the file is ours before it is opened, and no link is followed.
+fn open_transcript(path: &Path) -> anyhow::Result<File> {
+    phase_file::reuse_or_create(path)
+        .map_err(|refusal| anyhow::anyhow!("{} cannot be used: {refusal}", path.display()))?;
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    Ok(OpenOptions::new().append(true).custom_flags(flags.bits().cast_signed()).open(path)?)
+}

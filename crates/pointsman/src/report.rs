@@ -1,0 +1,65 @@
+//! How a session's reports reach the daemon: over its socket, or through the session's spool while there is none.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use pointsman_core::hook::Report;
+use pointsman_core::ids::TaskKey;
+
+use crate::control::protocol::{FailureKind, Reply, Request};
+use crate::hook_spool::Spool;
+use crate::paths::Paths;
+
+/// The daemon answers in milliseconds; one that does not gets the report from the spool.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Tells the daemon, or the session's spool while there is none.
+pub(crate) fn tell(paths: &Paths, report: &Report, log: &dyn Fn(&str)) {
+    let Some((key, _)) = TaskKey::parse_session(&report.session) else {
+        return log("there is no such session");
+    };
+    let spool = Spool::in_dir(&paths.project(&key.project).sandbox(&key));
+    // Older ones first; one that cannot be delivered keeps the others waiting behind it.
+    let mut reachable = true;
+    let drained = spool.drain(|older| {
+        reachable = deliver(paths, older, log);
+        reachable
+    });
+    if let Err(error) = drained {
+        log(&format!("the spool cannot be read: {error}"));
+    }
+    if reachable && deliver(paths, report, log) {
+        return;
+    }
+    if let Err(error) = spool.add(report) {
+        log(&format!("the daemon does not answer and the spool cannot be written: {error}"));
+    }
+}
+
+/// Whether the report needs no further delivery: it was taken, or nobody will ever want it.
+fn deliver(paths: &Paths, report: &Report, log: &dyn Fn(&str)) -> bool {
+    let talk = || -> std::io::Result<Reply> {
+        let mut stream = UnixStream::connect(paths.control_socket())?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let mut line = serde_json::to_vec(&Request::Hook { report: report.clone() })?;
+        line.push(b'\n');
+        stream.write_all(&line)?;
+        let mut answer = String::new();
+        BufReader::new(&stream).read_line(&mut answer)?;
+        Ok(serde_json::from_str(&answer)?)
+    };
+    match talk() {
+        Ok(Reply::Done { .. }) => true,
+        Ok(Reply::Failed { kind: FailureKind::Refused | FailureKind::NotFound, message }) => {
+            log(&message);
+            true
+        }
+        Ok(Reply::Failed { message, .. }) => {
+            log(&message);
+            false
+        }
+        Err(_) => false,
+    }
+}

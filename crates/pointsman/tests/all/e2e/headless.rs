@@ -1,0 +1,391 @@
+//! Sessions without a terminal: one process per turn, a keeper that outlives the daemon, and the same life otherwise.
+//!
+//! The rehearsal agent speaks the stream that Claude Code speaks; where a turn must be caught in the act, a few lines
+//! of bash do.
+
+use std::fs;
+
+use pointsman_testkit::{Setup, TestDaemon};
+use serde_json::Value;
+
+use super::{clean, shop};
+
+fn headless() -> Setup {
+    shop().set("agent.runtime", "\"headless\"")
+}
+
+/// Waits in its first turn until it may go on, and writes down every prompt that it is given.
+const GATED: &str = r#"
+prompt=$(cat); printf '%s\n' "$prompt" >> "$HOME/prompts"
+echo "turn $POINTSMAN_TURN" >> "$HOME/turns"
+echo '{"type":"system","subtype":"init","session_id":"c-1","model":"gated"}'
+case $prompt in
+*"] Task #"*)
+    touch "$HOME/begun"
+    until [ -e "$HOME/go" ]; do sleep 0.02; done
+    echo apples > src/apples.txt; git add --all; git commit --quiet --message 'Add apples'
+    git push --quiet origin HEAD; echo PHASE:awaiting_ci > "$PHASE_FILE" ;;
+*"] Merged"*) echo PHASE:done > "$PHASE_FILE" ;;
+esac
+echo '{"type":"result","subtype":"success","is_error":false,"result":"","usage":{"input_tokens":7},"total_cost_usd":0.5}'
+"#;
+
+fn begun(daemon: &TestDaemon) {
+    daemon.wait_for("the turn to begin", || daemon.path("home/begun").exists().then_some(()));
+}
+
+fn go(daemon: &TestDaemon) {
+    fs::write(daemon.path("home/go"), "").unwrap();
+}
+
+fn lines(daemon: &TestDaemon, file: &str) -> Vec<String> {
+    let text = fs::read_to_string(daemon.path("home").join(file)).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+fn count(daemon: &TestDaemon, issue: u64, kind: &str) -> usize {
+    daemon.events(issue).iter().filter(|event| event["kind"] == kind).count()
+}
+
+fn is_there(pid: u64) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+}
+
+#[test]
+fn e2e_headless_a_task_goes_from_an_issue_to_the_main_branch() {
+    let daemon = headless().reviewed().start();
+    let script = "summary Apples are 3 crowns.\nwrite src/apples.txt apples 3 crowns\ncommit Add apples\npush\n\
+                  phase awaiting_ci\nexpect CI passed\nphase awaiting_review\nexpect Approved\nexpect Merged\nphase done";
+    let issue = daemon.file_issue("Add apples", script);
+    daemon.wait_state(issue, "awaiting_review");
+    let live = daemon.session(issue);
+    assert_eq!((&live["tmux_session"], &live["acknowledges"]), (&Value::Null, &true.into()), "{live}");
+    let explained = daemon.json(&["session", "explain", &issue.to_string()]);
+    assert_eq!(explained["liveness"], "green", "{explained}");
+    daemon.approve(issue);
+    daemon.wait_closed(issue);
+    assert_eq!(daemon.on_main("src/apples.txt").unwrap(), "apples 3 crowns");
+    assert_eq!(
+        daemon.states(issue),
+        ["backlog", "working", "awaiting_ci", "awaiting_review", "merge_queue", "merged", "closed"]
+    );
+    let sessions = daemon.sessions(issue);
+    assert_eq!((sessions.len(), &sessions[0]["exit"]), (1, &"done".into()), "{sessions:?}");
+    assert_eq!(daemon.tmux_sessions(), [""; 0]);
+    assert_eq!(daemon.phase_files(), [""; 0]);
+    assert!(daemon.headless_file(issue, "session.json").is_none(), "its place is cleared");
+    let shown = daemon.transcript(issue);
+    for wanted in
+        ["--- turn 1\n> [pointsman m-", "* Write src/apples.txt", "* Bash git commit", "got: Merged"]
+    {
+        assert!(shown.contains(wanted), "{wanted}: {shown}");
+    }
+    let agent = daemon.json(&["agents", "--all"])[0].clone();
+    assert_eq!(agent["model"], "rehearsal", "{agent}");
+    assert!(agent["cost_usd"].as_f64().unwrap() > 0.0, "{agent}");
+    assert!(agent["context_percent"].as_f64().is_some(), "{agent}");
+    // Each turn ended once, and each cost is counted once. The last one may have been cut off by the end of it all.
+    let turns = shown.matches("is over: 1000 tokens").count();
+    assert!(turns >= 3, "{shown}");
+    let told = count(&daemon, issue, "turn_ended");
+    assert!(told == turns || told + 1 == turns, "{told} of {turns}");
+    let phases: Vec<Value> = daemon.events(issue).iter().map(|e| e["data"]["work_phase"].clone()).collect();
+    assert!(phases.contains(&"implementation".into()) && phases.contains(&"completion".into()), "{phases:?}");
+    assert_eq!(daemon.notices(), [Value::Null; 0]);
+}
+
+#[test]
+fn e2e_headless_a_turn_that_dies_is_a_crash_and_the_next_session_goes_on() {
+    let daemon = headless().start();
+    let issue =
+        daemon.file_issue("Apples", &format!("write src/draft.txt draft\ncrash\n{}", clean("apples")));
+    daemon.wait_closed(issue);
+    let sessions = daemon.sessions(issue);
+    assert_eq!((sessions.len(), &sessions[0]["exit"]), (2, &"crashed".into()), "{sessions:?}");
+    assert_eq!(daemon.task(issue)["attempts"]["restarts"], 1);
+    assert_eq!(daemon.on_main("src/draft.txt").unwrap(), "draft");
+    let prompt = daemon.run(&["session", "logs", &issue.to_string(), "--generation", "2"]).stdout;
+    assert!(prompt.contains("an earlier session did 2 of"), "{prompt}");
+}
+
+#[test]
+fn e2e_headless_a_turn_that_is_killed_is_not_doubled() {
+    let daemon = headless().agent(GATED).start();
+    let issue = daemon.file_issue_with("Apples", "Please.");
+    begun(&daemon);
+    daemon.wait_session(issue, 1);
+    daemon.kill_turn(issue);
+    daemon.wait_session(issue, 2);
+    go(&daemon);
+    daemon.wait_closed(issue);
+    assert_eq!(daemon.main_log(), ["Add apples", "Open the shop"]);
+    let sessions = daemon.sessions(issue);
+    assert_eq!((sessions.len(), &sessions[0]["exit"]), (2, &"crashed".into()), "{sessions:?}");
+}
+
+#[test]
+fn e2e_headless_a_turn_does_not_outlive_its_keeper() {
+    let daemon = headless().agent(GATED).start();
+    let issue = daemon.file_issue_with("Apples", "Please.");
+    begun(&daemon);
+    daemon.wait_session(issue, 1);
+    let turn = daemon.headless_file(issue, "turn.json").unwrap()["pid"].as_u64().unwrap();
+    // Nobody is there to clear up after it.
+    daemon.kill_daemon();
+    daemon.kill_session(issue);
+    daemon.wait_for("the turn to go", || (!is_there(turn)).then_some(()));
+    daemon.start();
+    daemon.wait_session(issue, 2);
+    go(&daemon);
+    daemon.wait_closed(issue);
+    assert_eq!(daemon.main_log(), ["Add apples", "Open the shop"]);
+}
+
+#[test]
+fn e2e_headless_a_turn_outlives_the_daemon_and_nothing_of_it_is_lost() {
+    let daemon = headless().agent(GATED).start();
+    let issue = daemon.file_issue_with("Apples", "Please.");
+    begun(&daemon);
+    let pid = daemon.wait_session(issue, 1);
+    daemon.kill_daemon();
+    go(&daemon);
+    daemon.wait_for("the turn to end by itself", || {
+        daemon.headless_file(issue, "turn.json").is_none().then_some(())
+    });
+    assert!(daemon.desk(issue).join("hooks.spool").exists(), "what it has to tell waits");
+    daemon.start();
+    daemon.wait_closed(issue);
+    let sessions = daemon.sessions(issue);
+    assert_eq!((sessions.len(), &sessions[0]["pid"]), (1, &pid.into()), "{sessions:?}");
+    let told = lines(&daemon, "prompts").iter().filter(|line| line.contains("] Task #")).count();
+    assert_eq!(told, 1, "the turn was not repeated");
+    assert!(count(&daemon, issue, "turn_ended") >= 1);
+    let spent = daemon.json(&["agents", "--all"])[0]["cost_usd"].as_f64().unwrap();
+    let turns = lines(&daemon, "turns").len() as f64;
+    assert!((spent - 0.5 * turns).abs() < 0.51 && spent >= 0.5, "{spent} in {turns} turns");
+}
+
+#[test]
+fn e2e_headless_a_daemon_that_dies_as_it_starts_a_session_starts_one() {
+    for point in ["session-prepared", "session-in-tmux", "after-start_session"] {
+        let daemon = headless().agent(GATED).build();
+        daemon.start_with(&[("POINTSMAN_CRASH_AT", point)]);
+        let issue = daemon.file_issue_with("Apples", "Please.");
+        daemon.wait_for_death();
+        go(&daemon);
+        daemon.start();
+        daemon.wait_closed(issue);
+        assert_eq!(daemon.sessions(issue).len(), 1, "{point}");
+        let told = lines(&daemon, "prompts").iter().filter(|line| line.contains("] Task #")).count();
+        assert_eq!(told, 1, "{point}: one turn began");
+    }
+}
+
+#[test]
+fn e2e_headless_messages_wait_for_the_end_of_a_turn_and_come_once() {
+    // Long overdue by the time they are read.
+    let daemon = headless().agent(GATED).set("timing.ack_timeout", "\"100ms\"").start();
+    let issue = daemon.file_issue_with("Apples", "Please.");
+    begun(&daemon);
+    daemon.wait_session(issue, 1);
+    for words in ["First.", "Second."] {
+        daemon.json(&["session", "send", &issue.to_string(), words]);
+    }
+    daemon.wait_settled(issue);
+    // The daemon chases acknowledgements every second; it has had the time for it after a restart.
+    daemon.restart();
+    daemon.wait_settled(issue);
+    assert_eq!(lines(&daemon, "prompts").len(), 1, "a turn is not disturbed");
+    go(&daemon);
+    daemon.wait_closed(issue);
+    let prompts = lines(&daemon, "prompts");
+    let answers: Vec<&String> = prompts.iter().filter(|line| line.contains("] Answer")).collect();
+    assert_eq!(answers.len(), 2, "{prompts:?}");
+    let id = |line: &str| line.split_once("m-").unwrap().1.split(']').next().unwrap().parse::<i64>().unwrap();
+    assert!(id(answers[0]) < id(answers[1]), "{prompts:?}");
+    let unacknowledged = count(&daemon, issue, "message_unacknowledged");
+    assert_eq!(unacknowledged, 0);
+    let mut ids: Vec<i64> = prompts.iter().map(|line| id(line)).collect();
+    ids.dedup();
+    assert_eq!(ids.len(), prompts.len(), "each once: {prompts:?}");
+}
+
+#[test]
+fn e2e_headless_a_rate_limit_parks_until_its_reset_and_costs_nothing() {
+    let daemon = headless().start();
+    let issue = daemon.file_issue("Apples", &format!("write src/a.txt a\nrate-limit 2\n{}", clean("apples")));
+    let parked =
+        daemon.wait_until(issue, "parked", |t| !t["waiting_for"].is_null() && t["reason"].is_string());
+    assert_eq!(parked["state"], "working", "{parked}");
+    assert!(parked["reason"].as_str().unwrap().contains("rate limit"), "{parked}");
+    let pid = daemon.session_pid(issue);
+    daemon.wait_closed(issue);
+    let task = daemon.task(issue);
+    for (attempt, times) in task["attempts"].as_object().unwrap() {
+        assert_eq!(times, 0, "{attempt}: {task}");
+    }
+    let sessions = daemon.sessions(issue);
+    assert_eq!((sessions.len(), &sessions[0]["pid"]), (1, &pid.into()));
+    assert_eq!(count(&daemon, issue, "turn_failed"), 1);
+}
+
+#[test]
+fn e2e_headless_a_full_context_is_handed_over() {
+    let daemon = headless().start();
+    let script = format!(
+        "write src/pears.txt pears\ncontext 93\nexit-clean\ncommit Add plums\npush\nphase awaiting_ci\n{}",
+        super::LAND
+    );
+    let issue = daemon.file_issue("Pears", &script);
+    daemon.wait_closed(issue);
+    let sessions = daemon.sessions(issue);
+    assert_eq!((sessions.len(), &sessions[0]["exit"]), (2, &"handoff".into()), "{sessions:?}");
+    assert_eq!(daemon.task(issue)["attempts"]["restarts"], 0);
+    assert_eq!(daemon.main_log()[0], "Work in progress, handed over to the next session");
+}
+
+#[test]
+fn e2e_headless_a_turn_without_end_is_cut_off() {
+    let daemon = headless().set("timing.turn_timeout", "\"2s\"").start();
+    let issue = daemon.file_issue("Apples", &format!("say at work\nhang\n{}", clean("apples")));
+    daemon.wait_session(issue, 2);
+    let shown = daemon.run(&["session", "logs", &issue.to_string(), "--generation", "1"]).stdout;
+    assert!(shown.contains("turn 1 died: killed: time limit reached"), "{shown}");
+    assert_eq!(daemon.sessions(issue)[0]["exit"], "crashed");
+}
+
+/// Prints what no agent should, then does its work.
+const HOSTILE: &str = r#"
+prompt=$(cat)
+case $prompt in
+*"] Merged"*) echo PHASE:done > "$PHASE_FILE" ;;
+*"] Task #"*)
+    head -c 52428800 /dev/zero | tr '\0' 'x'; echo
+    head -c 100000 /dev/urandom; echo
+    echo '{"type":"result"'; echo '[]'; echo '{"type":"tomorrow"}'
+    printf '{"type":"system","subtype":"init","model":"\\u001b]0;owned\\u0007evil"}\n'
+    echo PHASE:done >&2
+    echo apples > src/apples.txt; git add --all; git commit --quiet --message 'Add apples'
+    git push --quiet origin HEAD; echo PHASE:awaiting_ci > "$PHASE_FILE" ;;
+esac
+"#;
+
+#[test]
+fn e2e_headless_hostile_output_is_bounded_and_changes_nothing() {
+    let daemon = headless().agent(HOSTILE).start();
+    let issue = daemon.file_issue_with("Apples", "Please.");
+    let pid = daemon.wait_session(issue, 1);
+    daemon.wait_state(issue, "merged");
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    if let Some(peak) = status.lines().find_map(|line| line.strip_prefix("VmHWM:")) {
+        let kilobytes: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+        assert!(kilobytes < 64 << 10, "the keeper took {kilobytes} kB");
+    }
+    daemon.wait_closed(issue);
+    assert_eq!(daemon.sessions(issue).len(), 1);
+    let shown = daemon.transcript(issue);
+    assert!(shown.contains("too long and was passed over"), "{}", &shown[..shown.len().min(2000)]);
+    assert!(shown.len() < 1 << 20 && !shown.contains('\u{1b}'), "{} bytes", shown.len());
+    let model = daemon.json(&["agents", "--all"])[0]["model"].clone();
+    assert!(!model.as_str().unwrap_or_default().contains('\u{1b}'), "{model}");
+}
+
+/// Will not go, and has a child that will not either.
+const DEAF: &str = r#"
+cat > /dev/null; trap '' TERM HUP INT
+(trap '' TERM HUP INT; echo $BASHPID > "$HOME/child"; while :; do sleep 0.1; done) &
+touch "$HOME/begun"; while :; do sleep 0.1; done
+"#;
+
+#[test]
+fn e2e_headless_stopping_a_session_ends_all_of_its_turn() {
+    let daemon = headless().agent(DEAF).start();
+    let issue = daemon.file_issue_with("Apples", "Please.");
+    begun(&daemon);
+    let keeper = daemon.wait_session(issue, 1);
+    let turn = daemon.headless_file(issue, "turn.json").unwrap()["pid"].as_u64().unwrap();
+    let child: u64 = daemon.wait_for("the child", || lines(&daemon, "child").first()?.parse().ok());
+    daemon.json(&["session", "stop", &issue.to_string()]);
+    daemon.wait_state(issue, "paused");
+    daemon.wait_settled(issue);
+    for pid in [u64::from(keeper), turn, child] {
+        daemon.wait_for("the process to be gone", || (!is_there(pid)).then_some(()));
+    }
+    assert!(daemon.headless_file(issue, "session.json").is_none());
+}
+
+/// A program of that name: a stream in a turn, a word in a file on a terminal.
+const CLAUDE: &str = r#"#!/bin/bash
+printf '%s\n' "$*" >> "$HOME/calls"
+case " $* " in
+*" -p "*) ;;
+*) pwd > "$HOME/where"; touch "$HOME/attached"; until [ -e "$HOME/left" ]; do sleep 0.02; done; exit 0 ;;
+esac
+prompt=$(cat); printf '%s\n' "$prompt" >> "$HOME/prompts"
+echo '{"type":"system","subtype":"init","session_id":"c-1","model":"scripted"}'
+case $prompt in *"] Answer"*) echo apples > src/apples.txt; git add --all; git commit --quiet --message 'Add apples'
+    git push --quiet origin HEAD; echo PHASE:awaiting_ci > "$PHASE_FILE" ;;
+*"] Merged"*) echo PHASE:done > "$PHASE_FILE" ;; esac
+echo '{"type":"result","subtype":"success","is_error":false,"result":""}'
+"#;
+
+#[test]
+fn e2e_headless_a_person_takes_the_conversation_to_a_terminal_and_messages_wait() {
+    let setup = headless().set("timing.idle_look", "\"10m\"");
+    let daemon = setup.file("claude", CLAUDE).set("roles.dev.command", "[\"./claude\"]").start();
+    let issue = daemon.file_issue_with("Apples", "Please.");
+    daemon.wait_shown(issue, "turn 1 is over");
+    std::thread::scope(|scope| {
+        let attached = scope.spawn(|| daemon.run(&["session", "attach", &issue.to_string()]));
+        daemon.wait_for("the person to be there", || daemon.path("home/attached").exists().then_some(()));
+        daemon.json(&["session", "send", &issue.to_string(), "Go on."]);
+        daemon.wait_settled(issue);
+        assert_eq!(lines(&daemon, "prompts").len(), 1, "the message waits");
+        fs::write(daemon.path("home/left"), "").unwrap();
+        assert_eq!(attached.join().unwrap().code, Some(0));
+    });
+    daemon.wait_closed(issue);
+    let calls = lines(&daemon, "calls");
+    assert!(
+        calls[0].contains("--session-id") && calls[0].contains("--output-format stream-json"),
+        "{calls:?}"
+    );
+    let id = calls[0].split("--session-id ").nth(1).unwrap().split(' ').next().unwrap();
+    assert!(calls[1].contains(&format!("--resume {id}")) && !calls[1].contains("-p "), "{calls:?}");
+    assert!(calls[2..].iter().all(|call| call.contains(&format!("--resume {id}"))), "{calls:?}");
+    assert_eq!(lines(&daemon, "where"), [daemon.desk(issue).join("tree").to_string_lossy()]);
+}
+
+#[test]
+fn e2e_headless_what_has_no_conversation_cannot_be_taken_to_a_terminal() {
+    let daemon = headless().agent(GATED).start();
+    let issue = daemon.file_issue_with("Apples", "Please.");
+    begun(&daemon);
+    daemon.wait_session(issue, 1);
+    let answer = daemon.run(&["session", "attach", &issue.to_string()]);
+    assert_eq!(answer.code, Some(3), "{answer:?}");
+    assert!(answer.stderr.contains("session logs"), "{answer:?}");
+    go(&daemon);
+    daemon.wait_closed(issue);
+}
+
+#[test]
+fn e2e_headless_an_agent_finds_no_terminal_and_no_more_than_its_own_variables() {
+    let script = r#"
+cat > /dev/null; env | cut -d= -f1 | sort > "$HOME/variables"
+if (: < /dev/tty) 2>/dev/null; then echo yes; else echo no; fi > "$HOME/terminal"; ps -o tty= -p $$ >> "$HOME/terminal"
+touch "$HOME/begun"; until [ -e "$HOME/go" ]; do sleep 0.02; done
+"#;
+    let daemon = headless().agent(script).daemon_env("CODEBERG_TOKEN", "secret").start();
+    let issue = daemon.file_issue_with("Apples", "Please.");
+    begun(&daemon);
+    daemon.wait_session(issue, 1);
+    assert_eq!(lines(&daemon, "terminal"), ["no", "?"]);
+    let variables = lines(&daemon, "variables");
+    for wanted in ["HOME", "PATH", "PHASE_FILE", "POINTSMAN_SESSION", "POINTSMAN_TURN", "TERM"] {
+        assert!(variables.iter().any(|name| name == wanted), "{wanted}: {variables:?}");
+    }
+    assert!(!variables.iter().any(|name| name.contains("TOKEN") || name == "TMUX"), "{variables:?}");
+    go(&daemon);
+}

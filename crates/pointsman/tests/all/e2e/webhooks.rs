@@ -1,0 +1,65 @@
+//! Webhooks: a ring makes the daemon ask, and nothing else does for a long time here.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use pointsman_testkit::TestDaemon;
+use pointsman_testkit::fake_forgejo::{FakeForgejo, Rules};
+
+use super::adds;
+use super::forgejo::{file, main_log, on, start};
+
+const SECRET: &str = "tell-nobody-8f2";
+
+/// Rings like a server would, and answers the status.
+fn ring(address: &str, path: &str, secret: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let head =
+        format!("POST {path} HTTP/1.1\r\nAuthorization: Bearer {secret}\r\nContent-Length: 2\r\n\r\n{{}}");
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split(' ').nth(1).unwrap_or_default().to_owned()
+}
+
+fn address(daemon: &TestDaemon) -> String {
+    let lines = daemon.wait_for("somebody to listen", || daemon.log_lines("listening for webhooks"));
+    lines[0].split("address=").nth(1).unwrap().trim().to_owned()
+}
+
+#[test]
+fn e2e_a_webhook_makes_the_daemon_ask_and_a_wrong_one_does_not() {
+    let fake = FakeForgejo::start(Rules::default());
+    let setup = on(&fake)
+        .unset("ci.command")
+        .set("ci.kind", "\"forge\"")
+        // Without being rung for, nothing would be seen while this test runs.
+        .set("timing.forge_poll", "\"10m\"")
+        .set("ci.poll", "\"10m\"")
+        .set("webhook.listen", "\"127.0.0.1:0\"")
+        .daemon_env("POINTSMAN_WEBHOOK_SECRET", SECRET);
+    let daemon = start(&fake, setup);
+    let address = address(&daemon);
+    let issues = || fake.requests().iter().filter(|(_, path)| path.ends_with("/issues")).count();
+    daemon.wait_for("the first question", || (issues() > 0).then_some(()));
+    let asked = issues();
+
+    let issue = file(&fake, "Add apples", &format!("{}\nexpect Merged\nphase done", adds("apples")));
+    assert_eq!(ring(&address, "/webhook/shop", "wrong"), "401");
+    assert_eq!(ring(&address, "/webhook/other", SECRET), "404");
+    assert_eq!(issues(), asked, "nobody was asked");
+
+    assert_eq!(ring(&address, "/webhook/shop", SECRET), "202");
+    daemon.wait_for("the task to be closed", || {
+        // CI says yes to the branch and to each candidate of the queue, and the server rings for that.
+        for sha in daemon.git_in(fake.repository(), &["for-each-ref", "--format=%(objectname)"]).lines() {
+            if fake.statuses(sha).is_empty() {
+                fake.set_status(sha, "ci/build", "success");
+            }
+        }
+        ring(&address, "/webhook/shop", SECRET);
+        (daemon.task(issue)["state"] == "closed").then_some(())
+    });
+    assert_eq!(main_log(&fake, &daemon), ["Add apples", "Open the shop"]);
+    assert!(!daemon.log().contains(SECRET));
+}
