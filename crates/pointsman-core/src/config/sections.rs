@@ -70,7 +70,7 @@ table! {
         /// From here on it hands over to a successor.
         high: Share,
         /// Tokens in the window of a model whose name does not say it, where no status line tells.
-        window: u64,
+        window: Option<u64>,
     }
 }
 

@@ -51,11 +51,11 @@ pub fn repeats(new: Gauge, known: Option<(Gauge, Timestamp)>, now: Timestamp) ->
 /// A model whose name ends so has a window of this size, says Claude Code.
 const LARGE_WINDOW: (&str, u64) = ("[1m]", 1_000_000);
 
-/// The gauge behind the tokens that a transcript tells of. `window` is what models have whose name does not say it; more
-/// tokens than that show that it is not so, and nothing else.
-pub fn from_tokens(tokens: u64, model: Option<&str>, window: u64) -> Option<Gauge> {
+/// The gauge behind the tokens that a transcript tells of. `configured` is the window of models whose name does not say it:
+/// where nobody says it, none is assumed. More tokens than that show that it is not so, and nothing else.
+pub fn from_tokens(tokens: u64, model: Option<&str>, configured: Option<u64>) -> Option<Gauge> {
     let large = model.is_some_and(|model| model.ends_with(LARGE_WINDOW.0));
-    let window = if large { LARGE_WINDOW.1 } else { window };
+    let window = if large { LARGE_WINDOW.1 } else { configured? };
     let used = tokens.saturating_mul(1000).checked_div(window)?;
     let used_permille = u16::try_from(used).ok().filter(|used| *used <= 1000)?;
     Some(Gauge { used_permille, source: Source::Transcript })
@@ -260,14 +260,16 @@ mod tests {
     #[test]
     fn tokens_fill_the_window_that_the_model_has() {
         for (tokens, model, window, used) in [
-            (0, None, 200_000, Some(0)),
-            (186_000, Some("claude-sonnet-4-5"), 200_000, Some(930)),
-            (186_000, Some("claude-opus-4-8[1m]"), 200_000, Some(186)),
-            (400_000, None, 500_000, Some(800)),
-            (200_001, None, 200_000, Some(1000)),
-            (201_000, None, 200_000, None),
-            (u64::MAX, Some("x[1m]"), 200_000, None),
-            (1, None, 0, None),
+            (0, None, Some(200_000), Some(0)),
+            (186_000, Some("claude-sonnet-4-5"), Some(200_000), Some(930)),
+            (186_000, Some("claude-sonnet-4-5"), None, None),
+            (186_000, Some("claude-opus-4-8[1m]"), Some(200_000), Some(186)),
+            (186_000, Some("claude-opus-4-8[1m]"), None, Some(186)),
+            (400_000, None, Some(500_000), Some(800)),
+            (200_001, None, Some(200_000), Some(1000)),
+            (201_000, None, Some(200_000), None),
+            (u64::MAX, Some("x[1m]"), None, None),
+            (1, None, Some(0), None),
         ] {
             let gauge = from_tokens(tokens, model, window);
             assert_eq!(gauge.map(|g| g.used_permille), used, "{tokens} of {model:?}");

@@ -90,7 +90,11 @@ fn act(
                     engine.take(&[Input::new(key.clone(), measured)], now)?;
                 }
             }
-            budget::turn_ended(engine, key, &report.session, &named(report), now)?;
+            // A headless program reports its turns itself.
+            let runtime = engine.config(&key.project).map(|config| config.runtime("dev"));
+            if runtime != Some(Runtime::Headless) {
+                budget::turn_ended(engine, key, &report.session, &named(report), now)?;
+            }
             tell(engine, Event::TurnEnded { generation })?;
             let streams = engine.config(&key.project).is_some_and(|config| config.agent.stream_responses);
             let Some(text) = said.clone().filter(|_| streams) else { return Ok(()) };
@@ -124,7 +128,12 @@ fn named(report: &Report) -> String {
 }
 
 /// What the figures of a session's transcript say about its context.
-pub(crate) fn measured(tokens: u64, row: Option<&SessionRow>, generation: u32, window: u64) -> Option<Event> {
+pub(crate) fn measured(
+    tokens: u64,
+    row: Option<&SessionRow>,
+    generation: u32,
+    window: Option<u64>,
+) -> Option<Event> {
     let model = row.and_then(|row| row.model.as_deref());
     let gauge = context::from_tokens(tokens, model, window)?;
     Some(Event::ContextMeasured { generation, gauge })

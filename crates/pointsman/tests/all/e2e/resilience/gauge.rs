@@ -11,8 +11,8 @@ use pointsman_core::time::Timestamp;
 use pointsman_testkit::TestDaemon;
 use serde_json::{Value, json};
 
-use super::super::hooks::{as_session, hook, payload, waiting};
-use super::{measure_context, signals};
+use super::super::hooks::{as_session, hook, payload, waiting, waiting_in};
+use super::{measure_context, shop, signals};
 
 /// The end of a turn, whose transcript is this file.
 fn stopped(daemon: &TestDaemon, issue: u64, transcript: &std::path::Path) {
@@ -59,7 +59,7 @@ fn e2e_r4_1_a_status_line_measures_the_context() {
 
 #[test]
 fn e2e_r4_1_a_transcript_measures_the_context_where_no_status_line_does() {
-    let (daemon, issue) = waiting();
+    let (daemon, issue) = waiting_in(shop().set("context.window", "200000"));
     let path = transcript(&daemon, 150_000);
     stopped(&daemon, issue, &path);
     assert_eq!(count(&daemon, issue, "CONTEXT_WARNING"), 1);
@@ -84,7 +84,7 @@ fn e2e_r4_1_a_transcript_measures_the_context_where_no_status_line_does() {
 
 #[test]
 fn e2e_r4_1_a_hostile_transcript_measures_nothing_and_holds_nobody() {
-    let (daemon, issue) = waiting();
+    let (daemon, issue) = waiting_in(shop().set("context.window", "200000"));
     let path = daemon.path("home/hostile.jsonl");
     let deep = format!("{{\"usage\":{}\n", "[".repeat(200_000));
     for text in [
@@ -111,6 +111,8 @@ fn e2e_r4_1_a_hostile_transcript_measures_nothing_and_holds_nobody() {
 #[test]
 fn e2e_r4_1_the_window_is_that_of_the_model() {
     let (daemon, issue) = waiting();
+    stopped(&daemon, issue, &transcript(&daemon, 186_000));
+    assert!(agent(&daemon)["context_percent"].is_null(), "no window is assumed");
     let start = payload("SessionStart.startup");
     assert_eq!(start["model"], "claude-opus-4-8[1m]", "a million tokens");
     hook(&daemon, issue, "SessionStart", &start);
@@ -121,7 +123,7 @@ fn e2e_r4_1_the_window_is_that_of_the_model() {
 
 #[test]
 fn e2e_r4_1_a_better_source_is_not_overruled_by_a_worse_one() {
-    let (daemon, issue) = waiting();
+    let (daemon, issue) = waiting_in(shop().set("context.window", "200000"));
     measure_context(&daemon, "dev-shop-1.1", 40);
     stopped(&daemon, issue, &transcript(&daemon, 199_000));
     slows_down(&daemon, issue);
