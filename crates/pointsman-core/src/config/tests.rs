@@ -144,6 +144,16 @@ fn wrong_values_name_the_key_and_the_line() {
     // (file after its first line, line, key, part of the message)
     let cases = [
         ("[ci]\nkind = \"comand\"", 3, "ci.kind", "`ci.kind` cannot be \"comand\""),
+        ("[notify]\nto = [\"mail\"]", 3, "notify.to", "cannot be \"mail\""),
+        ("[notify]\nto = [\"matrix\"]", 3, "notify.to", "needs the key `matrix.homeserver`"),
+        ("[notify]\nquiet_hours = \"22-7\"", 3, "notify.quiet_hours", "no hours of the day"),
+        ("[notify]\ntimezone = \"$(id)\"", 3, "notify.timezone", "the name of a time zone"),
+        ("[webhook]\nurl = \"https://u:p@h/x\"", 3, "webhook.url", "user name or password"),
+        ("[webhook]\nurl_file = \"hook\"", 3, "webhook.url_file", "an absolute path"),
+        ("[matrix]\nroom = \"ops\"", 3, "matrix.room", "#ops:example.org"),
+        ("[matrix]\nroom = \"#ops\"", 3, "matrix.room", "#ops:example.org"),
+        ("[matrix]\npeople = [\"ann\"]", 3, "matrix.people", "written @name:server"),
+        ("[agent]\npass_env = [\"WEBHOOK_URL\"]", 3, "agent.pass_env", "holds a credential"),
         ("[ci]\npoll = 30", 3, "ci.poll", "a duration in quotes"),
         ("[ci]\npoll = \"30\"", 3, "ci.poll", "write a number and a unit"),
         ("[ci]\npoll = \"0s\"", 3, "ci.poll", "at least 1ms"),

@@ -39,7 +39,7 @@ impl Watch {
             let new = before.is_none_or(|before| !Arc::ptr_eq(&before, served));
             for kind in LOUD.into_iter().filter(|kind| new || served.config.tells(*kind)) {
                 self.shorten(served, kind);
-                if served.config.tells(kind) && self.has_work(served, kind) {
+                if served.config.tells(kind) && self.has_work(served, kind, new) {
                     let (inbox, world) = (self.inbox.clone(), Arc::clone(&self.world));
                     let name = format!("notify {} {kind}", served.config.name);
                     self.world
@@ -47,7 +47,7 @@ impl Watch {
                         .submit(name, served, move |_, served| tell::all(&world, &inbox, served, kind));
                 }
             }
-            if served.config.listens() && !self.rests(served, LISTENER) {
+            if served.config.listens() && (new || !self.rests(served, LISTENER)) {
                 let (inbox, world) = (self.inbox.clone(), Arc::clone(&self.world));
                 let name = format!("listen {}", served.config.name);
                 self.world
@@ -73,8 +73,9 @@ impl Watch {
         health.is_some_and(|health| health.rests(clock::now()))
     }
 
-    fn has_work(&self, served: &Served, kind: NotifierKind) -> bool {
-        if self.rests(served, &health_name(kind)) {
+    /// Whoever starts the daemon anew, or changes a project, may just have put right what was wrong: then nobody rests.
+    fn has_work(&self, served: &Served, kind: NotifierKind, new: bool) -> bool {
+        if !new && self.rests(served, &health_name(kind)) {
             return false;
         }
         let due = self.read(|store| store.due_deliveries(&served.config.name, kind, clock::now(), 1));

@@ -3,11 +3,12 @@
 //! `behaviours` has them, `stage` the world they play in. They are run against the embedded forge in process
 //! (`embedded`), and against the Forgejo adapter (`forgejo`): with a fake server as it should be, with one whose pages
 //! are small, with one that cannot record merges, with one whose every tenth answer goes wrong, and with the real one
-//! that `POINTSMAN_TEST_FORGEJO_URL` names.
+//! that `POINTSMAN_TEST_FORGEJO_URL` names. The GitHub adapter likewise (`github`, `github_alone`).
 
 mod behaviours;
 mod embedded;
 mod forgejo;
 mod forgejo_alone;
 mod github;
+mod github_alone;
 mod stage;
