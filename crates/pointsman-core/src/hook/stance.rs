@@ -24,9 +24,14 @@ impl Stance {
     pub fn after(before: Option<Self>, told: &Told) -> Option<Self> {
         match told {
             Told::Stopped { .. } | Told::Failed { .. } | Told::Idle => Some(Self::AtPrompt),
-            Told::Started { .. } | Told::Prompted { .. } | Told::Tool { done: true, .. } => {
-                Some(Self::AtWork)
-            }
+            Told::Prompted { .. } | Told::Tool { done: true, .. } => Some(Self::AtWork),
+            Told::Started { source, .. } => match source.as_str() {
+                // The same conversation goes on as it was.
+                "compact" => before,
+                "clear" => Some(Self::AtPrompt),
+                // Its first prompt comes with it.
+                _ => Some(Self::AtWork),
+            },
             // Several tools may be used at once; another one that begins does not answer the dialog.
             Told::Tool { done: false, .. } => match before {
                 Some(dialog @ Self::AtDialog { .. }) => Some(dialog),
@@ -57,6 +62,10 @@ mod tests {
         Told::Asked { what: "permission for Bash".to_owned() }
     }
 
+    fn started(source: &str) -> Told {
+        Told::Started { source: source.to_owned(), conversation: None, model: None }
+    }
+
     fn prompted() -> Told {
         Told::Prompted { messages: Vec::new() }
     }
@@ -80,6 +89,10 @@ mod tests {
             (vec![prompted(), stopped()], Some(Stance::AtPrompt)),
             (vec![prompted(), stopped(), Told::Compacting, Told::Compacted], Some(Stance::AtPrompt)),
             (vec![prompted(), Told::Compacting, Told::Compacted], Some(Stance::AtWork)),
+            (vec![prompted(), stopped(), Told::Compacting, started("compact")], Some(Stance::AtPrompt)),
+            (vec![prompted(), Told::Compacting, started("compact")], Some(Stance::AtWork)),
+            (vec![started("startup")], Some(Stance::AtWork)),
+            (vec![started("clear")], Some(Stance::AtPrompt)),
             // Woken by something else than a prompt.
             (vec![prompted(), stopped(), tool(false)], Some(Stance::AtWork)),
             (vec![prompted(), Told::Idle], Some(Stance::AtPrompt)),
