@@ -151,6 +151,7 @@ impl Asking {
                 let pause = match forge::ask(served, &self.board.look()) {
                     Ok(inputs) => {
                         self.inbox.send(Inbound::Inputs(inputs));
+                        self.world.jobs.check_peoples(served, &self.board.look());
                         self.world.jobs.audit(served);
                         self.world.jobs.land(served);
                         pace

@@ -167,12 +167,10 @@ fn list_issues(forge: &EmbeddedForge, state: StateFilter) -> Result<Value, Failu
 }
 
 fn list_pulls(forge: &EmbeddedForge, state: StateFilter) -> Result<Value, Failure> {
-    let read = |state| forge.shelf().prs(state).map_err(shelf_error("list pull requests"));
     // Those that landed by hand must be written down before they are sorted into open and closed.
-    for pr in read(StateFilter::Open)? {
-        forge.with_facts(pr)?;
-    }
-    read(state)?
+    forge.open_pull_requests()?;
+    let listed = forge.shelf().prs(state).map_err(shelf_error("list pull requests"))?;
+    listed
         .into_iter()
         .map(|pr| forge.with_facts(pr).map_err(Failure::from))
         .map(|pr| pull(forge, &pr?))

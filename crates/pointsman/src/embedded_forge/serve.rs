@@ -182,6 +182,13 @@ impl Forge for EmbeddedForge {
 }
 
 impl EmbeddedForge {
+    /// All pull requests that are open, also by the facts of git.
+    pub(crate) fn open_pull_requests(&self) -> Result<Vec<PullRequest>, Error> {
+        let rows = self.shelf().prs(StateFilter::Open).map_err(shelf_error("list pull requests"))?;
+        let looked_at = rows.into_iter().map(|pr| self.with_facts(pr)).collect::<Result<Vec<_>, _>>()?;
+        Ok(looked_at.into_iter().filter(|pr| pr.state == IssueState::Open).collect())
+    }
+
     /// An issue that nobody put on the board stands where its state and labels put it; a closed one is done.
     fn on_board(&self, issue: Issue) -> Result<BoardItem, Error> {
         let row = self.shelf().board_row(issue.number).map_err(shelf_error("read the board"))?;

@@ -1,12 +1,13 @@
-//! CI by a command of the project.
+//! CI by a command of the project: for tasks, and for pull requests of people on the embedded forge.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use pointsman_adapters::forge::{Error, Forge};
 use pointsman_core::config::CiKind;
 use pointsman_core::forge::CheckState;
-use pointsman_core::ids::{ProjectName, Sha, TaskKey};
+use pointsman_core::ids::{Number, ProjectName, Sha, TaskKey};
 use pointsman_core::queue::Record;
 use pointsman_core::task::{CiVerdict, Event};
 use pointsman_store::{Store, VerdictRow};
@@ -14,6 +15,7 @@ use pointsman_store::{Store, VerdictRow};
 use super::outside::wait_for_checks;
 use super::program::Program;
 use super::{Jobs, slug};
+use crate::daemon::board::Picture;
 use crate::daemon::clock;
 use crate::daemon::engine::Input;
 use crate::daemon::inbound::Inbound;
@@ -42,35 +44,8 @@ impl Check {
         let Some(_runner) = jobs.runner(served) else { return };
         let started = Event::ChecksStarted { sha: self.sha.clone() };
         jobs.inbox.tell(Input::new(self.key.clone(), started));
-        show(served, &self.sha, CheckState::Pending);
-        let program = Program {
-            name: self.name(),
-            command: &command,
-            sha: &self.sha,
-            env: vec![("PROJECT_NAME", self.key.project.to_string()), ("ISSUE", self.key.issue.to_string())],
-            limit: served.config.timing.ci_timeout.into(),
-        };
-        let begun = Instant::now();
-        let verdict = match program.run(jobs, served) {
-            Ok(ran) => {
-                let Some(verdict) = ran.verdict("ci") else { return };
-                self.remember(jobs, served, &command, &verdict, ran.log_path, begun.elapsed());
-                verdict
-            }
-            Err(error) => {
-                CiVerdict::Infra { reason: format!("CI could not be run: {error:#}"), log: String::new() }
-            }
-        };
-        show(
-            served,
-            &self.sha,
-            match verdict {
-                CiVerdict::Passed => CheckState::Success,
-                CiVerdict::Failed { .. } | CiVerdict::Infra { .. } | CiVerdict::TimedOut { .. } => {
-                    CheckState::Failure
-                }
-            },
-        );
+        let issue = ("ISSUE", self.key.issue.to_string());
+        let Some(verdict) = test(jobs, served, &command, self.name(), &self.sha, vec![issue]) else { return };
         let finished = Event::ChecksFinished { sha: self.sha.clone(), run: self.run, verdict };
         jobs.inbox.tell(Input::new(self.key.clone(), finished));
     }
@@ -86,27 +61,116 @@ impl Check {
             jobs.inbox.tell(Input::new(self.key.clone(), finished));
         }
     }
+}
 
-    /// The merge queue need not test again what was tested here. What says nothing about the code is not told.
-    fn remember(
-        &self,
-        jobs: &Jobs,
-        served: &Served,
-        command: &[String],
-        verdict: &CiVerdict,
-        log_path: PathBuf,
-        took: Duration,
-    ) {
-        if !matches!(verdict, CiVerdict::Passed | CiVerdict::Failed { .. }) {
+/// CI on the head of a pull request that no task is about: a person's.
+pub(super) struct OfPeople {
+    pub(super) number: Number,
+    pub(super) sha: Sha,
+}
+
+impl OfPeople {
+    pub(super) fn name(&self, project: &ProjectName) -> String {
+        format!("{project}-pr-{}-{}", self.number, self.sha.short())
+    }
+
+    pub(super) fn run(&self, jobs: &Arc<Jobs>, served: &Arc<Served>) {
+        let Some(command) = served.config.ci.command.clone() else { return };
+        let Some(_runner) = jobs.runner(served) else { return };
+        if let Err(error) = served.mirror.fetch_remote() {
+            tracing::warn!(pr = self.number, %error, "its commits could not be fetched; it is not tested yet");
             return;
         }
-        let Ok(tree) = served.mirror.tree_of(&self.sha) else { return };
-        let gate = gate_name(command);
-        let earlier = record(&jobs.reader(), &self.key.project, &tree, &gate).ok().flatten();
-        let record = Record::add(earlier.as_ref(), verdict.clone());
-        let log_path = Some(log_path);
-        remember(jobs, served, Verdict { tree: &tree, gate, record: &record, log_path, took });
+        let name = self.name(&served.config.name);
+        if let Some(verdict) = test(jobs, served, &command, name, &self.sha, Vec::new()) {
+            tracing::info!(pr = self.number, sha = %self.sha, ?verdict, "a person's pull request was tested");
+        }
     }
+}
+
+/// Pull requests of people that CI has not looked at: on the embedded forge nobody else would. A test that a daemon did
+/// not live to finish is begun again.
+pub(super) fn untested(served: &Served, picture: &Picture) -> Vec<OfPeople> {
+    let Some(forge) = served.embedded.as_ref().filter(|_| served.config.ci.kind == CiKind::Command) else {
+        return Vec::new();
+    };
+    let is_of_a_task = |branch: &str| {
+        picture.values().any(|task| task.key.project == served.config.name && task.branch == branch)
+    };
+    let looked_at = |sha: &Sha| {
+        let checks = forge.checks(sha)?;
+        Ok::<bool, Error>(checks.iter().any(|c| c.name == CHECK && c.state != CheckState::Pending))
+    };
+    let look = || -> Result<Vec<OfPeople>, Error> {
+        let mut untested = Vec::new();
+        for pr in forge.open_pull_requests()?.into_iter().filter(|pr| !is_of_a_task(&pr.head)) {
+            if let Some(sha) = pr.head_sha
+                && !looked_at(&sha)?
+            {
+                untested.push(OfPeople { number: pr.number, sha });
+            }
+        }
+        Ok(untested)
+    };
+    look().unwrap_or_else(|error| {
+        tracing::warn!(%error, "pull requests of people could not be looked at");
+        Vec::new()
+    })
+}
+
+/// Tests a commit, shows on the forge what comes of it, and remembers it. None if the daemon stops.
+fn test(
+    jobs: &Arc<Jobs>,
+    served: &Arc<Served>,
+    command: &[String],
+    name: String,
+    sha: &Sha,
+    env: Vec<(&'static str, String)>,
+) -> Option<CiVerdict> {
+    show(served, sha, CheckState::Pending);
+    let mut env = env;
+    env.push(("PROJECT_NAME", served.config.name.to_string()));
+    let program = Program { name, command, sha, env, limit: served.config.timing.ci_timeout.into() };
+    let begun = Instant::now();
+    let verdict = match program.run(jobs, served) {
+        Ok(ran) => {
+            let verdict = ran.verdict("ci")?;
+            remember_run(jobs, served, command, sha, &verdict, ran.log_path, begun.elapsed());
+            verdict
+        }
+        Err(error) => {
+            CiVerdict::Infra { reason: format!("CI could not be run: {error:#}"), log: String::new() }
+        }
+    };
+    let state = match verdict {
+        CiVerdict::Passed => CheckState::Success,
+        CiVerdict::Failed { .. } | CiVerdict::Infra { .. } | CiVerdict::TimedOut { .. } => {
+            CheckState::Failure
+        }
+    };
+    show(served, sha, state);
+    Some(verdict)
+}
+
+/// The merge queue need not test again what was tested here. What says nothing about the code is not told.
+fn remember_run(
+    jobs: &Jobs,
+    served: &Served,
+    command: &[String],
+    sha: &Sha,
+    verdict: &CiVerdict,
+    log_path: PathBuf,
+    took: Duration,
+) {
+    if !matches!(verdict, CiVerdict::Passed | CiVerdict::Failed { .. }) {
+        return;
+    }
+    let Ok(tree) = served.mirror.tree_of(sha) else { return };
+    let gate = gate_name(command);
+    let earlier = record(&jobs.reader(), &served.config.name, &tree, &gate).ok().flatten();
+    let record = Record::add(earlier.as_ref(), verdict.clone());
+    let log_path = Some(log_path);
+    remember(jobs, served, Verdict { tree: &tree, gate, record: &record, log_path, took });
 }
 
 /// People see on the forge what CI says; what follows from it is decided by the event.

@@ -24,6 +24,7 @@ use pointsman_store::Store;
 pub(super) use checkpoint::adopt;
 pub(super) use program::clear_leftovers;
 
+use super::board::Picture;
 use super::inbound::Inbox;
 use super::served::Served;
 
@@ -89,6 +90,14 @@ impl Jobs {
             }
         }
         self.land(served);
+    }
+
+    /// Runs CI on pull requests of people that it has not looked at.
+    pub(crate) fn check_peoples(self: &Arc<Self>, served: &Arc<Served>, picture: &Picture) {
+        for job in checks::untested(served, picture) {
+            let name = format!("ci {}", job.name(&served.config.name));
+            self.submit(name, served, move |jobs, served| job.run(jobs, served));
+        }
     }
 
     /// Runs CI on exactly this commit.

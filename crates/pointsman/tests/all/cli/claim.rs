@@ -172,6 +172,36 @@ fn the_life_of_a_claim_with_a_daemon() {
 }
 
 #[test]
+fn the_daemon_runs_ci_on_a_pull_request_that_was_handed_in() {
+    let environment = Environment::with_repository();
+    let ci = "#!/bin/sh\n! grep -q BUG README\n";
+    environment.write("ci.sh", ci);
+    environment.commit();
+    environment.run(&["init", "--yes", "--ci", "sh", "./ci.sh"]).ok();
+    environment.run(&["forge", "issue", "create", "--title", "Fix thing", "--body", "It."]).ok();
+    environment.run(&["up", "--detach"]).ok();
+    environment.run(&["claim", "1"]).ok();
+    let branch = claim(&environment)["branch"].as_str().unwrap().to_owned();
+    let hand_in = |text: &str| {
+        environment.write("README", text);
+        environment.git(&["add", "README"]);
+        environment.git(&["commit", "-q", "-m", text]);
+        environment.run(&["handoff", "--summary", "Fix thing"]).ok();
+        context(&hook(&environment, "on-stop", "{}"));
+        environment.git(&["rev-parse", "HEAD"])
+    };
+    let says = |sha: &str, word: &str| {
+        let checks = environment.json_until(&["forge", "status", "list", sha], |told| {
+            told["checks"].as_array().unwrap().iter().any(|check| check["state"] == word)
+        });
+        assert_eq!(checks["checks"], json!([{ "name": "ci", "state": word }]));
+    };
+    environment.git(&["switch", "-q", "-c", &branch]);
+    says(&hand_in("A BUG."), "failure");
+    says(&hand_in("No harm."), "success");
+}
+
+#[test]
 fn a_claim_written_by_hand_opens_a_pull_request_for_a_branch_that_only_the_checkout_has() {
     let environment = project();
     work(&environment, "claude/test");
