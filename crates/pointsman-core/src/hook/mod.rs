@@ -198,11 +198,9 @@ impl Told {
                 busy: payload["background_tasks"].as_array().is_some_and(|tasks| !tasks.is_empty()),
                 messages: Vec::new(),
                 used_tokens: None,
-                said: payload["last_assistant_message"]
-                    .as_str()
-                    .map(|said| text::clean_block(said, SAID_BYTES))
-                    .filter(|said| !said.trim().is_empty()),
+                said: words(&payload["last_assistant_message"]),
             },
+            "notify" => notified(payload),
             "stopfailure" => {
                 let details = field("error_details").or_else(|| field("last_assistant_message"));
                 Self::Failed { error: said("error"), details: details.unwrap_or_default(), until: None }
@@ -235,6 +233,30 @@ impl Told {
             | Self::Ended { .. } => true,
         }
     }
+}
+
+/// What other coding agents tell when they notify: that a turn is over, or that somebody is needed. The words are those of
+/// Codex (`type`, the prompts of the turn and its last words), opencode (`type`) and Gemini CLI (`hook_event_name`).
+fn notified(payload: &Value) -> Told {
+    let kind = ["type", "event", "hook_event_name"].iter().find_map(|name| payload[name].as_str());
+    match plain_name(kind.unwrap_or_default()).as_str() {
+        "agentturncomplete" | "session.idle" | "afteragent" | "idle" => {
+            let prompts = payload["input-messages"].as_array().into_iter().flatten();
+            let messages = prompts.filter_map(Value::as_str).flat_map(message_ids).take(MESSAGES).collect();
+            let said = words(&payload["last-assistant-message"]);
+            Told::Stopped { busy: false, messages, used_tokens: None, said }
+        }
+        "approvalrequested" | "permission.asked" | "permission.updated" => {
+            Told::Asked { what: "permission".to_owned() }
+        }
+        _ => Told::Other { name: "notify".to_owned() },
+    }
+}
+
+/// A text of an agent, cleaned and cut; none if it says nothing.
+fn words(text: &Value) -> Option<String> {
+    let said = text::clean_block(text.as_str()?, SAID_BYTES);
+    (!said.trim().is_empty()).then_some(said)
 }
 
 /// An event's name without case, dashes and underscores.
@@ -293,6 +315,27 @@ mod tests {
         );
         let told = Told::read("UserPromptSubmit", &json!({ "prompt": prompt }));
         assert_eq!(told, Told::Prompted { messages: vec![12] });
+    }
+
+    #[test]
+    fn other_agents_say_that_a_turn_is_over_or_that_somebody_is_needed() {
+        let codex = json!({
+            "type": "agent-turn-complete", "turn-id": "1",
+            "input-messages": ["[pointsman m-4] CI passed. Details: /x", "more [pointsman m-5]"],
+            "last-assistant-message": "Done.",
+        });
+        let over = |messages: Vec<i64>, said: Option<&str>| {
+            let said = said.map(str::to_owned);
+            Told::Stopped { busy: false, messages, used_tokens: None, said }
+        };
+        assert_eq!(Told::read("notify", &codex), over(vec![4], Some("Done.")));
+        assert_eq!(Told::read("notify", &json!({ "type": "session.idle" })), over(vec![], None));
+        assert_eq!(Told::read("notify", &json!({ "hook_event_name": "AfterAgent" })), over(vec![], None));
+        let asked = Told::read("notify", &json!({ "type": "approval-requested" }));
+        assert_eq!(asked, Told::Asked { what: "permission".to_owned() });
+        for other in [json!(null), json!({}), json!({ "type": 7 }), json!({ "type": "agent-turn-begun" })] {
+            assert_eq!(Told::read("notify", &other), Told::Other { name: "notify".to_owned() });
+        }
     }
 
     #[test]

@@ -71,7 +71,7 @@ fn told(event: &str, payload: &Value) -> Told {
     match &mut told {
         Told::Stopped { messages, used_tokens, .. } => {
             let end = end_of(transcript, TURN_BYTES);
-            *messages = transcript::messages_read(&end);
+            messages.extend(transcript::messages_read(&end));
             *used_tokens = transcript::used_tokens(&end);
         }
         Told::Tool { done: true, used_tokens, .. } => {
