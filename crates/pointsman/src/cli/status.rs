@@ -7,7 +7,7 @@ use pointsman_core::task::{State, Task};
 use pointsman_core::text::clean_line;
 use pointsman_core::vault::{self, Entry};
 use pointsman_core::words;
-use pointsman_store::{EntryScope, ProjectRow, SessionScope, Store, VaultScope};
+use pointsman_store::{EntryScope, ProjectRow, SessionScope, Stopped, StoppedBy, Store, VaultScope};
 use serde_json::{Value, json};
 
 use super::context::Context;
@@ -27,6 +27,8 @@ struct Glance {
     tasks: Vec<Task>,
     sessions: usize,
     queued: usize,
+    /// Why nothing lands, if the line is stopped.
+    stopped: Option<Stopped>,
     /// What needs a person, with what it has cost.
     attention: Vec<(Task, Spent)>,
     spent_today: Spent,
@@ -78,6 +80,7 @@ fn glance(store: &Store, row: ProjectRow) -> Result<Glance, Failure> {
     let tasks = store.tasks(Some(&row.name))?;
     let sessions = store.sessions(Some(&row.name), SessionScope::Live)?.len();
     let queued = store.queue_entries(&row.name, EntryScope::Unfinished)?.len();
+    let stopped = store.line(&row.name)?.stopped;
     let waiting = tasks.iter().filter(|task| needs_a_person(task));
     let attention = waiting
         .map(|task| Ok((task.clone(), task::spent(Some(store), task)?)))
@@ -89,7 +92,7 @@ fn glance(store: &Store, row: ProjectRow) -> Result<Glance, Failure> {
     let ill = notify::ill(store, &row.name)?;
     let mut quota = daemon::quota(store, &row.name)?;
     quota.retain(|window| window.resets_at > now);
-    Ok(Glance { row, tasks, sessions, queued, attention, spent_today, quota, vault, ill })
+    Ok(Glance { row, tasks, sessions, queued, stopped, attention, spent_today, quota, vault, ill })
 }
 
 fn limit(window: &Window) -> Value {
@@ -137,6 +140,7 @@ fn print_json(context: &Context, daemon: Option<&Status>, glances: &[Glance]) ->
                 "tasks": counts,
                 "sessions": glance.sessions,
                 "merge_queue": glance.queued,
+                "line_stopped": glance.stopped.as_ref().map(|stopped| stopped.reason.as_str()),
                 "spent_today": {
                     "tokens": glance.spent_today.tokens,
                     "usd": task::usd(glance.spent_today),
@@ -200,6 +204,16 @@ fn print(context: &Context, daemon: Option<&Status>, glances: &[Glance]) -> Resu
             glance.sessions,
             glance.queued
         ))?;
+        if let Some(Stopped { at, by, reason }) = &glance.stopped {
+            let since = time::relative(*at, time::now());
+            let next = match by {
+                // What was found says itself what to do.
+                StoppedBy::Audit => String::new(),
+                StoppedBy::Person => "; pointsman merge-queue resume lets it go on".to_owned(),
+            };
+            out.line(format!("  {bad}nothing lands{bad:#}: {}", clean_line(reason, 300)))?;
+            out.line(format!("    {quiet}{since}{next}{quiet:#}"))?;
+        }
         if let Some(spent) = budget::describe(glance.spent_today, Limit::default()) {
             out.line(format!("  spent today: {spent}"))?;
         }

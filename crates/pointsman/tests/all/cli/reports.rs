@@ -88,6 +88,20 @@ fn evidence_is_told_also_of_the_dead() {
 }
 
 #[test]
+fn status_says_why_nothing_lands() {
+    let environment = Environment::with_project();
+    let line = || environment.json(&["status"])["projects"][0]["line_stopped"].clone();
+    assert_eq!(line(), Value::Null);
+    environment.run(&["merge-queue", "pause", "--reason", "a release is under way"]).ok();
+    assert_eq!(line(), "a release is under way");
+    let told = environment.run(&["status"]).ok().stdout.clone();
+    assert!(told.contains("nothing lands: a release is under way\n"), "{told}");
+    assert!(told.contains("merge-queue resume"), "{told}");
+    environment.run(&["merge-queue", "resume"]).ok();
+    assert_eq!(line(), Value::Null);
+}
+
+#[test]
 fn signals_are_lines_of_json_that_can_be_resumed() {
     let environment = Environment::with_project();
     let happened = |kind: &str, signals: Vec<(Signal, Value)>| {
