@@ -22,8 +22,9 @@ pub const PHASE_FILE_LIMIT: u64 = 4096;
 /// How the name of a file begins that is not finished yet; so many letters and digits follow.
 const DRAFT: &str = ".pointsman-draft-";
 const DRAFT_LETTERS: usize = 6;
-/// A draft is swept away before its writer has locked it so seldom that this often in a row means something else.
-const DRAFT_TRIES: u32 = 3;
+/// A sweeper may come between a draft and its lock, each time anew. A try costs microseconds; this often in a row means
+/// something else.
+const DRAFT_TRIES: u32 = 100;
 
 /// Why a file was not touched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
