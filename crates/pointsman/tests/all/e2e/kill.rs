@@ -19,6 +19,10 @@ const LEAST_KILLS: u32 = 2;
 /// before the time for a test is over.
 const MOST_KILLS: u32 = 12;
 
+/// Two sessions are started at the same time: when the daemon dies here over one, the other may be in tmux as well, and
+/// the next daemon finds both.
+const TOGETHER: &str = "session-in-tmux";
+
 /// What two issues go through.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Story {
@@ -94,7 +98,8 @@ fn survive(places: impl IntoIterator<Item = (String, Story)>) {
             play.go_on(&tasks);
             play.is_over(&tasks).then_some(())
         });
-        assert!(killed >= LEAST_KILLS.min(kills), "{place} was passed only {killed} times");
+        let least = if place == TOGETHER { 1 } else { LEAST_KILLS };
+        assert!(killed >= least.min(kills), "{place} was passed only {killed} times");
         println!("{place}: {killed} daemons died");
         play.check(&place);
         daemon.stop_daemon();
