@@ -111,6 +111,7 @@ impl Bell for Porter {
 
     fn ring(&self, project: &str) {
         let (Some(served), Some(poller)) = (self.project(project), self.poller.upgrade()) else { return };
+        tracing::info!(project, "a webhook was heard");
         if let Some(listening) = &served.listening {
             listening.hear(clock::now());
         }
