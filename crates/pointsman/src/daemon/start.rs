@@ -89,7 +89,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         drivers: Drivers { tmux, headless: Headless::new(paths.headless()) },
         exits: Arc::new(watch),
         jobs: Arc::clone(&jobs),
-        stances: Stances::default(),
+        stances: Stances::open(paths.stances()),
         reader: Mutex::new(Store::open_read_only(&paths.database())?),
         projects: RwLock::new(BTreeMap::new()),
         program: std::env::current_exe().context("this program cannot find itself")?,
@@ -127,7 +127,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         world.drivers.tmux.end_orphaned_clients()?;
     }
     let projects = world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-    sweep_phase_directories(&projects);
+    sweep_drafts(paths, &projects);
     for served in projects.values() {
         clear_leftovers(served);
         if let Err(error) = adopt(dispatcher.engine.store(), served) {
@@ -142,7 +142,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         }
     }
     // Before anybody can tell something newer.
-    hooks::read_spools(paths, &mut dispatcher.engine);
+    hooks::read_spools(&world, &mut dispatcher.engine);
     if let Some(project) = options.only_queue {
         let served = world.project(&project).with_context(|| dispatcher.problems.join("; "))?;
         stop_on_signals(&inbox)?;
@@ -234,8 +234,9 @@ fn clear_locks(paths: &Paths, git: &Git, store: &Store) -> anyhow::Result<()> {
 }
 
 /// Removes what a killed daemon was just writing beside the phase files.
-fn sweep_phase_directories(projects: &BTreeMap<ProjectName, Arc<Served>>) {
-    let directories: BTreeSet<_> = projects.values().map(|served| &served.config.dev.phase_dir).collect();
+fn sweep_drafts(paths: &Paths, projects: &BTreeMap<ProjectName, Arc<Served>>) {
+    let phases = projects.values().map(|served| served.config.dev.phase_dir.as_path());
+    let directories: BTreeSet<_> = phases.chain([paths.runtime()]).collect();
     for directory in directories {
         match phase_file::sweep_drafts(directory) {
             Ok(0) => {}
