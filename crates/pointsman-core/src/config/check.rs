@@ -57,8 +57,10 @@ pub(super) fn unsupported(config: &Config) -> Vec<String> {
         );
     }
     for (name, role) in config.roles.iter() {
-        if role.enabled && name != "dev" {
-            found.push(format!("roles.{name} is not supported by this version yet; only the dev role works"));
+        if role.enabled && !matches!(name, "dev" | "supervisor") {
+            found.push(format!(
+                "roles.{name} is not supported by this version yet; only the dev and supervisor roles work"
+            ));
         }
     }
     found
@@ -382,6 +384,9 @@ impl Check<'_> {
             if value == 0 {
                 return self.fail(key, "it must be at least 1");
             }
+        }
+        if self.config.health.max_disk_percent > 100 {
+            return self.fail("health.max_disk_percent", "it must be between 0 and 100");
         }
         Ok(())
     }

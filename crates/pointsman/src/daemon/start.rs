@@ -25,6 +25,7 @@ use super::clock;
 use super::control::Control;
 use super::dispatcher::Dispatcher;
 use super::engine::Engine;
+use super::factory;
 use super::inbound::{Inbound, Inbox};
 use super::jobs::{Jobs, adopt, clear_leftovers};
 use super::line;
@@ -98,7 +99,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     let exits = Arc::new(Exits::new(inbox.clone(), Arc::clone(&world), Arc::clone(&phases)));
     *listener.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::downgrade(&exits);
     let poller = Arc::new(Poller::default());
-    let [vault, runs, notices] = std::array::from_fn(|_| Arc::new(Lookout::default()));
+    let [vault, runs, notices, roles] = std::array::from_fn(|_| Arc::new(Lookout::default()));
     let mut dispatcher = Dispatcher {
         engine: Engine::open(store)?,
         inbound,
@@ -112,6 +113,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         vault: Arc::clone(&vault),
         runs: Arc::clone(&runs),
         notices: Arc::clone(&notices),
+        factory: Arc::clone(&roles),
         started_at: clock::now(),
         problems: Vec::new(),
         only_queue: options.only_queue.is_some(),
@@ -158,10 +160,12 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     let mut vaults = vault::Watch::new(inbox.clone(), Arc::clone(&world));
     let mut all_runs = runs::Watch::new(inbox.clone(), Arc::clone(&world));
     let mut telling = notifier::Watch::new(inbox.clone(), Arc::clone(&world));
+    let mut all_roles = factory::Watch::new(inbox.clone(), Arc::clone(&world));
     let looking = [
         vault.start("vault", move || vaults.look())?,
         runs.start("runs", move || all_runs.look())?,
         notices.start("notices", move || telling.look())?,
+        roles.start("roles", move || all_roles.look())?,
     ];
     let (callers, panes, paces) = (AtomicUsize::new(0), Mutex::default(), Mutex::default());
     let control = Control { inbox: inbox.clone(), board, world, callers, panes, paces };
@@ -173,6 +177,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     vault.stop();
     runs.stop();
     notices.stop();
+    roles.stop();
     jobs.stop();
     let _ = std::fs::remove_file(paths.control_socket());
     for thread in looking.into_iter().chain([polling]) {
