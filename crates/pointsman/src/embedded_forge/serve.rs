@@ -17,6 +17,10 @@ impl Forge for EmbeddedForge {
         ACCOUNT
     }
 
+    fn reviewer(&self) -> Option<&str> {
+        Some(REVIEW_ACCOUNT)
+    }
+
     fn remote(&self) -> String {
         self.remote.clone()
     }
@@ -28,6 +32,28 @@ impl Forge for EmbeddedForge {
 
     fn issue(&self, number: Number) -> Result<Option<Issue>, Error> {
         self.shelf().issue(number).map_err(shelf_error("read an issue"))
+    }
+
+    fn file_issue_once(
+        &self,
+        marker: &str,
+        title: &str,
+        body: &str,
+        labels: &[&str],
+    ) -> Result<Number, Error> {
+        let failed = shelf_error("file an issue");
+        let ending = format!("\n\n{}", words::comment::marker(marker));
+        // Held from looking to writing.
+        let mut shelf = self.shelf();
+        let open = shelf.issues(StateFilter::Open).map_err(&failed)?;
+        let ours = |issue: &&Issue| issue.author == ACCOUNT && issue.body.ends_with(&ending);
+        if let Some(known) = open.iter().find(ours) {
+            return Ok(known.number);
+        }
+        let body = limits::cut_body(body, ending.len()) + &ending;
+        let labels: Vec<String> = labels.iter().map(|&label| label.to_owned()).collect();
+        let title = limits::cut_title(title);
+        shelf.create_issue(&title, &body, &labels, ACCOUNT, self.now()).map_err(failed)
     }
 
     fn set_labels(&self, number: Number, add: &[String], remove: &[String]) -> Result<Vec<String>, Error> {
@@ -93,6 +119,25 @@ impl Forge for EmbeddedForge {
     fn pull_request_from(&self, head: &str, base: &str) -> Result<Option<PullRequest>, Error> {
         let newest = self.shelf().pr_for(head, base).map_err(shelf_error("look for a pull request"))?;
         newest.map(|pr| self.with_facts(pr)).transpose()
+    }
+
+    fn open_pull_requests(&self) -> Result<Vec<PullRequest>, Error> {
+        let rows = self.shelf().prs(StateFilter::Open).map_err(shelf_error("list pull requests"))?;
+        let looked_at = rows.into_iter().map(|pr| self.with_facts(pr)).collect::<Result<Vec<_>, _>>()?;
+        let open = looked_at.into_iter().filter(|pr| pr.state == IssueState::Open);
+        Ok(open.map(|pr| PullRequest { reviews: Vec::new(), ..pr }).collect())
+    }
+
+    fn withdraw_change_requests(&self, pr: Number, keep: &Sha) -> Result<(), Error> {
+        let failed = shelf_error("take a review back");
+        let mut shelf = self.shelf();
+        for review in shelf.reviews(pr).map_err(&failed)? {
+            let asks = review.verdict == ReviewVerdict::RequestChanges && !review.dismissed;
+            if review.author == REVIEW_ACCOUNT && review.sha != *keep && asks {
+                shelf.dismiss_review(review.id).map_err(&failed)?;
+            }
+        }
+        Ok(())
     }
 
     fn review_once(&self, pr: Number, sha: &Sha, verdict: ReviewVerdict, body: &str) -> Result<(), Error> {
@@ -182,13 +227,6 @@ impl Forge for EmbeddedForge {
 }
 
 impl EmbeddedForge {
-    /// All pull requests that are open, also by the facts of git.
-    pub(crate) fn open_pull_requests(&self) -> Result<Vec<PullRequest>, Error> {
-        let rows = self.shelf().prs(StateFilter::Open).map_err(shelf_error("list pull requests"))?;
-        let looked_at = rows.into_iter().map(|pr| self.with_facts(pr)).collect::<Result<Vec<_>, _>>()?;
-        Ok(looked_at.into_iter().filter(|pr| pr.state == IssueState::Open).collect())
-    }
-
     /// An issue that nobody put on the board stands where its state and labels put it; a closed one is done.
     fn on_board(&self, issue: Issue) -> Result<BoardItem, Error> {
         let row = self.shelf().board_row(issue.number).map_err(shelf_error("read the board"))?;
