@@ -57,9 +57,9 @@ pub(super) fn unsupported(config: &Config) -> Vec<String> {
         );
     }
     for (name, role) in config.roles.iter() {
-        if role.enabled && !matches!(name, "dev" | "supervisor") {
+        if role.enabled && !matches!(name, "dev" | "supervisor" | "gardener") {
             found.push(format!(
-                "roles.{name} is not supported by this version yet; only the dev and supervisor roles work"
+                "roles.{name} is not supported by this version yet; only dev, supervisor and gardener work"
             ));
         }
     }

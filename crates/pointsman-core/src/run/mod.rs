@@ -115,6 +115,9 @@ pub struct Run {
     pub result: Option<serde_json::Value>,
     /// Whether a session of it may still be there.
     pub session_open: bool,
+    /// What rules have found and it is asked about; it belongs to the prompt.
+    #[serde(default)]
+    pub briefing: Option<String>,
 }
 
 impl Run {
@@ -138,6 +141,7 @@ impl Run {
             reason: None,
             result: None,
             session_open: false,
+            briefing: None,
         }
     }
 

@@ -29,6 +29,9 @@ pub fn prompt(run: &Run, places: &Places) -> String {
     if !formula.files.is_empty() {
         out.push_str(&format!("Read first: {}\n\n", formula.files.join(", ")));
     }
+    if let Some(briefing) = &run.briefing {
+        out.push_str(briefing);
+    }
     out.push_str(
         "Do the steps below in their order. After each one: `pointsman step done ID`. When all are done, write \
          `PHASE:done` into the phase file; if you cannot go on, `PHASE:failed` with a second line `Reason: …`.\n\n",

@@ -83,33 +83,58 @@ pub(super) fn begin(
     cursor: Option<(String, String)>,
     now: Timestamp,
 ) -> Result<Reply, pointsman_store::Error> {
+    match draft(engine, project, name, by, now)? {
+        Ok(run) => {
+            write_begun(engine, &run, cursor, now)?;
+            Ok(done(run_view::to_json(&run)))
+        }
+        Err(reply) => Ok(reply),
+    }
+}
+
+/// Writes down that a run has begun; `cursor` is a named value to set with it.
+pub(super) fn write_begun(
+    engine: &mut Engine,
+    run: &Run,
+    cursor: Option<(String, String)>,
+    now: Timestamp,
+) -> Result<(), pointsman_store::Error> {
+    let mut change = change("run_begun", run, Value::Null, now);
+    change.cursor = cursor;
+    engine.store().commit(&[change]).map(drop)
+}
+
+/// A run that may begin, or why none may. Nothing is written.
+pub(super) fn draft(
+    engine: &mut Engine,
+    project: &ProjectName,
+    name: &str,
+    by: &str,
+    now: Timestamp,
+) -> Result<Result<Run, Reply>, pointsman_store::Error> {
     let (Some(config), Some(row)) = (engine.config(project), engine.store().project(project)?) else {
-        return Ok(failed(FailureKind::NotFound, format!("project {project} is not served")));
+        return Ok(Err(failed(FailureKind::NotFound, format!("project {project} is not served"))));
     };
     let rendered = formulas::find(&row.checkout, name)
         .and_then(|found| found.render(&row.checkout, &formula::variables(&config)));
     let formula = match rendered {
         Ok(formula) => formula,
         Err(error @ formulas::Error::Missing(_)) => {
-            return Ok(failed(FailureKind::NotFound, error.to_string()));
+            return Ok(Err(failed(FailureKind::NotFound, error.to_string())));
         }
-        Err(error) => return Ok(failed(FailureKind::Configuration, chain(&error))),
+        Err(error) => return Ok(Err(failed(FailureKind::Configuration, chain(&error)))),
     };
     if formula.role() == "dev" {
         let message = "issues are implemented by tasks: label one backlog".to_owned();
-        return Ok(failed(FailureKind::Refused, message));
+        return Ok(Err(failed(FailureKind::Refused, message)));
     }
     if let Some(last) = engine.store().last_run(project, &formula.name)?
         && !last.status.is_over()
     {
         let message = format!("run {} of {} is under way: one at a time", last.id, formula.name);
-        return Ok(failed(FailureKind::Refused, message));
+        return Ok(Err(failed(FailureKind::Refused, message)));
     }
-    let run = Run::new(engine.store().next_run(project)?, formula, &config, by, now);
-    let mut change = change("run_begun", &run, Value::Null, now);
-    change.cursor = cursor;
-    engine.store().commit(&[change])?;
-    Ok(done(run_view::to_json(&run)))
+    Ok(Ok(Run::new(engine.store().next_run(project)?, formula, &config, by, now)))
 }
 
 /// The run that a session belongs to, and which of its sessions it is.
