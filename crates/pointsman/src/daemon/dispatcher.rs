@@ -130,6 +130,7 @@ struct Batch {
     factory: Vec<(Box<factory::Told>, SyncSender<()>)>,
     timetables: Vec<(ProjectName, Standing)>,
     asks: Vec<(Request, SyncSender<Reply>)>,
+    passed: Vec<SyncSender<()>>,
     stop: bool,
 }
 
@@ -315,6 +316,9 @@ impl Dispatcher {
             }
             stop |= follow.stop;
             let _ = reply.send(answer);
+        }
+        for written in batch.passed {
+            let _ = written.send(());
         }
         stop
     }
@@ -502,6 +506,7 @@ impl Batch {
             Inbound::Run { project, id, event, sessions, written } => {
                 self.runs.push(Ran { project, id, event, sessions, written });
             }
+            Inbound::Passed { written } => self.passed.push(written),
             Inbound::Ask { request, reply } => self.asks.push((request, reply)),
             Inbound::AskForge { project } => poller.ask(&project),
             Inbound::Stop => self.stop = true,

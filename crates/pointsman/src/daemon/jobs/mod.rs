@@ -214,6 +214,8 @@ impl Jobs {
                 if caught.is_err() {
                     tracing::error!(job = finished, "panicked");
                 }
+                // Until its answer is written it looks owed, and would be begun again.
+                jobs.inbox.wait_until_written();
                 let mut running = jobs.lock();
                 if !running.again.remove(&finished) {
                     running.names.remove(&finished);
