@@ -23,6 +23,7 @@ pub mod outcome;
 mod poller;
 mod projections;
 mod projects;
+mod reviews;
 mod runs;
 mod served;
 mod sources;

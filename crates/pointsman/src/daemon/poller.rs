@@ -12,6 +12,7 @@ use pointsman_core::time::Timestamp;
 use super::board::{Board, Picture};
 use super::clock;
 use super::inbound::{Inbound, Inbox};
+use super::reviews::Reviews;
 use super::served::Served;
 use super::sources::{forge, hooks::Silence, idle::Idle, phase::Phases, pulse::Pulse, work::Work};
 use super::webhooks::Webhooks;
@@ -85,6 +86,7 @@ impl Poller {
         let pulse = Pulse::new(inbox.clone(), Arc::clone(&world));
         let silence = Silence::new(inbox.clone(), Arc::clone(&world));
         let webhooks = Webhooks::new(&world, self);
+        let reviews = Reviews::new(&world);
         let mut asking = Asking {
             poller,
             inbox,
@@ -96,6 +98,7 @@ impl Poller {
             pulse,
             silence,
             webhooks,
+            reviews,
             forge_at: BTreeMap::new(),
             asked_at: BTreeMap::new(),
             files_at: None,
@@ -115,6 +118,7 @@ struct Asking {
     pulse: Pulse,
     silence: Silence,
     webhooks: Webhooks,
+    reviews: Arc<Reviews>,
     forge_at: BTreeMap<ProjectName, Timestamp>,
     asked_at: BTreeMap<ProjectName, Timestamp>,
     files_at: Option<Timestamp>,
@@ -152,6 +156,7 @@ impl Asking {
                     Ok(inputs) => {
                         self.inbox.send(Inbound::Inputs(inputs));
                         self.world.jobs.check_peoples(served, &self.board.look());
+                        self.reviews.look(served);
                         self.world.jobs.audit(served);
                         self.world.jobs.land(served);
                         pace

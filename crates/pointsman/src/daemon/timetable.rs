@@ -88,7 +88,8 @@ pub fn tick(
         let Some(mut after) = after else { continue };
         if decision == Decision::Run {
             let cursor = Some((cursor(&formula), json!(after).to_string()));
-            match runs::begin(engine, project, &formula, "schedule", cursor, now)? {
+            let wish = runs::Wish { cursor, ..runs::Wish::new(&formula, "schedule") };
+            match runs::begin(engine, project, &wish, now)? {
                 Reply::Done { .. } => {
                     begun += 1;
                     continue;
