@@ -19,9 +19,9 @@ const GRACE: Duration = Duration::from_millis(300);
 /// Takes the seat as the keeper does, and stays until it is told to go.
 const KEEPER: &str = r#"#!/bin/sh
 [ -n "$LED" ] || LED=1 exec setsid "$0" "$@"
+trap 'echo "{\"status\": 0}" > "$2/exit.json"; exit 0' TERM
 started=$(cut -d' ' -f22 "/proc/$$/stat")
 echo "{\"pid\": $$, \"start_time\": $started}" > "$2/seat.new" && mv "$2/seat.new" "$2/seat.json"
-trap 'echo "{\"status\": 0}" > "$2/exit.json"; exit 0' TERM
 while :; do sleep 0.02; done
 "#;
 

@@ -386,6 +386,9 @@ impl Check<'_> {
                 return self.fail(key, "it must be at least 1");
             }
         }
+        if self.config.health.max_disk_percent > 100 {
+            return self.fail("health.max_disk_percent", "it must be between 0 and 100");
+        }
         Ok(())
     }
 

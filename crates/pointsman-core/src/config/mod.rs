@@ -29,7 +29,7 @@ pub(crate) use check::is_model;
 pub use branch::{invalid_branch, render_branch};
 pub use entries::{Entry, Origin};
 pub use error::Error;
-pub use numbers::{Limits, Timing};
+pub use numbers::{Health, Limits, Timing};
 pub use sections::{
     Agent, Argv, Budget, Ci, CiKind, Context, Dev, Forge, ForgeKind, Matrix, Merge, MergeStrategy,
     MergeStyle, NotifierKind, Notify, Pr, Review, ReviewMode, Role, Roles, Runtime, Schedule, Vault,
@@ -74,6 +74,8 @@ pub struct Config {
     pub timing: Timing,
     /// How often things may happen.
     pub limits: Limits,
+    /// When something is wrong.
+    pub health: Health,
     /// When a context is how full.
     pub context: Context,
     /// The Woodpecker server.

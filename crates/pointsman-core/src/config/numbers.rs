@@ -104,3 +104,23 @@ table! {
         min_free_memory_mb: u64,
     }
 }
+
+table! {
+    /// `[health]`: when something is wrong.
+    Health {
+        /// Less free memory is a crisis.
+        min_memory_mb: u64,
+        /// More swap in use is a crisis.
+        max_swap_mb: u64,
+        /// A fuller disk is told.
+        max_disk_percent: u32,
+        /// Nothing that could go on for this long stands still.
+        stalled_after: Span,
+        /// Logs and working trees of what is over are kept this long.
+        keep: Span,
+        /// A warning that somebody wants ignored is not told for this long.
+        ignore_for: Span,
+        /// Whether the supervisor carries out safe remedies, or only tells them.
+        remedies: bool,
+    }
+}

@@ -22,6 +22,7 @@ use super::board::Board;
 use super::clock;
 use super::crash::crash_point;
 use super::engine::{Engine, Input, groups};
+use super::factory;
 use super::inbound::Inbound;
 use super::lookout::Lookout;
 use super::notifier::{self, Told};
@@ -71,6 +72,8 @@ pub(crate) struct Dispatcher {
     pub runs: Arc<Lookout>,
     /// Notices to people.
     pub notices: Arc<Lookout>,
+    /// Roles that work by rules.
+    pub factory: Arc<Lookout>,
     /// Since when.
     pub started_at: Timestamp,
     /// What stands in the way of projects.
@@ -134,6 +137,7 @@ struct Batch {
     runs: Vec<Ran>,
     wanted: Vec<Wanted>,
     notifier: Vec<notifier::Waiting>,
+    factory: Vec<(Box<factory::Told>, SyncSender<()>)>,
     timetables: Vec<(ProjectName, Standing)>,
     asks: Vec<(Request, SyncSender<Reply>)>,
     stop: bool,
@@ -260,9 +264,15 @@ impl Dispatcher {
                     self.notices.nudge();
                     self.vault.nudge();
                     self.runs.nudge();
+                    self.factory.nudge();
                 }
                 Told::Settled { .. } | Told::Shown(_) | Told::Taken { .. } | Told::Failed { .. } => {}
             }
+            let _ = written.send(());
+        }
+        for (told, written) in batch.factory {
+            self.until_written("a role's look", |d| factory::take(&mut d.engine, &told, now));
+            self.notices.nudge();
             let _ = written.send(());
         }
         for (project, standing) in batch.timetables {
@@ -273,6 +283,7 @@ impl Dispatcher {
             });
             if begun > 0 {
                 self.runs.nudge();
+                self.factory.nudge();
             }
         }
         for Wanted { project, formula, subject, by, written } in batch.wanted {
@@ -507,6 +518,7 @@ impl Batch {
                 self.vault.push(Vaulted { project, id, event, written });
             }
             Inbound::Notifier { told, written } => self.notifier.push((told, written)),
+            Inbound::Factory { told, written } => self.factory.push((told, written)),
             Inbound::Timetable { project, standing } => self.timetables.push((project, standing)),
             Inbound::Run { project, id, event, sessions, written } => {
                 self.runs.push(Ran { project, id, event, sessions, written });

@@ -11,6 +11,7 @@ use pointsman_store::{
 };
 
 use super::engine::Input;
+use super::factory;
 use super::notifier::Told;
 use super::outcome::Outcome;
 use super::timetable::Standing;
@@ -115,6 +116,13 @@ pub(crate) enum Inbound {
     Notifier {
         /// What.
         told: Box<Told>,
+        /// Told when it is written.
+        written: SyncSender<()>,
+    },
+    /// A role that works by rules has looked, or was spoken to; `written` is told when that is on disk.
+    Factory {
+        /// What.
+        told: Box<factory::Told>,
         /// Told when it is written.
         written: SyncSender<()>,
     },

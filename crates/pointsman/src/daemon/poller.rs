@@ -7,6 +7,7 @@ use std::time::Duration;
 use pointsman_core::config::ForgeKind;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::schedule::{Ears, forge_pace};
+use pointsman_core::task::Session;
 use pointsman_core::time::Timestamp;
 
 use super::board::{Board, Picture};
@@ -17,6 +18,7 @@ use super::served::Served;
 use super::sources::{forge, hooks::Silence, idle::Idle, phase::Phases, pulse::Pulse, work::Work};
 use super::webhooks::Webhooks;
 use super::world::RealWorld;
+use crate::report;
 
 /// Without anything due the thread still looks at the clock this often.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
@@ -176,6 +178,7 @@ impl Asking {
                 self.phases.look_at_all();
                 self.work.look(&self.board.look(), now);
                 self.silence.listen(&self.board.look(), now);
+                self.tell_older();
                 self.files_at = Some(now.after(rescan));
             }
             next = next.min(self.files_at.unwrap_or(next));
@@ -185,6 +188,16 @@ impl Asking {
         }
         next = next.min(self.pulse.feel(&self.board.look(), now).unwrap_or(next));
         self.wait(next.since(clock::now()))
+    }
+
+    /// The last words of a turn that went to a spool, because we were not there yet or too busy: no further hook brings
+    /// them. By the door that hooks use, so that they count as if they had come by it in the first place.
+    fn tell_older(&self) {
+        for task in self.board.look().values().filter(|task| task.session == Session::Alive) {
+            report::tell_older(&self.world.paths, &task.key, &|trouble| {
+                tracing::warn!(task = %task.key, trouble, "a report stays in the spool");
+            });
+        }
     }
 
     fn wait(&mut self, span: Duration) -> bool {

@@ -11,14 +11,17 @@ use pointsman_core::labels::{BACKLOG, has};
 use pointsman_core::task::{Event, PrFact, State, Task};
 
 use crate::daemon::board::Picture;
+use crate::daemon::clock;
 use crate::daemon::engine::Input;
+use crate::daemon::factory::Seen;
 use crate::daemon::served::Served;
 
 /// Asks the forge about everything that matters for the project's tasks.
 pub(crate) fn ask(served: &Served, picture: &Picture) -> Result<Vec<Input>, Error> {
     let mut inputs = Vec::new();
-    let open: BTreeMap<Number, Issue> =
-        served.forge.open_issues()?.into_iter().map(|issue| (issue.number, issue)).collect();
+    let issues = served.forge.open_issues()?;
+    served.saw(Seen { issues: issues.clone(), at: clock::now() });
+    let open: BTreeMap<Number, Issue> = issues.into_iter().map(|issue| (issue.number, issue)).collect();
     let graph: BTreeMap<Number, BTreeSet<Number>> =
         open.iter().map(|(n, issue)| (*n, dependencies::parse(&issue.body))).collect();
     let tasks = || picture.values().filter(|t| t.key.project == served.config.name);

@@ -251,7 +251,13 @@ fn e2e_doors_nothing_is_typed_into_a_dialog_that_is_announced_but_not_drawn_yet(
     hook(daemon, issue, "PermissionRequest", &json!({ "tool_name": "Bash" }));
     daemon.wait_state(issue, "escalated");
     daemon.answer(issue, "No, do not.");
-    daemon.wait_for("the answer to be held back", || daemon.log_lines("held back"));
+    let held = daemon.wait_for("the answer to be held back", || daemon.log_lines("held back")).len();
+    // A daemon that was not there when it was announced knows of it too.
+    daemon.kill_daemon();
+    daemon.start();
+    daemon.wait_for("the next daemon to hold it back", || {
+        daemon.log_lines("held back").filter(|lines| lines.len() > held)
+    });
     let shown = || daemon.tmux(&["capture-pane", "-p", "-t", &format!("=dev-shop-{issue}:")]);
     assert!(!shown().contains("[pointsman m-"), "{}", shown());
     // Only now it is on the screen; then a person says no, and the turn ends.

@@ -15,6 +15,7 @@ mod escalation;
 mod forgejo;
 mod gateway;
 mod headless;
+mod health;
 mod hooks;
 mod hostile;
 mod idle;
