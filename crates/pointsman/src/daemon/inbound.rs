@@ -99,6 +99,19 @@ pub(crate) enum Inbound {
         /// Told the run as it is then; nothing if it did not allow it.
         written: SyncSender<Option<Box<run::Run>>>,
     },
+    /// A run about something is to begin; `written` is told what became of that.
+    RunWanted {
+        /// Whose.
+        project: ProjectName,
+        /// Of which formula.
+        formula: String,
+        /// About what.
+        subject: run::Subject,
+        /// Who wants it.
+        by: String,
+        /// Told the run, or why there is none.
+        written: SyncSender<Reply>,
+    },
     /// People are to be told, were told, or spoke; `written` is told when that is on disk.
     Notifier {
         /// What.

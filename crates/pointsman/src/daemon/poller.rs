@@ -13,6 +13,7 @@ use pointsman_core::time::Timestamp;
 use super::board::{Board, Picture};
 use super::clock;
 use super::inbound::{Inbound, Inbox};
+use super::reviews::Reviews;
 use super::served::Served;
 use super::sources::{forge, hooks::Silence, idle::Idle, phase::Phases, pulse::Pulse, work::Work};
 use super::webhooks::Webhooks;
@@ -87,6 +88,7 @@ impl Poller {
         let pulse = Pulse::new(inbox.clone(), Arc::clone(&world));
         let silence = Silence::new(inbox.clone(), Arc::clone(&world));
         let webhooks = Webhooks::new(&world, self);
+        let reviews = Reviews::new(&world);
         let mut asking = Asking {
             poller,
             inbox,
@@ -98,6 +100,7 @@ impl Poller {
             pulse,
             silence,
             webhooks,
+            reviews,
             forge_at: BTreeMap::new(),
             asked_at: BTreeMap::new(),
             files_at: None,
@@ -117,6 +120,7 @@ struct Asking {
     pulse: Pulse,
     silence: Silence,
     webhooks: Webhooks,
+    reviews: Arc<Reviews>,
     forge_at: BTreeMap<ProjectName, Timestamp>,
     asked_at: BTreeMap<ProjectName, Timestamp>,
     files_at: Option<Timestamp>,
@@ -154,6 +158,7 @@ impl Asking {
                     Ok(inputs) => {
                         self.inbox.send(Inbound::Inputs(inputs));
                         self.world.jobs.check_peoples(served, &self.board.look());
+                        self.reviews.look(served);
                         self.world.jobs.audit(served);
                         self.world.jobs.land(served);
                         pace

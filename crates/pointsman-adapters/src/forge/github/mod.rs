@@ -12,7 +12,7 @@ use std::time::Instant;
 use super::Error;
 use super::hosted::{Belongings, Dialect, Hosted, Manner, Opening};
 use crate::git::Account;
-use crate::http::{Host, Scheme};
+use crate::http::{Host, Method, Scheme};
 
 static MANNER: Manner = Manner {
     scheme: Scheme::Bearer,
@@ -21,6 +21,7 @@ static MANNER: Manner = Manner {
     belongings: Belongings::Paged,
     approve: "APPROVE",
     taken: 422,
+    dismiss: Method::Put,
     pull_link: "pull",
 };
 

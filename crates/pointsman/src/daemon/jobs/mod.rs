@@ -119,16 +119,8 @@ impl Jobs {
     /// Saves the task's working tree; unchanged, it costs next to nothing.
     pub(crate) fn checkpoint(self: &Arc<Self>, served: &Arc<Served>, task: &Task, why: &str) {
         let job = checkpoint::Checkpoint::new(task, why);
-        let name = job.name();
-        {
-            // One at work may have read a file before it changed: it looks once more.
-            let mut running = self.lock();
-            if running.names.contains(&name) {
-                running.again.insert(name);
-                return;
-            }
-        }
-        self.submit(name, served, move |jobs, served| job.run(jobs, served));
+        // One at work may have read a file before it changed: it looks once more.
+        self.submit_anew(job.name(), served, move |jobs, served| job.run(jobs, served));
     }
 
     /// Works on the project's merge queue until nothing waits in it.
@@ -195,6 +187,23 @@ impl Jobs {
     /// Whether a job of this name is queued or at work.
     pub(super) fn is_running(&self, name: &str) -> bool {
         self.lock().names.contains(name)
+    }
+
+    /// Like [`Self::submit`]; what is under way under this name begins anew when it is through.
+    pub(super) fn submit_anew(
+        self: &Arc<Self>,
+        name: String,
+        served: &Arc<Served>,
+        work: impl Fn(&Arc<Self>, &Arc<Served>) + Send + 'static,
+    ) {
+        {
+            let mut running = self.lock();
+            if running.names.contains(&name) {
+                running.again.insert(name);
+                return;
+            }
+        }
+        self.submit(name, served, work);
     }
 
     /// Does something on a thread of its own, unless something of this name is under way.

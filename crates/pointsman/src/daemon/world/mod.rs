@@ -18,7 +18,7 @@ mod stances;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 use pointsman_adapters::driver::{self, Drivers};
 use pointsman_adapters::git::Git;
@@ -29,6 +29,7 @@ use pointsman_core::ids::ProjectName;
 use pointsman_core::task::{Effect, Task};
 use pointsman_store::{Outgoing, Store};
 
+use super::inbound::Inbound;
 use super::jobs::Jobs;
 use super::outcome::{Outcome, World};
 use super::projections::Announced;
@@ -83,6 +84,11 @@ impl RealWorld {
         self.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).get(name).cloned()
     }
 
+    /// What the daemon wrote.
+    pub(crate) fn reader(&self) -> MutexGuard<'_, Store> {
+        self.reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
     /// Whether a project is still served as it was when this was opened.
     pub(crate) fn serves(&self, served: &Arc<Served>) -> bool {
         self.project(&served.config.name).is_some_and(|now| Arc::ptr_eq(&now, served))
@@ -111,7 +117,11 @@ impl RealWorld {
                 Ok(Outcome::done())
             }
             Effect::RequestReview { sha } => {
-                self.jobs.review(served, task, sha);
+                match served.config.review_agent() {
+                    // It is found with all other open pull requests.
+                    true => self.jobs.inbox.send(Inbound::AskForge { project: task.key.project.clone() }),
+                    false => self.jobs.review(served, task, sha),
+                }
                 Ok(Outcome::done())
             }
             Effect::Enqueue { head } => Ok(Self::enqueue(served, task, head)),
