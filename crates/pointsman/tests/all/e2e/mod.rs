@@ -32,6 +32,7 @@ mod restart;
 mod review;
 mod run;
 mod shell_agent;
+mod soak;
 mod torture;
 mod vault;
 mod webhooks;
