@@ -21,6 +21,7 @@ pub mod labels;
 pub mod notifier;
 pub mod origin;
 pub mod queue;
+pub mod review;
 pub mod run;
 pub mod schedule;
 pub mod session;

@@ -139,6 +139,11 @@ impl Config {
         self.roles.iter().any(|(name, role)| role.enabled && self.runtime(name) == Runtime::Tmux)
     }
 
+    /// Whether the review agent decides.
+    pub fn review_agent(&self) -> bool {
+        self.review.mode == ReviewMode::Agent && self.review.command.is_none()
+    }
+
     /// Where the quiet hours hold: `notify.timezone`, else the place of the timetable.
     pub fn quiet_zone(&self) -> &str {
         self.notify.timezone.as_deref().unwrap_or(&self.schedule.timezone)
@@ -185,6 +190,14 @@ fn read<'t>(text: &'t str, origin: &'t str) -> Result<(Config, Document<'t>), Er
     }
     if config.review.command.is_some() && !document.has("review.mode") {
         config.review.mode = ReviewMode::Agent;
+    }
+    // Who wants the review agent in one place wants it in the other.
+    if config.roles.review.enabled && !document.has("review.mode") {
+        config.review.mode = ReviewMode::Agent;
+    }
+    let by_agent = config.review.mode == ReviewMode::Agent && config.review.command.is_none();
+    if by_agent && !document.has("roles.review.enabled") {
+        config.roles.review.enabled = true;
     }
     check::all(&config, &document)?;
     Ok((config, document))

@@ -96,6 +96,8 @@ table! {
         handoffs: u32,
         /// Checkpoints kept per task.
         checkpoints: u32,
+        /// Issues that one review may file.
+        review_followups: u32,
         /// Issues the planner may file per run.
         planner_issues: u32,
         /// Predictions the predictor may file per run.

@@ -13,8 +13,8 @@ pub struct Places {
     pub result_file: String,
 }
 
-/// The prompt as a file.
-pub fn prompt(run: &Run, places: &Places) -> String {
+/// The prompt as a file; `briefing` says what this very run is about.
+pub fn prompt(run: &Run, places: &Places, briefing: &str) -> String {
     let formula = &run.formula;
     let mut out = format!(
         "# Run {} of {} for {}\n\n{}\n\n",
@@ -29,8 +29,9 @@ pub fn prompt(run: &Run, places: &Places) -> String {
     if !formula.files.is_empty() {
         out.push_str(&format!("Read first: {}\n\n", formula.files.join(", ")));
     }
-    if let Some(briefing) = &run.briefing {
-        out.push_str(briefing);
+    out.push_str(briefing);
+    if let Some(found) = &run.briefing {
+        out.push_str(found);
     }
     out.push_str(
         "Do the steps below in their order. After each one: `pointsman step done ID`. When all are done, write \

@@ -375,6 +375,17 @@ pub enum ForgeCommand {
         /// Who writes.
         author: String,
     },
+    /// `forge pr create`
+    CreatePull {
+        /// The branch with the work.
+        head: String,
+        /// Title.
+        title: String,
+        /// Text.
+        body: String,
+        /// Who opens it.
+        author: String,
+    },
     /// `forge issue list`
     ListIssues {
         /// Which.

@@ -110,6 +110,15 @@ struct Ran {
     written: SyncSender<Option<Box<core_run::Run>>>,
 }
 
+/// A run that is wanted.
+struct Wanted {
+    project: ProjectName,
+    formula: String,
+    subject: core_run::Subject,
+    by: String,
+    written: SyncSender<Reply>,
+}
+
 /// What was taken from the inbox and is to be written.
 #[derive(Default)]
 struct Batch {
@@ -126,10 +135,12 @@ struct Batch {
     checkpoints: Vec<(CheckpointRow, Vec<u64>)>,
     vault: Vec<Vaulted>,
     runs: Vec<Ran>,
+    wanted: Vec<Wanted>,
     notifier: Vec<notifier::Waiting>,
     factory: Vec<(Box<factory::Told>, SyncSender<()>)>,
     timetables: Vec<(ProjectName, Standing)>,
     asks: Vec<(Request, SyncSender<Reply>)>,
+    passed: Vec<SyncSender<()>>,
     stop: bool,
 }
 
@@ -277,6 +288,17 @@ impl Dispatcher {
                 self.factory.nudge();
             }
         }
+        for Wanted { project, formula, subject, by, written } in batch.wanted {
+            let mut answer = None;
+            self.until_written("a run", |d| {
+                answer = Some(runs::begin_about(&mut d.engine, &project, &formula, &subject, &by, now)?);
+                Ok(())
+            });
+            if let Some(answer) = answer {
+                self.runs.nudge();
+                let _ = written.send(answer);
+            }
+        }
         for Ran { project, id, event, sessions, written } in batch.runs {
             let mut taken = None;
             self.until_written("a run", |d| {
@@ -317,6 +339,9 @@ impl Dispatcher {
             }
             stop |= follow.stop;
             let _ = reply.send(answer);
+        }
+        for written in batch.passed {
+            let _ = written.send(());
         }
         stop
     }
@@ -503,6 +528,10 @@ impl Batch {
             Inbound::Timetable { project, standing } => self.timetables.push((project, standing)),
             Inbound::Run { project, id, event, sessions, written } => {
                 self.runs.push(Ran { project, id, event, sessions, written });
+            }
+            Inbound::Passed { written } => self.passed.push(written),
+            Inbound::RunWanted { project, formula, subject, by, written } => {
+                self.wanted.push(Wanted { project, formula, subject, by, written });
             }
             Inbound::Ask { request, reply } => self.asks.push((request, reply)),
             Inbound::AskForge { project } => poller.ask(&project),

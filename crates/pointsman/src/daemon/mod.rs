@@ -24,6 +24,7 @@ pub mod outcome;
 mod poller;
 mod projections;
 mod projects;
+mod reviews;
 mod runs;
 mod served;
 mod sources;

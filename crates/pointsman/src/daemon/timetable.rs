@@ -92,7 +92,8 @@ pub fn tick(
             begun += 1;
         } else if decision == Decision::Run {
             let cursor = Some((cursor(&formula), json!(after).to_string()));
-            match runs::begin(engine, project, &formula, "schedule", cursor, now)? {
+            let wish = runs::Wish { cursor, ..runs::Wish::new(&formula, "schedule") };
+            match runs::begin(engine, project, &wish, now)? {
                 Reply::Done { .. } => {
                     begun += 1;
                     continue;

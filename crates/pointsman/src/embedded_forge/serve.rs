@@ -92,23 +92,7 @@ impl Forge for EmbeddedForge {
     }
 
     fn ensure_pull_request(&self, head: &str, base: &str, title: &str, body: &str) -> Result<Number, Error> {
-        const OPERATION: &str = "open a pull request";
-        let failed = shelf_error(OPERATION);
-        let newest = self.shelf().pr_for(head, base).map_err(&failed)?;
-        if let Some(pr) = newest.filter(|pr| pr.state == IssueState::Open) {
-            return Ok(pr.number);
-        }
-        let head_sha = self.work_of(head, base)?;
-        let (title, body) = (limits::cut_title(title), limits::cut_body(body, 0));
-        let created = self.shelf().create_pr(head, base, &title, &body, ACCOUNT, self.now());
-        match created {
-            Ok(number) => {
-                let remembered = self.repository.remember(number, &head_sha, None);
-                remembered.map_err(git_error(OPERATION)).map(|()| number)
-            }
-            Err(store::Error::Exists(number)) => Ok(number),
-            Err(error) => Err(failed(error)),
-        }
+        self.open_pull(head, base, (title, body), ACCOUNT)
     }
 
     fn pull_request(&self, number: Number) -> Result<Option<PullRequest>, Error> {
@@ -227,6 +211,33 @@ impl Forge for EmbeddedForge {
 }
 
 impl EmbeddedForge {
+    /// The open pull request between two branches: found, or opened in this name.
+    pub(super) fn open_pull(
+        &self,
+        head: &str,
+        base: &str,
+        (title, body): (&str, &str),
+        author: &str,
+    ) -> Result<Number, Error> {
+        const OPERATION: &str = "open a pull request";
+        let failed = shelf_error(OPERATION);
+        let newest = self.shelf().pr_for(head, base).map_err(&failed)?;
+        if let Some(pr) = newest.filter(|pr| pr.state == IssueState::Open) {
+            return Ok(pr.number);
+        }
+        let head_sha = self.work_of(head, base)?;
+        let (title, body) = (limits::cut_title(title), limits::cut_body(body, 0));
+        let created = self.shelf().create_pr(head, base, &title, &body, author, self.now());
+        match created {
+            Ok(number) => {
+                let remembered = self.repository.remember(number, &head_sha, None);
+                remembered.map_err(git_error(OPERATION)).map(|()| number)
+            }
+            Err(store::Error::Exists(number)) => Ok(number),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
     /// An issue that nobody put on the board stands where its state and labels put it; a closed one is done.
     fn on_board(&self, issue: Issue) -> Result<BoardItem, Error> {
         let row = self.shelf().board_row(issue.number).map_err(shelf_error("read the board"))?;

@@ -5,6 +5,7 @@
 use std::sync::{Arc, PoisonError};
 
 use pointsman_adapters::forge;
+use pointsman_adapters::process::free_memory_mb;
 use pointsman_core::config::Config;
 use pointsman_core::gardener::{Answer, Deed, Memory, Plan, Question, findings, plan, questions};
 use pointsman_core::ids::ProjectName;
@@ -18,14 +19,14 @@ use pointsman_store::{Change, Store};
 use serde_json::json;
 
 use super::watch::Watch;
-use super::{Seen, Told, is_due, send, value};
+use super::{Seen, Told, is_due, send};
 use crate::control::protocol::Reply;
 use crate::daemon::crash::crash_point;
 use crate::daemon::engine::Engine;
 use crate::daemon::inbound::Inbox;
 use crate::daemon::served::Served;
 use crate::daemon::world::RealWorld;
-use crate::daemon::{budget, clock, runs};
+use crate::daemon::{clock, runs};
 
 /// Its formula.
 pub(super) const FORMULA: &str = "run-gardener";
@@ -41,6 +42,8 @@ pub struct Looked {
     pub questions: Vec<Question>,
     /// What a session would read.
     pub briefing: String,
+    /// Memory that is free; none if nobody knows.
+    pub free_memory_mb: Option<u64>,
 }
 
 /// What came of a run.
@@ -69,7 +72,7 @@ pub fn look(seen: &Seen, memory: &Memory, config: &Config, now: Timestamp) -> Lo
     let found = findings(&seen.issues, &memory, config, now);
     let questions = questions(&found, &seen.issues, &memory);
     let briefing = words::gardener::briefing(&questions, &seen.issues);
-    Looked { memory, questions, briefing }
+    Looked { memory, questions, briefing, free_memory_mb: None }
 }
 
 impl Watch {
@@ -100,7 +103,7 @@ impl Watch {
             }
             Some(_) => {}
             None if due => {
-                let looked = look(&seen, &memory, config, now);
+                let looked = Looked { free_memory_mb: free_memory_mb(), ..look(&seen, &memory, config, now) };
                 send(&self.inbox, Told::Gardened { project: config.name.clone(), looked: Box::new(looked) });
             }
             None => {}
@@ -116,20 +119,17 @@ pub fn write(
     looked: &Looked,
     now: Timestamp,
 ) -> Result<(), pointsman_store::Error> {
-    let Some(config) = engine.config(project) else { return Ok(()) };
     let mut memory = looked.memory.clone();
     if looked.questions.is_empty() {
         return engine.store().set_cursor(Some(project), NAME, &json!(memory).to_string());
     }
-    let hindrance = match value(engine.store(), project, NAME)?.paused_at {
-        Some(_) => Some("its results were all noise: pointsman roles resume gardener".to_owned()),
-        None => budget::used_up_today(engine.store(), &config, now)?,
-    };
-    let drafted = match hindrance {
+    let drafted = match super::hindrance(engine, project, NAME, looked.free_memory_mb, now)? {
         Some(why) => Err(why),
-        None => runs::draft(engine, project, FORMULA, "schedule", now)?.map_err(|reply| match reply {
-            Reply::Failed { message, .. } => message,
-            Reply::Done { .. } => String::new(),
+        None => runs::draft(engine, project, &runs::Wish::new(FORMULA, "schedule"), now)?.map_err(|reply| {
+            match reply {
+                Reply::Failed { message, .. } => message,
+                Reply::Done { .. } => String::new(),
+            }
         }),
     };
     match drafted {

@@ -31,6 +31,7 @@ pub use supervisor::{Looked, hear as supervisor_hears, look as supervisor_looks,
 pub(crate) use watch::Watch;
 
 use super::answer::{done, failed};
+use super::budget;
 use super::clock;
 use super::engine::Engine;
 use super::inbound::{Inbound, Inbox};
@@ -130,6 +131,25 @@ fn count(
         change.notices.extend(notifier::planned(engine, &pause(project, role, &value), now)?);
     }
     engine.store().commit(&[change]).map(drop)
+}
+
+/// Why a role may not ask a model now, if so: it makes only noise, a budget is used up, memory is short.
+fn hindrance(
+    engine: &mut Engine,
+    project: &ProjectName,
+    role: &str,
+    free_memory_mb: Option<u64>,
+    now: Timestamp,
+) -> Result<Option<String>, pointsman_store::Error> {
+    let Some(config) = engine.config(project) else { return Ok(None) };
+    if value(engine.store(), project, role)?.paused_at.is_some() {
+        return Ok(Some(format!("its results were all noise: pointsman roles resume {role}")));
+    }
+    let least = config.limits.min_free_memory_mb;
+    if let Some(free) = free_memory_mb.filter(|free| *free < least) {
+        return Ok(Some(format!("{free} MB of memory are free, fewer than {least}")));
+    }
+    budget::used_up_today(engine.store(), &config, now)
 }
 
 /// A person lets a role ask again.
