@@ -20,6 +20,7 @@ pub mod ids;
 pub mod labels;
 pub mod notifier;
 pub mod origin;
+pub mod predictor;
 pub mod queue;
 pub mod review;
 pub mod run;
