@@ -3,7 +3,7 @@
 //! `reaction` is the time from an agent's phase to its answer, `idle` what watching costs, `startup` how long a daemon
 //! with a long history takes to be ready, `hooks` what an agent waits for a hook, `checkpoint` what saving a large tree
 //! costs, `mq` how long the merge queue takes, `recovery` how long a killed agent is away, `agents` how long it takes to
-//! see who is alive.
+//! see who is alive, `forge` what a forge on a server is asked.
 //!
 //! `stage` is the throw-away installation they run on, `fleet` the agents,
 //! `polling` the way it is compared with, `report` the tables and files. `docs/benchmarks.md` has the numbers.
@@ -11,6 +11,7 @@
 mod agents;
 mod checkpoint;
 mod fleet;
+mod forge;
 mod history;
 mod hooks;
 mod idle;
@@ -43,6 +44,9 @@ struct Arguments {
     /// How long the merge queue's gate takes, in seconds
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=60))]
     gate_seconds: u64,
+    /// How many times as fast the day at the forge passes
+    #[arg(long, default_value_t = 240, value_parser = clap::value_parser!(u32).range(10..=960))]
+    faster: u32,
     /// The program to measure
     #[arg(long, default_value = "target/release/pointsman")]
     program: PathBuf,
@@ -61,6 +65,7 @@ enum What {
     Hooks,
     Recovery,
     Agents,
+    Forge,
     All,
 }
 
@@ -74,7 +79,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn measure(Arguments { what, sessions, gate_seconds, program, results }: Arguments) -> anyhow::Result<()> {
+fn measure(arguments: Arguments) -> anyhow::Result<()> {
+    let Arguments { what, sessions, gate_seconds, faster, program, results } = arguments;
     wait::hear_signals()?;
     std::fs::create_dir_all(&results)?;
     let place = stage::Place { program: program.canonicalize()?, scratch: results.canonicalize()? };
@@ -101,6 +107,9 @@ fn measure(Arguments { what, sessions, gate_seconds, program, results }: Argumen
     }
     if matches!(what, What::Agents | What::All) {
         reports.push(agents::measure(&place)?);
+    }
+    if matches!(what, What::Forge | What::All) {
+        reports.push(forge::measure(&place, faster)?);
     }
     for report in &reports {
         report.print();

@@ -13,6 +13,7 @@ pub mod config;
 pub mod dependencies;
 pub mod forge;
 pub mod formula;
+pub mod gardener;
 pub mod health;
 pub mod hook;
 pub mod ids;

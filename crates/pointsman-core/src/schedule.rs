@@ -4,6 +4,18 @@ use std::time::Duration;
 
 use crate::ids::Number;
 use crate::task::{State, Task};
+use crate::time::Timestamp;
+
+/// How much slower a forge is asked while nothing is expected of it.
+const QUIET: u32 = 20;
+/// How much slower it is asked while it tells by itself: only for what got lost.
+const NET: u32 = 240;
+/// Who has waited for so long may wait this part of it once more.
+const PATIENCE: u32 = 5;
+/// The same for a CI, which people wait for with less patience.
+const CI_PATIENCE: u32 = 4;
+/// How much slower a CI is asked while it tells by itself.
+const CI_NET: u32 = 40;
 
 /// The ready tasks of one project that fit into its free places, oldest issue first.
 ///
@@ -27,41 +39,49 @@ pub enum Ears {
     Told,
 }
 
-impl Ears {
-    /// How much slower we may ask.
-    pub const fn slower(self) -> u32 {
-        match self {
-            Self::Asking => 1,
-            Self::Told => 10,
-        }
+/// How long to wait before a forge on a server is asked again. What is waited for is asked for at the configured pace at
+/// first, and less and less often the longer it takes: who answers within minutes is heard within seconds, and who takes
+/// an afternoon is not asked a thousand times. Without anything to wait for it is asked a twentieth as often: an idle
+/// night is cheap, and a new issue is still seen within minutes.
+pub fn forge_pace<'a>(
+    pace: Duration,
+    ears: Ears,
+    tasks: impl Iterator<Item = &'a Task>,
+    now: Timestamp,
+) -> Duration {
+    if ears == Ears::Told {
+        return pace * NET;
     }
+    let quiet = pace * QUIET;
+    let waits = tasks.filter_map(|task| match task.state {
+        State::AwaitingReview | State::Escalated | State::MergeQueue | State::Merged => {
+            Some((now.since(task.since) / PATIENCE).clamp(pace, quiet))
+        }
+        State::Working
+        | State::AwaitingCi
+        | State::Backlog
+        | State::WaitingDependencies
+        | State::Blocked
+        | State::Refused
+        | State::Paused
+        | State::Closed => None,
+    });
+    waits.min().unwrap_or(quiet)
 }
 
-/// How long to wait before a forge on a server is asked again. An answer of people is waited for at the configured
-/// pace; while agents are at work with nothing to expect from the forge, a quarter as often is enough, and a tenth while
-/// nothing is going on at all: an idle night is cheap, and a new issue is still seen within minutes.
-pub fn forge_pace<'a>(pace: Duration, ears: Ears, tasks: impl Iterator<Item = &'a Task>) -> Duration {
-    let mut slower = 10;
-    for task in tasks {
-        slower = slower.min(match task.state {
-            State::AwaitingReview | State::Escalated => 1,
-            State::Working | State::AwaitingCi | State::MergeQueue | State::Merged => 4,
-            State::Backlog
-            | State::WaitingDependencies
-            | State::Blocked
-            | State::Refused
-            | State::Paused
-            | State::Closed => 10,
-        });
+/// How long to wait before a CI on a server is asked again about a commit that was waited for as long as `waited`.
+pub fn checks_pace(pace: Duration, ears: Ears, waited: Duration) -> Duration {
+    match ears {
+        Ears::Asking => pace.max(waited / CI_PATIENCE),
+        Ears::Told => pace * CI_NET,
     }
-    pace * slower * ears.slower()
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use super::{Ears, forge_pace, starts};
+    use super::{Ears, checks_pace, forge_pace, starts};
     use crate::ids::{ProjectName, TaskKey};
     use crate::task::{State, Task};
     use crate::time::Timestamp;
@@ -99,17 +119,31 @@ mod tests {
     }
 
     #[test]
-    fn a_forge_is_asked_quickly_only_while_people_are_waited_for() {
-        let second = Duration::from_secs(1);
-        let pace = |ears: Ears, states: &[State]| {
+    fn a_forge_is_asked_quickly_only_while_people_are_waited_for_and_not_for_long() {
+        let pace = |ears: Ears, states: &[State], waited: u64| {
             let tasks: Vec<Task> = states.iter().map(|state| task(1, *state, true)).collect();
-            forge_pace(second, ears, tasks.iter()).as_secs()
+            let now = Timestamp(0).after(Duration::from_secs(waited));
+            forge_pace(Duration::from_secs(30), ears, tasks.iter(), now).as_secs()
         };
-        for (ears, slower) in [(Ears::Asking, 1), (Ears::Told, 10)] {
-            assert_eq!(pace(ears, &[]), 10 * slower);
-            assert_eq!(pace(ears, &[State::Closed, State::Backlog]), 10 * slower);
-            assert_eq!(pace(ears, &[State::Closed, State::Working]), 4 * slower);
-            assert_eq!(pace(ears, &[State::Working, State::AwaitingReview, State::Closed]), slower);
+        let idle = [State::Closed, State::Backlog, State::Working, State::AwaitingCi, State::Blocked];
+        assert_eq!(pace(Ears::Asking, &[], 0), 600);
+        assert_eq!(pace(Ears::Asking, &idle, 0), 600);
+        for waiting in [State::AwaitingReview, State::Escalated, State::MergeQueue, State::Merged] {
+            for (waited, wanted) in [(0, 30), (150, 30), (600, 120), (3600, 600), (86_400, 600)] {
+                let states = [State::Working, waiting, State::Closed];
+                assert_eq!(pace(Ears::Asking, &states, waited), wanted, "{waiting} for {waited} s");
+                assert_eq!(pace(Ears::Told, &states, waited), 7200);
+            }
+        }
+        assert_eq!(pace(Ears::Told, &[], 0), 7200);
+    }
+
+    #[test]
+    fn a_long_ci_is_asked_less_often() {
+        let second = Duration::from_secs(1);
+        for (waited, asking) in [(0, 30), (120, 30), (600, 150)] {
+            assert_eq!(checks_pace(second * 30, Ears::Asking, second * waited).as_secs(), asking);
+            assert_eq!(checks_pace(second * 30, Ears::Told, second * waited).as_secs(), 1200);
         }
     }
 }

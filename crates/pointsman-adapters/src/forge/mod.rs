@@ -9,8 +9,10 @@ pub mod github;
 mod hosted;
 pub mod plain;
 
+use std::collections::BTreeMap;
+
 pub use hosted::{Opening, Right};
-use pointsman_core::forge::{BoardItem, BoardStatus, Check, CheckState, Comment, Issue, PullRequest};
+use pointsman_core::forge::{BoardItem, BoardStatus, Check, CheckState, Comment, Issue, PullRequest, Review};
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::ReviewVerdict;
 
@@ -30,6 +32,17 @@ pub trait Forge: Send + Sync {
 
     /// All open issues (without pull requests), oldest first, without their comments.
     fn open_issues(&self) -> Result<Vec<Issue>, Error>;
+
+    /// When each open issue and pull request changed last, as [`Self::open_issues`] has just found; what is missing is not
+    /// open. None where nobody tells: then everything has to be asked for.
+    fn marks(&self) -> Option<BTreeMap<Number, String>> {
+        None
+    }
+
+    /// Whether a change by this account is one that we have just made ourselves.
+    fn is_echo(&self, _who: &str) -> bool {
+        false
+    }
 
     /// One issue with its comments; none if there is no such issue.
     fn issue(&self, number: Number) -> Result<Option<Issue>, Error>;
@@ -53,7 +66,7 @@ pub trait Forge: Send + Sync {
         Ok(())
     }
 
-    /// Sets and removes labels and reads them back.
+    /// Sets and removes labels, and answers all that are there afterwards.
     fn set_labels(&self, number: Number, add: &[String], remove: &[String]) -> Result<Vec<String>, Error>;
 
     /// Makes us the assignee.
@@ -85,8 +98,13 @@ pub trait Forge: Send + Sync {
     /// The open pull request from `head` to `base`: found, or opened.
     fn ensure_pull_request(&self, head: &str, base: &str, title: &str, body: &str) -> Result<Number, Error>;
 
-    /// One pull request with its reviews; `merged` and `head_sha` are facts of git.
+    /// One pull request; `merged` and `head_sha` are facts of git. Its reviews are there while it is not merged.
     fn pull_request(&self, number: Number) -> Result<Option<PullRequest>, Error>;
+
+    /// The reviews of a pull request that is known to be open, with `head` as its head.
+    fn open_reviews(&self, number: Number, _head: Option<&Sha>) -> Result<Vec<Review>, Error> {
+        Ok(self.pull_request(number)?.map(|pr| pr.reviews).unwrap_or_default())
+    }
 
     /// The newest pull request from `head` to `base`, open or not.
     fn pull_request_from(&self, head: &str, base: &str) -> Result<Option<PullRequest>, Error>;

@@ -148,6 +148,9 @@ impl Client {
             Method::Get => self.host.etags().get(self.account, &url),
             Method::Post | Method::Put | Method::Patch | Method::Delete => None,
         };
+        if request.method != Method::Get {
+            self.host.writes();
+        }
         let begun = Instant::now();
         let heard = self.exchange(request, &url, kept.as_ref());
         let mut cost = Count { calls: 1, waited: begun.elapsed(), ..Count::default() };

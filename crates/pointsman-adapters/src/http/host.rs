@@ -47,6 +47,7 @@ pub struct Host {
     ahead_ms: AtomicI64,
     rate: Mutex<Option<RateLimit>>,
     accounts: AtomicU64,
+    wrote: Mutex<Option<Instant>>,
 }
 
 impl Host {
@@ -81,6 +82,7 @@ impl Host {
             ahead_ms: AtomicI64::new(0),
             rate: Mutex::default(),
             accounts: AtomicU64::new(0),
+            wrote: Mutex::default(),
         })
     }
 
@@ -112,6 +114,15 @@ impl Host {
     /// A time of the server's clock by ours, so that the two can be compared.
     pub fn our_time(&self, theirs: Timestamp) -> Timestamp {
         Timestamp(theirs.0.saturating_sub(self.ahead_ms()))
+    }
+
+    /// Whether something was written there not longer ago than this.
+    pub fn wrote_within(&self, span: Duration) -> bool {
+        lock(&self.wrote).is_some_and(|at| at.elapsed() <= span)
+    }
+
+    pub(super) fn writes(&self) {
+        *lock(&self.wrote) = Some(Instant::now());
     }
 
     pub(super) fn etags(&self) -> MutexGuard<'_, Etags> {

@@ -1,10 +1,12 @@
-//! Webhooks: a listener that believes nothing but a signature, and reads nothing out of a body.
+//! Webhooks: a listener that believes nothing but a signature.
 //!
-//! A webhook only rings: what is true is asked for afterwards. So the body is not kept and not parsed, it only goes
-//! through the signature, and a webhook that is lost, late or rung again by a stranger costs a question at the most.
-//! `request` reads a request within limits, `signature` checks it, here is who listens and what is answered.
+//! A webhook only rings: what is true is asked for afterwards. Of what it says only what it is about and whose deed it
+//! was are looked at, once the signature is right, to know which question is worth asking; so a webhook that is lost, late
+//! or rung again by a stranger costs time or a question at the most. `request` reads a request within limits,
+//! `signature` checks it, `ring` is what is read out of it, here is who listens and what is answered.
 
 mod request;
+mod ring;
 mod signature;
 
 use std::collections::{HashSet, VecDeque};
@@ -15,6 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use request::Head;
+pub use ring::{About, Ring};
 
 use crate::secret::Secret;
 
@@ -40,7 +43,7 @@ pub trait Bell: Send + Sync + 'static {
     fn secret(&self, project: &str) -> Option<Secret>;
 
     /// Something has happened there, as far as its server says.
-    fn ring(&self, project: &str);
+    fn ring(&self, project: &str, ring: Ring);
 }
 
 /// A listener. It ends when this goes.
@@ -162,7 +165,12 @@ impl Hall {
             None => return Reply::NoLength,
         };
         let mut check = signature::Check::new(&head, &secret);
-        if let Err(reply) = caller.body(length, |part| check.take(part)) {
+        let mut kept = ring::Kept::new(length);
+        let heard = caller.body(length, |part| {
+            check.take(part);
+            kept.take(part);
+        });
+        if let Err(reply) = heard {
             return reply;
         }
         if !check.succeeds() {
@@ -171,7 +179,7 @@ impl Hall {
         if delivery(&head).is_some_and(|name| !self.is_new(project, name)) {
             return Reply::Again;
         }
-        self.bell.ring(project);
+        self.bell.ring(project, kept.ring(&head));
         Reply::Taken
     }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::request::{Caller, Head};
 use super::signature::sign;
-use super::{Bell, CALLERS, Door, Reply};
+use super::{Bell, CALLERS, Door, Reply, Ring};
 use crate::secret::Secret;
 
 const BODY: &str = "{\"action\":\"opened\"}";
@@ -22,7 +22,7 @@ impl Bell for Rung {
         (project == "shop").then(secret)
     }
 
-    fn ring(&self, project: &str) {
+    fn ring(&self, project: &str, _ring: Ring) {
         self.0.lock().unwrap().push(project.to_owned());
     }
 }

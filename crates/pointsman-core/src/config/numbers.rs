@@ -64,6 +64,8 @@ table! {
         vault_handler: Span,
         /// A dependency open for longer is reported.
         stale_dependency: Span,
+        /// An issue that nobody touched for longer is looked at.
+        stale_issue: Span,
     }
 }
 
@@ -100,6 +102,10 @@ table! {
         planner_issues: u32,
         /// Predictions the predictor may file per run.
         predictor_issues: u32,
+        /// Deeds of the gardener per run.
+        gardener_actions: u32,
+        /// Duplicates that the gardener may close per run.
+        gardener_closes: u32,
         /// Scheduled roles wait while less memory is free.
         min_free_memory_mb: u64,
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{REPO, SECOND, Shared, State, git, github, issues, json, pulls};
+use super::{REPO, Shared, State, git, github, hooks, issues, json, pulls};
 use crate::http::{Reply, Request};
 
 /// A request that was let in.
@@ -13,21 +13,30 @@ pub(super) struct Asked<'a> {
 }
 
 pub(super) fn answer(shared: &Shared, request: &Request) -> Reply {
-    let fate = {
+    let (fate, pause) = {
         let mut state = shared.state();
         state.requests.push((request.method.clone(), request.path.clone()));
-        state.rules.faults.fate()
+        (state.rules.faults.fate(), state.rules.faults.pause())
     };
-    let reply = fate.before().unwrap_or_else(|| fate.after(dated(shared, route(shared, request))));
-    if request.path.starts_with("/api/") { reply } else { git_is_spared(shared, request, reply) }
-}
-
-/// Git's own conversation is not made to fail: what it does then is git's.
-fn git_is_spared(shared: &Shared, request: &Request, reply: Reply) -> Reply {
-    match reply.fault {
-        crate::http::Fault::None if reply.status < 500 && !reply.body.starts_with(b"<") => reply,
-        _ => route(shared, request),
+    // On a thread of this connection alone.
+    if !pause.is_zero() {
+        std::thread::park_timeout(pause);
     }
+    let act = || {
+        let reply = dated(shared, route(shared, request));
+        hooks::tell_of(shared, request, &reply);
+        reply
+    };
+    if !request.path.starts_with("/api/") {
+        // Git's own conversation is not made to fail: what it does then is git's.
+        return act();
+    }
+    let reply = fate.before().unwrap_or_else(|| fate.after(act()));
+    let mut state = shared.state();
+    state.traffic.calls += 1;
+    state.traffic.sent += request.body.len() as u64;
+    state.traffic.received += reply.body.len() as u64;
+    reply
 }
 
 fn dated(shared: &Shared, reply: Reply) -> Reply {
@@ -47,10 +56,8 @@ fn route(shared: &Shared, request: &Request) -> Reply {
     if rest == ["version"] {
         return Reply::json(200, &json!({ "version": state.rules.version }));
     }
-    let token = request.header("authorization").and_then(|text| text.strip_prefix("token "));
-    let token = token.map(|token| token.strip_suffix(SECOND).unwrap_or(token));
-    let who = state.accounts.iter().find(|(_, account)| Some(account.token.as_str()) == token);
-    let Some(who) = who.map(|(name, _)| name.clone()) else {
+    let spoken = request.header("authorization").is_some_and(|text| text.starts_with("token "));
+    let Some(who) = state.who(request).filter(|_| spoken) else {
         return Reply::json(401, &json::message("invalid username, password or token"));
     };
     let asked = Asked { request, who, body: request.json() };
@@ -76,7 +83,13 @@ fn of_repository(shared: &Shared, state: &mut State, asked: &Asked<'_>, rest: &[
             let people = state.accounts.iter().filter(|(_, account)| account.write);
             Reply::json(200, &people.map(|(name, _)| json::user(name)).collect())
         }
-        ["labels", ..] | ["issues", ..] => issues::answer(state, asked, rest),
+        ["labels", ..] | ["issues", ..] => {
+            if rest == ["issues"] {
+                // A push changes the pull request of its branch.
+                pulls::follow_branches(shared, state);
+            }
+            issues::answer(state, asked, rest)
+        }
         ["branches", name] => match shared.branch(name) {
             Some(sha) => {
                 Reply::json(200, &json!({ "name": name, "commit": { "id": sha }, "protected": false }))

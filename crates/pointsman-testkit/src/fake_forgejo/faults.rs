@@ -1,5 +1,7 @@
 //! What goes wrong on the way, by chance with a seed.
 
+use std::time::Duration;
+
 use crate::http::{Fault, Reply};
 
 /// In how many of a hundred requests what goes wrong.
@@ -13,6 +15,8 @@ pub struct Faults {
     pub cut: u64,
     /// A web page instead of the answer, before anything was done.
     pub pages: u64,
+    /// Every answer takes up to so many milliseconds.
+    pub slow: u64,
     /// The state of the dice; any number will do to begin with.
     pub dice: u64,
 }
@@ -30,13 +34,21 @@ pub(super) enum Fate {
 impl Faults {
     /// A server of which one request in ten goes wrong, in every way there is.
     pub fn ten_percent(seed: u64) -> Self {
-        Self { errors: 4, lost: 2, cut: 2, pages: 2, dice: seed }
+        Self { errors: 4, lost: 2, cut: 2, pages: 2, slow: 0, dice: seed }
     }
 
     fn roll(&mut self) -> u64 {
         // A linear congruential generator: the same seed, the same day.
         self.dice = self.dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         self.dice >> 33
+    }
+
+    /// How long this answer takes.
+    pub(super) fn pause(&mut self) -> Duration {
+        if self.slow == 0 {
+            return Duration::ZERO;
+        }
+        Duration::from_millis(self.roll() % (self.slow + 1))
     }
 
     pub(super) fn fate(&mut self) -> Fate {

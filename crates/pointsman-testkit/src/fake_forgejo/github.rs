@@ -27,9 +27,8 @@ struct Asked<'a> {
 
 pub(super) fn answer(shared: &Shared, request: &Request, rest: &[&str]) -> Reply {
     let mut state = shared.state();
-    let token = request.header("authorization").and_then(|text| text.strip_prefix("Bearer "));
-    let who = state.accounts.iter().find(|(_, account)| Some(account.token.as_str()) == token);
-    let Some(who) = who.map(|(name, _)| name.clone()) else { return said(401, "Bad credentials") };
+    let spoken = request.header("authorization").is_some_and(|text| text.starts_with("Bearer "));
+    let Some(who) = state.who(request).filter(|_| spoken) else { return said(401, "Bad credentials") };
     if request.header("accept") != Some("application/vnd.github+json") {
         return said(415, "the adapter says which version it speaks");
     }
@@ -358,6 +357,7 @@ fn of_pull(
             let made = Review { id, author, event, body, sha, at, dismissed: false, remarks: Vec::new() };
             let shown = review(&made);
             state.pulls.get_mut(&number).expect("just found").reviews.push(made);
+            state.touch(number);
             Reply::json(200, &shown)
         }
         _ => not_found(),

@@ -89,10 +89,16 @@ fn of_issue(state: &mut State, asked: &Asked<'_>, method: &str, number: u64, res
 
 fn list(state: &State, asked: &Asked<'_>) -> Reply {
     let wanted = asked.request.query("state").unwrap_or("open".to_owned());
+    let labels = asked.request.query("labels").unwrap_or_default();
+    let labels: Vec<&str> = labels.split(',').filter(|name| !name.is_empty()).collect();
     let only_issues = asked.request.query("type").as_deref() == Some("issues");
     let shown = state.issues.iter().rev().filter(|(number, issue)| {
         let fits = wanted == "all" || (wanted == "open") == issue.open;
-        fits && !(only_issues && state.pulls.contains_key(number))
+        let labelled = labels.iter().all(|name| {
+            let is = |id: &u64| state.labels.iter().any(|label| label.id == *id && label.name == *name);
+            issue.labels.iter().any(is)
+        });
+        fits && labelled && !(only_issues && state.pulls.contains_key(number))
     });
     page(state, asked, shown.map(|(number, issue)| json::issue(state, *number, issue)).collect(), true)
 }

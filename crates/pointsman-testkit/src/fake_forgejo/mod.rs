@@ -14,6 +14,7 @@ mod api;
 mod faults;
 mod git;
 mod github;
+mod hooks;
 mod issues;
 mod json;
 mod people;
@@ -23,10 +24,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use pointsman_core::base64;
 use tempfile::TempDir;
 
 use crate::TempRepo;
-use crate::http::Server;
+use crate::http::{Request, Server};
 use crate::repository::command;
 
 pub use faults::Faults;
@@ -94,8 +96,22 @@ struct State {
     labels: Vec<Label>,
     statuses: Vec<Status>,
     requests: Vec<(String, String)>,
+    traffic: Traffic,
+    hook: Option<hooks::Hook>,
+    hooked: u64,
     next: u64,
     tick: i64,
+}
+
+/// What its API was asked and answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Requests.
+    pub calls: u64,
+    /// Bytes of their bodies.
+    pub sent: u64,
+    /// Bytes of the bodies of its answers.
+    pub received: u64,
 }
 
 struct Account {
@@ -193,6 +209,9 @@ impl FakeForgejo {
             labels: Vec::new(),
             statuses: Vec::new(),
             requests: Vec::new(),
+            traffic: Traffic::default(),
+            hook: None,
+            hooked: 0,
             next: 0,
             tick: 0,
         };
@@ -237,6 +256,11 @@ impl FakeForgejo {
         self.state().requests.clone()
     }
 
+    /// What its API has cost so far; git is not counted.
+    pub fn traffic(&self) -> Traffic {
+        self.state().traffic
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.shared.state()
     }
@@ -275,6 +299,19 @@ impl State {
         if let Some(issue) = self.issues.get_mut(&number) {
             issue.updated = now;
         }
+    }
+
+    /// Whose token a request shows.
+    fn who(&self, request: &Request) -> Option<String> {
+        let shown = request.header("authorization")?;
+        let basic = shown.strip_prefix("Basic ").map(base64::decode);
+        let basic = basic.map(|text| String::from_utf8_lossy(&text).into_owned());
+        let token = match &basic {
+            Some(text) => text.split_once(':')?.1,
+            None => shown.strip_prefix("token ").or_else(|| shown.strip_prefix("Bearer "))?,
+        };
+        let token = token.strip_suffix(SECOND).unwrap_or(token);
+        self.accounts.iter().find(|(_, account)| account.token == token).map(|(name, _)| name.clone())
     }
 
     fn writes(&self, name: &str) -> bool {

@@ -24,12 +24,15 @@ impl FakeForgejo {
         let number = issues::create(&mut state, author, title, body);
         let ids = labels.iter().map(|label| state.label_id(label)).collect();
         state.issues.get_mut(&number).expect("just made").labels = ids;
+        state.tell("issues", author);
         number
     }
 
     /// Writes a comment; answers its number.
     pub fn comment(&self, number: u64, author: &str, body: &str) -> u64 {
-        issues::comment(&mut self.state(), number, author, body)
+        let mut state = self.state();
+        state.tell("issue_comment", author);
+        issues::comment(&mut state, number, author, body)
     }
 
     /// Closes an issue or a pull request.
@@ -64,6 +67,8 @@ impl FakeForgejo {
             remarks: remarks.collect(),
         };
         state.pulls.get_mut(&number).expect("there is one").reviews.push(review);
+        state.touch(number);
+        state.tell("pull_request_review", author);
     }
 
     /// Takes somebody's reviews back.
@@ -71,6 +76,7 @@ impl FakeForgejo {
         let mut state = self.state();
         let pull = state.pulls.get_mut(&number).expect("there is one");
         pull.reviews.iter_mut().filter(|r| r.author == author).for_each(|review| review.dismissed = true);
+        state.touch(number);
     }
 
     /// Writes a commit status, as a CI does.
@@ -78,7 +84,9 @@ impl FakeForgejo {
         let mut state = self.state();
         let id = state.number();
         let (sha, context, word) = (sha.to_owned(), context.to_owned(), word.to_owned());
+        let shown = serde_json::Value::from(word.as_str());
         state.statuses.push(Status { id, sha, context, state: word, creator: "ci".to_owned() });
+        state.tell_with("status", "ci", &shown);
     }
 
     /// What was said about a commit: context and state, oldest first.
@@ -100,6 +108,17 @@ impl FakeForgejo {
     /// Where a branch stands.
     pub fn branch(&self, name: &str) -> Option<String> {
         self.shared.branch(name)
+    }
+
+    /// Where all branches stand.
+    pub fn heads(&self) -> Vec<String> {
+        let listed = self.shared.git(&["for-each-ref", "--format=%(objectname)", "refs/heads"]);
+        listed.unwrap_or_default().lines().map(str::to_owned).collect()
+    }
+
+    /// Makes a label; answers its number.
+    pub fn make_label(&self, name: &str) -> u64 {
+        self.state().label_id(name)
     }
 
     /// Moves a branch, as somebody who pushes.

@@ -59,12 +59,14 @@ pub(super) fn exists(shared: &Shared, sha: &str) -> bool {
 
 /// A pull request's head is where its branch is, and stays where it was when that goes.
 pub(super) fn follow_branches(shared: &Shared, state: &mut State) {
-    let State { issues, pulls, .. } = state;
-    for (number, pull) in pulls.iter_mut().filter(|(number, _)| issues[number].open) {
-        let _ = number;
-        if let Some(sha) = shared.branch(&pull.head) {
-            pull.head_sha = sha;
-        }
+    let open = state.pulls.iter().filter(|(number, _)| state.issues[number].open);
+    let heads = open.filter_map(|(number, pull)| {
+        let sha = shared.branch(&pull.head)?;
+        (sha != pull.head_sha).then_some((*number, sha))
+    });
+    for (number, sha) in heads.collect::<Vec<_>>() {
+        state.pulls.get_mut(&number).expect("just found").head_sha = sha;
+        state.touch(number);
     }
 }
 
@@ -190,6 +192,7 @@ fn review(shared: &Shared, state: &mut State, asked: &Asked<'_>, number: u64) ->
     let author = asked.who.clone();
     let written = Review { id, author, event, body, sha, at, dismissed: false, remarks: Vec::new() };
     state.pulls.get_mut(&number).expect("just found").reviews.push(written);
+    state.touch(number);
     let pull = &state.pulls[&number];
     Reply::json(200, &json::review(state, pull, &pull.reviews[pull.reviews.len() - 1]))
 }

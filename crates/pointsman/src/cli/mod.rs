@@ -30,6 +30,7 @@ mod health;
 mod hearing;
 mod hook;
 mod init;
+mod journal;
 mod launch;
 mod man;
 mod merge_queue;
@@ -126,6 +127,7 @@ enum Command {
     Down(down::Arguments),
     Status(status::Arguments),
     Health(health::Arguments),
+    Journal(journal::Arguments),
     #[command(subcommand, visible_alias = "tasks")]
     Task(task::Command),
     #[command(subcommand, visible_alias = "sessions")]
@@ -223,6 +225,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Down(arguments) => arguments.run(&context()?)?,
         Command::Status(arguments) => arguments.run(&context()?)?,
         Command::Health(arguments) => arguments.run(&context()?)?,
+        Command::Journal(arguments) => arguments.run(&context()?)?,
         Command::Task(command) => command.run(&context()?)?,
         Command::Session(command) => command.run(&context()?)?,
         Command::Forge(command) => command.run(&context()?)?,

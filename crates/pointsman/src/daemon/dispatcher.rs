@@ -140,6 +140,7 @@ struct Batch {
     factory: Vec<(Box<factory::Told>, SyncSender<()>)>,
     timetables: Vec<(ProjectName, Standing)>,
     asks: Vec<(Request, SyncSender<Reply>)>,
+    passed: Vec<SyncSender<()>>,
     stop: bool,
 }
 
@@ -337,6 +338,9 @@ impl Dispatcher {
             stop |= follow.stop;
             let _ = reply.send(answer);
         }
+        for written in batch.passed {
+            let _ = written.send(());
+        }
         stop
     }
 
@@ -523,6 +527,7 @@ impl Batch {
             Inbound::Run { project, id, event, sessions, written } => {
                 self.runs.push(Ran { project, id, event, sessions, written });
             }
+            Inbound::Passed { written } => self.passed.push(written),
             Inbound::RunWanted { project, formula, subject, by, written } => {
                 self.wanted.push(Wanted { project, formula, subject, by, written });
             }

@@ -64,7 +64,7 @@ pub(crate) enum Inbound {
         /// Told when it is written.
         written: SyncSender<()>,
     },
-    /// A gate gave its verdict on a tree; `written` is told when that is on disk.
+    /// A gate gave its verdict on a tree.
     VerdictGiven {
         /// The project.
         project: ProjectName,
@@ -166,6 +166,11 @@ pub(crate) enum Inbound {
         /// Those that were pruned for it.
         pruned: Vec<u64>,
     },
+    /// Somebody wants to know when everything that was sent before this is on disk.
+    Passed {
+        /// Told then.
+        written: SyncSender<()>,
+    },
     /// Something changed on the forge of this project: ask it now.
     AskForge {
         /// Which.
@@ -192,6 +197,13 @@ impl Inbox {
     /// is lost by that: sources tell their facts again at the next start.
     pub(crate) fn send(&self, inbound: Inbound) {
         let _ = self.sender.send(inbound);
+    }
+
+    /// Waits until everything that this thread has sent is on disk, or the daemon ends.
+    pub(crate) fn wait_until_written(&self) {
+        let (written, told) = sync_channel(1);
+        self.send(Inbound::Passed { written });
+        let _ = told.recv();
     }
 
     /// One event of one task.

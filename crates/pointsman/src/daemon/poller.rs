@@ -27,6 +27,19 @@ const AFTER_TROUBLE: Duration = Duration::from_secs(5);
 
 /// However often a server rings, it is asked no more often than this.
 const BETWEEN_RINGS: Duration = Duration::from_secs(2);
+/// Servers ring several times for one thing: so long after the first ring they are asked.
+const GATHER: Duration = Duration::from_millis(500);
+/// Main on a server is looked at every so many paces, beside when the queue or a ring asks for it.
+const MAIN_EVERY: u32 = 720;
+
+/// What is asked when a server has rung.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Question {
+    /// What is open, and whether it has changed.
+    Plain,
+    /// Where main is as well.
+    WithMain,
+}
 
 /// Wakes the thread.
 #[derive(Default)]
@@ -38,7 +51,7 @@ pub(crate) struct Poller {
 #[derive(Default)]
 struct Wanted {
     projects: BTreeSet<ProjectName>,
-    soon: BTreeSet<ProjectName>,
+    soon: BTreeMap<ProjectName, Question>,
     all: bool,
     stop: bool,
 }
@@ -53,9 +66,10 @@ impl Poller {
 
     /// Ask this project's forge, now or as soon as the last time is a moment ago: a server that tells everything twice,
     /// or ten things at once, is asked once.
-    pub(crate) fn ask_soon(&self, project: &ProjectName) {
+    pub(crate) fn ask_soon(&self, project: &ProjectName, question: Question) {
         self.change(|wanted| {
-            wanted.soon.insert(project.clone());
+            let wants = wanted.soon.entry(project.clone()).or_insert(question);
+            *wants = question.max(*wants);
         });
     }
 
@@ -103,6 +117,8 @@ impl Poller {
             reviews,
             forge_at: BTreeMap::new(),
             asked_at: BTreeMap::new(),
+            main_at: BTreeMap::new(),
+            memories: BTreeMap::new(),
             files_at: None,
         };
         std::thread::Builder::new().name("poller".to_owned()).spawn(move || while asking.round() {})
@@ -123,6 +139,8 @@ struct Asking {
     reviews: Arc<Reviews>,
     forge_at: BTreeMap<ProjectName, Timestamp>,
     asked_at: BTreeMap<ProjectName, Timestamp>,
+    main_at: BTreeMap<ProjectName, Timestamp>,
+    memories: BTreeMap<ProjectName, forge::Memory>,
     files_at: Option<Timestamp>,
 }
 
@@ -134,7 +152,7 @@ fn pace(served: &Served, picture: &Picture, now: Timestamp) -> Duration {
         ForgeKind::Forgejo | ForgeKind::Github => {
             let ours = picture.values().filter(|task| task.key.project == served.config.name);
             let ears = served.listening.as_ref().map_or(Ears::Asking, |listening| listening.ears(now));
-            forge_pace(pace, ears, ours.map(|task| &**task))
+            forge_pace(pace, ears, ours.map(|task| &**task), now)
         }
     }
 }
@@ -154,12 +172,13 @@ impl Asking {
                 .is_none_or(|at| *at <= now || *at > now.after(pace.max(AFTER_TROUBLE)));
             if due {
                 self.asked_at.insert(name.clone(), now);
-                let pause = match forge::ask(served, &self.board.look()) {
+                let memory = self.memories.entry(name.clone()).or_default();
+                let pause = match forge::ask(served, &self.board.look(), memory, now) {
                     Ok(inputs) => {
                         self.inbox.send(Inbound::Inputs(inputs));
                         self.world.jobs.check_peoples(served, &self.board.look());
                         self.reviews.look(served);
-                        self.world.jobs.audit(served);
+                        self.look_at_main(served, now);
                         self.world.jobs.land(served);
                         pace
                     }
@@ -200,6 +219,19 @@ impl Asking {
         }
     }
 
+    /// Our own forge is asked every time. On a server main is looked at now and then, because the queue does so itself
+    /// whenever it lands something; and while a merge is not shown yet, which is told again with it.
+    fn look_at_main(&mut self, served: &Arc<Served>, now: Timestamp) {
+        let name = &served.config.name;
+        let hosted = matches!(served.config.forge.kind, ForgeKind::Forgejo | ForgeKind::Github);
+        let due = self.main_at.get(name).is_none_or(|at| *at <= now);
+        if hosted && !due && !self.world.jobs.owes_the_forge(name) {
+            return;
+        }
+        self.main_at.insert(name.clone(), now.after(served.config.timing.forge_poll.duration() * MAIN_EVERY));
+        self.world.jobs.audit(served);
+    }
+
     fn wait(&mut self, span: Duration) -> bool {
         let poller = Arc::clone(&self.poller);
         let mut wanted = poller.wanted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -212,10 +244,14 @@ impl Asking {
         for project in std::mem::take(&mut wanted.projects) {
             self.forge_at.remove(&project);
         }
-        for project in std::mem::take(&mut wanted.soon) {
+        for (project, question) in std::mem::take(&mut wanted.soon) {
             let free = self.asked_at.get(&project).map_or(Timestamp(0), |at| at.after(BETWEEN_RINGS));
+            let gathered = clock::now().after(GATHER);
             if let Some(at) = self.forge_at.get_mut(&project) {
-                *at = (*at).min(free);
+                *at = (*at).min(free.max(gathered));
+            }
+            if question == Question::WithMain {
+                self.main_at.remove(&project);
             }
         }
         !wanted.stop

@@ -7,13 +7,13 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use pointsman_adapters::secret::Secret;
-use pointsman_adapters::webhook::{Bell, Door};
+use pointsman_adapters::webhook::{About, Bell, Door, Ring};
 use pointsman_core::ids::ProjectName;
 use pointsman_core::schedule::Ears;
 use pointsman_core::time::Timestamp;
 
 use super::clock;
-use super::poller::Poller;
+use super::poller::{Poller, Question};
 use super::served::Served;
 use super::world::RealWorld;
 
@@ -38,7 +38,7 @@ impl Listening {
         Self { listen, secret, heard_at: AtomicI64::new(i64::MIN), rings: AtomicU64::new(0) }
     }
 
-    /// How often it rang.
+    /// How often it rang for what may be news of CI.
     pub(crate) fn rings(&self) -> u64 {
         self.rings.load(Ordering::SeqCst)
     }
@@ -52,9 +52,14 @@ impl Listening {
         }
     }
 
-    fn hear(&self, now: Timestamp) {
+    fn hear(&self, about: About, now: Timestamp) {
         self.heard_at.store(now.0, Ordering::SeqCst);
-        self.rings.fetch_add(1, Ordering::SeqCst);
+        match about {
+            About::Checks | About::Anything => {
+                self.rings.fetch_add(1, Ordering::SeqCst);
+            }
+            About::Push | About::Talk | About::Begun => {}
+        }
     }
 }
 
@@ -109,12 +114,24 @@ impl Bell for Porter {
         Some(self.project(project)?.listening.as_ref()?.secret.clone())
     }
 
-    fn ring(&self, project: &str) {
+    fn ring(&self, project: &str, ring: Ring) {
         let (Some(served), Some(poller)) = (self.project(project), self.poller.upgrade()) else { return };
-        tracing::info!(project, "a webhook was heard");
+        tracing::info!(project, about = ?ring.about, "a webhook was heard");
         if let Some(listening) = &served.listening {
-            listening.hear(clock::now());
+            listening.hear(ring.about, clock::now());
         }
-        poller.ask_soon(&served.config.name);
+        let ours = ring.by.as_deref().filter(|by| *by == served.forge.me());
+        let wanted = match (ring.about, ours) {
+            // Whoever waits for CI has heard it; nothing else follows from it.
+            (About::Checks | About::Begun, _) => None,
+            // What we have pushed or written ourselves is no news.
+            (About::Push, Some(_)) => None,
+            (About::Talk, Some(me)) if served.forge.is_echo(me) => None,
+            (About::Push, None) | (About::Anything, _) => Some(Question::WithMain),
+            (About::Talk, _) => Some(Question::Plain),
+        };
+        if let Some(question) = wanted {
+            poller.ask_soon(&served.config.name, question);
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use pointsman_core::forge::{Check, PullRequest};
+use pointsman_core::forge::Check;
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::ReviewVerdict;
 use serde_json::{Value, json};
@@ -17,8 +17,8 @@ use crate::http::Method;
 
 /// How long it is remembered who has a say.
 const PEOPLE_FOR: Duration = Duration::from_secs(300);
-/// Native dependencies of an unchanged issue are read again after this long.
-const DEPENDENCIES_FOR: Duration = Duration::from_secs(600);
+/// Native dependencies of an issue are read again when it has changed, which the server says, or after this long.
+const DEPENDENCIES_FOR: Duration = Duration::from_secs(6 * 3600);
 /// Merged pull requests whose commits are looked through for one that nobody else explains.
 const LOOKED_THROUGH: usize = 5;
 
@@ -109,15 +109,15 @@ impl Dialect for Forgejo {
     }
 
     /// As merged by hand, if it takes that.
-    fn show_merge(&self, pr: &PullRequest, sha: &Sha) -> Result<bool, Error> {
+    fn show_merge(&self, pr: Number, sha: &Sha) -> Result<bool, Error> {
         // Older versions have the one spelling, newer ones the other.
         let body = json!({
             "Do": "manually-merged", "MergeCommitID": sha, "do": "manually-merged", "merge_commit_id": sha,
         });
-        let path = ["pulls", &pr.number.to_string(), "merge"];
+        let path = ["pulls", &pr.to_string(), "merge"];
         match self.hosted.dev.send(&self.hosted.request(MERGE, Method::Post, &path).body(&body)) {
             Ok(_) => Ok(true),
-            // The repository does not allow it, or this server never heard of it.
+            // It is merged, or the repository does not allow it, or this server never heard of it.
             Err(error) if matches!(error.status(), Some(403 | 404 | 405 | 422)) => Ok(false),
             Err(error) => Err(told(error)),
         }

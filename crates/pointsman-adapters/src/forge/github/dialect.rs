@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use pointsman_core::forge::{Check, CheckState, PullRequest};
+use pointsman_core::forge::{Check, CheckState};
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::labels;
 use pointsman_core::task::ReviewVerdict;
@@ -85,10 +85,14 @@ impl Dialect for Github {
     }
 
     /// GitHub shows a merge itself when the head is part of the base.
-    fn show_merge(&self, pr: &PullRequest, sha: &Sha) -> Result<bool, Error> {
-        let Some(head) = &pr.head_sha else { return Ok(false) };
-        if head == sha {
+    fn show_merge(&self, pr: Number, sha: &Sha) -> Result<bool, Error> {
+        let Some(pr) = self.hosted.read_pull(pr)? else { return Ok(false) };
+        let head = &pr.head.sha;
+        if pr.is_merged() || *head == sha.as_str() {
             return Ok(true);
+        }
+        if Sha::new(head).is_none() {
+            return Ok(false);
         }
         let request = self.hosted.get(MERGE, &["compare", &format!("{sha}...{head}")]);
         let compared: Comparison = self.hosted.dev.read(&request).map_err(told)?;

@@ -1,6 +1,7 @@
 //! Issues, their labels and comments.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::PoisonError;
 
 use pointsman_core::forge::{Comment, Issue};
 use pointsman_core::ids::Number;
@@ -16,14 +17,17 @@ use crate::http::Method;
 const LABELS: &str = "set labels";
 
 impl Hosted {
-    /// All open issues, oldest first, as the server says them.
+    /// All open issues, oldest first, as the server says them. Pull requests are listed with them: one question tells
+    /// for all of them whether anything has changed.
     pub(super) fn open_issues(&self) -> Result<Vec<WireIssue>, Error> {
-        let request = self.get("list issues", &["issues"]).query("state", "open").query("type", "issues");
-        let listed: Vec<WireIssue> = self.list(&request)?;
-        // By number: a list that changed between two pages may name one twice. Pull requests may be among them.
-        let issues: BTreeMap<Number, WireIssue> =
-            listed.into_iter().filter(|i| i.pull_request.is_none()).map(|i| (i.number, i)).collect();
-        Ok(issues.into_values().collect())
+        let listed: Vec<WireIssue> =
+            self.list(&self.get("list issues", &["issues"]).query("state", "open"))?;
+        // By number: a list that changed between two pages may name one twice.
+        let listed: BTreeMap<Number, WireIssue> = listed.into_iter().map(|i| (i.number, i)).collect();
+        let mark = |issue: &WireIssue| format!("{} {}", issue.updated_at, issue.comments);
+        let marks = listed.iter().map(|(number, issue)| (*number, mark(issue))).collect();
+        *self.marks.lock().unwrap_or_else(PoisonError::into_inner) = Some(marks);
+        Ok(listed.into_values().filter(|issue| issue.pull_request.is_none()).collect())
     }
 
     pub(super) fn plain(&self, issue: WireIssue) -> Issue {
@@ -121,20 +125,20 @@ pub(super) fn change_labels<D: Dialect + ?Sized>(
 ) -> Result<Vec<String>, Error> {
     let (hosted, issue) = (forge.hosted(), number.to_string());
     let path = ["issues", &issue, "labels"];
-    let read = || -> Result<Vec<Label>, Error> { hosted.belongings(&hosted.get(LABELS, &path)) };
-    let mut there = read()?;
-    let missing: Vec<&String> = add.iter().filter(|name| !there.iter().any(|l| l.name == **name)).collect();
-    if !missing.is_empty() {
-        let named = missing.iter().map(|name| forge.label_to_add(name)).collect::<Result<Vec<_>, _>>()?;
-        // Adding twice is adding once.
+    let there: Vec<Label> = if add.is_empty() {
+        hosted.belongings(&hosted.get(LABELS, &path))?
+    } else {
+        let named = add.iter().map(|name| forge.label_to_add(name)).collect::<Result<Vec<_>, _>>()?;
+        // Adding twice is adding once. The answer has all of them.
         let order =
             hosted.request(LABELS, Method::Post, &path).body(&json!({ "labels": named })).repeatable();
-        there = hosted.dev.read(&order).map_err(|error| {
+        hosted.dev.read(&order).map_err(|error| {
             forge.forget_labels();
             told(error)
-        })?;
-    }
-    let unwanted: Vec<&Label> = there.iter().filter(|label| remove.contains(&label.name)).collect();
+        })?
+    };
+    let (unwanted, left): (Vec<Label>, Vec<Label>) =
+        there.into_iter().partition(|label| remove.contains(&label.name));
     for label in &unwanted {
         let path = ["issues", &issue, "labels", &forge.label_to_remove(label)];
         match hosted.dev.send(&hosted.request(LABELS, Method::Delete, &path)) {
@@ -142,9 +146,6 @@ pub(super) fn change_labels<D: Dialect + ?Sized>(
             Ok(_) | Err(_) => {}
         }
     }
-    if !unwanted.is_empty() {
-        there = read()?;
-    }
-    let names: BTreeSet<String> = there.into_iter().map(|label| label.name).collect();
+    let names: BTreeSet<String> = left.into_iter().map(|label| label.name).collect();
     Ok(names.into_iter().collect())
 }

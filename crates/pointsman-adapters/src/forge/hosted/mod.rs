@@ -15,10 +15,10 @@ mod serve;
 pub(super) mod trouble;
 pub(super) mod wire;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use pointsman_core::forge::{Check, PullRequest};
+use pointsman_core::forge::Check;
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::ReviewVerdict;
 use serde::de::DeserializeOwned;
@@ -73,6 +73,8 @@ pub(super) struct Hosted {
     names: OnceLock<Names>,
     /// What reviews say about single lines; said once, never changed.
     remarks: Mutex<HashMap<u64, String>>,
+    /// When what is open changed last; none before it was listed.
+    marks: Mutex<Option<BTreeMap<Number, String>>>,
 }
 
 /// The names of our accounts.
@@ -117,8 +119,8 @@ pub(super) trait Dialect: Send + Sync {
     /// Whether a review counts; one that does not is as good as taken back.
     fn counts(&self, review: &WireReview, verdict: ReviewVerdict) -> Result<bool, Error>;
 
-    /// Has the server itself show an open pull request as merged; false if it will not.
-    fn show_merge(&self, pr: &PullRequest, sha: &Sha) -> Result<bool, Error>;
+    /// Has the server itself show an open pull request as merged; false if it will not, or perhaps does already.
+    fn show_merge(&self, pr: Number, sha: &Sha) -> Result<bool, Error>;
 
     /// The merged pull request that explains a commit on the base branch.
     fn explain(&self, sha: &Sha, parents: &[Sha]) -> Result<Option<Number>, Error>;

@@ -79,6 +79,7 @@ impl Opening<'_> {
             account,
             names: OnceLock::new(),
             remarks: Mutex::new(HashMap::new()),
+            marks: Mutex::new(None),
         })
     }
 }

@@ -51,9 +51,7 @@ pub(super) fn open<D: Dialect + ?Sized>(
     title: &str,
     body: &str,
 ) -> Result<Number, Error> {
-    if let Some(open) = find(forge, head, base, "open")? {
-        return Ok(open.number);
-    }
+    // Asked for at once: between the same two branches the server takes only one.
     let hosted = forge.hosted();
     let title: String = title.chars().take(TITLE_CHARS).collect();
     let body = json!({ "head": head, "base": base, "title": title, "body": cut(body, LONGEST_BODY) });
@@ -68,19 +66,23 @@ pub(super) fn open<D: Dialect + ?Sized>(
     }
 }
 
-/// One with its reviews.
+/// One as it stands.
 pub(super) fn read<D: Dialect + ?Sized>(forge: &D, number: Number) -> Result<Option<PullRequest>, Error> {
-    let hosted = forge.hosted();
-    let request = hosted.get("read a pull request", &["pulls", &number.to_string()]);
-    let found: Option<WirePull> = hosted.dev.find(&request).map_err(told)?;
-    found.map(|wire| complete(forge, wire)).transpose()
+    forge.hosted().read_pull(number)?.map(|wire| complete(forge, wire)).transpose()
 }
 
-/// With its reviews, and with what we noted about it where the server shows no merge.
+/// With its reviews, unless it is merged: then nobody asks what they were.
 fn complete<D: Dialect + ?Sized>(forge: &D, wire: WirePull) -> Result<PullRequest, Error> {
-    let hosted = forge.hosted();
+    let mut pr = settled(forge.hosted(), wire)?;
+    if !pr.merged {
+        pr.reviews = reviews::of(forge, &pr)?;
+    }
+    Ok(pr)
+}
+
+/// Without its reviews; with what we noted about it where the server shows no merge.
+fn settled(hosted: &Hosted, wire: WirePull) -> Result<PullRequest, Error> {
     let mut pr = wire.plain();
-    pr.reviews = reviews::of(forge, &pr)?;
     if pr.state == IssueState::Closed
         && !pr.merged
         && let Some(sha) = landed_as(&hosted.read_comments(pr.number)?, hosted.me())
@@ -94,13 +96,16 @@ fn complete<D: Dialect + ?Sized>(forge: &D, wire: WirePull) -> Result<PullReques
 /// Tells the server that the work is on the base branch: it shows that itself, or a comment of ours does, and the pull
 /// request is closed.
 pub(super) fn record<D: Dialect + ?Sized>(forge: &D, number: Number, sha: &Sha) -> Result<(), Error> {
-    let Some(pr) = read(forge, number)? else {
-        return Err(Error::NotFound { what: format!("pull request #{number}") });
-    };
-    if pr.merged || forge.show_merge(&pr, sha)? {
+    if forge.show_merge(number, sha)? {
         return Ok(());
     }
     let hosted = forge.hosted();
+    let Some(wire) = hosted.read_pull(number)? else {
+        return Err(Error::NotFound { what: format!("pull request #{number}") });
+    };
+    if settled(hosted, wire)?.merged {
+        return Ok(());
+    }
     hosted.write_comment_once(number, &landed_mark(sha), &words::comment::landed(sha))?;
     let path = ["pulls", &number.to_string()];
     let order = hosted.request(MERGE, Method::Patch, &path).body(&json!({ "state": "closed" }));
@@ -121,6 +126,12 @@ impl Hosted {
     /// Whether its head is a branch of this very repository: one of a fork may have the same name.
     fn is_ours(&self, pr: &WirePull) -> bool {
         pr.head.repo.as_ref().is_none_or(|repo| self.is_here(&repo.full_name))
+    }
+
+    /// As the server says it.
+    pub(in crate::forge) fn read_pull(&self, number: Number) -> Result<Option<WirePull>, Error> {
+        let request = self.get("read a pull request", &["pulls", &number.to_string()]);
+        self.dev.find(&request).map_err(told)
     }
 
     pub(super) fn read_branch(&self, branch: &str) -> Result<Option<Sha>, Error> {

@@ -18,16 +18,25 @@ const OPERATION: &str = "review a pull request";
 
 /// All reviews with a verdict, oldest first; those that ask for changes of the present head with their remarks on lines.
 pub(super) fn of<D: Dialect + ?Sized>(forge: &D, pr: &PullRequest) -> Result<Vec<Review>, Error> {
+    let head = pr.head_sha.as_ref().filter(|_| pr.state == IssueState::Open);
+    of_open(forge, pr.number, head)
+}
+
+/// The same of a pull request that is open, by its head.
+pub(super) fn of_open<D: Dialect + ?Sized>(
+    forge: &D,
+    pr: Number,
+    head: Option<&Sha>,
+) -> Result<Vec<Review>, Error> {
     let hosted = forge.hosted();
     let mut reviews = Vec::new();
-    for wire in hosted.wire_reviews(pr.number)? {
+    for wire in hosted.wire_reviews(pr)? {
         let Some(verdict) = wire.verdict(hosted.reviewer()) else { continue };
         let counts = forge.counts(&wire, verdict)?;
-        let of_interest = pr.state == IssueState::Open
-            && verdict == ReviewVerdict::RequestChanges
+        let of_interest = verdict == ReviewVerdict::RequestChanges
             && wire.comments_count != Some(0)
-            && pr.head_sha.as_ref().is_some_and(|head| head.as_str() == wire.commit_id);
-        let remarks = if of_interest { hosted.remarks(pr.number, wire.id)? } else { String::new() };
+            && head.is_some_and(|head| head.as_str() == wire.commit_id);
+        let remarks = if of_interest { hosted.remarks(pr, wire.id)? } else { String::new() };
         reviews.extend(wire.plain(hosted.host(), verdict, counts, &remarks));
     }
     Ok(reviews)

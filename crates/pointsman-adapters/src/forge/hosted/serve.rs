@@ -1,14 +1,21 @@
 //! The trait of a forge, on top of the parts of the API.
 
-use pointsman_core::forge::{Check, CheckState, Comment, Issue, PullRequest};
+use std::collections::BTreeMap;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use pointsman_core::forge::{Check, CheckState, Comment, Issue, PullRequest, Review};
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::ReviewVerdict;
 use serde_json::json;
 
 use super::trouble::in_the_way;
-use super::{Dialect, Hosted, checks, issues, pulls};
+use super::{Dialect, Hosted, checks, issues, pulls, reviews};
 use crate::forge::{Error, Forge, Right};
 use crate::http::Count;
+
+/// What a server tells about our account so soon after we have written is what we wrote.
+const ECHO: Duration = Duration::from_secs(15);
 
 /// The repository, once it has been looked at. What stands in the way is for a person to change.
 fn ready<D: Dialect>(forge: &D) -> Result<&Hosted, Error> {
@@ -35,6 +42,15 @@ impl<D: Dialect> Forge for D {
         let issues = hosted.open_issues()?;
         self.listed(&issues);
         Ok(issues.into_iter().map(|issue| hosted.plain(issue)).collect())
+    }
+
+    fn marks(&self) -> Option<BTreeMap<Number, String>> {
+        self.hosted().marks.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn is_echo(&self, who: &str) -> bool {
+        let hosted = self.hosted();
+        who == hosted.me() && hosted.host().wrote_within(ECHO)
     }
 
     fn issue(&self, number: Number) -> Result<Option<Issue>, Error> {
@@ -106,6 +122,11 @@ impl<D: Dialect> Forge for D {
     fn pull_request(&self, number: Number) -> Result<Option<PullRequest>, Error> {
         ready(self)?;
         pulls::read(self, number)
+    }
+
+    fn open_reviews(&self, number: Number, head: Option<&Sha>) -> Result<Vec<Review>, Error> {
+        ready(self)?;
+        reviews::of_open(self, number, head)
     }
 
     fn pull_request_from(&self, head: &str, base: &str) -> Result<Option<PullRequest>, Error> {

@@ -161,6 +161,11 @@ impl Jobs {
         self.submit(format!("audit {}", served.config.name), served, queue::look_at_main);
     }
 
+    /// Whether its forge does not show every merge yet, as far as that was looked at.
+    pub(crate) fn owes_the_forge(&self, project: &ProjectName) -> bool {
+        self.lock().unshown.get(project).is_none_or(|unshown| !unshown.is_empty())
+    }
+
     /// Ends all jobs: their programs go, their answers are owed again at the next start.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
@@ -223,6 +228,8 @@ impl Jobs {
                 if caught.is_err() {
                     tracing::error!(job = finished, "panicked");
                 }
+                // Until its answer is written it looks owed, and would be begun again.
+                jobs.inbox.wait_until_written();
                 let mut running = jobs.lock();
                 if !running.again.remove(&finished) {
                     running.names.remove(&finished);

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use pointsman_core::ids::Sha;
-use pointsman_core::schedule::Ears;
+use pointsman_core::schedule::{Ears, checks_pace};
 use pointsman_core::task::CiVerdict;
 use pointsman_core::verdict::of_checks;
 
@@ -25,8 +25,9 @@ pub(super) fn wait_for_checks(
     unwanted: &Receiver<()>,
 ) -> Option<CiVerdict> {
     let config = &served.config;
-    let deadline = Instant::now() + config.timing.ci_timeout.duration();
-    let mut ask_at = Instant::now();
+    let begun = Instant::now();
+    let deadline = begun + config.timing.ci_timeout.duration();
+    let mut ask_at = begun;
     let mut first = true;
     let rings = || served.listening.as_ref().map_or(0, Listening::rings);
     let mut heard = rings();
@@ -43,7 +44,7 @@ pub(super) fn wait_for_checks(
             }
             let ears =
                 served.listening.as_ref().map_or(Ears::Asking, |listening| listening.ears(clock::now()));
-            ask_at = Instant::now() + config.ci.poll.duration() * ears.slower();
+            ask_at = Instant::now() + checks_pace(config.ci.poll.duration(), ears, begun.elapsed());
         }
         if Instant::now() >= deadline {
             let log = "no check of the commit came to an end in time\n".to_owned();

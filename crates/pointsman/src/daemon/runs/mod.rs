@@ -39,9 +39,14 @@ pub(super) fn answer(engine: &mut Engine, project: &ProjectName, command: &RunCo
         RunCommand::StepDone { session, step } => match of_session(engine, project, session) {
             Ok(Some((id, generation))) => (id, Event::StepDone { generation, step: step.clone() }),
             Ok(None) => {
-                let message =
-                    format!("session {} belongs to no run that is under way", clean_line(session, 100));
-                return failed(FailureKind::NotFound, message);
+                let shown = clean_line(session, 100);
+                return match engine.store().session(session) {
+                    Ok(Some(_)) => {
+                        failed(FailureKind::Refused, format!("the run of session {shown} is over"))
+                    }
+                    Ok(None) => failed(FailureKind::NotFound, format!("there is no session {shown}")),
+                    Err(error) => failed(FailureKind::Failed, chain(&error)),
+                };
             }
             Err(error) => return failed(FailureKind::Failed, chain(&error)),
         },

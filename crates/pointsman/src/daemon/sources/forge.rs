@@ -1,34 +1,93 @@
 //! What the forge says, asked again and again: issues, pull requests, reviews, people's comments.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use pointsman_adapters::forge::Error;
 use pointsman_adapters::git::gateway::Gateway;
 use pointsman_core::dependencies;
 use pointsman_core::forge::{Issue, IssueState};
-use pointsman_core::ids::{Number, TaskKey};
+use pointsman_core::ids::{Number, Sha, TaskKey};
 use pointsman_core::labels::{BACKLOG, has};
 use pointsman_core::task::{Event, PrFact, State, Task};
+use pointsman_core::time::Timestamp;
 
 use crate::daemon::board::Picture;
-use crate::daemon::clock;
 use crate::daemon::engine::Input;
 use crate::daemon::factory::Seen;
 use crate::daemon::served::Served;
 
-/// Asks the forge about everything that matters for the project's tasks.
-pub(crate) fn ask(served: &Served, picture: &Picture) -> Result<Vec<Input>, Error> {
+/// A server's times have whole seconds: what happened within the same one is seen by a second look so much later.
+const RESOLUTION: Duration = Duration::from_secs(2);
+/// What has not changed, as far as the server says, is looked at again after so many paces all the same.
+const NET: u32 = 120;
+
+/// What was asked before and need not be asked again. All of it can be lost.
+#[derive(Default)]
+pub(crate) struct Memory {
+    looks: BTreeMap<TaskKey, Look>,
+    /// Issues that are closed. One that is opened again is in the list of the open ones.
+    closed: BTreeSet<Number>,
+}
+
+/// When the pull request and the comments of a task were read.
+struct Look {
+    signs: Signs,
+    first: Timestamp,
+    last: Timestamp,
+}
+
+impl Look {
+    /// Whether everything was seen that these signs tell of.
+    fn is_enough(&self, signs: &Signs, net: Duration, now: Timestamp) -> bool {
+        self.signs == *signs && self.last >= self.first.after(RESOLUTION) && now < self.last.after(net)
+    }
+}
+
+/// What tells whether there is something new about a task: on the forge, or in what we want to know of it.
+#[derive(PartialEq)]
+struct Signs {
+    issue: Option<String>,
+    pull: Option<String>,
+    pr: Option<Number>,
+    head: Option<Sha>,
+    state: State,
+    since: Timestamp,
+}
+
+impl Signs {
+    fn of(task: &Task, marks: &BTreeMap<Number, String>) -> Self {
+        Self {
+            issue: marks.get(&task.key.issue).cloned(),
+            pull: task.pr.and_then(|pr| marks.get(&pr).cloned()),
+            pr: task.pr,
+            head: task.head.clone(),
+            state: task.state,
+            since: task.since,
+        }
+    }
+}
+
+/// Asks the forge about everything that matters for the project's tasks. Where the forge tells what has changed, the rest
+/// is not asked for.
+pub(crate) fn ask(
+    served: &Served,
+    picture: &Picture,
+    memory: &mut Memory,
+    now: Timestamp,
+) -> Result<Vec<Input>, Error> {
     let mut inputs = Vec::new();
     let issues = served.forge.open_issues()?;
-    served.saw(Seen { issues: issues.clone(), at: clock::now() });
+    served.saw(Seen { issues: issues.clone(), at: now });
     let open: BTreeMap<Number, Issue> = issues.into_iter().map(|issue| (issue.number, issue)).collect();
+    let marks = served.forge.marks();
+    memory.closed.retain(|number| !open.contains_key(number));
     let graph: BTreeMap<Number, BTreeSet<Number>> =
         open.iter().map(|(n, issue)| (*n, dependencies::parse(&issue.body))).collect();
     let tasks = || picture.values().filter(|t| t.key.project == served.config.name);
 
     let mut of_interest: BTreeSet<Number> = tasks().map(|t| t.key.issue).collect();
     of_interest.extend(open.values().filter(|i| has(&i.labels, BACKLOG)).map(|i| i.number));
-    let mut known_closed = BTreeMap::new();
     for number in of_interest {
         let key = TaskKey { project: served.config.name.clone(), issue: number };
         let issue = match open.get(&number) {
@@ -45,7 +104,7 @@ pub(crate) fn ask(served: &Served, picture: &Picture) -> Result<Vec<Input>, Erro
         wanted.remove(&number);
         let mut open_dependencies = Vec::new();
         for dependency in wanted {
-            if !is_closed(served, &open, &mut known_closed, dependency)? {
+            if !is_closed(served, &open, &mut memory.closed, dependency)? {
                 open_dependencies.push(dependency);
             }
         }
@@ -58,9 +117,27 @@ pub(crate) fn ask(served: &Served, picture: &Picture) -> Result<Vec<Input>, Erro
         };
         inputs.push(Input::new(key, event));
     }
+    let net = served.config.timing.forge_poll.duration() * NET;
+    let mut looks = Vec::new();
     for task in tasks() {
-        inputs.extend(ask_about(served, task)?);
+        let signs = marks.as_ref().map(|marks| Signs::of(task, marks));
+        let known = memory.looks.get(&task.key);
+        match (&signs, known) {
+            (Some(signs), Some(look)) if look.is_enough(signs, net, now) => {
+                inputs.extend(moved(served, task));
+            }
+            _ => {
+                inputs.extend(ask_about(served, task, signs.as_ref())?);
+                let first =
+                    |signs: &Signs| known.filter(|look| look.signs == *signs).map_or(now, |look| look.first);
+                let look = signs.map(|signs| Look { first: first(&signs), last: now, signs });
+                looks.extend(look.map(|look| (task.key.clone(), look)));
+            }
+        }
     }
+    // Only now: what was found is lost if a later question fails.
+    memory.looks.retain(|key, _| picture.contains_key(key));
+    memory.looks.extend(looks);
     Ok(inputs)
 }
 
@@ -69,30 +146,37 @@ pub(crate) fn ask(served: &Served, picture: &Picture) -> Result<Vec<Input>, Erro
 fn is_closed(
     served: &Served,
     open: &BTreeMap<Number, Issue>,
-    known: &mut BTreeMap<Number, bool>,
+    known: &mut BTreeSet<Number>,
     number: Number,
 ) -> Result<bool, Error> {
     if open.contains_key(&number) {
         return Ok(false);
     }
-    if let Some(closed) = known.get(&number) {
-        return Ok(*closed);
+    if known.contains(&number) {
+        return Ok(true);
     }
     let closed = match served.forge.issue(number)? {
         Some(issue) => issue.state == IssueState::Closed,
         None => served.forge.pull_request(number)?.is_some_and(|pr| pr.state == IssueState::Closed),
     };
-    known.insert(number, closed);
+    if closed {
+        known.insert(number);
+    }
     Ok(closed)
 }
 
-fn ask_about(served: &Served, task: &Task) -> Result<Vec<Input>, Error> {
+fn ask_about(served: &Served, task: &Task, signs: Option<&Signs>) -> Result<Vec<Input>, Error> {
     let mut inputs = Vec::new();
     if !task.state.has_session() && task.state != State::Blocked {
         return Ok(inputs);
     }
     let key = &task.key;
     if let Some(number) = task.pr
+        && signs.is_some_and(|signs| signs.pull.is_some())
+    {
+        let found = served.forge.open_reviews(number, task.head.as_ref())?;
+        inputs.extend(reviews(key, task, found));
+    } else if let Some(number) = task.pr
         && let Some(pr) = served.forge.pull_request(number)?
     {
         let fact = match (pr.merged, pr.state) {
@@ -120,15 +204,19 @@ fn ask_about(served: &Served, task: &Task) -> Result<Vec<Input>, Error> {
             }
         }
     }
-    if matches!(task.state, State::AwaitingCi | State::AwaitingReview | State::MergeQueue)
-        && let Ok(branch) = served.branch(task)
-    {
-        let pushed = Gateway::at(&served.desk(key).gateway, &branch).head().ok().flatten();
-        if pushed.is_some() && task.head.is_some() && pushed != task.head {
-            inputs.push(Input::new(key.clone(), Event::HeadMoved));
-        }
-    }
+    inputs.extend(moved(served, task));
     Ok(inputs)
+}
+
+/// Whether the agent has pushed while it was not its turn.
+fn moved(served: &Served, task: &Task) -> Option<Input> {
+    if !matches!(task.state, State::AwaitingCi | State::AwaitingReview | State::MergeQueue) {
+        return None;
+    }
+    let branch = served.branch(task).ok()?;
+    let pushed = Gateway::at(&served.desk(&task.key).gateway, &branch).head().ok().flatten();
+    let moved = pushed.is_some() && task.head.is_some() && pushed != task.head;
+    moved.then(|| Input::new(task.key.clone(), Event::HeadMoved))
 }
 
 fn reviews<'a>(
@@ -149,4 +237,42 @@ fn reviews<'a>(
         input.dedup = Some(format!("review:{}:{}:{}", key.project, review.id, task.claims));
         input
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use pointsman_core::ids::Sha;
+    use pointsman_core::task::State;
+    use pointsman_core::time::Timestamp;
+
+    use super::{Look, Signs};
+
+    fn signs(pull: &str, head: &str, state: State) -> Signs {
+        let (pull, head) = (Some(pull.to_owned()), Sha::new(&head.repeat(40)));
+        Signs { issue: None, pull, pr: Some(2), head, state, since: Timestamp(0) }
+    }
+
+    #[test]
+    fn what_has_not_changed_is_read_twice_and_then_not_again_for_long() {
+        let net = Duration::from_secs(60);
+        let seen = || signs("12:00:00", "a", State::AwaitingReview);
+        let enough = |first: i64, last: i64, now: i64, signs: &Signs| {
+            let look = Look { signs: seen(), first: Timestamp(first), last: Timestamp(last) };
+            look.is_enough(signs, net, Timestamp(now))
+        };
+        // Something else may have happened within the same second.
+        assert!(!enough(0, 0, 10_000, &seen()));
+        assert!(!enough(0, 1_999, 10_000, &seen()));
+        assert!(enough(0, 2_000, 10_000, &seen()));
+        assert!(!enough(0, 2_000, 62_000, &seen()), "the net");
+        for other in [
+            signs("12:00:01", "a", State::AwaitingReview),
+            signs("12:00:00", "b", State::AwaitingReview),
+            signs("12:00:00", "a", State::Working),
+        ] {
+            assert!(!enough(0, 2_000, 10_000, &other));
+        }
+    }
 }

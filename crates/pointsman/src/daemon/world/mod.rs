@@ -32,6 +32,7 @@ use pointsman_store::{Outgoing, Store};
 use super::inbound::Inbound;
 use super::jobs::Jobs;
 use super::outcome::{Outcome, World};
+use super::projections::Announced;
 use super::served::Served;
 use crate::paths::Paths;
 
@@ -56,6 +57,8 @@ pub(crate) struct RealWorld {
     pub jobs: Arc<Jobs>,
     /// What the sessions are doing, as their hooks say.
     pub stances: Stances,
+    /// The sessions whose files were shown before they started.
+    pub announced: Arc<Announced>,
     /// Reads what the daemon wrote.
     pub reader: Mutex<Store>,
     /// The projects that are served.

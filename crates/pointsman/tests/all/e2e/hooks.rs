@@ -63,7 +63,7 @@ pub(super) fn waiting() -> (TestDaemon, u64) {
 
 /// The same in another world.
 pub(super) fn waiting_in(setup: Setup) -> (TestDaemon, u64) {
-    let daemon = setup.start();
+    let daemon = setup.set("timing.idle_look", "\"10m\"").start();
     let issue = daemon.file_issue("Apples", &format!("expect Answer\n{}", clean("apples")));
     daemon.wait_session(issue, 1);
     daemon.wait_state(issue, "working");

@@ -35,6 +35,7 @@ mod review_agent;
 mod run;
 mod schedule;
 mod shell_agent;
+mod soak;
 mod torture;
 mod vault;
 mod webhooks;

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use pointsman_testkit::TestDaemon;
-use pointsman_testkit::fake_forgejo::{FakeForgejo, Rules};
+use pointsman_testkit::fake_forgejo::{FakeForgejo, OWNER, Rules};
 
 use super::adds;
 use super::forgejo::{file, main_log, on, start};
@@ -68,4 +68,46 @@ fn e2e_a_webhook_makes_the_daemon_ask_and_a_wrong_one_does_not() {
     });
     assert_eq!(main_log(&fake, &daemon), ["Add apples", "Open the shop"]);
     assert!(!daemon.log().contains(SECRET));
+}
+
+/// Everything that the server tells by itself is enough; and what it tells of our own deeds is not in the way.
+#[test]
+fn e2e_a_server_that_rings_is_enough_from_claim_to_close() {
+    let fake = FakeForgejo::start(Rules::default());
+    let setup = on(&fake)
+        .reviewed()
+        .unset("ci.command")
+        .set("ci.kind", "\"forge\"")
+        .set("timing.forge_poll", "\"10m\"")
+        .set("ci.poll", "\"10m\"")
+        .set("webhooks.listen", "\"127.0.0.1:0\"")
+        .daemon_env("POINTSMAN_WEBHOOK_SECRET", SECRET);
+    let daemon = start(&fake, setup);
+    fake.hook(&address(&daemon), "/webhook/shop", SECRET);
+    let script = format!(
+        "{}\nexpect CI passed\nphase awaiting_review\nexpect Approved\nexpect Merged\nphase done",
+        adds("apples")
+    );
+    let issue = file(&fake, "Add apples", &script);
+    let mut tested = vec![fake.branch("main").unwrap()];
+    let mut run_ci = || {
+        for sha in fake.heads().into_iter().filter(|sha| !tested.contains(sha)).collect::<Vec<_>>() {
+            fake.set_status(&sha, "ci/build", "pending");
+            fake.set_status(&sha, "ci/build", "success");
+            tested.push(sha);
+        }
+    };
+    let pr = daemon.wait_for("the pull request to await its review", || {
+        run_ci();
+        let task = daemon.task(issue);
+        (task["state"] == "awaiting_review").then(|| task["pr"].as_u64()).flatten()
+    });
+    fake.review(pr, OWNER, "APPROVED", "fine", &[]);
+    daemon.wait_for("the task to be closed", || {
+        run_ci();
+        (daemon.task(issue)["state"] == "closed").then_some(())
+    });
+    assert_eq!(main_log(&fake, &daemon), ["Add apples", "Open the shop"]);
+    let rings = daemon.log_lines("a webhook was heard").unwrap_or_default();
+    assert!(rings.len() > 5, "our own deeds ring as well: {rings:?}");
 }

@@ -1,7 +1,7 @@
 //! From the line to a train: which entries may land at all, and their candidates one on top of the other.
 
 use pointsman_adapters::git::BranchName;
-use pointsman_adapters::git::candidate::{self, Built, Candidate};
+use pointsman_adapters::git::candidate::{self, Built, Candidate, Style};
 use pointsman_adapters::git::changes;
 use pointsman_adapters::retry::Retry;
 use pointsman_core::ids::Sha;
@@ -187,8 +187,11 @@ impl Line<'_> {
         Ok(made)
     }
 
-    /// The message of a merge or squash commit.
+    /// The message of a merge or squash commit. A rebase keeps those of its commits, and the forge is not asked for one.
     fn message(&self, entry: &QueueEntry) -> String {
+        if self.style(entry) == Style::Rebase {
+            return String::new();
+        }
         let title = entry
             .pr
             .and_then(|n| self.served.forge.pull_request(n).ok().flatten())

@@ -219,8 +219,12 @@ fn words(lab: &Lab) {
 
 /// What people say to the supervisor.
 fn supervised(lab: &Lab) {
-    let daemon =
-        in_room(lab).set("roles.supervisor.enabled", "true").set("health.max_disk_percent", "0").start();
+    let daemon = in_room(lab)
+        .set("roles.supervisor.enabled", "true")
+        .set("health.max_disk_percent", "0")
+        // Only when this test says so.
+        .set("roles.supervisor.schedule", "\"0 0 29 2 *\"")
+        .start();
     let issue = daemon.file_issue("Apples", &asks());
     daemon.wait_state(issue, "escalated");
     make_due(&daemon, "run-supervisor");
