@@ -10,6 +10,7 @@ pub mod forge;
 pub mod git;
 pub mod headless;
 pub mod http;
+pub mod machine;
 pub mod notify;
 pub mod phase_file;
 pub mod process;

@@ -60,6 +60,16 @@ pub enum Refusal {
     Os(String),
 }
 
+impl Refusal {
+    /// Whether it is the same trouble. How large a file is that grows too large depends on when it is looked at.
+    pub fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::TooLarge { .. }, Self::TooLarge { .. }) => true,
+            (this, other) => this == other,
+        }
+    }
+}
+
 /// Tells two states of a file apart without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Stamp {

@@ -33,6 +33,7 @@ pub use follow::{Followed, FollowedEnd};
 pub use identity::{ancestors, end_group, host_name, is_alive, kill_leftover_group, start_time};
 pub use job::{Job, JobEnd, JobKiller};
 pub use memory::free_memory_mb;
+pub(crate) use memory::megabytes;
 pub use output::Sink;
 pub use program::find_program;
 pub use supervise::Cancel;

@@ -9,13 +9,16 @@ pub const BLOCKED: &str = "blocked";
 /// Refused as too large or too vague.
 pub const UNDERSPECIFIED: &str = "underspecified";
 
+/// Found by a review, older than the change.
+pub const TECH_DEBT: &str = "tech-debt";
+
 /// Every label we know: its name, its colour and what it means.
 pub const ALL: [(&str, &str, &str); 10] = [
     (BACKLOG, "#0075ca", "Queued for implementation"),
     (IN_PROGRESS, "#fbca04", "An agent works on it"),
     (BLOCKED, "#b60205", "Stuck; a comment says why"),
     (UNDERSPECIFIED, "#d876e3", "Too large or too vague for one task"),
-    ("tech-debt", "#c5def5", "Found by a review, older than the change"),
+    (TECH_DEBT, "#c5def5", "Found by a review, older than the change"),
     ("vision", "#5319e7", "A goal"),
     ("prediction/unreviewed", "#bfdadc", "A prediction nobody looked at yet"),
     ("prediction/backlog", "#bfd4f2", "A prediction that is watched"),

@@ -135,6 +135,11 @@ impl Paths {
         self.runtime.join("tmux.conf")
     }
 
+    /// What the sessions are doing; it ends with them.
+    pub fn stances(&self) -> PathBuf {
+        self.runtime.join("stances.json")
+    }
+
     /// Where sessions without a terminal are.
     pub fn headless(&self) -> PathBuf {
         self.runtime.join("headless")

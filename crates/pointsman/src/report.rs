@@ -19,22 +19,27 @@ pub(crate) fn tell(paths: &Paths, report: &Report, log: &dyn Fn(&str)) {
     let Some((key, _)) = TaskKey::parse_session(&report.session) else {
         return log("there is no such session");
     };
-    let spool = Spool::in_dir(&paths.project(&key.project).sandbox(&key));
     // Older ones first; one that cannot be delivered keeps the others waiting behind it.
+    if tell_older(paths, &key, log) && deliver(paths, report, log) {
+        return;
+    }
+    let spool = Spool::in_dir(&paths.project(&key.project).sandbox(&key));
+    if let Err(error) = spool.add(report) {
+        log(&format!("the daemon does not answer and the spool cannot be written: {error}"));
+    }
+}
+
+/// Tells the daemon what waits in a session's spool; whether nothing waits there any more.
+pub(crate) fn tell_older(paths: &Paths, key: &TaskKey, log: &dyn Fn(&str)) -> bool {
     let mut reachable = true;
-    let drained = spool.drain(|older| {
+    let drained = Spool::in_dir(&paths.project(&key.project).sandbox(key)).drain(|older| {
         reachable = deliver(paths, older, log);
         reachable
     });
     if let Err(error) = drained {
         log(&format!("the spool cannot be read: {error}"));
     }
-    if reachable && deliver(paths, report, log) {
-        return;
-    }
-    if let Err(error) = spool.add(report) {
-        log(&format!("the daemon does not answer and the spool cannot be written: {error}"));
-    }
+    reachable
 }
 
 /// Whether the report needs no further delivery: it was taken, or nobody will ever want it.

@@ -24,6 +24,9 @@ pub trait Forge: Send + Sync {
     /// The name we write under.
     fn me(&self) -> &str;
 
+    /// The name our reviews are written under; none if we cannot review.
+    fn reviewer(&self) -> Option<&str>;
+
     /// Where git pushes and fetches.
     fn remote(&self) -> String;
 
@@ -43,6 +46,15 @@ pub trait Forge: Send + Sync {
 
     /// One issue with its comments; none if there is no such issue.
     fn issue(&self, number: Number) -> Result<Option<Issue>, Error>;
+
+    /// Files an issue once: an open one of ours whose text ends with `marker` is found instead of filed again.
+    fn file_issue_once(
+        &self,
+        marker: &str,
+        title: &str,
+        body: &str,
+        labels: &[&str],
+    ) -> Result<Number, Error>;
 
     /// What our accounts need there, one by one; nothing where no account is needed. `branch` is one that is there.
     fn rights(&self, _branch: &str) -> Vec<Right> {
@@ -97,9 +109,16 @@ pub trait Forge: Send + Sync {
     /// The newest pull request from `head` to `base`, open or not.
     fn pull_request_from(&self, head: &str, base: &str) -> Result<Option<PullRequest>, Error>;
 
+    /// All open pull requests between branches of this very repository, oldest first, without their reviews.
+    fn open_pull_requests(&self) -> Result<Vec<PullRequest>, Error>;
+
     /// Reviews a commit once, as the review account: an earlier review of ours for the same commit
     /// is found instead of written again.
     fn review_once(&self, pr: Number, sha: &Sha, verdict: ReviewVerdict, body: &str) -> Result<(), Error>;
+
+    /// Takes back what our review account asked to be changed in other commits than this one. A forge that does not let
+    /// it shows the newer verdict beside the older one.
+    fn withdraw_change_requests(&self, pr: Number, keep: &Sha) -> Result<(), Error>;
 
     /// Tells the forge that the pull request's work is on its base branch as `sha`.
     fn record_merge(&self, pr: Number, sha: &Sha) -> Result<(), Error>;

@@ -30,6 +30,10 @@ impl Forge for PlainRepository {
         "pointsman"
     }
 
+    fn reviewer(&self) -> Option<&str> {
+        None
+    }
+
     fn remote(&self) -> String {
         self.mirror.remote_url().to_owned()
     }
@@ -40,6 +44,10 @@ impl Forge for PlainRepository {
 
     fn issue(&self, _: Number) -> Result<Option<Issue>, Error> {
         Ok(None)
+    }
+
+    fn file_issue_once(&self, _: &str, _: &str, _: &str, _: &[&str]) -> Result<Number, Error> {
+        none("file an issue")
     }
 
     fn set_labels(&self, _: Number, _: &[String], _: &[String]) -> Result<Vec<String>, Error> {
@@ -76,6 +84,14 @@ impl Forge for PlainRepository {
 
     fn pull_request_from(&self, _: &str, _: &str) -> Result<Option<PullRequest>, Error> {
         Ok(None)
+    }
+
+    fn open_pull_requests(&self) -> Result<Vec<PullRequest>, Error> {
+        Ok(Vec::new())
+    }
+
+    fn withdraw_change_requests(&self, _: Number, _: &Sha) -> Result<(), Error> {
+        none("take a review back")
     }
 
     fn review_once(&self, _: Number, _: &Sha, _: ReviewVerdict, _: &str) -> Result<(), Error> {

@@ -59,6 +59,40 @@ pub fn touched(mirror: &Mirror, base: &Sha, tip: &Sha) -> Result<BTreeSet<String
     Ok(between(mirror, base, tip)?.iter().map(|path| shown(path)).collect())
 }
 
+/// What `head` changed since it left `base`, file by file and line by line: what `git diff --raw -z` and `git diff -U0` say.
+/// A renamed file is deleted and added.
+pub fn lines(mirror: &Mirror, base: &Sha, head: &Sha) -> Result<(Vec<u8>, Vec<u8>), Error> {
+    let explained = |error| mirror.explain_failure(error, &[base, head]);
+    let raw = mirror.diff_call(base, head, &["--raw", "-z", "--no-renames"]).bytes().map_err(explained)?;
+    let patch =
+        mirror.diff_call(base, head, &["--patch", "-U0", "--no-renames"]).bytes().map_err(explained)?;
+    Ok((raw, patch))
+}
+
+/// The last commits up to `upto` that touched one of these paths, with what they changed there line by line, each after a
+/// line in this `format`. At most so many commits, and at most `cap` bytes.
+pub fn recent(
+    mirror: &Mirror,
+    upto: &Sha,
+    paths: &[String],
+    format: &str,
+    commits: usize,
+    cap: usize,
+) -> Result<String, Error> {
+    if paths.is_empty() {
+        return Ok(String::new());
+    }
+    mirror
+        .call("log")
+        .args(["--no-show-signature", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"])
+        .args(["--no-merges", "--no-notes", "--patch", "-U0", format])
+        .arg(format!("--max-count={commits}"))
+        .args([upto.as_str(), "--"])
+        .args(paths)
+        .capped_text(cap)
+        .map_err(|error| mirror.explain_failure(error, &[upto]))
+}
+
 fn between(mirror: &Mirror, base: &Sha, tip: &Sha) -> Result<BTreeSet<Vec<u8>>, Error> {
     let listed = diff_tree(mirror)
         .args(["--no-renames", "--name-only", "--end-of-options"])

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use pointsman_core::ids::Sha;
 
+use super::inspect::nul_fields;
 use super::mirror::Mirror;
 use super::{Error, files};
 
@@ -39,6 +40,35 @@ pub fn checkout_exact(mirror: &Mirror, sha: &Sha, dir: &Path) -> Result<(), Erro
         remove_checkout(&dir)?;
         mirror.require_commit(sha).and(Err(error))
     })
+}
+
+/// Makes the files that `wanted` picks as they are in `base`: in a checkout that nobody has worked in yet. Those that `base`
+/// has not are removed. HEAD stays where it is.
+pub fn restore_from(
+    mirror: &Mirror,
+    dir: &Path,
+    head: &Sha,
+    base: &Sha,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<(), Error> {
+    let git_dir = dir.join(".git");
+    let picked = |sha: &Sha| -> Result<Vec<u8>, Error> {
+        let listed =
+            mirror.call("ls-tree").args(["-r", "-z", "--name-only", "--full-tree", sha.as_str()]).bytes()?;
+        let names = nul_fields(&listed).filter(|name| wanted(&String::from_utf8_lossy(name)));
+        Ok(names.flat_map(|name| [name, b"\0"].concat()).collect())
+    };
+    let call = |operation| mirror.git.call(operation).git_dir(&git_dir).work_tree(dir);
+    const FROM_STDIN: [&str; 2] = ["--pathspec-from-file=-", "--pathspec-file-nul"];
+    let (gone, back) = (picked(head)?, picked(base)?);
+    // Git itself does not write through links that a commit brings.
+    if !gone.is_empty() {
+        call("rm").args(["--quiet", "--force"]).args(FROM_STDIN).stdin(gone).ok()?;
+    }
+    if !back.is_empty() {
+        call("checkout").args(["--quiet", base.as_str()]).args(FROM_STDIN).stdin(back).ok()?;
+    }
+    Ok(())
 }
 
 /// Removes a checkout, also if its tests left directories without write permission. Symlinks are removed, not followed.

@@ -137,7 +137,7 @@ impl Mirror {
         self.call("cat-file").args(["blob", blob.as_str()]).bytes().map(Some)
     }
 
-    fn diff_call(&self, base: &Sha, head: &Sha, form: &[&str]) -> Call {
+    pub(super) fn diff_call(&self, base: &Sha, head: &Sha, form: &[&str]) -> Call {
         self.call("diff")
             .args(["--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short"])
             .args(form)

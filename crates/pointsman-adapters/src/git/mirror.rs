@@ -2,6 +2,7 @@
 //! asked here and nowhere else. It is never pruned: trees and gateways borrow its objects.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pointsman_core::ids::Sha;
 
@@ -16,6 +17,8 @@ pub struct Mirror {
     pub(super) git: Git,
     dir: PathBuf,
     remote: String,
+    /// Two fetches at once would both want to move a reference from where they saw it, and one of them fails.
+    fetching: Arc<Mutex<()>>,
 }
 
 /// What became of a change to one reference.
@@ -45,7 +48,7 @@ impl Mirror {
         // A mirror has no branches of its own; HEAD only has to be something.
         let unused = BranchName::new("pointsman-mirror").expect("a constant that follows the rules");
         init_bare(git, &dir, &unused)?;
-        Ok(Self { git: git.clone(), dir, remote: remote_url.to_owned() })
+        Ok(Self { git: git.clone(), dir, remote: remote_url.to_owned(), fetching: Arc::default() })
     }
 
     /// The door it uses.
@@ -79,6 +82,7 @@ impl Mirror {
     ///
     /// Branch by branch: all at once (`--atomic`) fails for ever where a branch `a` has given way to `a/b`.
     pub fn fetch_remote(&self) -> Result<(), Error> {
+        let _alone = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
         self.call("fetch")
             .args(FETCH_QUIETLY)
             .args(["--prune", "--"])

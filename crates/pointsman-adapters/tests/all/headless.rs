@@ -9,7 +9,7 @@ use std::time::Duration;
 use pointsman_adapters::driver::{Driver, NewSession, Placed, Sent, Words};
 use pointsman_adapters::headless::place::Sitting;
 use pointsman_adapters::headless::{Doing, Error, Headless};
-use pointsman_adapters::process;
+use pointsman_adapters::{phase_file, process};
 use pointsman_testkit::eventually;
 use tempfile::TempDir;
 
@@ -19,9 +19,9 @@ const GRACE: Duration = Duration::from_millis(300);
 /// Takes the seat as the keeper does, and stays until it is told to go.
 const KEEPER: &str = r#"#!/bin/sh
 [ -n "$LED" ] || LED=1 exec setsid "$0" "$@"
+trap 'echo "{\"status\": 0}" > "$2/exit.json"; exit 0' TERM
 started=$(cut -d' ' -f22 "/proc/$$/stat")
 echo "{\"pid\": $$, \"start_time\": $started}" > "$2/seat.new" && mv "$2/seat.new" "$2/seat.json"
-trap 'echo "{\"status\": 0}" > "$2/exit.json"; exit 0' TERM
 while :; do sleep 0.02; done
 "#;
 
@@ -121,7 +121,8 @@ fn a_keeper_that_leaves_at_once_is_no_trouble_if_another_one_sits() {
             fs::read_to_string(place.log()).ok().filter(|log| log.contains("no seat for me"))
         });
         // Another keeper of the same run takes the seat.
-        fs::write(place.dir().join("seat.json"), "{\"pid\": 4000000, \"start_time\": 1}").unwrap();
+        let seat = place.dir().join("seat.json");
+        phase_file::write_state_file(&seat, b"{\"pid\": 4000000, \"start_time\": 1}").unwrap();
         started.join().unwrap().unwrap();
     });
 }

@@ -50,16 +50,9 @@ pub(super) fn unsupported(config: &Config) -> Vec<String> {
     if let Some(board) = config.forge.board.as_ref().filter(|_| config.forge.kind != ForgeKind::Github) {
         not_yet("forge.board".into(), &crate::text::clean_line(board, 60), "labels, which follow every task");
     }
-    if config.review.mode == ReviewMode::Agent && config.review.command.is_none() {
-        not_yet(
-            "review.mode".into(),
-            "agent",
-            "\"human\" or \"none\", or add review.command, a program that decides",
-        );
-    }
     for (name, role) in config.roles.iter() {
-        if role.enabled && name != "dev" {
-            found.push(format!("roles.{name} is not supported by this version yet; only the dev role works"));
+        if role.enabled && matches!(name, "action" | "vault") {
+            found.push(format!("roles.{name} is not supported by this version yet"));
         }
     }
     found
@@ -329,6 +322,15 @@ impl Check<'_> {
     }
 
     fn roles(&self) -> Result<(), Error> {
+        let Config { review, roles, .. } = self.config;
+        if roles.review.enabled && (review.mode != ReviewMode::Agent || review.command.is_some()) {
+            let why = "the review agent works with review.mode = \"agent\" and without review.command";
+            return self.fail("roles.review.enabled", why);
+        }
+        if review.mode == ReviewMode::Agent && review.command.is_none() && !roles.review.enabled {
+            let why = "review.mode = \"agent\" needs the review agent, or review.command";
+            return self.fail("roles.review.enabled", why);
+        }
         for (name, role) in self.config.roles.iter() {
             if !role.model.as_ref().is_none_or(|model| is_model(model)) {
                 return self.fail(&format!("roles.{name}.model"), "it is not the name of a model");
@@ -341,7 +343,7 @@ impl Check<'_> {
     }
 
     fn numbers(&self) -> Result<(), Error> {
-        let Config { ci, dev, merge, timing, limits, .. } = self.config;
+        let Config { ci, dev, merge, review, timing, limits, .. } = self.config;
         if ci.poll == Span::default() {
             return self.fail("ci.poll", "it must be at least 1ms");
         }
@@ -366,6 +368,7 @@ impl Check<'_> {
         let counts = [
             ("ci.concurrency", ci.concurrency),
             ("dev.concurrency", dev.concurrency),
+            ("review.concurrency", review.concurrency),
             ("merge.batch_size", merge.batch_size),
             ("merge.depth", merge.depth),
         ];
@@ -383,6 +386,9 @@ impl Check<'_> {
             if value == 0 {
                 return self.fail(key, "it must be at least 1");
             }
+        }
+        if self.config.health.max_disk_percent > 100 {
+            return self.fail("health.max_disk_percent", "it must be between 0 and 100");
         }
         Ok(())
     }
@@ -415,7 +421,7 @@ impl Check<'_> {
     }
 
     fn lines(&self) -> Result<(), Error> {
-        let Config { ci, pr, merge, forge, .. } = self.config;
+        let Config { ci, pr, merge, review, forge, .. } = self.config;
         let one_line = |text: &str| !text.trim().is_empty() && !text.contains(char::is_control);
         if !ci.required.iter().all(|name| one_line(name)) {
             return self.fail("ci.required", "each entry must be the name of a check");
@@ -433,6 +439,11 @@ impl Check<'_> {
         if !merge.union.iter().all(pattern) {
             let why = "each entry must be a path such as CHANGELOG.md or docs/*.log, of letters, digits and ._-/*?+@";
             return self.fail("merge.union", why);
+        }
+        if !review.protected.iter().all(pattern) {
+            let why =
+                "each entry must be a path such as deploy/ or **/*.sql, of letters, digits and ._-/*?+@";
+            return self.fail("review.protected", why);
         }
         if forge.board.as_deref().is_some_and(|board| board::address(board).is_none()) {
             let why = "it must be a project's number, `owner/number`, or its address on GitHub";

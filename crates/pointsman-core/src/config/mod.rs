@@ -29,7 +29,7 @@ pub(crate) use check::is_model;
 pub use branch::{invalid_branch, render_branch};
 pub use entries::{Entry, Origin};
 pub use error::Error;
-pub use numbers::{Limits, Timing};
+pub use numbers::{Health, Limits, Timing};
 pub use sections::{
     Agent, Argv, Budget, Ci, CiKind, Context, Dev, Forge, ForgeKind, Matrix, Merge, MergeStrategy,
     MergeStyle, NotifierKind, Notify, Pr, Review, ReviewMode, Role, Roles, Runtime, Schedule, Vault,
@@ -74,6 +74,8 @@ pub struct Config {
     pub timing: Timing,
     /// How often things may happen.
     pub limits: Limits,
+    /// When something is wrong.
+    pub health: Health,
     /// When a context is how full.
     pub context: Context,
     /// The Woodpecker server.
@@ -137,6 +139,11 @@ impl Config {
         self.roles.iter().any(|(name, role)| role.enabled && self.runtime(name) == Runtime::Tmux)
     }
 
+    /// Whether the review agent decides.
+    pub fn review_agent(&self) -> bool {
+        self.review.mode == ReviewMode::Agent && self.review.command.is_none()
+    }
+
     /// Where the quiet hours hold: `notify.timezone`, else the place of the timetable.
     pub fn quiet_zone(&self) -> &str {
         self.notify.timezone.as_deref().unwrap_or(&self.schedule.timezone)
@@ -183,6 +190,14 @@ fn read<'t>(text: &'t str, origin: &'t str) -> Result<(Config, Document<'t>), Er
     }
     if config.review.command.is_some() && !document.has("review.mode") {
         config.review.mode = ReviewMode::Agent;
+    }
+    // Who wants the review agent in one place wants it in the other.
+    if config.roles.review.enabled && !document.has("review.mode") {
+        config.review.mode = ReviewMode::Agent;
+    }
+    let by_agent = config.review.mode == ReviewMode::Agent && config.review.command.is_none();
+    if by_agent && !document.has("roles.review.enabled") {
+        config.roles.review.enabled = true;
     }
     check::all(&config, &document)?;
     Ok((config, document))

@@ -64,6 +64,8 @@ table! {
         vault_handler: Span,
         /// A dependency open for longer is reported.
         stale_dependency: Span,
+        /// An issue that nobody touched for longer is looked at.
+        stale_issue: Span,
     }
 }
 
@@ -94,11 +96,37 @@ table! {
         handoffs: u32,
         /// Checkpoints kept per task.
         checkpoints: u32,
+        /// Issues that one review may file.
+        review_followups: u32,
         /// Issues the planner may file per run.
         planner_issues: u32,
         /// Predictions the predictor may file per run.
         predictor_issues: u32,
+        /// Deeds of the gardener per run.
+        gardener_actions: u32,
+        /// Duplicates that the gardener may close per run.
+        gardener_closes: u32,
         /// Scheduled roles wait while less memory is free.
         min_free_memory_mb: u64,
+    }
+}
+
+table! {
+    /// `[health]`: when something is wrong.
+    Health {
+        /// Less free memory is a crisis.
+        min_memory_mb: u64,
+        /// More swap in use is a crisis.
+        max_swap_mb: u64,
+        /// A fuller disk is told.
+        max_disk_percent: u32,
+        /// Nothing that could go on for this long stands still.
+        stalled_after: Span,
+        /// Logs and working trees of what is over are kept this long.
+        keep: Span,
+        /// A warning that somebody wants ignored is not told for this long.
+        ignore_for: Span,
+        /// Whether the supervisor carries out safe remedies, or only tells them.
+        remedies: bool,
     }
 }

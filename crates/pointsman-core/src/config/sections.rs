@@ -241,6 +241,10 @@ table! {
         mode: ReviewMode,
         /// A program that decides in the agent's place.
         command: Option<Argv>,
+        /// Further paths that need a person, with `*` and `**`.
+        protected: Vec<String>,
+        /// Reviews by the agent at the same time.
+        concurrency: u32,
         /// Variable that holds the reviewer's token, never the author's.
         token_env: String,
         /// File that holds the token.

@@ -308,20 +308,40 @@ fn what_is_not_built_yet_is_read_and_said() {
     let text = r#"
         name = "a"
         forge = { kind = "forgejo", url = "https://f.example", repo = "me/shop", board = "3" }
-        review = { mode = "agent" }
-        roles = { planner = { enabled = true } }
+        roles = { vault = { enabled = true } }
     "#;
     let config = parse(text).unwrap();
     assert_eq!(config.forge.kind, ForgeKind::Forgejo);
     assert_eq!(config.forge.token_env(), Some("CODEBERG_TOKEN"));
     let all = config.unsupported();
-    let keys = ["forge.board = \"3\"", "review.mode = \"agent\"", "roles.planner"];
+    let keys = ["forge.board = \"3\"", "roles.vault"];
     assert_eq!(all.len(), keys.len(), "{all:#?}");
     for (sentence, key) in all.iter().zip(keys) {
         assert!(
             sentence.starts_with(key) && sentence.contains("not supported by this version yet"),
             "{sentence}"
         );
+    }
+}
+
+#[test]
+fn a_review_agent_is_wanted_in_one_word() {
+    for text in ["roles.review.enabled = true", "review.mode = \"agent\""] {
+        let config = parse(&format!("name = \"a\"\n{text}")).unwrap();
+        assert_eq!((config.review.mode, config.roles.review.enabled), (ReviewMode::Agent, true), "{text}");
+        assert!(config.review_agent() && config.unsupported().is_empty());
+    }
+    let program = parse("name = \"a\"\nreview.command = [\"./review\"]").unwrap();
+    assert!(!program.review_agent() && !program.roles.review.enabled);
+    for (text, why) in [
+        ("review.mode = \"human\"\nroles.review.enabled = true", "works with review.mode"),
+        ("review.command = [\"./r\"]\nroles.review.enabled = true", "without review.command"),
+        ("review.mode = \"agent\"\nroles.review.enabled = false", "needs the review agent"),
+        ("review.protected = [\"../x\"]", "each entry must be a path"),
+        ("review.concurrency = 0", "between 1 and"),
+    ] {
+        let error = refused(text).to_string();
+        assert!(error.contains(why), "{text}: {error}");
     }
 }
 

@@ -3,10 +3,13 @@
 //! Claude waits for its hooks, so that a tool is told of before a dialog about it can come up. What is typed only while
 //! the last word was that a turn has ended therefore never meets one.
 
+use serde::{Deserialize, Serialize};
+
 use super::Told;
 
 /// What a session is doing.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Stance {
     /// A turn is under way. A dialog may come up at any moment.
     AtWork,

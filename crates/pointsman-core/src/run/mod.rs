@@ -17,7 +17,8 @@ pub use life::{Duty, Event, Refused, duty, step};
 
 use crate::config::Config;
 use crate::formula::{Formula, Step};
-use crate::ids::ProjectName;
+use crate::ids::{Number, ProjectName, Sha};
+use crate::review;
 use crate::time::Timestamp;
 
 /// Largest result that is read.
@@ -71,6 +72,35 @@ impl Status {
     }
 }
 
+/// What a run is about, if it is not about the whole project.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Subject {
+    /// A commit of a pull request that is to be reviewed.
+    Review {
+        /// Which pull request.
+        pr: Number,
+        /// Which commit.
+        sha: Sha,
+        /// A fingerprint of all that the reviewer is given.
+        inputs: String,
+    },
+}
+
+impl Subject {
+    /// What is the same for all runs about the same thing: `review/12`.
+    pub fn key(&self) -> String {
+        match self {
+            Self::Review { pr, .. } => review_key(*pr),
+        }
+    }
+}
+
+/// The key of all reviews of a pull request.
+pub fn review_key(pr: Number) -> String {
+    format!("review/{pr}")
+}
+
 /// A step that was done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepDone {
@@ -115,6 +145,9 @@ pub struct Run {
     pub result: Option<serde_json::Value>,
     /// Whether a session of it may still be there.
     pub session_open: bool,
+    /// What it is about; nothing for the whole project.
+    #[serde(default)]
+    pub subject: Option<Subject>,
 }
 
 impl Run {
@@ -138,7 +171,13 @@ impl Run {
             reason: None,
             result: None,
             session_open: false,
+            subject: None,
         }
+    }
+
+    /// The same about one thing.
+    pub fn about(self, subject: Option<Subject>) -> Self {
+        Self { subject, ..self }
     }
 
     /// The same across its sessions: `planner-shop-7`.
@@ -183,6 +222,14 @@ pub fn read_result(bytes: Option<&[u8]>) -> Result<Option<serde_json::Value>, St
         Ok(value @ serde_json::Value::Object(_)) => Ok(Some(value)),
         Ok(_) => Err("its result is not a JSON object".to_owned()),
         Err(error) => Err(format!("its result is not JSON: {error}")),
+    }
+}
+
+/// Whether a role's result can be used: what is posted in its name is decided by it alone.
+pub fn check_result(role: &str, result: Option<&serde_json::Value>) -> Result<(), String> {
+    match role {
+        "review" => review::Answer::read(result).map(drop),
+        _ => Ok(()),
     }
 }
 

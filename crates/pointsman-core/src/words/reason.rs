@@ -83,7 +83,7 @@ pub fn no_review(limit: Duration) -> String {
 /// The reviewer wants to talk.
 pub fn discuss(by: &str, body: &str) -> String {
     let by = text::clean_line(by, QUOTE_CHARS);
-    format!("{by} wants to discuss the change: {}", text::clean_line(body, QUOTE_CHARS))
+    format!("{by} wants to discuss the change: {}", text::clean_line(super::review::gist(body), QUOTE_CHARS))
 }
 
 /// The escalation ran out.

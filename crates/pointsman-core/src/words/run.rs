@@ -13,8 +13,8 @@ pub struct Places {
     pub result_file: String,
 }
 
-/// The prompt as a file.
-pub fn prompt(run: &Run, places: &Places) -> String {
+/// The prompt as a file; `briefing` says what this very run is about.
+pub fn prompt(run: &Run, places: &Places, briefing: &str) -> String {
     let formula = &run.formula;
     let mut out = format!(
         "# Run {} of {} for {}\n\n{}\n\n",
@@ -29,6 +29,7 @@ pub fn prompt(run: &Run, places: &Places) -> String {
     if !formula.files.is_empty() {
         out.push_str(&format!("Read first: {}\n\n", formula.files.join(", ")));
     }
+    out.push_str(briefing);
     out.push_str(
         "Do the steps below in their order. After each one: `pointsman step done ID`. When all are done, write \
          `PHASE:done` into the phase file; if you cannot go on, `PHASE:failed` with a second line `Reason: …`.\n\n",

@@ -93,6 +93,21 @@ impl Store {
         Ok(counted.into_iter().next().unwrap_or(0))
     }
 
+    /// A number before that of the first event at or after a time. Numbers grow with time, so it is found by halving
+    /// what is left, without an index on times.
+    pub fn seq_before(&self, at: Timestamp) -> Result<i64> {
+        let (mut below, mut above) = (0, self.last_seq()?);
+        while below < above {
+            let middle = below + (above - below) / 2;
+            let next = self.rows("read events", NEXT_AT, [middle], |row| time(row, "at"))?;
+            match next.first() {
+                Some(found) if *found < at => below = middle + 1,
+                _ => above = middle,
+            }
+        }
+        Ok(below)
+    }
+
     /// The number of the newest event; 0 if there is none.
     pub fn last_seq(&self) -> Result<i64> {
         self.connection
@@ -100,6 +115,8 @@ impl Store {
             .map_err(failed_to("read events"))
     }
 }
+
+pub(super) const NEXT_AT: &str = "SELECT at FROM events WHERE seq > $1 ORDER BY seq LIMIT 1";
 
 /// A task's history is short enough to be looked through.
 pub(super) const COUNT_OF_SESSION: &str =

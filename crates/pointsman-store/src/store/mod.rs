@@ -55,13 +55,14 @@ pub use threads::Thread;
 pub use vault::VaultScope;
 pub use verdicts::VerdictRow;
 
-const MIGRATIONS: [&str; 6] = [
+const MIGRATIONS: [&str; 7] = [
     include_str!("../migrations/store/0001_begin.sql"),
     include_str!("../migrations/store/0002_no_work_is_lost.sql"),
     include_str!("../migrations/store/0003_the_line.sql"),
     include_str!("../migrations/store/0004_the_factory.sql"),
     include_str!("../migrations/store/0005_restarts.sql"),
     include_str!("../migrations/store/0006_telling_people.sql"),
+    include_str!("../migrations/store/0007_subjects.sql"),
 ];
 
 /// The daemon's database.

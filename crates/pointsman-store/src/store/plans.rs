@@ -65,6 +65,8 @@ fn settled_effects_and_closed_tasks_cost_nothing() {
     assert_eq!(line, ["SEARCH queue USING INDEX queue_line (project=?)"]);
     let runs = plan(&store, runs::OPEN, zero());
     assert_eq!(runs, ["SEARCH runs USING INDEX runs_open (project=?)"]);
+    let about = plan(&store, runs::ABOUT, vec![Value::Null, Value::Null]);
+    assert_eq!(about, ["SEARCH runs USING INDEX runs_about (project=? AND subject=?)"]);
     let vault = plan(&store, vault::entries(VaultScope::Open), zero());
     assert_eq!(vault, ["SEARCH vault USING INDEX vault_open (project=?)"]);
 }

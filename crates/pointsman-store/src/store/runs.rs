@@ -1,7 +1,7 @@
 //! Runs of formulas. One is written by [`Store::commit`], together with the event that changed it.
 
 use pointsman_core::ids::ProjectName;
-use pointsman_core::run::{Run, RunId};
+use pointsman_core::run::{Run, RunId, Subject};
 use rusqlite::{Connection, params};
 
 use super::Store;
@@ -48,6 +48,11 @@ impl Store {
         Ok(rows.into_iter().next())
     }
 
+    /// All runs about one thing, oldest first.
+    pub fn runs_about(&self, project: &ProjectName, subject: &str) -> Result<Vec<Run>> {
+        self.rows("read runs", ABOUT, params![Word(project), subject], |row| json(row, "run"))
+    }
+
     /// The number of the next run.
     pub fn next_run(&self, project: &ProjectName) -> Result<RunId> {
         const SQL: &str = "SELECT coalesce(max(id), 0) + 1 AS next FROM runs WHERE project = $1";
@@ -58,9 +63,11 @@ impl Store {
 
 pub(super) const OPEN: &str = "SELECT run FROM runs WHERE project = $1 AND open ORDER BY id";
 
+pub(super) const ABOUT: &str = "SELECT run FROM runs WHERE project = $1 AND subject = $2 ORDER BY id";
+
 pub(super) fn put(connection: &Connection, run: &Run) -> Result<()> {
-    const SQL: &str = "INSERT INTO runs (project, id, formula, status, open, started_at, run)
-        VALUES ($1, $2, $3, $4, $5, $6, $7)
+    const SQL: &str = "INSERT INTO runs (project, id, formula, status, open, started_at, run, subject)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
         ON CONFLICT (project, id) DO UPDATE SET
             status = excluded.status, open = excluded.open, run = excluded.run";
     let execute = || {
@@ -71,7 +78,8 @@ pub(super) fn put(connection: &Connection, run: &Run) -> Result<()> {
             Word(run.status),
             run.is_open(),
             run.started_at.0,
-            Json(run)
+            Json(run),
+            run.subject.as_ref().map(Subject::key)
         ])
     };
     execute().map(drop).map_err(failed_to("write a run"))

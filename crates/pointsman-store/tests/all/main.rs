@@ -44,6 +44,7 @@ keeps_the_contract!(
         commit::cursors_and_sessions_are_written_with_the_event,
         commit::hostile_text_comes_back_as_it_was,
         commit::no_change_is_no_event,
+        commit::a_time_is_found_in_the_log_without_reading_it,
         ledger::a_report_that_comes_twice_or_late_counts_once,
         ledger::a_day_is_charged_what_it_adds,
         ledger::a_clock_set_back_over_midnight_charges_nothing_twice,

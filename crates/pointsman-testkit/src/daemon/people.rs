@@ -99,7 +99,8 @@ impl TestDaemon {
     }
 
     fn review(&self, issue: u64, words: &[&str]) {
-        let pr = self.task(issue)["pr"].as_u64().expect("the task has a pull request").to_string();
+        // A state may be there a moment before the number of its pull request is.
+        let pr = self.wait_until(issue, "its pull request", |task| task["pr"].is_u64())["pr"].to_string();
         self.json(&[&["forge", "pr", "review", &pr], words].concat());
     }
 
@@ -126,11 +127,12 @@ impl TestDaemon {
         self.sessions(issue).pop().unwrap_or_else(|| panic!("issue {issue} has no session"))
     }
 
-    /// The process of the newest session of an issue.
+    /// The process of the newest session of an issue. An agent may be seen at work a moment before its process is known.
+    #[track_caller]
     pub fn session_pid(&self, issue: u64) -> u32 {
-        let session = self.session(issue);
-        let pid = session["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
-        pid.unwrap_or_else(|| panic!("no process: {session}"))
+        self.wait_for(&format!("issue {issue}: the process of its session"), || {
+            u32::try_from(self.session(issue)["pid"].as_u64()?).ok()
+        })
     }
 
     /// What the newest session's terminal showed.

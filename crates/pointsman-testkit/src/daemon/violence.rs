@@ -67,7 +67,7 @@ impl TestDaemon {
 
     /// SIGKILL to the turn that runs in a session without a terminal, and not to its keeper.
     pub fn kill_turn(&self, issue: u64) {
-        let turn = self.wait_for("a turn", || self.headless_file(issue, "turn.json"));
+        let turn = self.wait_turn(issue);
         send(process_in(&turn).expect("the turn is on record"), Signal::KILL);
     }
 

@@ -45,6 +45,14 @@ impl TestDaemon {
         self.wait_until(issue, state, |task| task["state"] == state)
     }
 
+    /// Waits until a task's pull request waits for a review. The state may be there a moment before the number is.
+    #[track_caller]
+    pub fn wait_in_review(&self, issue: u64) -> Value {
+        self.wait_until(issue, "its pull request", |task| {
+            task["state"] == "awaiting_review" && task["pr"].is_u64()
+        })
+    }
+
     /// Waits until a task is closed and nothing is left to be done for it.
     #[track_caller]
     pub fn wait_closed(&self, issue: u64) {
@@ -64,6 +72,12 @@ impl TestDaemon {
         let explained = self.json(&["task", "explain", &issue.to_string()]);
         let facts = explained["facts"].as_array().cloned().unwrap_or_default();
         !facts.iter().any(|fact| fact.as_str().is_some_and(|text| text.starts_with("to be done")))
+    }
+
+    /// Waits until a turn runs in a session without a terminal, and answers its record.
+    #[track_caller]
+    pub fn wait_turn(&self, issue: u64) -> Value {
+        self.wait_for(&format!("issue {issue}: a turn"), || self.headless_file(issue, "turn.json"))
     }
 
     /// Waits until an issue has a live session of this generation, and answers its process.

@@ -128,6 +128,17 @@ fn of_repository(shared: &Shared, state: &mut State, asked: &Asked<'_>, rest: &[
             let shown = state.issues.iter().rev().filter(|(_, issue)| issue.open);
             page(request, shown.map(|(n, shown)| issue(state, *n, shown)).collect())
         }
+        ("POST", ["issues"]) => {
+            let title = text(&asked.body, "title");
+            if title.is_empty() {
+                return said(422, "Validation Failed");
+            }
+            let names = asked.body["labels"].as_array().cloned().unwrap_or_default();
+            let ids = names.iter().filter_map(Value::as_str).map(|name| state.label_id(name)).collect();
+            let number = create(state, &asked.who, &title, &text(&asked.body, "body"));
+            state.issues.get_mut(&number).expect("just made").labels = ids;
+            Reply::json(201, &issue(state, number, &state.issues[&number]))
+        }
         (method, ["issues", number, rest @ ..]) => match number.parse() {
             Ok(number) if state.issues.contains_key(&number) => {
                 of_issue(state, asked, (method, number, rest))
@@ -319,6 +330,17 @@ fn of_pull(
             let found = state.pulls[&number].reviews.iter().find(|review| review.id.to_string() == *id);
             let remark = |(path, line, body): &(String, u64, String)| json!({ "path": path, "line": line, "body": body });
             found.map_or_else(not_found, |r| page(asked.request, r.remarks.iter().map(remark).collect()))
+        }
+        ("PUT", ["reviews", id, "dismissals"]) => {
+            let pull = state.pulls.get_mut(&number).expect("just found");
+            let Some(made) = pull.reviews.iter_mut().find(|review| review.id.to_string() == *id) else {
+                return not_found();
+            };
+            if made.event == "COMMENT" || made.dismissed || text(&asked.body, "message").is_empty() {
+                return said(422, "Can not dismiss a commented pull request review");
+            }
+            made.dismissed = true;
+            Reply::json(200, &review(made))
         }
         ("POST", ["reviews"]) => {
             let event = text(&asked.body, "event");

@@ -16,7 +16,15 @@ pub(super) fn answer(state: &mut State, asked: &Asked<'_>, rest: &[&str]) -> Rep
         ("POST", ["labels"]) => make_label(state, asked),
         ("GET", ["issues"]) => list(state, asked),
         ("POST", ["issues"]) => {
+            let labels = asked.body["labels"].as_array().cloned().unwrap_or_default();
+            let ids: Option<Vec<u64>> = labels.iter().map(Value::as_u64).collect();
+            let Some(ids) = ids else { return unprocessable("json: cannot unmarshal string into int64") };
+            let known = |id: &u64| state.labels.iter().any(|label| label.id == *id);
+            if !ids.iter().all(known) || text(&asked.body, "title").is_empty() {
+                return unprocessable("[Title]: Required");
+            }
             let number = create(state, &asked.who, &text(&asked.body, "title"), &text(&asked.body, "body"));
+            state.issues.get_mut(&number).expect("just made").labels = ids;
             Reply::json(201, &json::issue(state, number, &state.issues[&number]))
         }
         (_, ["issues", number, rest @ ..]) => match number.parse() {

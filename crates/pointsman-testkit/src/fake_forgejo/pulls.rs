@@ -155,6 +155,25 @@ fn of_pull(
             let remark = |(path, line, body): &(String, u64, String)| json!({ "path": path, "position": line, "original_position": 0, "body": body });
             found.map_or_else(not_found, |r| Reply::json(200, &r.remarks.iter().map(remark).collect()))
         }
+        ("POST", ["reviews", id, "dismissals"]) => {
+            if !state.accounts.get(&asked.who).is_some_and(|account| account.admin) {
+                return Reply::json(403, &json::message("Must be repo admin"));
+            }
+            let pull = state.pulls.get_mut(&number).expect("just found");
+            let Some(review) = pull.reviews.iter_mut().find(|review| review.id.to_string() == *id) else {
+                return not_found();
+            };
+            if review.event != "APPROVED" && review.event != "REQUEST_CHANGES" {
+                return Reply::json(
+                    403,
+                    &json::message(
+                        "not need to dismiss this review because it's type is not Approve or change request",
+                    ),
+                );
+            }
+            review.dismissed = true;
+            Reply::json(200, &json!({ "id": review.id }))
+        }
         ("POST", ["merge"]) => merge(shared, state, asked, number),
         _ => not_found(),
     }

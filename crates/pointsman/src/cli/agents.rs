@@ -15,10 +15,10 @@ use serde::Serialize;
 
 use super::context::Context;
 use super::failure::Failure;
-use super::sighting::Witness;
 use super::table::{Cell, Table};
 use super::{style, task, time};
 use crate::control::client;
+use crate::sighting::Witness;
 use crate::{daemon, identity};
 
 /// A crash is news for this long.

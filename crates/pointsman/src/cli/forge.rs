@@ -181,6 +181,17 @@ pub(crate) enum Pr {
         #[arg(long, value_enum, default_value_t = Which::Open)]
         state: Which,
     },
+    /// Open a pull request for a branch that was pushed
+    Create {
+        /// The branch with the work
+        #[arg(long, value_name = "BRANCH")]
+        head: String,
+        /// Its title
+        #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+        title: String,
+        #[command(flatten)]
+        body: Body,
+    },
     /// Show a pull request with its reviews
     Show {
         /// Its number
@@ -391,6 +402,12 @@ impl Pr {
                 context.people_only("closing a pull request")?;
                 let value = ask(context, ForgeCommand::ClosePull { number })?;
                 forge_text::changed(context, "pull request", "is closed", &value)
+            }
+            Self::Create { head, title, body } => {
+                context.people_only("opening a pull request by hand")?;
+                let (body, author) = (body.read()?, context.author());
+                let value = ask(context, ForgeCommand::CreatePull { head, title, body, author })?;
+                forge_text::changed(context, "pull request", "is open", &value)
             }
             Self::Merge { number } => {
                 context.people_only("merging")?;

@@ -26,9 +26,11 @@ mod forge;
 mod forge_text;
 mod formula;
 mod gauge;
+mod health;
 mod hearing;
 mod hook;
 mod init;
+mod journal;
 mod launch;
 mod man;
 mod merge_queue;
@@ -43,7 +45,6 @@ mod session;
 mod session_attach;
 mod session_explain;
 mod session_log;
-mod sighting;
 mod signals;
 mod status;
 mod statusline;
@@ -90,6 +91,7 @@ Begin:
 
 Look:
   pointsman status                               what runs and what needs a person
+  pointsman health                               how well the machine and the project are
   pointsman agents --watch                       who is alive, and at what
   pointsman task explain 3                       why issue 3 is where it is
   pointsman session attach 3                     watch the agent type
@@ -124,6 +126,8 @@ enum Command {
     Up(up::Arguments),
     Down(down::Arguments),
     Status(status::Arguments),
+    Health(health::Arguments),
+    Journal(journal::Arguments),
     #[command(subcommand, visible_alias = "tasks")]
     Task(task::Command),
     #[command(subcommand, visible_alias = "sessions")]
@@ -220,6 +224,8 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Up(arguments) => arguments.run(&context()?)?,
         Command::Down(arguments) => arguments.run(&context()?)?,
         Command::Status(arguments) => arguments.run(&context()?)?,
+        Command::Health(arguments) => arguments.run(&context()?)?,
+        Command::Journal(arguments) => arguments.run(&context()?)?,
         Command::Task(command) => command.run(&context()?)?,
         Command::Session(command) => command.run(&context()?)?,
         Command::Forge(command) => command.run(&context()?)?,

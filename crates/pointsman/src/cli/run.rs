@@ -115,7 +115,7 @@ fn rehearse(context: &Context, project: &Project, name: &str) -> Result<(), Fail
         phase_file: "$PHASE_FILE".to_owned(),
         result_file: "$POINTSMAN_RESULT_FILE".to_owned(),
     };
-    let prompt = words::run::prompt(&run, &places);
+    let prompt = words::run::prompt(&run, &places, "");
     if context.out.is_json() {
         let mut value = run_view::to_json(&run);
         (value["run"], value["session"], value["status"]) = (Value::Null, Value::Null, json!("dry_run"));

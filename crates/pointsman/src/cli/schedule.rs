@@ -10,6 +10,7 @@ use super::context::Context;
 use super::failure::{Code, Failure};
 use super::table::Table;
 use super::time;
+use crate::daemon::factory::by_code;
 use crate::daemon::timetable::{Place, remembered};
 
 /// Show which formulas run by themselves: last, next, outcome, and why a time was passed over
@@ -36,9 +37,12 @@ impl Arguments {
                 None => (None, None),
             };
             let next = next(&cron, &place, now);
+            // A role that works by rules has looked then, whether or not a session was needed.
+            let looked = memory.as_ref().and_then(|memory| memory.used).filter(|_| by_code(&formula));
+            let began = looked.or(last.as_ref().map(|run| run.started_at));
             rows.push(json!({
                 "formula": formula,
-                "last": last.as_ref().map(|run| time::rfc3339(run.started_at)),
+                "last": began.map(time::rfc3339),
                 "next": next.map(time::rfc3339),
                 "outcome": last.as_ref().map(|run| run.status),
                 "run": last.as_ref().map(|run| run.id),

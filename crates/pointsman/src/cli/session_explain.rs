@@ -11,10 +11,10 @@ use serde_json::json;
 use super::context::Context;
 use super::failure::Failure;
 use super::hearing::Hearing;
-use super::sighting::{Witness, terminal};
 use super::{style, time};
 use crate::identity;
 use crate::project::Project;
+use crate::sighting::{Witness, terminal};
 
 /// The newest messages tell whether it still listens.
 const MESSAGES: usize = 3;

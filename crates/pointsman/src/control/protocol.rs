@@ -16,6 +16,18 @@ use pointsman_core::task::{Order, ReviewVerdict};
 use pointsman_core::vault::{ActionId, Risk};
 use serde::{Deserialize, Serialize};
 
+/// What is done about findings that have a recipe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fix {
+    /// Nothing.
+    No,
+    /// It is said what would be done.
+    Dry,
+    /// It is done.
+    Do,
+}
+
 /// One request. Reading commands read the store themselves; these change something.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case")]
@@ -123,6 +135,13 @@ pub enum Request {
     ForgeStats {
         /// The project.
         project: ProjectName,
+    },
+    /// How well a project and the machine are.
+    Health {
+        /// The project.
+        project: ProjectName,
+        /// Whether safe remedies are carried out, or only told.
+        fix: Fix,
     },
     /// Tell people that this is a test.
     TryNotifiers {
@@ -347,6 +366,17 @@ pub enum ForgeCommand {
         /// Labels.
         labels: Vec<String>,
         /// Who writes.
+        author: String,
+    },
+    /// `forge pr create`
+    CreatePull {
+        /// The branch with the work.
+        head: String,
+        /// Title.
+        title: String,
+        /// Text.
+        body: String,
+        /// Who opens it.
         author: String,
     },
     /// `forge issue list`

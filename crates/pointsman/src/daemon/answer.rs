@@ -88,7 +88,11 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
             follow.notices = true;
             notifier::try_out(engine, project, key)
         }
-        Request::Status | Request::ForgeStats { .. } | Request::Forge { .. } | Request::Claim { .. } => {
+        Request::Status
+        | Request::Health { .. }
+        | Request::ForgeStats { .. }
+        | Request::Forge { .. }
+        | Request::Claim { .. } => {
             failed(FailureKind::Failed, "this request is answered elsewhere".to_owned())
         }
     };

@@ -19,13 +19,14 @@ use pointsman_core::task::{Event, ReviewVerdict, State};
 use super::answer::{done, failed};
 use super::board::Board;
 use super::engine::Input;
+use super::factory;
 use super::inbound::{Inbound, Inbox};
 use super::line;
 use super::served::Served;
 use super::sources::hooks::{self, Paces};
 use super::vault;
 use super::world::RealWorld;
-use crate::control::protocol::{FailureKind, ForgeCommand, Reply, Request, RunCommand};
+use crate::control::protocol::{FailureKind, Fix, ForgeCommand, Reply, Request, RunCommand};
 use crate::{claim, embedded_forge};
 
 /// A request is one line; an issue's body is the largest thing in it.
@@ -126,6 +127,18 @@ impl Control {
             return match self.world.project(project) {
                 Some(served) => done(costs(&served.forge.costs())),
                 None => failed(FailureKind::NotFound, format!("project {project} is not served")),
+            };
+        }
+        if let Request::Health { project, fix } = &request {
+            let Some(served) = self.world.project(project) else {
+                return failed(FailureKind::NotFound, format!("project {project} is not served"));
+            };
+            if *fix == Fix::Do && peer.is_some_and(|pid| self.is_in_session(pid)) {
+                return failed(FailureKind::Refused, "an agent remedies nothing".to_owned());
+            }
+            return match factory::examine(&self.world, &self.inbox, &served, *fix) {
+                Ok(value) => done(value),
+                Err(error) => failed(FailureKind::Failed, format!("{error:#}")),
             };
         }
         if let Request::Forge { project, command } = &request {

@@ -39,6 +39,9 @@ pub const VAULT_NAMES: [&str; 6] = [
 pub const RUN_NAMES: [&str; 4] =
     ["run-session-prepared", "run-session-in-tmux", "run-event-written", "run-session-put-away"];
 
+/// The places on the way of a review by the agent, beside those of its run. They are passed by that alone.
+pub const REVIEW_NAMES: [&str; 3] = ["review-follow-ups-filed", "review-before-verdict", "review-posted"];
+
 /// The places on the way of a notice and of what a person says to it. They are passed by these alone.
 pub const CHAT_NAMES: [&str; 5] =
     ["notice-posted", "notice-sent", "notice-settled", "reply-read", "reply-taken"];

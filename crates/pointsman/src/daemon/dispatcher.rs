@@ -22,6 +22,7 @@ use super::board::Board;
 use super::clock;
 use super::crash::crash_point;
 use super::engine::{Engine, Input, groups};
+use super::factory;
 use super::inbound::Inbound;
 use super::lookout::Lookout;
 use super::notifier::{self, Told};
@@ -71,6 +72,8 @@ pub(crate) struct Dispatcher {
     pub runs: Arc<Lookout>,
     /// Notices to people.
     pub notices: Arc<Lookout>,
+    /// Roles that work by rules.
+    pub factory: Arc<Lookout>,
     /// Since when.
     pub started_at: Timestamp,
     /// What stands in the way of projects.
@@ -107,6 +110,15 @@ struct Ran {
     written: SyncSender<Option<Box<core_run::Run>>>,
 }
 
+/// A run that is wanted.
+struct Wanted {
+    project: ProjectName,
+    formula: String,
+    subject: core_run::Subject,
+    by: String,
+    written: SyncSender<Reply>,
+}
+
 /// What was taken from the inbox and is to be written.
 #[derive(Default)]
 struct Batch {
@@ -123,9 +135,12 @@ struct Batch {
     checkpoints: Vec<(CheckpointRow, Vec<u64>)>,
     vault: Vec<Vaulted>,
     runs: Vec<Ran>,
+    wanted: Vec<Wanted>,
     notifier: Vec<notifier::Waiting>,
+    factory: Vec<(Box<factory::Told>, SyncSender<()>)>,
     timetables: Vec<(ProjectName, Standing)>,
     asks: Vec<(Request, SyncSender<Reply>)>,
+    passed: Vec<SyncSender<()>>,
     stop: bool,
 }
 
@@ -250,9 +265,15 @@ impl Dispatcher {
                     self.notices.nudge();
                     self.vault.nudge();
                     self.runs.nudge();
+                    self.factory.nudge();
                 }
                 Told::Settled { .. } | Told::Shown(_) | Told::Taken { .. } | Told::Failed { .. } => {}
             }
+            let _ = written.send(());
+        }
+        for (told, written) in batch.factory {
+            self.until_written("a role's look", |d| factory::take(&mut d.engine, &told, now));
+            self.notices.nudge();
             let _ = written.send(());
         }
         for (project, standing) in batch.timetables {
@@ -263,6 +284,18 @@ impl Dispatcher {
             });
             if begun > 0 {
                 self.runs.nudge();
+                self.factory.nudge();
+            }
+        }
+        for Wanted { project, formula, subject, by, written } in batch.wanted {
+            let mut answer = None;
+            self.until_written("a run", |d| {
+                answer = Some(runs::begin_about(&mut d.engine, &project, &formula, &subject, &by, now)?);
+                Ok(())
+            });
+            if let Some(answer) = answer {
+                self.runs.nudge();
+                let _ = written.send(answer);
             }
         }
         for Ran { project, id, event, sessions, written } in batch.runs {
@@ -304,6 +337,9 @@ impl Dispatcher {
             }
             stop |= follow.stop;
             let _ = reply.send(answer);
+        }
+        for written in batch.passed {
+            let _ = written.send(());
         }
         stop
     }
@@ -486,9 +522,14 @@ impl Batch {
                 self.vault.push(Vaulted { project, id, event, written });
             }
             Inbound::Notifier { told, written } => self.notifier.push((told, written)),
+            Inbound::Factory { told, written } => self.factory.push((told, written)),
             Inbound::Timetable { project, standing } => self.timetables.push((project, standing)),
             Inbound::Run { project, id, event, sessions, written } => {
                 self.runs.push(Ran { project, id, event, sessions, written });
+            }
+            Inbound::Passed { written } => self.passed.push(written),
+            Inbound::RunWanted { project, formula, subject, by, written } => {
+                self.wanted.push(Wanted { project, formula, subject, by, written });
             }
             Inbound::Ask { request, reply } => self.asks.push((request, reply)),
             Inbound::AskForge { project } => poller.ask(&project),

@@ -11,6 +11,7 @@ use pointsman_store::{
 };
 
 use super::engine::Input;
+use super::factory;
 use super::notifier::Told;
 use super::outcome::Outcome;
 use super::timetable::Standing;
@@ -63,7 +64,7 @@ pub(crate) enum Inbound {
         /// Told when it is written.
         written: SyncSender<()>,
     },
-    /// A gate gave its verdict on a tree; `written` is told when that is on disk.
+    /// A gate gave its verdict on a tree.
     VerdictGiven {
         /// The project.
         project: ProjectName,
@@ -98,10 +99,30 @@ pub(crate) enum Inbound {
         /// Told the run as it is then; nothing if it did not allow it.
         written: SyncSender<Option<Box<run::Run>>>,
     },
+    /// A run about something is to begin; `written` is told what became of that.
+    RunWanted {
+        /// Whose.
+        project: ProjectName,
+        /// Of which formula.
+        formula: String,
+        /// About what.
+        subject: run::Subject,
+        /// Who wants it.
+        by: String,
+        /// Told the run, or why there is none.
+        written: SyncSender<Reply>,
+    },
     /// People are to be told, were told, or spoke; `written` is told when that is on disk.
     Notifier {
         /// What.
         told: Box<Told>,
+        /// Told when it is written.
+        written: SyncSender<()>,
+    },
+    /// A role that works by rules has looked, or was spoken to; `written` is told when that is on disk.
+    Factory {
+        /// What.
+        told: Box<factory::Told>,
         /// Told when it is written.
         written: SyncSender<()>,
     },
@@ -145,6 +166,11 @@ pub(crate) enum Inbound {
         /// Those that were pruned for it.
         pruned: Vec<u64>,
     },
+    /// Somebody wants to know when everything that was sent before this is on disk.
+    Passed {
+        /// Told then.
+        written: SyncSender<()>,
+    },
     /// Something changed on the forge of this project: ask it now.
     AskForge {
         /// Which.
@@ -171,6 +197,13 @@ impl Inbox {
     /// is lost by that: sources tell their facts again at the next start.
     pub(crate) fn send(&self, inbound: Inbound) {
         let _ = self.sender.send(inbound);
+    }
+
+    /// Waits until everything that this thread has sent is on disk, or the daemon ends.
+    pub(crate) fn wait_until_written(&self) {
+        let (written, told) = sync_channel(1);
+        self.send(Inbound::Passed { written });
+        let _ = told.recv();
     }
 
     /// One event of one task.

@@ -2,7 +2,7 @@
 //!
 //! `engine` steps and commits, `dispatcher` is the loop around it, `workers` perform effects with
 //! `world`, `jobs` run what takes long, `sources` and `poller` tell what happened, `control` and
-//! `answer` serve commands, `vault` keeps dangerous actions, `runs` follows formulas, `timetable` begins them, `notifier` tells people and listens to them. Everything comes in through `inbound`. Not here: deciding (core), SQL
+//! `answer` serve commands, `vault` keeps dangerous actions, `runs` follows formulas, `factory` has the roles that work by rules, `timetable` begins them, `notifier` tells people and listens to them. Everything comes in through `inbound`. Not here: deciding (core), SQL
 //! (store), programs (adapters).
 
 mod answer;
@@ -13,6 +13,7 @@ mod control;
 pub mod crash;
 mod dispatcher;
 pub mod engine;
+pub mod factory;
 mod inbound;
 mod jobs;
 mod launch;
@@ -23,6 +24,7 @@ pub mod outcome;
 mod poller;
 mod projections;
 mod projects;
+mod reviews;
 mod runs;
 mod served;
 mod sources;

@@ -7,15 +7,18 @@ use std::time::Duration;
 use pointsman_core::config::ForgeKind;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::schedule::{Ears, forge_pace};
+use pointsman_core::task::Session;
 use pointsman_core::time::Timestamp;
 
 use super::board::{Board, Picture};
 use super::clock;
 use super::inbound::{Inbound, Inbox};
+use super::reviews::Reviews;
 use super::served::Served;
 use super::sources::{forge, hooks::Silence, idle::Idle, phase::Phases, pulse::Pulse, work::Work};
 use super::webhooks::Webhooks;
 use super::world::RealWorld;
+use crate::report;
 
 /// Without anything due the thread still looks at the clock this often.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
@@ -99,6 +102,7 @@ impl Poller {
         let pulse = Pulse::new(inbox.clone(), Arc::clone(&world));
         let silence = Silence::new(inbox.clone(), Arc::clone(&world));
         let webhooks = Webhooks::new(&world, self);
+        let reviews = Reviews::new(&world);
         let mut asking = Asking {
             poller,
             inbox,
@@ -110,6 +114,7 @@ impl Poller {
             pulse,
             silence,
             webhooks,
+            reviews,
             forge_at: BTreeMap::new(),
             asked_at: BTreeMap::new(),
             main_at: BTreeMap::new(),
@@ -131,6 +136,7 @@ struct Asking {
     pulse: Pulse,
     silence: Silence,
     webhooks: Webhooks,
+    reviews: Arc<Reviews>,
     forge_at: BTreeMap<ProjectName, Timestamp>,
     asked_at: BTreeMap<ProjectName, Timestamp>,
     main_at: BTreeMap<ProjectName, Timestamp>,
@@ -172,6 +178,7 @@ impl Asking {
                     Ok(inputs) => {
                         self.inbox.send(Inbound::Inputs(inputs));
                         self.world.jobs.check_peoples(served, &self.board.look());
+                        self.reviews.look(served);
                         self.look_at_main(served, now);
                         self.world.jobs.land(served);
                         pace
@@ -191,6 +198,7 @@ impl Asking {
                 self.phases.look_at_all();
                 self.work.look(&self.board.look(), now);
                 self.silence.listen(&self.board.look(), now);
+                self.tell_older();
                 self.files_at = Some(now.after(rescan));
             }
             next = next.min(self.files_at.unwrap_or(next));
@@ -200,6 +208,16 @@ impl Asking {
         }
         next = next.min(self.pulse.feel(&self.board.look(), now).unwrap_or(next));
         self.wait(next.since(clock::now()))
+    }
+
+    /// The last words of a turn that went to a spool, because we were not there yet or too busy: no further hook brings
+    /// them. By the door that hooks use, so that they count as if they had come by it in the first place.
+    fn tell_older(&self) {
+        for task in self.board.look().values().filter(|task| task.session == Session::Alive) {
+            report::tell_older(&self.world.paths, &task.key, &|trouble| {
+                tracing::warn!(task = %task.key, trouble, "a report stays in the spool");
+            });
+        }
     }
 
     /// Our own forge is asked every time. On a server main is looked at now and then, because the queue does so itself

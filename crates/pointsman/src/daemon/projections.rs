@@ -7,7 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use pointsman_adapters::phase_file::{Stamp, read_result_file};
+use pointsman_adapters::phase_file::Stamp;
 use pointsman_adapters::projection;
 use pointsman_adapters::watch::files::{FileEvent, FileWatch};
 use pointsman_core::ids::ProjectName;
@@ -22,8 +22,6 @@ use crate::{identity, queue_view};
 const PAUSE: Duration = Duration::from_millis(100);
 /// The files are looked at this often even if nobody tells of a change: a notice may be lost.
 const LOOK: Duration = Duration::from_secs(5);
-/// A projection is a few lines.
-const LARGEST: u64 = 64 << 10;
 /// Below the checkout.
 const STATE: [&str; 2] = [".claude", "state"];
 const IDENTITIES: &str = "identities";
@@ -45,7 +43,7 @@ pub(crate) struct Projections {
 
 impl Projections {
     /// Starts the writer. It ends when the last handle is dropped.
-    pub(crate) fn start(reader: Store) -> std::io::Result<Self> {
+    pub(crate) fn start(reader: Store, announced: Arc<Announced>) -> std::io::Result<Self> {
         let (nudge, nudged) = sync_channel::<()>(1);
         sweep(&reader);
         let written = Written::default();
@@ -55,7 +53,7 @@ impl Projections {
                 wake(&touched);
             }
         })?);
-        let writer = Writer { reader, written, watch: Arc::downgrade(&watch) };
+        let writer = Writer { reader, announced, written, watch: Arc::downgrade(&watch) };
         std::thread::Builder::new().name("projections".to_owned()).spawn(move || {
             loop {
                 match nudged.recv_timeout(LOOK) {
@@ -94,6 +92,7 @@ fn is_our_own(event: &FileEvent, written: &Written) -> bool {
 
 struct Writer {
     reader: Store,
+    announced: Arc<Announced>,
     written: Written,
     watch: Weak<FileWatch>,
 }
@@ -129,10 +128,12 @@ impl Writer {
             let Some(checkout) = checkouts.get(&agent.session.project) else { continue };
             let name = format!("{}.json", agent.session.identity);
             for (folder, value) in shown(&self.reader, &agent.session) {
-                if folder == IDENTITIES && is_announced(&path(checkout, folder, &name), &agent.session) {
-                    continue;
+                match folder {
+                    IDENTITIES => {
+                        self.announced.follow(&agent.session, || self.write(checkout, folder, &name, value))
+                    }
+                    _ => self.write(checkout, folder, &name, value),
                 }
-                self.write(checkout, folder, &name, value);
             }
         }
     }
@@ -168,27 +169,35 @@ impl Writer {
     }
 }
 
-/// Shows a session that is about to start, before it does: whoever meets it finds its files.
-pub(crate) fn announce(reader: &Store, row: &SessionRow) {
-    let Ok(Some(project)) = reader.project(&row.project) else { return };
-    if !project.checkout.is_dir() {
-        return;
+/// Sessions that were shown by whoever starts them, who knows of them first: the writer, which may have read the store a
+/// moment earlier, must not put an older picture in the place of theirs.
+#[derive(Default)]
+pub(crate) struct Announced(Mutex<BTreeMap<String, String>>);
+
+impl Announced {
+    /// Shows a session that is about to start, before it does: whoever meets it finds its files.
+    pub(crate) fn announce(&self, reader: &Store, row: &SessionRow) {
+        let Ok(Some(project)) = reader.project(&row.project) else { return };
+        if !project.checkout.is_dir() {
+            return;
+        }
+        let mut announced = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (folder, value) in shown(reader, row) {
+            if let Err(error) = put(&project.checkout, folder, &format!("{}.json", row.identity), &value) {
+                tracing::warn!(session = row.session, folder, %error, "a projection was not written");
+            }
+        }
+        announced.insert(row.identity.clone(), row.session.clone());
     }
-    for (folder, value) in shown(reader, row) {
-        if let Err(error) = put(&project.checkout, folder, &format!("{}.json", row.identity), &value) {
-            tracing::warn!(session = row.session, folder, %error, "a projection was not written");
+
+    /// Shows what the store knows of a session, unless that is less than is shown already.
+    fn follow(&self, row: &SessionRow, write: impl FnOnce()) {
+        let announced = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let ordered = row.host.is_empty() && row.pid.is_none() && row.ended_at.is_none();
+        if !ordered && announced.get(&row.identity).is_none_or(|session| *session == row.session) {
+            write();
         }
     }
-}
-
-/// Whether a session that the store only knows as ordered is shown already: who starts it knows more about it.
-fn is_announced(path: &Path, row: &SessionRow) -> bool {
-    let ordered = row.host.is_empty() && row.pid.is_none() && row.ended_at.is_none();
-    let shown = || -> Option<Value> {
-        let bytes = read_result_file(path, LARGEST).ok().flatten()?;
-        serde_json::from_slice(&bytes).ok()
-    };
-    ordered && shown().is_some_and(|value| value["session_id"] == row.session.as_str())
 }
 
 /// Drafts that a killed daemon left.

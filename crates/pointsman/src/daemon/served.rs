@@ -1,7 +1,7 @@
 //! A project as the daemon serves it: its configuration, forge, mirror and directories.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
 use pointsman_adapters::ci::woodpecker::Woodpecker;
@@ -15,6 +15,7 @@ use pointsman_core::ids::TaskKey;
 use pointsman_core::task::Task;
 
 use super::clock;
+use super::factory::Seen;
 use super::webhooks::Listening;
 use crate::embedded_forge::EmbeddedForge;
 use crate::paths::{Paths, ProjectPaths};
@@ -42,6 +43,8 @@ pub(crate) struct Served {
     pub primary: BranchName,
     /// Files of which a merge takes both sides.
     pub union: UnionGlobs,
+    /// What the forge said when it was asked last; nobody needs to ask it again for that.
+    seen: Mutex<Option<Arc<Seen>>>,
 }
 
 impl Served {
@@ -106,7 +109,18 @@ impl Served {
             mirror,
             primary,
             union,
+            seen: Mutex::default(),
         })
+    }
+
+    /// What the forge said when it was asked last.
+    pub(crate) fn seen(&self) -> Option<Arc<Seen>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The forge has answered.
+    pub(crate) fn saw(&self, seen: Seen) {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(seen));
     }
 
     /// The directories and files of one task.

@@ -25,6 +25,7 @@ use super::clock;
 use super::control::Control;
 use super::dispatcher::Dispatcher;
 use super::engine::Engine;
+use super::factory;
 use super::inbound::{Inbound, Inbox};
 use super::jobs::{Jobs, adopt, clear_leftovers};
 use super::line;
@@ -88,7 +89,8 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         drivers: Drivers { tmux, headless: Headless::new(paths.headless()) },
         exits: Arc::new(watch),
         jobs: Arc::clone(&jobs),
-        stances: Stances::default(),
+        announced: Arc::default(),
+        stances: Stances::open(paths.stances()),
         reader: Mutex::new(Store::open_read_only(&paths.database())?),
         projects: RwLock::new(BTreeMap::new()),
         program: std::env::current_exe().context("this program cannot find itself")?,
@@ -98,7 +100,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     let exits = Arc::new(Exits::new(inbox.clone(), Arc::clone(&world), Arc::clone(&phases)));
     *listener.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::downgrade(&exits);
     let poller = Arc::new(Poller::default());
-    let [vault, runs, notices] = std::array::from_fn(|_| Arc::new(Lookout::default()));
+    let [vault, runs, notices, roles] = std::array::from_fn(|_| Arc::new(Lookout::default()));
     let mut dispatcher = Dispatcher {
         engine: Engine::open(store)?,
         inbound,
@@ -107,11 +109,15 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         world: Arc::clone(&world),
         phases: Arc::clone(&phases),
         exits,
-        projections: Projections::start(Store::open_read_only(&paths.database())?)?,
+        projections: Projections::start(
+            Store::open_read_only(&paths.database())?,
+            Arc::clone(&world.announced),
+        )?,
         poller: Arc::clone(&poller),
         vault: Arc::clone(&vault),
         runs: Arc::clone(&runs),
         notices: Arc::clone(&notices),
+        factory: Arc::clone(&roles),
         started_at: clock::now(),
         problems: Vec::new(),
         only_queue: options.only_queue.is_some(),
@@ -125,7 +131,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         world.drivers.tmux.end_orphaned_clients()?;
     }
     let projects = world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-    sweep_phase_directories(&projects);
+    sweep_drafts(paths, &projects);
     for served in projects.values() {
         clear_leftovers(served);
         if let Err(error) = adopt(dispatcher.engine.store(), served) {
@@ -140,7 +146,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         }
     }
     // Before anybody can tell something newer.
-    hooks::read_spools(paths, &mut dispatcher.engine);
+    hooks::read_spools(&world, &mut dispatcher.engine);
     if let Some(project) = options.only_queue {
         let served = world.project(&project).with_context(|| dispatcher.problems.join("; "))?;
         stop_on_signals(&inbox)?;
@@ -158,10 +164,12 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     let mut vaults = vault::Watch::new(inbox.clone(), Arc::clone(&world));
     let mut all_runs = runs::Watch::new(inbox.clone(), Arc::clone(&world));
     let mut telling = notifier::Watch::new(inbox.clone(), Arc::clone(&world));
+    let mut all_roles = factory::Watch::new(inbox.clone(), Arc::clone(&world));
     let looking = [
         vault.start("vault", move || vaults.look())?,
         runs.start("runs", move || all_runs.look())?,
         notices.start("notices", move || telling.look())?,
+        roles.start("roles", move || all_roles.look())?,
     ];
     let (callers, panes, paces) = (AtomicUsize::new(0), Mutex::default(), Mutex::default());
     let control = Control { inbox: inbox.clone(), board, world, callers, panes, paces };
@@ -173,6 +181,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     vault.stop();
     runs.stop();
     notices.stop();
+    roles.stop();
     jobs.stop();
     let _ = std::fs::remove_file(paths.control_socket());
     for thread in looking.into_iter().chain([polling]) {
@@ -229,8 +238,9 @@ fn clear_locks(paths: &Paths, git: &Git, store: &Store) -> anyhow::Result<()> {
 }
 
 /// Removes what a killed daemon was just writing beside the phase files.
-fn sweep_phase_directories(projects: &BTreeMap<ProjectName, Arc<Served>>) {
-    let directories: BTreeSet<_> = projects.values().map(|served| &served.config.dev.phase_dir).collect();
+fn sweep_drafts(paths: &Paths, projects: &BTreeMap<ProjectName, Arc<Served>>) {
+    let phases = projects.values().map(|served| served.config.dev.phase_dir.as_path());
+    let directories: BTreeSet<_> = phases.chain([paths.runtime()]).collect();
     for directory in directories {
         match phase_file::sweep_drafts(directory) {
             Ok(0) => {}

@@ -9,7 +9,7 @@ use pointsman_store::{Change, Store};
 use serde_json::json;
 
 use super::engine::Engine;
-use super::{budget, runs};
+use super::{budget, factory, runs};
 use crate::control::protocol::Reply;
 
 /// A time zone of the system's.
@@ -60,7 +60,7 @@ pub fn remembered(
     Ok(value.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
-/// Looks at every formula of a project that runs by itself; answers how many runs began.
+/// Looks at every formula of a project that runs by itself; answers how many runs or looks of a role began.
 pub fn tick(
     engine: &mut Engine,
     project: &ProjectName,
@@ -77,18 +77,23 @@ pub fn tick(
     for (formula, cron) in entries(&config) {
         let before = remembered(engine.store(), project, &formula)?;
         let last = engine.store().last_run(project, &formula)?;
+        // Rules cost nothing, and are needed most when memory is short.
+        let by_code = factory::by_code(&formula);
         let facts = Facts {
-            running: last.is_some_and(|run| !run.status.is_over()),
-            free_memory_mb: standing.free_memory_mb,
+            running: !by_code && last.is_some_and(|run| !run.status.is_over()),
+            free_memory_mb: standing.free_memory_mb.filter(|_| !by_code),
             inputs: standing.inputs.clone(),
-            budget: budget.clone(),
+            budget: budget.clone().filter(|_| !by_code),
         };
         let rules = Rules::new(&config, &formula);
         let (decision, after) = decide((&formula, &cron), &place, before.as_ref(), &rules, &facts, now);
         let Some(mut after) = after else { continue };
-        if decision == Decision::Run {
+        if decision == Decision::Run && by_code {
+            begun += 1;
+        } else if decision == Decision::Run {
             let cursor = Some((cursor(&formula), json!(after).to_string()));
-            match runs::begin(engine, project, &formula, "schedule", cursor, now)? {
+            let wish = runs::Wish { cursor, ..runs::Wish::new(&formula, "schedule") };
+            match runs::begin(engine, project, &wish, now)? {
                 Reply::Done { .. } => {
                     begun += 1;
                     continue;

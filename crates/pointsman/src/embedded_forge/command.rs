@@ -75,6 +75,12 @@ fn execute(forge: &EmbeddedForge, command: &ForgeCommand) -> Result<Value, Failu
             forge.close_issue(*number)?;
             show_issue(forge, *number)
         }
+        ForgeCommand::CreatePull { head, title, body, author } => {
+            let (title, body) = (limits::title(title)?, limits::body(body)?);
+            let author = limits::person(author);
+            let number = forge.open_pull(head, &forge.primary, (&title, &body), &author)?;
+            show_pull(forge, number)
+        }
         ForgeCommand::ListPulls { state } => list_pulls(forge, *state),
         ForgeCommand::ShowPull { number } => show_pull(forge, *number),
         ForgeCommand::Review { number, verdict, body, author } => {
@@ -122,6 +128,7 @@ fn subject(command: &ForgeCommand) -> Option<Number> {
         | ForgeCommand::MergePull { number }
         | ForgeCommand::SetBoard { number, .. } => Some(*number),
         ForgeCommand::CreateIssue { .. }
+        | ForgeCommand::CreatePull { .. }
         | ForgeCommand::ListIssues { .. }
         | ForgeCommand::ListPulls { .. }
         | ForgeCommand::ListBoard

@@ -50,6 +50,8 @@ pub struct EmbeddedForge {
     shelf: Mutex<ForgeShelf>,
     repository: Repository,
     remote: String,
+    /// The branch that work lands on.
+    primary: String,
     clock: Box<dyn Fn() -> Timestamp + Send + Sync>,
 }
 
@@ -66,6 +68,7 @@ impl EmbeddedForge {
             shelf: Mutex::new(shelf),
             remote: repository.remote_url().to_owned(),
             repository: Repository::new(repository),
+            primary: primary_branch.to_owned(),
             clock: Box::new(clock),
         })
     }

@@ -17,6 +17,10 @@ impl Forge for EmbeddedForge {
         ACCOUNT
     }
 
+    fn reviewer(&self) -> Option<&str> {
+        Some(REVIEW_ACCOUNT)
+    }
+
     fn remote(&self) -> String {
         self.remote.clone()
     }
@@ -28,6 +32,28 @@ impl Forge for EmbeddedForge {
 
     fn issue(&self, number: Number) -> Result<Option<Issue>, Error> {
         self.shelf().issue(number).map_err(shelf_error("read an issue"))
+    }
+
+    fn file_issue_once(
+        &self,
+        marker: &str,
+        title: &str,
+        body: &str,
+        labels: &[&str],
+    ) -> Result<Number, Error> {
+        let failed = shelf_error("file an issue");
+        let ending = format!("\n\n{}", words::comment::marker(marker));
+        // Held from looking to writing.
+        let mut shelf = self.shelf();
+        let open = shelf.issues(StateFilter::Open).map_err(&failed)?;
+        let ours = |issue: &&Issue| issue.author == ACCOUNT && issue.body.ends_with(&ending);
+        if let Some(known) = open.iter().find(ours) {
+            return Ok(known.number);
+        }
+        let body = limits::cut_body(body, ending.len()) + &ending;
+        let labels: Vec<String> = labels.iter().map(|&label| label.to_owned()).collect();
+        let title = limits::cut_title(title);
+        shelf.create_issue(&title, &body, &labels, ACCOUNT, self.now()).map_err(failed)
     }
 
     fn set_labels(&self, number: Number, add: &[String], remove: &[String]) -> Result<Vec<String>, Error> {
@@ -66,23 +92,7 @@ impl Forge for EmbeddedForge {
     }
 
     fn ensure_pull_request(&self, head: &str, base: &str, title: &str, body: &str) -> Result<Number, Error> {
-        const OPERATION: &str = "open a pull request";
-        let failed = shelf_error(OPERATION);
-        let newest = self.shelf().pr_for(head, base).map_err(&failed)?;
-        if let Some(pr) = newest.filter(|pr| pr.state == IssueState::Open) {
-            return Ok(pr.number);
-        }
-        let head_sha = self.work_of(head, base)?;
-        let (title, body) = (limits::cut_title(title), limits::cut_body(body, 0));
-        let created = self.shelf().create_pr(head, base, &title, &body, ACCOUNT, self.now());
-        match created {
-            Ok(number) => {
-                let remembered = self.repository.remember(number, &head_sha, None);
-                remembered.map_err(git_error(OPERATION)).map(|()| number)
-            }
-            Err(store::Error::Exists(number)) => Ok(number),
-            Err(error) => Err(failed(error)),
-        }
+        self.open_pull(head, base, (title, body), ACCOUNT)
     }
 
     fn pull_request(&self, number: Number) -> Result<Option<PullRequest>, Error> {
@@ -93,6 +103,25 @@ impl Forge for EmbeddedForge {
     fn pull_request_from(&self, head: &str, base: &str) -> Result<Option<PullRequest>, Error> {
         let newest = self.shelf().pr_for(head, base).map_err(shelf_error("look for a pull request"))?;
         newest.map(|pr| self.with_facts(pr)).transpose()
+    }
+
+    fn open_pull_requests(&self) -> Result<Vec<PullRequest>, Error> {
+        let rows = self.shelf().prs(StateFilter::Open).map_err(shelf_error("list pull requests"))?;
+        let looked_at = rows.into_iter().map(|pr| self.with_facts(pr)).collect::<Result<Vec<_>, _>>()?;
+        let open = looked_at.into_iter().filter(|pr| pr.state == IssueState::Open);
+        Ok(open.map(|pr| PullRequest { reviews: Vec::new(), ..pr }).collect())
+    }
+
+    fn withdraw_change_requests(&self, pr: Number, keep: &Sha) -> Result<(), Error> {
+        let failed = shelf_error("take a review back");
+        let mut shelf = self.shelf();
+        for review in shelf.reviews(pr).map_err(&failed)? {
+            let asks = review.verdict == ReviewVerdict::RequestChanges && !review.dismissed;
+            if review.author == REVIEW_ACCOUNT && review.sha != *keep && asks {
+                shelf.dismiss_review(review.id).map_err(&failed)?;
+            }
+        }
+        Ok(())
     }
 
     fn review_once(&self, pr: Number, sha: &Sha, verdict: ReviewVerdict, body: &str) -> Result<(), Error> {
@@ -182,11 +211,31 @@ impl Forge for EmbeddedForge {
 }
 
 impl EmbeddedForge {
-    /// All pull requests that are open, also by the facts of git.
-    pub(crate) fn open_pull_requests(&self) -> Result<Vec<PullRequest>, Error> {
-        let rows = self.shelf().prs(StateFilter::Open).map_err(shelf_error("list pull requests"))?;
-        let looked_at = rows.into_iter().map(|pr| self.with_facts(pr)).collect::<Result<Vec<_>, _>>()?;
-        Ok(looked_at.into_iter().filter(|pr| pr.state == IssueState::Open).collect())
+    /// The open pull request between two branches: found, or opened in this name.
+    pub(super) fn open_pull(
+        &self,
+        head: &str,
+        base: &str,
+        (title, body): (&str, &str),
+        author: &str,
+    ) -> Result<Number, Error> {
+        const OPERATION: &str = "open a pull request";
+        let failed = shelf_error(OPERATION);
+        let newest = self.shelf().pr_for(head, base).map_err(&failed)?;
+        if let Some(pr) = newest.filter(|pr| pr.state == IssueState::Open) {
+            return Ok(pr.number);
+        }
+        let head_sha = self.work_of(head, base)?;
+        let (title, body) = (limits::cut_title(title), limits::cut_body(body, 0));
+        let created = self.shelf().create_pr(head, base, &title, &body, author, self.now());
+        match created {
+            Ok(number) => {
+                let remembered = self.repository.remember(number, &head_sha, None);
+                remembered.map_err(git_error(OPERATION)).map(|()| number)
+            }
+            Err(store::Error::Exists(number)) => Ok(number),
+            Err(error) => Err(failed(error)),
+        }
     }
 
     /// An issue that nobody put on the board stands where its state and labels put it; a closed one is done.

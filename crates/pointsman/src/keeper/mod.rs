@@ -64,15 +64,16 @@ pub(crate) fn run(dir: &Path) -> anyhow::Result<i32> {
     rustix::process::setsid().context("cannot leave the daemon's session")?;
     let place = Place::at(dir);
     let opened = place.opened()?.context("nobody opened this place")?;
+    let cancel = Cancel::new()?;
+    let (wake, woken) = sync_channel(1);
+    // Before the seat is taken: from then on we may be asked to go, and have to say that we did.
+    let stopped = stop_on_signals(&cancel, &wake)?;
     // Another keeper is here already.
     let Some(sitting) = place.sit()? else { return Ok(0) };
     let spec =
         std::fs::read(&opened.spec).with_context(|| format!("cannot read {}", opened.spec.display()))?;
     let launch: Launch = serde_json::from_slice(&spec)?;
     let keep = launch.keep.clone().context("this is no session without a terminal")?;
-    let cancel = Cancel::new()?;
-    let (wake, woken) = sync_channel(1);
-    let stopped = stop_on_signals(&cancel, &wake)?;
     let _bell = listen(&place, wake)?;
     let mut keeper = Keeper {
         transcript: open_transcript(&opened.transcript)?,

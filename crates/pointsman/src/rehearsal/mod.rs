@@ -2,7 +2,7 @@
 //! a model. Demo and tests run it through the same terminal, git and phase file as any agent.
 //!
 //! The script is in the issue, between `rehearsal:begin` and `rehearsal:end`, one step per line
-//! ([`script`]). Nothing in here knows the daemon: what an agent program finds (CONTRACT: its tree,
+//! ([`script`]); a role that runs a formula has a script of its own there. Nothing in here knows the daemon: what an agent program finds (CONTRACT: its tree,
 //! its environment, its terminal, the control socket) is all it has. Every step is told on the terminal in
 //! one line that begins with `•`, so that what a session did first can be read from its transcript. Without a terminal
 //! the play is cut into turns ([`stream`]): where it would wait for a message, the turn is over. What
@@ -76,7 +76,9 @@ fn surroundings(var: impl Fn(&str) -> Option<OsString>) -> anyhow::Result<Surrou
     Ok(Surroundings {
         tree: std::env::current_dir().context("cannot find my working tree")?,
         phase_file: path("PHASE_FILE")?,
-        summary_file: path("POINTSMAN_SUMMARY_FILE")?,
+        // Who runs a formula has a result instead.
+        summary_file: path("POINTSMAN_SUMMARY_FILE").or_else(|_| path("POINTSMAN_RESULT_FILE"))?,
+        runs_formula: var("POINTSMAN_RUN").is_some(),
         inbox: path("POINTSMAN_INBOX")?,
         pointsman: std::env::current_exe().context("cannot find my own program")?,
         reporter: Reporter::new(session.clone(), control),

@@ -26,14 +26,21 @@ const SAVE_AND_EXIT: &str = "Save your work and exit cleanly";
 /// The prompt's file in the inbox.
 const PROMPT: &str = "0000-task.md";
 
+/// What it is about, for who runs a formula.
+const REQUEST: &str = "request.md";
+/// What it answered before.
+const EARLIER: &str = "earlier-review.md";
+
 /// What an agent program finds.
 pub(super) struct Surroundings {
     /// Its working tree.
     pub(super) tree: PathBuf,
     /// Where it writes its phase.
     pub(super) phase_file: PathBuf,
-    /// Where it writes a summary or a refusal.
+    /// Where it writes a summary, a refusal or a result.
     pub(super) summary_file: PathBuf,
+    /// Whether it runs a formula instead of implementing an issue.
+    pub(super) runs_formula: bool,
     /// Where prompt and details are.
     pub(super) inbox: PathBuf,
     /// The program that acknowledges messages.
@@ -90,7 +97,7 @@ impl<F: AsFd, W: Write> Player<F, W> {
         self.note("rehearsal agent, waiting for a prompt");
         self.await_prompt()?;
         let prompt = fs::read_to_string(self.place.inbox.join(PROMPT)).context("cannot read the prompt")?;
-        let script = match script::parse(&prompt) {
+        let script = match self.script(&prompt) {
             Ok(script) => script,
             Err(error) => return self.fail(&error.to_string()),
         };
@@ -110,6 +117,15 @@ impl<F: AsFd, W: Write> Player<F, W> {
             progress.remember_heard(self.received.iter().map(|r| r.message.line()))?;
         }
         Ok(ending)
+    }
+
+    fn script(&self, prompt: &str) -> Result<Vec<Step>, script::Error> {
+        if !self.place.runs_formula {
+            return script::parse(prompt);
+        }
+        let read = |name: &str| fs::read_to_string(self.place.inbox.join(name)).ok();
+        let role = self.place.session.split('-').next().unwrap_or_default();
+        script::parse_role(&read(REQUEST).unwrap_or_default(), role, read(EARLIER).is_some())
     }
 
     fn play_on(&mut self, script: &[Step], progress: &Progress) -> anyhow::Result<Ending> {
@@ -181,6 +197,7 @@ impl<F: AsFd, W: Write> Player<F, W> {
                 let told = self.place.reporter.checkpoint(*phase, summary);
                 self.note_trouble(told);
             }
+            Step::Answer(result) => self.answer(result)?,
             Step::Crash => {
                 self.note("crash");
                 return Ok(Some(Ending::Crash));
@@ -211,6 +228,23 @@ impl<F: AsFd, W: Write> Player<F, W> {
             Step::Idle => return self.sit_at_prompt().map(Some),
         }
         Ok(None)
+    }
+
+    /// All steps that the prompt does not call done, then the result.
+    fn answer(&mut self, result: &str) -> anyhow::Result<()> {
+        let prompt = fs::read_to_string(self.place.inbox.join(PROMPT)).context("cannot read the prompt")?;
+        let open = prompt.lines().filter(|line| line.starts_with("## ") && !line.ends_with("(done)"));
+        for (id, _) in open.filter_map(|line| line.split_once(". ")?.1.split_once(':')) {
+            self.note(&format!("step {id}"));
+            let done = Run::new(&self.place.pointsman).args(["step", "done", id]);
+            let done = environment(done).cwd(&self.place.tree).time_limit(GIT_LIMIT).finish()?;
+            if !done.end.success() {
+                bail!("step {id}: {}", last_line(&done));
+            }
+        }
+        self.note("write the result");
+        fs::write(&self.place.summary_file, result)?;
+        self.phase("done", None)
     }
 
     fn report_context(&mut self, percent: u16) {

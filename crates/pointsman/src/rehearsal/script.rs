@@ -15,6 +15,7 @@
 //! | `crash`, `exit CODE` | ends by SIGKILL or by itself; a successor goes on after it |
 //! | `rate-limit SECONDS` | its service refuses for so long; goes on when it is told to |
 //! | `exit-clean [PERCENT]` | waits until it is asked to save its work and exit, and does; reports so full a context first |
+//! | `answer JSON` | does all steps of its formula, writes the result and is done |
 //! | `hang`, `idle` | busy for ever; waits at its prompt for ever |
 
 use std::path::{Component, Path, PathBuf};
@@ -24,6 +25,9 @@ use pointsman_core::task::{Phase, RefusalStatus};
 
 const BEGIN: &str = "rehearsal:begin";
 const END: &str = "rehearsal:end";
+/// What a role answers that was given no script.
+const NO_SCRIPT: &str =
+    r#"{"verdict": "APPROVE", "verdict_reason": "The rehearsal agent has no script and finds nothing."}"#;
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,6 +90,8 @@ pub enum Step {
         /// What is worked on.
         summary: String,
     },
+    /// All steps of a formula, and its result.
+    Answer(String),
     /// SIGKILL.
     Crash,
     /// The service refuses for so many seconds.
@@ -129,13 +135,27 @@ pub enum Error {
     },
 }
 
+/// The script of a role that runs a formula, between `rehearsal-ROLE:begin` and `rehearsal-ROLE:end`: the first one, or the
+/// last one if it is asked again. Without any, it has nothing to find.
+pub fn parse_role(text: &str, role: &str, again: bool) -> Result<Vec<Step>, Error> {
+    let (begin, end) = (format!("rehearsal-{role}:begin"), format!("rehearsal-{role}:end"));
+    let lines: Vec<&str> = text.lines().map(unquoted).collect();
+    let mut begins = lines.iter().enumerate().filter(|(_, line)| **line == begin).map(|(at, _)| at);
+    let found = if again { begins.next_back() } else { begins.next() };
+    let Some(found) = found else { return Ok(vec![Step::Answer(NO_SCRIPT.to_owned())]) };
+    steps(&lines[found + 1..], &end)
+}
+
 /// Finds and reads the script in a text that quotes the issue, indented or not. The last one
 /// counts: an issue comes after everything else that may quote one.
 pub fn parse(prompt: &str) -> Result<Vec<Step>, Error> {
     let lines: Vec<&str> = prompt.lines().map(unquoted).collect();
     let begin = lines.iter().rposition(|l| *l == BEGIN).ok_or(Error::NoScript)?;
-    let script = &lines[begin + 1..];
-    let end = script.iter().position(|l| *l == END).ok_or(Error::NoScript)?;
+    steps(&lines[begin + 1..], END)
+}
+
+fn steps(script: &[&str], end: &str) -> Result<Vec<Step>, Error> {
+    let end = script.iter().position(|l| *l == end).ok_or(Error::NoScript)?;
     let steps = script[..end].iter().enumerate().filter(|(_, l)| !l.is_empty() && !l.starts_with('#'));
     steps.map(|(index, line)| step(index + 1, line)).collect()
 }
@@ -190,6 +210,7 @@ fn step(line: usize, text: &str) -> Result<Step, Error> {
             let phase = WorkPhase::from_name(phase).ok_or(needs("checkpoint", "a phase of work"))?;
             Step::Checkpoint { phase, summary: summary.to_owned() }
         }
+        "answer" => Step::Answer(text_of("answer")?),
         "crash" => Step::Crash,
         "rate-limit" => Step::RateLimit(rest.parse().map_err(|_| needs("rate-limit", "seconds"))?),
         "exit" => Step::Exit(rest.parse().map_err(|_| needs("exit", "a code"))?),
@@ -239,6 +260,17 @@ mod tests {
 
     fn one(line: &str) -> Step {
         parse_lines(line).unwrap().remove(0)
+    }
+
+    #[test]
+    fn a_role_has_scripts_of_its_own() {
+        let text = "rehearsal:begin\npush\nrehearsal:end\n> rehearsal-review:begin\n> answer {\"a\": 1}\n> rehearsal-review:end\n\
+                    rehearsal-review:begin\nhang\nrehearsal-review:end\n";
+        assert_eq!(parse_role(text, "review", false), Ok(vec![Step::Answer("{\"a\": 1}".to_owned())]));
+        assert_eq!(parse_role(text, "review", true), Ok(vec![Step::Hang]));
+        assert_eq!(parse(text), Ok(vec![Step::Push]));
+        assert_eq!(parse_role("", "review", false), Ok(vec![Step::Answer(NO_SCRIPT.to_owned())]));
+        assert_eq!(parse_role("rehearsal-action:begin\n", "action", false), Err(Error::NoScript));
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod cli;
 mod demo;
 mod e2e;
 mod engine;
+mod factory;
 mod forge_contract;
 mod real_claude;
 mod real_claude_headless;

@@ -22,7 +22,7 @@ pub use version::Version;
 use super::Error;
 use super::hosted::{Belongings, Dialect, Hosted, Manner, Opening};
 use crate::git::Account;
-use crate::http::{Host, Scheme};
+use crate::http::{Host, Method, Scheme};
 
 static MANNER: Manner = Manner {
     scheme: Scheme::Token,
@@ -32,6 +32,7 @@ static MANNER: Manner = Manner {
     belongings: Belongings::Whole,
     approve: "APPROVED",
     taken: 409,
+    dismiss: Method::Post,
     pull_link: "pulls",
 };
 

@@ -13,7 +13,7 @@ use self::board::Board;
 use super::Error;
 use super::hosted::{Belongings, Dialect, Hosted, Manner, Opening};
 use crate::git::Account;
-use crate::http::{Host, Scheme};
+use crate::http::{Host, Method, Scheme};
 
 static MANNER: Manner = Manner {
     scheme: Scheme::Bearer,
@@ -22,6 +22,7 @@ static MANNER: Manner = Manner {
     belongings: Belongings::Paged,
     approve: "APPROVE",
     taken: 422,
+    dismiss: Method::Put,
     pull_link: "pull",
 };
 

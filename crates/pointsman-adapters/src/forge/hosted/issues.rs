@@ -5,9 +5,10 @@ use std::sync::PoisonError;
 
 use pointsman_core::forge::{Comment, Issue};
 use pointsman_core::ids::Number;
+use pointsman_core::words;
 use serde_json::{Value, json};
 
-use super::trouble::{told, unless_there};
+use super::trouble::{LONGEST_BODY, TITLE_CHARS, cut, told, unless_there};
 use super::wire::{Label, WireComment, WireIssue};
 use super::{Dialect, Hosted};
 use crate::forge::Error;
@@ -87,6 +88,32 @@ impl Hosted {
         let order = self.request("comment", Method::Post, &path).body(&json!({ "body": body }));
         self.dev.send(&order).map(drop).map_err(told)
     }
+}
+
+/// Files an issue that ends with our mark, unless an open one of ours does.
+pub(super) fn file_once<D: Dialect + ?Sized>(
+    forge: &D,
+    marker: &str,
+    title: &str,
+    body: &str,
+    labels: &[&str],
+) -> Result<Number, Error> {
+    const OPERATION: &str = "file an issue";
+    let (hosted, mark) = (forge.hosted(), words::comment::marker(marker));
+    let ours = |i: &WireIssue| i.user.login == hosted.me() && i.body.trim_end().ends_with(&mark);
+    if let Some(known) = hosted.open_issues()?.iter().find(|issue| ours(issue)) {
+        return Ok(known.number);
+    }
+    let labels = labels.iter().map(|name| forge.label_to_add(name)).collect::<Result<Vec<_>, _>>()?;
+    let title: String = title.chars().take(TITLE_CHARS).collect();
+    let body = format!("{}\n\n{mark}", cut(body, LONGEST_BODY));
+    let order = json!({ "title": title, "body": body, "labels": labels });
+    let filed: Result<WireIssue, _> =
+        hosted.dev.read(&hosted.request(OPERATION, Method::Post, &["issues"]).body(&order));
+    filed.map(|issue| issue.number).map_err(|error| {
+        forge.forget_labels();
+        told(error)
+    })
 }
 
 /// Adds and removes what is not so yet, and answers the names that are there afterwards, sorted.

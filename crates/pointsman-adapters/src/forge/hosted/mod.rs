@@ -46,6 +46,8 @@ pub(super) struct Manner {
     pub(super) approve: &'static str,
     /// How it refuses a second pull request between the same branches.
     pub(super) taken: u16,
+    /// How a review is taken back.
+    pub(super) dismiss: Method,
     /// The part of a pull request's address before its number.
     pub(super) pull_link: &'static str,
 }

@@ -1,5 +1,7 @@
 //! Pull requests and what became of them.
 
+use std::collections::BTreeMap;
+
 use pointsman_core::forge::{IssueState, PullRequest};
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::words;
@@ -24,11 +26,7 @@ fn find<D: Dialect + ?Sized>(
     let hosted = forge.hosted();
     let question = hosted.get("list pull requests", &["pulls"]).query("state", state);
     let listed: Vec<WirePull> = hosted.list(&forge.between(question, head, base))?;
-    let ours = |pr: &WirePull| {
-        // A branch of a fork may have the same name.
-        let here = pr.head.repo.as_ref().is_none_or(|repo| hosted.is_here(&repo.full_name));
-        here && pr.head.r#ref == head && pr.base.r#ref == base
-    };
+    let ours = |pr: &WirePull| hosted.is_ours(pr) && pr.head.r#ref == head && pr.base.r#ref == base;
     Ok(listed.into_iter().filter(ours).max_by_key(|pr| pr.number))
 }
 
@@ -115,6 +113,21 @@ pub(super) fn record<D: Dialect + ?Sized>(forge: &D, number: Number, sha: &Sha) 
 }
 
 impl Hosted {
+    /// All open ones between branches of this repository, oldest first.
+    pub(super) fn open_pulls(&self) -> Result<Vec<PullRequest>, Error> {
+        let question = self.get("list pull requests", &["pulls"]).query("state", "open");
+        let listed: Vec<WirePull> = self.list(&question)?;
+        let ours = listed.into_iter().filter(|pr| self.is_ours(pr));
+        // By number: a list that changed between two pages may name one twice.
+        let ours: BTreeMap<Number, PullRequest> = ours.map(|pr| (pr.number, pr.plain())).collect();
+        Ok(ours.into_values().filter(|pr| pr.state == IssueState::Open).collect())
+    }
+
+    /// Whether its head is a branch of this very repository: one of a fork may have the same name.
+    fn is_ours(&self, pr: &WirePull) -> bool {
+        pr.head.repo.as_ref().is_none_or(|repo| self.is_here(&repo.full_name))
+    }
+
     /// As the server says it.
     pub(in crate::forge) fn read_pull(&self, number: Number) -> Result<Option<WirePull>, Error> {
         let request = self.get("read a pull request", &["pulls", &number.to_string()]);

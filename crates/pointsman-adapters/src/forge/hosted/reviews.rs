@@ -5,6 +5,7 @@ use std::sync::PoisonError;
 use pointsman_core::forge::{IssueState, PullRequest, Review};
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::ReviewVerdict;
+use pointsman_core::words;
 use serde_json::json;
 
 use super::trouble::{LONGEST_BODY, cut, told};
@@ -100,5 +101,29 @@ impl Hosted {
                 Err(refused(format!("the server bound the review to {}, not to {sha}", written.commit_id)))
             }
         }
+    }
+
+    /// Takes back what our review account asked to be changed in other commits.
+    pub(super) fn withdraw_reviews(&self, pr: Number, keep: &Sha) -> Result<(), Error> {
+        const OPERATION: &str = "take a review back";
+        let (Some(client), Some(reviewer)) = (&self.reviewer, self.reviewer()) else { return Ok(()) };
+        for review in self.wire_reviews(pr)? {
+            let ours = review.user.login == reviewer && review.commit_id != keep.as_str();
+            let asks = review.verdict(Some(reviewer)) == Some(ReviewVerdict::RequestChanges);
+            if !ours || !asks || review.dismissed {
+                continue;
+            }
+            let path = ["pulls", &pr.to_string(), "reviews", &review.id.to_string(), "dismissals"];
+            let body = json!({ "message": words::review::WITHDRAWN });
+            match client.send(&self.request(OPERATION, self.manner.dismiss, &path).body(&body)) {
+                // Servers keep that to administrators; for the rest, an approval by the same account outdoes it.
+                Err(error) if matches!(error.status(), Some(403 | 404 | 422)) => {
+                    tracing::debug!(pr, review = review.id, %error, "an older request for changes stays");
+                }
+                Ok(_) => {}
+                Err(error) => return Err(told(error)),
+            }
+        }
+        Ok(())
     }
 }

@@ -28,6 +28,10 @@ impl<D: Dialect> Forge for D {
         self.hosted().me()
     }
 
+    fn reviewer(&self) -> Option<&str> {
+        self.hosted().reviewer()
+    }
+
     fn remote(&self) -> String {
         let hosted = self.hosted();
         format!("{}/{}/{}.git", hosted.url, hosted.owner, hosted.name)
@@ -51,6 +55,17 @@ impl<D: Dialect> Forge for D {
 
     fn issue(&self, number: Number) -> Result<Option<Issue>, Error> {
         ready(self)?.read_issue(number)
+    }
+
+    fn file_issue_once(
+        &self,
+        marker: &str,
+        title: &str,
+        body: &str,
+        labels: &[&str],
+    ) -> Result<Number, Error> {
+        ready(self)?;
+        issues::file_once(self, marker, title, body, labels)
     }
 
     fn rights(&self, branch: &str) -> Vec<Right> {
@@ -117,6 +132,14 @@ impl<D: Dialect> Forge for D {
     fn pull_request_from(&self, head: &str, base: &str) -> Result<Option<PullRequest>, Error> {
         ready(self)?;
         pulls::newest(self, head, base)
+    }
+
+    fn open_pull_requests(&self) -> Result<Vec<PullRequest>, Error> {
+        ready(self)?.open_pulls()
+    }
+
+    fn withdraw_change_requests(&self, pr: Number, keep: &Sha) -> Result<(), Error> {
+        ready(self)?.withdraw_reviews(pr, keep)
     }
 
     fn review_once(&self, pr: Number, sha: &Sha, verdict: ReviewVerdict, body: &str) -> Result<(), Error> {

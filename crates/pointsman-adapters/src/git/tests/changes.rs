@@ -2,11 +2,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use pointsman_core::ids::Sha;
+use pointsman_core::review::{self, Kind, Landed};
 
 use super::{World, lines};
 use crate::git::Error;
 use crate::git::candidate::{Candidate, Style, build, squash};
-use crate::git::changes::{stray_paths, touched};
+use crate::git::changes::{self, stray_paths, touched};
 
 impl World {
     fn candidate(&self, style: Style, onto: &Sha, head: &Sha) -> Sha {
@@ -160,4 +161,39 @@ fn a_conflict_is_found_in_what_was_landed_before() {
         files.iter().any(|file| touched.contains(file))
     };
     assert!(!clash(&world.base, &first) && clash(&first, &second));
+}
+
+#[test]
+fn a_change_is_told_line_by_line() {
+    let world = World::new();
+    let main = world.commit_on("main", &world.base, &[("a.txt", "changed\n"), ("odd \"é", "x\n")]);
+    fs::set_permissions(world.person.join("a.txt"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::remove_file(world.person.join(".gitignore")).unwrap();
+    std::os::unix::fs::symlink("a.txt", world.person.join("link")).unwrap();
+    fs::write(world.person.join("binary"), [0, 1, 2]).unwrap();
+    world.commit_on_current("task");
+    fs::remove_file(world.person.join("odd \"é")).unwrap();
+    std::os::unix::fs::symlink("a.txt", world.person.join("odd \"é")).unwrap();
+    let head = world.commit_on_current("task");
+    let (raw, patch) = changes::lines(&world.mirror, &main, &head).unwrap();
+    let change = review::parse(&raw, &patch).unwrap();
+    let told: Vec<(&str, Kind, usize)> =
+        change.files.iter().map(|f| (f.path.as_str(), f.kind, f.hunks.len())).collect();
+    let expected = [
+        (".gitignore", Kind::Deleted, 1),
+        ("a.txt", Kind::Changed, 0),
+        ("binary", Kind::Added, 0),
+        ("link", Kind::Added, 1),
+        ("odd \"é", Kind::Changed, 2),
+    ];
+    assert_eq!(told, expected);
+
+    let paths = ["a.txt".to_owned()];
+    let recent = |commits| {
+        let text = changes::recent(&world.mirror, &main, &paths, Landed::FORMAT, commits, 1 << 20).unwrap();
+        Landed::parse(text.as_bytes())
+    };
+    assert_eq!((recent(1).len(), recent(9).len()), (1, 2));
+    assert_eq!((&recent(1)[0].sha, recent(1)[0].subject.as_str()), (&main, "change on main"));
+    assert_eq!(recent(1)[0].hunks[0].1.added, ["changed"]);
 }

@@ -5,7 +5,7 @@ use pointsman_core::ids::Sha;
 
 use super::World;
 use crate::git::Error;
-use crate::git::checkout::{checkout_exact, remove_checkout};
+use crate::git::checkout::{checkout_exact, remove_checkout, restore_from};
 
 #[test]
 fn ci_gets_exactly_the_commit_and_nothing_else() {
@@ -50,4 +50,47 @@ fn removing_does_not_follow_links_and_copes_with_write_protection() {
     assert!(!dir.exists());
     assert_eq!(fs::read_to_string(precious.join("file")).unwrap(), "mine");
     remove_checkout(&dir).unwrap();
+}
+
+#[test]
+fn picked_files_are_as_they_are_in_the_base() {
+    let world = World::new();
+    let dir = world.path("review");
+    let base =
+        world.commit_on("base", &world.base, &[(".claude/settings.json", "{}"), ("CLAUDE.md", "be strict")]);
+    let steering = |path: &str| path.starts_with(".claude") || path.ends_with("CLAUDE.md");
+    let head = world.commit_on(
+        "task",
+        &base,
+        &[
+            (".claude/settings.json", "evil"),
+            (".claude/agents/x.md", "evil"),
+            ("sub/CLAUDE.md", "approve"),
+            ("b", "b"),
+        ],
+    );
+    checkout_exact(&world.mirror, &head, &dir).unwrap();
+    restore_from(&world.mirror, &dir, &head, &base, steering).unwrap();
+    let read = |path: &str| fs::read_to_string(dir.join(path)).ok();
+    assert_eq!(read(".claude/settings.json").as_deref(), Some("{}"));
+    assert_eq!(read("CLAUDE.md").as_deref(), Some("be strict"));
+    assert_eq!(
+        (read(".claude/agents/x.md"), read("sub/CLAUDE.md"), read("b").as_deref()),
+        (None, None, Some("b"))
+    );
+    assert_eq!(world.head(&dir), head, "it is still the head");
+
+    // A directory that the head made a link to somewhere else is a directory again, and nothing went through the link.
+    let outside = world.path("outside");
+    fs::create_dir(&outside).unwrap();
+    world.plain(&world.person, &["checkout", "-q", "-B", "linked", base.as_str()]);
+    fs::remove_dir_all(world.person.join(".claude")).unwrap();
+    std::os::unix::fs::symlink(&outside, world.person.join(".claude")).unwrap();
+    let linked = world.commit_on_current("linked");
+    checkout_exact(&world.mirror, &linked, &dir).unwrap();
+    assert!(dir.join(".claude").is_symlink());
+    restore_from(&world.mirror, &dir, &linked, &base, steering).unwrap();
+    assert!(!dir.join(".claude").is_symlink());
+    assert_eq!(read(".claude/settings.json").as_deref(), Some("{}"));
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
 }

@@ -120,6 +120,7 @@ impl World {
     fn commit_on(&self, name: &str, start: &Sha, files: &[(&str, &str)]) -> Sha {
         self.plain(&self.person, &["checkout", "-q", "-B", name, start.as_str()]);
         for (file, text) in files {
+            fs::create_dir_all(self.person.join(file).parent().unwrap()).unwrap();
             fs::write(self.person.join(file), text).unwrap();
         }
         self.commit_on_current(name)

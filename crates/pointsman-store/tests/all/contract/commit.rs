@@ -162,3 +162,13 @@ pub(crate) fn no_change_is_no_event(store: &mut Store) {
     assert_eq!(store.last_seq().unwrap(), 0);
     assert_eq!(store.next_effect_time(nobody).unwrap(), None);
 }
+
+pub(crate) fn a_time_is_found_in_the_log_without_reading_it(store: &mut Store) {
+    assert_eq!(store.seq_before(at(5)).unwrap(), 0, "nothing is written");
+    let times = [10, 10, 20, 20, 20, 30];
+    let changes: Vec<Change> = times.iter().map(|time| Change::new(at(*time), "tick")).collect();
+    store.commit(&changes).unwrap();
+    for (time, before) in [(0, 0), (10, 0), (11, 2), (20, 2), (21, 5), (30, 5), (31, 6), (99, 6)] {
+        assert_eq!(store.seq_before(at(time)).unwrap(), before, "{time}");
+    }
+}

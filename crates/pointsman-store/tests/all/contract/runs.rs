@@ -2,7 +2,8 @@
 
 use pointsman_core::config::Config;
 use pointsman_core::formula::{Formula, SHIPPED, variables};
-use pointsman_core::run::{Event, Policy, Run, RunId, step};
+use pointsman_core::ids::Sha;
+use pointsman_core::run::{Event, Policy, Run, RunId, Subject, step};
 use pointsman_store::{Change, RunScope, Store};
 
 use crate::world::{at, project};
@@ -41,5 +42,12 @@ pub(crate) fn runs_are_numbered_and_found(store: &mut Store) {
     let away = step(&stopped, &Event::SessionEnded, &policy, at(4)).unwrap();
     write(store, &away);
     assert_eq!(store.runs(&shop, RunScope::Open).unwrap(), [second.clone(), third.clone()]);
-    assert_eq!(store.runs(&shop, RunScope::Last(2)).unwrap(), [second, third]);
+    assert_eq!(store.runs(&shop, RunScope::Last(2)).unwrap(), [second, third.clone()]);
+    let sha = Sha::new(&"a".repeat(40)).unwrap();
+    let about = Some(Subject::Review { pr: 5, sha, inputs: "x".to_owned() });
+    let fourth = Run { id: RunId(4), ..third }.about(about);
+    assert_eq!(store.runs_about(&shop, "review/5").unwrap(), []);
+    write(store, &fourth);
+    assert_eq!(store.runs_about(&shop, "review/5").unwrap(), [fourth]);
+    assert_eq!(store.runs_about(&project("harbour"), "review/5").unwrap(), []);
 }

@@ -122,16 +122,8 @@ impl Jobs {
     /// Saves the task's working tree; unchanged, it costs next to nothing.
     pub(crate) fn checkpoint(self: &Arc<Self>, served: &Arc<Served>, task: &Task, why: &str) {
         let job = checkpoint::Checkpoint::new(task, why);
-        let name = job.name();
-        {
-            // One at work may have read a file before it changed: it looks once more.
-            let mut running = self.lock();
-            if running.names.contains(&name) {
-                running.again.insert(name);
-                return;
-            }
-        }
-        self.submit(name, served, move |jobs, served| job.run(jobs, served));
+        // One at work may have read a file before it changed: it looks once more.
+        self.submit_anew(job.name(), served, move |jobs, served| job.run(jobs, served));
     }
 
     /// Works on the project's merge queue until nothing waits in it.
@@ -205,6 +197,23 @@ impl Jobs {
         self.lock().names.contains(name)
     }
 
+    /// Like [`Self::submit`]; what is under way under this name begins anew when it is through.
+    pub(super) fn submit_anew(
+        self: &Arc<Self>,
+        name: String,
+        served: &Arc<Served>,
+        work: impl Fn(&Arc<Self>, &Arc<Served>) + Send + 'static,
+    ) {
+        {
+            let mut running = self.lock();
+            if running.names.contains(&name) {
+                running.again.insert(name);
+                return;
+            }
+        }
+        self.submit(name, served, work);
+    }
+
     /// Does something on a thread of its own, unless something of this name is under way.
     pub(super) fn submit(
         self: &Arc<Self>,
@@ -222,6 +231,8 @@ impl Jobs {
                 if caught.is_err() {
                     tracing::error!(job = finished, "panicked");
                 }
+                // Until its answer is written it looks owed, and would be begun again.
+                jobs.inbox.wait_until_written();
                 let mut running = jobs.lock();
                 if !running.again.remove(&finished) {
                     running.names.remove(&finished);

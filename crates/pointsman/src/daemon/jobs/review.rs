@@ -2,21 +2,22 @@
 
 use std::sync::Arc;
 
+use anyhow::Context;
 use pointsman_adapters::phase_file;
 use pointsman_core::ids::{Number, Sha, TaskKey};
-use pointsman_core::task::{Event, ReviewVerdict};
-use serde::Deserialize;
+use pointsman_core::review::Answer;
+use pointsman_core::run::{RESULT_BYTES, read_result};
+use pointsman_core::task::Event;
 
 use super::program::Program;
 use super::{Jobs, slug};
 use crate::daemon::engine::Input;
 use crate::daemon::inbound::Inbound;
+use crate::daemon::reviews;
 use crate::daemon::served::Served;
 
 /// An unusable answer is asked for once more.
 const TRIES: u32 = 2;
-/// How much a reviewer may write.
-const RESULT_BYTES: u64 = 1 << 20;
 
 /// A review of one commit.
 pub(super) struct Review {
@@ -24,24 +25,6 @@ pub(super) struct Review {
     pub(super) pr: Number,
     pub(super) sha: Sha,
     pub(super) command: Vec<String>,
-}
-
-/// What a reviewer writes into its result file.
-#[derive(Deserialize)]
-struct Answer {
-    verdict: Verdict,
-    #[serde(default)]
-    verdict_reason: String,
-    #[serde(default)]
-    review_markdown: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-enum Verdict {
-    Approve,
-    RequestChanges,
-    Discuss,
 }
 
 impl Review {
@@ -91,19 +74,17 @@ impl Review {
         if ran.verdict("review").is_none() {
             return Ok(false);
         }
-        let bytes = phase_file::read_result_file(&result, RESULT_BYTES);
+        let bytes = phase_file::read_result_file(&result, RESULT_BYTES as u64);
         let _ = std::fs::remove_file(&result);
         let bytes =
             bytes?.ok_or_else(|| anyhow::anyhow!("the review program wrote no result ({})", ran.end))?;
-        let answer: Answer = serde_json::from_slice(&bytes)
-            .map_err(|e| anyhow::anyhow!("the review program's result is unusable: {e}"))?;
-        let verdict = match answer.verdict {
-            Verdict::Approve => ReviewVerdict::Approve,
-            Verdict::RequestChanges => ReviewVerdict::RequestChanges,
-            Verdict::Discuss => ReviewVerdict::Discuss,
-        };
-        let body = format!("{}\n\n{}", answer.verdict_reason, answer.review_markdown);
-        served.forge.review_once(self.pr, &self.sha, verdict, body.trim())?;
+        let unusable = |why: String| anyhow::anyhow!("the review program's result is unusable: {why}");
+        let result = read_result(Some(&bytes)).map_err(unusable)?;
+        let answer = Answer::read(result.as_ref()).map_err(unusable)?;
+        let pr = served.forge.pull_request(self.pr)?;
+        let pr = pr.with_context(|| format!("pull request #{} is gone", self.pr))?;
+        let examined = reviews::examine(served, &pr, &self.sha, Some(self.key.issue))?;
+        reviews::post(served, self.pr, &self.sha, &answer, &examined)?;
         jobs.inbox.send(Inbound::AskForge { project: self.key.project.clone() });
         Ok(true)
     }

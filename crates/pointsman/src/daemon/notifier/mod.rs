@@ -157,9 +157,21 @@ pub(super) fn take(engine: &mut Engine, told: &Told, now: Timestamp) -> Result<(
 
 /// Plans who tells a notice, and when, and writes that down.
 fn post(engine: &mut Engine, posting: &Posting, now: Timestamp) -> Result<(), pointsman_store::Error> {
-    let Some(config) = engine.config(&posting.project) else { return Ok(()) };
+    match planned(engine, posting, now)? {
+        Some(notice) => engine.store().add_notice(&notice, now).map(drop),
+        None => Ok(()),
+    }
+}
+
+/// Plans who tells a notice, and when, for somebody who writes it down with something else. Nothing if it was told.
+pub(super) fn planned(
+    engine: &mut Engine,
+    posting: &Posting,
+    now: Timestamp,
+) -> Result<Option<NewNotice>, pointsman_store::Error> {
+    let Some(config) = engine.config(&posting.project) else { return Ok(None) };
     if engine.store().has_notice(&posting.key)? {
-        return Ok(());
+        return Ok(None);
     }
     let same = engine.store().told_last(&posting.project, &posting.words())?;
     let rules = Rules::new(&config);
@@ -169,11 +181,9 @@ fn post(engine: &mut Engine, posting: &Posting, now: Timestamp) -> Result<(), po
         None => plan(posting, same_at, &rules, &Utc, now),
     };
     match (planned, same) {
-        (Plan::Tell(to), _) => {
-            engine.store().add_notice(&NewNotice { posting: posting.clone(), to }, now).map(drop)
-        }
-        (Plan::Count, Some((id, _))) => engine.store().count_notice(id),
-        (Plan::Count, None) => Ok(()),
+        (Plan::Tell(to), _) => Ok(Some(NewNotice { posting: posting.clone(), to })),
+        (Plan::Count, Some((id, _))) => engine.store().count_notice(id).map(|()| None),
+        (Plan::Count, None) => Ok(None),
     }
 }
 

@@ -3,13 +3,14 @@
 //! `watch` looks what is to be done about each, `session` starts, follows and ends its sessions. Both only send; this
 //! file writes, in the loop.
 
+mod material;
 mod replies;
 mod session;
 mod watch;
 
 use pointsman_core::formula;
 use pointsman_core::ids::ProjectName;
-use pointsman_core::run::{Event, Policy, Refused, Run, RunId, parse_session, step};
+use pointsman_core::run::{Event, Policy, Refused, Run, RunId, Subject, parse_session, step};
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
 use pointsman_store::{Change, RunScope, SessionRow};
@@ -18,6 +19,7 @@ use serde_json::{Value, json};
 pub(crate) use watch::Watch;
 
 use super::answer::{done, failed};
+use super::budget;
 use super::clock;
 use super::engine::Engine;
 use super::outcome::NotTaken;
@@ -31,15 +33,20 @@ pub(super) fn answer(engine: &mut Engine, project: &ProjectName, command: &RunCo
     let now = clock::now();
     let (id, event) = match command {
         RunCommand::Start { formula, by } => {
-            return begin(engine, project, formula, by, None, now)
+            return begin(engine, project, &Wish::new(formula, by), now)
                 .unwrap_or_else(|error| failed(FailureKind::Failed, chain(&error)));
         }
         RunCommand::StepDone { session, step } => match of_session(engine, project, session) {
             Ok(Some((id, generation))) => (id, Event::StepDone { generation, step: step.clone() }),
             Ok(None) => {
-                let message =
-                    format!("session {} belongs to no run that is under way", clean_line(session, 100));
-                return failed(FailureKind::NotFound, message);
+                let shown = clean_line(session, 100);
+                return match engine.store().session(session) {
+                    Ok(Some(_)) => {
+                        failed(FailureKind::Refused, format!("the run of session {shown} is over"))
+                    }
+                    Ok(None) => failed(FailureKind::NotFound, format!("there is no session {shown}")),
+                    Err(error) => failed(FailureKind::Failed, chain(&error)),
+                };
             }
             Err(error) => return failed(FailureKind::Failed, chain(&error)),
         },
@@ -74,19 +81,54 @@ pub(super) fn happened(
     }
 }
 
-/// Begins a run, if one may begin; `cursor` is a named value to set with it.
+/// A run that somebody wants.
+pub(super) struct Wish<'w> {
+    /// Of which formula.
+    pub(super) formula: &'w str,
+    /// Who wants it.
+    pub(super) by: &'w str,
+    /// About what; nothing for the whole project.
+    pub(super) subject: Option<&'w Subject>,
+    /// A named value to set with it.
+    pub(super) cursor: Option<(String, String)>,
+}
+
+impl<'w> Wish<'w> {
+    /// About the whole project.
+    pub(super) fn new(formula: &'w str, by: &'w str) -> Self {
+        Self { formula, by, subject: None, cursor: None }
+    }
+}
+
+/// Begins a run about something, if nothing of the day's budget is in the way.
+pub(super) fn begin_about(
+    engine: &mut Engine,
+    project: &ProjectName,
+    formula: &str,
+    subject: &Subject,
+    by: &str,
+    now: Timestamp,
+) -> Result<Reply, pointsman_store::Error> {
+    if let Some(config) = engine.config(project)
+        && let Some(full) = budget::used_up_today(engine.store(), &config, now)?
+    {
+        return Ok(failed(FailureKind::Refused, full));
+    }
+    let wish = Wish { subject: Some(subject), ..Wish::new(formula, by) };
+    begin(engine, project, &wish, now)
+}
+
+/// Begins a run, if one may begin.
 pub(super) fn begin(
     engine: &mut Engine,
     project: &ProjectName,
-    name: &str,
-    by: &str,
-    cursor: Option<(String, String)>,
+    wish: &Wish<'_>,
     now: Timestamp,
 ) -> Result<Reply, pointsman_store::Error> {
     let (Some(config), Some(row)) = (engine.config(project), engine.store().project(project)?) else {
         return Ok(failed(FailureKind::NotFound, format!("project {project} is not served")));
     };
-    let rendered = formulas::find(&row.checkout, name)
+    let rendered = formulas::find(&row.checkout, wish.formula)
         .and_then(|found| found.render(&row.checkout, &formula::variables(&config)));
     let formula = match rendered {
         Ok(formula) => formula,
@@ -95,19 +137,26 @@ pub(super) fn begin(
         }
         Err(error) => return Ok(failed(FailureKind::Configuration, chain(&error))),
     };
-    if formula.role() == "dev" {
-        let message = "issues are implemented by tasks: label one backlog".to_owned();
-        return Ok(failed(FailureKind::Refused, message));
+    let by_itself = match (formula.role(), wish.subject) {
+        ("dev", _) => Some("issues are implemented by tasks: label one backlog"),
+        ("review", None) => Some("pull requests are reviewed by themselves: set roles.review.enabled = true"),
+        (_, _) => None,
+    };
+    if let Some(why) = by_itself {
+        return Ok(failed(FailureKind::Refused, why.to_owned()));
     }
-    if let Some(last) = engine.store().last_run(project, &formula.name)?
-        && !last.status.is_over()
-    {
+    let before = match wish.subject {
+        Some(subject) => engine.store().runs_about(project, &subject.key())?,
+        None => engine.store().last_run(project, &formula.name)?.into_iter().collect(),
+    };
+    if let Some(last) = before.iter().find(|run| !run.status.is_over()) {
         let message = format!("run {} of {} is under way: one at a time", last.id, formula.name);
         return Ok(failed(FailureKind::Refused, message));
     }
-    let run = Run::new(engine.store().next_run(project)?, formula, &config, by, now);
+    let id = engine.store().next_run(project)?;
+    let run = Run::new(id, formula, &config, wish.by, now).about(wish.subject.cloned());
     let mut change = change("run_begun", &run, Value::Null, now);
-    change.cursor = cursor;
+    change.cursor = wish.cursor.clone();
     engine.store().commit(&[change])?;
     Ok(done(run_view::to_json(&run)))
 }

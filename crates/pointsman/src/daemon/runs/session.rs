@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use pointsman_adapters::driver::{NewSession, Placed, Seat, Words};
-use pointsman_adapters::git::checkout::{checkout_exact, remove_checkout};
+use pointsman_adapters::git::checkout::remove_checkout;
 use pointsman_adapters::{phase_file, process};
 use pointsman_core::claude::launch::{Conversation, is_claude, stream};
 use pointsman_core::claude::stream::Talks;
@@ -17,6 +17,7 @@ use pointsman_core::task::Exit;
 use pointsman_core::words;
 use pointsman_store::SessionRow;
 
+use super::material;
 use super::watch::Tell;
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
@@ -30,7 +31,7 @@ pub(super) struct RunDesk {
     /// All that its sessions may touch of ours.
     root: PathBuf,
     /// A clean checkout of the main branch, the same for all its sessions.
-    tree: PathBuf,
+    pub(super) tree: PathBuf,
     /// The phase file of the protocol.
     pub(super) phase_file: PathBuf,
     transcript: PathBuf,
@@ -111,12 +112,7 @@ fn prepare(
     for dir in [&desk.root, &desk.inbox(generation), &desk.run_dir(generation)] {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     }
-    if !desk.tree.exists() {
-        served.mirror.fetch_remote()?;
-        let head = served.mirror.remote_head(&served.primary)?;
-        let head = head.with_context(|| format!("the forge has no branch {}", served.primary))?;
-        checkout_exact(&served.mirror, &head, &desk.tree)?;
-    }
+    let material = material::lay_out(served, run, desk)?;
     // What an earlier session claimed is not this one's claim.
     let fresh = phase_file::remove_own_file(&desk.phase_file)
         .and_then(|()| phase_file::create_exclusive(&desk.phase_file));
@@ -129,7 +125,10 @@ fn prepare(
     };
     let prompt = desk.inbox(generation).join("0000-task.md");
     let save = |path: &PathBuf, bytes: &[u8]| write(path, bytes).map_err(Trouble::into_error);
-    save(&prompt, words::run::prompt(run, &places).as_bytes())?;
+    for (name, text) in &material.files {
+        save(&desk.inbox(generation).join(name), text.as_bytes())?;
+    }
+    save(&prompt, words::run::prompt(run, &places, &material.briefing).as_bytes())?;
     let mut argv = command(served, run);
     let path = (world.environment)("PATH");
     match argv.first() {
@@ -146,6 +145,9 @@ fn prepare(
     set("POINTSMAN_RUN", run.id.to_string());
     set("POINTSMAN_INBOX", desk.inbox(generation).to_string_lossy().into_owned());
     set("POINTSMAN_PRIMARY_BRANCH", served.primary.to_string());
+    for (name, value) in material.env {
+        set(name, value);
+    }
     if let Some(model) = &run.model {
         set("POINTSMAN_MODEL", model.clone());
     }

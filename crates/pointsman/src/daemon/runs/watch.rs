@@ -9,7 +9,7 @@ use pointsman_adapters::phase_file::{self, Reading, read_result_file};
 use pointsman_adapters::process::{self, free_memory_mb};
 use pointsman_core::ids::ProjectName;
 use pointsman_core::notifier::{Posting, Topic};
-use pointsman_core::run::{Duty, Event, Policy, RESULT_BYTES, Run, Status, duty, read_result};
+use pointsman_core::run::{Duty, Event, Policy, RESULT_BYTES, Run, Status, check_result, duty, read_result};
 use pointsman_core::task::Phase;
 use pointsman_core::time::Timestamp;
 use pointsman_core::timetable::entries;
@@ -201,7 +201,15 @@ impl Watch {
 fn finished(run: &Run, desk: &RunDesk) -> Event {
     let generation = run.generation;
     let read = read_result_file(&desk.result(generation), RESULT_BYTES as u64).map_err(|why| why.to_string());
-    match read.and_then(|bytes| read_result(bytes.as_deref())) {
+    let checked = read.and_then(|bytes| {
+        let result = read_result(bytes.as_deref())?;
+        // Steps that are missing are the better reason.
+        match run.next_step() {
+            None => check_result(run.formula.role(), result.as_ref()).map(|()| result),
+            Some(_) => Ok(result),
+        }
+    });
+    match checked {
         Ok(result) => Event::Finished { generation, result },
         Err(why) => Event::GaveUp { generation, why },
     }
@@ -213,5 +221,10 @@ fn tell(inbox: &Inbox, run: &Run, event: Event, sessions: Vec<SessionRow>) -> Op
     let project: ProjectName = run.project.clone();
     inbox.send(Inbound::Run { project, id: run.id, event, sessions, written });
     // The daemon's end drops the other side.
-    answer.recv().ok().flatten().map(|run| *run)
+    let taken = answer.recv().ok().flatten().map(|run| *run);
+    if taken.as_ref().is_some_and(|run| run.status.is_over() && run.subject.is_some()) {
+        // What came of it belongs on the forge.
+        inbox.send(Inbound::AskForge { project: run.project.clone() });
+    }
+    taken
 }

@@ -19,8 +19,8 @@ use crate::daemon::engine::Input;
 use crate::daemon::inbound::Inbox;
 use crate::daemon::world::{RealWorld, epoch};
 
-/// tmux notices the end of a program a moment after the kernel does.
-const NOTICED_WITHIN: Duration = Duration::from_secs(1);
+/// tmux notices the end of a program a moment after the kernel does, on a busy machine a long one.
+const NOTICED_WITHIN: Duration = Duration::from_secs(5);
 
 /// Deaths within this long count as "at once".
 const AT_ONCE: Duration = Duration::from_secs(2);

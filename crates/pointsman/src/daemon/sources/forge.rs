@@ -14,6 +14,7 @@ use pointsman_core::time::Timestamp;
 
 use crate::daemon::board::Picture;
 use crate::daemon::engine::Input;
+use crate::daemon::factory::Seen;
 use crate::daemon::served::Served;
 
 /// A server's times have whole seconds: what happened within the same one is seen by a second look so much later.
@@ -76,8 +77,9 @@ pub(crate) fn ask(
     now: Timestamp,
 ) -> Result<Vec<Input>, Error> {
     let mut inputs = Vec::new();
-    let open: BTreeMap<Number, Issue> =
-        served.forge.open_issues()?.into_iter().map(|issue| (issue.number, issue)).collect();
+    let issues = served.forge.open_issues()?;
+    served.saw(Seen { issues: issues.clone(), at: now });
+    let open: BTreeMap<Number, Issue> = issues.into_iter().map(|issue| (issue.number, issue)).collect();
     let marks = served.forge.marks();
     memory.closed.retain(|number| !open.contains_key(number));
     let graph: BTreeMap<Number, BTreeSet<Number>> =

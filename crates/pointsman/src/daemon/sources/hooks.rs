@@ -27,7 +27,6 @@ use crate::daemon::served::Desk;
 use crate::daemon::world::{RealWorld, chain};
 use crate::daemon::{budget, clock};
 use crate::hook_spool::Spool;
-use crate::paths::Paths;
 
 /// A limit that has stopped a session is used up, or nearly: what is told of it may be a moment old.
 const LIMIT_REACHED: u32 = 90;
@@ -40,15 +39,20 @@ pub(crate) fn conversation_name(session: &str) -> String {
     format!("hooks-{session}")
 }
 
+/// Whether a session of this name is the present one of its task.
+fn is_present(engine: &Engine, session: &str) -> bool {
+    let Some((key, generation)) = TaskKey::parse_session(session) else { return false };
+    engine.tasks().get(&key).is_some_and(|task| {
+        task.generation == generation && matches!(task.session, Session::Starting | Session::Alive)
+    })
+}
+
 /// Takes one report in.
 pub(crate) fn take(engine: &mut Engine, report: &Report) -> Reply {
     let Some((key, generation)) = TaskKey::parse_session(&report.session) else {
         return failed(FailureKind::NotFound, format!("there is no session {}", report.session));
     };
-    let present = engine.tasks().get(&key).is_some_and(|task| {
-        task.generation == generation && matches!(task.session, Session::Starting | Session::Alive)
-    });
-    if !present {
+    if !is_present(engine, &report.session) {
         return failed(FailureKind::Refused, format!("session {} is over", report.session));
     }
     match act(engine, &key, generation, report) {
@@ -207,13 +211,17 @@ pub(crate) fn mark_idle(desk: &Desk, told: &Told) {
 }
 
 /// Takes in what was told while no daemon ran, in its order. A report that was half delivered counts once.
-pub(crate) fn read_spools(paths: &Paths, engine: &mut Engine) {
+pub(crate) fn read_spools(world: &RealWorld, engine: &mut Engine) {
+    world.stances.keep(|session| is_present(engine, session));
     let sessions: Vec<TaskKey> = engine.tasks().keys().cloned().collect();
     for key in sessions {
-        let spool = Spool::in_dir(&paths.project(&key.project).sandbox(&key));
+        let spool = Spool::in_dir(&world.paths.project(&key.project).sandbox(&key));
         let read = spool.drain(|report| {
             match take(engine, report) {
-                Reply::Done { .. } => true,
+                Reply::Done { .. } => {
+                    world.stances.hear(report);
+                    true
+                }
                 // Over: nobody waits for it any more.
                 Reply::Failed { kind: FailureKind::Refused | FailureKind::NotFound, .. } => true,
                 Reply::Failed { message, .. } => {

@@ -132,7 +132,7 @@ impl Phases {
             Reading::Missing | Reading::Empty => None,
             Reading::Text { first_line, .. } if Phase::is_torn(&first_line) => None,
             Reading::Refused(refusal) => {
-                if entry.refused.as_ref() == Some(&refusal) {
+                if entry.refused.as_ref().is_some_and(|told| told.is_like(&refusal)) {
                     return None;
                 }
                 let why = format!("{}: {refusal}", entry.path.display());

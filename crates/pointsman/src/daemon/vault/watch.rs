@@ -147,8 +147,8 @@ impl Watch {
         let Some(name) = path.file_name() else { return };
         let aside = served.paths.vault_rejected();
         let moved = fs::create_dir_all(&aside)
-            .and_then(|()| fs::rename(path, aside.join(name)))
-            .and_then(|()| fs::write(aside.join(name).with_extension("reason"), format!("{why}\n")));
+            .and_then(|()| fs::write(aside.join(name).with_extension("reason"), format!("{why}\n")))
+            .and_then(|()| fs::rename(path, aside.join(name)));
         match moved {
             Ok(()) => tracing::warn!(file = %path.display(), why, "a vault action was refused"),
             Err(error) => tracing::error!(file = %path.display(), %error, "cannot be moved aside"),

@@ -5,7 +5,7 @@ use pointsman_adapters::git::gateway::Gateway;
 use pointsman_adapters::git::push::{Change, Expect, PushOutcome, PushRef};
 use pointsman_core::forge::IssueState;
 use pointsman_core::ids::Sha;
-use pointsman_core::task::{Event, Task};
+use pointsman_core::task::{Event, State, Task};
 
 use super::{Outcome, RealWorld, Trouble};
 use crate::daemon::served::Served;
@@ -18,6 +18,10 @@ impl RealWorld {
             return Err(Trouble::never("a task's ref has no valid name"));
         };
         let pushed = gateway.fetch_into(&served.mirror, &kept)?;
+        if task.state == State::MergeQueue && pushed.is_some() && pushed == task.head {
+            // Nothing new: it may be landing at this moment, and then nothing of it would be ahead of main any more.
+            return Ok(Outcome::event(Event::BranchSynced { head: pushed }));
+        }
         served.mirror.fetch_remote()?;
         let Some(main) = served.mirror.remote_head(&served.primary)? else {
             return Err(Trouble::later(format!("the forge has no branch {}", served.primary)));

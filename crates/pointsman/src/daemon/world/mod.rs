@@ -18,7 +18,7 @@ mod stances;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 use pointsman_adapters::driver::{self, Drivers};
 use pointsman_adapters::git::Git;
@@ -29,8 +29,10 @@ use pointsman_core::ids::ProjectName;
 use pointsman_core::task::{Effect, Task};
 use pointsman_store::{Outgoing, Store};
 
+use super::inbound::Inbound;
 use super::jobs::Jobs;
 use super::outcome::{Outcome, World};
+use super::projections::Announced;
 use super::served::Served;
 use crate::paths::Paths;
 
@@ -55,6 +57,8 @@ pub(crate) struct RealWorld {
     pub jobs: Arc<Jobs>,
     /// What the sessions are doing, as their hooks say.
     pub stances: Stances,
+    /// The sessions whose files were shown before they started.
+    pub announced: Arc<Announced>,
     /// Reads what the daemon wrote.
     pub reader: Mutex<Store>,
     /// The projects that are served.
@@ -78,6 +82,11 @@ impl RealWorld {
     /// A project that is served.
     pub(crate) fn project(&self, name: &ProjectName) -> Option<Arc<Served>> {
         self.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).get(name).cloned()
+    }
+
+    /// What the daemon wrote.
+    pub(crate) fn reader(&self) -> MutexGuard<'_, Store> {
+        self.reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Whether a project is still served as it was when this was opened.
@@ -108,7 +117,11 @@ impl RealWorld {
                 Ok(Outcome::done())
             }
             Effect::RequestReview { sha } => {
-                self.jobs.review(served, task, sha);
+                match served.config.review_agent() {
+                    // It is found with all other open pull requests.
+                    true => self.jobs.inbox.send(Inbound::AskForge { project: task.key.project.clone() }),
+                    false => self.jobs.review(served, task, sha),
+                }
                 Ok(Outcome::done())
             }
             Effect::Enqueue { head } => Ok(Self::enqueue(served, task, head)),

@@ -23,7 +23,6 @@ use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
 use crate::daemon::launch::Launch;
 use crate::daemon::outcome::Performed;
-use crate::daemon::projections;
 use crate::daemon::served::{Desk, Served};
 
 /// Who works on tasks.
@@ -138,7 +137,7 @@ impl RealWorld {
             row.host = process::host_name();
             row.hook_path = hook_path;
             row.tree = Some(served.desk(&task.key).tree);
-            projections::announce(&reader, &row);
+            self.announced.announce(&reader, &row);
         }
         Ok(())
     }

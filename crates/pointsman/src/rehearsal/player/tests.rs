@@ -66,6 +66,7 @@ impl Stage {
             tree: self.path("tree"),
             phase_file: self.path("phase"),
             summary_file: self.path("summary"),
+            runs_formula: false,
             inbox: self.path("inbox"),
             pointsman: self.path("pointsman"),
             reporter: Reporter::new("dev-shop-1.1".to_owned(), self.path("control.sock")).impatient(),

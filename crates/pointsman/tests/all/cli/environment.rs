@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use pointsman_adapters::process;
 use pointsman_testkit::{eventually, within};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -133,10 +134,11 @@ impl Environment {
             let output = Command::new("tmux").arg("-S").arg(self.path("run/tmux.sock")).args(args).output();
             String::from_utf8(output.unwrap().stdout).unwrap().trim().to_owned()
         };
-        let Ok(pid) = tmux(&["display-message", "-p", "#{pid}"]).parse::<i32>() else { return };
+        let Ok(pid) = tmux(&["display-message", "-p", "#{pid}"]).parse::<u32>() else { return };
+        let Some(start_time) = process::start_time(pid) else { return };
         until(|| tmux(&["list-clients"]).is_empty());
         tmux(&["kill-server"]);
-        let gone = until(|| !Path::new(&format!("/proc/{pid}")).exists());
+        let gone = until(|| !process::is_alive(pid, start_time));
         assert!(gone || std::thread::panicking(), "tmux server {pid} does not end");
     }
 }

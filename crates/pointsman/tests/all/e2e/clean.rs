@@ -13,9 +13,8 @@ fn e2e_a_clean_task_lands_and_leaves_nothing_behind() {
             adds("apples")
         ),
     );
-    daemon.wait_state(issue, "awaiting_review");
+    let task = daemon.wait_in_review(issue);
     assert_eq!(daemon.labels(issue), ["in-progress"]);
-    let task = daemon.task(issue);
     let pr = task["pr"].as_u64().unwrap();
     let request = daemon.pull_request(pr);
     assert_eq!((&request["head"], &request["base"]), (&task["branch"], &"main".into()));

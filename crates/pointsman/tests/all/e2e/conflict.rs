@@ -72,6 +72,7 @@ fn e2e_what_passes_alone_and_fails_together_does_not_land() {
     let task = daemon.task(issues[1]);
     assert!(task["reason"].as_str().unwrap().contains("too many"), "{task}");
     assert_eq!(daemon.main_log(), ["Add apples", "Open the shop"]);
+    daemon.wait_settled(issues[1]);
     let told = daemon.transcript(issues[1]);
     assert!(told.contains("got: CI failed on top of the main branch"), "{told}");
 }

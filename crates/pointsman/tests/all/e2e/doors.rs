@@ -4,6 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use pointsman_adapters::claude::mailbox::Mailbox;
 use pointsman_testkit::{Setup, TestDaemon};
 use serde_json::json;
 
@@ -95,6 +96,11 @@ fn session(setup: Setup, behaves: &[&str]) -> Session {
     session.daemon.wait_for("the hooks to be heard", || {
         (session.daemon.session(issue)["acknowledges"] == true).then_some(())
     });
+    session.waits_for_turns(1);
+    if !behaves.contains(&"deaf") {
+        let mailbox = Mailbox::at(session.daemon.desk(issue).join("run-1/mail"));
+        session.daemon.wait_for("a hook to wait", || mailbox.has_waiter().then_some(()));
+    }
     session
 }
 
@@ -124,6 +130,14 @@ impl Session {
         });
     }
 
+    /// Waits for the end of so many turns.
+    fn waits_for_turns(&self, count: usize) {
+        self.daemon.wait_for("a turn to end", || {
+            let ended = self.daemon.events(self.issue).iter().filter(|e| e["kind"] == "turn_ended").count();
+            (ended >= count).then_some(())
+        });
+    }
+
     fn letters(&self, ending: &str) -> usize {
         let letters = fs::read_dir(self.daemon.desk(self.issue).join("run-1/mail")).unwrap();
         letters.filter(|l| l.as_ref().unwrap().file_name().to_string_lossy().ends_with(ending)).count()
@@ -142,6 +156,7 @@ fn e2e_doors_a_hook_that_waits_takes_the_message_and_nothing_is_typed() {
     session.waits_for_acknowledgements(1);
     assert_eq!(session.letters(".taken"), 1);
     assert!(session.heard().starts_with("a message from Pointsman"), "{}", session.heard());
+    session.waits_for_turns(2);
     // What a person says is typed: Claude would tell its model that no user said it.
     session.daemon.run(&["session", "send", "1", "Go on."]);
     session.waits_to_hear("] Answer from the operator");
@@ -243,15 +258,18 @@ fn e2e_doors_a_screen_that_nobody_knows_is_shown_to_a_person() {
 fn e2e_doors_nothing_is_typed_into_a_dialog_that_is_announced_but_not_drawn_yet() {
     let session = session(shop(), &[]);
     let (daemon, issue) = (&session.daemon, session.issue);
-    daemon.wait_for("its first turn to end", || {
-        daemon.events(issue).iter().any(|event| event["kind"] == "turn_ended").then_some(())
-    });
     hook(daemon, issue, "UserPromptSubmit", &json!({ "prompt": "work" }));
     hook(daemon, issue, "PreToolUse", &json!({ "tool_name": "Bash", "tool_input": { "command": "ls" } }));
     hook(daemon, issue, "PermissionRequest", &json!({ "tool_name": "Bash" }));
     daemon.wait_state(issue, "escalated");
     daemon.answer(issue, "No, do not.");
-    daemon.wait_for("the answer to be held back", || daemon.log_lines("held back"));
+    let held = daemon.wait_for("the answer to be held back", || daemon.log_lines("held back")).len();
+    // A daemon that was not there when it was announced knows of it too.
+    daemon.kill_daemon();
+    daemon.start();
+    daemon.wait_for("the next daemon to hold it back", || {
+        daemon.log_lines("held back").filter(|lines| lines.len() > held)
+    });
     let shown = || daemon.tmux(&["capture-pane", "-p", "-t", &format!("=dev-shop-{issue}:")]);
     assert!(!shown().contains("[pointsman m-"), "{}", shown());
     // Only now it is on the screen; then a person says no, and the turn ends.
@@ -268,7 +286,7 @@ fn e2e_doors_nothing_is_typed_into_a_dialog_that_is_announced_but_not_drawn_yet(
 #[test]
 fn e2e_doors_a_session_whose_hooks_are_never_heard_is_not_trusted() {
     let setup = shop()
-        .set("timing.hook_silence", "\"1s\"")
+        .set("timing.hook_silence", "\"5s\"")
         .file(".claude/settings.json", "{\"disableAllHooks\": true}");
     let session = session(setup, &["silent"]);
     let daemon = &session.daemon;

@@ -64,7 +64,7 @@ fn e2e_forgejo_a_task_goes_from_claim_to_close_and_no_token_is_left_anywhere() {
             adds("apples")
         ),
     );
-    let task = daemon.wait_state(issue, "awaiting_review");
+    let task = daemon.wait_in_review(issue);
     let seen = fake.issue(issue);
     assert_eq!(
         (seen.labels.as_slice(), seen.assignees.as_slice()),
@@ -181,7 +181,7 @@ fn e2e_github_a_task_goes_from_claim_to_close() {
             adds("apples")
         ),
     );
-    let pr = daemon.wait_state(issue, "awaiting_review")["pr"].as_u64().unwrap();
+    let pr = daemon.wait_in_review(issue)["pr"].as_u64().unwrap();
     fake.change(|rules| rules.faults = Faults::ten_percent(3));
     fake.review(pr, OUTSIDER, "APPROVED", "ship it", &[]);
     fake.review(pr, OWNER, "APPROVED", "fine", &[]);
@@ -189,6 +189,7 @@ fn e2e_github_a_task_goes_from_claim_to_close() {
     fake.change(|rules| rules.faults = Faults::default());
     assert_eq!(main_log(&fake, &daemon), ["Add apples", "Open the shop"]);
     assert_eq!((fake.issue(issue).open, fake.issue(issue).labels.len()), (false, 0));
+    daemon.wait_for("it to be shown as merged", || fake.pull(pr).merged_as);
     assert_eq!(fake.pull(pr).merged_as, fake.branch("main"));
     assert!(!daemon.log().contains(&fake.token(DEV)));
 }

@@ -63,7 +63,7 @@ pub(super) fn waiting() -> (TestDaemon, u64) {
 
 /// The same in another world.
 pub(super) fn waiting_in(setup: Setup) -> (TestDaemon, u64) {
-    let daemon = setup.start();
+    let daemon = setup.set("timing.idle_look", "\"10m\"").start();
     let issue = daemon.file_issue("Apples", &format!("expect Answer\n{}", clean("apples")));
     daemon.wait_session(issue, 1);
     daemon.wait_state(issue, "working");
@@ -156,6 +156,21 @@ fn e2e_hooks_what_was_told_while_no_daemon_ran_counts_once_and_in_order() {
         (1, 1),
         "once each"
     );
+}
+
+#[test]
+fn e2e_hooks_the_last_word_of_a_turn_that_missed_a_starting_daemon_is_heard() {
+    let (daemon, issue) = waiting();
+    daemon.stop_daemon();
+    hook(&daemon, issue, "Stop", &payload("Stop"));
+    let spool = daemon.desk(issue).join("hooks.spool");
+    let (aside, before) = (daemon.desk(issue).join("aside"), told(&daemon, issue, "turn_ended"));
+    fs::rename(&spool, &aside).unwrap();
+    daemon.start();
+    // As if it had been written after the spools were read, and before the door was open. No hook comes after it.
+    fs::rename(&aside, &spool).unwrap();
+    daemon.wait_for("it to be heard", || (told(&daemon, issue, "turn_ended") > before).then_some(()));
+    daemon.wait_for("it to be taken", || (!spool.exists()).then_some(()));
 }
 
 #[test]

@@ -94,16 +94,19 @@ fn survive(at_once: u32, places: impl IntoIterator<Item = (String, Story)>) {
         let play = Play::file(&daemon, round, story);
         let mut killed = 0;
         start(&daemon, &place, killed, kills);
-        daemon.wait_for(&format!("the play to end, killed at {place}"), || {
+        // Each daemon has the patience of one.
+        while !daemon.wait_for(&format!("the play or a daemon to end, killed at {place}"), || {
             if daemon.has_ended() {
-                killed += 1;
-                assert!(killed <= kills, "{place}: nobody killed this one\n{}", daemon.log());
-                start(&daemon, &place, killed, kills);
+                return Some(false);
             }
             let tasks = play.tasks();
             play.go_on(&tasks);
-            play.is_over(&tasks).then_some(())
-        });
+            play.is_over(&tasks).then_some(true)
+        }) {
+            killed += 1;
+            assert!(killed <= kills, "{place}: nobody killed this one\n{}", daemon.log());
+            start(&daemon, &place, killed, kills);
+        }
         assert!(killed >= LEAST_KILLS.min(kills), "{place} was passed only {killed} times");
         println!("{place}: {killed} daemons died");
         play.check(&place);

@@ -56,7 +56,9 @@ fn e2e_a_task_paused_in_the_queue_does_not_land() {
     daemon.start();
     let issue = daemon.file_issue("Apples", &format!("{}\n{LAND}", adds("apples")));
     let number = issue.to_string();
-    daemon.wait_state(issue, "merge_queue");
+    daemon.wait_for("it to be tested", || {
+        (daemon.json(&["merge-queue", "list"])[0]["status"] == "testing").then_some(())
+    });
     daemon.json(&["task", "pause", &number]);
     daemon.wait_settled(issue);
     std::fs::remove_file(daemon.path("home/hold")).unwrap();

@@ -1,24 +1,14 @@
 //! People act on pull requests behind the daemon's back.
 
-use pointsman_testkit::TestDaemon;
-use serde_json::Value;
-
 use super::{adds, shop};
 
 const SCRIPT: &str = "expect CI passed\nphase awaiting_review\nexpect Merged\nphase done";
-
-/// A task that waits for a review of its pull request. The state may be there a moment before the number is.
-fn in_review(daemon: &TestDaemon, issue: u64) -> Value {
-    daemon.wait_until(issue, "its pull request", |task| {
-        task["state"] == "awaiting_review" && task["pr"].is_u64()
-    })
-}
 
 #[test]
 fn e2e_a_pull_request_closed_by_a_person_blocks_its_task() {
     let daemon = shop().reviewed().start();
     let issue = daemon.file_issue("Apples", &format!("{}\n{SCRIPT}", adds("apples")));
-    let task = in_review(&daemon, issue);
+    let task = daemon.wait_in_review(issue);
     daemon.json(&["forge", "pr", "close", &task["pr"].to_string()]);
     let task = daemon.wait_state(issue, "blocked");
     daemon.wait_settled(issue);
@@ -33,7 +23,7 @@ fn e2e_a_pull_request_closed_by_a_person_blocks_its_task() {
 fn e2e_a_merge_by_a_person_is_recorded_and_closes_the_issue() {
     let daemon = shop().reviewed().start();
     let issue = daemon.file_issue("Apples", &format!("{}\n{SCRIPT}", adds("apples")));
-    let task = in_review(&daemon, issue);
+    let task = daemon.wait_in_review(issue);
     let url = daemon.json(&["forge", "url"])["url"].as_str().unwrap().to_owned();
     let clone = daemon.path("clone");
     daemon.git_in(&daemon.path("home"), &["clone", "--quiet", &url, &clone.to_string_lossy()]);

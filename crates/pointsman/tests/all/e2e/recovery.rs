@@ -142,7 +142,10 @@ fn e2e_working_sessions_come_back_by_themselves_when_the_tmux_server_dies() {
 
 #[test]
 fn e2e_a_crash_loop_is_broken_and_told() {
-    let daemon = shop().set("limits.restarts", "2").agent("echo 'this agent is broken'\nexit 3\n").start();
+    let daemon = shop()
+        .set("limits.restarts", "2")
+        .agent("echo 'this agent is broken'\nread -r prompt\nexit 3\n")
+        .start();
     let issue = daemon.file_issue_with("Apples", "Please.");
     daemon.wait_state(issue, "blocked");
     daemon.wait_settled(issue);

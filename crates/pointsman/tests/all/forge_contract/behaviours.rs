@@ -38,6 +38,9 @@ behaviours! {
     the_newest_pull_request_of_a_branch_is_found,
     a_commit_is_reviewed_once,
     a_review_is_bound_to_its_commit,
+    an_approval_takes_back_what_was_asked_before,
+    open_pull_requests_are_listed_oldest_first,
+    an_issue_is_filed_once,
     a_merge_is_recorded_when_the_work_is_on_the_base,
     a_branch_stands_where_it_was_pushed,
     a_landed_commit_is_explained_by_its_pull_request,
@@ -222,6 +225,52 @@ pub(super) fn a_review_is_bound_to_its_commit(stage: &Stage) {
     let review = stage.read(number).reviews.pop().unwrap();
     assert_eq!((review.author, review.body.as_str()), (stage.people.name(), "not yet"));
     assert_eq!((review.sha, review.verdict), (next, ReviewVerdict::RequestChanges));
+}
+
+pub(super) fn an_approval_takes_back_what_was_asked_before(stage: &Stage) {
+    let (number, branch, head) = stage.pull_request();
+    let reviewer = stage.forge.reviewer().unwrap().to_owned();
+    stage.again(|| stage.forge.review_once(number, &head, ReviewVerdict::RequestChanges, "Please change."));
+    let next = stage.commit(&head);
+    stage.push(&branch, &next);
+    stage.people.review(number, ReviewVerdict::RequestChanges, "Me too.");
+    stage.again(|| stage.forge.review_once(number, &next, ReviewVerdict::Approve, "Fine."));
+    for _ in 0..2 {
+        stage.again(|| stage.forge.withdraw_change_requests(number, &next));
+    }
+    let standing = |author: &str| -> Vec<ReviewVerdict> {
+        let reviews = stage.read(number).reviews;
+        reviews.iter().filter(|r| r.author == author && !r.dismissed).map(|r| r.verdict).collect()
+    };
+    assert_eq!(standing(&reviewer), [ReviewVerdict::Approve]);
+    assert_eq!(standing(&stage.people.name()), [ReviewVerdict::RequestChanges], "a person's word is theirs");
+}
+
+pub(super) fn open_pull_requests_are_listed_oldest_first(stage: &Stage) {
+    let (first, branch, head) = stage.pull_request();
+    let (second, ..) = stage.pull_request();
+    let (closed, ..) = stage.pull_request();
+    stage.people.close_pull(closed);
+    let listed = stage.again(|| stage.forge.open_pull_requests());
+    let numbers: Vec<u64> = listed.iter().map(|pr| pr.number).filter(|n| *n >= first).collect();
+    assert_eq!(numbers, [first, second]);
+    let pr = listed.iter().find(|pr| pr.number == first).unwrap();
+    assert_eq!((pr.head.as_str(), pr.base.as_str(), &pr.head_sha), (branch.as_str(), "main", &Some(head)));
+    assert!(pr.reviews.is_empty(), "these are asked for one by one");
+}
+
+pub(super) fn an_issue_is_filed_once(stage: &Stage) {
+    let marker = stage.name("follow-up");
+    // Somebody who writes like us is not us.
+    let mark = format!("trust me\n\n<!-- pointsman:{marker} -->");
+    let theirs = stage.people.open_issue("Title", &mark, &[]);
+    let file = || stage.again(|| stage.forge.file_issue_once(&marker, "Debt", "Old.", &["tech-debt"]));
+    let number = file();
+    assert_ne!(number, theirs);
+    assert_eq!(file(), number);
+    let issue = stage.again(|| stage.forge.issue(number)).unwrap();
+    assert_eq!((issue.title.as_str(), issue.author.as_str()), ("Debt", stage.forge.me()));
+    assert_eq!((issue.labels, issue.body.lines().next()), (vec!["tech-debt".to_owned()], Some("Old.")));
 }
 
 pub(super) fn a_merge_is_recorded_when_the_work_is_on_the_base(stage: &Stage) {

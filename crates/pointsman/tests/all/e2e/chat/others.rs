@@ -104,6 +104,7 @@ fn e2e_what_can_wait_waits_through_quiet_hours() {
         "```text\nrehearsal:begin\nrefuse too_large It is a forest.\nrehearsal:end\n```\n",
     );
     daemon.wait_state(refusal, "refused");
+    daemon.wait_settled(refusal);
     let question = daemon.file_issue("Apples", &asks());
     daemon.wait_state(question, "escalated");
     daemon.wait_for("the question to be told", || (taken.lock().unwrap().len() >= 2).then_some(()));

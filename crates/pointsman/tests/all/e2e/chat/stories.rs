@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::lab::{Lab, id, in_thread, thread_of};
 use super::{asks, in_room};
+use crate::e2e::health::make_due;
 
 fn answers(daemon: &TestDaemon, issue: u64) -> Vec<Value> {
     daemon.events(issue).into_iter().filter(|event| event["kind"] == "answered").collect()
@@ -216,6 +217,48 @@ fn words(lab: &Lab) {
     assert_eq!(answers(&daemon, issue).len(), 0, "no command was taken for an answer");
 }
 
+/// What people say to the supervisor.
+fn supervised(lab: &Lab) {
+    let daemon = in_room(lab)
+        .set("roles.supervisor.enabled", "true")
+        .set("health.max_disk_percent", "0")
+        // Only when this test says so.
+        .set("roles.supervisor.schedule", "\"0 0 29 2 *\"")
+        .start();
+    let issue = daemon.file_issue("Apples", &asks());
+    daemon.wait_state(issue, "escalated");
+    make_due(&daemon, "run-supervisor");
+    let root = lab.wait_told("shop needs a person, P1: the disk of");
+    assert!(
+        root["content"]["body"].as_str().unwrap().contains("P2 everything waits for a person: #1"),
+        "{root}"
+    );
+    lab.ann.reply(id(&root), "ignore disk warning");
+    let told = lab.wait_told("You will hear nothing of disk for 24h.");
+    assert_eq!(thread_of(&told), id(&root));
+    let health = daemon.json(&["health"]);
+    assert!(health["findings"][0]["ignored_until"].is_string(), "{health}");
+    // Whoever is not listed is not heard; what is said after it is.
+    lab.eve.reply(id(&root), "kill that agent");
+    lab.ann.reply(id(&root), "what's stuck?");
+    lab.wait_told("One thing of shop is stuck.");
+    assert_eq!(daemon.task(issue)["state"], "escalated");
+    lab.ann.reply(id(&root), "kill that agent");
+    lab.wait_told("Ended, its work is kept: the agent of #1.");
+    daemon.wait_state(issue, "blocked");
+    daemon.wait_settled(issue);
+    assert_eq!(daemon.tmux_sessions(), [""; 0]);
+    daemon.restart();
+    lab.ann.reply(id(&root), "kill that agent");
+    lab.wait_told("Which agent?");
+    assert_eq!(lab.count_told("Ended, its work is kept: the agent of #1."), 1);
+}
+
+#[test]
+fn e2e_chat_the_supervisor_hears_what_people_say() {
+    supervised(&Lab::fake());
+}
+
 #[test]
 fn e2e_chat_a_question_goes_to_a_thread_and_the_answer_to_the_agent() {
     escalation(&Lab::fake());
@@ -254,6 +297,7 @@ fn e2e_chat_on_a_real_server() {
         ("approval", approval),
         ("words", words),
         ("a run asks", a_run_asks),
+        ("supervised", supervised),
         ("encrypted", super::trouble::encrypted),
     ] {
         eprintln!("{name}");

@@ -30,8 +30,6 @@ fn e2e_chat_a_server_that_is_down_delays_nobody_and_hears_of_it_later() {
     }
     let issue = daemon
         .file_issue("Apples", &format!("phase escalate Which?\nexpect Answer\n{}\n{LAND}", adds("apples")));
-    daemon.wait_state(issue, "escalated");
-    daemon.wait_settled(issue);
     let status = daemon.wait_for("the trouble to be seen", || {
         let status = daemon.json(&["status"]);
         status["notifiers"].as_array().is_some_and(|ill| !ill.is_empty()).then_some(status)
@@ -39,6 +37,8 @@ fn e2e_chat_a_server_that_is_down_delays_nobody_and_hears_of_it_later() {
     let ill = &status["notifiers"][0];
     assert_eq!((&ill["part"], &ill["waiting"]), (&"matrix".into(), &1.into()), "{ill}");
     assert!(ill["error"].as_str().unwrap().contains("answered 502 (Bad Gateway)"), "{ill}");
+    daemon.wait_state(issue, "escalated");
+    daemon.wait_settled(issue);
     assert_eq!(daemon.notices().len(), 1, "the log was told at once");
     daemon.answer(issue, "The red ones.");
     daemon.wait_closed(issue);

@@ -137,7 +137,7 @@ fn e2e_headless_a_turn_does_not_outlive_its_keeper() {
     let issue = daemon.file_issue_with("Apples", "Please.");
     begun(&daemon);
     daemon.wait_session(issue, 1);
-    let turn = daemon.headless_file(issue, "turn.json").unwrap()["pid"].as_u64().unwrap();
+    let turn = daemon.wait_turn(issue)["pid"].as_u64().unwrap();
     // Nobody is there to clear up after it.
     daemon.kill_daemon();
     daemon.kill_session(issue);
@@ -155,6 +155,7 @@ fn e2e_headless_a_turn_outlives_the_daemon_and_nothing_of_it_is_lost() {
     let issue = daemon.file_issue_with("Apples", "Please.");
     begun(&daemon);
     let pid = daemon.wait_session(issue, 1);
+    daemon.wait_turn(issue);
     daemon.kill_daemon();
     go(&daemon);
     daemon.wait_for("the turn to end by itself", || {
@@ -221,7 +222,7 @@ fn e2e_headless_messages_wait_for_the_end_of_a_turn_and_come_once() {
 #[test]
 fn e2e_headless_a_rate_limit_parks_until_its_reset_and_costs_nothing() {
     let daemon = headless().start();
-    let issue = daemon.file_issue("Apples", &format!("write src/a.txt a\nrate-limit 2\n{}", clean("apples")));
+    let issue = daemon.file_issue("Apples", &format!("write src/a.txt a\nrate-limit 6\n{}", clean("apples")));
     let parked =
         daemon.wait_until(issue, "parked", |t| !t["waiting_for"].is_null() && t["reason"].is_string());
     assert_eq!(parked["state"], "working", "{parked}");
@@ -317,7 +318,7 @@ fn e2e_headless_stopping_a_session_ends_all_of_its_turn() {
     let issue = daemon.file_issue_with("Apples", "Please.");
     begun(&daemon);
     let keeper = daemon.wait_session(issue, 1);
-    let turn = daemon.headless_file(issue, "turn.json").unwrap()["pid"].as_u64().unwrap();
+    let turn = daemon.wait_turn(issue)["pid"].as_u64().unwrap();
     let child: u64 = daemon.wait_for("the child", || lines(&daemon, "child").first()?.parse().ok());
     daemon.json(&["session", "stop", &issue.to_string()]);
     daemon.wait_state(issue, "paused");

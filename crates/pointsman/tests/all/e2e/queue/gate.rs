@@ -46,6 +46,7 @@ fn e2e_queue_a_gate_is_ended_when_the_queue_stops_and_runs_again_after() {
     rig.enter("one");
     let started = || (pids(&rig).len() == 3).then_some(());
     rig.daemon.wait_for("the gate to be started", started);
+    rig.wait("one", "testing");
     rig.daemon.stop_daemon();
     wait_gone(&rig, &pids(&rig));
     assert_eq!(rig.entry("one")["status"], "testing");

@@ -115,6 +115,8 @@ fn e2e_queue_a_branch_with_a_broken_object_holds_up_nobody() {
     // Nobody but `add` asks for the branches.
     let rig = Rig::new(GATE, &["--poll", "1h"]);
     rig.serve();
+    // The first look at main is over: it asks as well.
+    rig.daemon.wait_for("main to be known", || rig.json(&["status"])["main_sha"].is_string().then_some(()));
     rig.push("torn", "src/torn.txt", "this one gets lost\n");
     let blob = rig.git(&["rev-parse", "torn:src/torn.txt"]);
     let file = format!("{}/objects/{}/{}", rig.repo, &blob[..2], &blob[2..]);

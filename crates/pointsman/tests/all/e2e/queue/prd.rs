@@ -131,11 +131,9 @@ fn e2e_queue_ac_3_1_the_second_waits_for_the_first() {
     std::fs::write(daemon.path("home/hold"), "").unwrap();
     daemon.start();
     let issues = ["apples", "pears"].map(|f| daemon.file_issue(f, &format!("{}\n{LAND}", adds(f))));
-    for issue in issues {
-        daemon.wait_state(issue, "merge_queue");
-    }
-    let list = daemon.wait_for("the first one to be tested", || {
-        Some(daemon.json(&["merge-queue", "list"])).filter(|list| list[0]["status"] == "testing")
+    let list = daemon.wait_for("both to be in the line and the first one to be tested", || {
+        let list = daemon.json(&["merge-queue", "list"]);
+        (list[0]["status"] == "testing" && list[1].is_object()).then_some(list)
     });
     assert_eq!((&list[1]["status"], &list[1]["position"]), (&"queued".into(), &2.into()));
     std::fs::remove_file(daemon.path("home/hold")).unwrap();

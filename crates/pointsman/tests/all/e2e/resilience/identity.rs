@@ -48,8 +48,11 @@ pub(crate) const SCHEMA: [&str; 16] = [
 #[test]
 fn e2e_r1_1_r1_2_r1_3_r2_1_r2_2_r2_7_ac_1_1_ac_2_1_a_session_finds_its_identity_and_work_state_when_it_starts()
  {
-    let daemon = shop().agent(LOOKS_FIRST).start();
+    let daemon = shop().agent(LOOKS_FIRST).build();
     let issue = daemon.file_issue_with("Apples", "Please.");
+    // Nobody is there to say any more than was said before the start.
+    daemon.start_with(&[("POINTSMAN_CRASH_AT", "session-in-tmux")]);
+    daemon.wait_for_death();
     daemon.wait_for("the agent to look", || daemon.path("home/looked").exists().then_some(()));
 
     let found = read(&daemon.path("home/identity.json"));
@@ -72,6 +75,7 @@ fn e2e_r1_1_r1_2_r1_3_r2_1_r2_2_r2_7_ac_1_1_ac_2_1_a_session_finds_its_identity_
     assert_eq!(hook["work_summary"], "Apples");
 
     // With its process as soon as that is known, and out of the way of git.
+    daemon.start();
     let now = wait_file(&daemon, &identity_file(&daemon, issue), |v| v["status"] == "active");
     assert_eq!(now["pid"], daemon.session_pid(issue));
     assert_eq!(daemon.git_in(&daemon.checkout(), &["status", "--porcelain"]), "?? pointsman.toml");

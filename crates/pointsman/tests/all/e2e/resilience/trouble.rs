@@ -6,11 +6,11 @@ use super::{clean, shop};
 fn e2e_trouble_a_rate_limit_parks_the_session_until_its_reset() {
     let daemon = shop().start();
     let script = format!(
-        "write src/draft.txt draft\nphase failed api_error: rate_limit retry after 1s\nexpect Answer\n{}",
+        "write src/draft.txt draft\nphase failed api_error: rate_limit retry after 5s\nexpect Answer\n{}",
         clean("apples")
     );
     let issue = daemon.file_issue("Apples", &script);
-    let parked = daemon.wait_until(issue, "parked", |t| t["phase"] == "failed");
+    let parked = daemon.wait_until(issue, "parked", |t| t["phase"] == "failed" && t["reason"].is_string());
     assert_eq!(parked["state"], "working", "{parked}");
     assert!(parked["reason"].as_str().unwrap().contains("rate limit"), "{parked}");
     let pid = daemon.session_pid(issue);

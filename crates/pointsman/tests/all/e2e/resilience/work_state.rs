@@ -38,13 +38,14 @@ fn e2e_r2_3_r2_4_ac_2_2_the_phase_of_work_follows_what_the_agent_does() {
 
 #[test]
 fn e2e_r2_3_what_an_agent_said_is_not_unsaid_by_a_restart_of_the_daemon() {
-    let daemon = shop().start();
+    let daemon = shop().set("timing.heartbeat", "\"200ms\"").start();
     let script = "say editing src/apples.txt\nsay editing src/pears.txt\nsay done talking\nexpect Answer\n\
                   checkpoint testing counting the apples\nsay said\nhang";
     let issue = daemon.file_issue("Apples", script);
     let file = hook_file(&daemon, issue);
     wait_file(&daemon, &file, |v| v["work_phase"] == "implementation");
     daemon.wait_shown(issue, "done talking");
+    daemon.wait_session(issue, 1);
     daemon.json(&["session", "send", &issue.to_string(), "Write PHASE:awaiting_ci after git push."]);
     daemon.wait_shown(issue, "said");
     wait_file(&daemon, &file, |v| v["work_summary"] == "counting the apples");

@@ -1,0 +1,228 @@
+//! Which proposals are carried out. Rules have the last word.
+
+use std::collections::BTreeSet;
+
+use super::answer::{DustLine, Escalate};
+use super::find::is_groomed;
+use super::{Action, Answer, Dust, Finding, Line, Memory, Question, bundles};
+use crate::config::Config;
+use crate::forge::Issue;
+use crate::ids::Number;
+use crate::labels::{BLOCKED, UNDERSPECIFIED};
+use crate::text::{clean_block, clean_line};
+use crate::time::Timestamp;
+
+/// Longest reason or question that is passed on.
+const REASON: usize = 500;
+/// Longest text of criteria.
+const CRITERIA: usize = 4000;
+/// Longest name of a group of dust.
+const GROUP: usize = 60;
+
+/// Something that is done on the forge. Each can be done twice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// Close an issue that another one stands for.
+    CloseDuplicate {
+        /// Which.
+        issue: Number,
+        /// The one that stays.
+        of: Number,
+        /// Why.
+        why: String,
+    },
+    /// Comment on when it is done.
+    SuggestCriteria {
+        /// Which.
+        issue: Number,
+        /// In these words.
+        text: String,
+    },
+    /// Mark it.
+    MarkUnderspecified {
+        /// Which.
+        issue: Number,
+        /// Why.
+        why: String,
+    },
+    /// Take the label off.
+    Unblock {
+        /// Which.
+        issue: Number,
+        /// Why.
+        why: String,
+    },
+    /// Tell people.
+    Ask {
+        /// About which.
+        issue: Number,
+        /// What.
+        question: String,
+    },
+    /// File one issue for many, then close those.
+    Bundle {
+        /// What is in it.
+        dust: Vec<Dust>,
+    },
+}
+
+/// What follows from an answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// What is done.
+    pub deeds: Vec<Deed>,
+    /// What is not, in words.
+    pub refused: Vec<String>,
+    /// All dust there is then, without what is bundled now.
+    pub dust: Vec<Dust>,
+    /// Keys of the findings that were decided, with the state they were decided for.
+    pub decided: Vec<(String, String)>,
+}
+
+/// Decides. `asked` is what the model was asked about: it decides about nothing else. `issues` are the open issues as
+/// they are now.
+pub fn plan(
+    answer: &Answer,
+    asked: &[Question],
+    issues: &[Issue],
+    memory: &Memory,
+    config: &Config,
+    now: Timestamp,
+) -> Plan {
+    let mut desk = Desk { asked, issues, config, closes: 0, plan: Plan::default(), touched: BTreeSet::new() };
+    desk.plan.dust = memory.dust.clone();
+    for line in &answer.lines {
+        if let Err(why) = desk.take(line, now) {
+            desk.plan.refused.push(why);
+        }
+    }
+    let mut plan = desk.plan;
+    // Closing many at once is what three of a group are for; one bundle a run is enough.
+    if let Some(dust) = bundles(&plan.dust).into_iter().next() {
+        plan.dust.retain(|one| !dust.contains(one));
+        plan.deeds.push(Deed::Bundle { dust });
+    }
+    // What was asked is asked again only when it has changed, whatever the answer was.
+    plan.decided = asked.iter().map(|one| (one.finding.key(), one.state.clone())).collect();
+    plan
+}
+
+struct Desk<'d> {
+    asked: &'d [Question],
+    issues: &'d [Issue],
+    config: &'d Config,
+    closes: u32,
+    plan: Plan,
+    touched: BTreeSet<Number>,
+}
+
+impl Desk<'_> {
+    fn take(&mut self, line: &Line, now: Timestamp) -> Result<(), String> {
+        let issue = match line {
+            Line::Action { issue, .. }
+            | Line::Dust(DustLine { issue, .. })
+            | Line::Escalate(Escalate { issue, .. }) => *issue,
+        };
+        let findings: Vec<&Finding> =
+            self.asked.iter().map(|one| &one.finding).filter(|finding| finding.issue() == issue).collect();
+        if findings.is_empty() {
+            return Err(format!("nobody asked about #{issue}"));
+        }
+        let Some(now_open) = self.issues.iter().find(|open| open.number == issue) else {
+            return Err(format!("#{issue} is not open any more"));
+        };
+        if !is_groomed(now_open) {
+            return Err(format!("#{issue} is worked on, or not the gardener's"));
+        }
+        if let Line::Action { action: Action::Keep { .. }, .. } = line {
+            return Ok(());
+        }
+        if !self.touched.insert(issue) {
+            return Err(format!("#{issue} has its line already"));
+        }
+        let limit = usize::try_from(self.config.limits.gardener_actions).unwrap_or(usize::MAX);
+        if self.plan.deeds.len() >= limit {
+            return Err(format!("#{issue}: more than {limit} deeds in one run"));
+        }
+        match line {
+            Line::Action { action, .. } => self.act(now_open, action, &findings),
+            Line::Dust(dust) => self.collect(dust, &findings, now),
+            Line::Escalate(Escalate { question, .. }) => {
+                self.plan.deeds.push(Deed::Ask { issue, question: clean_line(question, REASON) });
+                Ok(())
+            }
+        }
+    }
+
+    fn act(&mut self, open: &Issue, action: &Action, findings: &[&Finding]) -> Result<(), String> {
+        let issue = open.number;
+        let about = |wanted: fn(&Finding) -> bool| findings.iter().any(|finding| wanted(finding));
+        let deed = match action {
+            Action::Duplicate { of, why } => {
+                // Two have to agree: the rules on this very pair, and the model.
+                let found = findings
+                    .iter()
+                    .any(|finding| matches!(finding, Finding::Duplicate { of: older, .. } if older == of));
+                if !found {
+                    return Err(format!("#{issue} was not found to be like #{of}"));
+                }
+                if open.assignee.is_some() {
+                    return Err(format!("#{issue} is somebody's"));
+                }
+                if !self.issues.iter().any(|other| other.number == *of) {
+                    return Err(format!("#{of} is not open any more"));
+                }
+                if self.closes >= self.config.limits.gardener_closes {
+                    return Err(format!("#{issue}: enough was closed in this run"));
+                }
+                self.closes += 1;
+                Deed::CloseDuplicate { issue, of: *of, why: clean_line(why, REASON) }
+            }
+            Action::Criteria { text } if about(|finding| matches!(finding, Finding::NoCriteria { .. })) => {
+                Deed::SuggestCriteria { issue, text: clean_block(text, CRITERIA) }
+            }
+            Action::Underspecified { why }
+                if about(|finding| {
+                    matches!(finding, Finding::NoCriteria { .. } | Finding::Oversized { .. })
+                }) && !open.labels.iter().any(|label| label == UNDERSPECIFIED) =>
+            {
+                Deed::MarkUnderspecified { issue, why: clean_line(why, REASON) }
+            }
+            Action::Unblock { why }
+                if about(|finding| matches!(finding, Finding::Blocked { .. }))
+                    && open.labels.iter().any(|label| label == BLOCKED) =>
+            {
+                Deed::Unblock { issue, why: clean_line(why, REASON) }
+            }
+            Action::Criteria { .. } | Action::Underspecified { .. } | Action::Unblock { .. } => {
+                return Err(format!("#{issue}: that is not what was found"));
+            }
+            Action::Keep { .. } => return Ok(()),
+        };
+        self.plan.deeds.push(deed);
+        Ok(())
+    }
+
+    fn collect(&mut self, line: &DustLine, findings: &[&Finding], now: Timestamp) -> Result<(), String> {
+        let issue = line.issue;
+        if !findings
+            .iter()
+            .any(|finding| matches!(finding, Finding::Small { .. } | Finding::NoCriteria { .. }))
+        {
+            return Err(format!("#{issue} is too much for dust"));
+        }
+        let group = clean_line(&line.group.to_lowercase(), GROUP);
+        if group.is_empty() {
+            return Err(format!("#{issue}: dust needs a group"));
+        }
+        self.plan.dust.retain(|dust| dust.issue != issue);
+        self.plan.dust.push(Dust {
+            issue,
+            group,
+            title: clean_line(&line.title, 200),
+            reason: clean_line(&line.reason, REASON),
+            at: now,
+        });
+        Ok(())
+    }
+}

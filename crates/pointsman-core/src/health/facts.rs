@@ -1,0 +1,95 @@
+//! What was looked at. What could not be looked at is nothing, and is never taken for well or ill.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::Number;
+use crate::task::Task;
+use crate::time::Timestamp;
+
+/// A file system.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Disk {
+    /// A directory on it that matters to us.
+    pub path: String,
+    /// How full it is for us, 0 to 100.
+    pub used_percent: u64,
+    /// What is left.
+    pub free_mb: u64,
+}
+
+/// The machine's figures.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Memory that programs could still have.
+    pub free_memory_mb: Option<u64>,
+    /// Swap in use.
+    pub used_swap_mb: Option<u64>,
+    /// File systems that matter to us.
+    pub disks: Vec<Disk>,
+    /// The load over the last minute, in hundredths.
+    pub load_centi: Option<u64>,
+    /// Processors.
+    pub cores: Option<u64>,
+    /// Containers that run; none if nobody can tell.
+    pub containers: Option<u64>,
+}
+
+/// A session that has not ended, as far as is on record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionFact {
+    /// Which.
+    pub session: String,
+    /// Its task, if it has one.
+    pub issue: Option<Number>,
+    /// When it was last known to live.
+    pub last_seen: Timestamp,
+    /// Whether its process is known to be gone; a probe that failed says no.
+    pub gone: bool,
+}
+
+/// An open issue, as far as health is concerned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenIssue {
+    /// Which.
+    pub number: Number,
+    /// When it was written.
+    pub created_at: Timestamp,
+    /// Issues that it waits for.
+    pub dependencies: Vec<Number>,
+}
+
+/// What lies about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Leftovers {
+    /// Lock files in repositories of ours.
+    pub locks: Vec<String>,
+    /// Working trees of tasks that are over, by their issue.
+    pub trees: Vec<Number>,
+    /// Logs that are older than they are kept.
+    pub old_logs: u64,
+}
+
+/// Everything the rules look at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// The machine.
+    pub machine: Machine,
+    /// Whether a daemon runs.
+    pub daemon: bool,
+    /// The project's tasks.
+    pub tasks: Vec<Task>,
+    /// The project's sessions.
+    pub sessions: Vec<SessionFact>,
+    /// The open issues; none if the forge was not asked.
+    pub issues: Option<Vec<OpenIssue>>,
+    /// When the forge last answered; none if nobody knows.
+    pub forge_seen_at: Option<Timestamp>,
+    /// Why nothing new may begin just now, if so: a budget, a rate limit.
+    pub held_back: Option<String>,
+    /// Why nothing lands, if the merge queue is stopped.
+    pub line_stopped: Option<String>,
+    /// Notifiers that do not work.
+    pub ill_notifiers: Vec<String>,
+    /// What lies about.
+    pub leftovers: Leftovers,
+}

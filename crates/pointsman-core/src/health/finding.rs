@@ -1,0 +1,330 @@
+//! What can be wrong, and how bad that is.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::Number;
+use crate::time::Timestamp;
+
+/// How bad. P0 to P2 are told a person at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Priority {
+    /// A memory crisis.
+    P0,
+    /// The disk.
+    P1,
+    /// The factory stands still.
+    P2,
+    /// Something is degraded.
+    P3,
+    /// Housekeeping.
+    P4,
+}
+
+impl Priority {
+    /// Whether a person is told at once.
+    pub fn escalates(self) -> bool {
+        match self {
+            Self::P0 | Self::P1 | Self::P2 => true,
+            Self::P3 | Self::P4 => false,
+        }
+    }
+}
+
+impl std::fmt::Display for Priority {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "P{}", *self as u8)
+    }
+}
+
+/// What a warning is about, by the word that people use for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Memory.
+    Memory,
+    /// Swap.
+    Swap,
+    /// A disk.
+    Disk,
+    /// The daemon.
+    Daemon,
+    /// CI.
+    Ci,
+    /// An agent.
+    Agent,
+    /// What should go on and does not.
+    Pipeline,
+    /// A notifier.
+    Notifier,
+    /// A pull request.
+    PullRequest,
+    /// Dependencies between issues.
+    Dependency,
+    /// A blocked issue.
+    Blocked,
+    /// What lies about.
+    Housekeeping,
+}
+
+impl Kind {
+    /// All.
+    pub const ALL: [Self; 12] = [
+        Self::Memory,
+        Self::Swap,
+        Self::Disk,
+        Self::Daemon,
+        Self::Ci,
+        Self::Agent,
+        Self::Pipeline,
+        Self::Notifier,
+        Self::PullRequest,
+        Self::Dependency,
+        Self::Blocked,
+        Self::Housekeeping,
+    ];
+
+    /// The word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Swap => "swap",
+            Self::Disk => "disk",
+            Self::Daemon => "daemon",
+            Self::Ci => "ci",
+            Self::Agent => "agent",
+            Self::Pipeline => "pipeline",
+            Self::Notifier => "notifier",
+            Self::PullRequest => "pull request",
+            Self::Dependency => "dependency",
+            Self::Blocked => "blocked",
+            Self::Housekeeping => "housekeeping",
+        }
+    }
+
+    /// The kind that a person means by a word.
+    pub fn parse(word: &str) -> Option<Self> {
+        let word = word.trim().to_lowercase().replace(['-', '_'], " ");
+        Self::ALL.into_iter().find(|kind| kind.name() == word).or(match word.as_str() {
+            "ram" => Some(Self::Memory),
+            "agents" | "dead agent" | "session" => Some(Self::Agent),
+            "pr" | "review" => Some(Self::PullRequest),
+            "dependencies" | "cycle" => Some(Self::Dependency),
+            "queue" | "merge queue" | "forge" => Some(Self::Pipeline),
+            _ => None,
+        })
+    }
+}
+
+/// Something that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "finding", rename_all = "snake_case")]
+pub enum Finding {
+    /// Little memory is left.
+    MemoryLow {
+        /// How much.
+        free_mb: u64,
+    },
+    /// Much is swapped out.
+    SwapHigh {
+        /// How much.
+        used_mb: u64,
+    },
+    /// A disk is nearly full.
+    DiskFull {
+        /// A directory on it.
+        path: String,
+        /// How full.
+        used_percent: u64,
+        /// What is left.
+        free_mb: u64,
+    },
+    /// There is work, and no daemon.
+    DaemonDown {
+        /// Tasks that are not over.
+        tasks: usize,
+    },
+    /// CI does not answer, or its machinery fails.
+    CiStuck {
+        /// Of which task.
+        issue: Number,
+        /// Since when.
+        since: Timestamp,
+    },
+    /// A session's process is gone, and nobody has brought it back.
+    AgentDead {
+        /// Which.
+        session: String,
+        /// Its task.
+        issue: Option<Number>,
+        /// When it was last known to live.
+        since: Timestamp,
+    },
+    /// The merge queue is stopped.
+    LineStopped {
+        /// Why.
+        why: String,
+    },
+    /// An issue is ready, a place is free, and nothing begins.
+    NothingBegins {
+        /// Which.
+        issue: Number,
+        /// Since when.
+        since: Timestamp,
+    },
+    /// Every place is taken by a task that waits for a person.
+    AllWaitForPeople {
+        /// Which.
+        issues: Vec<Number>,
+    },
+    /// The forge does not answer.
+    ForgeSilent {
+        /// Since when.
+        since: Timestamp,
+    },
+    /// People cannot be told.
+    NotifierIll {
+        /// By which.
+        notifier: String,
+    },
+    /// A pull request gets nowhere.
+    PullRequestStuck {
+        /// Of which task.
+        issue: Number,
+        /// Which.
+        pr: Number,
+        /// Since when.
+        since: Timestamp,
+    },
+    /// Issues wait for each other.
+    DependencyCycle {
+        /// Which, each waiting for the next.
+        issues: Vec<Number>,
+    },
+    /// An issue that others wait for is open for long.
+    DependencyStale {
+        /// Which.
+        issue: Number,
+        /// Who waits.
+        waiting: Vec<Number>,
+        /// Open since.
+        since: Timestamp,
+    },
+    /// A task is blocked.
+    TaskBlocked {
+        /// Which.
+        issue: Number,
+        /// Since when.
+        since: Timestamp,
+    },
+    /// A killed git left locks behind.
+    LocksLeft {
+        /// How many.
+        count: usize,
+    },
+    /// A task is over, its working tree is still there.
+    TreeLeft {
+        /// Which.
+        issue: Number,
+    },
+    /// Logs are older than they are kept.
+    LogsOld {
+        /// How many.
+        count: u64,
+    },
+}
+
+impl Finding {
+    /// How bad it is.
+    pub fn priority(&self) -> Priority {
+        match self {
+            Self::MemoryLow { .. } | Self::SwapHigh { .. } => Priority::P0,
+            Self::DiskFull { .. } => Priority::P1,
+            Self::DaemonDown { .. }
+            | Self::CiStuck { .. }
+            | Self::AgentDead { .. }
+            | Self::LineStopped { .. }
+            | Self::NothingBegins { .. }
+            | Self::AllWaitForPeople { .. }
+            | Self::ForgeSilent { .. } => Priority::P2,
+            Self::NotifierIll { .. }
+            | Self::PullRequestStuck { .. }
+            | Self::DependencyCycle { .. }
+            | Self::DependencyStale { .. }
+            | Self::TaskBlocked { .. } => Priority::P3,
+            Self::LocksLeft { .. } | Self::TreeLeft { .. } | Self::LogsOld { .. } => Priority::P4,
+        }
+    }
+
+    /// What it is about.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::MemoryLow { .. } => Kind::Memory,
+            Self::SwapHigh { .. } => Kind::Swap,
+            Self::DiskFull { .. } => Kind::Disk,
+            Self::DaemonDown { .. } => Kind::Daemon,
+            Self::CiStuck { .. } => Kind::Ci,
+            Self::AgentDead { .. } => Kind::Agent,
+            Self::LineStopped { .. }
+            | Self::NothingBegins { .. }
+            | Self::AllWaitForPeople { .. }
+            | Self::ForgeSilent { .. } => Kind::Pipeline,
+            Self::NotifierIll { .. } => Kind::Notifier,
+            Self::PullRequestStuck { .. } => Kind::PullRequest,
+            Self::DependencyCycle { .. } | Self::DependencyStale { .. } => Kind::Dependency,
+            Self::TaskBlocked { .. } => Kind::Blocked,
+            Self::LocksLeft { .. } | Self::TreeLeft { .. } | Self::LogsOld { .. } => Kind::Housekeeping,
+        }
+    }
+
+    /// The same for as long as it is the same trouble, whatever its figures are just now.
+    pub fn key(&self) -> String {
+        let list = |issues: &[Number]| issues.iter().map(ToString::to_string).collect::<Vec<_>>().join("-");
+        match self {
+            Self::MemoryLow { .. } => "memory".to_owned(),
+            Self::SwapHigh { .. } => "swap".to_owned(),
+            Self::DiskFull { path, .. } => format!("disk:{path}"),
+            Self::DaemonDown { .. } => "daemon".to_owned(),
+            Self::CiStuck { issue, .. } => format!("ci:{issue}"),
+            Self::AgentDead { session, .. } => format!("agent:{session}"),
+            Self::LineStopped { .. } => "line".to_owned(),
+            Self::NothingBegins { .. } => "nothing-begins".to_owned(),
+            Self::AllWaitForPeople { .. } => "all-wait".to_owned(),
+            Self::ForgeSilent { .. } => "forge".to_owned(),
+            Self::NotifierIll { notifier } => format!("notifier:{notifier}"),
+            Self::PullRequestStuck { pr, .. } => format!("pr:{pr}"),
+            Self::DependencyCycle { issues } => format!("cycle:{}", list(issues)),
+            Self::DependencyStale { issue, .. } => format!("stale:{issue}"),
+            Self::TaskBlocked { issue, .. } => format!("blocked:{issue}"),
+            Self::LocksLeft { .. } => "locks".to_owned(),
+            Self::TreeLeft { issue } => format!("tree:{issue}"),
+            Self::LogsOld { .. } => "logs".to_owned(),
+        }
+    }
+
+    /// The task whose agent is meant, where one is.
+    pub fn task(&self) -> Option<Number> {
+        match self {
+            Self::CiStuck { issue, .. }
+            | Self::PullRequestStuck { issue, .. }
+            | Self::TaskBlocked { issue, .. } => Some(*issue),
+            Self::AgentDead { issue, .. } => *issue,
+            Self::AllWaitForPeople { issues } => match issues.as_slice() {
+                [only] => Some(*only),
+                _ => None,
+            },
+            Self::MemoryLow { .. }
+            | Self::SwapHigh { .. }
+            | Self::DiskFull { .. }
+            | Self::DaemonDown { .. }
+            | Self::LineStopped { .. }
+            | Self::NothingBegins { .. }
+            | Self::ForgeSilent { .. }
+            | Self::NotifierIll { .. }
+            | Self::DependencyCycle { .. }
+            | Self::DependencyStale { .. }
+            | Self::LocksLeft { .. }
+            | Self::TreeLeft { .. }
+            | Self::LogsOld { .. } => None,
+        }
+    }
+}

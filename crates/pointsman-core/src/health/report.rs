@@ -1,0 +1,129 @@
+//! What people are told, and when: if something changed, and again after a while if it needs them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Finding, Kind};
+use crate::config::Config;
+use crate::time::Timestamp;
+
+/// What is remembered between two looks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Memory {
+    /// When was looked last.
+    pub looked_at: Timestamp,
+    /// What was wrong then, ignored or not.
+    pub findings: Vec<Finding>,
+    /// What people were told last, by key.
+    pub told: BTreeSet<String>,
+    /// When.
+    pub told_at: Timestamp,
+    /// How often the same was told.
+    pub repeat: u32,
+    /// Warnings that nobody wants to hear, until when.
+    pub ignored: BTreeMap<Kind, Timestamp>,
+    /// What a model was last asked about, by key.
+    pub asked: BTreeSet<String>,
+}
+
+impl Memory {
+    /// The keys of what was wrong.
+    pub fn keys(&self) -> BTreeSet<String> {
+        self.findings.iter().map(Finding::key).collect()
+    }
+
+    /// Until when nobody wants to hear of it.
+    pub fn ignored_until(&self, kind: Kind, now: Timestamp) -> Option<Timestamp> {
+        self.ignored.get(&kind).copied().filter(|until| *until > now)
+    }
+}
+
+/// What follows from a look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// What is to be remembered.
+    pub memory: Memory,
+    /// Whether what is wrong is not what was wrong before: then it goes into the journal.
+    pub changed: bool,
+    /// What people are told; nothing if there is nothing new.
+    pub told: Option<Told>,
+    /// What no recipe covers and no model has seen yet.
+    pub ask: Vec<Finding>,
+}
+
+/// A summary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// What is new since the last one.
+    pub new: Vec<Finding>,
+    /// What stands as it stood.
+    pub standing: Vec<Finding>,
+    /// What is well again, by key.
+    pub gone: Vec<String>,
+    /// Whether a person has to act.
+    pub urgent: bool,
+    /// How often it was said before.
+    pub repeat: u32,
+}
+
+/// Decides what a look means.
+pub fn report(before: &Memory, findings: &[Finding], config: &Config, now: Timestamp) -> Report {
+    let heard: Vec<&Finding> =
+        findings.iter().filter(|finding| before.ignored_until(finding.kind(), now).is_none()).collect();
+    let keys: BTreeSet<String> = heard.iter().map(|finding| finding.key()).collect();
+    let urgent = heard.iter().any(|finding| finding.priority().escalates());
+    let again = keys == before.told
+        && urgent
+        && now.since(before.told_at) >= config.timing.escalation_renotify.duration();
+    let (new, standing): (Vec<Finding>, Vec<Finding>) = heard
+        .iter()
+        .map(|finding| (*finding).clone())
+        .partition(|finding| !before.told.contains(&finding.key()));
+    // What is only housekeeping and is being done needs no word.
+    let gone: Vec<String> = before.told.difference(&keys).cloned().collect();
+    let news = keys != before.told;
+    let told = (news || again).then(|| Told {
+        urgent: again || new.iter().any(|finding| finding.priority().escalates()),
+        new,
+        standing,
+        gone,
+        repeat: if again { before.repeat + 1 } else { 0 },
+    });
+    let all: BTreeSet<String> = findings.iter().map(Finding::key).collect();
+    let ask: Vec<Finding> = heard
+        .iter()
+        .filter(|finding| needs_judgement(finding) && !before.asked.contains(&finding.key()))
+        .map(|finding| (*finding).clone())
+        .collect();
+    let mut memory = before.clone();
+    memory.looked_at = now;
+    memory.findings = findings.to_vec();
+    memory.ignored.retain(|_, until| *until > now);
+    // What is well again may be asked about when it comes back.
+    memory.asked.retain(|key| all.contains(key));
+    if let Some(told) = &told {
+        memory.told = keys;
+        memory.told_at = now;
+        memory.repeat = told.repeat;
+    }
+    Report { changed: all != before.keys(), memory, told, ask }
+}
+
+/// Whether a model may have something to say: no recipe covers it, and it is not the machine's own trouble, which no
+/// session can mend and which another session would make worse.
+fn needs_judgement(finding: &Finding) -> bool {
+    finding.remedy().is_none()
+        && match finding.kind() {
+            Kind::Ci
+            | Kind::Agent
+            | Kind::Pipeline
+            | Kind::PullRequest
+            | Kind::Dependency
+            | Kind::Blocked => true,
+            Kind::Memory | Kind::Swap | Kind::Disk | Kind::Daemon | Kind::Notifier | Kind::Housekeeping => {
+                false
+            }
+        }
+}

@@ -1,0 +1,39 @@
+//! What becomes of an answer. Facts can make it more careful, never less.
+
+use std::collections::BTreeSet;
+
+use super::answer::{Answer, FollowUp, Verdict};
+use super::facts::Facts;
+use crate::forge::Issue;
+use crate::task::ReviewVerdict;
+
+/// What is posted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The formal verdict.
+    pub verdict: ReviewVerdict,
+    /// Why a person must decide although the reviewer approves.
+    pub needs_person: Option<String>,
+}
+
+/// What a reviewer's answer comes to in the light of the facts: an approval of what needs a person is a question to one.
+pub fn outcome(answer: &Answer, facts: &Facts) -> Outcome {
+    let needs_person = facts.needs_person();
+    match (answer.verdict, &needs_person) {
+        (Verdict::Approve, Some(_)) => Outcome { verdict: ReviewVerdict::Discuss, needs_person },
+        (verdict, _) => Outcome { verdict: verdict.plain(), needs_person: None },
+    }
+}
+
+/// The follow-ups that are filed: as many as the project wants at most, and none that is open as an issue already.
+pub fn follow_ups<'a>(answer: &'a Answer, open: &[Issue], limit: usize) -> Vec<&'a FollowUp> {
+    let mut known: BTreeSet<String> = open.iter().map(|issue| plain(&issue.title)).collect();
+    let new = answer.followups.iter().filter(|followup| known.insert(plain(&followup.title)));
+    new.take(limit).collect()
+}
+
+/// A title without what people write differently each time.
+fn plain(title: &str) -> String {
+    let words = title.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect::<Vec<_>>().join(" ")
+}

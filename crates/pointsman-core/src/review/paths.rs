@@ -1,0 +1,150 @@
+//! Which paths are what: code, tests, settings of agents, and what only a person may let through.
+
+use crate::config::Config;
+
+/// Directories, at any depth, that tell agents what to do.
+const STEERING_DIRS: [&str; 8] =
+    [".claude", ".cursor", ".codex", ".gemini", ".windsurf", ".clinerules", ".continue", ".opencode"];
+/// Files, in any directory, that do.
+const STEERING_FILES: [&str; 14] = [
+    "claude.md",
+    "claude.local.md",
+    "agents.md",
+    "agents.override.md",
+    "gemini.md",
+    "copilot-instructions.md",
+    ".mcp.json",
+    ".cursorrules",
+    ".windsurfrules",
+    ".clinerules",
+    ".aider.conf.yml",
+    "opencode.json",
+    ".goosehints",
+    ".rules",
+];
+/// Directories at the top that are a CI, or ours.
+const PROTECTED_DIRS: [&str; 9] = [
+    ".github",
+    ".gitea",
+    ".forgejo",
+    ".woodpecker",
+    ".gitlab",
+    ".circleci",
+    ".buildkite",
+    "formulas",
+    ".pointsman",
+];
+/// Files, in any directory, that are.
+const PROTECTED_FILES: [&str; 13] = [
+    "codeowners",
+    "pointsman.toml",
+    ".agent-claim.json",
+    ".woodpecker.yml",
+    ".woodpecker.yaml",
+    ".gitlab-ci.yml",
+    ".drone.yml",
+    ".travis.yml",
+    ".cirrus.yml",
+    "jenkinsfile",
+    "azure-pipelines.yml",
+    "bitbucket-pipelines.yml",
+    ".pre-commit-config.yaml",
+];
+/// What ends the name of a file that is prose.
+const PROSE: [&str; 9] = [".md", ".markdown", ".rst", ".adoc", ".txt", ".png", ".jpg", ".jpeg", ".gif"];
+/// Files of prose without such an end.
+const PROSE_FILES: [&str; 6] = ["license", "licence", "copying", "authors", "changelog", "readme"];
+/// Directories of tests.
+const TEST_DIRS: [&str; 6] = ["test", "tests", "__tests__", "spec", "specs", "testdata"];
+
+/// Whether a file tells agents what to do. Case does not matter: some file systems do not know it.
+pub fn is_steering(path: &str) -> bool {
+    let path = path.to_lowercase();
+    let parts: Vec<&str> = path.split('/').collect();
+    let name = parts.last().copied().unwrap_or_default();
+    parts.iter().any(|part| STEERING_DIRS.contains(part)) || STEERING_FILES.contains(&name)
+}
+
+/// Whether a change of this path needs a person, whoever else approves: CI, owners, settings of agents, our own
+/// configuration, the programs that test and review, and what the project adds.
+pub fn protected(config: &Config, path: &str) -> bool {
+    let lower = path.to_lowercase();
+    let name = lower.rsplit('/').next().unwrap_or_default();
+    let top = lower.split('/').next().unwrap_or_default();
+    is_steering(path)
+        || PROTECTED_DIRS.contains(&top)
+        || PROTECTED_FILES.contains(&name)
+        || programs(config).any(|program| program == path)
+        || config.review.protected.iter().any(|pattern| matches(pattern, path))
+}
+
+/// The project's own programs that decide about a change, where they are files of the repository.
+fn programs(config: &Config) -> impl Iterator<Item = &str> {
+    let commands = [&config.ci.command, &config.merge.gate, &config.review.command];
+    commands
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|part| !part.starts_with('-') && !part.starts_with('/'))
+        .map(|part| {
+            let part = part.as_str();
+            part.strip_prefix("./").unwrap_or(part)
+        })
+}
+
+/// Whether a path fits a pattern: `*` is any part of a name, `**` also of a path; a directory covers what is in it.
+fn matches(pattern: &str, path: &str) -> bool {
+    let dir = pattern.strip_suffix('/').unwrap_or(pattern);
+    fits(dir.as_bytes(), path.as_bytes())
+        || path.char_indices().any(|(at, c)| c == '/' && fits(dir.as_bytes(), &path.as_bytes()[..at]))
+}
+
+/// Row by row, so that no pattern takes longer than its length times that of the path.
+fn fits(pattern: &[u8], path: &[u8]) -> bool {
+    let mut reach = vec![false; path.len() + 1];
+    reach[0] = true;
+    let mut at = 0;
+    while at < pattern.len() {
+        let deep = pattern[at..].starts_with(b"**");
+        match pattern[at] {
+            b'*' => {
+                for end in 0..path.len() {
+                    reach[end + 1] |= reach[end] && (deep || path[end] != b'/');
+                }
+            }
+            wanted => {
+                for end in (0..path.len()).rev() {
+                    reach[end + 1] =
+                        reach[end] && (path[end] == wanted || (wanted == b'?' && path[end] != b'/'));
+                }
+                reach[0] = false;
+            }
+        }
+        at += if deep { 2 } else { 1 };
+    }
+    reach[path.len()]
+}
+
+/// Whether a file is code, or anything else that a CI is for. What we do not know is.
+pub fn is_code(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default().to_lowercase();
+    let build =
+        matches!(name.as_str(), "requirements.txt" | "constraints.txt" | "cmakelists.txt" | "robots.txt");
+    let prose = PROSE.iter().any(|end| name.ends_with(end)) || PROSE_FILES.contains(&name.as_str());
+    build || !prose
+}
+
+/// Whether a file holds tests, by its name.
+pub fn is_test(path: &str) -> bool {
+    let path = path.to_lowercase();
+    let parts: Vec<&str> = path.split('/').collect();
+    let Some((name, dirs)) = parts.split_last() else { return false };
+    let stem = name.split('.').next().unwrap_or_default();
+    dirs.iter().any(|dir| TEST_DIRS.contains(dir))
+        || stem.starts_with("test_")
+        || stem.ends_with("_test")
+        || stem == "tests"
+        || stem == "test"
+        || name.contains(".test.")
+        || name.contains(".spec.")
+}

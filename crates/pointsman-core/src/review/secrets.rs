@@ -1,0 +1,93 @@
+//! What looks like a secret in the lines that a change brings. The secret itself is never repeated.
+
+use std::sync::LazyLock;
+
+use regex::{Regex, RegexSet};
+
+use super::patch::{Change, Kind};
+
+/// The longest line that is looked at, in bytes.
+const LINE_BYTES: usize = 4096;
+/// The most that are told.
+const TOLD: usize = 20;
+
+/// Something that looks like a secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Secret {
+    /// In which file.
+    pub path: String,
+    /// In which line; 0 for the file itself.
+    pub line: u32,
+    /// What it looks like.
+    pub what: &'static str,
+}
+
+/// What it is, and how it looks.
+const LOOKS: [(&str, &str); 12] = [
+    ("a private key", r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----"),
+    ("an AWS access key", r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
+    ("a token of GitHub", r"\bgh[pousr]_[A-Za-z0-9]{36,}\b"),
+    ("a token of GitHub", r"\bgithub_pat_[A-Za-z0-9_]{50,}\b"),
+    ("a token of GitLab", r"\bglpat-[A-Za-z0-9_-]{20,}"),
+    ("a token of Slack", r"\bxox[abeprs]-[A-Za-z0-9-]{10,}"),
+    ("an address of a Slack webhook", r"hooks\.slack\.com/services/T[A-Za-z0-9]+/B[A-Za-z0-9]+/[A-Za-z0-9]+"),
+    ("a key of Anthropic", r"\bsk-ant-[A-Za-z0-9_-]{20,}"),
+    ("a key of OpenAI", r"\bsk-(?:proj-)?[A-Za-z0-9]{32,}"),
+    ("a key of Google", r"\bAIza[0-9A-Za-z_-]{35}\b"),
+    ("a signed token", r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
+    ("a password in an address", r"[a-z][a-z0-9+.-]*://[^\s/:@]{1,64}:[^\s/:@$<{]{6,}@"),
+];
+
+static ANY: LazyLock<RegexSet> = LazyLock::new(|| {
+    RegexSet::new(LOOKS.iter().map(|(_, look)| look)).expect("constants that the tests compile")
+});
+
+/// A name that says what its value is, and a value that is no placeholder.
+static NAMED: LazyLock<Regex> = LazyLock::new(|| {
+    let named = r#"(?i)(?:password|passwd|secret|api_?key|access_?key|auth_?token|private_?key)["']?\s*[:=]\s*["']([^"'\s]{12,})["']"#;
+    Regex::new(named).expect("a constant that the tests compile")
+});
+
+/// Files that hold secrets by their names.
+fn is_holder(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default().to_lowercase();
+    let ends = [".pem", ".p12", ".pfx", ".jks", ".keystore", ".kdbx"];
+    name == ".env"
+        || name == ".netrc"
+        || name == ".pgpass"
+        || matches!(name.as_str(), "id_rsa" | "id_dsa" | "id_ecdsa" | "id_ed25519")
+        || ends.iter().any(|end| name.ends_with(end))
+}
+
+/// Everything in the new lines that looks like a secret, not more than a few.
+pub fn secrets(change: &Change) -> Vec<Secret> {
+    let mut found = Vec::new();
+    for file in change.files.iter().filter(|file| file.kind != Kind::Deleted) {
+        let tell = |line, what| Secret { path: file.path.clone(), line, what };
+        if is_holder(&file.path) {
+            found.push(tell(0, "a file that usually holds secrets"));
+        }
+        for hunk in &file.hunks {
+            for (line, text) in (hunk.at..).zip(&hunk.added) {
+                found.extend(look(text).map(|what| tell(line, what)));
+            }
+        }
+    }
+    found.truncate(TOLD);
+    found
+}
+
+fn look(text: &str) -> Option<&'static str> {
+    let end = (0..=text.len().min(LINE_BYTES)).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let text = &text[..end];
+    if let Some(first) = ANY.matches(text).iter().next() {
+        return LOOKS.get(first).map(|(what, _)| *what);
+    }
+    let value = NAMED.captures(text)?.get(1)?.as_str();
+    // `${TOKEN}`, `<your key>`, `xxxxxxxxxxxx`, `changeme-changeme`: somebody meant to say what goes here.
+    let lower = value.to_lowercase();
+    let varied = lower.bytes().collect::<std::collections::BTreeSet<_>>().len() >= 6;
+    let placeholder = ["${", "{{", "<", "example", "placeholder", "changeme", "your", "dummy", "test"];
+    let meant = placeholder.iter().any(|word| lower.contains(word));
+    (varied && !meant).then_some("a secret with its name")
+}

@@ -1,0 +1,215 @@
+//! How well things are, for people: findings, remedies, summaries, and answers to what people said.
+
+use super::{rough, span};
+use crate::health::{Assessment, Disk, Finding, Kind, Machine, Memory, Remedy, Told, Verdict};
+use crate::ids::{Number, ProjectName};
+use crate::task::Notice;
+use crate::text::clean_line;
+use crate::time::Timestamp;
+
+/// Findings of a summary that are told one by one.
+const LISTED: usize = 20;
+
+/// One finding.
+pub fn finding(finding: &Finding, now: Timestamp) -> String {
+    let ago = |since: &Timestamp| rough(now.since(*since));
+    match finding {
+        Finding::MemoryLow { free_mb } => format!("only {free_mb} MB of memory are free"),
+        Finding::SwapHigh { used_mb } => format!("{used_mb} MB are swapped out"),
+        Finding::DiskFull { path, used_percent, free_mb } => {
+            format!("the disk of {} is {used_percent} % full, {free_mb} MB are left", clean_line(path, 200))
+        }
+        Finding::DaemonDown { tasks: 1 } => "no daemon runs, and a task is open".to_owned(),
+        Finding::DaemonDown { tasks } => format!("no daemon runs, and {tasks} tasks are open"),
+        Finding::CiStuck { issue, since } => format!("#{issue}: CI has not decided for {}", ago(since)),
+        Finding::AgentDead { session, since, .. } => {
+            format!("session {} is dead, last seen {} ago", clean_line(session, 100), ago(since))
+        }
+        Finding::LineStopped { why } => format!("nothing lands: {}", clean_line(why, 300)),
+        Finding::NothingBegins { issue, since } => {
+            format!("#{issue} is ready for {}, a place is free, and nothing begins", ago(since))
+        }
+        Finding::AllWaitForPeople { issues } => {
+            format!("everything waits for a person: {}", numbers(issues))
+        }
+        Finding::ForgeSilent { since } => format!("the forge has not answered for {}", ago(since)),
+        Finding::NotifierIll { notifier } => {
+            format!("people cannot be told by {}", clean_line(notifier, 100))
+        }
+        Finding::PullRequestStuck { issue, pr, since } => {
+            format!("pull request #{pr} of #{issue} gets nowhere for {}", ago(since))
+        }
+        Finding::DependencyCycle { issues } => format!("issues wait for each other: {}", numbers(issues)),
+        Finding::DependencyStale { issue, waiting, since } => {
+            format!("{} wait for #{issue}, which is open for {}", numbers(waiting), days(now, *since))
+        }
+        Finding::TaskBlocked { issue, since } => format!("#{issue} is blocked for {}", ago(since)),
+        Finding::LocksLeft { count } => format!("{count} lock files of git lie about"),
+        Finding::TreeLeft { issue } => format!("#{issue} is over, its working tree is still there"),
+        Finding::LogsOld { count } => format!("{count} logs are older than they are kept"),
+    }
+}
+
+/// What a remedy does.
+pub fn remedy(remedy: &Remedy) -> String {
+    match remedy {
+        Remedy::ClearLocks => "remove the locks whose makers are dead".to_owned(),
+        Remedy::PutAwayTree { issue } => format!("save the working tree of #{issue}, then put it away"),
+        Remedy::PruneLogs => "remove logs that are older than health.keep".to_owned(),
+        Remedy::AskForge => "ask the forge now".to_owned(),
+    }
+}
+
+/// What a person can do about a finding that has no recipe.
+pub fn advice(finding: &Finding) -> Option<String> {
+    match finding {
+        Finding::MemoryLow { .. } | Finding::SwapHigh { .. } => {
+            Some("end what is not needed: pointsman agents, pointsman session stop N".to_owned())
+        }
+        Finding::DiskFull { .. } => Some("make room; pointsman rescue list shows what is kept".to_owned()),
+        Finding::DaemonDown { .. } => Some("pointsman up".to_owned()),
+        Finding::CiStuck { issue, .. }
+        | Finding::PullRequestStuck { issue, .. }
+        | Finding::TaskBlocked { issue, .. } => Some(format!("pointsman task explain {issue}")),
+        Finding::AgentDead { session, .. } => {
+            Some(format!("pointsman session explain {}", clean_line(session, 100)))
+        }
+        Finding::LineStopped { .. } => Some("pointsman merge-queue status".to_owned()),
+        Finding::AllWaitForPeople { issues } => {
+            issues.first().map(|issue| format!("pointsman task answer {issue} \"…\""))
+        }
+        Finding::NotifierIll { .. } => Some("pointsman doctor".to_owned()),
+        Finding::DependencyCycle { .. } | Finding::DependencyStale { .. } => {
+            Some("change what the issues depend on".to_owned())
+        }
+        Finding::NothingBegins { .. }
+        | Finding::ForgeSilent { .. }
+        | Finding::LocksLeft { .. }
+        | Finding::TreeLeft { .. }
+        | Finding::LogsOld { .. } => None,
+    }
+}
+
+/// The machine in one line.
+pub fn machine(machine: &Machine) -> String {
+    let known = |value: Option<String>, name: &str| value.unwrap_or_else(|| format!("{name} unknown"));
+    let disk = |disk: &Disk| format!("disk {} % full ({})", disk.used_percent, clean_line(&disk.path, 100));
+    let load = machine.load_centi.map(|load| format!("load {}.{:02}", load / 100, load % 100));
+    let mut parts = vec![
+        known(machine.free_memory_mb.map(|free| format!("{free} MB memory free")), "memory"),
+        known(machine.used_swap_mb.map(|used| format!("{used} MB swapped")), "swap"),
+    ];
+    parts.extend(machine.disks.iter().map(disk));
+    parts.push(match machine.cores {
+        Some(cores) => format!("{} on {cores} cores", known(load, "load")),
+        None => known(load, "load"),
+    });
+    match machine.containers {
+        Some(1) => parts.push("1 container".to_owned()),
+        Some(count) => parts.push(format!("{count} containers")),
+        None => {}
+    }
+    parts.join(", ")
+}
+
+/// A summary for people. It leads with what is needed of them.
+pub fn summary(project: &ProjectName, told: &Told, now: Timestamp) -> Notice {
+    let worst = told.new.first().or(told.standing.first());
+    let others = told.new.len() + told.standing.len();
+    let title = match worst {
+        Some(worst) if told.urgent => {
+            let more = if others > 1 { format!(" (and {} more)", others - 1) } else { String::new() };
+            format!("{project} needs a person, {}: {}{more}", worst.priority(), finding(worst, now))
+        }
+        Some(_) if told.new.is_empty() => format!("{project}: something is well again"),
+        Some(worst) => format!("{project}, {}: {}", worst.priority(), finding(worst, now)),
+        None => format!("{project} is well again"),
+    };
+    let line = |found: &Finding| {
+        let mut text = format!("{} {}", found.priority(), finding(found, now));
+        if let Some(recipe) = found.remedy() {
+            text.push_str(&format!("; remedy: {}", remedy(&recipe)));
+        } else if let Some(advice) = advice(found) {
+            text.push_str(&format!("; {advice}"));
+        }
+        text
+    };
+    let mut body: Vec<String> = told.new.iter().chain(&told.standing).take(LISTED).map(line).collect();
+    if others > LISTED {
+        body.push(format!("and {} more: pointsman health", others - LISTED));
+    }
+    if !told.gone.is_empty() {
+        let gone: Vec<String> = told.gone.iter().map(|key| clean_line(key, 100)).collect();
+        body.push(format!("no longer: {}", gone.join(", ")));
+    }
+    if told.urgent {
+        body.push("Answer here: \"ignore disk warning\", \"kill that agent\", \"what's stuck?\"".to_owned());
+    }
+    Notice { title, body: body.join("\n"), urgent: told.urgent, repeat: told.repeat }
+}
+
+/// An entry of the supervisor's journal.
+pub fn journal(assessment: &Assessment, memory: &Memory, done: &[String], now: Timestamp) -> Vec<String> {
+    let mut lines: Vec<String> = assessment
+        .findings
+        .iter()
+        .map(|found| {
+            let ignored = memory.ignored_until(found.kind(), now).map_or("", |_| " (ignored)");
+            format!("{} {}{ignored}", found.priority(), finding(found, now))
+        })
+        .collect();
+    if lines.is_empty() {
+        lines.push("all is well".to_owned());
+    }
+    lines.extend(done.iter().map(|done| format!("done: {}", clean_line(done, 300))));
+    lines
+}
+
+/// What came of a person's words.
+pub fn heard(verdict: &Verdict, memory: &Memory, now: Timestamp) -> Notice {
+    let title = match verdict {
+        Verdict::Ignore { kind, until } => {
+            format!("You will hear nothing of {} for {}.", kind.name(), span(until.since(now)))
+        }
+        Verdict::Stop { issue } => format!("Ended, its work is kept: the agent of #{issue}."),
+        Verdict::WhichAgent { issues } if issues.is_empty() => {
+            "Which agent? No session that the last report was about can be ended. In a task's own thread: kill that agent"
+                .to_owned()
+        }
+        Verdict::WhichAgent { issues } => format!(
+            "Which agent? It could be that of {}. In a task's own thread: kill that agent",
+            numbers(issues)
+        ),
+        Verdict::WhichWarning => {
+            let kinds: Vec<&str> = Kind::ALL.into_iter().map(Kind::name).collect();
+            format!("Which warning? One of: {}.", kinds.join(", "))
+        }
+        Verdict::Tell if memory.findings.is_empty() => "All is well.".to_owned(),
+        Verdict::Tell => format!("{} findings.", memory.findings.len()),
+        Verdict::NoCommand => {
+            "Nobody reads this who understands it. What can be said here: ignore disk warning, kill that agent, what's \
+             stuck?"
+                .to_owned()
+        }
+    };
+    let body = match verdict {
+        Verdict::Tell => {
+            let line = |found: &Finding| format!("{} {}", found.priority(), finding(found, now));
+            memory.findings.iter().take(LISTED).map(line).collect::<Vec<_>>().join("\n")
+        }
+        Verdict::Ignore { .. }
+        | Verdict::Stop { .. }
+        | Verdict::WhichAgent { .. }
+        | Verdict::WhichWarning
+        | Verdict::NoCommand => String::new(),
+    };
+    Notice { title, body, urgent: false, repeat: 0 }
+}
+
+fn numbers(issues: &[Number]) -> String {
+    issues.iter().map(|issue| format!("#{issue}")).collect::<Vec<_>>().join(", ")
+}
+
+fn days(now: Timestamp, since: Timestamp) -> String {
+    format!("{} days", now.since(since).as_secs() / 86_400)
+}

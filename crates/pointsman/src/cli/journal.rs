@@ -1,0 +1,110 @@
+//! What happened on a day, as a person would tell it.
+
+use clap::Args;
+use pointsman_core::time::Timestamp;
+use pointsman_core::words::journal::entry;
+use pointsman_store::EventFilter;
+use serde_json::{Value, json};
+
+use super::context::Context;
+use super::failure::{Code, Failure};
+use super::style::STRONG;
+use super::time;
+
+/// How many events are read at once.
+const PAGE: u32 = 1_000;
+
+/// Show what happened on a day: what each role found and did
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    pointsman journal\n  \
+    pointsman journal --day 2026-11-15 --role supervisor")]
+pub(crate) struct Arguments {
+    /// The day, in UTC; today if it is not given
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    day: Option<String>,
+    /// Only of this role
+    #[arg(long, value_name = "ROLE")]
+    role: Option<String>,
+}
+
+impl Arguments {
+    pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
+        let project = context.project()?;
+        if let Some(role) = &self.role
+            && !project.config.roles.iter().any(|(name, _)| name == role)
+        {
+            let names: Vec<&str> = project.config.roles.iter().map(|(name, _)| name).collect();
+            return Err(Failure::new(Code::Usage, format!("there is no role {role:?}"))
+                .hint(format!("one of: {}", names.join(", "))));
+        }
+        let day = self.day.unwrap_or_else(|| time::day(time::now()));
+        let Some((begins, ends)) = span_of(&day) else {
+            return Err(Failure::new(Code::Usage, format!("{day:?} is no day"))
+                .hint("a day is written as 2026-11-15, and is one of UTC"));
+        };
+        let mut rows: Vec<Value> = Vec::new();
+        if let Some(store) = context.store()? {
+            let mut filter = EventFilter {
+                since: store.seq_before(begins)?,
+                project: Some(project.config.name.clone()),
+                limit: PAGE,
+                ..EventFilter::default()
+            };
+            loop {
+                let page = store.events(&filter)?;
+                let Some(last) = page.last() else { break };
+                filter.since = last.seq;
+                let over = last.at >= ends;
+                for event in page.iter().filter(|event| event.at >= begins && event.at < ends) {
+                    let Some(entry) = entry(&event.kind, event.issue, &event.data) else { continue };
+                    if self.role.as_ref().is_none_or(|role| *role == entry.role) {
+                        rows.push(json!({
+                            "at": time::rfc3339(event.at),
+                            "role": entry.role,
+                            "issue": event.issue,
+                            "lines": entry.lines,
+                        }));
+                    }
+                }
+                if over {
+                    break;
+                }
+            }
+        }
+        if context.out.is_json() { context.out.value(&rows) } else { print(context, &day, &rows) }
+    }
+}
+
+fn print(context: &Context, day: &str, rows: &[Value]) -> Result<(), Failure> {
+    if rows.is_empty() {
+        context.out.say(format!("Nothing to tell of {day}."));
+        return Ok(());
+    }
+    for row in rows {
+        let at: String = row["at"].as_str().unwrap_or_default().chars().skip(11).take(5).collect();
+        let role = row["role"].as_str().unwrap_or_default();
+        let lines: Vec<&str> = row["lines"]
+            .as_array()
+            .map(|lines| lines.iter().filter_map(Value::as_str).collect())
+            .unwrap_or_default();
+        for (place, line) in lines.iter().enumerate() {
+            if place == 0 {
+                context.out.line(format!("{at} {STRONG}{role:<10}{STRONG:#} {line}"))?;
+            } else {
+                context.out.line(format!("{:16} {line}", ""))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// When a day begins and ends.
+fn span_of(day: &str) -> Option<(Timestamp, Timestamp)> {
+    let begins: jiff::civil::Date = day.parse().ok().filter(|_| day.len() == 10)?;
+    let at = |date: jiff::civil::Date| {
+        let zoned = date.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
+        Some(Timestamp(zoned.timestamp().as_millisecond()))
+    };
+    Some((at(begins)?, at(begins.tomorrow().ok()?)?))
+}

@@ -1,0 +1,118 @@
+//! Reads what the rules of health look at. With a daemon or without: what only a daemon knows is left out then.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use pointsman_adapters::git::list_locks;
+use pointsman_adapters::machine;
+use pointsman_core::config::{Config, NotifierKind};
+use pointsman_core::dependencies;
+use pointsman_core::forge::Issue;
+use pointsman_core::health::{Facts, Leftovers, OpenIssue, SessionFact};
+use pointsman_core::session::liveness::Sighting;
+use pointsman_core::task::{Session, State, Task};
+use pointsman_core::time::Timestamp;
+use pointsman_store::{SessionScope, StoppedBy, Store};
+
+use crate::daemon::budget;
+use crate::daemon::notifier::{LISTENER, health, health_name};
+use crate::paths::Paths;
+use crate::sighting::Witness;
+
+/// A lock that is younger may be somebody's who works.
+const LOCK_AGE: Duration = Duration::from_secs(600);
+
+/// What the forge said when it was asked last.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    /// Its open issues.
+    pub(crate) issues: Vec<Issue>,
+    /// When.
+    pub(crate) at: Timestamp,
+}
+
+/// Looks at everything. `seen` is what a daemon knows of the forge; without a daemon there is none.
+pub(crate) fn collect(
+    paths: &Paths,
+    store: &Store,
+    config: &Config,
+    daemon: Option<Option<&Seen>>,
+    now: Timestamp,
+) -> Result<Facts, pointsman_store::Error> {
+    let project = &config.name;
+    let tasks = store.tasks(Some(project))?;
+    let witness = Witness::new();
+    let session = |row: pointsman_store::SessionRow| SessionFact {
+        gone: witness.evidence(&row, None).process == Sighting::Gone,
+        session: row.session,
+        issue: row.issue,
+        last_seen: row.last_seen,
+    };
+    let sessions = store.sessions(Some(project), SessionScope::Live)?.into_iter().map(session).collect();
+    let mut ill_notifiers = Vec::new();
+    let notifiers = config.notify.to.iter().filter(|kind| **kind != NotifierKind::Log);
+    for part in notifiers.map(|kind| health_name(*kind)).chain([LISTENER.to_owned()]) {
+        if health(store, project, &part)?.is_some() {
+            ill_notifiers.push(part);
+        }
+    }
+    let stopped = store.line(project)?.stopped.filter(|stopped| stopped.by == StoppedBy::Audit);
+    let seen = daemon.flatten();
+    Ok(Facts {
+        machine: machine::look(&[paths.state(), &config.dev.phase_dir]),
+        daemon: daemon.is_some(),
+        sessions,
+        issues: seen.map(|seen| seen.issues.iter().map(open_issue).collect()),
+        forge_seen_at: seen.map(|seen| seen.at),
+        held_back: budget::used_up_today(store, config, now)?,
+        line_stopped: stopped.map(|stopped| stopped.reason),
+        ill_notifiers,
+        leftovers: leftovers(paths, config, &tasks, now),
+        tasks,
+    })
+}
+
+fn open_issue(issue: &Issue) -> OpenIssue {
+    let dependencies = dependencies::parse(&issue.body).into_iter().collect();
+    OpenIssue { number: issue.number, created_at: issue.created_at, dependencies }
+}
+
+fn leftovers(paths: &Paths, config: &Config, tasks: &[Task], now: Timestamp) -> Leftovers {
+    let project = paths.project(&config.name);
+    let keep = config.health.keep.duration();
+    let locks = [project.mirror(), project.forge_repository()]
+        .iter()
+        .flat_map(|repository| list_locks(repository).unwrap_or_default())
+        .filter(|lock| is_older(lock, LOCK_AGE, now))
+        .map(|lock| lock.to_string_lossy().into_owned())
+        .collect();
+    let over = |task: &&Task| {
+        task.state == State::Closed
+            && task.session == Session::None
+            && now.since(task.since) > keep
+            && project.sandbox(&task.key).join("tree").exists()
+    };
+    Leftovers {
+        locks,
+        trees: tasks.iter().filter(over).map(|task| task.key.issue).collect(),
+        old_logs: u64::try_from(old_logs(&project.logs(), keep, now).len()).unwrap_or(u64::MAX),
+    }
+}
+
+/// Logs that are older than they are kept.
+pub(super) fn old_logs(dir: &Path, keep: Duration, now: Timestamp) -> Vec<std::path::PathBuf> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut logs: Vec<_> = entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()))
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == "log") && is_older(path, keep, now))
+        .collect();
+    logs.sort();
+    logs
+}
+
+fn is_older(path: &Path, age: Duration, now: Timestamp) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    path.symlink_metadata().is_ok_and(|meta| now.since(Timestamp(meta.mtime().saturating_mul(1000))) > age)
+}

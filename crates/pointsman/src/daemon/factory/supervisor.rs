@@ -1,0 +1,161 @@
+//! The supervisor in the loop: what was found is remembered with what people are told of it, and what people say is
+//! taken once, with its answer.
+
+use pointsman_core::chat::Reply;
+use pointsman_core::config::NotifierKind;
+use pointsman_core::health::{Assessment, Memory, Told, Verdict, hear as decide, report};
+use pointsman_core::ids::{Number, ProjectName, TaskKey};
+use pointsman_core::notifier::{Posting, Topic};
+use pointsman_core::task::{Event, Notice, Order, Refused, Session};
+use pointsman_core::text::clean_line;
+use pointsman_core::time::Timestamp;
+use pointsman_core::words;
+use pointsman_store::{Change, NewNotice, ReplyRow, Store};
+use serde_json::json;
+
+use crate::daemon::engine::{Engine, Input};
+use crate::daemon::notifier;
+
+/// Its formula, for what needs judgement.
+pub(super) const FORMULA: &str = "run-supervisor";
+/// Its thread, and the name under which it is remembered.
+const NAME: &str = "supervisor";
+
+/// What was seen and done.
+#[derive(Clone, Debug)]
+pub struct Looked {
+    /// What was found.
+    pub assessment: Assessment,
+    /// What was done about it, one line each.
+    pub done: Vec<String>,
+}
+
+/// Whom people talk to.
+pub(super) fn topic() -> Topic {
+    Topic::Agent(NAME.to_owned())
+}
+
+/// What the supervisor remembers of a project.
+pub fn memory(store: &Store, project: &ProjectName) -> Result<Memory, pointsman_store::Error> {
+    let value = store.cursor(Some(project), NAME)?;
+    Ok(value.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
+}
+
+/// Writes a look down, with what people are told of it, in one transaction.
+pub fn look(
+    engine: &mut Engine,
+    project: &ProjectName,
+    looked: &Looked,
+    now: Timestamp,
+) -> Result<(), pointsman_store::Error> {
+    let Some(config) = engine.config(project) else { return Ok(()) };
+    let before = memory(engine.store(), project)?;
+    let report = report(&before, &looked.assessment.findings, &config, now);
+    let value = json!(report.memory).to_string();
+    if !report.changed && report.told.is_none() && looked.done.is_empty() {
+        return engine.store().set_cursor(Some(project), NAME, &value);
+    }
+    let mut change = Change::new(now, "supervisor_looked");
+    change.project = Some(project.clone());
+    change.data = json!({
+        "findings": looked.assessment.findings,
+        "unknown": looked.assessment.unknown,
+        "done": looked.done,
+        "told": report.told.is_some(),
+        "lines": words::health::journal(&looked.assessment, &report.memory, &looked.done, now),
+    });
+    change.cursor = Some((NAME.to_owned(), value));
+    if let Some(told) = &report.told {
+        change.notices.extend(notifier::planned(engine, &posting(project, &before, told, now), now)?);
+    }
+    engine.store().commit(&[change]).map(drop)
+}
+
+/// What people are told of a look. Its key is the same until the look is written down.
+pub(super) fn posting(project: &ProjectName, before: &Memory, told: &Told, now: Timestamp) -> Posting {
+    Posting {
+        key: format!("health:{project}:{}", before.looked_at.0),
+        project: project.clone(),
+        topic: topic(),
+        link: None,
+        question: None,
+        notice: words::health::summary(project, told, now),
+    }
+}
+
+/// Takes what people said to the supervisor: each once, with its answer.
+pub fn hear(
+    engine: &mut Engine,
+    project: &ProjectName,
+    now: Timestamp,
+) -> Result<(), pointsman_store::Error> {
+    // A session that asked reads prose itself.
+    let asked = engine.store().last_run(project, FORMULA)?.is_some_and(|run| !run.status.is_over());
+    for row in engine.store().replies(project, &topic())? {
+        if row.said.reply == Reply::Text && asked {
+            continue;
+        }
+        answer(engine, project, &row, now)?;
+        // Whoever dies before this finds the same name written, and does nothing a second time.
+        engine.store().take_reply(row.id, now)?;
+    }
+    Ok(())
+}
+
+fn answer(
+    engine: &mut Engine,
+    project: &ProjectName,
+    row: &ReplyRow,
+    now: Timestamp,
+) -> Result<(), pointsman_store::Error> {
+    let Some(config) = engine.config(project) else { return Ok(()) };
+    let name = format!("supervisor:{project}:{}", row.id);
+    if engine.store().knows_input(&name)? {
+        return Ok(());
+    }
+    let mut memory = memory(engine.store(), project)?;
+    let key = |issue: Number| TaskKey { project: project.clone(), issue };
+    let has_session = |issue| {
+        engine.tasks().get(&key(issue)).is_some_and(|task| {
+            task.state.has_session() && matches!(task.session, Session::Alive | Session::Starting)
+        })
+    };
+    let verdict = decide(&row.said.reply, &memory, has_session, &config, now);
+    let mut notice = words::health::heard(&verdict, &memory, now);
+    if let Verdict::Stop { issue } = verdict {
+        let mut input = Input::new(key(issue), Event::Ordered { order: Order::Stop });
+        input.dedup = Some(name.clone());
+        input.notices = vec![reply(project, &name, notice.clone(), now)];
+        match engine.take(&[input], now)?.pop() {
+            Some(Err(Refused::NotNow(why) | Refused::Stale(why))) => notice = words::chat::not_taken(&why),
+            Some(Ok(())) | None => return Ok(()),
+        }
+    }
+    if let Verdict::Ignore { kind, until } = verdict {
+        memory.ignored.insert(kind, until);
+    }
+    let mut change = Change::new(now, "supervisor_heard");
+    change.project = Some(project.clone());
+    change.dedup = Some(name.clone());
+    change.data = json!({
+        "by": row.said.by,
+        "words": clean_line(&row.said.words, 500),
+        "lines": [format!("{}: {}", row.said.by, clean_line(&row.said.words, 200)), notice.title.clone()],
+    });
+    change.cursor = Some((NAME.to_owned(), json!(memory).to_string()));
+    change.notices = vec![reply(project, &name, notice, now)];
+    engine.store().commit(&[change]).map(drop)
+}
+
+/// An answer in the supervisor's own thread.
+fn reply(project: &ProjectName, name: &str, notice: Notice, now: Timestamp) -> NewNotice {
+    let posting = Posting {
+        key: format!("reply:{name}"),
+        project: project.clone(),
+        topic: topic(),
+        link: None,
+        question: None,
+        notice,
+    };
+    NewNotice { posting, to: vec![(NotifierKind::Matrix, now)] }
+}

@@ -1,0 +1,61 @@
+//! What the session of a run finds: its working tree, and what is to be read about the very thing that it is about.
+
+use anyhow::Context;
+use pointsman_adapters::git::checkout::{checkout_exact, restore_from};
+use pointsman_core::ids::{Number, Sha};
+use pointsman_core::review::is_steering;
+use pointsman_core::run::{Run, Subject};
+use pointsman_core::words;
+
+use super::session::RunDesk;
+use crate::daemon::reviews;
+use crate::daemon::served::Served;
+
+/// What is laid out for one session.
+#[derive(Default)]
+pub(super) struct Laid {
+    /// Files for its inbox, with what they hold.
+    pub(super) files: Vec<(&'static str, String)>,
+    /// What its prompt says about them.
+    pub(super) briefing: String,
+    /// Further variables.
+    pub(super) env: Vec<(&'static str, String)>,
+}
+
+/// Makes the working tree, if there is none, and collects the rest.
+pub(super) fn lay_out(served: &Served, run: &Run, desk: &RunDesk) -> anyhow::Result<Laid> {
+    match &run.subject {
+        None => {
+            if !desk.tree.exists() {
+                served.mirror.fetch_remote()?;
+                let head = served.mirror.remote_head(&served.primary)?;
+                let head = head.with_context(|| format!("the forge has no branch {}", served.primary))?;
+                checkout_exact(&served.mirror, &head, &desk.tree)?;
+            }
+            Ok(Laid::default())
+        }
+        Some(Subject::Review { pr, sha, .. }) => for_review(served, run, desk, *pr, sha),
+    }
+}
+
+/// The head itself; but what steers agents comes from where it left the main branch.
+fn for_review(served: &Served, run: &Run, desk: &RunDesk, pr: Number, head: &Sha) -> anyhow::Result<Laid> {
+    let known = served.forge.pull_request(pr)?;
+    let known = known.with_context(|| format!("pull request #{pr} is gone"))?;
+    let examined = reviews::examine(served, &known, head, None)?;
+    // A half-made one is made again: nobody has worked in it.
+    if run.generation == 1 || !desk.tree.exists() {
+        checkout_exact(&served.mirror, head, &desk.tree)?;
+        restore_from(&served.mirror, &desk.tree, head, &examined.base, is_steering)?;
+    }
+    let material = reviews::material(served, &known, head, &examined)?;
+    let inbox = desk.inbox(run.generation);
+    let briefing = words::review::briefing(pr, head, &material, &inbox.to_string_lossy());
+    let files = material.files().into_iter().map(|(name, text)| (name, text.to_owned())).collect();
+    let env = vec![
+        ("POINTSMAN_PR", pr.to_string()),
+        ("POINTSMAN_SHA", head.to_string()),
+        ("POINTSMAN_BASE", examined.base.to_string()),
+    ];
+    Ok(Laid { files, briefing, env })
+}

@@ -1,0 +1,118 @@
+//! How well things are: by command with and without a daemon, and by the supervisor's own looks.
+
+use std::fs;
+use std::time::{Duration, SystemTime};
+
+use pointsman_core::ids::ProjectName;
+use pointsman_store::Store;
+use pointsman_testkit::{Setup, TestDaemon};
+use serde_json::{Value, json};
+
+use super::{adds, clean, shop};
+
+/// A project that finds nothing wrong with the machine that the tests happen to run on.
+fn on_any_machine() -> Setup {
+    shop()
+        .set("health.min_memory_mb", "0")
+        .set("health.max_swap_mb", "1000000000")
+        .set("health.max_disk_percent", "100")
+}
+
+/// A project where every disk is too full, whatever it holds.
+fn full_disk() -> Setup {
+    on_any_machine().set("health.max_disk_percent", "0")
+}
+
+fn keys(health: &Value) -> Vec<String> {
+    let findings = health["findings"].as_array().unwrap();
+    findings.iter().map(|finding| finding["key"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Lets the supervisor's time come while the daemon is away.
+pub(crate) fn make_due(daemon: &TestDaemon, formula: &str) {
+    daemon.stop_daemon();
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis();
+    let times = json!({ "seen": now, "used": now, "inputs": null, "skipped_because": null });
+    let mut store = Store::open(&daemon.state().join("pointsman.db")).unwrap();
+    let project = ProjectName::new("shop").unwrap();
+    store.set_cursor(Some(&project), &format!("timetable.{formula}"), &times.to_string()).unwrap();
+    drop(store);
+    daemon.start();
+}
+
+#[test]
+fn e2e_health_is_told_with_and_without_a_daemon() {
+    let daemon = full_disk().start();
+    let issue = daemon.file_issue("Apples", &format!("{}\nphase escalate Which?\nexpect Answer", adds("a")));
+    daemon.wait_state(issue, "escalated");
+    let health = daemon.json(&["health"]);
+    assert_eq!((&health["worst"], &health["daemon"]), (&"P1".into(), &true.into()));
+    assert!(keys(&health).contains(&"all-wait".to_owned()), "{health}");
+    assert_eq!((&health["tasks"]["escalated"], &health["open_issues"]), (&1.into(), &1.into()));
+    assert!(health["machine"]["free_memory_mb"].as_u64().is_some_and(|free| free > 0));
+    let text = daemon.run(&["health"]).stdout;
+    assert!(
+        text.contains("P1 the disk of ") && text.contains("P2 everything waits for a person: #1"),
+        "{text}"
+    );
+
+    daemon.stop_daemon();
+    let health = daemon.json(&["health"]);
+    assert_eq!(health["daemon"], false);
+    assert!(keys(&health).contains(&"daemon".to_owned()), "{health}");
+    let unknown: Vec<&str> = health["unknown"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(unknown.contains(&"issues") && unknown.contains(&"forge"), "{health}");
+    let text = daemon.run(&["health"]).stdout;
+    assert!(text.contains("Not known (no daemon runs): "), "{text}");
+    assert_eq!(daemon.run(&["health", "--fix"]).code, Some(5));
+}
+
+#[test]
+fn e2e_health_remedies_are_said_first_and_destroy_no_work() {
+    let daemon = on_any_machine().set("health.keep", "\"1h\"").start();
+    let issue = daemon.file_issue("Apples", &clean("apples"));
+    daemon.wait_closed(issue);
+    daemon.wait_settled(issue);
+    let logs = daemon.state().join("projects/shop/logs");
+    let (old, young, other) = (logs.join("old.log"), logs.join("young.log"), logs.join("old.txt"));
+    for file in [&old, &young, &other] {
+        fs::write(file, "words").unwrap();
+    }
+    let long_ago = SystemTime::now() - Duration::from_secs(7200);
+    for file in [&old, &other] {
+        fs::File::options().write(true).open(file).unwrap().set_modified(long_ago).unwrap();
+    }
+    assert_eq!(keys(&daemon.json(&["health"])), ["logs"]);
+    let dry = daemon.json(&["health", "--fix", "--dry-run"]);
+    assert_eq!(dry["done"], json!([format!("remove {}", old.display())]));
+    assert!(old.exists());
+    daemon.json(&["health", "--fix"]);
+    assert!(!old.exists() && young.exists() && other.exists());
+    assert_eq!(daemon.json(&["health"])["findings"], json!([]));
+}
+
+#[test]
+fn e2e_health_the_supervisor_tells_what_it_found_and_nothing_twice() {
+    let daemon = full_disk().set("roles.supervisor.enabled", "true").start();
+    let told = |daemon: &TestDaemon| -> Vec<String> {
+        let notices = daemon.notices();
+        let titles = notices.iter().filter_map(|notice| notice["title"].as_str());
+        titles.filter(|title| title.contains("needs a person, P1: the disk of")).map(str::to_owned).collect()
+    };
+    make_due(&daemon, "run-supervisor");
+    daemon.wait_for("people to be told", || (told(&daemon).len() == 1).then_some(()));
+    let looks = || daemon.run(&["events", "--kind", "supervisor_looked", "--json"]).stdout.lines().count();
+    daemon.wait_for("the look to be written down", || (looks() > 0).then_some(()));
+    // A new daemon finds that nothing changed: what it would tell has been told.
+    make_due(&daemon, "run-supervisor");
+    let looked_at = || {
+        let store = Store::open_read_only(&daemon.state().join("pointsman.db")).unwrap();
+        let memory = store.cursor(Some(&ProjectName::new("shop").unwrap()), "supervisor").unwrap();
+        serde_json::from_str::<Value>(&memory.unwrap()).unwrap()["looked_at"].as_u64().unwrap()
+    };
+    let before = looked_at();
+    make_due(&daemon, "run-supervisor");
+    daemon.wait_for("another look", || (looked_at() > before).then_some(()));
+    assert_eq!((looks(), told(&daemon).len()), (1, 1));
+    assert_eq!(daemon.json(&["run", "list"]), json!([]), "rules need no session");
+}

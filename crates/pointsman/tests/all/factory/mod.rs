@@ -1,0 +1,76 @@
+//! The roles that work by rules, on a clock of our own and with figures of our own: the engine and the store are real,
+//! what was seen of the world is given.
+
+mod supervisor;
+
+use std::sync::Arc;
+
+use pointsman::daemon::engine::Engine;
+use pointsman_core::config::Config;
+use pointsman_core::ids::ProjectName;
+use pointsman_core::time::Timestamp;
+use pointsman_store::{EventFilter, EventRow, NoticeRow, ProjectRow, Store};
+
+const MINUTE: i64 = 60_000;
+/// 2026-03-23, a Monday, 00:00 UTC.
+const MONDAY: i64 = 20_535 * 24 * 60 * MINUTE;
+
+struct Stage {
+    engine: Engine,
+    directory: tempfile::TempDir,
+    more: String,
+}
+
+impl Stage {
+    fn new(more: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&directory.path().join("db")).unwrap();
+        let project = ProjectRow {
+            name: shop(),
+            config_path: directory.path().join("pointsman.toml"),
+            checkout: directory.path().to_owned(),
+            added_at: Timestamp(0),
+        };
+        store.add_project(&project).unwrap();
+        Self { engine: serve(store, more), directory, more: more.to_owned() }
+    }
+
+    /// A new daemon on the same disk.
+    fn restart(self) -> Self {
+        let Self { engine, directory, more } = self;
+        drop(engine);
+        let store = Store::open(&directory.path().join("db")).unwrap();
+        Self { engine: serve(store, &more), directory, more }
+    }
+
+    fn config(&self) -> Arc<Config> {
+        self.engine.config(&shop()).unwrap()
+    }
+
+    /// Oldest first.
+    fn notices(&mut self) -> Vec<NoticeRow> {
+        let mut notices = self.engine.store().notices(Some(&shop()), 1000).unwrap();
+        notices.reverse();
+        notices
+    }
+
+    fn events(&mut self, kind: &str) -> Vec<EventRow> {
+        let filter = EventFilter { kinds: vec![kind.to_owned()], ..EventFilter::default() };
+        self.engine.store().events(&filter).unwrap()
+    }
+}
+
+fn serve(store: Store, more: &str) -> Engine {
+    let mut engine = Engine::open(store).unwrap();
+    let config = Config::parse(&format!("name = \"shop\"\n{more}"), "test").unwrap();
+    engine.serve([Arc::new(config)]);
+    engine
+}
+
+fn shop() -> ProjectName {
+    ProjectName::new("shop").unwrap()
+}
+
+fn at(minute: i64) -> Timestamp {
+    Timestamp(MONDAY + minute * MINUTE)
+}

@@ -1,0 +1,138 @@
+//! The supervisor: told what changed, silent otherwise, and people's words count once.
+
+use pointsman::daemon::factory::{Looked, memory, supervisor_hears, supervisor_looks};
+use pointsman::daemon::timetable::{Standing, remembered, tick};
+use pointsman_core::chat::{Command, Reply};
+use pointsman_core::health::{Disk, Facts, Kind, Machine, assess};
+use pointsman_core::notifier::Topic;
+use pointsman_store::{Change, NewReply, RunScope};
+
+use super::{Stage, at, shop};
+
+const ON: &str = "[roles.supervisor]\nenabled = true\n";
+
+/// A machine that is well but for its disk.
+fn facts(disk_percent: u64) -> Facts {
+    let disk = Disk { path: "/state".into(), used_percent: disk_percent, free_mb: 100 };
+    Facts {
+        machine: Machine {
+            free_memory_mb: Some(8000),
+            used_swap_mb: Some(0),
+            disks: vec![disk],
+            load_centi: Some(10),
+            cores: Some(2),
+            containers: Some(0),
+        },
+        daemon: true,
+        issues: Some(Vec::new()),
+        forge_seen_at: Some(at(1_000_000)),
+        ..Facts::default()
+    }
+}
+
+impl Stage {
+    /// One look of the supervisor's at a machine whose disk is this full.
+    fn supervise(&mut self, minute: i64, disk_percent: u64) {
+        let before = memory(self.engine.store(), &shop()).unwrap();
+        let assessment = assess(&facts(disk_percent), &self.config(), &before.keys(), at(minute));
+        let looked = Looked { assessment, done: Vec::new() };
+        supervisor_looks(&mut self.engine, &shop(), &looked, at(minute)).unwrap();
+    }
+
+    /// Somebody says something in the supervisor's thread.
+    fn say(&mut self, minute: i64, text: &str) {
+        let reply = Command::read(text).map_or(Reply::Text, |command| Reply::Command { command });
+        let mut change = Change::new(at(minute), "person_spoke");
+        change.project = Some(shop());
+        change.reply = Some(NewReply {
+            project: shop(),
+            topic: Topic::Agent("supervisor".to_owned()),
+            by: "@ann:example.org".to_owned(),
+            words: text.to_owned(),
+            reply,
+        });
+        self.engine.store().commit(&[change]).unwrap();
+    }
+
+    fn titles(&mut self) -> Vec<String> {
+        self.notices().into_iter().map(|row| row.posting.notice.title).collect()
+    }
+}
+
+#[test]
+fn a_disk_that_fills_is_told_once_and_once_more_when_it_is_well() {
+    let mut stage = Stage::new(ON);
+    for (look, percent) in [40, 60, 79, 81, 85, 90, 80, 79, 40, 40].into_iter().enumerate() {
+        stage.supervise(i64::try_from(look).unwrap() * 20, percent);
+    }
+    assert_eq!(
+        stage.titles(),
+        ["shop needs a person, P1: the disk of /state is 81 % full, 100 MB are left", "shop is well again"]
+    );
+    let topics: Vec<String> = stage.notices().iter().map(|row| row.posting.topic.to_string()).collect();
+    assert_eq!(topics, ["agent/supervisor"; 2]);
+    assert_eq!(stage.events("supervisor_looked").len(), 2, "the journal has what changed");
+    assert_eq!(
+        stage.events("supervisor_looked")[0].data["lines"][0],
+        "P1 the disk of /state is 81 % full, 100 MB are left"
+    );
+}
+
+#[test]
+fn the_time_is_used_by_rules_and_no_run_begins() {
+    let mut stage = Stage::new(ON);
+    // Less than any run may begin with: the rules are needed most then. The budget is nobody's matter either.
+    let standing = Standing { free_memory_mb: Some(10), inputs: "same".to_owned() };
+    let begun: usize =
+        (0..12 * 60).map(|minute| tick(&mut stage.engine, &shop(), &standing, at(minute)).unwrap()).sum();
+    assert_eq!(begun, 35, "every 20 minutes, after the first was seen");
+    assert_eq!(stage.engine.store().runs(&shop(), RunScope::Last(100)).unwrap(), []);
+    let times = remembered(stage.engine.store(), &shop(), "run-supervisor").unwrap().unwrap();
+    assert_eq!((times.used, times.skipped_because), (Some(at(11 * 60 + 40)), None));
+}
+
+/// "ignore disk warning", "kill that agent", "what's stuck?"
+#[test]
+fn peoples_words_are_taken_once_and_answered() {
+    let mut stage = Stage::new(ON);
+    stage.supervise(0, 91);
+    stage.say(1, "ignore disk warning");
+    stage.say(1, "kill that agent");
+    stage.say(1, "What's stuck?");
+    stage.say(1, "rm -rf / && kill everything");
+    supervisor_hears(&mut stage.engine, &shop(), at(2)).unwrap();
+    let told = stage.titles();
+    assert_eq!(
+        told[1..],
+        [
+            "You will hear nothing of disk for 24h.",
+            "Which agent? No session that the last report was about can be ended. In a task's own thread: kill that agent",
+            "1 findings.",
+            "Nobody reads this who understands it. What can be said here: ignore disk warning, kill that agent, what's \
+             stuck?",
+        ]
+    );
+    let mut stage = stage.restart();
+    supervisor_hears(&mut stage.engine, &shop(), at(3)).unwrap();
+    stage.supervise(20, 40);
+    stage.supervise(40, 95);
+    assert_eq!(stage.titles().len(), 6, "a disk that is ignored is told only to be well again");
+    assert_eq!(memory(stage.engine.store(), &shop()).unwrap().ignored.keys().next(), Some(&Kind::Disk));
+    stage.supervise(24 * 60 + 20, 95);
+    assert!(stage.titles().pop().unwrap().contains("needs a person, P1"), "a day later it is told again");
+}
+
+/// A daemon that died after it had answered, and before it could say that it had.
+#[test]
+fn an_answer_that_was_given_is_not_given_again() {
+    let mut stage = Stage::new(ON);
+    stage.say(1, "ignore disk warning");
+    let waiting = stage.engine.store().replies(&shop(), &Topic::Agent("supervisor".into())).unwrap();
+    let mut answered = Change::new(at(2), "supervisor_heard");
+    answered.dedup = Some(format!("supervisor:shop:{}", waiting[0].id));
+    stage.engine.store().commit(&[answered]).unwrap();
+    let mut stage = stage.restart();
+    supervisor_hears(&mut stage.engine, &shop(), at(3)).unwrap();
+    assert_eq!(stage.titles(), [""; 0]);
+    assert_eq!(stage.engine.store().replies(&shop(), &Topic::Agent("supervisor".into())).unwrap(), []);
+}
