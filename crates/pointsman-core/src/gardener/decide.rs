@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
 use super::answer::{DustLine, Escalate};
 use super::find::is_groomed;
 use super::{Action, Answer, Dust, Finding, Line, Memory, Question, bundles};
@@ -20,7 +22,8 @@ const CRITERIA: usize = 4000;
 const GROUP: usize = 60;
 
 /// Something that is done on the forge. Each can be done twice.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "deed", rename_all = "snake_case")]
 pub enum Deed {
     /// Close an issue that another one stands for.
     CloseDuplicate {
@@ -67,7 +70,7 @@ pub enum Deed {
 }
 
 /// What follows from an answer.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// What is done.
     pub deeds: Vec<Deed>,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{Dust, Finding};
+use super::{Dust, Finding, Plan};
 use crate::forge::Issue;
 use crate::ids::Number;
 use crate::run::RunId;
@@ -28,6 +28,8 @@ pub struct Memory {
     pub dust: Vec<Dust>,
     /// The run that was asked, and what it was asked about.
     pub asked: Option<(RunId, Vec<Question>)>,
+    /// What is being done of its answer. It was decided by the issues as they were before anything of it was done.
+    pub plan: Option<Plan>,
 }
 
 /// A finding that is asked about, with the state of its issues.

@@ -158,15 +158,26 @@ fn apply(
     memory: &Memory,
 ) -> anyhow::Result<()> {
     let (config, now) = (&served.config, clock::now());
-    let answer = match run.status {
-        Status::Done => Answer::of_result(run.result.as_ref()).map_err(|why| why.to_string()),
-        _ => Err(run.reason.clone().unwrap_or_else(|| "the run came to nothing".to_owned())),
+    let planned = match (&memory.plan, run.status) {
+        (Some(plan), _) => Ok(plan.clone()),
+        (None, Status::Done) => match Answer::of_result(run.result.as_ref()) {
+            Ok(answer) => {
+                let issues = served.forge.open_issues()?;
+                let asked = memory.asked.as_ref().map(|(_, asked)| asked.as_slice()).unwrap_or_default();
+                let plan = plan(&answer, asked, &issues, memory, config, now);
+                // Written before anything of it is done: a closed issue would not be closed again.
+                send(inbox, Told::Planned { project: config.name.clone(), run: run.id, plan: plan.clone() });
+                crash_point("gardener-planned");
+                Ok(plan)
+            }
+            Err(why) => Err(why.to_string()),
+        },
+        (None, Status::Failed | Status::Stopped | Status::Starting | Status::Running) => {
+            Err(run.reason.clone().unwrap_or_else(|| "the run came to nothing".to_owned()))
+        }
     };
-    let groomed = match answer {
-        Ok(answer) => {
-            let issues = served.forge.open_issues()?;
-            let asked = memory.asked.as_ref().map(|(_, asked)| asked.as_slice()).unwrap_or_default();
-            let plan = plan(&answer, asked, &issues, memory, config, now);
+    let groomed = match planned {
+        Ok(plan) => {
             for deed in &plan.deeds {
                 carry_out(world, served, run, deed)?;
                 crash_point("gardener-deed-done");
@@ -228,6 +239,21 @@ fn carry_out(world: &RealWorld, served: &Served, run: &Run, deed: &Deed) -> anyh
     Ok(())
 }
 
+/// Writes down what is going to be done of a run's answer.
+pub(super) fn decide(
+    engine: &mut Engine,
+    project: &ProjectName,
+    run: RunId,
+    plan: &Plan,
+) -> Result<(), pointsman_store::Error> {
+    let mut memory = memory(engine.store(), project)?;
+    if memory.asked.as_ref().is_some_and(|(asked, _)| *asked == run) && memory.plan.is_none() {
+        memory.plan = Some(plan.clone());
+        engine.store().set_cursor(Some(project), NAME, &json!(memory).to_string())?;
+    }
+    Ok(())
+}
+
 /// Writes down what came of a run.
 pub fn settle(
     engine: &mut Engine,
@@ -241,6 +267,7 @@ pub fn settle(
         return Ok(());
     }
     memory.asked = None;
+    memory.plan = None;
     if let Some(plan) = &groomed.plan {
         memory.decided.extend(plan.decided.iter().cloned());
         memory.dust.clone_from(&plan.dust);

@@ -16,10 +16,11 @@ use std::sync::PoisonError;
 use std::sync::mpsc::sync_channel;
 
 use pointsman_core::config::Config;
+use pointsman_core::gardener::Plan;
 use pointsman_core::health::{assess, remedies};
 use pointsman_core::ids::ProjectName;
 use pointsman_core::notifier::{Posting, Topic};
-use pointsman_core::run::Run;
+use pointsman_core::run::{Run, RunId};
 use pointsman_core::time::Timestamp;
 use pointsman_core::value::{Outcome, Value};
 use pointsman_core::words;
@@ -61,6 +62,15 @@ pub(crate) enum Told {
         project: ProjectName,
         /// What was found.
         looked: Box<gardener::Looked>,
+    },
+    /// Something is going to be done of a run's answer.
+    Planned {
+        /// In which project.
+        project: ProjectName,
+        /// Which run.
+        run: RunId,
+        /// What.
+        plan: Plan,
     },
     /// Something came of a run of the gardener's, or nothing.
     Groomed {
@@ -122,6 +132,7 @@ pub(super) fn take(engine: &mut Engine, told: &Told, now: Timestamp) -> Result<(
         Told::Gardened { project, looked } => gardener::write(engine, project, looked, now),
         Told::Judged { project, run } => supervisor::settle(engine, project, run, now),
         Told::Predicted { project, predicted } => predictor::write(engine, project, predicted, now),
+        Told::Planned { project, run, plan } => gardener::decide(engine, project, *run, plan),
         Told::Groomed { project, groomed } => gardener::settle(engine, project, groomed, now),
     }
 }

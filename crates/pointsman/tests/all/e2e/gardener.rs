@@ -1,9 +1,10 @@
 //! The gardener: asks when something is new, does what rules allow, and is silent otherwise.
 
+use pointsman::daemon::crash::GARDENER_NAMES;
 use pointsman_testkit::{Setup, TestDaemon};
 use serde_json::{Value, json};
 
-use super::health::make_due;
+use super::health::{let_due, make_due};
 use super::shop;
 
 const GOOD: &str = "We sell much of it.\n\n## Acceptance criteria\n- [ ] it works";
@@ -122,4 +123,23 @@ fn e2e_gardener_bundles_dust_and_keeps_nothing_of_a_bad_answer() {
     daemon.wait_for("a task of it", || {
         daemon.json(&["task", "list"]).as_array()?.iter().any(|task| task["issue"] == 4).then_some(())
     });
+}
+
+#[test]
+fn e2e_gardener_killed_on_the_way_does_everything_once() {
+    for place in GARDENER_NAMES {
+        let daemon = gardened().start();
+        let first = file(&daemon, "Export orders as CSV", GOOD, None);
+        let second = file(&daemon, "CSV export of orders", GOOD, None);
+        let close =
+            format!(r#"ACTION: {{"issue": {second}, "do": "duplicate", "of": {first}, "why": "the same"}}"#);
+        says(&daemon, &[&close]);
+        let_due(&daemon, "run-gardener");
+        daemon.start_with(&[("POINTSMAN_CRASH_AT", place)]);
+        daemon.wait_for_death();
+        daemon.start();
+        wait_journal(&daemon, &format!("closed #{second}: it says the same as #{first}"));
+        assert_eq!((daemon.comments(second).len(), times(&daemon)), (1, 1), "{place}");
+        assert_eq!(daemon.issue(second)["state"], "closed", "{place}");
+    }
 }

@@ -30,14 +30,18 @@ fn keys(health: &Value) -> Vec<String> {
 
 /// Lets the supervisor's time come while the daemon is away.
 pub(crate) fn make_due(daemon: &TestDaemon, formula: &str) {
+    let_due(daemon, formula);
+    daemon.start();
+}
+
+/// The same; whoever calls starts the daemon.
+pub(crate) fn let_due(daemon: &TestDaemon, formula: &str) {
     daemon.stop_daemon();
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis();
     let times = json!({ "seen": now, "used": now, "inputs": null, "skipped_because": null });
     let mut store = Store::open(&daemon.state().join("pointsman.db")).unwrap();
     let project = ProjectName::new("shop").unwrap();
     store.set_cursor(Some(&project), &format!("timetable.{formula}"), &times.to_string()).unwrap();
-    drop(store);
-    daemon.start();
 }
 
 #[test]
