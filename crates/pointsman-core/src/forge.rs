@@ -187,6 +187,22 @@ impl BoardStatus {
         }
     }
 
+    /// Reads the name of a column: our words, or those of a new board on GitHub.
+    pub fn of_column(name: &str) -> Option<Self> {
+        let plain = name.trim().to_lowercase();
+        Self::parse(name).or(matches!(plain.as_str(), "todo" | "to do").then_some(Self::Backlog))
+    }
+
+    /// Where an issue stands on a board that has no column of this name.
+    pub fn beside(self) -> Option<Self> {
+        match self {
+            Self::Backlog => Some(Self::Ready),
+            Self::Ready => Some(Self::Backlog),
+            Self::InReview => Some(Self::InProgress),
+            Self::InProgress | Self::Done => None,
+        }
+    }
+
     /// Reads the words, in any case, with spaces, dashes or underscores between them.
     pub fn parse(text: &str) -> Option<Self> {
         let plain = |text: &str| text.trim().to_lowercase().replace(['-', '_'], " ");
@@ -232,6 +248,9 @@ mod tests {
         ] {
             assert_eq!(BoardStatus::parse(text), status, "{text}");
         }
+        assert_eq!(BoardStatus::of_column("Todo"), Some(BoardStatus::Backlog));
+        assert_eq!(BoardStatus::of_column("in progress"), Some(BoardStatus::InProgress));
+        assert_eq!(BoardStatus::of_column("Icebox"), None);
         for status in BoardStatus::ALL {
             assert_eq!(serde_json::to_value(status).unwrap(), status.name());
         }

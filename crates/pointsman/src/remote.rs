@@ -14,6 +14,7 @@ use pointsman_adapters::http::{Limits, Patience};
 use pointsman_adapters::notify::matrix::{self, Matrix};
 use pointsman_adapters::notify::webhook::Webhook;
 use pointsman_adapters::secret::{Dotenv, Secret, Source};
+use pointsman_core::board;
 use pointsman_core::config::{Config, NotifierKind, ReviewMode};
 use pointsman_core::ids::ProjectName;
 
@@ -73,7 +74,12 @@ pub(crate) fn forgejo(paths: &Paths, config: &Config, environment: Environment) 
 /// The project's repository on GitHub, or on the GitHub Enterprise server that `forge.url` names.
 pub(crate) fn github(paths: &Paths, config: &Config, environment: Environment) -> anyhow::Result<Github> {
     let url = config.forge.url.as_deref().unwrap_or(github::PUBLIC);
-    Ok(Github::prepare(opening(paths, config, environment, url)?)?)
+    let github = Github::prepare(opening(paths, config, environment, url)?)?;
+    let board = config.forge.board.as_deref().and_then(board::address);
+    Ok(match board {
+        Some((owner, number)) => github.with_board(owner, number),
+        None => github,
+    })
 }
 
 fn opening<'a>(

@@ -158,6 +158,11 @@ pub trait Forge: Send + Sync {
         Err(no_board("read the board"))
     }
 
+    /// Issues that the board gives to an agent, open or not.
+    fn claimed_on_board(&self) -> Result<Vec<BoardItem>, Error> {
+        Err(no_board("read the board"))
+    }
+
     /// Changes an issue's Status, its Agent, or both.
     fn set_board(&self, _number: Number, _change: &BoardChange<'_>) -> Result<(), Error> {
         Err(no_board("change the board"))

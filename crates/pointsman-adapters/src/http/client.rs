@@ -69,6 +69,12 @@ impl Client {
         Self { hidden: Some(secret), ..self }
     }
 
+    /// The same account at another address of the same server, with counts and a breaker of its own.
+    pub fn at(&self, base: &str) -> Self {
+        let (limits, patience) = (self.host.limits, self.host.patience.clone());
+        Self { host: Host::new(base, self.host.clock, limits, patience), ..self.clone() }
+    }
+
     /// The server.
     pub fn host(&self) -> &Arc<Host> {
         &self.host

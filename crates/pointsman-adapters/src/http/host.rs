@@ -91,6 +91,11 @@ impl Host {
         Client::new(Arc::clone(self), self.accounts.fetch_add(1, Ordering::Relaxed), account)
     }
 
+    /// The address that all its paths begin with.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
     /// Its name and port.
     pub fn name(&self) -> &str {
         &self.name

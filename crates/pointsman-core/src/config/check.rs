@@ -4,6 +4,7 @@ use std::path::Component;
 
 use super::document::Document;
 use super::{CiKind, Config, Error, ForgeKind, NotifierKind, ReviewMode, Span, branch, sections::Argv};
+use crate::board;
 use crate::timetable::Cron;
 
 /// Most tasks or checks at the same time.
@@ -46,7 +47,7 @@ pub(super) fn unsupported(config: &Config) -> Vec<String> {
     let mut not_yet = |key: String, value: &str, instead: &str| {
         found.push(format!("{key} = \"{value}\" is not supported by this version yet; use {instead}"));
     };
-    if let Some(board) = &config.forge.board {
+    if let Some(board) = config.forge.board.as_ref().filter(|_| config.forge.kind != ForgeKind::Github) {
         not_yet("forge.board".into(), &crate::text::clean_line(board, 60), "labels, which follow every task");
     }
     for (name, role) in config.roles.iter() {
@@ -444,8 +445,9 @@ impl Check<'_> {
                 "each entry must be a path such as deploy/ or **/*.sql, of letters, digits and ._-/*?+@";
             return self.fail("review.protected", why);
         }
-        if !forge.board.as_deref().is_none_or(one_line) {
-            return self.fail("forge.board", "it must be one line of text");
+        if forge.board.as_deref().is_some_and(|board| board::address(board).is_none()) {
+            let why = "it must be a project's number, `owner/number`, or its address on GitHub";
+            return self.fail("forge.board", why);
         }
         Ok(())
     }

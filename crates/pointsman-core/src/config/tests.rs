@@ -307,14 +307,14 @@ fn a_role_can_be_run_in_another_way_than_the_rest() {
 fn what_is_not_built_yet_is_read_and_said() {
     let text = r#"
         name = "a"
-        forge = { kind = "github", repo = "me/shop", board = "Plan" }
+        forge = { kind = "forgejo", url = "https://f.example", repo = "me/shop", board = "3" }
         roles = { vault = { enabled = true } }
     "#;
     let config = parse(text).unwrap();
-    assert_eq!(config.forge.kind, ForgeKind::Github);
-    assert_eq!(config.forge.token_env(), Some("GITHUB_TOKEN"));
+    assert_eq!(config.forge.kind, ForgeKind::Forgejo);
+    assert_eq!(config.forge.token_env(), Some("CODEBERG_TOKEN"));
     let all = config.unsupported();
-    let keys = ["forge.board = \"Plan\"", "roles.vault"];
+    let keys = ["forge.board = \"3\"", "roles.vault"];
     assert_eq!(all.len(), keys.len(), "{all:#?}");
     for (sentence, key) in all.iter().zip(keys) {
         assert!(

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{REPO, Shared, State, git, github, hooks, issues, json, pulls};
+use super::{REPO, Shared, State, board, git, github, hooks, issues, json, pulls};
 use crate::http::{Reply, Request};
 
 /// A request that was let in.
@@ -48,6 +48,9 @@ fn dated(shared: &Shared, reply: Reply) -> Reply {
 fn route(shared: &Shared, request: &Request) -> Reply {
     let segments = request.segments();
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+    if segments == ["api", "graphql"] {
+        return board::answer(shared, request);
+    }
     if let Some(rest) = segments.strip_prefix(&["api", "v3"]) {
         return github::answer(shared, request, rest);
     }

@@ -11,6 +11,7 @@
 //! people.
 
 mod api;
+mod board;
 mod faults;
 mod git;
 mod github;
@@ -31,6 +32,7 @@ use crate::TempRepo;
 use crate::http::{Request, Server};
 use crate::repository::command;
 
+pub use board::BOARD;
 pub use faults::Faults;
 pub use people::{SeenIssue, SeenPull};
 
@@ -97,6 +99,7 @@ struct State {
     statuses: Vec<Status>,
     requests: Vec<(String, String)>,
     traffic: Traffic,
+    board: board::Board,
     hook: Option<hooks::Hook>,
     hooked: u64,
     next: u64,
@@ -210,6 +213,7 @@ impl FakeForgejo {
             statuses: Vec::new(),
             requests: Vec::new(),
             traffic: Traffic::default(),
+            board: board::Board::default(),
             hook: None,
             hooked: 0,
             next: 0,

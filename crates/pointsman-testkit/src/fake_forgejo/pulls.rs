@@ -1,5 +1,7 @@
 //! Pull requests, reviews and commit statuses.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::api::{Asked, not_found, page, unprocessable};
@@ -59,10 +61,17 @@ pub(super) fn exists(shared: &Shared, sha: &str) -> bool {
 
 /// A pull request's head is where its branch is, and stays where it was when that goes.
 pub(super) fn follow_branches(shared: &Shared, state: &mut State) {
-    let open = state.pulls.iter().filter(|(number, _)| state.issues[number].open);
-    let heads = open.filter_map(|(number, pull)| {
-        let sha = shared.branch(&pull.head)?;
-        (sha != pull.head_sha).then_some((*number, sha))
+    let open: Vec<(&u64, &Pull)> =
+        state.pulls.iter().filter(|(number, _)| state.issues[number].open).collect();
+    if open.is_empty() {
+        return;
+    }
+    let listed = shared.git(&["for-each-ref", "--format=%(refname:lstrip=2) %(objectname)", "refs/heads"]);
+    let listed = listed.unwrap_or_default();
+    let branches: BTreeMap<&str, &str> = listed.lines().filter_map(|line| line.rsplit_once(' ')).collect();
+    let heads = open.into_iter().filter_map(|(number, pull)| {
+        let sha = *branches.get(pull.head.as_str())?;
+        (sha != pull.head_sha).then(|| (*number, sha.to_owned()))
     });
     for (number, sha) in heads.collect::<Vec<_>>() {
         state.pulls.get_mut(&number).expect("just found").head_sha = sha;

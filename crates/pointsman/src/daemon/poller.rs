@@ -167,6 +167,7 @@ impl Asking {
         self.webhooks.follow(&projects, now);
         for (name, served) in &projects {
             let pace = pace(served, &self.board.look(), now);
+            self.world.jobs.follow_board(served, &self.board.look(), now);
             let due = self
                 .forge_at
                 .get(name)

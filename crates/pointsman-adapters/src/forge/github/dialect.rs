@@ -2,18 +2,19 @@
 
 use std::time::{Duration, Instant};
 
-use pointsman_core::forge::{Check, CheckState};
+use pointsman_core::forge::{BoardItem, Check, CheckState};
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::labels;
 use pointsman_core::task::ReviewVerdict;
 use serde_json::{Value, json};
 
 use super::Github;
-use crate::forge::Error;
+use super::board::Board;
 use crate::forge::hosted::trouble::told;
 use crate::forge::hosted::wire::{Label, WirePull, WireReview, wire};
 use crate::forge::hosted::{Dialect, Hosted, MERGE};
-use crate::http::{Method, Request};
+use crate::forge::{BoardChange, Error};
+use crate::http::{Count, Method, Request};
 
 /// How long it is remembered who has a say.
 const PEOPLE_FOR: Duration = Duration::from_secs(300);
@@ -112,6 +113,22 @@ impl Dialect for Github {
         let runs: Vec<CheckRun> = self.hosted.about(sha, "check-runs")?.unwrap_or_default();
         checks.extend(runs.into_iter().map(CheckRun::plain));
         Ok(checks)
+    }
+
+    fn read_board(&self) -> Option<Result<Vec<(BoardItem, bool)>, Error>> {
+        self.board.as_ref().map(Board::all)
+    }
+
+    fn read_board_item(&self, number: Number) -> Option<Result<BoardItem, Error>> {
+        self.board.as_ref().map(|board| board.item(number))
+    }
+
+    fn change_board(&self, number: Number, change: &BoardChange<'_>) -> Option<Result<(), Error>> {
+        self.board.as_ref().map(|board| board.change(number, change))
+    }
+
+    fn further_costs(&self) -> Vec<(&'static str, Count)> {
+        self.board.as_ref().map(|board| board.client().host().counts().all()).unwrap_or_default()
     }
 }
 

@@ -1,14 +1,15 @@
 //! GitHub and GitHub Enterprise, by the REST API: where they differ from what [`hosted`](super::hosted) has in common.
 //!
-//! `dialect` has the differences. A pushed landing is shown as merged by GitHub itself if the pull request's head is part
-//! of it; otherwise the pull request is closed with a comment that names the commit. Projects are not spoken to here.
-
+//! `dialect` has the differences, `board` a Projects board. A pushed landing is shown as merged by GitHub itself if the pull request's head is part
+//! of it; otherwise the pull request is closed with a comment that names the commit.
+mod board;
 mod dialect;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use self::board::Board;
 use super::Error;
 use super::hosted::{Belongings, Dialect, Hosted, Manner, Opening};
 use crate::git::Account;
@@ -33,6 +34,7 @@ const PUBLIC_API: &str = "https://api.github.com";
 /// One repository on GitHub, with a dev account and perhaps a review account.
 pub struct Github {
     hosted: Hosted,
+    board: Option<Board>,
     known: Mutex<Known>,
 }
 
@@ -50,7 +52,18 @@ impl Github {
             PUBLIC => PUBLIC_API.to_owned(),
             url => format!("{url}/api/v3"),
         };
-        Ok(Self { hosted: opening.prepare(&api, &MANNER)?, known: Mutex::new(Known::default()) })
+        Ok(Self { hosted: opening.prepare(&api, &MANNER)?, board: None, known: Mutex::new(Known::default()) })
+    }
+
+    /// With a Projects board: its number, and whose it is if it does not belong to the owner of the repository. Its API
+    /// lies beside the other one.
+    pub fn with_board(mut self, owner: Option<&str>, number: u64) -> Self {
+        let hosted = &self.hosted;
+        let api = hosted.host().base().trim_end_matches("/v3").to_owned();
+        let client = hosted.dev.at(&api);
+        let owner = owner.unwrap_or(hosted.owner());
+        self.board = Some(Board::new(client, owner, number, hosted.names()));
+        self
     }
 
     /// Looks at both accounts and what they may do; once.

@@ -18,7 +18,7 @@ pub(super) mod wire;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use pointsman_core::forge::Check;
+use pointsman_core::forge::{BoardItem, Check};
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::ReviewVerdict;
 use serde::de::DeserializeOwned;
@@ -28,9 +28,9 @@ pub(super) use pulls::MERGE;
 use trouble::told;
 use wire::{Label, WireIssue, WireReview};
 
-use super::Error;
+use super::{BoardChange, Error};
 use crate::git::Account;
-use crate::http::{Client, Host, Method, Request, Scheme};
+use crate::http::{Client, Count, Host, Method, Request, Scheme};
 
 /// Facts about how a kind of server wants to be spoken to.
 pub(super) struct Manner {
@@ -70,7 +70,7 @@ pub(super) struct Hosted {
     pub(super) dev: Client,
     reviewer: Option<Client>,
     account: Account,
-    names: OnceLock<Names>,
+    accounts: OnceLock<Names>,
     /// What reviews say about single lines; said once, never changed.
     remarks: Mutex<HashMap<u64, String>>,
     /// When what is open changed last; none before it was listed.
@@ -127,6 +127,26 @@ pub(super) trait Dialect: Send + Sync {
 
     /// What the checks say about exactly this commit.
     fn read_checks(&self, sha: &Sha) -> Result<Vec<Check>, Error>;
+
+    /// The issues on the board, and whether they are open; none without a board.
+    fn read_board(&self) -> Option<Result<Vec<(BoardItem, bool)>, Error>> {
+        None
+    }
+
+    /// One issue on the board; none without a board.
+    fn read_board_item(&self, _number: Number) -> Option<Result<BoardItem, Error>> {
+        None
+    }
+
+    /// Changes an issue on the board; none without a board.
+    fn change_board(&self, _number: Number, _change: &BoardChange<'_>) -> Option<Result<(), Error>> {
+        None
+    }
+
+    /// What asking other addresses of the server has cost.
+    fn further_costs(&self) -> Vec<(&'static str, Count)> {
+        Vec::new()
+    }
 }
 
 impl Hosted {
@@ -145,14 +165,19 @@ impl Hosted {
         &self.owner
     }
 
+    /// Owner and name of the repository.
+    pub(super) fn names(&self) -> (&str, &str) {
+        (&self.owner, &self.name)
+    }
+
     /// Our account's name; nothing before it was found, which every order sees to first.
     fn me(&self) -> &str {
-        self.names.get().map_or("", |names| &names.me)
+        self.accounts.get().map_or("", |names| &names.me)
     }
 
     /// The name of the account that reviews.
     pub(super) fn reviewer(&self) -> Option<&str> {
-        self.names.get().and_then(|names| names.reviewer.as_deref())
+        self.accounts.get().and_then(|names| names.reviewer.as_deref())
     }
 
     /// A request for something of the repository.

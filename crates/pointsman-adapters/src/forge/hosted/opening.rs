@@ -77,7 +77,7 @@ impl Opening<'_> {
             dev: client(self.token),
             reviewer: self.review_token.map(client),
             account,
-            names: OnceLock::new(),
+            accounts: OnceLock::new(),
             remarks: Mutex::new(HashMap::new()),
             marks: Mutex::new(None),
         })
@@ -87,16 +87,16 @@ impl Opening<'_> {
 impl Hosted {
     /// Looks at both accounts and what they may do; once.
     pub(in crate::forge) fn look(&self) -> Result<(), Error> {
-        if self.names.get().is_none() {
+        if self.accounts.get().is_none() {
             // Whoever was faster found the same.
-            let _ = self.names.set(self.find_out()?);
+            let _ = self.accounts.set(self.find_out()?);
         }
         Ok(())
     }
 
     /// Whether that was done.
     pub(in crate::forge) fn was_looked_at(&self) -> bool {
-        self.names.get().is_some()
+        self.accounts.get().is_some()
     }
 
     fn find_out(&self) -> Result<Names, Error> {

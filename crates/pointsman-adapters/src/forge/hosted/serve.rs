@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use pointsman_core::forge::{Check, CheckState, Comment, Issue, PullRequest, Review};
+use pointsman_core::forge::{BoardItem, Check, CheckState, Comment, Issue, PullRequest, Review};
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::ReviewVerdict;
 use serde_json::json;
 
 use super::trouble::in_the_way;
 use super::{Dialect, Hosted, checks, issues, pulls, reviews};
-use crate::forge::{Error, Forge, Right};
+use crate::forge::{BoardChange, Error, Forge, Right, no_board};
 use crate::http::Count;
 
 /// What a server tells about our account so soon after we have written is what we wrote.
@@ -161,7 +161,9 @@ impl<D: Dialect> Forge for D {
     }
 
     fn costs(&self) -> Vec<(&'static str, Count)> {
-        self.hosted().host().counts().all()
+        let mut all = self.hosted().host().counts().all();
+        all.extend(self.further_costs());
+        all
     }
 
     fn issue_link(&self, number: Number) -> String {
@@ -183,5 +185,26 @@ impl<D: Dialect> Forge for D {
     fn show_check(&self, sha: &Sha, name: &str, state: CheckState) -> Result<(), Error> {
         ready(self)?;
         checks::write_status(self, sha, name, state)
+    }
+
+    fn board(&self) -> Result<Vec<BoardItem>, Error> {
+        let all = self.read_board().unwrap_or_else(|| Err(no_board("read the board")))?;
+        let mut open: Vec<BoardItem> =
+            all.into_iter().filter(|(_, open)| *open).map(|(item, _)| item).collect();
+        open.sort_by_key(|item| item.number);
+        Ok(open)
+    }
+
+    fn board_item(&self, number: Number) -> Result<BoardItem, Error> {
+        self.read_board_item(number).unwrap_or_else(|| Err(no_board("read the board")))
+    }
+
+    fn claimed_on_board(&self) -> Result<Vec<BoardItem>, Error> {
+        let all = self.read_board().unwrap_or_else(|| Err(no_board("read the board")))?;
+        Ok(all.into_iter().map(|(item, _)| item).filter(|item| !item.agent.is_empty()).collect())
+    }
+
+    fn set_board(&self, number: Number, change: &BoardChange<'_>) -> Result<(), Error> {
+        self.change_board(number, change).unwrap_or_else(|| Err(no_board("change the board")))
     }
 }

@@ -4,6 +4,7 @@
 //! Jobs are level-triggered: whoever finds that an answer is still owed submits the job again, and
 //! one that runs already is left alone. Nothing about a job has to survive a crash but its result.
 
+mod board;
 mod checkpoint;
 mod checks;
 mod outside;
@@ -35,6 +36,7 @@ pub(crate) struct Jobs {
     running: Mutex<Running>,
     freed: Condvar,
     stopping: AtomicBool,
+    boards: Mutex<BTreeMap<ProjectName, board::Following>>,
 }
 
 #[derive(Default)]
@@ -64,6 +66,7 @@ impl Jobs {
             running: Mutex::default(),
             freed: Condvar::new(),
             stopping: AtomicBool::new(false),
+            boards: Mutex::default(),
         })
     }
 

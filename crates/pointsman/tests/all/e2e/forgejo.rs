@@ -195,6 +195,41 @@ fn e2e_github_a_task_goes_from_claim_to_close() {
 }
 
 #[test]
+fn e2e_github_a_board_follows_a_task_and_one_that_says_no_holds_nobody_up() {
+    let script = format!(
+        "{}\nexpect CI passed\nphase awaiting_review\nexpect Approved\nexpect Merged\nphase done",
+        adds("apples")
+    );
+    let github = |fake: &FakeForgejo| {
+        let setup = on(fake).set("forge.kind", "\"github\"").set("forge.board", "\"3\"");
+        setup.daemon_env("GITHUB_TOKEN", &fake.token(DEV))
+    };
+    let fake = FakeForgejo::start(Rules::default());
+    let daemon = start(&fake, github(&fake).reviewed());
+    let issue = file(&fake, "Add apples", &script);
+    let pr = daemon.wait_state(issue, "awaiting_review")["pr"].as_u64().unwrap();
+    let shows = |status: &str, agent: &str| {
+        let wanted = Some((status.to_owned(), agent.to_owned()));
+        daemon.wait_for(status, || (fake.on_board(issue) == wanted).then_some(()));
+    };
+    shows("In Review", &format!("dev-shop-{issue}"));
+    // Whoever dies now leaves it to the next one to tell the end.
+    daemon.kill_daemon();
+    daemon.start();
+    fake.review(pr, OWNER, "APPROVED", "fine", &[]);
+    shows("Done", "");
+    daemon.wait_closed(issue);
+
+    let fake = FakeForgejo::start(Rules::default());
+    fake.board_scope(false);
+    let daemon = start(&fake, github(&fake));
+    let issue = file(&fake, "Add pears", &clean("pears"));
+    daemon.wait_closed(issue);
+    daemon.wait_for("the board's words", || daemon.log_lines("scope `project`"));
+    assert_eq!(fake.on_board(issue), None);
+}
+
+#[test]
 fn e2e_forgejo_doctor_tells_who_we_are_and_what_is_in_the_way() {
     let fake = FakeForgejo::start(Rules { ahead: 3600, ..Rules::default() });
     let daemon = on(&fake).build();

@@ -53,13 +53,17 @@ fn end(fake: &FakeForgejo, daemon: &TestDaemon, issues: &[u64]) -> End {
 fn e2e_soak_many_tasks_end_the_same_through_trouble_and_delays() {
     let count = tasks();
     let fake = FakeForgejo::start(Rules::default());
-    let daemon = start(&fake, on(&fake).set("dev.concurrency", "4"));
+    let setup = on(&fake).set("dev.concurrency", "4").set("merge.strategy", "\"batch\"");
+    let daemon = start(&fake, setup);
     fake.change(|rules| rules.faults = Faults { slow: SLOW, ..Faults::ten_percent(count) });
     let title = |task: u64| format!("Add kind {task:03}");
     let work = |task: u64| format!("{}\nexpect Merged\nphase done", adds(&format!("kind-{task:03}")));
     let issues: Vec<u64> = (1..=count).map(|task| file(&fake, &title(task), &work(task))).collect();
-    for issue in &issues {
-        daemon.wait_closed(*issue);
+    // However long it takes for all of them: one after another is closed.
+    for over in 1..=issues.len() {
+        daemon.wait_for(&format!("{over} tasks to be closed"), || {
+            (issues.iter().filter(|issue| !fake.issue(**issue).open).count() >= over).then_some(())
+        });
     }
     let mut main: Vec<String> = (1..=count).map(|task| format!("Add kind-{task:03}")).collect();
     main.push("Open the shop".to_owned());
@@ -72,6 +76,7 @@ fn e2e_soak_many_tasks_end_the_same_through_trouble_and_delays() {
     };
     // What the forge could not be told at once, and branches that could not be deleted at once, come later.
     fake.change(|rules| rules.faults = Faults::default());
+    issues.iter().for_each(|issue| daemon.wait_closed(*issue));
     daemon.wait_for("everything to be as on a good day", || {
         let end = end(&fake, &daemon, &issues);
         (end == wanted).then_some(())

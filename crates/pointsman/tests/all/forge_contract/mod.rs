@@ -3,7 +3,8 @@
 //! `behaviours` has them, `stage` the world they play in. They are run against the embedded forge in process
 //! (`embedded`), and against the Forgejo adapter (`forgejo`): with a fake server as it should be, with one whose pages
 //! are small, with one that cannot record merges, with one whose every tenth answer goes wrong, and with the real one
-//! that `POINTSMAN_TEST_FORGEJO_URL` names. The GitHub adapter likewise (`github`, `github_alone`).
+//! that `POINTSMAN_TEST_FORGEJO_URL` names. The GitHub adapter likewise (`github`, `github_alone`), and
+//! its boards (`github_board`).
 
 mod behaviours;
 mod embedded;
@@ -11,4 +12,5 @@ mod forgejo;
 mod forgejo_alone;
 mod github;
 mod github_alone;
+mod github_board;
 mod stage;
