@@ -30,6 +30,7 @@ pub mod task;
 pub mod text;
 pub mod time;
 pub mod timetable;
+pub mod value;
 pub mod vault;
 pub mod verdict;
 pub mod words;

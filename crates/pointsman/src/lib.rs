@@ -16,6 +16,7 @@ mod health_view;
 mod hook_spool;
 mod identity;
 pub mod init;
+mod journal;
 mod keeper;
 pub mod paths;
 pub mod project;

@@ -468,6 +468,8 @@ table! {
         jitter: Span,
         /// Whether a time that was missed is made up for, once.
         catch_up: bool,
+        /// A role whose results were all noise for this long is not asked any more.
+        noise_pause: Span,
         /// Formulas that run only if something changed since the last time.
         only_if_changed: Vec<String>,
         /// When formulas run by themselves, as five cron fields each.

@@ -145,6 +145,9 @@ pub struct Run {
     pub result: Option<serde_json::Value>,
     /// Whether a session of it may still be there.
     pub session_open: bool,
+    /// What rules have found and it is asked about; it belongs to the prompt.
+    #[serde(default)]
+    pub briefing: Option<String>,
     /// What it is about; nothing for the whole project.
     #[serde(default)]
     pub subject: Option<Subject>,
@@ -171,6 +174,7 @@ impl Run {
             reason: None,
             result: None,
             session_open: false,
+            briefing: None,
             subject: None,
         }
     }

@@ -30,6 +30,9 @@ pub fn prompt(run: &Run, places: &Places, briefing: &str) -> String {
         out.push_str(&format!("Read first: {}\n\n", formula.files.join(", ")));
     }
     out.push_str(briefing);
+    if let Some(found) = &run.briefing {
+        out.push_str(found);
+    }
     out.push_str(
         "Do the steps below in their order. After each one: `pointsman step done ID`. When all are done, write \
          `PHASE:done` into the phase file; if you cannot go on, `PHASE:failed` with a second line `Reason: …`.\n\n",

@@ -81,6 +81,12 @@ impl Context {
         if let Some(name) = &self.wanted {
             return self.named(name);
         }
+        // An agent's tree may hold a configuration or none; its session knows whose it is.
+        if let Some(name) = project_of_session()
+            && let Some(row) = self.registered()?.into_iter().find(|row| row.name == name)
+        {
+            return Ok(Project::load(&row.config_path)?);
+        }
         if let Some(path) = self.nearest_config()? {
             return self.found(&path);
         }
@@ -261,6 +267,13 @@ impl Context {
             .filter(|name| !name.is_empty())
             .unwrap_or_else(|| "operator".to_owned())
     }
+}
+
+/// The project of the session that we are in, if we are in one.
+#[allow(clippy::disallowed_methods, reason = "a command begins here: the environment is its input")]
+fn project_of_session() -> Option<ProjectName> {
+    inside_session()?;
+    ProjectName::new(&std::env::var("PROJECT_NAME").ok()?)
 }
 
 /// The session we were started in, if an agent started us.

@@ -8,8 +8,9 @@ use crate::demo;
 
 /// Watch issues become merged branches: real git, real tmux, no account, no model
 ///
-/// Makes a throw-away project and plays several stories at the same time: a clean task, a failing CI, requested
-/// changes, a killed session, a dependency, a question to a person, a hopeless case. Ends with a board of what happened.
+/// Makes two throw-away projects and plays several stories at the same time: a clean task, a failing CI, requested
+/// changes, a killed session, a dependency, a question to a person, a hopeless case, a review by the review agent, an
+/// action that waits for a person. Ends with a board of what happened.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Keep everything, to look around afterwards

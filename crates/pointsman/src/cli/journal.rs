@@ -1,18 +1,13 @@
 //! What happened on a day, as a person would tell it.
 
 use clap::Args;
-use pointsman_core::time::Timestamp;
-use pointsman_core::words::journal::entry;
-use pointsman_store::EventFilter;
 use serde_json::{Value, json};
 
 use super::context::Context;
 use super::failure::{Code, Failure};
 use super::style::STRONG;
 use super::time;
-
-/// How many events are read at once.
-const PAGE: u32 = 1_000;
+use crate::journal::{read, span_of};
 
 /// Show what happened on a day: what each role found and did
 #[derive(Debug, Args)]
@@ -39,39 +34,25 @@ impl Arguments {
                 .hint(format!("one of: {}", names.join(", "))));
         }
         let day = self.day.unwrap_or_else(|| time::day(time::now()));
-        let Some((begins, ends)) = span_of(&day) else {
+        let Some(span) = span_of(&day) else {
             return Err(Failure::new(Code::Usage, format!("{day:?} is no day"))
                 .hint("a day is written as 2026-11-15, and is one of UTC"));
         };
-        let mut rows: Vec<Value> = Vec::new();
-        if let Some(store) = context.store()? {
-            let mut filter = EventFilter {
-                since: store.seq_before(begins)?,
-                project: Some(project.config.name.clone()),
-                limit: PAGE,
-                ..EventFilter::default()
-            };
-            loop {
-                let page = store.events(&filter)?;
-                let Some(last) = page.last() else { break };
-                filter.since = last.seq;
-                let over = last.at >= ends;
-                for event in page.iter().filter(|event| event.at >= begins && event.at < ends) {
-                    let Some(entry) = entry(&event.kind, event.issue, &event.data) else { continue };
-                    if self.role.as_ref().is_none_or(|role| *role == entry.role) {
-                        rows.push(json!({
-                            "at": time::rfc3339(event.at),
-                            "role": entry.role,
-                            "issue": event.issue,
-                            "lines": entry.lines,
-                        }));
-                    }
-                }
-                if over {
-                    break;
-                }
-            }
-        }
+        let found = match context.store()? {
+            Some(store) => read(&store, &project.config.name, span, self.role.as_deref())?,
+            None => Vec::new(),
+        };
+        let rows: Vec<Value> = found
+            .iter()
+            .map(|written| {
+                json!({
+                    "at": time::rfc3339(written.at),
+                    "role": written.entry.role,
+                    "issue": written.issue,
+                    "lines": written.entry.lines,
+                })
+            })
+            .collect();
         if context.out.is_json() { context.out.value(&rows) } else { print(context, &day, &rows) }
     }
 }
@@ -97,14 +78,4 @@ fn print(context: &Context, day: &str, rows: &[Value]) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-/// When a day begins and ends.
-fn span_of(day: &str) -> Option<(Timestamp, Timestamp)> {
-    let begins: jiff::civil::Date = day.parse().ok().filter(|_| day.len() == 10)?;
-    let at = |date: jiff::civil::Date| {
-        let zoned = date.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
-        Some(Timestamp(zoned.timestamp().as_millisecond()))
-    };
-    Some((at(begins)?, at(begins.tomorrow().ok()?)?))
 }

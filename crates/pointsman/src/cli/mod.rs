@@ -39,6 +39,7 @@ mod out;
 mod phase;
 mod project;
 mod rescue;
+mod roles;
 mod run;
 mod schedule;
 mod session;
@@ -128,6 +129,7 @@ enum Command {
     Status(status::Arguments),
     Health(health::Arguments),
     Journal(journal::Arguments),
+    Roles(roles::Arguments),
     #[command(subcommand, visible_alias = "tasks")]
     Task(task::Command),
     #[command(subcommand, visible_alias = "sessions")]
@@ -226,6 +228,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Status(arguments) => arguments.run(&context()?)?,
         Command::Health(arguments) => arguments.run(&context()?)?,
         Command::Journal(arguments) => arguments.run(&context()?)?,
+        Command::Roles(arguments) => arguments.run(&context()?)?,
         Command::Task(command) => command.run(&context()?)?,
         Command::Session(command) => command.run(&context()?)?,
         Command::Forge(command) => command.run(&context()?)?,

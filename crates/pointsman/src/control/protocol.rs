@@ -143,6 +143,13 @@ pub enum Request {
         /// Whether safe remedies are carried out, or only told.
         fix: Fix,
     },
+    /// A role that was paused because of noise goes on.
+    ResumeRole {
+        /// The project.
+        project: ProjectName,
+        /// Which.
+        role: String,
+    },
     /// Tell people that this is a test.
     TryNotifiers {
         /// The project.

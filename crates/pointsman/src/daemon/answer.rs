@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::engine::{Engine, Input};
 use super::sources::hooks;
-use super::{budget, clock, line, notifier, projects, runs, vault};
+use super::{budget, clock, factory, line, notifier, projects, runs, vault};
 use crate::control::protocol::{FailureKind, Reply, Request};
 use crate::paths::Paths;
 
@@ -84,6 +84,7 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
             follow.vault = true;
             vault::answer(engine, project, command)
         }
+        Request::ResumeRole { project, role } => factory::resume(engine, project, role),
         Request::TryNotifiers { project, key } => {
             follow.notices = true;
             notifier::try_out(engine, project, key)

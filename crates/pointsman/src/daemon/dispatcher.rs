@@ -274,6 +274,7 @@ impl Dispatcher {
         for (told, written) in batch.factory {
             self.until_written("a role's look", |d| factory::take(&mut d.engine, &told, now));
             self.notices.nudge();
+            self.runs.nudge();
             let _ = written.send(());
         }
         for (project, standing) in batch.timetables {
@@ -307,6 +308,7 @@ impl Dispatcher {
             crash_point("run-event-written");
             if taken.is_some() {
                 self.runs.nudge();
+                self.factory.nudge();
             }
             let _ = written.send(taken.map(Box::new));
         }

@@ -55,15 +55,20 @@ fn pid(seen: &Seen) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::Blow;
-    use crate::demo::people::Filed;
+    use crate::demo::people::{Filed, Part};
     use crate::demo::stories::{DAEMON_KILLED, STORIES};
     use crate::demo::watch::{Seen, SeenSession};
 
     #[test]
     fn another_process_after_the_blow_is_trouble_and_so_is_no_blow() {
         let story = STORIES.iter().find(|s| s.name == DAEMON_KILLED).unwrap();
-        let filed =
-            Filed { issue: 3, story: story.name, act: &story.acts[0], after: None, order: story.order };
+        let filed = Filed {
+            part: Part { project: "shop", issue: 3 },
+            story: story.name,
+            act: &story.acts[0],
+            after: None,
+            order: story.order,
+        };
         let sessions = vec![SeenSession { pid: Some(7), exit: None }];
         let seen = Seen { sessions, ..Seen::default() };
         assert!(Blow::default().trouble(&filed, &seen).is_some());

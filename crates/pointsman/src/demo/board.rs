@@ -40,7 +40,8 @@ impl Board {
     pub(super) fn json(&self) -> Value {
         let tasks = self.played.iter().map(|p| {
             json!({
-                "issue": p.filed.issue,
+                "issue": p.filed.part.issue,
+                "project": p.filed.part.project,
                 "title": p.filed.act.title,
                 "story": p.filed.story,
                 "outcome": p.facts.outcome(),
@@ -90,7 +91,7 @@ impl Played {
         let head = Line::new()
             .then(style, format!("{mark} "))
             .column(STRONG, filed.story, 17)
-            .column(PLAIN, &format!("#{}", filed.issue), 3)
+            .column(PLAIN, &format!("#{}", filed.part.issue), 3)
             .column(style, facts.outcome(), 8)
             .column(PLAIN, &count(facts.sessions, "session"), 10)
             .column(PLAIN, &count(ci_runs, "CI run"), 9)
@@ -111,6 +112,7 @@ mod tests {
 
     use super::{Board, Facts, Filed, Played};
     use crate::demo::ink::Ink;
+    use crate::demo::people::Part;
     use crate::demo::stories::STORIES;
 
     fn board(differences: Vec<String>) -> Board {
@@ -124,7 +126,8 @@ mod tests {
             pr: Some(9),
             ..Facts::default()
         };
-        let filed = Filed { issue: 1, story: "clean", act, after: None, order: STORIES[0].order };
+        let part = Part { project: "shop", issue: 1 };
+        let filed = Filed { part, story: "clean", act, after: None, order: STORIES[0].order };
         let played = vec![Played { filed, facts, differences }];
         Board { played, troubles: Vec::new(), took: Duration::from_millis(12_345) }
     }

@@ -3,14 +3,15 @@
 use anyhow::Context;
 use serde_json::Value;
 
-use super::people::Filed;
+use super::people::{Filed, Part};
 use super::stage::Stage;
 use super::verdict::Facts;
 use super::watch::Seen;
 
 /// Collects what is true of one task.
 pub(super) fn gather(stage: &Stage, remote: &Remote, filed: &Filed, seen: &Seen) -> anyhow::Result<Facts> {
-    let issue = stage.pointsman(&["forge", "issue", "show", &filed.issue.to_string()])?;
+    let Part { project, issue } = filed.part;
+    let issue = stage.pointsman_in(project, &["forge", "issue", "show", &issue.to_string()])?;
     let mut facts = Facts {
         states: seen.states.clone(),
         sessions: seen.sessions.len(),
@@ -18,10 +19,12 @@ pub(super) fn gather(stage: &Stage, remote: &Remote, filed: &Filed, seen: &Seen)
         started: seen.started,
         closed: seen.closed,
         gave_up: seen.gave_up.clone(),
-        leftovers: stage.state_files(filed.issue)?,
+        leftovers: stage.state_files(filed.part)?,
         issue_open: issue.get("state").and_then(Value::as_str) == Some("open"),
         labels: texts(&issue, "labels", |label| label.as_str()),
         comments: texts(&issue, "comments", |comment| comment.get("body")?.as_str()),
+        action: seen.action,
+        rung: stage.rung(),
         ..Facts::default()
     };
     for (path, line) in filed.act.ends.lines {
@@ -34,7 +37,8 @@ pub(super) fn gather(stage: &Stage, remote: &Remote, filed: &Filed, seen: &Seen)
     facts.pr = task.pr;
     facts.on_main = task.merged_as.as_ref().is_some_and(|sha| remote.has_commit(stage, sha.as_str()));
     if let Some(pr) = task.pr {
-        let pr = stage.pointsman(&["forge", "pr", "show", &pr.to_string()])?;
+        let pr = stage.pointsman_in(project, &["forge", "pr", "show", &pr.to_string()])?;
+        facts.reviewers = texts(&pr, "reviews", |review| review.get("author")?.as_str());
         facts.pr_merged = pr.get("merged").and_then(Value::as_bool) == Some(true);
     }
     Ok(facts)
@@ -52,8 +56,8 @@ pub(super) struct Remote {
 
 impl Remote {
     /// Asks where it is.
-    pub(super) fn find(stage: &Stage) -> anyhow::Result<Self> {
-        let answer = stage.pointsman(&["forge", "url"])?;
+    pub(super) fn find(stage: &Stage, project: &str) -> anyhow::Result<Self> {
+        let answer = stage.pointsman_in(project, &["forge", "url"])?;
         let url = answer.as_str().or_else(|| answer.get("url")?.as_str()).context("the forge has no url")?;
         let path = url.strip_prefix("file://").unwrap_or(url);
         Ok(Self { git_dir: format!("--git-dir={path}") })

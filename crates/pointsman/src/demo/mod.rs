@@ -1,4 +1,4 @@
-//! `pointsman demo`: a throw-away project in which all stories are played at the same time.
+//! `pointsman demo`: two throw-away projects in which all stories are played at the same time.
 //!
 //! [`stories`] is what is played, as data. [`stage`] is the world it happens in, [`people`] what
 //! persons do in it, [`blow`] what befalls the daemon, [`watch`] how we follow it, [`verdict`] what must be true in the end, [`screen`]
@@ -24,14 +24,12 @@ use std::os::fd::AsFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pointsman_core::ids::Number;
-
 use blow::Blow;
 use board::{Board, Played};
 use facts::Remote;
 use ink::Ink;
 use interrupt::{Interrupt, Interrupted};
-use people::{Filed, People};
+use people::{Filed, Part, People};
 use screen::{Row, Screen};
 use stage::Stage;
 use verdict::Facts;
@@ -83,7 +81,10 @@ where
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
     let ink = if options.color && !no_color && out.is_terminal() { Ink::Coloured } else { Ink::Black };
     let began = Instant::now();
-    writeln!(out, "Eleven stories in a throw-away project: real git, real tmux, real processes, no model.")?;
+    writeln!(
+        out,
+        "Thirteen stories in two throw-away projects: real git, real tmux, real processes, no model."
+    )?;
     let mut stage = Stage::build()?;
     let board = match play(&mut stage, interrupt, &mut out, ink, began) {
         Ok(board) => board,
@@ -129,7 +130,7 @@ where
     W: Write + IsTerminal + AsFd,
 {
     stage.start_daemon(interrupt)?;
-    let mut watcher = Watcher::open(&stage.database(), stage.project())?;
+    let mut watcher = Watcher::open(&stage.database())?;
     let filed = people::file_issues(stage)?;
     let mut people = People::default();
     let mut blow = Blow::default();
@@ -138,9 +139,15 @@ where
     let mut troubles = Vec::new();
     let seen = loop {
         interrupt.check()?;
-        let seen = watcher.look()?;
+        let mut seen = watcher.look()?.clone();
+        for f in filed.iter().filter(|f| f.act.ends.fires.is_some()) {
+            if let (Some(seen), Some(id)) = (seen.get_mut(&f.part), f.act.ends.fires) {
+                seen.action = watcher.action(f.part.project, id)?;
+            }
+        }
+        let seen = &seen;
         clock.tick(&filed, seen);
-        let over = filed.iter().all(|f| seen.get(&f.issue).is_some_and(Seen::is_over));
+        let over = filed.iter().all(|f| seen.get(&f.part).is_some_and(|seen| f.act.is_over(seen)));
         if stage.daemon_is_gone() {
             troubles.push("the daemon has ended by itself".to_owned());
         } else if began.elapsed() > LIMIT {
@@ -153,7 +160,7 @@ where
         }
         let all = seen;
         for f in &filed {
-            if let Some(seen) = all.get(&f.issue) {
+            if let Some(seen) = all.get(&f.part) {
                 blow.strike(stage, interrupt, f, seen)?;
                 if !people::review_has_to_wait(f, &filed, all) {
                     people.act(stage, f, seen)?;
@@ -162,21 +169,24 @@ where
         }
         thread::sleep(LOOK);
     };
-    troubles.extend(filed.iter().filter_map(|f| blow.trouble(f, seen.get(&f.issue)?)));
+    troubles.extend(filed.iter().filter_map(|f| blow.trouble(f, seen.get(&f.part)?)));
     let played = judge(stage, &filed, &seen)?;
     Ok(Board { played, troubles, took: began.elapsed() })
 }
 
-fn judge(stage: &Stage, filed: &[Filed], seen: &BTreeMap<Number, Seen>) -> anyhow::Result<Vec<Played>> {
-    let remote = Remote::find(stage)?;
+fn judge(stage: &Stage, filed: &[Filed], seen: &BTreeMap<Part, Seen>) -> anyhow::Result<Vec<Played>> {
+    let mut remotes = BTreeMap::new();
+    for project in project::NAMES {
+        remotes.insert(project, Remote::find(stage, project)?);
+    }
     let nothing = Seen::default();
-    let mut known: BTreeMap<Number, Facts> = BTreeMap::new();
+    let mut known: BTreeMap<Part, Facts> = BTreeMap::new();
     let mut played = Vec::new();
     for f in filed {
-        let facts = facts::gather(stage, &remote, f, seen.get(&f.issue).unwrap_or(&nothing))?;
-        let before = f.after.and_then(|issue| known.get(&issue));
+        let facts = facts::gather(stage, &remotes[f.part.project], f, seen.get(&f.part).unwrap_or(&nothing))?;
+        let before = f.after.and_then(|part| known.get(&part));
         let differences = verdict::differences(f.act, &facts, before);
-        known.insert(f.issue, facts.clone());
+        known.insert(f.part, facts.clone());
         played.push(Played { filed: *f, facts, differences });
     }
     Ok(played)
@@ -185,31 +195,31 @@ fn judge(stage: &Stage, filed: &[Filed], seen: &BTreeMap<Number, Seen>) -> anyho
 /// How long each task takes, from its filing to its end.
 #[derive(Default)]
 struct Clock {
-    began: BTreeMap<Number, Instant>,
-    took: BTreeMap<Number, Duration>,
+    began: BTreeMap<Part, Instant>,
+    took: BTreeMap<Part, Duration>,
 }
 
 impl Clock {
-    fn tick(&mut self, filed: &[Filed], seen: &BTreeMap<Number, Seen>) {
+    fn tick(&mut self, filed: &[Filed], seen: &BTreeMap<Part, Seen>) {
         for f in filed {
-            let began = *self.began.entry(f.issue).or_insert_with(Instant::now);
-            if seen.get(&f.issue).is_some_and(Seen::is_over) {
-                self.took.entry(f.issue).or_insert_with(|| began.elapsed());
+            let began = *self.began.entry(f.part).or_insert_with(Instant::now);
+            if seen.get(&f.part).is_some_and(Seen::is_over) {
+                self.took.entry(f.part).or_insert_with(|| began.elapsed());
             }
         }
     }
 
-    fn rows(&self, filed: &[Filed], seen: &BTreeMap<Number, Seen>) -> Vec<Row> {
+    fn rows(&self, filed: &[Filed], seen: &BTreeMap<Part, Seen>) -> Vec<Row> {
         let row = |f: &Filed| {
-            let seen = seen.get(&f.issue);
-            let running = || self.began.get(&f.issue).map(Instant::elapsed).unwrap_or_default();
+            let seen = seen.get(&f.part);
+            let running = || self.began.get(&f.part).map(Instant::elapsed).unwrap_or_default();
             Row {
-                issue: f.issue,
+                issue: f.part.issue,
                 story: f.story,
                 title: f.act.title,
                 state: seen.and_then(Seen::state),
                 phase: seen.and_then(|s| s.task.as_ref()?.phase),
-                elapsed: self.took.get(&f.issue).copied().unwrap_or_else(running),
+                elapsed: self.took.get(&f.part).copied().unwrap_or_else(running),
             }
         };
         filed.iter().map(row).collect()

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Context;
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::{Phase, State};
+use pointsman_core::vault::Status;
 
 use super::stage::Stage;
 use super::stories::{Act, Opinion, Order, STORIES};
@@ -15,17 +16,26 @@ use super::watch::Seen;
 /// the task has just moved on.
 const TRIES: u32 = 10;
 
+/// An issue of one of the projects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Part {
+    /// The project.
+    pub(super) project: &'static str,
+    /// Its number.
+    pub(super) issue: Number,
+}
+
 /// An issue that was filed, and its part in the play.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Filed {
-    /// Its number.
-    pub(super) issue: Number,
+    /// Which.
+    pub(super) part: Part,
     /// The story it belongs to.
     pub(super) story: &'static str,
     /// What must happen.
     pub(super) act: &'static Act,
     /// The issue it waits for.
-    pub(super) after: Option<Number>,
+    pub(super) after: Option<Part>,
     /// How it follows the others of its story.
     pub(super) order: Order,
 }
@@ -34,17 +44,18 @@ pub(super) struct Filed {
 pub(super) fn file_issues(stage: &Stage) -> anyhow::Result<Vec<Filed>> {
     let mut filed = Vec::new();
     for story in STORIES {
-        let mut after = None;
+        let mut after: Option<Part> = None;
         for act in story.acts {
-            let body = act.body(after);
+            let body = act.body(after.map(|part| part.issue));
             let order =
                 ["forge", "issue", "create", "--title", act.title, "--body", &body, "--label", "backlog"];
-            let issue = stage.pointsman(&order)?;
+            let issue = stage.pointsman_in(story.project, &order)?;
             let issue = issue.get("number").and_then(serde_json::Value::as_u64);
             let issue = issue.context("the new issue has no number")?;
-            filed.push(Filed { issue, story: story.name, act, after, order: story.order });
+            let part = Part { project: story.project, issue };
+            filed.push(Filed { part, story: story.name, act, after, order: story.order });
             if story.order == Order::Chain {
-                after = Some(issue);
+                after = Some(part);
             }
         }
     }
@@ -52,22 +63,22 @@ pub(super) fn file_issues(stage: &Stage) -> anyhow::Result<Vec<Filed>> {
 }
 
 /// Whether the reviewer has to wait for the other tasks of its story.
-pub(super) fn review_has_to_wait(of: &Filed, all: &[Filed], seen: &BTreeMap<Number, Seen>) -> bool {
-    let state = |filed: &Filed| seen.get(&filed.issue).and_then(Seen::state);
+pub(super) fn review_has_to_wait(of: &Filed, all: &[Filed], seen: &BTreeMap<Part, Seen>) -> bool {
+    let state = |filed: &Filed| seen.get(&filed.part).and_then(Seen::state);
     let is_ready = |filed: &&Filed| match state(filed) {
         Some(State::MergeQueue | State::Merged | State::Closed) => true,
         Some(State::AwaitingReview) => {
-            let task = seen.get(&filed.issue).and_then(|seen| seen.task.as_ref());
+            let task = seen.get(&filed.part).and_then(|seen| seen.task.as_ref());
             task.is_some_and(|task| task.phase == Some(Phase::AwaitingReview))
         }
         _ => false,
     };
-    let mut others = all.iter().filter(|other| other.story == of.story && other.issue != of.issue);
+    let mut others = all.iter().filter(|other| other.story == of.story && other.part != of.part);
     match of.order {
         Order::Chain => false,
         Order::AtOnce => !others.all(|other| is_ready(&other)),
         Order::InTurn => !others.all(|other| {
-            if other.issue < of.issue { state(other) == Some(State::Closed) } else { is_ready(&other) }
+            if other.part < of.part { state(other) == Some(State::Closed) } else { is_ready(&other) }
         }),
     }
 }
@@ -75,8 +86,9 @@ pub(super) fn review_has_to_wait(of: &Filed, all: &[Filed], seen: &BTreeMap<Numb
 /// Reviewer and boss, who remember what they have said.
 #[derive(Debug, Default)]
 pub(super) struct People {
-    reviewed: BTreeMap<Number, Vec<Sha>>,
-    answered: BTreeSet<Number>,
+    reviewed: BTreeMap<Part, Vec<Sha>>,
+    answered: BTreeSet<Part>,
+    approved: BTreeSet<Part>,
     failures: u32,
 }
 
@@ -85,12 +97,16 @@ impl People {
     pub(super) fn act(&mut self, stage: &Stage, filed: &Filed, seen: &Seen) -> anyhow::Result<()> {
         let done = match self.next_word(filed, seen) {
             None => return Ok(()),
-            Some(Word::Review { pr, head, opinion }) => {
-                review(stage, pr, opinion).map(|()| self.reviewed.entry(filed.issue).or_default().push(head))
-            }
+            Some(Word::Review { pr, head, opinion }) => review(stage, filed.part.project, pr, opinion)
+                .map(|()| self.reviewed.entry(filed.part).or_default().push(head)),
             Some(Word::Answer(text)) => {
-                let answered = stage.pointsman(&["task", "answer", &filed.issue.to_string(), text]);
-                answered.map(|_| self.answered.extend([filed.issue]))
+                let Part { project, issue } = filed.part;
+                let answered = stage.pointsman_in(project, &["task", "answer", &issue.to_string(), text]);
+                answered.map(|_| self.answered.extend([filed.part]))
+            }
+            Some(Word::LetGo(action)) => {
+                let approved = stage.pointsman_in(filed.part.project, &["vault", "approve", action]);
+                approved.map(|_| self.approved.extend([filed.part]))
             }
         };
         if let Err(error) = done {
@@ -104,12 +120,15 @@ impl People {
 
     /// What a person has to say, if it was not said before.
     fn next_word(&self, filed: &Filed, seen: &Seen) -> Option<Word> {
+        if seen.action == Some(Status::Pending) && !self.approved.contains(&filed.part) {
+            return filed.act.ends.fires.map(Word::LetGo);
+        }
         let task = seen.task.as_ref()?;
         match task.state {
             // A polite reviewer waits until the agent says that it is ready.
             State::AwaitingReview if task.phase == Some(Phase::AwaitingReview) => {
                 let (pr, head) = (task.pr?, task.head.clone()?);
-                let said = self.reviewed.get(&filed.issue).map_or(&[][..], Vec::as_slice);
+                let said = self.reviewed.get(&filed.part).map_or(&[][..], Vec::as_slice);
                 if said.contains(&head) {
                     return None;
                 }
@@ -117,7 +136,7 @@ impl People {
                 let opinion = *reviews.get(said.len()).or(reviews.last())?;
                 Some(Word::Review { pr, head, opinion })
             }
-            State::Escalated if !self.answered.contains(&filed.issue) => filed.act.answer.map(Word::Answer),
+            State::Escalated if !self.answered.contains(&filed.part) => filed.act.answer.map(Word::Answer),
             State::AwaitingReview
             | State::Escalated
             | State::Backlog
@@ -138,15 +157,16 @@ impl People {
 enum Word {
     Review { pr: Number, head: Sha, opinion: Opinion },
     Answer(&'static str),
+    LetGo(&'static str),
 }
 
-fn review(stage: &Stage, pr: Number, opinion: Opinion) -> anyhow::Result<()> {
+fn review(stage: &Stage, project: &str, pr: Number, opinion: Opinion) -> anyhow::Result<()> {
     let pr = pr.to_string();
     let (verdict, body) = match opinion {
         Opinion::Approve => ("--approve", "Good."),
         Opinion::RequestChanges(wish) => ("--request-changes", wish),
     };
-    stage.pointsman(&["forge", "pr", "review", &pr, verdict, "--body", body]).map(drop)
+    stage.pointsman_in(project, &["forge", "pr", "review", &pr, verdict, "--body", body]).map(drop)
 }
 
 #[cfg(test)]
@@ -155,13 +175,15 @@ mod tests {
     use pointsman_core::task::{Phase, State, Task};
     use pointsman_core::time::Timestamp;
 
-    use super::{Filed, Opinion, People, Word};
+    use super::{Filed, Opinion, Part, People, Status, Word};
     use crate::demo::stories::STORIES;
     use crate::demo::watch::Seen;
 
+    const PART: Part = Part { project: "shop", issue: 3 };
+
     fn filed(story: &str) -> Filed {
         let story = STORIES.iter().find(|s| s.name == story).unwrap();
-        Filed { issue: 3, story: story.name, act: &story.acts[0], after: None, order: story.order }
+        Filed { part: PART, story: story.name, act: &story.acts[0], after: None, order: story.order }
     }
 
     fn seen(state: State, head: &str) -> Seen {
@@ -185,10 +207,21 @@ mod tests {
                 panic!()
             };
             opinions.push(opinion);
-            people.reviewed.entry(3).or_default().push(head);
+            people.reviewed.entry(PART).or_default().push(head);
             assert_eq!(people.next_word(&filed, &seen), None);
         }
         assert!(matches!(opinions[..], [Opinion::RequestChanges(_), Opinion::Approve, Opinion::Approve]));
+    }
+
+    #[test]
+    fn an_action_of_the_story_is_let_go_once() {
+        let mut people = People::default();
+        let mut waiting = seen(State::Working, "a");
+        waiting.action = Some(Status::Pending);
+        assert_eq!(people.next_word(&filed("vault"), &waiting), Some(Word::LetGo("ring-the-bell")));
+        assert_eq!(people.next_word(&filed("clean"), &waiting), None);
+        people.approved.insert(PART);
+        assert_eq!(people.next_word(&filed("vault"), &waiting), None);
     }
 
     #[test]
@@ -197,7 +230,7 @@ mod tests {
         let asked = seen(State::Escalated, "a");
         assert_eq!(people.next_word(&filed("clean"), &asked), None);
         assert!(matches!(people.next_word(&filed("escalation"), &asked), Some(Word::Answer(_))));
-        people.answered.insert(3);
+        people.answered.insert(PART);
         assert_eq!(people.next_word(&filed("escalation"), &asked), None);
     }
 }

@@ -12,6 +12,12 @@ use super::stories::CI_FIXES;
 /// The project's name.
 pub(super) const NAME: &str = "shop";
 
+/// The name of the project whose changes the review agent looks at, with a bell that only a person may ring.
+pub(super) const MARKET: &str = "market";
+
+/// Both.
+pub(super) const NAMES: [&str; 2] = [NAME, MARKET];
+
 /// Where its configuration is.
 pub(super) const CONFIGURATION: &str = "pointsman.toml";
 
@@ -95,10 +101,25 @@ ci_fixes = {CI_FIXES}
     ))
 }
 
+/// The market's `pointsman.toml`: the same, but the review agent decides, and the vault has a bell.
+pub(super) fn market_configuration(program: &Path, phase_dir: &Path, bell: &Path) -> anyhow::Result<String> {
+    let text = configuration(program, phase_dir)?;
+    let bell = bell.to_str().with_context(|| format!("{} is not UTF-8", bell.display()))?;
+    let bell = toml::Value::String(bell.to_owned());
+    let text = text.replace(&format!("name = \"{NAME}\""), &format!("name = \"{MARKET}\""));
+    let text = text.replace("mode = \"human\"", "mode = \"agent\"");
+    let text = text.replace("[limits]", "[limits]\nmin_free_memory_mb = 0");
+    Ok(format!("{text}\n[vault.types.ring]\ncommand = [{bell}]\nrisk = \"high\"\n"))
+}
+
+/// The program behind the bell: what it was told is in a file beside it.
+pub(super) const BELL: &str = "#!/bin/sh\n{ cat; echo; } >> \"$(dirname \"$0\")/rung\"\n";
+
 /// Whether a file of the phase directory belongs to this issue.
-pub(super) fn is_state_file(name: &str, issue: Number) -> bool {
+pub(super) fn is_state_file(name: &str, project: &str, issue: Number) -> bool {
     let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
-    stem.ends_with(&format!("-{NAME}-{issue}"))
+    // Reviews are numbered for themselves.
+    !stem.starts_with("review-") && stem.ends_with(&format!("-{project}-{issue}"))
 }
 
 #[cfg(test)]
@@ -108,7 +129,7 @@ mod tests {
     use pointsman_adapters::process::{End, Run};
     use pointsman_core::config::Config;
 
-    use super::{configuration, is_state_file, write_files};
+    use super::{configuration, is_state_file, market_configuration, write_files};
 
     #[test]
     fn the_configuration_is_one_wherever_the_program_lies() {
@@ -117,12 +138,21 @@ mod tests {
         assert!(config.unsupported().is_empty());
         assert_eq!(config.dev.concurrency, 14);
         assert_eq!(config.limits.ci_fixes, 2);
+        let program = Path::new("/opt/pointsman");
+        let text = market_configuration(program, Path::new("/p"), Path::new("/home/a/bell")).unwrap();
+        let market = Config::parse(&text, "pointsman.toml").unwrap();
+        assert!(market.review_agent() && market.unsupported().is_empty());
+        assert_eq!(
+            (market.name.as_str(), market.vault.types["ring"].command.as_slice()),
+            ("market", &["/home/a/bell".to_owned()][..])
+        );
     }
 
     #[test]
     fn state_files_are_told_apart_by_their_issue() {
         for name in ["dev-session-shop-1.phase", "ci-result-shop-1.txt", "dev-renotify-shop-1"] {
-            assert!(is_state_file(name, 1) && !is_state_file(name, 11), "{name}");
+            assert!(is_state_file(name, "shop", 1) && !is_state_file(name, "shop", 11), "{name}");
+            assert!(!is_state_file(name, "market", 1));
         }
     }
 

@@ -1,6 +1,7 @@
 //! The throw-away world: directories, a repository, a daemon; and the door to all of it, which is
 //! the command line, as for any user. Whatever was made here goes away when it is dropped.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
@@ -8,13 +9,13 @@ use std::{fs, io, thread};
 use anyhow::{Context, bail, ensure};
 use pointsman_adapters::process::{self, JobEnd, JobKiller, Run};
 use pointsman_adapters::tmux::Server;
-use pointsman_core::ids::{Number, ProjectName};
 use pointsman_core::text;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use super::interrupt::Interrupt;
+use super::people::Part;
 use super::project;
 use crate::paths::Paths;
 
@@ -85,12 +86,35 @@ impl Stage {
         stage.pointsman(&["init"])?;
         let configuration = project::configuration(&stage.program, &stage.phases)?;
         fs::write(stage.checkout.join(project::CONFIGURATION), configuration)?;
+        stage.build_market()?;
         Ok(stage)
     }
 
-    /// The project's name.
-    pub(super) fn project(&self) -> ProjectName {
-        ProjectName::new(project::NAME).expect("the demo's project name follows the rule")
+    /// The second project, beside the first.
+    fn build_market(&self) -> anyhow::Result<()> {
+        let checkout = self.checkout.with_file_name(project::MARKET);
+        fs::create_dir(&checkout)?;
+        project::write_files(&checkout)?;
+        let place = checkout.to_str().context("the demo's directory is not UTF-8")?;
+        for order in [&["init", "--quiet", "--initial-branch=main"][..], &["add", "--all"]] {
+            self.git(&[&["-C", place], order].concat())?;
+        }
+        self.git(&["-C", place, "commit", "--quiet", "--message=Open the market"])?;
+        let bell = self.home.join("bell");
+        fs::write(&bell, project::BELL)?;
+        fs::set_permissions(&bell, fs::Permissions::from_mode(0o755))?;
+        let configuration = project::market_configuration(&self.program, &self.phases, &bell)?;
+        fs::write(checkout.join(project::CONFIGURATION), configuration)?;
+        self.pointsman(&["project", "add", place]).map(drop)
+    }
+
+    /// How often the bell was rung.
+    pub(super) fn rung(&self) -> usize {
+        fs::read_to_string(self.home.join("rung"))
+            .unwrap_or_default()
+            .lines()
+            .filter(|line| !line.is_empty())
+            .count()
     }
 
     /// The daemon's database.
@@ -99,11 +123,11 @@ impl Stage {
     }
 
     /// The protocol's state files of an issue that are there.
-    pub(super) fn state_files(&self, issue: Number) -> anyhow::Result<Vec<String>> {
+    pub(super) fn state_files(&self, part: Part) -> anyhow::Result<Vec<String>> {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.phases)? {
             let name = entry?.file_name().to_string_lossy().into_owned();
-            if project::is_state_file(&name, issue) {
+            if project::is_state_file(&name, part.project, part.issue) {
                 found.push(name);
             }
         }
@@ -168,6 +192,11 @@ impl Stage {
             text => serde_json::from_str(text)
                 .with_context(|| format!("pointsman {} --json printed something else", args.join(" "))),
         }
+    }
+
+    /// The same, in one of the projects.
+    pub(super) fn pointsman_in(&self, project: &str, args: &[&str]) -> anyhow::Result<Value> {
+        self.pointsman(&[args, &["--project", project]].concat())
     }
 
     /// Runs git in the checkout.

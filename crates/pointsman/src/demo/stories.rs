@@ -1,14 +1,21 @@
 //! The stories, as data: what is asked, what the agent does, what people say, how it must end.
 
 mod line;
+mod market;
 
 use pointsman_core::task::{Exit, State};
+use pointsman_core::vault::Status;
+
+use super::project::NAME as SHOP;
+use super::watch::Seen;
 
 /// A story of one task, or of several.
 #[derive(Debug)]
 pub(super) struct Story {
     /// The name scripts see.
     pub(super) name: &'static str,
+    /// In which project it is played.
+    pub(super) project: &'static str,
     /// How its tasks follow each other.
     pub(super) order: Order,
     /// Its tasks, in order.
@@ -37,6 +44,8 @@ pub(super) struct Act {
     pub(super) script: &'static [&'static str],
     /// What the reviewer says to one head after the other; the last word is repeated.
     pub(super) reviews: &'static [Opinion],
+    /// What the review agent answers to one head after the other, where it reviews.
+    pub(super) answers: &'static [&'static str],
     /// What a person answers if the agent asks.
     pub(super) answer: Option<&'static str>,
     /// How it must end.
@@ -74,6 +83,8 @@ pub(super) struct Ends {
     pub(super) ci_runs: u32,
     /// States it came through, in this order; there may be others between.
     pub(super) by_way_of: &'static [State],
+    /// The vault action that must have been fired.
+    pub(super) fires: Option<&'static str>,
     /// Lines that must be in files of the main branch (or, if it is blocked, must not).
     pub(super) lines: &'static [(&'static str, &'static str)],
 }
@@ -97,16 +108,31 @@ const STRAIGHT: &[State] = &[
 ];
 
 /// An act as most are: approved at first sight, and nobody is asked.
-const APPROVED: Act =
-    Act { title: "", wish: "", script: &[], reviews: &[Opinion::Approve], answer: None, ends: LANDS };
+const APPROVED: Act = Act {
+    title: "",
+    wish: "",
+    script: &[],
+    reviews: &[Opinion::Approve],
+    answers: &[],
+    answer: None,
+    ends: LANDS,
+};
 /// The end of most: one session, one run of CI, and merged.
-const LANDS: Ends =
-    Ends { outcome: Outcome::Merged, sessions: 1, exits: &[], ci_runs: 1, by_way_of: STRAIGHT, lines: &[] };
+const LANDS: Ends = Ends {
+    outcome: Outcome::Merged,
+    sessions: 1,
+    exits: &[],
+    ci_runs: 1,
+    by_way_of: STRAIGHT,
+    fires: None,
+    lines: &[],
+};
 
 /// All stories, played at the same time.
 pub(super) const STORIES: &[Story] = &[
     Story {
         name: "clean",
+        project: SHOP,
         order: Order::Chain,
         acts: &[Act {
             title: "Add the price of apples",
@@ -123,6 +149,7 @@ pub(super) const STORIES: &[Story] = &[
     },
     Story {
         name: "ci_fix",
+        project: SHOP,
         order: Order::Chain,
         acts: &[Act {
             title: "Add the price of pears",
@@ -155,6 +182,7 @@ pub(super) const STORIES: &[Story] = &[
     },
     Story {
         name: "changes_requested",
+        project: SHOP,
         order: Order::Chain,
         acts: &[Act {
             title: "Add the price of cherries",
@@ -190,6 +218,7 @@ pub(super) const STORIES: &[Story] = &[
     },
     Story {
         name: "killed",
+        project: SHOP,
         order: Order::Chain,
         acts: &[Act {
             title: "Add the price of plums",
@@ -216,6 +245,7 @@ pub(super) const STORIES: &[Story] = &[
     },
     Story {
         name: "dependency",
+        project: SHOP,
         order: Order::Chain,
         acts: &[
             Act {
@@ -256,6 +286,7 @@ pub(super) const STORIES: &[Story] = &[
     },
     Story {
         name: "escalation",
+        project: SHOP,
         order: Order::Chain,
         acts: &[Act {
             title: "Add the price of bananas",
@@ -287,6 +318,7 @@ pub(super) const STORIES: &[Story] = &[
     },
     Story {
         name: "hopeless",
+        project: SHOP,
         order: Order::Chain,
         acts: &[Act {
             title: "Add the price of durians",
@@ -319,6 +351,7 @@ pub(super) const STORIES: &[Story] = &[
     },
     Story {
         name: "handoff",
+        project: SHOP,
         order: Order::Chain,
         acts: &[Act {
             title: "Add the price of grapes",
@@ -342,6 +375,7 @@ pub(super) const STORIES: &[Story] = &[
     },
     Story {
         name: DAEMON_KILLED,
+        project: SHOP,
         order: Order::Chain,
         acts: &[Act {
             title: "Add the price of figs",
@@ -374,6 +408,8 @@ pub(super) const STORIES: &[Story] = &[
     },
     line::CONFLICT,
     line::TRIO,
+    market::REVIEW,
+    market::VAULT,
 ];
 
 impl Outcome {
@@ -392,7 +428,15 @@ impl Act {
     pub(super) fn body(&self, after: Option<u64>) -> String {
         let depends = after.map(|issue| format!("Depends on #{issue}.\n\n")).unwrap_or_default();
         let script = self.script.join("\n");
-        format!("{}\n\n{depends}```text\nrehearsal:begin\n{script}\nrehearsal:end\n```\n", self.wish)
+        let review =
+            |answer: &&str| format!("rehearsal-review:begin\nanswer {answer}\nrehearsal-review:end\n");
+        let reviews: String = self.answers.iter().map(review).collect();
+        format!("{}\n\n{depends}```text\nrehearsal:begin\n{script}\nrehearsal:end\n{reviews}```\n", self.wish)
+    }
+
+    /// Whether nothing more will happen by itself: to the task, and to the action it submitted.
+    pub(super) fn is_over(&self, seen: &Seen) -> bool {
+        seen.is_over() && (self.ends.fires.is_none() || seen.action == Some(Status::Fired))
     }
 }
 
@@ -420,6 +464,8 @@ mod tests {
             "daemon_killed",
             "conflict",
             "trio",
+            "review",
+            "vault",
         ];
         assert_eq!(names, promised);
     }
@@ -430,7 +476,11 @@ mod tests {
             script::parse(&act.body(None)).unwrap();
             assert_eq!(dependencies::parse(&act.body(None)), BTreeSet::new(), "{}", act.title);
             assert_eq!(dependencies::parse(&act.body(Some(7))), BTreeSet::from([7]), "{}", act.title);
-            assert!(!act.reviews.is_empty());
+            assert_eq!(act.reviews.is_empty(), !act.answers.is_empty(), "people review, or the agent does");
+            for answer in act.answers {
+                let answer: serde_json::Value = serde_json::from_str(answer).unwrap();
+                pointsman_core::review::Answer::read(Some(&answer)).unwrap();
+            }
         }
     }
 }

@@ -3,8 +3,10 @@
 use pointsman_core::ids::Number;
 use pointsman_core::labels::{BLOCKED, IN_PROGRESS};
 use pointsman_core::task::{Exit, State};
+use pointsman_core::vault::Status;
 
 use super::stories::{Act, Outcome};
+use crate::embedded_forge::REVIEW_ACCOUNT;
 
 /// What is true of one task in the end.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +41,12 @@ pub(super) struct Facts {
     pub(super) gave_up: Vec<String>,
     /// State files of the protocol that are still there.
     pub(super) leftovers: Vec<String>,
+    /// Who reviewed its pull request, oldest first.
+    pub(super) reviewers: Vec<String>,
+    /// Where the vault action of its story stands.
+    pub(super) action: Option<Status>,
+    /// How often the bell of the vault was rung, by anybody.
+    pub(super) rung: usize,
     /// The event by which its first session ran.
     pub(super) started: Option<i64>,
     /// The event by which it was closed.
@@ -109,6 +117,22 @@ pub(super) fn differences(act: &Act, facts: &Facts, before: Option<&Facts>) -> V
             check(told, "no comment says why it is blocked".to_owned());
         }
     }
+    if !act.answers.is_empty() {
+        let by_agent = facts.reviewers.iter().all(|author| author == REVIEW_ACCOUNT);
+        let said = format!(
+            "it should be reviewed {} times by the agent, and was by {:?}",
+            act.answers.len(),
+            facts.reviewers
+        );
+        check(by_agent && facts.reviewers.len() == act.answers.len(), said);
+    }
+    if ends.fires.is_some() {
+        check(
+            facts.action == Some(Status::Fired),
+            format!("its action should be fired and is {:?}", facts.action),
+        );
+        check(facts.rung == 1, format!("the bell should ring once and rang {} times", facts.rung));
+    }
     for order in &facts.gave_up {
         check(false, format!("the daemon gave up on an order: {order}"));
     }
@@ -160,6 +184,9 @@ mod tests {
             labels: if merged { vec![] } else { vec!["backlog".to_owned(), "blocked".to_owned()] },
             comments: if merged { vec![] } else { vec!["**Blocked:** CI".to_owned()] },
             lines_on_main: vec![merged; act.ends.lines.len()],
+            reviewers: vec![REVIEW_ACCOUNT.to_owned(); act.answers.len()],
+            action: act.ends.fires.map(|_| Status::Fired),
+            rung: usize::from(act.ends.fires.is_some()),
             started: Some(5),
             closed: merged.then_some(9),
             ..Facts::default()
@@ -177,7 +204,10 @@ mod tests {
     #[test]
     fn each_fact_that_is_otherwise_is_named() {
         type Bend = fn(&mut Facts);
-        let cases: [(&str, Bend, &str); 15] = [
+        let cases: [(&str, Bend, &str); 18] = [
+            ("review", |f| f.reviewers[0] = "anna".to_owned(), "should be reviewed 2 times by the agent"),
+            ("vault", |f| f.action = Some(Status::Pending), "should be fired and is Some(Pending)"),
+            ("vault", |f| f.rung = 2, "rang 2 times"),
             ("clean", |f| f.state = Some(State::Blocked), "it should be merged and is blocked"),
             ("clean", |f| f.on_main = false, "no commit of it is on main"),
             ("clean", |f| f.pr_merged = false, "not marked as merged"),

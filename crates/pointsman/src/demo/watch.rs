@@ -5,9 +5,13 @@ use std::path::Path;
 
 use pointsman_core::ids::{Number, ProjectName};
 use pointsman_core::task::{Exit, Session, State, Task};
+use pointsman_core::vault::{ActionId, Status};
 use pointsman_store::{EventFilter, EventRow, SessionScope, Store};
 use serde::Deserialize;
 use serde_json::Value;
+
+use super::people::Part;
+use super::project::NAMES;
 
 /// One task as it is now and as it came to be.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +30,8 @@ pub(super) struct Seen {
     pub(super) pending: usize,
     /// Orders about it that could never be done, and why.
     pub(super) gave_up: Vec<String>,
+    /// The vault action of its story, if that has one and it is there.
+    pub(super) action: Option<Status>,
 }
 
 /// A session as far as the stories care.
@@ -83,47 +89,57 @@ impl Seen {
     }
 }
 
-/// Follows one project.
+/// Follows the projects of the demo.
 pub(super) struct Watcher {
     store: Store,
-    project: ProjectName,
     since: i64,
-    seen: BTreeMap<Number, Seen>,
+    seen: BTreeMap<Part, Seen>,
+}
+
+fn part(project: &ProjectName, issue: Number) -> Option<Part> {
+    let project = NAMES.into_iter().find(|name| *name == project.as_str())?;
+    Some(Part { project, issue })
 }
 
 impl Watcher {
-    pub(super) fn open(database: &Path, project: ProjectName) -> anyhow::Result<Self> {
+    pub(super) fn open(database: &Path) -> anyhow::Result<Self> {
         let store = Store::open_read_only(database)?;
-        Ok(Self { store, project, since: 0, seen: BTreeMap::new() })
+        Ok(Self { store, since: 0, seen: BTreeMap::new() })
+    }
+
+    /// Where an action of a project's vault stands.
+    pub(super) fn action(&self, project: &str, id: &str) -> anyhow::Result<Option<Status>> {
+        let (Some(project), Some(id)) = (ProjectName::new(project), ActionId::new(id)) else {
+            return Ok(None);
+        };
+        Ok(self.store.vault_entry(&project, &id)?.map(|entry| entry.status))
     }
 
     /// What there is to see now, by issue.
-    pub(super) fn look(&mut self) -> anyhow::Result<&BTreeMap<Number, Seen>> {
+    pub(super) fn look(&mut self) -> anyhow::Result<&BTreeMap<Part, Seen>> {
         // Tasks first: whatever they hold then, its events are there too.
-        let tasks = self.store.tasks(Some(&self.project))?;
+        let tasks = self.store.tasks(None)?;
         loop {
-            let filter = EventFilter {
-                since: self.since,
-                project: Some(self.project.clone()),
-                ..EventFilter::default()
-            };
+            let filter = EventFilter { since: self.since, ..EventFilter::default() };
             let events = self.store.events(&filter)?;
             let Some(last) = events.last() else { break };
             self.since = last.seq;
             for event in &events {
-                if let Some(issue) = event.issue {
-                    self.seen.entry(issue).or_default().happened(event);
+                if let Some(part) = event.project.as_ref().zip(event.issue).and_then(|(p, i)| part(p, i)) {
+                    self.seen.entry(part).or_default().happened(event);
                 }
             }
         }
         for task in tasks {
-            let seen = self.seen.entry(task.key.issue).or_default();
+            let Some(part) = part(&task.key.project, task.key.issue) else { continue };
+            let seen = self.seen.entry(part).or_default();
             seen.pending = self.store.pending_effects(&task.key)?.len();
             seen.task = Some(task);
             seen.sessions.clear();
         }
-        for session in self.store.sessions(Some(&self.project), SessionScope::All)? {
-            if let Some(seen) = session.issue.and_then(|issue| self.seen.get_mut(&issue)) {
+        for session in self.store.sessions(None, SessionScope::All)? {
+            let part = session.issue.and_then(|issue| part(&session.project, issue));
+            if let Some(seen) = part.and_then(|part| self.seen.get_mut(&part)) {
                 seen.sessions.push(SeenSession { pid: session.pid, exit: session.exit });
             }
         }
@@ -140,6 +156,7 @@ mod tests {
     use serde_json::json;
 
     use super::Watcher;
+    use crate::demo::people::Part;
 
     #[test]
     fn the_way_of_a_task_is_read_from_its_events() {
@@ -147,7 +164,8 @@ mod tests {
         let database = dir.path().join("p.db");
         let mut store = Store::open(&database).unwrap();
         let project = ProjectName::new("shop").unwrap();
-        let mut watcher = Watcher::open(&database, project.clone()).unwrap();
+        let mut watcher = Watcher::open(&database).unwrap();
+        let third = Part { project: "shop", issue: 3 };
         assert!(watcher.look().unwrap().is_empty());
 
         let key = TaskKey { project, issue: 3 };
@@ -167,11 +185,14 @@ mod tests {
             } else {
                 json!({ "from": from, "to": to })
             };
-            let change = Change { data, task: Some(task.clone()), ..Change::new(Timestamp(1), kind) };
+            let project = Some(task.key.project.clone());
+            let issue = Some(task.key.issue);
+            let change =
+                Change { data, project, issue, task: Some(task.clone()), ..Change::new(Timestamp(1), kind) };
             store.commit(&[change]).unwrap();
-            assert_eq!(watcher.look().unwrap()[&3].is_over(), to == State::Closed, "{kind}");
+            assert_eq!(watcher.look().unwrap()[&third].is_over(), to == State::Closed, "{kind}");
         }
-        let seen = &watcher.look().unwrap()[&3];
+        let seen = &watcher.look().unwrap()[&third];
         assert_eq!(seen.states, [State::Backlog, State::Working, State::Closed]);
         assert!(seen.started.unwrap() < seen.closed.unwrap());
         assert_eq!(seen.gave_up, ["clean_up: no"]);

@@ -197,6 +197,15 @@ impl<F: AsFd, W: Write> Player<F, W> {
                 let told = self.place.reporter.checkpoint(*phase, summary);
                 self.note_trouble(told);
             }
+            Step::Submit(action) => {
+                self.note("submit an action to the vault");
+                let submit =
+                    Run::new(&self.place.pointsman).args(["vault", "submit"]).stdin(action.as_bytes());
+                let done = environment(submit).cwd(&self.place.tree).time_limit(GIT_LIMIT).finish()?;
+                if !done.end.success() {
+                    bail!("vault submit: {}", last_line(&done));
+                }
+            }
             Step::Answer(result) => self.answer(result)?,
             Step::Crash => {
                 self.note("crash");

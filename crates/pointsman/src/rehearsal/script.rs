@@ -15,6 +15,7 @@
 //! | `crash`, `exit CODE` | ends by SIGKILL or by itself; a successor goes on after it |
 //! | `rate-limit SECONDS` | its service refuses for so long; goes on when it is told to |
 //! | `exit-clean [PERCENT]` | waits until it is asked to save its work and exit, and does; reports so full a context first |
+//! | `submit JSON` | submits an action to the vault |
 //! | `answer JSON` | does all steps of its formula, writes the result and is done |
 //! | `hang`, `idle` | busy for ever; waits at its prompt for ever |
 
@@ -90,6 +91,8 @@ pub enum Step {
         /// What is worked on.
         summary: String,
     },
+    /// A dangerous action, to the vault.
+    Submit(String),
     /// All steps of a formula, and its result.
     Answer(String),
     /// SIGKILL.
@@ -210,6 +213,7 @@ fn step(line: usize, text: &str) -> Result<Step, Error> {
             let phase = WorkPhase::from_name(phase).ok_or(needs("checkpoint", "a phase of work"))?;
             Step::Checkpoint { phase, summary: summary.to_owned() }
         }
+        "submit" => Step::Submit(text_of("submit")?),
         "answer" => Step::Answer(text_of("answer")?),
         "crash" => Step::Crash,
         "rate-limit" => Step::RateLimit(rest.parse().map_err(|_| needs("rate-limit", "seconds"))?),

@@ -48,6 +48,8 @@ fn e2e_every_story_goes_as_told_and_nothing_is_left() {
         "trio",
         "trio",
         "trio",
+        "review",
+        "vault",
     ];
     assert_eq!(told("story"), stories);
     let outcomes: Vec<&str> =

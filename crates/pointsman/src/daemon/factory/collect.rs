@@ -25,11 +25,11 @@ const LOCK_AGE: Duration = Duration::from_secs(600);
 
 /// What the forge said when it was asked last.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub struct Seen {
     /// Its open issues.
-    pub(crate) issues: Vec<Issue>,
+    pub issues: Vec<Issue>,
     /// When.
-    pub(crate) at: Timestamp,
+    pub at: Timestamp,
 }
 
 /// Looks at everything. `seen` is what a daemon knows of the forge; without a daemon there is none.

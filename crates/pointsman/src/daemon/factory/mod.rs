@@ -2,10 +2,11 @@
 //! judgement. What a look means is decided in the core; here it is written down and carried out.
 //!
 //! `watch` is the thread that looks when a role's time has come, `collect` reads the machine and the project, `remedy`
-//! carries out what is safe, `supervisor` writes down what was found, tells people and hears them. All but `supervisor`
-//! and this file run beside the loop and only send.
+//! carries out what is safe, `supervisor` writes down what was found, tells people and hears them, `gardener` grooms the
+//! issues. Only what takes an engine writes; the rest runs beside the loop and only sends.
 
 mod collect;
+pub mod gardener;
 mod remedy;
 mod supervisor;
 mod watch;
@@ -13,23 +14,32 @@ mod watch;
 use std::sync::PoisonError;
 use std::sync::mpsc::sync_channel;
 
+use pointsman_core::config::Config;
 use pointsman_core::health::{assess, remedies};
 use pointsman_core::ids::ProjectName;
+use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::time::Timestamp;
-use pointsman_store::Store;
+use pointsman_core::value::{Outcome, Value};
+use pointsman_core::words;
+use pointsman_store::{Change, Store};
+use serde_json::json;
 
-pub(crate) use collect::{Seen, collect};
+pub use collect::Seen;
+pub(crate) use collect::collect;
 pub(crate) use remedy::{Mode, carry_out};
 pub use supervisor::{Looked, hear as supervisor_hears, look as supervisor_looks, memory};
 pub(crate) use watch::Watch;
 
+use super::answer::{done, failed};
+use super::budget;
 use super::clock;
 use super::engine::Engine;
 use super::inbound::{Inbound, Inbox};
+use super::notifier;
 use super::served::Served;
 use super::timetable::remembered;
-use super::world::RealWorld;
-use crate::control::protocol::Fix;
+use super::world::{RealWorld, chain};
+use crate::control::protocol::{FailureKind, Fix, Reply};
 use crate::health_view;
 
 /// What those beside the loop tell it.
@@ -41,6 +51,20 @@ pub(crate) enum Told {
         /// What was found and done.
         looked: Looked,
     },
+    /// The gardener has looked.
+    Gardened {
+        /// At which project.
+        project: ProjectName,
+        /// What was found.
+        looked: Box<gardener::Looked>,
+    },
+    /// Something came of a run of the gardener's, or nothing.
+    Groomed {
+        /// In which project.
+        project: ProjectName,
+        /// What.
+        groomed: Box<gardener::Groomed>,
+    },
     /// People said something to the supervisor.
     Heard {
         /// Of which project.
@@ -50,7 +74,7 @@ pub(crate) enum Told {
 
 /// Whether the times of a formula are its role's, whose code decides whether a session is needed at all.
 pub fn by_code(formula: &str) -> bool {
-    formula == supervisor::FORMULA
+    [supervisor::FORMULA, gardener::FORMULA].contains(&formula)
 }
 
 /// Whether a role's time has come since it last looked.
@@ -77,7 +101,102 @@ pub(super) fn take(engine: &mut Engine, told: &Told, now: Timestamp) -> Result<(
     match told {
         Told::Looked { project, looked } => supervisor::look(engine, project, looked, now),
         Told::Heard { project } => supervisor::hear(engine, project, now),
+        Told::Gardened { project, looked } => gardener::write(engine, project, looked, now),
+        Told::Groomed { project, groomed } => gardener::settle(engine, project, groomed, now),
     }
+}
+
+/// What a role's results were worth so far.
+pub fn value(store: &Store, project: &ProjectName, role: &str) -> Result<Value, pointsman_store::Error> {
+    let value = store.cursor(Some(project), &format!("value.{role}"))?;
+    Ok(value.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
+}
+
+/// Counts a result. A role that makes nothing but noise is paused, and people are told.
+fn count(
+    engine: &mut Engine,
+    project: &ProjectName,
+    role: &str,
+    outcome: Outcome,
+    now: Timestamp,
+) -> Result<(), pointsman_store::Error> {
+    let Some(config) = engine.config(project) else { return Ok(()) };
+    let mut value = value(engine.store(), project, role)?;
+    let paused = value.count(outcome, &config, now);
+    let mut change = Change::new(now, "role_counted");
+    change.project = Some(project.clone());
+    change.data = json!({ "role": role, "used": outcome == Outcome::Used, "paused": paused });
+    change.cursor = Some((format!("value.{role}"), json!(value).to_string()));
+    if paused {
+        change.notices.extend(notifier::planned(engine, &pause(project, role, &value), now)?);
+    }
+    engine.store().commit(&[change]).map(drop)
+}
+
+/// Why a role may not ask a model now, if so: it makes only noise, a budget is used up, memory is short.
+fn hindrance(
+    engine: &mut Engine,
+    project: &ProjectName,
+    role: &str,
+    free_memory_mb: Option<u64>,
+    now: Timestamp,
+) -> Result<Option<String>, pointsman_store::Error> {
+    let Some(config) = engine.config(project) else { return Ok(None) };
+    if value(engine.store(), project, role)?.paused_at.is_some() {
+        return Ok(Some(format!("its results were all noise: pointsman roles resume {role}")));
+    }
+    let least = config.limits.min_free_memory_mb;
+    if let Some(free) = free_memory_mb.filter(|free| *free < least) {
+        return Ok(Some(format!("{free} MB of memory are free, fewer than {least}")));
+    }
+    budget::used_up_today(engine.store(), &config, now)
+}
+
+/// A person lets a role ask again.
+pub(super) fn resume(engine: &mut Engine, project: &ProjectName, role: &str) -> Reply {
+    let now = clock::now();
+    let written = value(engine.store(), project, role).and_then(|mut value| {
+        value.resume();
+        let mut change = Change::new(now, "role_resumed");
+        change.project = Some(project.clone());
+        change.data = json!({ "role": role });
+        change.cursor = Some((format!("value.{role}"), json!(value).to_string()));
+        engine.store().commit(&[change])
+    });
+    match written {
+        Ok(_) => done(json!({ "role": role, "paused_at": null })),
+        Err(error) => failed(FailureKind::Failed, chain(&error)),
+    }
+}
+
+/// What people are told of a role that is paused. Its key is the same until the result is counted.
+fn pause(project: &ProjectName, role: &str, value: &Value) -> Posting {
+    Posting {
+        key: format!("noise:{project}:{role}:{}", value.noise),
+        project: project.clone(),
+        topic: Topic::Agent(role.to_owned()),
+        link: None,
+        question: None,
+        notice: words::gardener::paused(project, role),
+    }
+}
+
+/// Before a result is counted: if it is the one too many, that stands in the log first.
+fn tell_pause(
+    world: &RealWorld,
+    config: &Config,
+    role: &str,
+    outcome: Outcome,
+    now: Timestamp,
+) -> anyhow::Result<()> {
+    let mut value = {
+        let reader = world.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        value(&reader, &config.name, role)?
+    };
+    if value.count(outcome, config, now) {
+        world.put_up(&pause(&config.name, role, &value))?;
+    }
+    Ok(())
 }
 
 /// How well a project and the machine are right now, as scripts see it.

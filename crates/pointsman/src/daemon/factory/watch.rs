@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, PoisonError};
 
+use pointsman_adapters::projection;
 use pointsman_core::health::{assess, remedies, report};
+use pointsman_core::time::Timestamp;
 
 use super::supervisor::{self, Looked};
 use super::{Mode, Told, carry_out, collect, is_due, send};
@@ -10,11 +12,12 @@ use crate::daemon::clock;
 use crate::daemon::inbound::Inbox;
 use crate::daemon::served::Served;
 use crate::daemon::world::RealWorld;
+use crate::journal;
 
 /// Looks after the roles of all projects.
 pub(crate) struct Watch {
-    inbox: Inbox,
-    world: Arc<RealWorld>,
+    pub(super) inbox: Inbox,
+    pub(super) world: Arc<RealWorld>,
 }
 
 impl Watch {
@@ -32,6 +35,11 @@ impl Watch {
             {
                 // It is tried again at the next look.
                 tracing::error!(project = %served.config.name, error = format!("{error:#}"), "health was not looked at");
+            }
+            if served.config.roles.gardener.enabled
+                && let Err(error) = self.garden(served)
+            {
+                tracing::error!(project = %served.config.name, error = format!("{error:#}"), "issues were not looked at");
             }
         }
     }
@@ -67,10 +75,35 @@ impl Watch {
             }
         }
         // The line in the log is written before it is remembered that people were told.
-        if let Some(told) = report(&memory, &assessment.findings, config, now).told {
-            self.world.put_up(&supervisor::posting(project, &memory, &told, now))?;
+        let report = report(&memory, &assessment.findings, config, now);
+        if let Some(told) = &report.told {
+            self.world.put_up(&supervisor::posting(project, &memory, told, now))?;
         }
+        let news = report.changed || report.told.is_some() || !done.is_empty();
         send(&self.inbox, Told::Looked { project: project.clone(), looked: Looked { assessment, done } });
+        if news { self.keep_journal(served, now) } else { Ok(()) }
+    }
+
+    /// The supervisor's journal of the day as a file, for people who read files.
+    fn keep_journal(&self, served: &Served, now: Timestamp) -> anyhow::Result<()> {
+        let day = clock::day(now);
+        let Some(span) = journal::span_of(&day) else { return Ok(()) };
+        let written = {
+            let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
+            journal::read(&reader, &served.config.name, span, Some("supervisor"))?
+        };
+        let mut text = format!("# {} on {day}\n", served.config.name);
+        for written in &written {
+            let at: String = clock::rfc3339(written.at).chars().skip(11).take(5).collect();
+            text.push_str(&format!("\n## {at}\n\n"));
+            text.extend(written.entry.lines.iter().map(|line| format!("- {line}\n")));
+        }
+        projection::write(
+            served.paths.root(),
+            &["supervisor", "journal"],
+            &format!("{day}.md"),
+            text.as_bytes(),
+        )?;
         Ok(())
     }
 }

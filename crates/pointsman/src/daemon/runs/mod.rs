@@ -125,17 +125,45 @@ pub(super) fn begin(
     wish: &Wish<'_>,
     now: Timestamp,
 ) -> Result<Reply, pointsman_store::Error> {
+    match draft(engine, project, wish, now)? {
+        Ok(run) => {
+            write_begun(engine, &run, wish.cursor.clone(), now)?;
+            Ok(done(run_view::to_json(&run)))
+        }
+        Err(reply) => Ok(reply),
+    }
+}
+
+/// Writes down that a run has begun; `cursor` is a named value to set with it.
+pub(super) fn write_begun(
+    engine: &mut Engine,
+    run: &Run,
+    cursor: Option<(String, String)>,
+    now: Timestamp,
+) -> Result<(), pointsman_store::Error> {
+    let mut change = change("run_begun", run, Value::Null, now);
+    change.cursor = cursor;
+    engine.store().commit(&[change]).map(drop)
+}
+
+/// A run that may begin, or why none may. Nothing is written.
+pub(super) fn draft(
+    engine: &mut Engine,
+    project: &ProjectName,
+    wish: &Wish<'_>,
+    now: Timestamp,
+) -> Result<Result<Run, Reply>, pointsman_store::Error> {
     let (Some(config), Some(row)) = (engine.config(project), engine.store().project(project)?) else {
-        return Ok(failed(FailureKind::NotFound, format!("project {project} is not served")));
+        return Ok(Err(failed(FailureKind::NotFound, format!("project {project} is not served"))));
     };
     let rendered = formulas::find(&row.checkout, wish.formula)
         .and_then(|found| found.render(&row.checkout, &formula::variables(&config)));
     let formula = match rendered {
         Ok(formula) => formula,
         Err(error @ formulas::Error::Missing(_)) => {
-            return Ok(failed(FailureKind::NotFound, error.to_string()));
+            return Ok(Err(failed(FailureKind::NotFound, error.to_string())));
         }
-        Err(error) => return Ok(failed(FailureKind::Configuration, chain(&error))),
+        Err(error) => return Ok(Err(failed(FailureKind::Configuration, chain(&error)))),
     };
     let by_itself = match (formula.role(), wish.subject) {
         ("dev", _) => Some("issues are implemented by tasks: label one backlog"),
@@ -143,7 +171,7 @@ pub(super) fn begin(
         (_, _) => None,
     };
     if let Some(why) = by_itself {
-        return Ok(failed(FailureKind::Refused, why.to_owned()));
+        return Ok(Err(failed(FailureKind::Refused, why.to_owned())));
     }
     let before = match wish.subject {
         Some(subject) => engine.store().runs_about(project, &subject.key())?,
@@ -151,14 +179,10 @@ pub(super) fn begin(
     };
     if let Some(last) = before.iter().find(|run| !run.status.is_over()) {
         let message = format!("run {} of {} is under way: one at a time", last.id, formula.name);
-        return Ok(failed(FailureKind::Refused, message));
+        return Ok(Err(failed(FailureKind::Refused, message)));
     }
     let id = engine.store().next_run(project)?;
-    let run = Run::new(id, formula, &config, wish.by, now).about(wish.subject.cloned());
-    let mut change = change("run_begun", &run, Value::Null, now);
-    change.cursor = wish.cursor.clone();
-    engine.store().commit(&[change])?;
-    Ok(done(run_view::to_json(&run)))
+    Ok(Ok(Run::new(id, formula, &config, wish.by, now).about(wish.subject.cloned())))
 }
 
 /// The run that a session belongs to, and which of its sessions it is.

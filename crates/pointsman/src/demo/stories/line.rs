@@ -2,11 +2,12 @@
 
 use pointsman_core::task::State;
 
-use super::{APPROVED, Act, Ends, HAND_IN, LAND, LANDS, Order, Story};
+use super::{APPROVED, Act, Ends, HAND_IN, LAND, LANDS, Order, SHOP, Story};
 
 /// Two tasks that want the same line: the second is told where it conflicts, takes both and lands.
 pub(super) const CONFLICT: Story = Story {
     name: "conflict",
+    project: SHOP,
     order: Order::InTurn,
     acts: &[
         Act {
@@ -54,6 +55,7 @@ pub(super) const CONFLICT: Story = Story {
 /// Three tasks that finish at the same moment, and land one after the other.
 pub(super) const TRIO: Story = Story {
     name: "trio",
+    project: SHOP,
     order: Order::AtOnce,
     acts: &[
         one_of_three(

@@ -103,6 +103,20 @@ fn e2e_health_the_supervisor_tells_what_it_found_and_nothing_twice() {
     daemon.wait_for("people to be told", || (told(&daemon).len() == 1).then_some(()));
     let looks = || daemon.run(&["events", "--kind", "supervisor_looked", "--json"]).stdout.lines().count();
     daemon.wait_for("the look to be written down", || (looks() > 0).then_some(()));
+    let journal = daemon.json(&["journal", "--role", "supervisor"]);
+    let line = journal[0]["lines"][0].as_str().unwrap().to_owned();
+    assert!(line.starts_with("P1 the disk of "), "{journal}");
+    assert_eq!(daemon.json(&["journal", "--role", "planner"]), json!([]));
+    assert_eq!(daemon.json(&["journal", "--day", "2001-01-01"]), json!([]));
+    assert_eq!(daemon.run(&["journal", "--day", "yesterday"]).code, Some(2));
+    let files = daemon.state().join("projects/shop/supervisor/journal");
+    daemon.wait_for("the journal as a file", || {
+        let file = fs::read_dir(&files)
+            .ok()?
+            .flatten()
+            .find(|file| !file.file_name().to_string_lossy().starts_with('.'))?;
+        fs::read_to_string(file.path()).ok()?.contains(&line).then_some(())
+    });
     // A new daemon finds that nothing changed: what it would tell has been told.
     make_due(&daemon, "run-supervisor");
     let looked_at = || {

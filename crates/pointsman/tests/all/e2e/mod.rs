@@ -13,6 +13,7 @@ mod disk;
 mod doors;
 mod escalation;
 mod forgejo;
+mod gardener;
 mod gateway;
 mod headless;
 mod health;

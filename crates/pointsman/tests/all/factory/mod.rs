@@ -1,6 +1,7 @@
 //! The roles that work by rules, on a clock of our own and with figures of our own: the engine and the store are real,
 //! what was seen of the world is given.
 
+mod gardener;
 mod supervisor;
 
 use std::sync::Arc;

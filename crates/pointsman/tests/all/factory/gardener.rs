@@ -1,0 +1,130 @@
+//! The gardener, and a night in which nothing happens.
+
+use pointsman::daemon::factory::gardener::{Groomed, look, memory, settle, write};
+use pointsman::daemon::factory::{Seen, value};
+use pointsman::daemon::timetable::{Standing, tick};
+use pointsman_core::forge::{Issue, IssueState};
+use pointsman_core::run::{Event, Policy, Run, RunId, step};
+use pointsman_core::time::Timestamp;
+use pointsman_core::value::Outcome;
+use pointsman_store::{Change, RunScope};
+
+use super::{Stage, at, shop};
+
+const ON: &str = "[roles.gardener]\nenabled = true\n[roles.supervisor]\nenabled = true\n";
+
+fn issue(number: u64, title: &str) -> Issue {
+    Issue {
+        number,
+        title: title.to_owned(),
+        body: "Nobody says when it is done.".to_owned(),
+        state: IssueState::Open,
+        labels: Vec::new(),
+        comments: Vec::new(),
+        assignee: None,
+        author: "ann".to_owned(),
+        created_at: Timestamp(at(0).0 - 86_400_000),
+    }
+}
+
+impl Stage {
+    /// One look of the gardener's.
+    fn garden(&mut self, minute: i64, issues: &[Issue]) {
+        let seen = Seen { issues: issues.to_vec(), at: at(minute) };
+        let before = memory(self.engine.store(), &shop()).unwrap();
+        if before.asked.is_none() {
+            let looked = look(&seen, &before, &self.config(), at(minute));
+            write(&mut self.engine, &shop(), &looked, at(minute)).unwrap();
+        }
+    }
+
+    /// All runs that are under way are over, and this came of them.
+    fn answer(&mut self, minute: i64, outcome: Outcome) {
+        for run in self.engine.store().runs(&shop(), RunScope::Open).unwrap() {
+            let policy = Policy::new(&self.config(), run.formula.role());
+            let over = step(&run, &Event::Stopped { by: "test".to_owned() }, &policy, at(minute)).unwrap();
+            let away = step(&over, &Event::SessionEnded, &policy, at(minute)).unwrap();
+            let mut change = Change::new(at(minute), "run_over");
+            change.run = Some(away);
+            self.engine.store().commit(&[change]).unwrap();
+            let groomed = Groomed { run: run.id, plan: None, lines: vec!["noise".to_owned()], outcome };
+            settle(&mut self.engine, &shop(), &groomed, at(minute)).unwrap();
+            settle(&mut self.engine, &shop(), &groomed, at(minute)).unwrap();
+        }
+    }
+
+    fn runs(&mut self) -> Vec<Run> {
+        self.engine.store().runs(&shop(), RunScope::Last(1000)).unwrap()
+    }
+}
+
+#[test]
+fn a_session_is_asked_once_and_reads_what_was_found() {
+    let mut stage = Stage::new(ON);
+    let issues = [issue(1, "Apples"), issue(2, "A rocket to Mars")];
+    stage.garden(0, &issues);
+    let mut stage = stage.restart();
+    stage.garden(1, &issues);
+    let [run] = stage.runs().try_into().unwrap();
+    let briefing = run.briefing.unwrap();
+    assert!(briefing.contains("- #1 does not say when it is done\n- #2 does not say"), "{briefing}");
+    assert!(briefing.contains("### #2 A rocket to Mars"), "{briefing}");
+    assert_eq!(run.id, RunId(1));
+}
+
+#[test]
+fn a_role_that_makes_only_noise_is_paused_and_said() {
+    let mut stage = Stage::new(ON);
+    let day = 24 * 60;
+    for n in 0..20 {
+        stage.garden(n * day, &[issue(1, &format!("Apples, take {n}"))]);
+        stage.answer(n * day + 10, Outcome::Noise);
+    }
+    assert_eq!(stage.runs().len(), 15, "14 days and one");
+    let worth = value(stage.engine.store(), &shop(), "gardener").unwrap();
+    assert_eq!((worth.noise, worth.paused_at), (15, Some(at(14 * day + 10))), "each result counts once");
+    let titles: Vec<String> = stage.notices().into_iter().map(|row| row.posting.notice.title).collect();
+    assert_eq!(titles, ["shop: no model is asked for the gardener any more"]);
+    let said = stage.events("gardener_looked").pop().unwrap();
+    assert!(said.data["lines"][0].as_str().unwrap().contains("pointsman roles resume gardener"), "{said:?}");
+}
+
+/// Twelve hours in which nothing changes: every role looks when its time has come, and no session begins.
+#[test]
+fn an_idle_night_asks_no_model() {
+    let mut stage = Stage::new(ON);
+    let issues = [issue(1, "Apples"), issue(2, "A rocket to Mars")];
+    // What is there was groomed in the evening.
+    stage.garden(0, &issues);
+    stage.answer(1, Outcome::Used);
+    let decided = |stage: &mut Stage| {
+        let before = memory(stage.engine.store(), &shop()).unwrap();
+        let looked = look(&Seen { issues: issues.to_vec(), at: at(2) }, &before, &stage.config(), at(2));
+        let mut after = before;
+        after.decided.extend(looked.questions.into_iter().map(|one| (one.finding.key(), one.state)));
+        let value = serde_json::to_string(&after).unwrap();
+        stage.engine.store().set_cursor(Some(&shop()), "gardener", &value).unwrap();
+    };
+    decided(&mut stage);
+    let evening = stage.runs().len();
+    let standing = Standing { free_memory_mb: Some(8000), inputs: "same".to_owned() };
+    let mut looks = 0;
+    for minute in 10..10 + 13 * 60 {
+        let begun = tick(&mut stage.engine, &shop(), &standing, at(minute)).unwrap();
+        if begun > 0 {
+            looks += begun;
+            stage.garden(minute, &issues);
+        }
+    }
+    assert_eq!(looks, 39 + 1, "the supervisor every 20 minutes, the gardener at noon");
+    assert_eq!(stage.runs().len(), evening, "no session");
+    assert_eq!(stage.notices().len(), 0, "and not a word");
+    // The same night after one new issue: one session, about that issue.
+    let more = [issues.to_vec(), vec![issue(3, "Pears for winter")]].concat();
+    stage.garden(14 * 60, &more);
+    stage.garden(15 * 60, &more);
+    let runs = stage.runs();
+    assert_eq!(runs.len(), evening + 1);
+    let briefing = runs.last().unwrap().briefing.clone().unwrap();
+    assert!(briefing.contains("- #3 does not say") && !briefing.contains("- #1 "), "{briefing}");
+}
