@@ -45,6 +45,9 @@ pub const REVIEW_NAMES: [&str; 3] = ["review-follow-ups-filed", "review-before-v
 /// The places on the way of what the gardener does, beside those of its run. They are passed by that alone.
 pub const GARDENER_NAMES: [&str; 2] = ["gardener-planned", "gardener-deed-done"];
 
+/// The place on the way of an action, beside those of its run. It is passed by that alone.
+pub const ACTION_NAMES: [&str; 1] = ["action-told"];
+
 /// The places on the way of a notice and of what a person says to it. They are passed by these alone.
 pub const CHAT_NAMES: [&str; 5] =
     ["notice-posted", "notice-sent", "notice-settled", "reply-read", "reply-taken"];
