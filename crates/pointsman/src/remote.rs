@@ -9,11 +9,11 @@ use anyhow::Context;
 use pointsman_adapters::ci::woodpecker::Woodpecker;
 use pointsman_adapters::forge::Opening;
 use pointsman_adapters::forge::forgejo::Forgejo;
-use pointsman_adapters::forge::github::{self, Github};
+use pointsman_adapters::forge::github::{self, AppKey, AppOpening, Github};
 use pointsman_adapters::http::{Limits, Patience};
 use pointsman_adapters::notify::matrix::{self, Matrix};
 use pointsman_adapters::notify::webhook::Webhook;
-use pointsman_adapters::secret::{Dotenv, Secret, Source};
+use pointsman_adapters::secret::{Dotenv, Secret, Source, private_key};
 use pointsman_core::board;
 use pointsman_core::config::{Config, NotifierKind, ReviewMode};
 use pointsman_core::ids::ProjectName;
@@ -42,26 +42,34 @@ impl Tokens {
     pub(crate) fn find(paths: &Paths, config: &Config, environment: Environment) -> anyhow::Result<Self> {
         let dotenv = Dotenv::read(&paths.dotenv())?;
         let look = look_in(environment);
-        let (forge, review) = (&config.forge, &config.review);
+        let forge = &config.forge;
         let dev = Source {
             whose: "the forge",
             command: forge.token_command.as_deref(),
             file: forge.token_file.as_deref(),
             variable: forge.token_env(),
         };
+        let review = Self::reviewer(paths, config, environment)?;
+        Ok(Self { dev: dev.find(look, &dotenv)?, review })
+    }
+
+    /// The second one alone.
+    fn reviewer(paths: &Paths, config: &Config, environment: Environment) -> anyhow::Result<Option<Secret>> {
+        let dotenv = Dotenv::read(&paths.dotenv())?;
+        let look = look_in(environment);
+        let review = &config.review;
         let second = Source {
             whose: "the reviewer",
             command: review.token_command.as_deref(),
             file: review.token_file.as_deref(),
             variable: Some(&review.token_env),
         };
-        let review = match second.find(look, &dotenv) {
-            Ok(token) => Some(token),
-            Err(error) if review.mode == ReviewMode::Agent => return Err(error.into()),
-            Err(pointsman_adapters::secret::Error::Missing { .. }) => None,
-            Err(error) => return Err(error.into()),
-        };
-        Ok(Self { dev: dev.find(look, &dotenv)?, review })
+        match second.find(look, &dotenv) {
+            Ok(token) => Ok(Some(token)),
+            Err(error) if review.mode == ReviewMode::Agent => Err(error.into()),
+            Err(pointsman_adapters::secret::Error::Missing { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 
@@ -74,7 +82,22 @@ pub(crate) fn forgejo(paths: &Paths, config: &Config, environment: Environment) 
 /// The project's repository on GitHub, or on the GitHub Enterprise server that `forge.url` names.
 pub(crate) fn github(paths: &Paths, config: &Config, environment: Environment) -> anyhow::Result<Github> {
     let url = config.forge.url.as_deref().unwrap_or(github::PUBLIC);
-    let github = Github::prepare(opening(paths, config, environment, url)?)?;
+    let forge = &config.forge;
+    let github = match (&forge.app_id, &forge.app_key_file) {
+        (Some(id), Some(file)) => {
+            let key = AppKey { id, key: &private_key(file)?, installation: forge.app_installation };
+            let opening = AppOpening {
+                url,
+                repo: forge.repo.as_deref().context("forge.repo names no repository")?,
+                review_token: Tokens::reviewer(paths, config, environment)?,
+                clock: clock::now,
+                limits: Limits::default(),
+                patience: Patience::default(),
+            };
+            Github::prepare_app(&key, opening)?
+        }
+        _ => Github::prepare(opening(paths, config, environment, url)?)?,
+    };
     let board = config.forge.board.as_deref().and_then(board::address);
     Ok(match board {
         Some((owner, number)) => github.with_board(owner, number),
@@ -92,7 +115,7 @@ fn opening<'a>(
     Ok(Opening {
         url,
         repo: config.forge.repo.as_deref().context("forge.repo names no repository")?,
-        token: tokens.dev,
+        token: tokens.dev.into(),
         review_token: tokens.review,
         clock: clock::now,
         limits: Limits::default(),

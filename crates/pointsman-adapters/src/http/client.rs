@@ -17,7 +17,7 @@ use super::host::{Host, RateLimit};
 use super::request::{Method, Request};
 use super::{backoff, date};
 use crate::retry::Retry;
-use crate::secret::Secret;
+use crate::secret::{Secret, Token};
 
 /// How much of a server's words is repeated.
 const WORDS: usize = 300;
@@ -38,8 +38,7 @@ pub enum Scheme {
 pub struct Client {
     host: Arc<Host>,
     account: u64,
-    authorization: Option<HeaderValue>,
-    secret: Option<Secret>,
+    shown: Option<(Scheme, Token)>,
     hidden: Option<Secret>,
 }
 
@@ -50,18 +49,25 @@ struct Failed {
 }
 
 impl Client {
-    pub(super) fn new(host: Arc<Host>, account: u64, with: Option<(Scheme, Secret)>) -> Self {
-        let authorization = with.as_ref().map(|(scheme, secret)| {
-            let word = match scheme {
-                Scheme::Bearer => "Bearer",
-                Scheme::Token => "token",
-            };
-            let mut value = HeaderValue::from_str(&format!("{word} {}", secret.expose()))
-                .expect("a token is visible ASCII");
-            value.set_sensitive(true);
-            value
-        });
-        Self { host, account, authorization, secret: with.map(|(_, secret)| secret), hidden: None }
+    pub(super) fn new(host: Arc<Host>, account: u64, shown: Option<(Scheme, Token)>) -> Self {
+        Self { host, account, shown, hidden: None }
+    }
+
+    /// What the account shows to the server.
+    fn authorization(&self, request: &Request) -> Result<Option<HeaderValue>, Error> {
+        let Some((scheme, token)) = &self.shown else { return Ok(None) };
+        let secret = token.now().map_err(|reason| {
+            // Nothing of the request was sent.
+            self.error(request, Trouble::Unreachable { reason: self.words(&reason) }, Retry::Later)
+        })?;
+        let word = match scheme {
+            Scheme::Bearer => "Bearer",
+            Scheme::Token => "token",
+        };
+        let mut value =
+            HeaderValue::from_str(&format!("{word} {}", secret.expose())).expect("a token is visible ASCII");
+        value.set_sensitive(true);
+        Ok(Some(value))
     }
 
     /// The same, which also keeps this out of its words: an address can be a secret.
@@ -192,8 +198,8 @@ impl Client {
         for (name, value) in &request.headers {
             builder = builder.header(*name, value);
         }
-        if let Some(authorization) = &self.authorization {
-            builder = builder.header(AUTHORIZATION, authorization.clone());
+        if let Some(authorization) = self.authorization(request)? {
+            builder = builder.header(AUTHORIZATION, authorization);
         }
         if let Some(kept) = kept {
             builder = builder.header("if-none-match", &kept.etag);
@@ -294,6 +300,9 @@ impl Client {
             }
             _ => {
                 self.host.was_well();
+                if let (401, Some((_, token))) = (status, &self.shown) {
+                    token.refused();
+                }
                 let reason = self.reason(&headers, &answer.body);
                 Err(self.failed(request, Trouble::Status { status, reason }, Retry::Never))
             }
@@ -349,7 +358,8 @@ impl Client {
     /// Text of a server for an error: one line, not long, without our token.
     fn words(&self, text: &str) -> String {
         let line = clean_line(text, WORDS);
-        self.secret.iter().chain(&self.hidden).fold(line, |line, secret| secret.redact(&line))
+        let line = self.shown.as_ref().map_or_else(|| line.clone(), |(_, token)| token.redact(&line));
+        self.hidden.iter().fold(line, |line, secret| secret.redact(&line))
     }
 
     fn not_answered(&self, request: &Request, error: ureq::Error) -> Error {

@@ -13,7 +13,7 @@ use super::etags::Etags;
 use super::limits::Limits;
 use super::tls;
 use super::wait::Patience;
-use crate::secret::Secret;
+use crate::secret::{Secret, Token};
 
 /// A clock that differs by less than this is not corrected: headers have whole seconds, and answers take time.
 const SAME_CLOCK: Duration = Duration::from_secs(5);
@@ -40,7 +40,7 @@ pub struct Host {
     pub(super) agent: ureq::Agent,
     pub(super) limits: Limits,
     pub(super) patience: Patience,
-    pub(super) clock: fn() -> Timestamp,
+    pub(crate) clock: fn() -> Timestamp,
     breaker: Mutex<Breaker>,
     etags: Mutex<Etags>,
     counts: Counts,
@@ -88,6 +88,11 @@ impl Host {
 
     /// The server with one account, or as anybody.
     pub fn client(self: &Arc<Self>, account: Option<(Scheme, Secret)>) -> Client {
+        self.client_with(account.map(|(scheme, secret)| (scheme, Token::from(secret))))
+    }
+
+    /// The same, with a token that may change.
+    pub fn client_with(self: &Arc<Self>, account: Option<(Scheme, Token)>) -> Client {
         Client::new(Arc::clone(self), self.accounts.fetch_add(1, Ordering::Relaxed), account)
     }
 

@@ -3,14 +3,17 @@
 //! A token is never in `pointsman.toml`. It comes from a program, a file, a variable of the environment, or a line of
 //! the `.env` beside the state, in this order. It leaves this type in two places only: the header of a request
 //! (`http`) and the environment of a git that talks to the same server (`git`). Neither puts it into a text.
+//! A [`Token`] is such a secret, or one that has to be fetched anew now and then.
 
 mod dotenv;
 mod source;
+mod token;
 
 use std::fmt;
 
 pub use dotenv::Dotenv;
-pub use source::{Error, Source};
+pub use source::{Error, Source, private_key};
+pub use token::{Renewed, Token};
 
 /// The longest token that is taken.
 const LONGEST: usize = 8 << 10;

@@ -83,6 +83,12 @@ pub enum Error {
     },
 }
 
+/// A private key: the whole text of a file that only we may read.
+pub fn private_key(path: &Path) -> Result<String, Error> {
+    let missing = || io::Error::from(io::ErrorKind::NotFound);
+    read_private(path)?.ok_or_else(|| Error::File { path: path.to_owned(), source: missing() })
+}
+
 impl Source<'_> {
     /// The token: from the program, else the file, else the variable, else the `.env`. `environment` looks up a
     /// variable of this process.

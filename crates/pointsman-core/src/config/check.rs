@@ -237,6 +237,7 @@ impl Check<'_> {
         }
         let files = [
             ("forge.token_file", &forge.token_file),
+            ("forge.app_key_file", &forge.app_key_file),
             ("review.token_file", &self.config.review.token_file),
             ("woodpecker.token_file", &woodpecker.token_file),
             ("webhooks.secret_file", &webhooks.secret_file),
@@ -444,6 +445,16 @@ impl Check<'_> {
             let why =
                 "each entry must be a path such as deploy/ or **/*.sql, of letters, digits and ._-/*?+@";
             return self.fail("review.protected", why);
+        }
+        let plain = |id: &String| !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '.');
+        if !forge.app_id.as_ref().is_none_or(plain) {
+            return self.fail("forge.app_id", "it must be the number or the client id of a GitHub App");
+        }
+        if forge.app_id.is_some() != forge.app_key_file.is_some() {
+            return self.fail("forge.app_key_file", "an App has both: app_id and app_key_file");
+        }
+        if forge.app_id.is_some() && forge.kind != ForgeKind::Github {
+            return self.fail("forge.app_id", "only GitHub has Apps");
         }
         if forge.board.as_deref().is_some_and(|board| board::address(board).is_none()) {
             let why = "it must be a project's number, `owner/number`, or its address on GitHub";

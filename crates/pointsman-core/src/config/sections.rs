@@ -85,6 +85,12 @@ table! {
         repo: Option<String>,
         /// Project board that follows the tasks.
         board: Option<String>,
+        /// Number or client id of a GitHub App that develops, in place of an account with a token.
+        app_id: Option<String>,
+        /// File that holds its private key.
+        app_key_file: Option<PathBuf>,
+        /// Its installation, if it is not to be looked for.
+        app_installation: Option<u64>,
         /// Variable that holds the token; see [`Forge::token_env`] for the default.
         token_env: Option<String>,
         /// File that holds the token.

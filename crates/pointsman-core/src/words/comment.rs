@@ -12,6 +12,11 @@ pub fn marker(key: &str) -> String {
     format!("<!-- pointsman:{key} -->")
 }
 
+/// We work on it, where an issue cannot be assigned to us.
+pub fn claimed() -> &'static str {
+    "Pointsman works on this issue."
+}
+
 /// Why a task is blocked, with the last lines of its pane.
 pub fn diagnosis(task: &Task, tail: &str) -> String {
     let reason = task.reason.as_deref().unwrap_or("no reason was recorded");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{REPO, Shared, State, board, git, github, hooks, issues, json, pulls};
+use super::{Exchange, REPO, Shared, State, board, git, github, hooks, issues, json, pulls};
 use crate::http::{Reply, Request};
 
 /// A request that was let in.
@@ -36,7 +36,26 @@ pub(super) fn answer(shared: &Shared, request: &Request) -> Reply {
     state.traffic.calls += 1;
     state.traffic.sent += request.body.len() as u64;
     state.traffic.received += reply.body.len() as u64;
+    record(&mut state, request, &reply);
     reply
+}
+
+fn record(state: &mut State, request: &Request, reply: &Reply) {
+    let (Some(recorded), Some(["api", "v3"])) = (
+        &mut state.recorded,
+        request.segments().first_chunk::<2>().map(|two| [two[0].as_str(), two[1].as_str()]),
+    ) else {
+        return;
+    };
+    let names = request.raw_query.split('&').filter_map(|pair| pair.split_once('='));
+    recorded.push(Exchange {
+        method: request.method.clone(),
+        path: request.segments().split_off(2),
+        query: names.map(|(name, _)| name.to_owned()).collect(),
+        body: request.json(),
+        status: reply.status,
+        answer: serde_json::from_slice(&reply.body).unwrap_or_default(),
+    });
 }
 
 fn dated(shared: &Shared, reply: Reply) -> Reply {

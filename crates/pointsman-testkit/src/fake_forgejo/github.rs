@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::issues::{comment, create, text};
 use super::pulls::{exists, follow_branches, mark_merged};
-use super::{Issue, Label, Pull, REPO, Review, Shared, State, Status, json};
+use super::{Issue, Label, Pull, REPO, Review, Shared, State, Status, app, json};
 use crate::http::{Reply, Request};
 
 /// Requests of an hour.
@@ -26,6 +26,9 @@ struct Asked<'a> {
 }
 
 pub(super) fn answer(shared: &Shared, request: &Request, rest: &[&str]) -> Reply {
+    if let Some(reply) = app::answer(shared, request, rest) {
+        return reply;
+    }
     let mut state = shared.state();
     let spoken = request.header("authorization").is_some_and(|text| text.starts_with("Bearer "));
     let Some(who) = state.who(request).filter(|_| spoken) else { return said(401, "Bad credentials") };
@@ -36,6 +39,7 @@ pub(super) fn answer(shared: &Shared, request: &Request, rest: &[&str]) -> Reply
     follow_branches(shared, &mut state);
     merge_what_was_pushed(shared, &mut state);
     let reply = match rest {
+        ["user"] if asked.who == app::APP_BOT => said(403, "Resource not accessible by integration"),
         ["user"] => Reply::json(200, &json::user(&asked.who)),
         ["repos", owner, name, rest @ ..] if format!("{owner}/{name}") == REPO => {
             if request.method != "GET" && !state.writes(&asked.who) {
@@ -233,6 +237,8 @@ fn of_issue(state: &mut State, asked: &Asked<'_>, (method, number, rest): (&str,
                 // Whom it does not take, it leaves out.
                 let people = people.iter().filter_map(Value::as_str).filter(|name| state.writes(name));
                 let people: Vec<String> = people.map(str::to_owned).collect();
+                // Whom it does not take, it leaves out without a word; an App is one of them.
+                let people = people.into_iter().filter(|name| name != app::APP_BOT).collect();
                 state.issues.get_mut(&number).expect("just found").assignees = people;
             }
             if let Some(word) = asked.body["state"].as_str() {

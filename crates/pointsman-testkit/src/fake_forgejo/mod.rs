@@ -11,6 +11,7 @@
 //! people.
 
 mod api;
+mod app;
 mod board;
 mod faults;
 mod git;
@@ -32,6 +33,7 @@ use crate::TempRepo;
 use crate::http::{Request, Server};
 use crate::repository::command;
 
+pub use app::{APP, APP_BOT, APP_KEY};
 pub use board::BOARD;
 pub use faults::Faults;
 pub use people::{SeenIssue, SeenPull};
@@ -99,6 +101,8 @@ struct State {
     statuses: Vec<Status>,
     requests: Vec<(String, String)>,
     traffic: Traffic,
+    recorded: Option<Vec<Exchange>>,
+    apps: app::Apps,
     board: board::Board,
     hook: Option<hooks::Hook>,
     hooked: u64,
@@ -115,6 +119,23 @@ pub struct Traffic {
     pub sent: u64,
     /// Bytes of the bodies of its answers.
     pub received: u64,
+}
+
+/// A request of GitHub's API and its answer.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    /// The verb.
+    pub method: String,
+    /// The path, piece by piece, without what all paths begin with.
+    pub path: Vec<String>,
+    /// The names of the parameters.
+    pub query: Vec<String>,
+    /// The body; null if there was none.
+    pub body: serde_json::Value,
+    /// The status of the answer.
+    pub status: u16,
+    /// Its body; null if there was none.
+    pub answer: serde_json::Value,
 }
 
 struct Account {
@@ -213,6 +234,8 @@ impl FakeForgejo {
             statuses: Vec::new(),
             requests: Vec::new(),
             traffic: Traffic::default(),
+            recorded: None,
+            apps: app::Apps::default(),
             board: board::Board::default(),
             hook: None,
             hooked: 0,
@@ -258,6 +281,16 @@ impl FakeForgejo {
     /// What was asked so far: verb and path of each request.
     pub fn requests(&self) -> Vec<(String, String)> {
         self.state().requests.clone()
+    }
+
+    /// Keeps what is asked and answered in GitHub's dialect from now on.
+    pub fn record(&self) {
+        self.state().recorded = Some(Vec::new());
+    }
+
+    /// What was kept.
+    pub fn recorded(&self) -> Vec<Exchange> {
+        self.state().recorded.clone().unwrap_or_default()
     }
 
     /// What its API has cost so far; git is not counted.

@@ -1,7 +1,10 @@
 //! GitHub and GitHub Enterprise, by the REST API: where they differ from what [`hosted`](super::hosted) has in common.
 //!
-//! `dialect` has the differences, `board` a Projects board. A pushed landing is shown as merged by GitHub itself if the pull request's head is part
-//! of it; otherwise the pull request is closed with a comment that names the commit.
+//! `dialect` has the differences, `board` a Projects board, `app` an App in place of an account. A pushed landing is shown
+//! as merged by GitHub itself if the pull request's head is part of it; otherwise the pull request is closed with a
+//! comment that names the commit.
+
+mod app;
 mod board;
 mod dialect;
 
@@ -9,11 +12,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use pointsman_core::time::Timestamp;
+
+use self::app::App;
+pub use self::app::AppKey;
 use self::board::Board;
 use super::Error;
 use super::hosted::{Belongings, Dialect, Hosted, Manner, Opening};
 use crate::git::Account;
-use crate::http::{Host, Method, Scheme};
+use crate::http::{Host, Limits, Method, Patience, Scheme};
+use crate::secret::{Secret, Token};
 
 static MANNER: Manner = Manner {
     scheme: Scheme::Bearer,
@@ -31,6 +39,29 @@ pub const PUBLIC: &str = "https://github.com";
 /// Where its API is; an Enterprise server has it below its own address.
 const PUBLIC_API: &str = "https://api.github.com";
 
+fn api(url: &str) -> String {
+    match url {
+        PUBLIC => PUBLIC_API.to_owned(),
+        url => format!("{url}/api/v3"),
+    }
+}
+
+/// What it takes to open a repository as an App.
+pub struct AppOpening<'a> {
+    /// Address of the server, as people type it.
+    pub url: &'a str,
+    /// `owner/name`.
+    pub repo: &'a str,
+    /// Token of the account that reviews, if there is one.
+    pub review_token: Option<Secret>,
+    /// Our clock.
+    pub clock: fn() -> Timestamp,
+    /// Limits of every call.
+    pub limits: Limits,
+    /// Ends waiting when everything ends.
+    pub patience: Patience,
+}
+
 /// One repository on GitHub, with a dev account and perhaps a review account.
 pub struct Github {
     hosted: Hosted,
@@ -46,12 +77,21 @@ struct Known {
 }
 
 impl Github {
+    /// The same with an App in place of the account that develops.
+    pub fn prepare_app(key: &AppKey<'_>, opening: AppOpening<'_>) -> Result<Self, Error> {
+        let AppOpening { url, repo, review_token, clock, limits, patience } = opening;
+        let api = api(url.trim_end_matches('/'));
+        let host = Host::new(&api, clock, limits, patience.clone());
+        let app = App::new(key, host, repo.split_once('/').unwrap_or((repo, "")))?;
+        let token = Token::Renewed(Arc::clone(&app) as _);
+        let mut github = Self::prepare(Opening { url, repo, token, review_token, clock, limits, patience })?;
+        github.hosted.is_robot(app);
+        Ok(github)
+    }
+
     /// The repository, not yet looked at: nothing is asked of the server.
     pub fn prepare(opening: Opening<'_>) -> Result<Self, Error> {
-        let api = match opening.address() {
-            PUBLIC => PUBLIC_API.to_owned(),
-            url => format!("{url}/api/v3"),
-        };
+        let api = api(opening.address());
         Ok(Self { hosted: opening.prepare(&api, &MANNER)?, board: None, known: Mutex::new(Known::default()) })
     }
 

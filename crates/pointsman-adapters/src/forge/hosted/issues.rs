@@ -5,6 +5,7 @@ use std::sync::PoisonError;
 
 use pointsman_core::forge::{Comment, Issue};
 use pointsman_core::ids::Number;
+use pointsman_core::labels::{self, IN_PROGRESS};
 use pointsman_core::words;
 use serde_json::{Value, json};
 
@@ -15,6 +16,8 @@ use crate::forge::Error;
 use crate::http::Method;
 
 const LABELS: &str = "set labels";
+/// The mark of a comment that stands for an assignment.
+const CLAIMED: &str = "claimed";
 
 impl Hosted {
     /// All open issues, oldest first, as the server says them. Pull requests are listed with them: one question tells
@@ -43,6 +46,12 @@ impl Hosted {
         if !silent {
             issue.comments = self.read_comments(number)?;
         }
+        // Nobody can assign a robot: a comment of ours says that we have it.
+        let taken =
+            self.robot.is_some() && issue.assignee.is_none() && labels::has(&issue.labels, IN_PROGRESS);
+        if taken && unless_there(&issue.comments, self.me(), CLAIMED, "").is_none() {
+            issue.assignee = Some(self.me().to_owned());
+        }
         Ok(Some(issue))
     }
 
@@ -69,6 +78,9 @@ impl Hosted {
 
     pub(super) fn assign_to(&self, number: Number, who: Option<&str>) -> Result<(), Error> {
         const OPERATION: &str = "assign an issue";
+        if self.robot.is_some() && who == Some(self.me()) {
+            return self.write_comment_once(number, CLAIMED, words::comment::claimed());
+        }
         let people: Vec<&str> = who.into_iter().collect();
         let issue = self.change_issue(OPERATION, number, &json!({ "assignees": people }))?;
         if issue.assignee.as_deref() == who {

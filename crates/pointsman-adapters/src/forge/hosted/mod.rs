@@ -71,10 +71,21 @@ pub(super) struct Hosted {
     reviewer: Option<Client>,
     account: Account,
     accounts: OnceLock<Names>,
+    /// Who we are, if that is no account of a person.
+    robot: Option<Arc<dyn Robot>>,
     /// What reviews say about single lines; said once, never changed.
     remarks: Mutex<HashMap<u64, String>>,
     /// When what is open changed last; none before it was listed.
     marks: Mutex<Option<BTreeMap<Number, String>>>,
+}
+
+/// An account that is no person's: the server does not tell it who it is, and issues cannot be assigned to it.
+pub(super) trait Robot: Send + Sync {
+    /// Its name.
+    fn name(&self) -> Result<String, Error>;
+
+    /// Rights that it needs and lacks, a sentence each.
+    fn lacks(&self) -> Result<Vec<String>, Error>;
 }
 
 /// The names of our accounts.
@@ -153,6 +164,11 @@ impl Hosted {
     /// The server, for its counts and limits.
     pub(super) fn host(&self) -> &Arc<Host> {
         self.dev.host()
+    }
+
+    /// From now on we are this one.
+    pub(super) fn is_robot(&mut self, robot: Arc<dyn Robot>) {
+        self.robot = Some(robot);
     }
 
     /// The account that git shows to the server.

@@ -11,7 +11,7 @@ use super::{Hosted, Manner, Names};
 use crate::forge::Error;
 use crate::git::Account;
 use crate::http::{Client, Host, Limits, Method, Patience};
-use crate::secret::Secret;
+use crate::secret::{Secret, Token};
 
 const OPERATION: &str = "open the repository";
 /// Both servers look at the token alone.
@@ -24,7 +24,7 @@ pub struct Opening<'a> {
     /// `owner/name`.
     pub repo: &'a str,
     /// Token of the account that develops.
-    pub token: Secret,
+    pub token: Token,
     /// Token of the account that reviews, if there is one.
     pub review_token: Option<Secret>,
     /// Our clock.
@@ -61,23 +61,26 @@ impl Opening<'_> {
         let Some((owner, name)) = self.repo.split_once('/') else {
             return Err(refused(format!("`{}` is not written owner/name", self.repo)));
         };
-        if self.review_token.as_ref() == Some(&self.token) {
+        if let (Some(review), Token::Fixed(dev)) = (&self.review_token, &self.token)
+            && review == dev
+        {
             return Err(refused("the reviewer has the same token: nobody reviews their own work".to_owned()));
         }
         let url = self.address().to_owned();
-        let account = Account::new(&url, ANYBODY, &self.token);
+        let account = Account::new(&url, ANYBODY, self.token.clone());
         let (owner, name) = (owner.to_owned(), name.to_owned());
         let host = Host::new(api, self.clock, self.limits, self.patience);
-        let client = |token: Secret| host.client(Some((manner.scheme, token)));
+        let client = |token: Token| host.client_with(Some((manner.scheme, token)));
         Ok(Hosted {
             manner,
             url,
             owner,
             name,
             dev: client(self.token),
-            reviewer: self.review_token.map(client),
+            reviewer: self.review_token.map(|token| client(token.into())),
             account,
             accounts: OnceLock::new(),
+            robot: None,
             remarks: Mutex::new(HashMap::new()),
             marks: Mutex::new(None),
         })
@@ -100,7 +103,7 @@ impl Hosted {
     }
 
     fn find_out(&self) -> Result<Names, Error> {
-        let me = self.who(&self.dev)?;
+        let me = self.who_develops()?;
         let reviewer = self.reviewer.as_ref().map(|client| self.who(client)).transpose()?;
         if reviewer.as_ref() == Some(&me) {
             return Err(refused(format!(
@@ -108,7 +111,7 @@ impl Hosted {
             )));
         }
         let there: WireRepository = self.dev.read(&self.get(OPERATION, &[])).map_err(told)?;
-        if let Some(lacking) = lacking(&there, &me).into_iter().next() {
+        if let Some(lacking) = self.lacking(&there, &me)?.into_iter().next() {
             return Err(refused(format!("{}/{}: {lacking}", self.owner, self.name)));
         }
         if let (Some(client), Some(name)) = (&self.reviewer, &reviewer) {
@@ -124,7 +127,7 @@ impl Hosted {
     /// What our accounts need, one by one, and whether they have it. Nothing is changed by asking.
     pub(in crate::forge) fn rights(&self, branch: &str) -> Vec<Right> {
         let mut rights = Vec::new();
-        let me = match self.who(&self.dev) {
+        let me = match self.who_develops() {
             Ok(me) => me,
             Err(error) => return vec![Right::new("the token is accepted", Err(error))],
         };
@@ -134,10 +137,14 @@ impl Hosted {
             Err(error) => rights.push(Right::new("the repository can be read", Err(error))),
             Ok(there) => {
                 rights.push(Right::new("the repository can be read", Ok(())));
-                let lacking = lacking(&there, &me);
-                rights.extend(
-                    lacking.into_iter().map(|why| Right::new("work can be done in it", Err(refused(why)))),
-                );
+                match self.lacking(&there, &me) {
+                    Ok(lacking) => rights.extend(
+                        lacking
+                            .into_iter()
+                            .map(|why| Right::new("work can be done in it", Err(refused(why)))),
+                    ),
+                    Err(error) => rights.push(Right::new("work can be done in it", Err(error))),
+                }
                 let read = |path: &[&str]| {
                     let question = self.get(OPERATION, path).query("limit", 1).query("per_page", 1);
                     self.dev.send(&question).map(drop).map_err(told)
@@ -161,6 +168,24 @@ impl Hosted {
         rights
     }
 
+    /// The name of whoever develops.
+    fn who_develops(&self) -> Result<String, Error> {
+        match &self.robot {
+            Some(robot) => robot.name(),
+            None => self.who(&self.dev),
+        }
+    }
+
+    /// What stands in the way of working in a repository. Of a robot the server tells the rights elsewhere.
+    fn lacking(&self, there: &WireRepository, me: &str) -> Result<Vec<String>, Error> {
+        let rights = match &self.robot {
+            Some(robot) => robot.lacks()?,
+            None if there.permissions.push => Vec::new(),
+            None => vec![format!("`{me}` may not push to it: give the account write access")],
+        };
+        Ok(closed_doors(there).into_iter().chain(rights).collect())
+    }
+
     fn who(&self, client: &Client) -> Result<String, Error> {
         let user: User =
             client.read(&self.anywhere("read the account", Method::Get, &["user"])).map_err(told)?;
@@ -175,14 +200,12 @@ fn refused(reason: String) -> Error {
     Error::Refused { operation: OPERATION, reason }
 }
 
-/// What stands in the way of working in a repository.
-fn lacking(there: &WireRepository, me: &str) -> Vec<String> {
-    let push = format!("`{me}` may not push to it: give the account write access");
+/// What is switched off in a repository.
+fn closed_doors(there: &WireRepository) -> Vec<String> {
     let all = [
-        (there.archived, "it is archived: nothing can be changed there".to_owned()),
-        (!there.permissions.push, push),
-        (there.has_issues == Some(false), "its issues are switched off".to_owned()),
-        (there.has_pull_requests == Some(false), "its pull requests are switched off".to_owned()),
+        (there.archived, "it is archived: nothing can be changed there"),
+        (there.has_issues == Some(false), "its issues are switched off"),
+        (there.has_pull_requests == Some(false), "its pull requests are switched off"),
     ];
-    all.into_iter().filter_map(|(lacks, why)| lacks.then_some(why)).collect()
+    all.into_iter().filter(|(lacks, _)| *lacks).map(|(_, why)| why.to_owned()).collect()
 }

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use pointsman_testkit::fake_forgejo::{DEV, FakeForgejo, Faults, OUTSIDER, OWNER, REPO, REVIEWER, Rules};
+use pointsman_testkit::fake_forgejo::{
+    APP, APP_BOT, APP_KEY, DEV, FakeForgejo, Faults, OUTSIDER, OWNER, REPO, REVIEWER, Rules,
+};
 use pointsman_testkit::{Setup, TestDaemon};
 
 use super::{adds, clean, shop};
@@ -192,6 +194,25 @@ fn e2e_github_a_task_goes_from_claim_to_close() {
     daemon.wait_for("it to be shown as merged", || fake.pull(pr).merged_as);
     assert_eq!(fake.pull(pr).merged_as, fake.branch("main"));
     assert!(!daemon.log().contains(&fake.token(DEV)));
+}
+
+#[test]
+fn e2e_github_an_app_takes_a_task_from_claim_to_close() {
+    let fake = FakeForgejo::start(Rules::default());
+    let key = fake.scratch().join("app.pem");
+    std::fs::write(&key, APP_KEY).unwrap();
+    std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let setup = on(&fake)
+        .set("forge.kind", "\"github\"")
+        .set("forge.app_id", &format!("{APP:?}"))
+        .set("forge.app_key_file", &format!("{key:?}"));
+    let daemon = start(&fake, setup);
+    let issue = file(&fake, "Add apples", &clean("apples"));
+    daemon.wait_closed(issue);
+    assert_eq!(main_log(&fake, &daemon), ["Add apples", "Open the shop"]);
+    assert_eq!(fake.issue(issue).comments, [(APP_BOT.to_owned(), fake.issue(issue).comments[0].1.clone())]);
+    let token = format!("ghs_{}", fake.app_tokens());
+    assert!(!daemon.log().contains(&token) && !daemon.log().contains("PRIVATE KEY"));
 }
 
 #[test]

@@ -25,6 +25,7 @@ mod kill;
 mod orders;
 mod outside_ci;
 mod phase_file;
+mod predictor;
 mod projects;
 mod pull_requests;
 mod queue;

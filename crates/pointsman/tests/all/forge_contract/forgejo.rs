@@ -39,7 +39,7 @@ pub(super) fn opening<'a>(
     dev: &str,
     review_token: Option<Secret>,
 ) -> Opening<'a> {
-    let token = Secret::new(dev).unwrap();
+    let token = Secret::new(dev).unwrap().into();
     Opening { url, repo, token, review_token, clock, limits: limits(), patience: Patience::default() }
 }
 

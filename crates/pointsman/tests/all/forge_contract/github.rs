@@ -52,7 +52,7 @@ impl People for Ann {
     }
 }
 
-fn stage() -> (Arc<FakeForgejo>, Stage) {
+pub(super) fn stage() -> (Arc<FakeForgejo>, Stage) {
     let fake = Arc::new(FakeForgejo::start(Rules::default()));
     let forge = open(&fake, &fake.token(REVIEWER)).unwrap();
     let dir = tempfile::tempdir().unwrap();
