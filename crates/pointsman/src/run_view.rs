@@ -31,6 +31,7 @@ pub fn to_json(run: &Run) -> Value {
         "generation": run.generation,
         "started_at": rfc3339(run.started_at),
         "ended_at": run.ended_at.map(rfc3339),
+        "open": run.is_open(),
         "result": run.result,
     })
 }

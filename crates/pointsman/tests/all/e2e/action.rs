@@ -93,6 +93,8 @@ fn e2e_kill_the_daemon_at_every_step_of_an_action() {
         daemon.start();
         let closed = wait_issue(&daemon, issue, "its end", |issue| issue["state"] == "closed");
         assert_eq!(closed["comments"].as_array().unwrap().len(), 1, "{place}: told once");
+        // Closed is not the last that is done to it.
+        wait_issue(&daemon, issue, "its labels to go", |issue| issue["labels"] == json!([]));
         daemon.stop_daemon();
     }
     let runs = daemon.json(&["run", "list"]);

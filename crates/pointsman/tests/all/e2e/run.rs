@@ -74,7 +74,8 @@ fn over(daemon: &TestDaemon, run: u64) -> Value {
     daemon.wait_for(&format!("run {run} to be over"), || {
         let shown: Value =
             serde_json::from_str(&daemon.run(&["run", "show", &run.to_string(), "--json"]).stdout).ok()?;
-        (!shown["ended_at"].is_null() && terminals(daemon).is_empty()).then_some(shown)
+        // Put away as well: a daemon that is stopped before that would do it at its next start.
+        (shown["open"] == false && terminals(daemon).is_empty()).then_some(shown)
     })
 }
 

@@ -124,6 +124,10 @@ fn e2e_kill_the_daemon_at_every_step_of_a_review() {
         assert_eq!(reviews(&daemon, pr).len(), 1, "{place}: reviewed once");
         assert_eq!(debts(&daemon).len(), round + 1, "{place}: filed once");
         assert_eq!(runs(&daemon).len(), round + 1, "{place}: asked once");
+        // What is left of it would be seen to by the next daemon, which is to die of the next one.
+        daemon.wait_for("its session to be put away", || {
+            runs(&daemon).iter().all(|run| run["open"] == false).then_some(())
+        });
         daemon.stop_daemon();
     }
 }
