@@ -9,6 +9,8 @@ pub const BLOCKED: &str = "blocked";
 /// Refused as too large or too vague.
 pub const UNDERSPECIFIED: &str = "underspecified";
 
+/// An operational task.
+pub const ACTION: &str = "action";
 /// Found by a review, older than the change.
 pub const TECH_DEBT: &str = "tech-debt";
 
@@ -23,7 +25,7 @@ pub const ALL: [(&str, &str, &str); 10] = [
     ("prediction/unreviewed", "#bfdadc", "A prediction nobody looked at yet"),
     ("prediction/backlog", "#bfd4f2", "A prediction that is watched"),
     ("prediction/actioned", "#c2e0c6", "A prediction that was decided"),
-    ("action", "#f9d0c4", "An operational task"),
+    (ACTION, "#f9d0c4", "An operational task"),
 ];
 
 /// Colour and description of a label; a plain grey for one we do not know.

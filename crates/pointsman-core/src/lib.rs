@@ -4,6 +4,7 @@
 //! world go out as values. Where next: [`task::step`] is the reaction matrix, [`schedule`] chooses
 //! what starts, [`words`] holds every sentence said to people and agents.
 
+pub mod action;
 pub mod base64;
 pub mod board;
 pub mod chat;
@@ -20,6 +21,7 @@ pub mod ids;
 pub mod labels;
 pub mod notifier;
 pub mod origin;
+pub mod predictor;
 pub mod queue;
 pub mod review;
 pub mod run;

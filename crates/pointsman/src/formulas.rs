@@ -64,31 +64,39 @@ impl Found {
     }
 }
 
-/// All formulas that a project can use, by name. A file is called after its formula.
-pub fn all(checkout: &Path) -> Result<Vec<Found>, Error> {
-    let shipped = SHIPPED.iter().map(|(name, text)| (*name, *text));
-    let mut found: BTreeMap<String, Found> = shipped
-        .map(|(name, text)| {
-            (name.to_owned(), Found { name: name.to_owned(), text: text.to_owned(), file: None })
-        })
-        .collect();
+/// All formulas that a project can use, by name. One that cannot be read is told, and stands in nobody's way.
+pub fn all(checkout: &Path) -> Vec<(String, Result<Found, Error>)> {
+    let found = |(name, file): (String, Option<PathBuf>)| (name.clone(), load(name, file));
+    names(checkout).into_iter().map(found).collect()
+}
+
+/// One formula by its name; the others are not looked at.
+pub fn find(checkout: &Path, name: &str) -> Result<Found, Error> {
+    let file = names(checkout).remove(name).ok_or_else(|| Error::Missing(name.to_owned()))?;
+    load(name.to_owned(), file)
+}
+
+/// What there is, with the project's file for each; none for one that is shipped. A file is called after its formula.
+fn names(checkout: &Path) -> BTreeMap<String, Option<PathBuf>> {
+    let mut names: BTreeMap<String, Option<PathBuf>> =
+        SHIPPED.iter().map(|(name, _)| ((*name).to_owned(), None)).collect();
     for entry in fs::read_dir(checkout.join(DIRECTORY)).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.extension().is_some_and(|extension| extension == "toml")
             && let Some(name) = path.file_stem().and_then(|stem| stem.to_str())
         {
-            found.insert(
-                name.to_owned(),
-                Found { name: name.to_owned(), text: read(&path)?, file: Some(path) },
-            );
+            names.insert(name.to_owned(), Some(path));
         }
     }
-    Ok(found.into_values().collect())
+    names
 }
 
-/// One formula by its name.
-pub fn find(checkout: &Path, name: &str) -> Result<Found, Error> {
-    all(checkout)?.into_iter().find(|found| found.name == name).ok_or_else(|| Error::Missing(name.to_owned()))
+fn load(name: String, file: Option<PathBuf>) -> Result<Found, Error> {
+    let text = match &file {
+        Some(path) => read(path)?,
+        None => formula::shipped(&name).ok_or_else(|| Error::Missing(name.clone()))?.to_owned(),
+    };
+    Ok(Found { name, text, file })
 }
 
 /// Reads a formula's file.

@@ -51,7 +51,7 @@ pub(super) fn unsupported(config: &Config) -> Vec<String> {
         not_yet("forge.board".into(), &crate::text::clean_line(board, 60), "labels, which follow every task");
     }
     for (name, role) in config.roles.iter() {
-        if role.enabled && matches!(name, "action" | "vault") {
+        if role.enabled && name == "vault" {
             found.push(format!("roles.{name} is not supported by this version yet"));
         }
     }

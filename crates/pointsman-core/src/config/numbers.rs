@@ -128,5 +128,7 @@ table! {
         ignore_for: Span,
         /// Whether the supervisor carries out safe remedies, or only tells them.
         remedies: bool,
+        /// Whether a session is asked about what no remedy covers.
+        ask_model: bool,
     }
 }

@@ -18,4 +18,4 @@ pub use facts::{Disk, Facts, Leftovers, Machine, OpenIssue, SessionFact};
 pub use finding::{Finding, Kind, Priority};
 pub use remedy::{Remedy, remedies};
 pub use reply::{Verdict, hear};
-pub use report::{Memory, Report, Told, report};
+pub use report::{Memory, Report, Told, judgement, report};

@@ -6,7 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{Finding, Kind};
 use crate::config::Config;
+use crate::run::RunId;
+use crate::text::clean_block;
 use crate::time::Timestamp;
+
+/// Lines of a model's summary that are passed on.
+const SUMMARY_LINES: usize = 10;
+/// Longest summary.
+const SUMMARY_BYTES: usize = 2000;
 
 /// What is remembered between two looks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,8 +31,10 @@ pub struct Memory {
     pub repeat: u32,
     /// Warnings that nobody wants to hear, until when.
     pub ignored: BTreeMap<Kind, Timestamp>,
-    /// What a model was last asked about, by key.
+    /// What a model was asked about, by key.
     pub asked: BTreeSet<String>,
+    /// The run that was asked and is not heard yet.
+    pub run: Option<RunId>,
 }
 
 impl Memory {
@@ -94,6 +103,7 @@ pub fn report(before: &Memory, findings: &[Finding], config: &Config, now: Times
     let all: BTreeSet<String> = findings.iter().map(Finding::key).collect();
     let ask: Vec<Finding> = heard
         .iter()
+        .filter(|_| config.health.ask_model && before.run.is_none())
         .filter(|finding| needs_judgement(finding) && !before.asked.contains(&finding.key()))
         .map(|finding| (*finding).clone())
         .collect();
@@ -109,6 +119,20 @@ pub fn report(before: &Memory, findings: &[Finding], config: &Config, now: Times
         memory.repeat = told.repeat;
     }
     Report { changed: all != before.keys(), memory, told, ask }
+}
+
+/// What a model says about findings: a few lines for people, and nothing else.
+pub fn judgement(result: Option<&serde_json::Value>) -> Result<String, String> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Judged {
+        summary: String,
+    }
+    let Some(result) = result else { return Err("it left no result".to_owned()) };
+    let judged: Judged = serde_json::from_value(result.clone())
+        .map_err(|error| format!("its result is not a summary: {error}"))?;
+    let lines: Vec<&str> = judged.summary.lines().take(SUMMARY_LINES).collect();
+    Ok(clean_block(&lines.join("\n"), SUMMARY_BYTES))
 }
 
 /// Whether a model may have something to say: no recipe covers it, and it is not the machine's own trouble, which no

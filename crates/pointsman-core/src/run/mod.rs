@@ -18,8 +18,8 @@ pub use life::{Duty, Event, Refused, duty, step};
 use crate::config::Config;
 use crate::formula::{Formula, Step};
 use crate::ids::{Number, ProjectName, Sha};
-use crate::review;
 use crate::time::Timestamp;
+use crate::{action, review};
 
 /// Largest result that is read.
 pub const RESULT_BYTES: usize = 1 << 20;
@@ -85,6 +85,11 @@ pub enum Subject {
         /// A fingerprint of all that the reviewer is given.
         inputs: String,
     },
+    /// An issue whose action is to be carried out.
+    Action {
+        /// Which issue.
+        issue: Number,
+    },
 }
 
 impl Subject {
@@ -92,6 +97,7 @@ impl Subject {
     pub fn key(&self) -> String {
         match self {
             Self::Review { pr, .. } => review_key(*pr),
+            Self::Action { issue } => action_key(*issue),
         }
     }
 }
@@ -99,6 +105,11 @@ impl Subject {
 /// The key of all reviews of a pull request.
 pub fn review_key(pr: Number) -> String {
     format!("review/{pr}")
+}
+
+/// The key of all actions of an issue.
+pub fn action_key(issue: Number) -> String {
+    format!("action/{issue}")
 }
 
 /// A step that was done.
@@ -229,11 +240,12 @@ pub fn read_result(bytes: Option<&[u8]>) -> Result<Option<serde_json::Value>, St
     }
 }
 
-/// Whether a role's result can be used: what is posted in its name is decided by it alone.
-pub fn check_result(role: &str, result: Option<&serde_json::Value>) -> Result<(), String> {
-    match role {
-        "review" => review::Answer::read(result).map(drop),
-        _ => Ok(()),
+/// Whether a run's result can be used: what is posted in its name is decided by it alone.
+pub fn check_result(run: &Run, result: Option<&serde_json::Value>) -> Result<(), String> {
+    match &run.subject {
+        Some(Subject::Review { .. }) => review::Answer::read(result).map(drop),
+        Some(Subject::Action { .. }) => action::Report::read(result).map(drop),
+        None => Ok(()),
     }
 }
 

@@ -148,6 +148,30 @@ pub fn summary(project: &ProjectName, told: &Told, now: Timestamp) -> Notice {
     Notice { title, body: body.join("\n"), urgent: told.urgent, repeat: told.repeat }
 }
 
+/// What a session is asked about findings that no recipe covers.
+pub fn briefing(findings: &[Finding], figures: &str, now: Timestamp) -> String {
+    let mut out = "## What the rules have found and no recipe covers\n\n".to_owned();
+    for found in findings {
+        out.push_str(&format!("- {} {} (key `{}`)\n", found.priority(), finding(found, now), found.key()));
+    }
+    out.push_str(&format!(
+        "\nThe machine: {figures}.\n\nWrite what people should know or do about it into the result file, as \
+         `{{\"summary\": \"…\"}}`: at most ten lines, what is needed of them first. You carry nothing out. If there is \
+         nothing to say that is not said above, the summary is empty.\n\n"
+    ));
+    out
+}
+
+/// What a session said about findings.
+pub fn judged(project: &ProjectName, summary: &str) -> Notice {
+    Notice {
+        title: format!("{project}: what the supervisor makes of it"),
+        body: summary.to_owned(),
+        urgent: false,
+        repeat: 0,
+    }
+}
+
 /// An entry of the supervisor's journal.
 pub fn journal(assessment: &Assessment, memory: &Memory, done: &[String], now: Timestamp) -> Vec<String> {
     let mut lines: Vec<String> = assessment

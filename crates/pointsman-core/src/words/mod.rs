@@ -1,9 +1,7 @@
-//! Every sentence said to people and agents, as pure functions, one file per audience.
-//!
-//! `message` and `prompt` speak to an agent, `claim` to a person's own session, `comment` to readers of the issue, `notice` to the
-//! people on duty, `chat` to those of them in a chat room, `reason` says in one line why a task is where it is, `gardener` what is said about grooming, `health` how well things are, `journal` what happened, `review` what a reviewer reads and posts, `run` what the session of a formula reads, `turn` what a session without a terminal has done, `vault` what becomes of dangerous actions. Outside text only appears
-//! in details, quoted; never in a subject line.
+//! Every sentence said to people and agents, as pure functions, one file per audience or subject; each file says whom it
+//! speaks to. Outside text only appears in details, quoted; never in a subject line.
 
+pub mod action;
 pub mod chat;
 pub mod claim;
 pub mod comment;
@@ -12,6 +10,7 @@ pub mod health;
 pub mod journal;
 pub mod message;
 pub mod notice;
+pub mod predictor;
 pub mod prompt;
 pub mod reason;
 pub mod review;

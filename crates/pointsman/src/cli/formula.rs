@@ -56,28 +56,46 @@ impl Command {
     }
 }
 
+/// A formula, or why it cannot be used.
+type Read = Result<(Found, Formula), formulas::Error>;
+
 fn list(context: &Context) -> Result<(), Failure> {
     let project = context.project()?;
-    let found = formulas::all(project.checkout())?;
-    let parsed: Vec<(Found, Formula)> = found
+    // One that is wrong is told in its place.
+    let variables = formula::variables(&project.config);
+    let render = |found: Found| {
+        let formula = found.render(project.checkout(), &variables)?;
+        Ok((found, formula))
+    };
+    let listed: Vec<(String, Read)> = formulas::all(project.checkout())
         .into_iter()
-        .map(|found| Ok((rendered(&found, &project)?, found)))
-        .map(|pair: Result<_, Failure>| pair.map(|(formula, found)| (found, formula)))
-        .collect::<Result<_, _>>()?;
+        .map(|(name, read)| (name, read.and_then(render)))
+        .collect();
     if context.out.is_json() {
-        let values: Vec<Value> =
-            parsed.iter().map(|(found, formula)| to_json(found, formula, &project)).collect();
-        return context.out.value(&values);
+        let value = |(name, read): &(String, Read)| match read {
+            Ok((found, formula)) => to_json(found, formula, &project),
+            Err(error) => json!({ "name": name, "error": described(error) }),
+        };
+        return context.out.value(&listed.iter().map(value).collect::<Vec<Value>>());
     }
     let mut table = Table::new(["NAME", "STEPS", "MODEL", "FROM", "DESCRIPTION"]);
-    for (found, formula) in &parsed {
-        table.row([
-            found.name.as_str().into(),
-            formula.steps.len().to_string().into(),
-            model(formula, &project).unwrap_or_default().into(),
-            if found.file.is_some() { "project" } else { "shipped" }.into(),
-            clean_line(&formula.description, 160).into(),
-        ]);
+    for (name, read) in &listed {
+        match read {
+            Ok((found, formula)) => table.row([
+                found.name.as_str().into(),
+                formula.steps.len().to_string().into(),
+                model(formula, &project).unwrap_or_default().into(),
+                if found.file.is_some() { "project" } else { "shipped" }.into(),
+                clean_line(&formula.description, 160).into(),
+            ]),
+            Err(error) => table.row([
+                name.as_str().into(),
+                "".into(),
+                "".into(),
+                "project".into(),
+                clean_line(&format!("cannot be used: {}", described(error)), 160).into(),
+            ]),
+        }
     }
     context.out.table(&table, "There are no formulas.")
 }

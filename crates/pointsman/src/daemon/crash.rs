@@ -42,6 +42,9 @@ pub const RUN_NAMES: [&str; 4] =
 /// The places on the way of a review by the agent, beside those of its run. They are passed by that alone.
 pub const REVIEW_NAMES: [&str; 3] = ["review-follow-ups-filed", "review-before-verdict", "review-posted"];
 
+/// The place on the way of an action, beside those of its run. It is passed by that alone.
+pub const ACTION_NAMES: [&str; 1] = ["action-told"];
+
 /// The places on the way of a notice and of what a person says to it. They are passed by these alone.
 pub const CHAT_NAMES: [&str; 5] =
     ["notice-posted", "notice-sent", "notice-settled", "reply-read", "reply-taken"];

@@ -5,6 +5,7 @@
 //! `answer` serve commands, `vault` keeps dangerous actions, `runs` follows formulas, `factory` has the roles that work by rules, `timetable` begins them, `notifier` tells people and listens to them. Everything comes in through `inbound`. Not here: deciding (core), SQL
 //! (store), programs (adapters).
 
+mod actions;
 mod answer;
 pub mod board;
 mod budget;

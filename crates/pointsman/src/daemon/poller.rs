@@ -10,6 +10,7 @@ use pointsman_core::schedule::{Ears, forge_pace};
 use pointsman_core::task::Session;
 use pointsman_core::time::Timestamp;
 
+use super::actions;
 use super::board::{Board, Picture};
 use super::clock;
 use super::inbound::{Inbound, Inbox};
@@ -179,6 +180,7 @@ impl Asking {
                         self.inbox.send(Inbound::Inputs(inputs));
                         self.world.jobs.check_peoples(served, &self.board.look());
                         self.reviews.look(served);
+                        actions::look(&self.world, served);
                         self.look_at_main(served, now);
                         self.world.jobs.land(served);
                         pace

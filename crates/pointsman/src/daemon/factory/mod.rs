@@ -3,10 +3,11 @@
 //!
 //! `watch` is the thread that looks when a role's time has come, `collect` reads the machine and the project, `remedy`
 //! carries out what is safe, `supervisor` writes down what was found, tells people and hears them, `gardener` grooms the
-//! issues. Only what takes an engine writes; the rest runs beside the loop and only sends.
+//! issues, `predictor` files what figures foretell. Only what takes an engine writes; the rest runs beside the loop and only sends.
 
 mod collect;
 pub mod gardener;
+pub mod predictor;
 mod remedy;
 mod supervisor;
 mod watch;
@@ -18,6 +19,7 @@ use pointsman_core::config::Config;
 use pointsman_core::health::{assess, remedies};
 use pointsman_core::ids::ProjectName;
 use pointsman_core::notifier::{Posting, Topic};
+use pointsman_core::run::Run;
 use pointsman_core::time::Timestamp;
 use pointsman_core::value::{Outcome, Value};
 use pointsman_core::words;
@@ -27,7 +29,9 @@ use serde_json::json;
 pub use collect::Seen;
 pub(crate) use collect::collect;
 pub(crate) use remedy::{Mode, carry_out};
-pub use supervisor::{Looked, hear as supervisor_hears, look as supervisor_looks, memory};
+pub use supervisor::{
+    Looked, hear as supervisor_hears, look as supervisor_looks, memory, settle as supervisor_settles,
+};
 pub(crate) use watch::Watch;
 
 use super::answer::{done, failed};
@@ -65,6 +69,20 @@ pub(crate) enum Told {
         /// What.
         groomed: Box<gardener::Groomed>,
     },
+    /// A run of the supervisor's was heard.
+    Judged {
+        /// Of which project.
+        project: ProjectName,
+        /// Which.
+        run: Box<Run>,
+    },
+    /// The predictor has looked.
+    Predicted {
+        /// At which project.
+        project: ProjectName,
+        /// What was found and filed.
+        predicted: Box<predictor::Predicted>,
+    },
     /// People said something to the supervisor.
     Heard {
         /// Of which project.
@@ -74,7 +92,7 @@ pub(crate) enum Told {
 
 /// Whether the times of a formula are its role's, whose code decides whether a session is needed at all.
 pub fn by_code(formula: &str) -> bool {
-    [supervisor::FORMULA, gardener::FORMULA].contains(&formula)
+    [supervisor::FORMULA, gardener::FORMULA, predictor::FORMULA].contains(&formula)
 }
 
 /// Whether a role's time has come since it last looked.
@@ -102,6 +120,8 @@ pub(super) fn take(engine: &mut Engine, told: &Told, now: Timestamp) -> Result<(
         Told::Looked { project, looked } => supervisor::look(engine, project, looked, now),
         Told::Heard { project } => supervisor::hear(engine, project, now),
         Told::Gardened { project, looked } => gardener::write(engine, project, looked, now),
+        Told::Judged { project, run } => supervisor::settle(engine, project, run, now),
+        Told::Predicted { project, predicted } => predictor::write(engine, project, predicted, now),
         Told::Groomed { project, groomed } => gardener::settle(engine, project, groomed, now),
     }
 }

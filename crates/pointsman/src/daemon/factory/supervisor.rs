@@ -3,18 +3,22 @@
 
 use pointsman_core::chat::Reply;
 use pointsman_core::config::NotifierKind;
-use pointsman_core::health::{Assessment, Memory, Told, Verdict, hear as decide, report};
+use pointsman_core::health::{
+    Assessment, Finding, Machine, Memory, Report, Told, Verdict, hear as decide, judgement, report,
+};
 use pointsman_core::ids::{Number, ProjectName, TaskKey};
 use pointsman_core::notifier::{Posting, Topic};
+use pointsman_core::run::{Run, Status};
 use pointsman_core::task::{Event, Notice, Order, Refused, Session};
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
+use pointsman_core::value::Outcome;
 use pointsman_core::words;
 use pointsman_store::{Change, NewNotice, ReplyRow, Store};
 use serde_json::json;
 
 use crate::daemon::engine::{Engine, Input};
-use crate::daemon::notifier;
+use crate::daemon::{notifier, runs};
 
 /// Its formula, for what needs judgement.
 pub(super) const FORMULA: &str = "run-supervisor";
@@ -28,6 +32,8 @@ pub struct Looked {
     pub assessment: Assessment,
     /// What was done about it, one line each.
     pub done: Vec<String>,
+    /// The machine's figures.
+    pub machine: Machine,
 }
 
 /// Whom people talk to.
@@ -50,7 +56,24 @@ pub fn look(
 ) -> Result<(), pointsman_store::Error> {
     let Some(config) = engine.config(project) else { return Ok(()) };
     let before = memory(engine.store(), project)?;
-    let report = report(&before, &looked.assessment.findings, &config, now);
+    let mut report = report(&before, &looked.assessment.findings, &config, now);
+    write(engine, project, &before, &report, looked, now)?;
+    // Whoever dies here asks at the next look: what was asked is remembered with the run.
+    if let Some(run) = ask(engine, project, &mut report, looked, now)? {
+        let cursor = (NAME.to_owned(), json!(report.memory).to_string());
+        runs::write_begun(engine, &run, Some(cursor), now)?;
+    }
+    Ok(())
+}
+
+fn write(
+    engine: &mut Engine,
+    project: &ProjectName,
+    before: &Memory,
+    report: &Report,
+    looked: &Looked,
+    now: Timestamp,
+) -> Result<(), pointsman_store::Error> {
     let value = json!(report.memory).to_string();
     if !report.changed && report.told.is_none() && looked.done.is_empty() {
         return engine.store().set_cursor(Some(project), NAME, &value);
@@ -66,9 +89,79 @@ pub fn look(
     });
     change.cursor = Some((NAME.to_owned(), value));
     if let Some(told) = &report.told {
-        change.notices.extend(notifier::planned(engine, &posting(project, &before, told, now), now)?);
+        change.notices.extend(notifier::planned(engine, &posting(project, before, told, now), now)?);
     }
     engine.store().commit(&[change]).map(drop)
+}
+
+/// A run that is asked about what no recipe covers, once for each thing, if nothing is in the way.
+fn ask(
+    engine: &mut Engine,
+    project: &ProjectName,
+    report: &mut Report,
+    looked: &Looked,
+    now: Timestamp,
+) -> Result<Option<Run>, pointsman_store::Error> {
+    let free = looked.machine.free_memory_mb;
+    if report.ask.is_empty() || super::hindrance(engine, project, NAME, free, now)?.is_some() {
+        return Ok(None);
+    }
+    let wish = runs::Wish::new(FORMULA, "supervisor");
+    let Ok(run) = runs::draft(engine, project, &wish, now)? else { return Ok(None) };
+    let figures = words::health::machine(&looked.machine);
+    report.memory.asked.extend(report.ask.iter().map(Finding::key));
+    report.memory.run = Some(run.id);
+    Ok(Some(Run { briefing: Some(words::health::briefing(&report.ask, &figures, now)), ..run }))
+}
+
+/// The run that was asked, if it is over.
+pub(super) fn answered(store: &Store, project: &ProjectName) -> Result<Option<Run>, pointsman_store::Error> {
+    let Some(id) = memory(store, project)?.run else { return Ok(None) };
+    Ok(store.run(project, id)?.filter(|run| run.status.is_over()))
+}
+
+/// What people are told of what a run said; nothing if it said nothing.
+pub(super) fn judged(run: &Run) -> (Option<Posting>, Outcome) {
+    let summary = match run.status {
+        Status::Done => judgement(run.result.as_ref()),
+        Status::Failed | Status::Stopped | Status::Starting | Status::Running => Err(String::new()),
+    };
+    let posting = |summary: &String| Posting {
+        key: format!("judged/{}/{}", run.project, run.id),
+        project: run.project.clone(),
+        topic: topic(),
+        link: None,
+        question: None,
+        notice: words::health::judged(&run.project, summary),
+    };
+    match summary {
+        Ok(summary) if summary.trim().is_empty() => (None, Outcome::Used),
+        Ok(summary) => (Some(posting(&summary)), Outcome::Used),
+        Err(_) => (None, Outcome::Noise),
+    }
+}
+
+/// Writes down that a run was heard.
+pub fn settle(
+    engine: &mut Engine,
+    project: &ProjectName,
+    run: &Run,
+    now: Timestamp,
+) -> Result<(), pointsman_store::Error> {
+    let mut memory = memory(engine.store(), project)?;
+    if memory.run != Some(run.id) {
+        return Ok(());
+    }
+    memory.run = None;
+    let (posting, outcome) = judged(run);
+    let mut change = Change::new(now, "supervisor_judged");
+    change.project = Some(project.clone());
+    let said = posting.as_ref().map_or("nothing", |posting| posting.notice.body.as_str());
+    change.data =
+        json!({ "run": run.id, "lines": [format!("run {} says: {}", run.id, clean_line(said, 200))] });
+    change.cursor = Some((NAME.to_owned(), json!(memory).to_string()));
+    engine.store().commit(&[change])?;
+    super::count(engine, project, NAME, outcome, now)
 }
 
 /// What people are told of a look. Its key is the same until the look is written down.

@@ -41,6 +41,11 @@ impl Watch {
             {
                 tracing::error!(project = %served.config.name, error = format!("{error:#}"), "issues were not looked at");
             }
+            if served.config.roles.predictor.enabled
+                && let Err(error) = self.foresee(served)
+            {
+                tracing::error!(project = %served.config.name, error = format!("{error:#}"), "figures were not looked at");
+            }
         }
     }
 
@@ -48,7 +53,7 @@ impl Watch {
         let (config, now) = (&served.config, clock::now());
         let project = &config.name;
         let seen = served.seen();
-        let (waiting, memory, due) = {
+        let (waiting, memory, due, answered) = {
             let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
             let waiting = !reader.replies(project, &supervisor::topic())?.is_empty();
             let memory = supervisor::memory(&reader, project)?;
@@ -56,13 +61,22 @@ impl Watch {
             let facts = due
                 .then(|| collect(&self.world.paths, &reader, config, Some(seen.as_deref()), now))
                 .transpose()?;
-            let assessment = facts.map(|facts| assess(&facts, config, &memory.keys(), now));
-            (waiting, memory, assessment)
+            let looked = facts.map(|facts| (assess(&facts, config, &memory.keys(), now), facts.machine));
+            (waiting, memory, looked, supervisor::answered(&reader, project)?)
         };
         if waiting {
             send(&self.inbox, Told::Heard { project: project.clone() });
         }
-        let Some(assessment) = due else { return Ok(()) };
+        if let Some(run) = answered {
+            let (posting, outcome) = supervisor::judged(&run);
+            if let Some(posting) = posting {
+                self.world.put_up(&posting)?;
+            }
+            super::tell_pause(&self.world, config, "supervisor", outcome, now)?;
+            send(&self.inbox, Told::Judged { project: project.clone(), run: Box::new(run) });
+            return Ok(());
+        }
+        let Some((assessment, machine)) = due else { return Ok(()) };
         let mut done = Vec::new();
         if config.health.remedies {
             for remedy in remedies(&assessment.findings) {
@@ -80,7 +94,10 @@ impl Watch {
             self.world.put_up(&supervisor::posting(project, &memory, told, now))?;
         }
         let news = report.changed || report.told.is_some() || !done.is_empty();
-        send(&self.inbox, Told::Looked { project: project.clone(), looked: Looked { assessment, done } });
+        send(
+            &self.inbox,
+            Told::Looked { project: project.clone(), looked: Looked { assessment, done, machine } },
+        );
         if news { self.keep_journal(served, now) } else { Ok(()) }
     }
 

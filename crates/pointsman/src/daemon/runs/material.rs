@@ -1,15 +1,16 @@
 //! What the session of a run finds: its working tree, and what is to be read about the very thing that it is about.
 
 use anyhow::Context;
+use pointsman_adapters::git::RefName;
 use pointsman_adapters::git::checkout::{checkout_exact, restore_from};
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::review::is_steering;
-use pointsman_core::run::{Run, Subject};
+use pointsman_core::run::{Run, Status, Subject};
 use pointsman_core::words;
 
 use super::session::RunDesk;
-use crate::daemon::reviews;
 use crate::daemon::served::Served;
+use crate::daemon::{actions, reviews};
 
 /// What is laid out for one session.
 #[derive(Default)]
@@ -26,16 +27,40 @@ pub(super) struct Laid {
 pub(super) fn lay_out(served: &Served, run: &Run, desk: &RunDesk) -> anyhow::Result<Laid> {
     match &run.subject {
         None => {
-            if !desk.tree.exists() {
-                served.mirror.fetch_remote()?;
-                let head = served.mirror.remote_head(&served.primary)?;
-                let head = head.with_context(|| format!("the forge has no branch {}", served.primary))?;
-                checkout_exact(&served.mirror, &head, &desk.tree)?;
-            }
+            check_out_main(served, desk)?;
             Ok(Laid::default())
+        }
+        Some(Subject::Action { issue }) => {
+            check_out_main(served, desk)?;
+            let known = served.forge.issue(*issue)?.with_context(|| format!("issue #{issue} is gone"))?;
+            Ok(Laid {
+                files: vec![("request.md", words::action::request(&known))],
+                briefing: words::action::briefing(*issue, &desk.inbox(run.generation).to_string_lossy()),
+                env: vec![("ISSUE", issue.to_string())],
+            })
         }
         Some(Subject::Review { pr, sha, .. }) => for_review(served, run, desk, *pr, sha),
     }
+}
+
+fn check_out_main(served: &Served, desk: &RunDesk) -> anyhow::Result<()> {
+    if desk.tree.exists() {
+        return Ok(());
+    }
+    served.mirror.fetch_remote()?;
+    let head = served.mirror.remote_head(&served.primary)?;
+    let head = head.with_context(|| format!("the forge has no branch {}", served.primary))?;
+    Ok(checkout_exact(&served.mirror, &head, &desk.tree)?)
+}
+
+/// What an action committed is kept for the dev agent, if it came to an end.
+pub(super) fn take_commits(served: &Served, run: &Run, desk: &RunDesk) -> anyhow::Result<()> {
+    let Some(Subject::Action { issue }) = &run.subject else { return Ok(()) };
+    if run.status == Status::Done && desk.tree.exists() {
+        let kept = actions::kept_at(*issue)?;
+        served.mirror.fetch_path(&desk.tree, &RefName::head(), &kept)?;
+    }
+    Ok(())
 }
 
 /// The head itself; but what steers agents comes from where it left the main branch.

@@ -14,6 +14,7 @@ use pointsman_core::config::Runtime;
 use pointsman_core::run::{Event, Run, Status};
 use pointsman_core::session::budget::Spent;
 use pointsman_core::task::Exit;
+use pointsman_core::time::Timestamp;
 use pointsman_core::words;
 use pointsman_store::SessionRow;
 
@@ -52,6 +53,13 @@ impl RunDesk {
 
     pub(super) fn inbox(&self, generation: u32) -> PathBuf {
         self.root.join(format!("inbox-{generation}"))
+    }
+
+    /// When the session last wrote to its terminal.
+    pub(super) fn last_active(&self) -> Option<Timestamp> {
+        let written = fs::metadata(&self.transcript).and_then(|data| data.modified()).ok()?;
+        let since = written.duration_since(std::time::UNIX_EPOCH).ok()?;
+        i64::try_from(since.as_millis()).ok().map(Timestamp)
     }
 
     fn run_dir(&self, generation: u32) -> PathBuf {
@@ -269,6 +277,7 @@ pub(super) fn end(world: &RealWorld, served: &Served, run: &Run, tell: &Tell<'_>
     if let Err(refusal) = phase_file::remove_own_file(&desk.phase_file) {
         tracing::warn!(file = %desk.phase_file.display(), %refusal, "left a phase file");
     }
+    material::take_commits(served, run, &desk)?;
     // What was in it is captured; what was not changed is in git.
     remove_checkout(&desk.tree)?;
     let exit = match run.status {

@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use pointsman_adapters::phase_file::{self, Reading, read_result_file};
 use pointsman_adapters::process::{self, free_memory_mb};
+use pointsman_core::action::is_idle;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::run::{Duty, Event, Policy, RESULT_BYTES, Run, Status, check_result, duty, read_result};
 use pointsman_core::task::Phase;
 use pointsman_core::time::Timestamp;
 use pointsman_core::timetable::entries;
+use pointsman_core::words;
 use pointsman_store::{RunScope, SessionRow};
 use sha2::{Digest, Sha256};
 
@@ -154,6 +156,7 @@ impl Watch {
             },
             Reading::Missing | Reading::Empty | Reading::Refused(_) => None,
         };
+        let event = event.or_else(|| self.idle(served, run, &desk));
         let event = match (event, run.next_step()) {
             (Some(event), _) => Some(event),
             // All steps are done, and who could still write a result is gone.
@@ -163,6 +166,20 @@ impl Watch {
         if let Some(event) = event {
             drop(tell(&self.inbox, run, event, Vec::new()));
         }
+    }
+
+    /// An action whose session shows no sign of life for too long is given up.
+    fn idle(&self, served: &Served, run: &Run, desk: &RunDesk) -> Option<Event> {
+        let limit = served.config.timing.action_idle_timeout.duration();
+        let of_action = run.formula.role() == "action";
+        let since = desk
+            .last_active()
+            .into_iter()
+            .chain(run.done.iter().map(|done| done.at))
+            .chain([run.started_at])
+            .max()?;
+        let idle = of_action && run.next_step().is_some() && is_idle(since, limit, clock::now());
+        idle.then(|| Event::GaveUp { generation: run.generation, why: words::action::idle(limit) })
     }
 
     /// Whether the session's process is gone, seen twice.
@@ -205,7 +222,7 @@ fn finished(run: &Run, desk: &RunDesk) -> Event {
         let result = read_result(bytes.as_deref())?;
         // Steps that are missing are the better reason.
         match run.next_step() {
-            None => check_result(run.formula.role(), result.as_ref()).map(|()| result),
+            None => check_result(run, result.as_ref()).map(|()| result),
             Some(_) => Ok(result),
         }
     });

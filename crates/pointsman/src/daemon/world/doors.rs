@@ -232,7 +232,7 @@ impl RealWorld {
     /// A person is asked, once for each dialog; the message is held back.
     fn ask(&self, message: &Dispatch<'_>, what: &str, picture: String) -> Sent {
         let (key, generation) = (message.task.key.clone(), message.generation);
-        tracing::info!(task = %key, message = message.id, what, "held back: the agent waits at a dialog");
+        tracing::info!(task = %key, id = message.id, what, "held back: the agent waits at a dialog");
         let dedup = format!("dialog-{}-{what}", key.session(generation));
         let mut input = Input::new(key, Event::DialogSeen { generation, what: what.to_owned(), picture });
         input.dedup = Some(dedup);

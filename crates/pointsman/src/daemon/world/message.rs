@@ -1,10 +1,10 @@
 //! Messages to agents: a file in the inbox, a line on the terminal or the next turn's prompt, an acknowledgement.
 
 use std::fs;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use pointsman_adapters::driver::{Placed, Sent, Words};
-use pointsman_core::task::{Headline, Task};
+use pointsman_core::task::{Effect, Headline, Task};
 use pointsman_core::words;
 use pointsman_store::{EffectId, MessageRow};
 
@@ -88,14 +88,23 @@ impl RealWorld {
             }
         }
         let path = row.path.as_ref().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
-        let again = if row.tries > 0 { " (again)." } else { "." };
-        let line = words::message::line(row.id.0, row.headline.text(), again, &path);
+        let subject = if row.tries > 0 { " (again).".to_owned() } else { self.subject(row.id)? };
+        let line = words::message::line(row.id.0, row.headline.text(), &subject, &path);
         let message = Message { id: row.id, generation: row.generation, headline: row.headline };
         let operation = format!("m-{}-{}", row.id, row.tries + 1);
         match self.give(&served, task, &message, &operation, &line)? {
             Sent::Sent | Sent::Duplicate => Ok(Again::Sent),
             Sent::StaleEpoch | Sent::Dead | Sent::Refused => Ok(Again::NotNow),
         }
+    }
+
+    /// What a message that was held back says after its first words.
+    fn subject(&self, id: EffectId) -> Result<String, Trouble> {
+        let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(match reader.effect(id)? {
+            Some(Effect::Deliver { subject, .. }) => subject,
+            Some(_) | None => ".".to_owned(),
+        })
     }
 
     /// By the way that the program has: Claude Code in a terminal has several, another program has its terminal, and

@@ -19,6 +19,7 @@ use pointsman_store::SessionRow;
 
 use super::claude::{Dressed, Start};
 use super::{Outcome, RealWorld, Trouble};
+use crate::daemon::actions;
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
 use crate::daemon::launch::Launch;
@@ -174,7 +175,7 @@ impl RealWorld {
             gateway: &gateway,
             branch,
             primary: served.primary.clone(),
-            base: base.clone(),
+            base: actions::handed_on(served, task.key.issue, &base)?.unwrap_or_else(|| base.clone()),
             user_name: task.key.identity(),
             user_email: format!("{}@pointsman.invalid", task.key.identity()),
             exclude: Vec::new(),

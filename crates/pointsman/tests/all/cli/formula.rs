@@ -63,3 +63,20 @@ fn a_project_has_the_shipped_formulas_and_its_own() {
         .says("tidy.toml:6:10: there is no file gone.md");
     environment.run(&["formula", "show", "nothing"]).code(4);
 }
+
+#[test]
+fn a_formula_that_is_wrong_stands_in_nobodys_way() {
+    let environment = Environment::with_project();
+    fs::create_dir_all(environment.path("shop/formulas")).unwrap();
+    fs::write(environment.path("shop/formulas/tidy.toml"), TIDY).unwrap();
+    fs::write(environment.path("shop/formulas/broken.toml"), "name = ").unwrap();
+    fs::write(environment.path("shop/formulas/noise.toml"), [0xff, 0xfe]).unwrap();
+    let listed = environment.json(&["formula", "list"]);
+    let of = |name: &str| listed.as_array().unwrap().iter().find(|f| f["name"] == name).cloned().unwrap();
+    assert!(of("tidy")["origin"].as_str().unwrap().ends_with("formulas/tidy.toml"), "{listed}");
+    assert!(of("broken")["error"].as_str().unwrap().contains("broken.toml:1"), "{listed}");
+    assert!(of("noise")["error"].as_str().unwrap().contains("noise.toml"), "{listed}");
+    environment.run(&["formula", "list"]).ok();
+    environment.run(&["formula", "show", "tidy"]).ok();
+    environment.run(&["formula", "show", "broken"]).code(6);
+}

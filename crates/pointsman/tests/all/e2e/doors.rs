@@ -279,7 +279,7 @@ fn e2e_doors_nothing_is_typed_into_a_dialog_that_is_announced_but_not_drawn_yet(
     hook(daemon, issue, "PostToolUseFailure", &json!({ "tool_name": "Bash" }));
     assert_eq!(session.heard(), "", "a turn is under way");
     hook(daemon, issue, "Stop", &json!({}));
-    session.waits_to_hear("] Answer. Details");
+    session.waits_to_hear("] Answer to your question");
     assert!(!session.home("approved").exists());
 }
 

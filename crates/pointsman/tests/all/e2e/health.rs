@@ -130,3 +130,32 @@ fn e2e_health_the_supervisor_tells_what_it_found_and_nothing_twice() {
     assert_eq!((looks(), told(&daemon).len()), (1, 1));
     assert_eq!(daemon.json(&["run", "list"]), json!([]), "rules need no session");
 }
+
+#[test]
+fn e2e_health_a_session_judges_what_no_recipe_covers() {
+    let steps = ["preflight", "health-assessment", "decide-actions", "report", "journal"];
+    let done: String =
+        steps.map(|step| format!("{} step done {step}; ", env!("CARGO_BIN_EXE_pointsman"))).concat();
+    let script = format!(
+        "read -r greeting; grep -c 'everything waits for a person' \"$POINTSMAN_INBOX/0000-task.md\" > \"$HOME/asked\"; \
+         {done} echo '{{\"summary\": \"Answer #1 first.\"}}' > \"$POINTSMAN_RESULT_FILE\"; echo PHASE:done > \"$PHASE_FILE\"; \
+         read -r end"
+    );
+    let daemon = shop()
+        .set("roles.supervisor.enabled", "true")
+        .set("roles.supervisor.command", &json!(["/bin/bash", "-c", script]).to_string())
+        .start();
+    let issue = daemon.file_issue("Apples", "phase escalate Which?\nexpect Answer");
+    daemon.wait_state(issue, "escalated");
+    make_due(&daemon, "run-supervisor");
+    let told = daemon.wait_for("what it makes of it", || {
+        let notices = daemon.notices();
+        notices.into_iter().find(|notice| notice["title"] == "shop: what the supervisor makes of it")
+    });
+    assert_eq!(told["body"], "Answer #1 first.");
+    assert_eq!(fs::read_to_string(daemon.path("home/asked")).unwrap(), "1\n");
+    daemon.wait_for("it to be counted", || {
+        let roles = daemon.json(&["roles"]);
+        roles.as_array()?.iter().any(|role| role["role"] == "supervisor" && role["used"] == 1).then_some(())
+    });
+}

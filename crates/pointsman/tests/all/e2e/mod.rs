@@ -4,6 +4,7 @@
 //! Decisions alone are tested in the core, single adapters in theirs. A test says what its world is like ([`shop`]),
 //! what the agent does (a script of the rehearsal agent, or of bash) and what must be true in the end.
 
+mod action;
 mod chat;
 mod checks;
 mod clean;
@@ -24,6 +25,7 @@ mod kill;
 mod orders;
 mod outside_ci;
 mod phase_file;
+mod predictor;
 mod projects;
 mod pull_requests;
 mod queue;

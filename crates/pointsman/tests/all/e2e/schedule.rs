@@ -47,31 +47,31 @@ fn e2e_a_role_runs_when_its_time_has_come() {
     let hour = (pointsman::daemon::clock::now().0 / 3_600_000 + 12) % 24;
     let daemon = shop()
         .agent(&agent)
-        .set("roles.predictor.enabled", "true")
-        .set("roles.predictor.schedule", &format!("\"30 {hour} * * *\""))
+        .set("roles.planner.enabled", "true")
+        .set("roles.planner.schedule", &format!("\"30 {hour} * * *\""))
         .set("limits.min_free_memory_mb", "0")
         .start();
-    std::fs::write(daemon.path("home/result"), r#"{"predictions": []}"#).unwrap();
+    std::fs::write(daemon.path("home/result"), r#"{"issues": []}"#).unwrap();
     let known =
-        |daemon: &TestDaemon| scheduled(daemon, "run-predictor").filter(|entry| !entry["next"].is_null());
+        |daemon: &TestDaemon| scheduled(daemon, "run-planner").filter(|entry| !entry["next"].is_null());
     daemon.wait_for("its timetable", || known(&daemon));
     // It is remembered from when on times count.
     daemon.wait_for("the clock to be looked at", || {
         let reader = Store::open_read_only(&daemon.state().join("pointsman.db")).ok()?;
-        reader.cursor(Some(&ProjectName::new("shop").unwrap()), &cursor("run-predictor")).ok()?
+        reader.cursor(Some(&ProjectName::new("shop").unwrap()), &cursor("run-planner")).ok()?
     });
     daemon.stop_daemon();
-    away_for(&daemon, "run-predictor", 25);
+    away_for(&daemon, "run-planner", 25);
     daemon.start();
     let done = daemon.wait_for("a run that is over", || {
         let runs = daemon.json(&["run", "list"]);
         runs.as_array()?.iter().find(|run| !run["ended_at"].is_null()).cloned()
     });
     assert_eq!((&done["status"], &done["by"]), (&"done".into(), &"schedule".into()), "{done}");
-    assert_eq!(done["result"], json!({"predictions": []}));
+    assert_eq!(done["result"], json!({"issues": []}));
     let env = std::fs::read_to_string(daemon.path("home/env")).unwrap();
-    assert!(env.contains("POINTSMAN_MODEL=sonnet"), "{env}");
-    let entry = scheduled(&daemon, "run-predictor").unwrap();
+    assert!(env.contains("POINTSMAN_MODEL=opus"), "{env}");
+    let entry = scheduled(&daemon, "run-planner").unwrap();
     assert_eq!(entry["outcome"], "done", "{entry}");
     assert!(!entry["last"].is_null() && !entry["next"].is_null(), "{entry}");
 }

@@ -1,10 +1,15 @@
 //! The supervisor: told what changed, silent otherwise, and people's words count once.
 
-use pointsman::daemon::factory::{Looked, memory, supervisor_hears, supervisor_looks};
+use pointsman::daemon::factory::{
+    Looked, memory, supervisor_hears, supervisor_looks, supervisor_settles, value,
+};
 use pointsman::daemon::timetable::{Standing, remembered, tick};
 use pointsman_core::chat::{Command, Reply};
 use pointsman_core::health::{Disk, Facts, Kind, Machine, assess};
+use pointsman_core::ids::TaskKey;
 use pointsman_core::notifier::Topic;
+use pointsman_core::run::{Event, Policy, Run, Status, step};
+use pointsman_core::task::{State, Task};
 use pointsman_store::{Change, NewReply, RunScope};
 
 use super::{Stage, at, shop};
@@ -35,7 +40,7 @@ impl Stage {
     fn supervise(&mut self, minute: i64, disk_percent: u64) {
         let before = memory(self.engine.store(), &shop()).unwrap();
         let assessment = assess(&facts(disk_percent), &self.config(), &before.keys(), at(minute));
-        let looked = Looked { assessment, done: Vec::new() };
+        let looked = Looked { assessment, done: Vec::new(), machine: facts(disk_percent).machine };
         supervisor_looks(&mut self.engine, &shop(), &looked, at(minute)).unwrap();
     }
 
@@ -135,4 +140,84 @@ fn an_answer_that_was_given_is_not_given_again() {
     supervisor_hears(&mut stage.engine, &shop(), at(3)).unwrap();
     assert_eq!(stage.titles(), [""; 0]);
     assert_eq!(stage.engine.store().replies(&shop(), &Topic::Agent("supervisor".into())).unwrap(), []);
+}
+
+/// A machine that is well, and a project with blocked tasks.
+fn blocked(issues: &[u64]) -> Facts {
+    let task = |issue: &u64| {
+        let key = TaskKey { project: shop(), issue: *issue };
+        let mut task = Task::new(key, String::new(), String::new(), at(0));
+        task.state = State::Blocked;
+        task
+    };
+    Facts { tasks: issues.iter().map(task).collect(), ..facts(40) }
+}
+
+impl Stage {
+    fn look_at(&mut self, minute: i64, facts: &Facts) {
+        let before = memory(self.engine.store(), &shop()).unwrap();
+        let assessment = assess(facts, &self.config(), &before.keys(), at(minute));
+        let looked = Looked { assessment, done: Vec::new(), machine: facts.machine.clone() };
+        supervisor_looks(&mut self.engine, &shop(), &looked, at(minute)).unwrap();
+    }
+
+    /// The run that is under way says this, and is heard; twice, as after a crash.
+    fn judge(&mut self, minute: i64, result: Option<serde_json::Value>) -> Run {
+        let run = self.engine.store().runs(&shop(), RunScope::Open).unwrap().pop().unwrap();
+        let policy = Policy::new(&self.config(), run.formula.role());
+        let over = step(&run, &Event::Stopped { by: "test".to_owned() }, &policy, at(minute)).unwrap();
+        let over = step(&over, &Event::SessionEnded, &policy, at(minute)).unwrap();
+        let over = Run { status: Status::Done, result, ..over };
+        let mut change = Change::new(at(minute), "run_over");
+        change.run = Some(over.clone());
+        self.engine.store().commit(&[change]).unwrap();
+        for _ in 0..2 {
+            supervisor_settles(&mut self.engine, &shop(), &over, at(minute)).unwrap();
+        }
+        over
+    }
+}
+
+#[test]
+fn a_model_judges_what_no_recipe_covers_once() {
+    let mut stage = Stage::new(ON);
+    stage.look_at(0, &blocked(&[3]));
+    stage.look_at(20, &blocked(&[3]));
+    let runs = stage.engine.store().runs(&shop(), RunScope::Last(10)).unwrap();
+    let [run] = runs.as_slice() else { panic!("{runs:?}") };
+    let briefing = run.briefing.as_deref().unwrap();
+    assert!(
+        briefing.contains("- P3 #3 is blocked for") && briefing.contains("8000 MB memory free"),
+        "{briefing}"
+    );
+    stage.judge(30, Some(serde_json::json!({ "summary": "Somebody must look at #3." })));
+    stage.look_at(40, &blocked(&[3]));
+    let mut stage = stage.restart();
+    stage.look_at(60, &blocked(&[3]));
+    assert_eq!(
+        stage.engine.store().runs(&shop(), RunScope::Last(10)).unwrap().len(),
+        1,
+        "it has been judged"
+    );
+    stage.look_at(80, &blocked(&[3, 4]));
+    let runs = stage.engine.store().runs(&shop(), RunScope::Last(10)).unwrap();
+    let briefing = runs.last().unwrap().briefing.clone().unwrap();
+    assert!(runs.len() == 2 && briefing.contains("#4") && !briefing.contains("#3"), "{briefing}");
+    // Nothing of what it says is done but telling it: a result of any other form is noise.
+    stage
+        .judge(90, Some(serde_json::json!({ "summary": "x", "kill": ["dev-shop-3.1"], "vault": "approve" })));
+    let worth = value(stage.engine.store(), &shop(), "supervisor").unwrap();
+    assert_eq!((worth.used, worth.noise), (1, 1));
+}
+
+#[test]
+fn no_model_is_asked_without_leave() {
+    let off = format!("{ON}[health]\nask_model = false\n");
+    let poor = format!("{ON}[limits]\nmin_free_memory_mb = 9000\n");
+    for more in [off.as_str(), poor.as_str()] {
+        let mut stage = Stage::new(more);
+        stage.look_at(0, &blocked(&[3]));
+        assert_eq!(stage.engine.store().runs(&shop(), RunScope::Last(10)).unwrap(), [], "{more}");
+        assert_eq!(stage.titles().len(), 1, "rules tell it all the same");
+    }
 }

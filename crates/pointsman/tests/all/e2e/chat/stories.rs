@@ -222,6 +222,7 @@ fn supervised(lab: &Lab) {
     let daemon = in_room(lab)
         .set("roles.supervisor.enabled", "true")
         .set("health.max_disk_percent", "0")
+        .set("health.ask_model", "false")
         // Only when this test says so.
         .set("roles.supervisor.schedule", "\"0 0 29 2 *\"")
         .start();

@@ -1,0 +1,109 @@
+//! The action agent: operational tasks that an issue labelled `action` describes.
+//!
+//! Which formula such an issue names, what its report must look like, and what is to be done about it next. Its sentences
+//! are in [`crate::words::action`]. Sessions belong to [`crate::run`]; pushing and posting elsewhere.
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::labels::{ACTION, BLOCKED, has};
+use crate::run::{Run, Status};
+use crate::text::clean_line;
+use crate::time::Timestamp;
+
+/// The formula of an issue that names none.
+pub const FORMULA: &str = "run-action";
+/// Actions under way at the same time, in one project. Each may wait for a person for hours.
+pub const AT_ONCE: usize = 4;
+/// The longest report, in bytes.
+const SUMMARY_BYTES: usize = 20 << 10;
+
+/// What came of an action.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Report {
+    /// In words, for the issue.
+    pub summary: String,
+}
+
+impl Report {
+    /// Reads a result; a sentence about what is wrong if it cannot be used.
+    pub fn read(result: Option<&Value>) -> Result<Self, String> {
+        let Some(result) = result else { return Err("it wrote no report".to_owned()) };
+        let report: Self = serde_json::from_value(result.clone())
+            .map_err(|error| format!("its result is no report: {}", clean_line(&error.to_string(), 200)))?;
+        match report.summary.trim().is_empty() || report.summary.len() > SUMMARY_BYTES {
+            true => Err(format!("its result is no report: the summary has 1 to {SUMMARY_BYTES} bytes")),
+            false => Ok(report),
+        }
+    }
+}
+
+/// The formula that an issue names in a line of its own: `Formula: tidy`, or `formulas/tidy.toml`. The last one counts, and
+/// roles are not for issues to call.
+pub fn formula(body: &str) -> &str {
+    static NAMED: LazyLock<Regex> = LazyLock::new(|| {
+        let named = r"(?im)^[ \t]*(?:formula:[ \t]*)?`?(?:formulas/)?([a-z0-9][a-z0-9._-]{0,63}?)(?:\.toml)?`?[ \t]*\r?$";
+        Regex::new(named).expect("a constant that the tests compile")
+    });
+    let meant = |found: &regex::Captures<'_>| {
+        let line = found.get(0).map_or("", |line| line.as_str()).to_lowercase();
+        line.contains("formula:") || line.contains("formulas/")
+    };
+    let named = NAMED.captures_iter(body).filter(meant).filter_map(|found| found.get(1)).last();
+    named.map(|name| name.as_str()).filter(|name| !name.starts_with("run-")).unwrap_or(FORMULA)
+}
+
+/// An issue as it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Sight<'a> {
+    /// Its labels.
+    pub labels: &'a [String],
+    /// Whether it waits for another issue.
+    pub waits: bool,
+    /// Its runs, oldest first.
+    pub runs: &'a [Run],
+    /// Whether the issue was told what came of the last one.
+    pub told: bool,
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing, for now.
+    Nothing,
+    /// A run begins.
+    Begin,
+    /// The last run is through: its report is posted, and the issue closed or handed on.
+    Report,
+    /// The last run came to nothing: the issue is told, and blocked.
+    Block,
+}
+
+/// Decides. A run that failed blocks its issue; who takes the label away wants it tried again.
+pub fn plan(sight: &Sight<'_>) -> Next {
+    let Sight { labels, waits, runs, told } = *sight;
+    if !has(labels, ACTION) {
+        return Next::Nothing;
+    }
+    match runs.last() {
+        // Its tree is looked at before its session is put away.
+        Some(run) if run.is_open() => Next::Nothing,
+        Some(run) if run.status == Status::Done => Next::Report,
+        Some(_) if !told => Next::Block,
+        Some(_) | None if has(labels, BLOCKED) || waits => Next::Nothing,
+        Some(_) | None => Next::Begin,
+    }
+}
+
+/// Whether a session that was last seen to do something then has been idle for too long.
+pub fn is_idle(last_active: Timestamp, limit: Duration, now: Timestamp) -> bool {
+    last_active.after(limit) <= now
+}

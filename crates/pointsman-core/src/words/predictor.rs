@@ -1,0 +1,50 @@
+//! Predictions as issues: what will happen, and from which figures.
+
+use crate::predictor::Prediction;
+use crate::text::clean_line;
+
+/// Title and text of the issue.
+pub fn issue(prediction: &Prediction) -> (String, String) {
+    let weeks = |times: u64, was: u64| format!("{times} in the last seven days, {was} in the seven before");
+    let (title, evidence, look) = match prediction {
+        Prediction::DiskFills { path, percent, was, over_days, in_days, threshold } => {
+            let path = clean_line(path, 100);
+            (
+                format!("The disk of {path} passes {threshold} % in {in_days} days"),
+                format!("{percent} % full now, {was} % {over_days} days ago"),
+                "pointsman health",
+            )
+        }
+        Prediction::CiRedder { percent, was, runs } => (
+            format!("CI becomes redder: {percent} of 100 runs"),
+            format!(
+                "{percent} % of {runs} runs were red in the last seven days, {was} % in the seven before"
+            ),
+            "pointsman events --kind checks_finished",
+        ),
+        Prediction::CiUnsteady { times, was } => (
+            "The machinery of CI fails again and again".to_owned(),
+            weeks(*times, *was),
+            "pointsman events --kind checks_finished",
+        ),
+        Prediction::SessionsDie { times, was } => (
+            "Sessions die more often".to_owned(),
+            weeks(*times, *was),
+            "pointsman signals --kind AGENT_CRASHED",
+        ),
+        Prediction::TasksBlock { times, was } => (
+            "Tasks become blocked more often".to_owned(),
+            weeks(*times, *was),
+            "pointsman task list --state blocked",
+        ),
+        Prediction::IssuesPileUp { stale, open } => (
+            format!("Issues pile up: nobody touches {stale} of {open}"),
+            format!("{stale} of {open} open issues have not changed for long"),
+            "pointsman board",
+        ),
+    };
+    let body = format!(
+        "A prediction from figures; nobody has judged it yet.\n\n## Evidence\n\n- {evidence}\n- look: `{look}`\n"
+    );
+    (title, body)
+}

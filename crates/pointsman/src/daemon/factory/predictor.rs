@@ -1,0 +1,185 @@
+//! The predictor: counts what happened in the last two weeks, and files what the figures foretell. No model is asked.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError};
+
+use pointsman_adapters::machine;
+use pointsman_core::config::Config;
+use pointsman_core::forge::Issue;
+use pointsman_core::gardener;
+use pointsman_core::ids::ProjectName;
+use pointsman_core::predictor::{Counts, Figures, Memory, Prediction, Sample, predict};
+use pointsman_core::task::State;
+use pointsman_core::time::Timestamp;
+use pointsman_core::words;
+use pointsman_store::{Change, EventFilter, Store};
+use serde_json::json;
+
+use super::watch::Watch;
+use super::{Seen, Told, is_due, send};
+use crate::daemon::clock;
+use crate::daemon::engine::Engine;
+use crate::daemon::inbound::Inbox;
+use crate::daemon::served::Served;
+
+/// Its formula, whose times it uses.
+pub(super) const FORMULA: &str = "run-predictor";
+/// The name under which it is remembered.
+const NAME: &str = "predictor";
+const WEEK: i64 = 7 * 86_400_000;
+const LABEL: &str = "prediction/unreviewed";
+
+/// A look, and what was filed.
+#[derive(Clone, Debug)]
+pub struct Predicted {
+    /// What is to be remembered.
+    pub memory: Memory,
+    /// What was filed, one line each.
+    pub lines: Vec<String>,
+}
+
+/// What the predictor remembers of a project.
+pub fn memory(store: &Store, project: &ProjectName) -> Result<Memory, pointsman_store::Error> {
+    let value = store.cursor(Some(project), NAME)?;
+    Ok(value.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
+}
+
+/// What happened in the last two weeks, from the log, and how the issues are.
+pub fn figures(
+    store: &Store,
+    config: &Config,
+    issues: &[Issue],
+    now: Timestamp,
+) -> Result<Figures, pointsman_store::Error> {
+    let (this, last) = (Timestamp(now.0 - WEEK), Timestamp(now.0 - 2 * WEEK));
+    let mut figures = Figures::default();
+    let mut filter = EventFilter {
+        since: store.seq_before(last)?,
+        project: Some(config.name.clone()),
+        kinds: vec!["checks_finished".to_owned(), "AGENT_CRASHED".to_owned()],
+        limit: 1_000,
+        ..EventFilter::default()
+    };
+    loop {
+        let page = store.events(&filter)?;
+        let Some(newest) = page.last() else { break };
+        filter.since = newest.seq;
+        for event in page.iter().filter(|event| event.at >= last && event.at <= now) {
+            let counts = if event.at >= this { &mut figures.week } else { &mut figures.before };
+            if event.kind == "AGENT_CRASHED" {
+                counts.crashes += 1;
+                continue;
+            }
+            counts.checks += 1;
+            match event.data["verdict"]["verdict"].as_str() {
+                Some("failed") => counts.red += 1,
+                Some("infra" | "timed_out") => counts.infra += 1,
+                _ => {}
+            }
+        }
+    }
+    for task in store.tasks(Some(&config.name))?.iter().filter(|task| task.state == State::Blocked) {
+        let counts: Option<&mut Counts> = if task.since >= this {
+            Some(&mut figures.week)
+        } else {
+            (task.since >= last).then_some(&mut figures.before)
+        };
+        if let Some(counts) = counts {
+            counts.blocked += 1;
+        }
+    }
+    let groomed = super::gardener::memory(store, &config.name)?;
+    let stale = config.timing.stale_issue.duration();
+    let untouched = |issue: &&Issue| now.since(gardener::Memory::changed_at(&groomed, issue)) > stale;
+    figures.open = u64::try_from(issues.len()).unwrap_or(u64::MAX);
+    figures.stale = u64::try_from(issues.iter().filter(untouched).count()).unwrap_or(u64::MAX);
+    Ok(figures)
+}
+
+/// What is new of what the figures foretell.
+pub fn news(
+    memory: &Memory,
+    figures: &Figures,
+    issues: &[Issue],
+    config: &Config,
+    now: Timestamp,
+) -> Vec<Prediction> {
+    let predictions = predict(memory, figures, config);
+    let is_open = |one: &&Prediction| {
+        let marker = words::comment::marker(&name(one));
+        issues.iter().any(|issue| issue.body.ends_with(&marker))
+    };
+    let open: BTreeSet<String> = predictions.iter().filter(is_open).map(Prediction::key).collect();
+    memory.news(predictions, &open, config, now)
+}
+
+/// Under which name an issue of it is found again.
+fn name(prediction: &Prediction) -> String {
+    format!("prediction-{}", prediction.key())
+}
+
+impl Watch {
+    /// Does what is due.
+    pub(super) fn foresee(&self, served: &Arc<Served>) -> anyhow::Result<()> {
+        let (config, now) = (&served.config, clock::now());
+        let Some(seen) = served.seen() else { return Ok(()) };
+        let (mut memory, figures) = {
+            let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
+            let memory = memory(&reader, &config.name)?;
+            if !is_due(&reader, &config.name, FORMULA, memory.looked_at)? {
+                return Ok(());
+            }
+            (memory, figures(&reader, config, &seen.issues, now)?)
+        };
+        let disks = machine::look(&[self.world.paths.state(), &config.dev.phase_dir]).disks;
+        let disks = disks.into_iter().map(|disk| (disk.path, disk.used_percent)).collect();
+        memory.measure(Sample { at: now, disks }, now);
+        let inbox = self.inbox.clone();
+        self.world.jobs.submit(format!("predictor {}", config.name), served, move |_, served| {
+            if let Err(error) = file(&inbox, served, &seen, memory.clone(), &figures, now) {
+                // It is tried again at the next look.
+                tracing::warn!(project = %served.config.name, error = format!("{error:#}"), "not foretold yet");
+            }
+        });
+        Ok(())
+    }
+}
+
+/// Files what is new; twice is the same as once.
+fn file(
+    inbox: &Inbox,
+    served: &Served,
+    seen: &Seen,
+    mut memory: Memory,
+    figures: &Figures,
+    now: Timestamp,
+) -> anyhow::Result<()> {
+    let mut lines = Vec::new();
+    for prediction in news(&memory, figures, &seen.issues, &served.config, now) {
+        let (title, body) = words::predictor::issue(&prediction);
+        let filed = served.forge.file_issue_once(&name(&prediction), &title, &body, &[LABEL])?;
+        memory.said.insert(prediction.key(), now);
+        lines.push(format!("#{filed} {title}"));
+    }
+    let project = served.config.name.clone();
+    send(inbox, Told::Predicted { project, predicted: Box::new(Predicted { memory, lines }) });
+    Ok(())
+}
+
+/// Writes a look down.
+pub fn write(
+    engine: &mut Engine,
+    project: &ProjectName,
+    predicted: &Predicted,
+    now: Timestamp,
+) -> Result<(), pointsman_store::Error> {
+    let value = json!(predicted.memory).to_string();
+    if predicted.lines.is_empty() {
+        return engine.store().set_cursor(Some(project), NAME, &value);
+    }
+    let mut change = Change::new(now, "predictor_filed");
+    change.project = Some(project.clone());
+    change.data = json!({ "lines": predicted.lines });
+    change.cursor = Some((NAME.to_owned(), value));
+    engine.store().commit(&[change]).map(drop)
+}

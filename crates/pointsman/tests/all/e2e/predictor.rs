@@ -1,0 +1,40 @@
+//! The predictor files what figures foretell, once, and asks no model.
+
+use pointsman_testkit::TestDaemon;
+use serde_json::{Value, json};
+
+use super::health::make_due;
+use super::shop;
+
+fn issues(daemon: &TestDaemon) -> Vec<Value> {
+    daemon.json(&["forge", "issue", "list"]).as_array().cloned().unwrap_or_default()
+}
+
+#[test]
+fn e2e_predictor_files_an_observation_with_its_evidence_once() {
+    let daemon = shop().set("roles.predictor.enabled", "true").set("timing.stale_issue", "\"1ms\"").start();
+    for fruit in ["Apples", "Pears", "Plums", "Figs", "Dates"] {
+        daemon.json(&["forge", "issue", "create", "--title", fruit, "--body", "We want them"]);
+    }
+    make_due(&daemon, "run-predictor");
+    daemon.wait_for("a prediction", || {
+        let told = daemon.json(&["journal", "--role", "predictor"]);
+        (told[0]["lines"] == json!(["#6 Issues pile up: nobody touches 5 of 5"])).then_some(())
+    });
+    let filed = daemon.issue(6);
+    assert_eq!(filed["labels"], json!(["prediction/unreviewed"]));
+    assert!(
+        filed["body"].as_str().unwrap().contains("5 of 5 open issues have not changed for long"),
+        "{filed}"
+    );
+    let looked_at = || {
+        let store = pointsman_store::Store::open_read_only(&daemon.state().join("pointsman.db")).unwrap();
+        let project = pointsman_core::ids::ProjectName::new("shop").unwrap();
+        let memory = store.cursor(Some(&project), "predictor").unwrap().unwrap();
+        serde_json::from_str::<Value>(&memory).unwrap()["looked_at"].as_u64().unwrap()
+    };
+    let before = looked_at();
+    make_due(&daemon, "run-predictor");
+    daemon.wait_for("another look", || (looked_at() > before).then_some(()));
+    assert_eq!((issues(&daemon).len(), daemon.json(&["run", "list"])), (6, json!([])));
+}
