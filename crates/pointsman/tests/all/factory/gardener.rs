@@ -120,7 +120,7 @@ fn an_idle_night_asks_no_model_and_the_forge_six_times_an_hour() {
     let forge = Forgejo::prepare(Opening {
         url: &url,
         repo: REPO,
-        token: Secret::new(&dev).unwrap(),
+        token: Secret::new(&dev).unwrap().into(),
         review_token: None,
         clock: || at(0),
         limits: Limits::default(),
