@@ -196,6 +196,36 @@ fn e2e_github_a_task_goes_from_claim_to_close() {
     assert!(!daemon.log().contains(&fake.token(DEV)));
 }
 
+/// A person's own session, with both kinds of server.
+#[test]
+fn e2e_an_issue_on_a_server_is_claimed_and_given_back_without_a_daemon() {
+    for kind in ["forgejo", "github"] {
+        let fake = FakeForgejo::start(Rules::default());
+        let mut setup = on(&fake).set("forge.kind", &format!("{kind:?}"));
+        if kind == "github" {
+            setup = setup.set("forge.board", "\"3\"");
+        }
+        let daemon = setup.build();
+        std::fs::create_dir_all(daemon.state()).unwrap();
+        let env = daemon.state().join(".env");
+        let token = fake.token(DEV);
+        std::fs::write(&env, format!("CODEBERG_TOKEN={token}\nGITHUB_TOKEN={token}\n")).unwrap();
+        std::fs::set_permissions(&env, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        let issue = fake.create_issue(OWNER, "Fix thing", "", &["backlog"]);
+        let claimed = daemon.run(&["claim", &issue.to_string()]);
+        assert_eq!(claimed.code, Some(0), "{kind}: {}", claimed.stderr);
+        let seen = fake.issue(issue);
+        assert_eq!((seen.labels, seen.assignees), (vec!["in-progress".to_owned()], vec![OWNER.to_owned()]));
+        let on_board = fake.on_board(issue).map(|(status, _)| status);
+        assert_eq!(on_board.as_deref(), (kind == "github").then_some("In Progress"), "{kind}");
+        let released = daemon.run(&["release"]);
+        assert_eq!(released.code, Some(0), "{kind}: {}", released.stderr);
+        let seen = fake.issue(issue);
+        assert_eq!((seen.labels, seen.assignees), (vec!["backlog".to_owned()], Vec::new()));
+        assert!(!daemon.run(&["config", "show"]).stdout.contains(&token));
+    }
+}
+
 #[test]
 fn e2e_github_an_app_takes_a_task_from_claim_to_close() {
     let fake = FakeForgejo::start(Rules::default());

@@ -6,7 +6,7 @@ use pointsman::daemon::timetable::{Standing, tick};
 use pointsman_adapters::forge::forgejo::Forgejo;
 use pointsman_adapters::forge::{Forge, Opening};
 use pointsman_adapters::http::{Limits, Patience};
-use pointsman_adapters::secret::{Secret, Token};
+use pointsman_adapters::secret::Secret;
 use pointsman_core::forge::{Issue, IssueState};
 use pointsman_core::run::{Event, Policy, Run, RunId, step};
 use pointsman_core::schedule::{Ears, forge_pace};
@@ -120,7 +120,7 @@ fn an_idle_night_asks_no_model_and_the_forge_six_times_an_hour() {
     let forge = Forgejo::prepare(Opening {
         url: &url,
         repo: REPO,
-        token: Token::Fixed(Secret::new(&dev).unwrap()),
+        token: Secret::new(&dev).unwrap().into(),
         review_token: None,
         clock: || at(0),
         limits: Limits::default(),
