@@ -1,11 +1,12 @@
 //! The vault: dangerous actions wait here until a rule or a person lets them go.
 //!
 //! `action` is what is submitted, `estimate` how dangerous it is taken to be and who must be asked, `entry` the life
-//! of one action from submission to its end, `rules` what a project's configuration says. Running handlers, telling people and remembering belong elsewhere.
+//! of one action from submission to its end, `look` what the vault's agent may say about it, `rules` what a project's configuration says. Running handlers, telling people and remembering belong elsewhere.
 
 mod action;
 mod entry;
 mod estimate;
+mod look;
 mod rules;
 #[cfg(test)]
 mod tests;
@@ -14,4 +15,5 @@ pub(crate) use action::is_name;
 pub use action::{Action, ActionId, MAX_BYTES, Malformed, Risk};
 pub use entry::{Duty, Entry, Event, Outcome, Policy, Refused, Status, duty, step, submit};
 pub use estimate::{Estimate, Route, route};
+pub use look::{FORMULA, Opinion};
 pub use rules::rule;

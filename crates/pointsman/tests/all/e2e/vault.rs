@@ -14,7 +14,7 @@ use super::shop;
 const HANDLER: &str = r#"["/bin/sh", "-c", "cat > \"$HOME/given-$POINTSMAN_VAULT_ID\"; echo \"$DEPLOY_TOKEN\" > \"$HOME/token\"; echo ran >> \"$HOME/runs-$POINTSMAN_VAULT_ID\"; test ! -e \"$HOME/break\"; exit $?"]"#;
 
 /// Types that are low, medium and high by the operator's word.
-fn guarded() -> Setup {
+pub(super) fn guarded() -> Setup {
     ["low", "medium", "high"]
         .into_iter()
         .fold(shop(), |setup, risk| {
@@ -28,36 +28,36 @@ fn guarded() -> Setup {
         .daemon_env("DEPLOY_TOKEN", "hunter2")
 }
 
-fn action(id: &str, kind: &str) -> Value {
+pub(super) fn action(id: &str, kind: &str) -> Value {
     json!({
         "id": id, "type": kind, "source": "planner", "risk": "low", "reversible": true, "requires_human": false,
         "payload": {"to": "production", "say": "$(touch /tmp/owned) `id`"},
     })
 }
 
-fn submit(daemon: &TestDaemon, action: &Value) -> pointsman_testkit::Answer {
+pub(super) fn submit(daemon: &TestDaemon, action: &Value) -> pointsman_testkit::Answer {
     let file = daemon.path("home/action.json");
     fs::write(&file, action.to_string()).unwrap();
     daemon.run(&["vault", "submit", &file.to_string_lossy(), "--json"])
 }
 
-fn show(daemon: &TestDaemon, id: &str) -> Value {
+pub(super) fn show(daemon: &TestDaemon, id: &str) -> Value {
     let answer = daemon.run(&["vault", "show", id, "--json"]);
     serde_json::from_str(&answer.stdout).unwrap_or_default()
 }
 
-fn wait_status(daemon: &TestDaemon, id: &str, status: &str) -> Value {
+pub(super) fn wait_status(daemon: &TestDaemon, id: &str, status: &str) -> Value {
     daemon.wait_for(&format!("{id} to be {status}"), || {
         let entry = show(daemon, id);
         (entry["status"] == status).then_some(entry)
     })
 }
 
-fn runs(daemon: &TestDaemon, id: &str) -> usize {
+pub(super) fn runs(daemon: &TestDaemon, id: &str) -> usize {
     fs::read_to_string(daemon.path(&format!("home/runs-{id}"))).map_or(0, |text| text.lines().count())
 }
 
-fn titles(daemon: &TestDaemon, id: &str) -> Vec<String> {
+pub(super) fn titles(daemon: &TestDaemon, id: &str) -> Vec<String> {
     let about = format!("vault action {id} ");
     let titles = daemon.notices().into_iter().filter_map(|n| n["title"].as_str().map(str::to_owned));
     titles.filter(|title| title.contains(&about)).collect()
