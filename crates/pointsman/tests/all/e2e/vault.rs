@@ -28,25 +28,25 @@ fn guarded() -> Setup {
         .daemon_env("DEPLOY_TOKEN", "hunter2")
 }
 
-fn action(id: &str, kind: &str) -> Value {
+pub(super) fn action(id: &str, kind: &str) -> Value {
     json!({
         "id": id, "type": kind, "source": "planner", "risk": "low", "reversible": true, "requires_human": false,
         "payload": {"to": "production", "say": "$(touch /tmp/owned) `id`"},
     })
 }
 
-fn submit(daemon: &TestDaemon, action: &Value) -> pointsman_testkit::Answer {
+pub(super) fn submit(daemon: &TestDaemon, action: &Value) -> pointsman_testkit::Answer {
     let file = daemon.path("home/action.json");
     fs::write(&file, action.to_string()).unwrap();
     daemon.run(&["vault", "submit", &file.to_string_lossy(), "--json"])
 }
 
-fn show(daemon: &TestDaemon, id: &str) -> Value {
+pub(super) fn show(daemon: &TestDaemon, id: &str) -> Value {
     let answer = daemon.run(&["vault", "show", id, "--json"]);
     serde_json::from_str(&answer.stdout).unwrap_or_default()
 }
 
-fn wait_status(daemon: &TestDaemon, id: &str, status: &str) -> Value {
+pub(super) fn wait_status(daemon: &TestDaemon, id: &str, status: &str) -> Value {
     daemon.wait_for(&format!("{id} to be {status}"), || {
         let entry = show(daemon, id);
         (entry["status"] == status).then_some(entry)
