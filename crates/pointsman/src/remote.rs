@@ -13,7 +13,7 @@ use pointsman_adapters::forge::github::{self, AppKey, AppOpening, Github};
 use pointsman_adapters::http::{Limits, Patience};
 use pointsman_adapters::notify::matrix::{self, Matrix};
 use pointsman_adapters::notify::webhook::Webhook;
-use pointsman_adapters::secret::{Dotenv, Secret, Source, private_key};
+use pointsman_adapters::secret::{Dotenv, Secret, Source, private_text};
 use pointsman_core::board;
 use pointsman_core::config::{Config, NotifierKind, ReviewMode};
 use pointsman_core::ids::ProjectName;
@@ -25,7 +25,8 @@ use crate::paths::Paths;
 /// Looks up a variable of this process.
 pub(crate) type Environment = fn(&str) -> Option<OsString>;
 
-fn look_in(environment: Environment) -> impl Fn(&str) -> Option<String> + Copy {
+/// Looks up a variable as text.
+pub(crate) fn look_in(environment: Environment) -> impl Fn(&str) -> Option<String> + Copy {
     move |name| environment(name).and_then(|value| value.into_string().ok())
 }
 
@@ -85,7 +86,7 @@ pub(crate) fn github(paths: &Paths, config: &Config, environment: Environment) -
     let forge = &config.forge;
     let github = match (&forge.app_id, &forge.app_key_file) {
         (Some(id), Some(file)) => {
-            let key = AppKey { id, key: &private_key(file)?, installation: forge.app_installation };
+            let key = AppKey { id, key: &private_text(file)?, installation: forge.app_installation };
             let opening = AppOpening {
                 url,
                 repo: forge.repo.as_deref().context("forge.repo names no repository")?,

@@ -5,7 +5,7 @@ use pointsman_core::time::Timestamp;
 use serde_json::{Value, json};
 
 use super::Error;
-use crate::http::{Client, Host, Limits, Patience, Request, Scheme};
+use crate::http::{self, Answer, Client, Host, Limits, Patience, Request, Scheme};
 use crate::secret::Secret;
 
 /// The address, which may be a secret as a whole.
@@ -57,6 +57,14 @@ impl Webhook {
             .text();
         self.client.send(&request)?;
         Ok(())
+    }
+
+    /// Calls it with this body, once: what may have arrived is not sent again.
+    pub fn call(&self, body: &Value, headers: &[(&'static str, &str)]) -> Result<Answer, http::Error> {
+        let segments: Vec<&str> = self.segments.iter().map(String::as_str).collect();
+        let request = Request::post("call the webhook", &segments).body(body).text();
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(name, *value));
+        self.client.send(&request)
     }
 }
 

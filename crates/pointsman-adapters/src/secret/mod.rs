@@ -12,7 +12,7 @@ mod token;
 use std::fmt;
 
 pub use dotenv::Dotenv;
-pub use source::{Error, Source, private_key};
+pub use source::{Error, Source, private_text};
 pub use token::{Renewed, Token};
 
 /// The longest token that is taken.

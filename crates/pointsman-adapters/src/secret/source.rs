@@ -83,8 +83,8 @@ pub enum Error {
     },
 }
 
-/// A private key: the whole text of a file that only we may read.
-pub fn private_key(path: &Path) -> Result<String, Error> {
+/// A private key or its like: the whole text of a file that only we may read.
+pub fn private_text(path: &Path) -> Result<String, Error> {
     let missing = || io::Error::from(io::ErrorKind::NotFound);
     read_private(path)?.ok_or_else(|| Error::File { path: path.to_owned(), source: missing() })
 }

@@ -1,5 +1,7 @@
 //! What must hold beyond the types: names, commands, and keys that only make sense together.
 
+mod vault;
+
 use std::path::Component;
 
 use super::document::Document;
@@ -123,48 +125,6 @@ impl Check<'_> {
             }
             Some(_) => Ok(()),
         }
-    }
-
-    fn vault(&self) -> Result<(), Error> {
-        let Config { vault, agent, .. } = self.config;
-        let one_line = |name: &String| !name.is_empty() && crate::text::clean_line(name, 200) == *name;
-        if !vault.people.iter().all(one_line) {
-            return self.fail("vault.people", "each entry must be the name of a person");
-        }
-        for (name, kind) in &vault.types {
-            let table = format!("vault.types.{name}");
-            if !crate::vault::is_name(name) {
-                return self.fail(&table, "a type is called [a-z0-9][a-z0-9._-]{0,63}");
-            }
-            let key = format!("{table}.command");
-            self.command(&key, Some(&kind.command))?;
-            // A name or a relative path could be found in a tree that an agent writes.
-            let plain = |program: &String| {
-                program.starts_with('/')
-                    && !std::path::Path::new(program)
-                        .components()
-                        .any(|part| matches!(part, Component::ParentDir))
-            };
-            if !kind.command.first().is_some_and(plain) {
-                return self.fail(&key, "the program must be an absolute path without `..`");
-            }
-            let key = format!("{table}.secrets");
-            for secret in &kind.secrets {
-                if !is_variable(secret) {
-                    return self.fail(
-                        &key,
-                        "each entry must be the name of an environment variable, not the secret itself",
-                    );
-                }
-                if agent.pass_env.contains(secret) {
-                    return self.fail(
-                        "agent.pass_env",
-                        format!("`{secret}` is a secret of the vault; agents never get one"),
-                    );
-                }
-            }
-        }
-        Ok(())
     }
 
     fn environment(&self) -> Result<(), Error> {

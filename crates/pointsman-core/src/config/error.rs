@@ -122,7 +122,7 @@ impl fmt::Display for Error {
 /// A line fit to be shown: each control character a space so that columns still fit, no secret.
 fn shown(line: &str) -> String {
     static SECRET: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r#"(?i)(?:token|token_env|passwo?r?d|secrets?|api[_-]?key|private[_-]?key|credentials?)["']?\s*=\s*"#)
+        Regex::new(r#"(?i)(?:token|token_env|passwo?r?d|secrets?(?:_files?)?|api[_-]?key|private[_-]?key|credentials?)["']?\s*=\s*"#)
             .expect("the pattern is fixed and covered by tests")
     });
     let visible = match SECRET.find(line) {

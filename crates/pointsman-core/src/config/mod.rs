@@ -1,8 +1,8 @@
 //! `pointsman.toml`: every key typed, every default in one readable file, every mistake shown by its line.
 //!
 //! The text comes in and a [`Config`] or an [`Error`] goes out; finding and reading the file, the
-//! environment and secrets do not belong here. Where next: `default.toml` (all keys), `sections.rs` and
-//! `numbers.rs` (their types), `check.rs` (what must hold between them), `document.rs` (lines and
+//! environment and secrets do not belong here. Where next: `default.toml` (all keys), `sections.rs`, `vault.rs`
+//! and `numbers.rs` (their types), `check.rs` (what must hold between them), `document.rs` (lines and
 //! columns), `template.rs` (what `pointsman init` writes).
 
 mod branch;
@@ -16,6 +16,7 @@ mod share;
 mod span;
 mod template;
 mod usd;
+mod vault;
 
 #[cfg(test)]
 mod tests;
@@ -32,13 +33,14 @@ pub use error::Error;
 pub use numbers::{Health, Limits, Timing};
 pub use sections::{
     Agent, Argv, Budget, Ci, CiKind, Context, Dev, Forge, ForgeKind, Matrix, Merge, MergeStrategy,
-    MergeStyle, NotifierKind, Notify, Pr, Review, ReviewMode, Role, Roles, Runtime, Schedule, Vault,
-    VaultType, Webhook, Webhooks, Woodpecker, Worktree,
+    MergeStyle, NotifierKind, Notify, Pr, Review, ReviewMode, Role, Roles, Runtime, Schedule, Webhook,
+    Webhooks, Woodpecker, Worktree,
 };
 pub use share::Share;
 pub use span::{ParseSpanError, Span};
 pub use template::template;
 pub use usd::Usd;
+pub use vault::{Vault, VaultType};
 
 use crate::ids::ProjectName;
 use document::Document;

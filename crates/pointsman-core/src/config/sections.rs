@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{Share, Span, Usd};
 use crate::notifier::QuietHours;
-use crate::vault::Risk;
 
 /// A program and its arguments; run as they are, without a shell.
 pub type Argv = Vec<String>;
@@ -476,43 +475,6 @@ table! {
         #[serde(default)]
         formulas: BTreeMap<String, String>,
     }
-}
-
-table! {
-    /// `[vault]`
-    Vault {
-        /// Whether what is harmless enough is fired without a person.
-        auto_approve: bool,
-        /// Who may approve; empty: whoever has the operator's shell.
-        people: Vec<String>,
-        /// What can be done, by the name of its type.
-        #[serde(default)]
-        types: BTreeMap<String, VaultType>,
-    }
-}
-
-table! {
-    /// `[vault.types.<type>]`: an operator's program and what it is taken for. Without a word it is dangerous.
-    VaultType {
-        /// The program; it gets the action as JSON on its standard input.
-        command: Argv,
-        /// At least so dangerous, whatever a submitter says.
-        #[serde(default = "high")]
-        risk: Risk,
-        /// Whether it can be undone at all.
-        #[serde(default)]
-        reversible: bool,
-        /// Whether a person is asked in any case.
-        #[serde(default)]
-        requires_human: bool,
-        /// Variables of the daemon's environment that this program gets, and nobody else.
-        #[serde(default)]
-        secrets: Vec<String>,
-    }
-}
-
-fn high() -> Risk {
-    Risk::High
 }
 
 pub(super) use table;

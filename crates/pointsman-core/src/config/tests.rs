@@ -428,7 +428,33 @@ fn a_vault_type_is_an_operators_program_and_dangerous_without_a_word() {
         ("[vault.types.deploy]\ncommand = [\"./deploy\"]", "absolute path"),
         ("[vault.types.deploy]\ncommand = [\"/home/../tmp/deploy\"]", "absolute path"),
         ("[vault.types.deploy]\ncommand = []", "it is empty"),
-        ("[vault.types.deploy]\nrisk = \"low\"", "missing field"),
+        ("[vault.types.deploy]\nrisk = \"low\"", "either the key `command` or the key `url`"),
+        ("[vault.types.d]\ncommand = [\"/x\"]\nurl = \"https://a/\"", "either the key"),
+        (
+            "[vault.types.d]\nurl = \"https://example.org/hook\"",
+            "host example.org is not listed in vault.hosts",
+        ),
+        (
+            "[vault]\nhosts = [\"example.org\"]\n[vault.types.d]\nurl = \"http://example.org/\"",
+            "use https://",
+        ),
+        ("[vault]\nhosts = [\"https://example.org\"]", "each entry must be a host"),
+        ("[vault.types.d]\ncommand = [\"/x\"]\nsecret_files = [\"KEY=s3cr3t\"]", "written NAME=/path"),
+        ("[vault.types.d]\ncommand = [\"/x\"]\nsecret_files = [\"s3cr3t\"]", "written NAME=/path"),
+        ("[vault.types.d]\ncommand = [\"/x\"]\ntoken_env = \"KEY\"", "a program has `secrets`"),
+        (
+            "[vault]\nhosts = [\"a\"]\n[vault.types.d]\nurl = \"https://a/\"\ntoken_file = \"token\"",
+            "absolute path",
+        ),
+        (
+            "[vault]\nhosts = [\"a\"]\n[vault.types.d]\nurl = \"https://a/\"\nsecrets = [\"KEY\"]",
+            "a call has `token_env`",
+        ),
+        (
+            "[agent]\npass_env = [\"KEY\"]\n[vault]\nhosts = [\"a\"]\n[vault.types.d]\nurl = \"https://a/\"\n\
+             token_env = \"KEY\"",
+            "agents never get one",
+        ),
         ("[vault.types.deploy]\ncommand = [\"/x\"]\nrisk = \"none\"", "cannot be \"none\""),
         ("[vault.types.deploy]\ncommand = [\"/x\"]\nsecrets = [\"s3cr3t value\"]", "not the secret itself"),
         ("[vault.types.\"a b\"]\ncommand = [\"/x\"]", "a type is called"),

@@ -82,11 +82,15 @@ mod tests {
     fn a_question_names_the_commands_that_answer_it() {
         let mut config = Config::default();
         let known = crate::config::VaultType {
-            command: vec!["/bin/true".to_owned()],
+            command: Some(vec!["/bin/true".to_owned()]),
+            url: None,
             risk: crate::vault::Risk::High,
             reversible: false,
             requires_human: false,
             secrets: Vec::new(),
+            secret_files: Vec::new(),
+            token_env: None,
+            token_file: None,
         };
         config.vault.types.insert("deploy".to_owned(), known);
         let text = br#"{"id": "d1", "type": "deploy", "source": "planner", "risk": "low", "reversible": true,

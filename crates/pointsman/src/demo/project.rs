@@ -143,7 +143,7 @@ mod tests {
         let market = Config::parse(&text, "pointsman.toml").unwrap();
         assert!(market.review_agent() && market.unsupported().is_empty());
         assert_eq!(
-            (market.name.as_str(), market.vault.types["ring"].command.as_slice()),
+            (market.name.as_str(), market.vault.types["ring"].command.as_deref().unwrap_or_default()),
             ("market", &["/home/a/bell".to_owned()][..])
         );
     }

@@ -11,10 +11,13 @@ use std::sync::mpsc::sync_channel;
 
 use pointsman_adapters::phase_file::write_state_file;
 use pointsman_adapters::process::{End, Error, Finished, Run};
+use pointsman_adapters::secret::{Dotenv, private_text};
+use pointsman_core::config::VaultType;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::text::{clean_block, clean_line, tail_lines};
 use pointsman_core::vault::{ActionId, Entry, Event, Outcome, Status};
 
+use super::call;
 use crate::daemon::crash::crash_point;
 use crate::daemon::inbound::{Inbound, Inbox};
 use crate::daemon::served::Served;
@@ -23,7 +26,7 @@ use crate::daemon::world::{RealWorld, chain};
 /// What a handler gets of the daemon's environment beside its secrets.
 const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "USER"];
 /// How much of a handler's output is kept.
-const LOG_BYTES: usize = 256 * 1024;
+pub(super) const LOG_BYTES: usize = 256 * 1024;
 /// A shorter value is not looked for in the output: half the words there would be hidden.
 const LEAST_SECRET: usize = 4;
 
@@ -58,26 +61,42 @@ pub(super) fn start(inbox: &Inbox, world: &Arc<RealWorld>, served: &Arc<Served>,
 }
 
 fn run(world: &RealWorld, served: &Served, entry: &Entry) -> Outcome {
-    let failed = |why: String| Outcome::Failed { why };
     let Some(handler) = served.config.vault.types.get(&entry.action.kind) else {
-        return failed(format!("nothing handles the type {} any more", entry.action.kind));
+        let why = format!("nothing handles the type {} any more", entry.action.kind);
+        return Outcome::Failed { why };
     };
-    let Some((program, args)) = handler.command.split_first() else {
-        return failed("its handler has no program".to_owned());
+    let done = match (&handler.command, &handler.url) {
+        (_, Some(url)) => call::call(world, served, entry, handler, url),
+        (Some(command), None) => run_program(world, served, entry, handler, command),
+        (None, None) => Err(Outcome::Failed { why: "its handler has no program".to_owned() }),
     };
-    if let Err(why) = trusted(Path::new(program), world.paths.state()) {
-        return failed(why);
-    }
-    let mut secrets = Vec::new();
-    for name in &handler.secrets {
-        match (world.environment)(name) {
-            Some(value) => secrets.push((name, value)),
-            None => return failed(format!("its secret {name} is not set in the daemon's environment")),
+    match done {
+        Ok((outcome, log)) => {
+            let path = served.paths.logs().join(format!("vault-{}.{}.log", entry.id(), entry.firings));
+            if let Err(error) = write_state_file(&path, log.as_bytes()) {
+                tracing::warn!(%error, "a handler's output was not kept");
+            }
+            outcome
         }
+        Err(outcome) => outcome,
     }
-    let Ok(input) = serde_json::to_vec(&entry.action) else {
-        return failed("the action cannot be written as JSON".to_owned());
-    };
+}
+
+/// Runs a program: what came of it and what it printed, or why it never ran to its end.
+fn run_program(
+    world: &RealWorld,
+    served: &Served,
+    entry: &Entry,
+    handler: &VaultType,
+    command: &[String],
+) -> Result<(Outcome, String), Outcome> {
+    let failed = |why: String| Outcome::Failed { why };
+    let (program, args) =
+        command.split_first().ok_or_else(|| failed("its handler has no program".to_owned()))?;
+    trusted(Path::new(program), world.paths.state()).map_err(|why| failed(format!("its handler {why}")))?;
+    let secrets = secrets(world, handler).map_err(failed)?;
+    let input = serde_json::to_vec(&entry.action)
+        .map_err(|_| failed("the action cannot be written as JSON".to_owned()))?;
     let mut run = Run::new(program)
         .args(args)
         .cwd("/")
@@ -90,39 +109,52 @@ fn run(world: &RealWorld, served: &Served, entry: &Entry) -> Outcome {
         .output_cap(LOG_BYTES)
         .time_limit(served.config.timing.vault_handler.duration());
     for (name, value) in &secrets {
-        run = run.env(name.as_str(), value);
+        run = run.env(*name, value);
     }
     tracing::info!(project = %entry.project, action = %entry.id(), program, "fires a vault action");
     match run.finish() {
         Ok(finished) => {
             let values: Vec<&OsString> = secrets.iter().map(|(_, value)| value).collect();
             let log = readable(&finished, &values);
-            let path = served.paths.logs().join(format!("vault-{}.{}.log", entry.id(), entry.firings));
-            if let Err(error) = write_state_file(&path, log.as_bytes()) {
-                tracing::warn!(%error, "a handler's output was not kept");
-            }
-            judged(finished.end, &log)
+            Ok((judged(finished.end, &log), log))
         }
         Err(error @ (Error::NotFound { .. } | Error::NoDirectory { .. } | Error::Spawn { .. })) => {
-            failed(chain(&error))
+            Err(failed(chain(&error)))
         }
-        Err(error @ Error::Io { .. }) => Outcome::Unknown { why: chain(&error) },
+        Err(error @ Error::Io { .. }) => Err(Outcome::Unknown { why: chain(&error) }),
     }
+}
+
+/// What a program alone may know: from the environment, the `.env`, and files.
+fn secrets<'h>(world: &RealWorld, handler: &'h VaultType) -> Result<Vec<(&'h str, OsString)>, String> {
+    let dotenv = Dotenv::read(&world.paths.dotenv()).map_err(|error| chain(&error))?;
+    let mut found = Vec::new();
+    for name in &handler.secrets {
+        let own = (world.environment)(name).or_else(|| dotenv.get(name).map(OsString::from));
+        let value = own.ok_or_else(|| {
+            format!("its secret {name} is neither set in the daemon's environment nor in the .env")
+        })?;
+        found.push((name.as_str(), value));
+    }
+    for (name, file) in handler.secret_files() {
+        let text = private_text(file).map_err(|error| format!("its secret {name}: {}", chain(&error)))?;
+        // Editors end a file with a line end.
+        found.push((name, OsString::from(text.trim_end_matches(['\r', '\n']))));
+    }
+    Ok(found)
 }
 
 /// Whether a program is the operator's: what others can write is not run.
 fn trusted(program: &Path, state: &Path) -> Result<(), String> {
     let shown = program.display();
-    let real = program.canonicalize().map_err(|error| format!("its handler {shown}: {error}"))?;
-    let meta = real.metadata().map_err(|error| format!("its handler {shown}: {error}"))?;
+    let real = program.canonicalize().map_err(|error| format!("{shown}: {error}"))?;
+    let meta = real.metadata().map_err(|error| format!("{shown}: {error}"))?;
     let owner = meta.uid() == 0 || meta.uid() == rustix::process::getuid().as_raw();
     if !meta.is_file() || !owner || meta.mode() & 0o022 != 0 {
-        return Err(format!(
-            "its handler {shown} must be a file of the operator's that nobody else can write"
-        ));
+        return Err(format!("{shown} must be a file of the operator's that nobody else can write"));
     }
     if real.starts_with(state) {
-        return Err(format!("its handler {shown} lies where sessions write"));
+        return Err(format!("{shown} lies where sessions write"));
     }
     Ok(())
 }

@@ -1,8 +1,10 @@
 //! The vault at work. What may happen to an action is decided in the core; here it is written down and carried out.
 //!
 //! `watch` looks what is to be done: files in the pending directory, handlers to run, people to tell, time that passed.
-//! `fire` runs a handler, `look` has the vault's agent look first. All only send; this file writes, in the loop.
+//! `fire` runs a handler, `call` one that is an address, `look` has the vault's agent look first. They only send; this
+//! file writes, in the loop.
 
+mod call;
 mod fire;
 mod look;
 mod watch;

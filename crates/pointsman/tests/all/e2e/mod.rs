@@ -41,6 +41,7 @@ mod shell_agent;
 mod soak;
 mod torture;
 mod vault;
+mod vault_call;
 mod vault_look;
 mod webhooks;
 
