@@ -24,7 +24,7 @@ pub(super) struct Laid {
 }
 
 /// Makes the working tree, if there is none, and collects the rest.
-pub(super) fn lay_out(served: &Served, run: &Run, desk: &RunDesk) -> anyhow::Result<Laid> {
+pub(super) fn lay_out(served: &Served, run: &Run, desk: &RunDesk, label: String) -> anyhow::Result<Laid> {
     match &run.subject {
         None => {
             check_out_main(served, desk)?;
@@ -36,7 +36,7 @@ pub(super) fn lay_out(served: &Served, run: &Run, desk: &RunDesk) -> anyhow::Res
             Ok(Laid {
                 files: vec![("request.md", words::action::request(&known))],
                 briefing: words::action::briefing(*issue, &desk.inbox(run.generation).to_string_lossy()),
-                env: vec![("ISSUE", issue.to_string())],
+                env: vec![("ISSUE", issue.to_string()), ("POINTSMAN_CONTAINER_LABEL", label)],
             })
         }
         Some(Subject::Review { pr, sha, .. }) => for_review(served, run, desk, *pr, sha),
