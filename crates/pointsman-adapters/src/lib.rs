@@ -5,6 +5,7 @@
 
 pub mod ci;
 pub mod claude;
+pub mod containers;
 pub mod driver;
 pub mod forge;
 pub mod git;

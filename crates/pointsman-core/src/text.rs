@@ -87,6 +87,12 @@ pub fn quote_block(text: &str) -> String {
     format!("{fence}text\n{}\n{fence}", text.trim_end_matches('\n'))
 }
 
+/// `text` such that no `@name` in it calls anybody on a forge or in a chat. Clean it before: this puts something
+/// invisible after each `@`.
+pub fn call_nobody(text: &str) -> String {
+    text.replace('@', "@\u{200b}")
+}
+
 /// The characters of a text that a person would see, plus `\n` and `\t`.
 struct Visible<'a> {
     rest: std::iter::Peekable<std::str::Chars<'a>>,
@@ -220,6 +226,23 @@ mod tests {
         assert_eq!(clean_block("abcdefg", 6), "abc…");
         assert_eq!(clean_block("ääää", 5), "ä…");
         assert_eq!(clean_block("abc", 2), "");
+    }
+
+    #[test]
+    fn nobody_is_called() {
+        for (text, defused) in [
+            ("@ann", "@\u{200b}ann"),
+            ("ask @org/team, @bob.", "ask @\u{200b}org/team, @\u{200b}bob."),
+            ("(@ann)", "(@\u{200b}ann)"),
+            ("@@ann", "@\u{200b}@\u{200b}ann"),
+            ("@room:example.org", "@\u{200b}room:example.org"),
+            ("`@ann` \\@ann", "`@\u{200b}ann` \\@\u{200b}ann"),
+            ("nobody", "nobody"),
+        ] {
+            assert_eq!(call_nobody(text), defused);
+            // What is invisible is taken out where people's words become an agent's.
+            assert_eq!(clean_block(defused, 100), text);
+        }
     }
 
     #[test]

@@ -49,8 +49,9 @@ pub fn picture(pane: &str) -> String {
 pub fn escalated(task: &Task) -> String {
     let reason = task.reason.as_deref().unwrap_or("no reason was given");
     format!(
-        "**A person is needed:** {reason}\n\nThe session waits. Answer with a comment here, or with \
+        "**A person is needed:** {}\n\nThe session waits. Answer with a comment here, or with \
          `pointsman task answer {} \"…\"`.\n",
+        text::call_nobody(reason),
         task.key.issue
     )
 }
@@ -90,7 +91,7 @@ pub fn landed(sha: &Sha) -> String {
 pub fn pull_request(task: &Task, summary: Option<&str>, checklist: &[String]) -> String {
     let mut body = format!("For issue #{}.\n", task.key.issue);
     if let Some(summary) = summary {
-        body.push_str(&format!("\n{}\n", text::clean_block(summary, 60_000)));
+        body.push_str(&format!("\n{}\n", text::call_nobody(&text::clean_block(summary, 60_000))));
     }
     body.push_str(&self::checklist(checklist));
     body

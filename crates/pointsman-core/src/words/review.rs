@@ -4,7 +4,7 @@ use crate::forge::{Issue, PullRequest, Review};
 use crate::ids::{Number, Sha};
 use crate::review::{Answer, Change, Facts, Finding, FollowUp, Kind, Outcome, TRIES, mark};
 use crate::task::{Notice, ReviewVerdict};
-use crate::text::{clean_block, clean_line, quote_block};
+use crate::text::{call_nobody, clean_block, clean_line, quote_block};
 
 /// Why an older request for changes is taken back.
 pub const WITHDRAWN: &str = "The changes were made.";
@@ -210,9 +210,9 @@ fn finding(finding: &Finding) -> String {
     format!("- `{}{line}`: {text}\n", code(&finding.file))
 }
 
-/// A reviewer's own words: shown, but never as a mark of ours.
+/// A reviewer's own words: shown, but never as a mark of ours, and calling nobody.
 fn words(text: &str) -> String {
-    clean_block(text, usize::MAX).replace("<!--", "&lt;!--")
+    call_nobody(&clean_block(text, usize::MAX).replace("<!--", "&lt;!--"))
 }
 
 /// A follow-up's title.

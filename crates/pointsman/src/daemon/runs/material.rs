@@ -8,6 +8,7 @@ use pointsman_core::review::is_steering;
 use pointsman_core::run::{Run, Status, Subject};
 use pointsman_core::words;
 
+use super::containers;
 use super::session::RunDesk;
 use crate::daemon::served::Served;
 use crate::daemon::world::RealWorld;
@@ -34,10 +35,11 @@ pub(super) fn lay_out(world: &RealWorld, served: &Served, run: &Run, desk: &RunD
         Some(Subject::Action { issue }) => {
             check_out_main(served, desk)?;
             let known = served.forge.issue(*issue)?.with_context(|| format!("issue #{issue} is gone"))?;
+            let label = containers::label(world, &run.session(run.generation));
             Ok(Laid {
                 files: vec![("request.md", words::action::request(&known))],
                 briefing: words::action::briefing(*issue, &desk.inbox(run.generation).to_string_lossy()),
-                env: vec![("ISSUE", issue.to_string())],
+                env: vec![("ISSUE", issue.to_string()), ("POINTSMAN_CONTAINER_LABEL", label)],
             })
         }
         Some(Subject::Vault { id, hash }) => {

@@ -1,8 +1,9 @@
 //! Runs of formulas at work. What may happen to a run is decided in the core; here it is written down and carried out.
 //!
-//! `watch` looks what is to be done about each, `session` starts, follows and ends its sessions. Both only send; this
-//! file writes, in the loop.
+//! `watch` looks what is to be done about each, `session` starts, follows and ends its sessions, `containers`
+//! ends what they started outside of them. They only send; this file writes, in the loop.
 
+mod containers;
 mod material;
 mod replies;
 mod session;

@@ -18,8 +18,8 @@ use pointsman_core::time::Timestamp;
 use pointsman_core::words;
 use pointsman_store::SessionRow;
 
-use super::material;
 use super::watch::Tell;
+use super::{containers, material};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
 use crate::daemon::launch::Launch;
@@ -86,6 +86,7 @@ pub(super) fn start(world: &RealWorld, served: &Served, run: &Run, tell: &Tell<'
         world.take_down(served, &name, &session, &desk.tree, &seat).map_err(Trouble::into_error)?;
     }
     keep_transcript(served, &run.session(run.generation.saturating_sub(1)), &desk);
+    containers::end(world, run, run.generation.saturating_sub(1));
     if let Err(why) = prepare(world, served, run, &desk)? {
         tell(Event::NotStarted { why }, Vec::new());
         return Ok(());
@@ -272,6 +273,7 @@ pub(super) fn end(world: &RealWorld, served: &Served, run: &Run, tell: &Tell<'_>
         }
         None => world.keep_work(served, &session, &desk.tree).map_err(Trouble::into_error)?,
     }
+    containers::end(world, run, run.generation);
     crash_point("run-session-put-away");
     keep_transcript(served, &session, &desk);
     if let Err(refusal) = phase_file::remove_own_file(&desk.phase_file) {

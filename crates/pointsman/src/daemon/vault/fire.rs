@@ -145,7 +145,7 @@ fn secrets<'h>(world: &RealWorld, handler: &'h VaultType) -> Result<Vec<(&'h str
 }
 
 /// Whether a program is the operator's: what others can write is not run.
-fn trusted(program: &Path, state: &Path) -> Result<(), String> {
+pub(in crate::daemon) fn trusted(program: &Path, state: &Path) -> Result<(), String> {
     let shown = program.display();
     let real = program.canonicalize().map_err(|error| format!("{shown}: {error}"))?;
     let meta = real.metadata().map_err(|error| format!("{shown}: {error}"))?;

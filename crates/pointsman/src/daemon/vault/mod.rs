@@ -18,6 +18,7 @@ use pointsman_core::vault::{
 use pointsman_store::Change;
 use serde_json::{Value, json};
 
+pub(super) use fire::trusted;
 pub(crate) use watch::Watch;
 
 use super::answer::{done, failed};

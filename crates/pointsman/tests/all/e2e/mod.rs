@@ -5,6 +5,7 @@
 //! what the agent does (a script of the rehearsal agent, or of bash) and what must be true in the end.
 
 mod action;
+mod action_containers;
 mod chat;
 mod checks;
 mod clean;
