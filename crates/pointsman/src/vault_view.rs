@@ -18,6 +18,7 @@ pub fn to_json(entry: &Entry) -> Value {
         "requires_human": estimate.requires_human,
         "route": entry.route,
         "status": entry.status,
+        "awaits_look": entry.awaits_look,
         "reason": entry.reason,
         "hash": entry.hash,
         "submitted_at": rfc3339(entry.submitted_at),

@@ -52,11 +52,6 @@ pub(super) fn unsupported(config: &Config) -> Vec<String> {
     if let Some(board) = config.forge.board.as_ref().filter(|_| config.forge.kind != ForgeKind::Github) {
         not_yet("forge.board".into(), &crate::text::clean_line(board, 60), "labels, which follow every task");
     }
-    for (name, role) in config.roles.iter() {
-        if role.enabled && name == "vault" {
-            found.push(format!("roles.{name} is not supported by this version yet"));
-        }
-    }
     found
 }
 

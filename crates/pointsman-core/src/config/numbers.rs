@@ -60,6 +60,8 @@ table! {
         vault_timeout: Span,
         /// An approval of a vault action that was not used is void.
         vault_approval: Span,
+        /// Longest look of the vault's agent at an action.
+        vault_look: Span,
         /// Longest run of a vault action's program.
         vault_handler: Span,
         /// A dependency open for longer is reported.

@@ -308,13 +308,12 @@ fn what_is_not_built_yet_is_read_and_said() {
     let text = r#"
         name = "a"
         forge = { kind = "forgejo", url = "https://f.example", repo = "me/shop", board = "3" }
-        roles = { vault = { enabled = true } }
     "#;
     let config = parse(text).unwrap();
     assert_eq!(config.forge.kind, ForgeKind::Forgejo);
     assert_eq!(config.forge.token_env(), Some("CODEBERG_TOKEN"));
     let all = config.unsupported();
-    let keys = ["forge.board = \"3\"", "roles.vault"];
+    let keys = ["forge.board = \"3\""];
     assert_eq!(all.len(), keys.len(), "{all:#?}");
     for (sentence, key) in all.iter().zip(keys) {
         assert!(

@@ -19,6 +19,7 @@ use crate::config::Config;
 use crate::formula::{Formula, Step};
 use crate::ids::{Number, ProjectName, Sha};
 use crate::time::Timestamp;
+use crate::vault::{self, ActionId};
 use crate::{action, review};
 
 /// Largest result that is read.
@@ -90,6 +91,13 @@ pub enum Subject {
         /// Which issue.
         issue: Number,
     },
+    /// An action in the vault that is to be looked at.
+    Vault {
+        /// Which action.
+        id: ActionId,
+        /// Exactly which: a changed one is another.
+        hash: String,
+    },
 }
 
 impl Subject {
@@ -98,6 +106,7 @@ impl Subject {
         match self {
             Self::Review { pr, .. } => review_key(*pr),
             Self::Action { issue } => action_key(*issue),
+            Self::Vault { hash, .. } => vault_key(hash),
         }
     }
 }
@@ -110,6 +119,11 @@ pub fn review_key(pr: Number) -> String {
 /// The key of all actions of an issue.
 pub fn action_key(issue: Number) -> String {
     format!("action/{issue}")
+}
+
+/// The key of the look at an action in the vault.
+pub fn vault_key(hash: &str) -> String {
+    format!("vault/{hash}")
 }
 
 /// A step that was done.
@@ -245,6 +259,7 @@ pub fn check_result(run: &Run, result: Option<&serde_json::Value>) -> Result<(),
     match &run.subject {
         Some(Subject::Review { .. }) => review::Answer::read(result).map(drop),
         Some(Subject::Action { .. }) => action::Report::read(result).map(drop),
+        Some(Subject::Vault { .. }) => vault::Opinion::read(result).map(drop),
         None => Ok(()),
     }
 }
@@ -269,6 +284,7 @@ impl Policy {
         let lifetime = match role {
             "supervisor" => timing.supervisor_session,
             "action" => timing.action_max_lifetime,
+            "vault" => timing.vault_look,
             _ => timing.session_timeout,
         };
         Self {

@@ -10,13 +10,14 @@ use serde::{Deserialize, Serialize};
 
 use super::action::{Action, ActionId};
 use super::estimate::{Estimate, Route, route};
+use super::look;
 use crate::ids::ProjectName;
 use crate::text::clean_line;
 use crate::time::Timestamp;
 use crate::words::span;
 
 /// Longest reason that is kept.
-const REASON_CHARS: usize = 500;
+pub(super) const REASON_CHARS: usize = 500;
 
 /// Where an action stands. The names are part of the surface that scripts rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -66,6 +67,9 @@ pub struct Entry {
     pub estimate: Estimate,
     /// What the estimate leads to.
     pub route: Route,
+    /// Whether the vault's agent is to look at it before anything else happens.
+    #[serde(default)]
+    pub awaits_look: bool,
     /// Where it stands.
     pub status: Status,
     /// Since when it is here.
@@ -91,6 +95,8 @@ pub struct Entry {
 pub struct Policy {
     /// Whether anything is fired without a person.
     pub auto_approve: bool,
+    /// Whether the vault's agent looks first at what would be fired without a person.
+    pub look: bool,
     /// Who may approve; empty: whoever has the operator's shell.
     pub people: Vec<String>,
     /// A question nobody answered is a no after this long.
@@ -127,6 +133,15 @@ pub enum Event {
         by: String,
         /// What they think.
         estimate: Estimate,
+        /// Why.
+        reason: String,
+    },
+    /// The vault's agent has looked at it, or could not.
+    LookEnded {
+        /// The hash of what it was shown.
+        hash: String,
+        /// What it thinks; nothing if it said nothing that can be used.
+        opinion: Option<Estimate>,
         /// Why.
         reason: String,
     },
@@ -179,7 +194,7 @@ impl Entry {
     /// What a person is asked now: an answer to another question is none to this one. Nothing if nobody is.
     pub fn question(&self) -> Option<String> {
         let Estimate { risk, reversible, requires_human } = self.estimate;
-        let asked = matches!(self.status, Status::Pending | Status::Uncertain);
+        let asked = matches!(self.status, Status::Pending | Status::Uncertain) && !self.awaits_look;
         asked.then(|| {
             let (hash, status, firings) = (&self.hash, self.status.as_str(), self.firings);
             format!("{hash} {status} {firings} {risk} {reversible} {requires_human}")
@@ -206,14 +221,15 @@ impl Entry {
         worth_it && self.told == 0
     }
 
-    fn now(mut self, status: Status, reason: Option<String>) -> Self {
+    pub(super) fn now(mut self, status: Status, reason: Option<String>) -> Self {
         self.status = status;
+        self.awaits_look = false;
         self.reason = reason;
         (self.told, self.told_at, self.expires_at) = (0, None, None);
         self
     }
 
-    fn decided(mut self, by: Option<&str>, at: Timestamp) -> Self {
+    pub(super) fn decided(mut self, by: Option<&str>, at: Timestamp) -> Self {
         self.decided_by = by.map(|by| clean_line(by, 100));
         self.decided_at = Some(at);
         self
@@ -233,11 +249,18 @@ impl Entry {
         }
     }
 
-    fn asks(self, policy: &Policy, reason: Option<String>) -> Self {
+    pub(super) fn asks(self, policy: &Policy, reason: Option<String>) -> Self {
         let expires_at = self.submitted_at.after(policy.timeout);
         let mut entry = self.now(Status::Pending, reason);
         entry.expires_at = Some(expires_at);
         (entry.decided_by, entry.decided_at) = (None, None);
+        entry
+    }
+
+    /// A rule says yes.
+    pub(super) fn goes(self, policy: &Policy, reason: Option<String>, now: Timestamp) -> Self {
+        let mut entry = self.now(Status::Approved, reason).decided(Some("rule"), now);
+        entry.expires_at = Some(now.after(policy.timeout));
         entry
     }
 
@@ -265,6 +288,7 @@ pub fn submit(
         hash: action.hash(project),
         estimate,
         route: way(estimate, policy),
+        awaits_look: false,
         status: Status::Pending,
         submitted_at: now,
         expires_at: None,
@@ -282,15 +306,14 @@ pub fn submit(
             entry.rejected(Some("rule"), &why, now)
         }
         (Some(_), Route::Ask) => entry.asks(policy, None),
-        (Some(_), Route::Fire | Route::FireAndTell) => {
-            let mut entry = entry.now(Status::Approved, None).decided(Some("rule"), now);
-            entry.expires_at = Some(now.after(policy.timeout));
-            entry
+        (Some(_), Route::Fire | Route::FireAndTell) if policy.look => {
+            Entry { awaits_look: true, ..entry.asks(policy, None) }
         }
+        (Some(_), Route::Fire | Route::FireAndTell) => entry.goes(policy, None, now),
     }
 }
 
-fn way(estimate: Estimate, policy: &Policy) -> Route {
+pub(super) fn way(estimate: Estimate, policy: &Policy) -> Route {
     if policy.auto_approve { route(estimate) } else { Route::Ask }
 }
 
@@ -307,6 +330,7 @@ pub fn step(entry: &Entry, event: &Event, policy: &Policy, now: Timestamp) -> Re
             Status::Fired | Status::Failed | Status::Rejected => over(&entry),
         },
         Event::Raised { by, estimate, reason } => raised(entry, by, *estimate, reason, policy, now),
+        Event::LookEnded { hash, opinion, reason } => look::ended(entry, hash, *opinion, reason, policy, now),
         Event::TimePassed => time_passed(entry, policy, now),
         Event::FiringBegun => match entry.status {
             Status::Approved if entry.is_expired(now) => refused("its approval has expired"),
@@ -401,6 +425,9 @@ fn raised(
     if entry.status == Status::Approved && entry.route == Route::Ask {
         return Ok(entry.asks_again(policy, &why, now));
     }
+    if entry.awaits_look && entry.route == Route::Ask {
+        return Ok(entry.asks(policy, Some(why)));
+    }
     Ok(Entry { reason: Some(why), ..entry })
 }
 
@@ -410,6 +437,12 @@ fn time_passed(entry: Entry, policy: &Policy, now: Timestamp) -> Result<Entry, R
     }
     let waited = span(policy.timeout);
     match entry.status {
+        // Nobody was asked yet.
+        Status::Pending if entry.awaits_look => {
+            let asked =
+                entry.asks(policy, Some(format!("the vault's agent did not look at it for {waited}")));
+            Ok(Entry { expires_at: Some(now.after(policy.timeout)), ..asked })
+        }
         Status::Pending => Ok(entry.rejected(None, &format!("nobody answered for {waited}"), now)),
         Status::Uncertain => {
             let why = format!("whether it was fired is not known, and nobody answered for {waited}");
@@ -427,7 +460,7 @@ fn over<T>(entry: &Entry) -> Result<T, Refused> {
     refused(&format!("it is {} already", entry.status.as_str()))
 }
 
-fn refused<T>(why: &str) -> Result<T, Refused> {
+pub(super) fn refused<T>(why: &str) -> Result<T, Refused> {
     Err(Refused(why.to_owned()))
 }
 
@@ -436,6 +469,8 @@ fn refused<T>(why: &str) -> Result<T, Refused> {
 pub enum Duty {
     /// Something of it has expired.
     Time,
+    /// The vault's agent is to look at it, or looks.
+    Look,
     /// Its handler is to run.
     Fire,
     /// Its handler runs; if it does not, it is lost.
@@ -451,6 +486,7 @@ pub fn duty(entry: &Entry, policy: &Policy, now: Timestamp) -> Duty {
     let again = |at: Timestamp| at.after(policy.renotify) <= now;
     match entry.status {
         Status::Pending | Status::Approved | Status::Uncertain if entry.is_expired(now) => Duty::Time,
+        Status::Pending if entry.awaits_look => Duty::Look,
         Status::Approved => Duty::Fire,
         Status::Firing => Duty::Follow,
         Status::Pending | Status::Uncertain if entry.told_at.is_none_or(again) => Duty::Tell,

@@ -16,6 +16,7 @@ fn shop() -> ProjectName {
 fn policy() -> Policy {
     Policy {
         auto_approve: true,
+        look: false,
         people: vec!["ann".to_owned()],
         timeout: Duration::from_secs(48 * 3600),
         approval: Duration::from_secs(3600),
@@ -361,5 +362,106 @@ proptest! {
             prop_assert!(final_or_due, "a state without an end: {next:?}");
             entry = next;
         }
+    }
+}
+
+fn looking() -> Policy {
+    Policy { look: true, ..policy() }
+}
+
+fn looked(entry: &Entry, opinion: Option<Estimate>) -> Result<Entry, Refused> {
+    let event = Event::LookEnded { hash: entry.hash.clone(), opinion, reason: "because".to_owned() };
+    step(entry, &event, &looking(), Timestamp(HOUR))
+}
+
+fn all_estimates() -> impl Iterator<Item = Estimate> {
+    let risks = [Risk::Low, Risk::Medium, Risk::High].into_iter();
+    let undone = risks.flat_map(|risk| [true, false].map(|reversible| (risk, reversible)));
+    undone.flat_map(|(risk, reversible)| {
+        [false, true].map(|requires_human| Estimate { risk, reversible, requires_human })
+    })
+}
+
+#[test]
+fn a_look_is_at_what_would_be_fired_and_never_lowers_anything() {
+    for own in all_estimates() {
+        let new = action(own.risk, own.reversible, own.requires_human);
+        let entry = submit(&shop(), new, Some(harmless()), &looking(), Timestamp(0));
+        assert_eq!(entry.status, Status::Pending, "{own:?}");
+        assert_eq!(entry.awaits_look, route(own) != Route::Ask, "{own:?}");
+        assert_eq!(entry.question().is_some(), route(own) == Route::Ask, "{own:?}");
+        if !entry.awaits_look {
+            assert!(looked(&entry, Some(harmless())).is_err(), "{own:?}: nobody asked");
+            continue;
+        }
+        assert_eq!(duty(&entry, &looking(), Timestamp(0)), Duty::Look);
+        assert!(step(&entry, &Event::FiringBegun, &looking(), Timestamp(0)).is_err());
+        for opinion in all_estimates() {
+            let after = looked(&entry, Some(opinion)).unwrap();
+            assert_eq!(after.estimate, own.raised_by(opinion));
+            let asks = route(own.raised_by(opinion)) == Route::Ask;
+            assert_eq!(
+                after.status,
+                if asks { Status::Pending } else { Status::Approved },
+                "{own:?} {opinion:?}"
+            );
+            assert!(after.route >= entry.route && !after.awaits_look, "{own:?} {opinion:?}");
+            assert!(looked(&after, Some(harmless())).is_err(), "one look");
+        }
+        let unusable = looked(&entry, None).unwrap();
+        assert_eq!((unusable.status, unusable.route), (Status::Pending, Route::Ask), "{own:?}");
+        assert!(unusable.question().is_some() && unusable.estimate.requires_human);
+    }
+}
+
+#[test]
+fn a_look_is_bound_to_its_action_and_others_may_be_faster() {
+    let entry = submit(&shop(), action(Risk::Low, true, false), Some(harmless()), &looking(), Timestamp(0));
+    let foreign = Event::LookEnded { hash: "0".repeat(64), opinion: Some(harmless()), reason: String::new() };
+    assert!(step(&entry, &foreign, &looking(), Timestamp(0)).unwrap_err().0.contains("another action"));
+    let mut changed = entry.clone();
+    changed.action.payload = json!({"to": "elsewhere"});
+    assert!(looked(&changed, Some(harmless())).is_err());
+    let go = |event, hours: i64| step(&entry, &event, &looking(), Timestamp(hours * HOUR)).unwrap();
+    let approved = go(approve(&entry), 1);
+    assert_eq!((approved.status, approved.awaits_look), (Status::Approved, false));
+    assert_eq!((go(reject(), 1).status, go(reject(), 1).awaits_look), (Status::Rejected, false));
+    let high = Estimate { risk: Risk::High, ..harmless() };
+    let raised = go(Event::Raised { by: "x".to_owned(), estimate: high, reason: String::new() }, 1);
+    assert_eq!((raised.status, raised.awaits_look, raised.route), (Status::Pending, false, Route::Ask));
+    // Nobody looked, and no person was asked yet: that is no answer.
+    let late = go(Event::TimePassed, 48);
+    assert_eq!((late.status, late.expires_at), (Status::Pending, Some(Timestamp(96 * HOUR))));
+    assert!(late.question().is_some());
+}
+
+#[test]
+fn an_opinion_has_exactly_its_fields() {
+    let good = json!({"risk": "medium", "reversible": false, "requires_human": true, "reason": "it is old"});
+    let read = Opinion::read(Some(&good)).unwrap();
+    assert_eq!(
+        read.estimate(),
+        Estimate { risk: Risk::Medium, reversible: false, requires_human: true },
+        "{read:?}"
+    );
+    assert!(Opinion::read(None).is_err());
+    let wrong = [
+        ("risk", json!("none")),
+        ("risk", json!(null)),
+        ("reversible", json!("true")),
+        ("requires_human", json!(0)),
+        ("reason", json!(" ")),
+        ("reason", json!("x".repeat(5000))),
+        ("approve", json!(true)),
+    ];
+    for (field, value) in wrong {
+        let mut bad = good.clone();
+        bad[field] = value.clone();
+        assert!(Opinion::read(Some(&bad)).is_err(), "{field} = {value}");
+    }
+    for field in ["risk", "reversible", "requires_human", "reason"] {
+        let mut bad = good.clone();
+        bad.as_object_mut().unwrap().remove(field);
+        assert!(Opinion::read(Some(&bad)).is_err(), "without {field}");
     }
 }

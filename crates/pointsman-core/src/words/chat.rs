@@ -49,6 +49,7 @@ pub fn standing_of_task(task: &Task) -> (String, bool) {
 pub fn standing_of_action(entry: &Entry) -> (String, bool) {
     let over = matches!(entry.status, vault::Status::Fired | vault::Status::Failed | vault::Status::Rejected);
     let state = match entry.status {
+        vault::Status::Pending if entry.awaits_look => "is looked at",
         vault::Status::Pending => "waits for a person",
         vault::Status::Uncertain => "may have been fired, or not",
         vault::Status::Approved => "is approved",
@@ -189,10 +190,7 @@ pub fn stuck<'t>(
             | State::Closed => false,
         })
         .collect();
-    let asked: Vec<&Entry> = actions
-        .iter()
-        .filter(|entry| matches!(entry.status, vault::Status::Pending | vault::Status::Uncertain))
-        .collect();
+    let asked: Vec<&Entry> = actions.iter().filter(|entry| entry.question().is_some()).collect();
     let total = waiting.len() + asked.len();
     let of_tasks = waiting.iter().map(|task| {
         format!(

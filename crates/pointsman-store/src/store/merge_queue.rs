@@ -75,6 +75,8 @@ pub struct NewEntry {
     pub priority: i64,
     /// Where its work was done.
     pub worktree: Option<PathBuf>,
+    /// How it lands, if not as the project does.
+    pub style: Option<String>,
 }
 
 /// A branch in the line, or one that was.
@@ -134,8 +136,8 @@ impl Store {
     pub fn enqueue(&mut self, entry: &NewEntry) -> Result<EntryId> {
         let insert = format!(
             "INSERT INTO queue (project, branch, issue, pr, identity, head, status, conflict_files,
-                requested_at, priority, worktree)
-             VALUES ($1, $2, $3, $4, $5, $6, 'queued', '[]', $7, $8, $9)
+                requested_at, priority, worktree, style)
+             VALUES ($1, $2, $3, $4, $5, $6, 'queued', '[]', $7, $8, $9, $10)
              ON CONFLICT (project, branch, head) WHERE {UNFINISHED} DO NOTHING"
         );
         let find =
@@ -155,7 +157,8 @@ impl Store {
                     head,
                     entry.requested_at.0,
                     entry.priority,
-                    entry.worktree.as_ref().map(Word)
+                    entry.worktree.as_ref().map(Word),
+                    entry.style
                 ],
             )
             .map_err(&failed)?;

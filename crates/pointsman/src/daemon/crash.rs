@@ -35,6 +35,9 @@ pub const VAULT_NAMES: [&str; 6] = [
     "vault-told",
 ];
 
+/// The place on the way of a look at a vault action, beside those of its run. It is passed by that alone.
+pub const LOOK_NAMES: [&str; 1] = ["vault-look-taken"];
+
 /// The places on the way of a run. They are passed by that alone.
 pub const RUN_NAMES: [&str; 4] =
     ["run-session-prepared", "run-session-in-tmux", "run-event-written", "run-session-put-away"];

@@ -306,9 +306,12 @@ impl Dispatcher {
                 Ok(())
             });
             crash_point("run-event-written");
-            if taken.is_some() {
+            if let Some(run) = &taken {
                 self.runs.nudge();
                 self.factory.nudge();
+                if run.status.is_over() && matches!(run.subject, Some(core_run::Subject::Vault { .. })) {
+                    self.vault.nudge();
+                }
             }
             let _ = written.send(taken.map(Box::new));
         }

@@ -158,6 +158,8 @@ fn enter(
         older.reason = Some(format!("replaced by {}", head.short()));
         engine.store().update_entry(&older)?;
     }
+    let style = style.map(|style| style.as_str().to_owned());
+    // All at once: the line may look at it at any moment.
     let id = engine.store().enqueue(&NewEntry {
         project: project.clone(),
         branch: branch.to_owned(),
@@ -168,11 +170,12 @@ fn enter(
         requested_at: clock::now(),
         priority,
         worktree: None,
+        style: style.clone(),
     })?;
     let Some(mut entry) = engine.store().queue_entry(id)? else {
         return Ok(failed(FailureKind::Failed, "the entry is gone".to_owned()));
     };
-    let style = style.map(|style| style.as_str().to_owned());
+    // One that waited already.
     if entry.priority != priority || entry.style != style {
         (entry.priority, entry.style) = (priority, style);
         engine.store().update_entry(&entry)?;

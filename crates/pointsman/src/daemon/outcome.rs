@@ -65,7 +65,7 @@ pub enum Note {
     /// A message has nobody to go to; the successor's prompt tells it.
     MessageSuperseded,
     /// A branch wants to land.
-    Enqueue(NewEntry),
+    Enqueue(Box<NewEntry>),
     /// A branch no longer wants to land.
     Dequeue {
         /// Which.

@@ -50,10 +50,9 @@ impl Draft<'_> {
     fn react(&mut self, phase: Phase, reason: Option<&str>, refusal: Option<&Refusal>) {
         match phase {
             Phase::AwaitingCi | Phase::AwaitingReview => {
-                if matches!(self.task.state, State::Working | State::Escalated) {
-                    self.enter(State::AwaitingCi);
-                    // CI has its own clock; bringing the branch to a forge that is down may take longer.
-                    self.task.deadline = Some(self.now.after(self.policy.session_timeout));
+                if matches!(self.task.state, State::Working | State::Escalated) && !self.waits_for_reviewer()
+                {
+                    self.await_ci();
                 }
                 self.order(Effect::SyncBranch);
             }
@@ -79,6 +78,19 @@ impl Draft<'_> {
         }
     }
 
+    fn await_ci(&mut self) {
+        self.enter(State::AwaitingCi);
+        // CI has its own clock; bringing the branch to a forge that is down may take longer.
+        self.task.deadline = Some(self.now.after(self.policy.session_timeout));
+    }
+
+    /// Whether a person was asked about the review of this very commit. That an agent hands it in once more answers
+    /// nothing, and the reviewer must not be asked again for it.
+    fn waits_for_reviewer(&self) -> bool {
+        self.task.state == State::Escalated
+            && self.task.escalation.as_ref().is_some_and(|e| e.cause == EscalationCause::Review)
+    }
+
     pub(super) fn phase_rejected(&mut self, generation: u32, why: &str) -> Result<(), Refused> {
         self.is_current(generation)?;
         let reason = words::reason::phase_rejected(why);
@@ -91,6 +103,12 @@ impl Draft<'_> {
     pub(super) fn branch_synced(&mut self, head: Option<&Sha>) -> Result<(), Refused> {
         match self.task.state {
             State::AwaitingCi | State::AwaitingReview | State::MergeQueue => {}
+            State::Escalated if self.waits_for_reviewer() => {
+                if head.is_none() || head == self.task.head.as_ref() {
+                    return Ok(());
+                }
+                self.await_ci();
+            }
             State::Backlog
             | State::WaitingDependencies
             | State::Working

@@ -11,6 +11,7 @@ const BESIDE_THE_WORK: [&str; 5] = ["comment", "set_labels", "record_ci_result",
 const CLOSE_ISSUE: &str = "close_issue";
 const END_SESSION: &str = "end_session";
 const NOTIFY: &str = "notify";
+const REQUEST_REVIEW: &str = "request_review";
 
 impl Draft<'_> {
     pub(super) fn escalate(&mut self, cause: EscalationCause, reason: String) {
@@ -65,8 +66,10 @@ impl Draft<'_> {
             && self.task.state.has_session()
             && !matches!(self.task.state, State::Merged | State::Escalated);
         if stuck {
+            let cause =
+                if effect == REQUEST_REVIEW { EscalationCause::Review } else { EscalationCause::Daemon };
             self.leave_queue();
-            self.escalate(EscalationCause::Daemon, reason);
+            self.escalate(cause, reason);
         } else {
             self.notify(words::notice::gave_up(&self.task, &reason));
         }

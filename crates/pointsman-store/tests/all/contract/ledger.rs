@@ -217,6 +217,7 @@ pub(crate) fn an_entry_has_a_priority_attempts_and_a_style(store: &mut Store) {
         requested_at: at(10),
         priority: 0,
         worktree: None,
+        style: None,
     };
     let id = store.enqueue(&new).unwrap();
     let mut entry = store.queue_entry(id).unwrap().unwrap();

@@ -65,6 +65,7 @@ pub(crate) fn a_landing_is_found_by_its_candidate(store: &mut Store) {
         requested_at: at(1),
         priority: 4,
         worktree: Some("/trees/a".into()),
+        style: None,
     };
     let id = store.enqueue(&new).unwrap();
     let mut entry = store.queue_entry(id).unwrap().unwrap();

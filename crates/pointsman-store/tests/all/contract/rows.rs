@@ -128,6 +128,7 @@ fn entry(branch: &str, head: char) -> NewEntry {
         requested_at: at(10),
         priority: 0,
         worktree: None,
+        style: None,
     }
 }
 

@@ -8,8 +8,10 @@ use pointsman_core::review::is_steering;
 use pointsman_core::run::{Run, Status, Subject};
 use pointsman_core::words;
 
+use super::containers;
 use super::session::RunDesk;
 use crate::daemon::served::Served;
+use crate::daemon::world::RealWorld;
 use crate::daemon::{actions, reviews};
 
 /// What is laid out for one session.
@@ -24,7 +26,7 @@ pub(super) struct Laid {
 }
 
 /// Makes the working tree, if there is none, and collects the rest.
-pub(super) fn lay_out(served: &Served, run: &Run, desk: &RunDesk, label: String) -> anyhow::Result<Laid> {
+pub(super) fn lay_out(world: &RealWorld, served: &Served, run: &Run, desk: &RunDesk) -> anyhow::Result<Laid> {
     match &run.subject {
         None => {
             check_out_main(served, desk)?;
@@ -33,10 +35,21 @@ pub(super) fn lay_out(served: &Served, run: &Run, desk: &RunDesk, label: String)
         Some(Subject::Action { issue }) => {
             check_out_main(served, desk)?;
             let known = served.forge.issue(*issue)?.with_context(|| format!("issue #{issue} is gone"))?;
+            let label = containers::label(world, &run.session(run.generation));
             Ok(Laid {
                 files: vec![("request.md", words::action::request(&known))],
                 briefing: words::action::briefing(*issue, &desk.inbox(run.generation).to_string_lossy()),
                 env: vec![("ISSUE", issue.to_string()), ("POINTSMAN_CONTAINER_LABEL", label)],
+            })
+        }
+        Some(Subject::Vault { id, hash }) => {
+            check_out_main(served, desk)?;
+            let entry = world.reader().vault_entry(&run.project, id)?.filter(|entry| entry.hash == *hash);
+            let entry = entry.with_context(|| format!("the vault action {id} is gone"))?;
+            Ok(Laid {
+                files: vec![("action.json", words::vault::shown(&entry))],
+                briefing: words::vault::briefing(id, &desk.inbox(run.generation).to_string_lossy()),
+                env: Vec::new(),
             })
         }
         Some(Subject::Review { pr, sha, .. }) => for_review(served, run, desk, *pr, sha),

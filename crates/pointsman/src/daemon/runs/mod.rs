@@ -169,6 +169,7 @@ pub(super) fn draft(
     let by_itself = match (formula.role(), wish.subject) {
         ("dev", _) => Some("issues are implemented by tasks: label one backlog"),
         ("review", None) => Some("pull requests are reviewed by themselves: set roles.review.enabled = true"),
+        ("vault", None) => Some("vault actions are looked at by themselves: set roles.vault.enabled = true"),
         (_, _) => None,
     };
     if let Some(why) = by_itself {

@@ -121,8 +121,7 @@ fn prepare(
     for dir in [&desk.root, &desk.inbox(generation), &desk.run_dir(generation)] {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     }
-    let label = containers::label(world, &run.session(generation));
-    let material = material::lay_out(served, run, desk, label)?;
+    let material = material::lay_out(world, served, run, desk)?;
     // What an earlier session claimed is not this one's claim.
     let fresh = phase_file::remove_own_file(&desk.phase_file)
         .and_then(|()| phase_file::create_exclusive(&desk.phase_file));

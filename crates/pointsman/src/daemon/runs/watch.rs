@@ -10,7 +10,9 @@ use pointsman_adapters::process::{self, free_memory_mb};
 use pointsman_core::action::is_idle;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::notifier::{Posting, Topic};
-use pointsman_core::run::{Duty, Event, Policy, RESULT_BYTES, Run, Status, check_result, duty, read_result};
+use pointsman_core::run::{
+    Duty, Event, Policy, RESULT_BYTES, Run, Status, Subject, check_result, duty, read_result,
+};
 use pointsman_core::task::Phase;
 use pointsman_core::time::Timestamp;
 use pointsman_core::timetable::entries;
@@ -239,7 +241,8 @@ fn tell(inbox: &Inbox, run: &Run, event: Event, sessions: Vec<SessionRow>) -> Op
     inbox.send(Inbound::Run { project, id: run.id, event, sessions, written });
     // The daemon's end drops the other side.
     let taken = answer.recv().ok().flatten().map(|run| *run);
-    if taken.as_ref().is_some_and(|run| run.status.is_over() && run.subject.is_some()) {
+    let of_forge = matches!(run.subject, Some(Subject::Review { .. } | Subject::Action { .. }));
+    if of_forge && taken.as_ref().is_some_and(|run| run.status.is_over()) {
         // What came of it belongs on the forge.
         inbox.send(Inbound::AskForge { project: run.project.clone() });
     }

@@ -1,10 +1,12 @@
 //! The vault at work. What may happen to an action is decided in the core; here it is written down and carried out.
 //!
 //! `watch` looks what is to be done: files in the pending directory, handlers to run, people to tell, time that passed.
-//! `fire` runs a handler, `call` one that is an address. They only send; this file writes, in the loop.
+//! `fire` runs a handler, `call` one that is an address, `look` has the vault's agent look first. They only send; this
+//! file writes, in the loop.
 
 mod call;
 mod fire;
+mod look;
 mod watch;
 
 use pointsman_core::ids::ProjectName;
@@ -30,6 +32,10 @@ use crate::vault_view;
 /// What a session may ask for, in its own name; the rest is for people.
 pub(super) fn from_session(command: VaultCommand, session: &str) -> Result<VaultCommand, Reply> {
     match command {
+        // Else each look could be the cause of the next.
+        VaultCommand::Submit { .. } if session.starts_with("vault-") => {
+            Err(failed(FailureKind::Refused, "who looks at actions submits none".to_owned()))
+        }
         VaultCommand::Submit { text, .. } => {
             Ok(VaultCommand::Submit { text, from: Some(session.to_owned()) })
         }
@@ -176,6 +182,7 @@ fn kind(event: &Event) -> &'static str {
         Event::Approved { .. } => "vault_approved",
         Event::Rejected { .. } => "vault_rejected",
         Event::Raised { .. } => "vault_raised",
+        Event::LookEnded { .. } => "vault_looked",
         Event::TimePassed => "vault_expired",
         Event::FiringBegun => "vault_firing",
         Event::FiringEnded { .. } => "vault_fired",

@@ -14,7 +14,7 @@ use pointsman_core::vault::{Duty, Entry, Event, MAX_BYTES, Policy, duty};
 use pointsman_core::words;
 use pointsman_store::VaultScope;
 
-use super::fire;
+use super::{fire, look};
 use crate::control::protocol::{FailureKind, Reply, Request, VaultCommand};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
@@ -57,6 +57,7 @@ impl Watch {
                 Ok(open) => open.iter().for_each(|entry| self.attend(served, entry)),
                 Err(error) => tracing::error!(%error, "the vault could not be read"),
             }
+            look::call_off(&self.inbox, &self.world, served);
         }
     }
 
@@ -66,6 +67,7 @@ impl Watch {
         match duty(entry, &policy, clock::now()) {
             Duty::Wait => {}
             Duty::Time => drop(tell(Event::TimePassed)),
+            Duty::Look => look::attend(&self.inbox, &self.world, served, entry),
             Duty::Fire => fire::start(&self.inbox, &self.world, served, entry.id()),
             Duty::Follow => {
                 if !self.world.jobs.is_running(&fire::name(&entry.project, entry.id())) {

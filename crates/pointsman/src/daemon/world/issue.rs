@@ -91,7 +91,7 @@ impl RealWorld {
     }
 
     pub(super) fn enqueue(served: &Served, task: &Task, head: &Sha) -> Outcome {
-        Outcome::note(Note::Enqueue(NewEntry {
+        Outcome::note(Note::Enqueue(Box::new(NewEntry {
             project: served.config.name.clone(),
             branch: task.branch.clone(),
             issue: Some(task.key.issue),
@@ -101,7 +101,8 @@ impl RealWorld {
             requested_at: clock::now(),
             priority: 0,
             worktree: Some(served.desk(&task.key).tree),
-        }))
+            style: None,
+        })))
     }
 }
 

@@ -43,6 +43,7 @@ mod soak;
 mod torture;
 mod vault;
 mod vault_call;
+mod vault_look;
 mod webhooks;
 
 use pointsman_testkit::Setup;

@@ -14,7 +14,7 @@ use super::shop;
 const HANDLER: &str = r#"["/bin/sh", "-c", "cat > \"$HOME/given-$POINTSMAN_VAULT_ID\"; echo \"$DEPLOY_TOKEN\" > \"$HOME/token\"; echo ran >> \"$HOME/runs-$POINTSMAN_VAULT_ID\"; test ! -e \"$HOME/break\"; exit $?"]"#;
 
 /// Types that are low, medium and high by the operator's word.
-fn guarded() -> Setup {
+pub(super) fn guarded() -> Setup {
     ["low", "medium", "high"]
         .into_iter()
         .fold(shop(), |setup, risk| {
@@ -53,11 +53,11 @@ pub(super) fn wait_status(daemon: &TestDaemon, id: &str, status: &str) -> Value 
     })
 }
 
-fn runs(daemon: &TestDaemon, id: &str) -> usize {
+pub(super) fn runs(daemon: &TestDaemon, id: &str) -> usize {
     fs::read_to_string(daemon.path(&format!("home/runs-{id}"))).map_or(0, |text| text.lines().count())
 }
 
-fn titles(daemon: &TestDaemon, id: &str) -> Vec<String> {
+pub(super) fn titles(daemon: &TestDaemon, id: &str) -> Vec<String> {
     let about = format!("vault action {id} ");
     let titles = daemon.notices().into_iter().filter_map(|n| n["title"].as_str().map(str::to_owned));
     titles.filter(|title| title.contains(&about)).collect()

@@ -37,7 +37,7 @@ pub(super) enum Item {
     Inputs(Vec<Input>),
     Performed(Box<Outgoing>, Outcome),
     /// The merge queue's answer, and the entry it is about.
-    Reported(Option<Input>, Box<QueueEntry>),
+    Reported(Option<Box<Input>>, Box<QueueEntry>),
 }
 
 /// What lives in memory only.
@@ -243,7 +243,7 @@ impl Daemon {
                     }
                 }
                 Item::Reported(input, entry) => {
-                    inputs.extend(input);
+                    inputs.extend(input.map(|input| *input));
                     entries.push(entry);
                 }
             }

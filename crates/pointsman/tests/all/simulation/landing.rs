@@ -125,7 +125,7 @@ impl Daemon {
         let key = self.reality().key(issue_of(&entry));
         let input = (wanted || landed).then(|| Input::new(key, event));
         self.memory.landing = Some(Landing { entry: entry.clone(), stage: Stage::Reported });
-        self.told(Source::Landing, Item::Reported(input, Box::new(entry)));
+        self.told(Source::Landing, Item::Reported(input.map(Box::new), Box::new(entry)));
     }
 }
 

@@ -184,6 +184,19 @@ fn awaiting_review_on_timeout_after_three_hours_injects_no_review_and_escalates(
 }
 
 #[test]
+fn awaiting_review_claimed_late_does_not_take_a_question_about_that_commit_back() {
+    let unusable = Event::EffectGaveUp { effect: "request_review".into(), error: "rubbish".into() };
+    for asked in [Play::awaiting_review().event(unusable), Play::awaiting_review().later(3 * HOUR)] {
+        let play = asked.is(State::Escalated).says(Phase::AwaitingReview).is(State::Escalated);
+        let play = play.synced(sha('a')).is(State::Escalated);
+        assert!(play.ordered.is_empty(), "nobody is asked for a review again");
+        // New work is new, and a person's word counts all the same.
+        let play = play.says(Phase::AwaitingReview).synced(sha('b')).is(State::AwaitingCi);
+        play.ci(CiVerdict::Passed).review(ReviewVerdict::Approve).is(State::MergeQueue);
+    }
+}
+
+#[test]
 fn awaiting_review_a_review_of_an_older_commit_does_not_count() {
     let mut play = Play::awaiting_review();
     play.refuses(Event::ReviewPosted {

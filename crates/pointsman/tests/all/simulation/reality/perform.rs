@@ -67,7 +67,7 @@ impl Reality {
             Effect::RequestReview { .. } | Effect::RecordCiResult { .. } | Effect::Checkpoint { .. } => {
                 Outcome::done()
             }
-            Effect::Enqueue { head } => Outcome::note(Note::Enqueue(NewEntry {
+            Effect::Enqueue { head } => Outcome::note(Note::Enqueue(Box::new(NewEntry {
                 project: task.key.project.clone(),
                 branch: task.branch.clone(),
                 issue: Some(issue),
@@ -77,7 +77,8 @@ impl Reality {
                 requested_at: self.now,
                 priority: 0,
                 worktree: None,
-            })),
+                style: None,
+            }))),
             Effect::Dequeue => Outcome::note(Note::Dequeue { branch: task.branch.clone() }),
             Effect::Deliver { generation, headline, details, .. } => {
                 self.deliver(issue, outgoing.id, *generation, *headline, details)

@@ -1,0 +1,74 @@
+//! What the vault's agent says about an action that would be fired without a person. It can only make us more careful.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::action::Risk;
+use super::entry::{Entry, Policy, REASON_CHARS, Refused, Status, refused, way};
+use super::estimate::{Estimate, Route};
+use crate::text::clean_line;
+use crate::time::Timestamp;
+
+/// The formula of its sessions.
+pub const FORMULA: &str = "run-vault";
+/// Longest reason that an answer may give.
+const REASON_BYTES: usize = 4096;
+
+/// The result of its session. Every field must be given, and no other.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Opinion {
+    /// How much harm it could do.
+    pub risk: Risk,
+    /// Whether it can be undone.
+    pub reversible: bool,
+    /// Whether a person must be asked whatever else holds.
+    pub requires_human: bool,
+    /// Why, in a sentence.
+    pub reason: String,
+}
+
+impl Opinion {
+    /// Reads a result; a sentence about what is wrong if it cannot be used.
+    pub fn read(result: Option<&Value>) -> Result<Self, String> {
+        let Some(result) = result else { return Err("it wrote no opinion".to_owned()) };
+        let opinion: Self = serde_json::from_value(result.clone())
+            .map_err(|error| format!("its result is no opinion: {}", clean_line(&error.to_string(), 200)))?;
+        match opinion.reason.trim().is_empty() || opinion.reason.len() > REASON_BYTES {
+            true => Err(format!("its result is no opinion: the reason has 1 to {REASON_BYTES} bytes")),
+            false => Ok(opinion),
+        }
+    }
+
+    /// Without the reason.
+    pub fn estimate(&self) -> Estimate {
+        let Self { risk, reversible, requires_human, .. } = *self;
+        Estimate { risk, reversible, requires_human }
+    }
+}
+
+/// The look is over: what was thought before is raised, or a person is asked.
+pub(super) fn ended(
+    entry: Entry,
+    hash: &str,
+    opinion: Option<Estimate>,
+    reason: &str,
+    policy: &Policy,
+    now: Timestamp,
+) -> Result<Entry, Refused> {
+    if entry.status != Status::Pending || !entry.awaits_look {
+        return refused("nobody waits for a look at it");
+    }
+    if hash != entry.hash || entry.action.hash(&entry.project) != entry.hash {
+        return refused("another action was looked at, or another form of it");
+    }
+    let unknown = Estimate { requires_human: true, ..entry.estimate };
+    let estimate = entry.estimate.raised_by(opinion.unwrap_or(unknown));
+    let route = way(estimate, policy).max(entry.route);
+    let entry = Entry { estimate, route, ..entry };
+    let why = format!("the vault's agent: {}", clean_line(reason, REASON_CHARS));
+    Ok(match route {
+        Route::Ask => entry.asks(policy, Some(why)),
+        Route::Fire | Route::FireAndTell => entry.goes(policy, Some(why), now),
+    })
+}
