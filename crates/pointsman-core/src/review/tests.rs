@@ -453,3 +453,16 @@ fn a_posted_review_tells_facts_first_and_no_mark_of_others() {
     );
     assert_eq!(crate::words::review::gist("a person's own words"), "a person's own words");
 }
+
+#[test]
+fn a_posted_review_calls_nobody() {
+    let mut said = answer(Verdict::Approve);
+    said.verdict_reason = "as @ann said".to_owned();
+    said.review_markdown = "cc @org/team".to_owned();
+    said.findings.push(Finding { file: "a.rs".to_owned(), line: None, text: "ask @bob".to_owned() });
+    let known = facts(vec![file("a.rs", Kind::Added, &[], &["x"])]);
+    let text = crate::words::review::posted(&said, &outcome(&said, &known), &known, &[], &sha('c'));
+    assert_eq!((text.matches('@').count(), text.matches("@\u{200b}").count()), (3, 3), "{text}");
+    let followup = FollowUp { title: "Old".to_owned(), body: "@ann broke it".to_owned() };
+    assert!(crate::words::review::follow_up(&followup, 4).starts_with("@\u{200b}ann"));
+}
