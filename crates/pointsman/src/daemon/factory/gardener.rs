@@ -19,7 +19,7 @@ use pointsman_store::{Change, Store};
 use serde_json::json;
 
 use super::watch::Watch;
-use super::{Seen, Told, is_due, send};
+use super::{Seen, Told, is_due, recall, send};
 use crate::control::protocol::Reply;
 use crate::daemon::crash::crash_point;
 use crate::daemon::engine::Engine;
@@ -61,8 +61,7 @@ pub struct Groomed {
 
 /// What the gardener remembers of a project.
 pub fn memory(store: &Store, project: &ProjectName) -> Result<Memory, pointsman_store::Error> {
-    let value = store.cursor(Some(project), NAME)?;
-    Ok(value.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
+    recall(store, project, NAME)
 }
 
 /// Looks through the issues. Nobody is asked here.

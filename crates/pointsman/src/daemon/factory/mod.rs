@@ -25,6 +25,7 @@ use pointsman_core::time::Timestamp;
 use pointsman_core::value::{Outcome, Value};
 use pointsman_core::words;
 use pointsman_store::{Change, Store};
+use serde::de::DeserializeOwned;
 use serde_json::json;
 
 pub use collect::Seen;
@@ -137,10 +138,22 @@ pub(super) fn take(engine: &mut Engine, told: &Told, now: Timestamp) -> Result<(
     }
 }
 
+/// What was written under a name. What cannot be read is forgotten, and that is said: it may cost a question again.
+fn recall<T: DeserializeOwned + Default>(
+    store: &Store,
+    project: &ProjectName,
+    name: &str,
+) -> Result<T, pointsman_store::Error> {
+    let Some(text) = store.cursor(Some(project), name)? else { return Ok(T::default()) };
+    Ok(serde_json::from_str(&text).unwrap_or_else(|error| {
+        tracing::warn!(%project, name, %error, "what was remembered cannot be read and is forgotten");
+        T::default()
+    }))
+}
+
 /// What a role's results were worth so far.
 pub fn value(store: &Store, project: &ProjectName, role: &str) -> Result<Value, pointsman_store::Error> {
-    let value = store.cursor(Some(project), &format!("value.{role}"))?;
-    Ok(value.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
+    recall(store, project, &format!("value.{role}"))
 }
 
 /// Counts a result. A role that makes nothing but noise is paused, and people are told.

@@ -16,7 +16,7 @@ use pointsman_store::{Change, EventFilter, Store};
 use serde_json::json;
 
 use super::watch::Watch;
-use super::{Seen, Told, is_due, send};
+use super::{Seen, Told, is_due, recall, send};
 use crate::daemon::clock;
 use crate::daemon::engine::Engine;
 use crate::daemon::inbound::Inbox;
@@ -40,8 +40,7 @@ pub struct Predicted {
 
 /// What the predictor remembers of a project.
 pub fn memory(store: &Store, project: &ProjectName) -> Result<Memory, pointsman_store::Error> {
-    let value = store.cursor(Some(project), NAME)?;
-    Ok(value.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
+    recall(store, project, NAME)
 }
 
 /// What happened in the last two weeks, from the log, and how the issues are.

@@ -17,6 +17,7 @@ use pointsman_core::words;
 use pointsman_store::{Change, NewNotice, ReplyRow, Store};
 use serde_json::json;
 
+use super::recall;
 use crate::daemon::engine::{Engine, Input};
 use crate::daemon::{notifier, runs};
 
@@ -43,8 +44,7 @@ pub(super) fn topic() -> Topic {
 
 /// What the supervisor remembers of a project.
 pub fn memory(store: &Store, project: &ProjectName) -> Result<Memory, pointsman_store::Error> {
-    let value = store.cursor(Some(project), NAME)?;
-    Ok(value.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
+    recall(store, project, NAME)
 }
 
 /// Writes a look down, with what people are told of it, in one transaction.

@@ -92,7 +92,10 @@ pub(super) fn call_off(inbox: &Inbox, world: &RealWorld, served: &Served) {
         return;
     }
     let project = &served.config.name;
-    let open = world.reader().runs(project, RunScope::Open).unwrap_or_default();
+    let open = match world.reader().runs(project, RunScope::Open) {
+        Ok(open) => open,
+        Err(error) => return tracing::warn!(%project, %error, "looks that nobody needs go on for now"),
+    };
     for run in open.iter().filter(|run| is_look(run) && !run.status.is_over()) {
         let Some(Subject::Vault { id, .. }) = &run.subject else { continue };
         let awaited = world.reader().vault_entry(project, id);

@@ -3,8 +3,8 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use pointsman_testkit::TestDaemon;
 use pointsman_testkit::fake_forgejo::{FakeForgejo, OWNER, Rules};
+use pointsman_testkit::{Setup, TestDaemon};
 
 use super::adds;
 use super::forgejo::{file, main_log, on, start};
@@ -22,6 +22,18 @@ fn ring(address: &str, path: &str, secret: &str) -> String {
     answer.split(' ').nth(1).unwrap_or_default().to_owned()
 }
 
+/// A project with a CI elsewhere, whose servers are hardly asked: without being rung for, nothing would be seen while a
+/// test runs.
+fn listening(fake: &FakeForgejo) -> Setup {
+    on(fake)
+        .unset("ci.command")
+        .set("ci.kind", "\"forge\"")
+        .set("timing.forge_poll", "\"10m\"")
+        .set("ci.poll", "\"10m\"")
+        .set("webhooks.listen", "\"127.0.0.1:0\"")
+        .daemon_env("POINTSMAN_WEBHOOK_SECRET", SECRET)
+}
+
 fn address(daemon: &TestDaemon) -> String {
     let lines = daemon.wait_for("somebody to listen", || daemon.log_lines("listening for webhooks"));
     lines[0].split("address=").nth(1).unwrap().trim().to_owned()
@@ -30,15 +42,7 @@ fn address(daemon: &TestDaemon) -> String {
 #[test]
 fn e2e_a_webhook_makes_the_daemon_ask_and_a_wrong_one_does_not() {
     let fake = FakeForgejo::start(Rules::default());
-    let setup = on(&fake)
-        .unset("ci.command")
-        .set("ci.kind", "\"forge\"")
-        // Without being rung for, nothing would be seen while this test runs.
-        .set("timing.forge_poll", "\"10m\"")
-        .set("ci.poll", "\"10m\"")
-        .set("webhooks.listen", "\"127.0.0.1:0\"")
-        .daemon_env("POINTSMAN_WEBHOOK_SECRET", SECRET);
-    let daemon = start(&fake, setup);
+    let daemon = start(&fake, listening(&fake));
     let address = address(&daemon);
 
     assert_eq!(ring(&address, "/webhook/shop", "wrong"), "401");
@@ -74,15 +78,7 @@ fn e2e_a_webhook_makes_the_daemon_ask_and_a_wrong_one_does_not() {
 #[test]
 fn e2e_a_server_that_rings_is_enough_from_claim_to_close() {
     let fake = FakeForgejo::start(Rules::default());
-    let setup = on(&fake)
-        .reviewed()
-        .unset("ci.command")
-        .set("ci.kind", "\"forge\"")
-        .set("timing.forge_poll", "\"10m\"")
-        .set("ci.poll", "\"10m\"")
-        .set("webhooks.listen", "\"127.0.0.1:0\"")
-        .daemon_env("POINTSMAN_WEBHOOK_SECRET", SECRET);
-    let daemon = start(&fake, setup);
+    let daemon = start(&fake, listening(&fake).reviewed());
     fake.hook(&address(&daemon), "/webhook/shop", SECRET);
     let script = format!(
         "{}\nexpect CI passed\nphase awaiting_review\nexpect Approved\nexpect Merged\nphase done",
