@@ -40,6 +40,7 @@ use super::answer::{done, failed};
 use super::budget;
 use super::clock;
 use super::engine::Engine;
+use super::hand_in;
 use super::inbound::{Inbound, Inbox};
 use super::notifier;
 use super::served::Served;
@@ -94,6 +95,15 @@ pub(crate) enum Told {
         /// What was found and filed.
         predicted: Box<predictor::Predicted>,
     },
+    /// Something happened to files that a role hands in.
+    HandIn {
+        /// In which project.
+        project: ProjectName,
+        /// Whose.
+        role: String,
+        /// What.
+        told: hand_in::Told,
+    },
     /// People said something to the supervisor.
     Heard {
         /// Of which project.
@@ -134,12 +144,13 @@ pub(super) fn take(engine: &mut Engine, told: &Told, now: Timestamp) -> Result<(
         Told::Judged { project, run } => supervisor::settle(engine, project, run, now),
         Told::Predicted { project, predicted } => predictor::write(engine, project, predicted, now),
         Told::Planned { project, run, plan } => gardener::decide(engine, project, *run, plan),
+        Told::HandIn { project, role, told } => hand_in::write(engine, project, role, told, now),
         Told::Groomed { project, groomed } => gardener::settle(engine, project, groomed, now),
     }
 }
 
 /// What was written under a name. What cannot be read is forgotten, and that is said: it may cost a question again.
-fn recall<T: DeserializeOwned + Default>(
+pub(super) fn recall<T: DeserializeOwned + Default>(
     store: &Store,
     project: &ProjectName,
     name: &str,
