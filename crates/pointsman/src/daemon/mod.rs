@@ -30,6 +30,7 @@ mod reviews;
 mod runs;
 mod served;
 mod sources;
+mod stage;
 mod start;
 pub mod timetable;
 mod vault;
