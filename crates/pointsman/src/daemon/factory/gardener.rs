@@ -19,7 +19,7 @@ use pointsman_store::{Change, Store};
 use serde_json::json;
 
 use super::watch::Watch;
-use super::{Seen, Told, is_due, recall, send};
+use super::{Seen, Told, ground, is_due, recall, send};
 use crate::control::protocol::Reply;
 use crate::daemon::crash::crash_point;
 use crate::daemon::engine::Engine;
@@ -102,6 +102,7 @@ impl Watch {
             }
             Some(_) => {}
             None if due => {
+                let memory = Memory { ground: ground::survey(&self.world, served, &memory)?, ..memory };
                 let looked = Looked { free_memory_mb: free_memory_mb(), ..look(&seen, &memory, config, now) };
                 send(&self.inbox, Told::Gardened { project: config.name.clone(), looked: Box::new(looked) });
             }

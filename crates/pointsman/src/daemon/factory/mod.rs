@@ -3,10 +3,12 @@
 //!
 //! `watch` is the thread that looks when a role's time has come, `collect` reads the machine and the project, `remedy`
 //! carries out what is safe, `supervisor` writes down what was found, tells people and hears them, `gardener` grooms the
-//! issues, `predictor` files what figures foretell. Only what takes an engine writes; the rest runs beside the loop and only sends.
+//! issues, `ground` sees what lies beside them, `predictor` files what figures foretell. Only what takes an engine writes;
+//! the rest runs beside the loop and only sends.
 
 mod collect;
 pub mod gardener;
+mod ground;
 pub mod predictor;
 mod remedy;
 mod supervisor;

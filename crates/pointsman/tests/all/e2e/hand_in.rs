@@ -4,7 +4,8 @@ use pointsman::daemon::crash::HAND_IN_NAMES;
 use pointsman_testkit::{Setup, TestDaemon};
 use serde_json::Value;
 
-use super::shop;
+use super::health::make_due;
+use super::{clean, shop};
 
 /// Does in its checkout what is in `home/work.sh`, and every step of its formula.
 const AGENT: &str = r#"
@@ -178,6 +179,55 @@ fn e2e_hand_in_of_the_planner_carries_its_notes_on() {
     let changed = daemon.forge_git(&["diff", "--name-only", "main~1", "main"]);
     assert_eq!(changed, "planner/MEMORY.md\nplanner/journal/monday.md\nplanner/journal/tuesday.md");
     assert_eq!(daemon.main_log().len(), 2);
+}
+
+#[test]
+fn e2e_hand_in_agents_md_is_refreshed_when_main_has_moved_and_asked_about_once() {
+    let daemon = shop()
+        .set("roles.gardener.enabled", "true")
+        .set("roles.gardener.command", r#"["bash", "-c", '. "$HOME/gardener.sh"']"#)
+        .set("limits.gardener_refresh", "1")
+        .file("AGENTS.md", "# Old\n")
+        .build();
+    let agent = AGENT.replace("PROGRAM", env!("CARGO_BIN_EXE_pointsman"));
+    let agent = format!("{agent}\n").replace(
+        "read -r greeting",
+        "read -r greeting\ncat \"$POINTSMAN_INBOX/0000-task.md\" > \"$HOME/asked\"",
+    );
+    std::fs::write(daemon.path("home/gardener.sh"), agent).unwrap();
+    work(&daemon, "echo '# Fresh' > AGENTS.md; echo evil > src/lemons.txt");
+    daemon.start();
+    // Nothing has landed since it was written: nobody is asked.
+    look_again(&daemon);
+    assert_eq!(daemon.json(&["run", "list"]), serde_json::json!([]));
+    let issue = daemon.file_issue("Apples", &clean("apples"));
+    daemon.wait_closed(issue);
+    make_due(&daemon, "run-gardener");
+    wait_journal(&daemon, "gardener", "is on the main branch: AGENTS.md");
+    let asked = std::fs::read_to_string(daemon.path("home/asked")).unwrap();
+    assert!(
+        asked.contains("- AGENTS.md: commits on the main branch since anybody looked at it: 1\n"),
+        "{asked}"
+    );
+    assert_eq!(daemon.on_main("AGENTS.md").as_deref(), Some("# Fresh"));
+    assert_eq!(daemon.main_log(), ["gardener: update AGENTS.md", "Add apples", "Open the shop"]);
+    // That it landed is no reason to ask again.
+    look_again(&daemon);
+    assert_eq!(daemon.json(&["run", "list"]).as_array().map(Vec::len), Some(1));
+    assert_eq!(daemon.main_log().len(), 3);
+}
+
+/// Waits until the gardener has looked once more. A look is over when it is written down.
+fn look_again(daemon: &TestDaemon) {
+    let looked_at = || {
+        let store = pointsman_store::Store::open_read_only(&daemon.state().join("pointsman.db")).unwrap();
+        let project = pointsman_core::ids::ProjectName::new("shop").unwrap();
+        let memory = store.cursor(Some(&project), "gardener").unwrap().unwrap_or_default();
+        serde_json::from_str::<Value>(&memory).unwrap_or_default()["looked_at"].as_u64().unwrap_or_default()
+    };
+    let before = looked_at();
+    make_due(daemon, "run-gardener");
+    daemon.wait_for("another look", || (looked_at() > before).then_some(()));
 }
 
 #[test]
