@@ -27,30 +27,30 @@ impl Watch {
     }
 
     /// Does what is due.
-    pub(crate) fn look(&mut self) {
+    pub(crate) fn look(&mut self, now: Timestamp) {
         let projects = self.world.projects.read().unwrap_or_else(PoisonError::into_inner).clone();
         for served in projects.values() {
             if served.config.roles.supervisor.enabled
-                && let Err(error) = self.supervise(served)
+                && let Err(error) = self.supervise(served, now)
             {
                 // It is tried again at the next look.
                 tracing::error!(project = %served.config.name, error = format!("{error:#}"), "health was not looked at");
             }
             if served.config.roles.gardener.enabled
-                && let Err(error) = self.garden(served)
+                && let Err(error) = self.garden(served, now)
             {
                 tracing::error!(project = %served.config.name, error = format!("{error:#}"), "issues were not looked at");
             }
             if served.config.roles.predictor.enabled
-                && let Err(error) = self.foresee(served)
+                && let Err(error) = self.foresee(served, now)
             {
                 tracing::error!(project = %served.config.name, error = format!("{error:#}"), "figures were not looked at");
             }
         }
     }
 
-    fn supervise(&self, served: &Arc<Served>) -> anyhow::Result<()> {
-        let (config, now) = (&served.config, clock::now());
+    fn supervise(&self, served: &Arc<Served>, now: Timestamp) -> anyhow::Result<()> {
+        let config = &served.config;
         let project = &config.name;
         let seen = served.seen();
         let (waiting, memory, due, answered) = {
