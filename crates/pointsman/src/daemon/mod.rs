@@ -31,6 +31,7 @@ mod reviews;
 mod runs;
 mod served;
 mod sources;
+mod stage;
 mod start;
 pub mod timetable;
 mod vault;

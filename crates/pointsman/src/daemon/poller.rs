@@ -206,6 +206,7 @@ impl Asking {
                     }
                     Err(error) => {
                         tracing::warn!(project = %name, %error, "the forge does not answer");
+                        served.heard_nothing(now);
                         pace.max(AFTER_TROUBLE)
                     }
                 };
