@@ -87,7 +87,7 @@ fn configuration(kind: &str, fake: &FakeForgejo, directory: &Path) -> String {
         "name = \"shop\"\n\
          [forge]\nkind = \"{kind}\"\nurl = \"{}\"\nrepo = \"{REPO}\"\ntoken_file = \"{}\"\n\
          [dev]\nphase_dir = \"{}\"\n[limits]\nmin_free_memory_mb = 0\n\
-         [health]\nmin_memory_mb = 0\nmax_swap_mb = 1000000000\nmax_disk_percent = 100\n\
+         [health]\nmin_memory_mb = 0\nmax_swap_mb = 1000000000\nmax_disk_percent = 100\nmax_load_percent = 1000000\n\
          [roles.gardener]\nenabled = true\nschedule = \"0 0,18 * * *\"\n{}",
         fake.url(),
         token.display(),
