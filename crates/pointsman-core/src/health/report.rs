@@ -148,13 +148,19 @@ fn needs_judgement(finding: &Finding) -> bool {
     finding.remedy().is_none()
         && match finding.kind() {
             Kind::Ci
+            | Kind::Log
             | Kind::Agent
             | Kind::Pipeline
             | Kind::PullRequest
             | Kind::Dependency
             | Kind::Blocked => true,
-            Kind::Memory | Kind::Swap | Kind::Disk | Kind::Daemon | Kind::Notifier | Kind::Housekeeping => {
-                false
-            }
+            Kind::Memory
+            | Kind::Swap
+            | Kind::Disk
+            | Kind::Load
+            | Kind::Containers
+            | Kind::Daemon
+            | Kind::Notifier
+            | Kind::Housekeeping => false,
         }
 }

@@ -24,9 +24,9 @@ use crate::control::protocol::Reply;
 use crate::daemon::crash::crash_point;
 use crate::daemon::engine::Engine;
 use crate::daemon::inbound::Inbox;
+use crate::daemon::runs;
 use crate::daemon::served::Served;
 use crate::daemon::world::RealWorld;
-use crate::daemon::{clock, runs};
 
 /// Its formula.
 pub(super) const FORMULA: &str = "run-gardener";
@@ -76,8 +76,8 @@ pub fn look(seen: &Seen, memory: &Memory, config: &Config, now: Timestamp) -> Lo
 
 impl Watch {
     /// Does what is due.
-    pub(super) fn garden(&self, served: &Arc<Served>) -> anyhow::Result<()> {
-        let (config, now) = (&served.config, clock::now());
+    pub(super) fn garden(&self, served: &Arc<Served>, now: Timestamp) -> anyhow::Result<()> {
+        let config = &served.config;
         let Some(seen) = served.seen() else { return Ok(()) };
         let (memory, due, asked) = {
             let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
@@ -94,7 +94,7 @@ impl Watch {
                 let (world, inbox) = (Arc::clone(&self.world), self.inbox.clone());
                 let name = format!("gardener {}", config.name);
                 self.world.jobs.submit(name, served, move |_, served| {
-                    if let Err(error) = apply(&world, &inbox, served, &run, &memory) {
+                    if let Err(error) = apply(&world, &inbox, served, &run, &memory, now) {
                         // It is tried again at the next look.
                         tracing::warn!(run = %run.identity(), error = format!("{error:#}"), "not groomed yet");
                     }
@@ -155,8 +155,9 @@ fn apply(
     served: &Served,
     run: &Run,
     memory: &Memory,
+    now: Timestamp,
 ) -> anyhow::Result<()> {
-    let (config, now) = (&served.config, clock::now());
+    let config = &served.config;
     let planned = match (&memory.plan, run.status) {
         (Some(plan), _) => Ok(plan.clone()),
         (None, Status::Done) => match Answer::of_result(run.result.as_ref()) {
