@@ -3,8 +3,10 @@
 //!
 //! `watch` is the thread that looks when a role's time has come, `collect` reads the machine and the project, `remedy`
 //! carries out what is safe, `supervisor` writes down what was found, tells people and hears them, `gardener` grooms the
-//! issues, `predictor` files what figures foretell. Only what takes an engine writes; the rest runs beside the loop and only sends.
+//! issues, `predictor` files what figures foretell, `asking` is what roles that ask a model do alike. Only what takes an
+//! engine writes; the rest runs beside the loop and only sends.
 
+mod asking;
 mod collect;
 pub mod gardener;
 pub mod predictor;
@@ -16,7 +18,6 @@ use std::sync::PoisonError;
 use std::sync::mpsc::sync_channel;
 
 use pointsman_core::config::Config;
-use pointsman_core::gardener::Plan;
 use pointsman_core::health::{assess, remedies};
 use pointsman_core::ids::ProjectName;
 use pointsman_core::notifier::{Posting, Topic};
@@ -28,6 +29,7 @@ use pointsman_store::{Change, Store};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
+pub use asking::{Asking, Question, Settled, ask, settle};
 pub use collect::Seen;
 pub(crate) use collect::collect;
 pub(crate) use remedy::{Mode, carry_out};
@@ -57,28 +59,30 @@ pub(crate) enum Told {
         /// What was found and done.
         looked: Looked,
     },
-    /// The gardener has looked.
-    Gardened {
+    /// A role that asks a model has looked.
+    Asking {
         /// At which project.
         project: ProjectName,
-        /// What was found.
-        looked: Box<gardener::Looked>,
+        /// What was found, and what is asked.
+        asking: Box<Asking>,
     },
-    /// Something is going to be done of a run's answer.
-    Planned {
+    /// The work on a run's answer goes on.
+    Remembered {
         /// In which project.
         project: ProjectName,
+        /// Whose work.
+        role: &'static str,
         /// Which run.
         run: RunId,
-        /// What.
-        plan: Plan,
+        /// How far it is.
+        memory: serde_json::Value,
     },
-    /// Something came of a run of the gardener's, or nothing.
-    Groomed {
+    /// Something came of a run that a role asked, or nothing.
+    Settled {
         /// In which project.
         project: ProjectName,
         /// What.
-        groomed: Box<gardener::Groomed>,
+        settled: Box<Settled>,
     },
     /// A run of the supervisor's was heard.
     Judged {
@@ -130,11 +134,13 @@ pub(super) fn take(engine: &mut Engine, told: &Told, now: Timestamp) -> Result<(
     match told {
         Told::Looked { project, looked } => supervisor::look(engine, project, looked, now),
         Told::Heard { project } => supervisor::hear(engine, project, now),
-        Told::Gardened { project, looked } => gardener::write(engine, project, looked, now),
+        Told::Asking { project, asking } => ask(engine, project, asking, now),
         Told::Judged { project, run } => supervisor::settle(engine, project, run, now),
         Told::Predicted { project, predicted } => predictor::write(engine, project, predicted, now),
-        Told::Planned { project, run, plan } => gardener::decide(engine, project, *run, plan),
-        Told::Groomed { project, groomed } => gardener::settle(engine, project, groomed, now),
+        Told::Remembered { project, role, run, memory } => {
+            asking::remember(engine, project, role, *run, memory)
+        }
+        Told::Settled { project, settled } => settle(engine, project, settled, now),
     }
 }
 

@@ -1,19 +1,21 @@
 //! The gardener, and a night in which nothing happens.
 
-use pointsman::daemon::factory::gardener::{Groomed, look, memory, settle, write};
-use pointsman::daemon::factory::{Seen, value};
+use pointsman::daemon::factory::gardener::{look, memory};
+use pointsman::daemon::factory::{Seen, Settled, ask, settle, value};
 use pointsman::daemon::timetable::{Standing, tick};
 use pointsman_adapters::forge::forgejo::Forgejo;
 use pointsman_adapters::forge::{Forge, Opening};
 use pointsman_adapters::http::{Limits, Patience};
 use pointsman_adapters::secret::Secret;
 use pointsman_core::forge::{Issue, IssueState};
+use pointsman_core::gardener::{findings, questions};
 use pointsman_core::run::{Event, Policy, Run, RunId, step};
 use pointsman_core::schedule::{Ears, forge_pace};
 use pointsman_core::time::Timestamp;
 use pointsman_core::value::Outcome;
 use pointsman_store::{Change, RunScope};
 use pointsman_testkit::fake_forgejo::{DEV, FakeForgejo, REPO, Rules};
+use serde_json::json;
 
 use super::{Stage, at, shop};
 
@@ -40,7 +42,7 @@ impl Stage {
         let before = memory(self.engine.store(), &shop()).unwrap();
         if before.asked.is_none() {
             let looked = look(&seen, &before, &self.config(), at(minute));
-            write(&mut self.engine, &shop(), &looked, at(minute)).unwrap();
+            ask(&mut self.engine, &shop(), &looked, at(minute)).unwrap();
         }
     }
 
@@ -53,9 +55,19 @@ impl Stage {
             let mut change = Change::new(at(minute), "run_over");
             change.run = Some(away);
             self.engine.store().commit(&[change]).unwrap();
-            let groomed = Groomed { run: run.id, plan: None, lines: vec!["noise".to_owned()], outcome };
-            settle(&mut self.engine, &shop(), &groomed, at(minute)).unwrap();
-            settle(&mut self.engine, &shop(), &groomed, at(minute)).unwrap();
+            let mut after = memory(self.engine.store(), &shop()).unwrap();
+            after.asked = None;
+            let settled = Settled {
+                role: "gardener",
+                kind: "gardener_groomed",
+                run: run.id,
+                memory: json!(after),
+                lines: vec!["noise".to_owned()],
+                events: Vec::new(),
+                outcome,
+            };
+            settle(&mut self.engine, &shop(), &settled, at(minute)).unwrap();
+            settle(&mut self.engine, &shop(), &settled, at(minute)).unwrap();
         }
     }
 
@@ -98,9 +110,10 @@ fn a_role_that_makes_only_noise_is_paused_and_said() {
 /// What the forge's issues were decided to be, in the evening.
 fn decide_all(stage: &mut Stage, issues: &[Issue]) {
     let before = memory(stage.engine.store(), &shop()).unwrap();
-    let looked = look(&Seen { issues: issues.to_vec(), at: at(2) }, &before, &stage.config(), at(2));
+    let found = findings(issues, &before, &stage.config(), at(2));
+    let asked = questions(&found, issues, &before);
     let mut after = before;
-    after.decided.extend(looked.questions.into_iter().map(|one| (one.finding.key(), one.state)));
+    after.decided.extend(asked.into_iter().map(|one| (one.finding.key(), one.state)));
     let value = serde_json::to_string(&after).unwrap();
     stage.engine.store().set_cursor(Some(&shop()), "gardener", &value).unwrap();
 }
