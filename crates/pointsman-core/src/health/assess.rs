@@ -76,7 +76,7 @@ fn factory(facts: &Facts, config: &Config, now: Timestamp, findings: &mut Vec<Fi
     if let Some(why) = &facts.line_stopped {
         findings.push(Finding::LineStopped { why: why.clone() });
     }
-    if let Some(since) = facts.forge_seen_at.filter(|at| now.since(*at) > stalled_after) {
+    if let Some(since) = facts.forge_silent_since.filter(|at| now.since(*at) > stalled_after) {
         findings.push(Finding::ForgeSilent { since });
     }
     findings.extend(
@@ -185,7 +185,7 @@ fn unknown(facts: &Facts) -> Vec<String> {
         ("load", machine.load_centi.is_none()),
         ("containers", machine.containers.is_none()),
         ("issues", facts.issues.is_none()),
-        ("forge", facts.forge_seen_at.is_none()),
+        ("forge", facts.issues.is_none() && facts.forge_silent_since.is_none()),
     ];
     figures.into_iter().filter(|(_, unknown)| *unknown).map(|(name, _)| name.to_owned()).collect()
 }

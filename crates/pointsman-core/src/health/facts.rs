@@ -82,8 +82,8 @@ pub struct Facts {
     pub sessions: Vec<SessionFact>,
     /// The open issues; none if the forge was not asked.
     pub issues: Option<Vec<OpenIssue>>,
-    /// When the forge last answered; none if nobody knows.
-    pub forge_seen_at: Option<Timestamp>,
+    /// Since when the forge is asked and does not answer, if so.
+    pub forge_silent_since: Option<Timestamp>,
     /// Why nothing new may begin just now, if so: a budget, a rate limit.
     pub held_back: Option<String>,
     /// Why nothing lands, if the merge queue is stopped.

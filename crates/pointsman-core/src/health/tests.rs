@@ -47,7 +47,6 @@ fn well() -> Facts {
         },
         daemon: true,
         issues: Some(Vec::new()),
-        forge_seen_at: Some(ago(30)),
         ..Facts::default()
     }
 }
@@ -131,7 +130,7 @@ fn the_rules() {
         ),
         (
             "P2 stalled: the forge",
-            with(|f| f.forge_seen_at = Some(ago(3601))),
+            with(|f| f.forge_silent_since = Some(ago(3601))),
             &["P2 the forge has not answered for 1h"],
         ),
         (

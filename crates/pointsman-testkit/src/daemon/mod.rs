@@ -15,6 +15,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 pub use people::Answer;
@@ -178,7 +179,19 @@ impl TestDaemon {
         command.args(arguments).current_dir(self.checkout());
         self.clean(&mut command);
         command.env("POINTSMAN_STATE_DIR", self.state()).env("POINTSMAN_RUNTIME_DIR", &self.runtime);
+        if self.setup.staged {
+            command.env("POINTSMAN_STAGE", self.path("stage.json"));
+        }
         command
+    }
+
+    /// Pretends from now on, for the daemon and all commands: how far the clock is ahead, the machine's figures.
+    pub fn stage(&self, pretended: &Value) {
+        assert!(self.setup.staged, "only a world that was set up so is pretended");
+        // Whole or not at all: it may be read at any time.
+        let (file, new) = (self.path("stage.json"), self.path("stage.new"));
+        fs::write(&new, pretended.to_string()).expect("a test's own directory can be written");
+        fs::rename(&new, &file).expect("a test's own directory can be written");
     }
 
     fn clean(&self, command: &mut Command) {

@@ -31,6 +31,7 @@ pub struct Setup {
     pub(super) program: PathBuf,
     pub(super) name: String,
     pub(super) daemon_env: Vec<(String, String)>,
+    pub(super) staged: bool,
     values: BTreeMap<String, String>,
     agent: Option<String>,
     files: Vec<(String, String)>,
@@ -43,6 +44,7 @@ impl Setup {
             program: program.into(),
             name: "shop".to_owned(),
             daemon_env: Vec::new(),
+            staged: false,
             values: DEFAULTS.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
             agent: None,
             files: vec![
@@ -84,6 +86,12 @@ impl Setup {
     /// A variable of the daemon's environment.
     pub fn daemon_env(mut self, name: &str, value: &str) -> Self {
         self.daemon_env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The time and the machine are what [`TestDaemon::stage`] says.
+    pub fn staged(mut self) -> Self {
+        self.staged = true;
         self
     }
 

@@ -3,16 +3,10 @@
 use pointsman_core::time::Timestamp;
 pub(crate) use pointsman_core::words::rough;
 
-pub(crate) use crate::daemon::clock::{day, rfc3339};
-
-/// The present.
-#[allow(clippy::disallowed_methods, reason = "the one clock of the commands")]
-pub(crate) fn now() -> Timestamp {
-    Timestamp(jiff::Timestamp::now().as_millisecond())
-}
+pub(crate) use crate::daemon::clock::{day, now, rfc3339};
 
 /// The present to the nanosecond, to tell two moments apart.
-#[allow(clippy::disallowed_methods, reason = "the one clock of the commands")]
+#[allow(clippy::disallowed_methods, reason = "finer than the one clock")]
 pub(crate) fn now_nanos() -> i128 {
     jiff::Timestamp::now().as_nanosecond()
 }

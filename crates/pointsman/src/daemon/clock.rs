@@ -4,11 +4,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use pointsman_core::time::Timestamp;
 
+use super::stage;
+
 /// Now.
-#[allow(clippy::disallowed_methods, reason = "the one clock of the daemon")]
+#[allow(clippy::disallowed_methods, reason = "the one clock")]
 pub fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    stage::time(Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
 }
 
 /// The day of a point in time, UTC: `2026-11-15`.

@@ -29,6 +29,7 @@ mod reviews;
 mod runs;
 mod served;
 mod sources;
+mod stage;
 mod start;
 pub mod timetable;
 mod vault;

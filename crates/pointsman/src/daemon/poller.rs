@@ -187,6 +187,7 @@ impl Asking {
                     }
                     Err(error) => {
                         tracing::warn!(project = %name, %error, "the forge does not answer");
+                        served.heard_nothing(now);
                         pace.max(AFTER_TROUBLE)
                     }
                 };

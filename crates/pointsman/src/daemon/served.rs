@@ -13,9 +13,10 @@ use pointsman_adapters::git::{BranchName, Git};
 use pointsman_core::config::{CiKind, Config, ForgeKind};
 use pointsman_core::ids::TaskKey;
 use pointsman_core::task::Task;
+use pointsman_core::time::Timestamp;
 
 use super::clock;
-use super::factory::Seen;
+use super::factory::{Known, Seen};
 use super::webhooks::Listening;
 use crate::embedded_forge::EmbeddedForge;
 use crate::paths::{Paths, ProjectPaths};
@@ -43,8 +44,8 @@ pub(crate) struct Served {
     pub primary: BranchName,
     /// Files of which a merge takes both sides.
     pub union: UnionGlobs,
-    /// What the forge said when it was asked last; nobody needs to ask it again for that.
-    seen: Mutex<Option<Arc<Seen>>>,
+    /// What is known of the forge; nobody needs to ask it again for that.
+    known: Mutex<Known>,
 }
 
 impl Served {
@@ -109,18 +110,30 @@ impl Served {
             mirror,
             primary,
             union,
-            seen: Mutex::default(),
+            known: Mutex::default(),
         })
     }
 
     /// What the forge said when it was asked last.
     pub(crate) fn seen(&self) -> Option<Arc<Seen>> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.known().seen
+    }
+
+    /// What is known of the forge.
+    pub(crate) fn known(&self) -> Known {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The forge has answered.
     pub(crate) fn saw(&self, seen: Seen) {
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(seen));
+        let known = Known { seen: Some(Arc::new(seen)), silent_since: None };
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
+    }
+
+    /// The forge was asked and has not answered.
+    pub(crate) fn heard_nothing(&self, now: Timestamp) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.silent_since.get_or_insert(now);
     }
 
     /// The directories and files of one task.

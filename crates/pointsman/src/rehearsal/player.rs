@@ -125,7 +125,9 @@ impl<F: AsFd, W: Write> Player<F, W> {
         }
         let read = |name: &str| fs::read_to_string(self.place.inbox.join(name)).ok();
         let role = self.place.session.split('-').next().unwrap_or_default();
-        script::parse_role(&read(REQUEST).unwrap_or_default(), role, read(EARLIER).is_some())
+        // Who is asked about many things finds its script where they are quoted.
+        let request = read(REQUEST).unwrap_or_else(|| prompt.to_owned());
+        script::parse_role(&request, role, read(EARLIER).is_some())
     }
 
     fn play_on(&mut self, script: &[Step], progress: &Progress) -> anyhow::Result<Ending> {

@@ -75,6 +75,7 @@ const FENCES: [(&str, &str, &[&str]); 5] = [
             "crates/pointsman/src/cli/statusline.rs",
             "crates/pointsman/src/daemon/crash.rs",
             "crates/pointsman/src/daemon/launch.rs",
+            "crates/pointsman/src/daemon/stage.rs",
             "crates/pointsman/src/daemon/start.rs",
             "crates/pointsman/src/demo/mod.rs",
             "crates/pointsman/src/demo/stage.rs",
@@ -86,7 +87,7 @@ const FENCES: [(&str, &str, &[&str]); 5] = [
         "reading the clock",
         r"\bSystemTime::now\(|\bTimestamp::now\(",
         &[
-            // One clock for the daemon, one for what people are shown.
+            // One clock; and what tells two moments of it apart.
             "crates/pointsman/src/daemon/clock.rs",
             "crates/pointsman/src/cli/time.rs",
         ],

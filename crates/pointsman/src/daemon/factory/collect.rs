@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_adapters::git::list_locks;
@@ -9,7 +10,7 @@ use pointsman_adapters::machine;
 use pointsman_core::config::{Config, NotifierKind};
 use pointsman_core::dependencies;
 use pointsman_core::forge::Issue;
-use pointsman_core::health::{Facts, Leftovers, OpenIssue, SessionFact};
+use pointsman_core::health::{Facts, Leftovers, Machine, OpenIssue, SessionFact};
 use pointsman_core::session::liveness::Sighting;
 use pointsman_core::task::{Session, State, Task};
 use pointsman_core::time::Timestamp;
@@ -17,6 +18,7 @@ use pointsman_store::{SessionScope, StoppedBy, Store};
 
 use crate::daemon::budget;
 use crate::daemon::notifier::{LISTENER, health, health_name};
+use crate::daemon::stage;
 use crate::paths::Paths;
 use crate::sighting::Witness;
 
@@ -32,12 +34,21 @@ pub struct Seen {
     pub at: Timestamp,
 }
 
-/// Looks at everything. `seen` is what a daemon knows of the forge; without a daemon there is none.
+/// What a daemon knows of the forge.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    /// What it said when it last answered.
+    pub(crate) seen: Option<Arc<Seen>>,
+    /// Since when it does not answer, if so.
+    pub(crate) silent_since: Option<Timestamp>,
+}
+
+/// Looks at everything. Without a daemon nothing is known of the forge.
 pub(crate) fn collect(
     paths: &Paths,
     store: &Store,
     config: &Config,
-    daemon: Option<Option<&Seen>>,
+    daemon: Option<&Known>,
     now: Timestamp,
 ) -> Result<Facts, pointsman_store::Error> {
     let project = &config.name;
@@ -58,19 +69,24 @@ pub(crate) fn collect(
         }
     }
     let stopped = store.line(project)?.stopped.filter(|stopped| stopped.by == StoppedBy::Audit);
-    let seen = daemon.flatten();
+    let seen = daemon.and_then(|known| known.seen.as_ref());
     Ok(Facts {
-        machine: machine::look(&[paths.state(), &config.dev.phase_dir]),
+        machine: machine(paths, config),
         daemon: daemon.is_some(),
         sessions,
         issues: seen.map(|seen| seen.issues.iter().map(open_issue).collect()),
-        forge_seen_at: seen.map(|seen| seen.at),
+        forge_silent_since: daemon.and_then(|known| known.silent_since),
         held_back: budget::used_up_today(store, config, now)?,
         line_stopped: stopped.map(|stopped| stopped.reason),
         ill_notifiers,
         leftovers: leftovers(paths, config, &tasks, now),
         tasks,
     })
+}
+
+/// The machine, and the disks where our files lie.
+pub(super) fn machine(paths: &Paths, config: &Config) -> Machine {
+    stage::machine(machine::look(&[paths.state(), &config.dev.phase_dir]))
 }
 
 fn open_issue(issue: &Issue) -> OpenIssue {

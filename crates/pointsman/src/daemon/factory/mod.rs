@@ -31,7 +31,7 @@ use serde_json::json;
 
 pub use asking::{Asking, Question, Settled, ask, settle};
 pub use collect::Seen;
-pub(crate) use collect::collect;
+pub(crate) use collect::{Known, collect};
 pub(crate) use remedy::{Mode, carry_out};
 pub use supervisor::{
     Looked, hear as supervisor_hears, look as supervisor_looks, memory, settle as supervisor_settles,
@@ -256,11 +256,11 @@ pub(super) fn examine(
     served: &Served,
     fix: Fix,
 ) -> anyhow::Result<serde_json::Value> {
-    let (config, now, seen) = (&served.config, clock::now(), served.seen());
+    let (config, now) = (&served.config, clock::now());
     let (facts, memory) = {
         let reader = world.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let memory = memory(&reader, &config.name)?;
-        (collect(&world.paths, &reader, config, Some(seen.as_deref()), now)?, memory)
+        (collect(&world.paths, &reader, config, Some(&served.known()), now)?, memory)
     };
     let assessment = assess(&facts, config, &memory.keys(), now);
     let mut done = Vec::new();

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 
-use pointsman_adapters::machine;
 use pointsman_core::config::Config;
 use pointsman_core::forge::Issue;
 use pointsman_core::gardener;
@@ -16,7 +15,7 @@ use pointsman_store::{Change, EventFilter, Store};
 use serde_json::json;
 
 use super::watch::Watch;
-use super::{Seen, Told, is_due, recall, send};
+use super::{Seen, Told, collect, is_due, recall, send};
 use crate::daemon::clock;
 use crate::daemon::engine::Engine;
 use crate::daemon::inbound::Inbox;
@@ -130,7 +129,7 @@ impl Watch {
             }
             (memory, figures(&reader, config, &seen.issues, now)?)
         };
-        let disks = machine::look(&[self.world.paths.state(), &config.dev.phase_dir]).disks;
+        let disks = collect::machine(&self.world.paths, config).disks;
         let disks = disks.into_iter().map(|disk| (disk.path, disk.used_percent)).collect();
         memory.measure(Sample { at: now, disks }, now);
         let inbox = self.inbox.clone();

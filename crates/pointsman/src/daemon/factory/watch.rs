@@ -52,14 +52,13 @@ impl Watch {
     fn supervise(&self, served: &Arc<Served>) -> anyhow::Result<()> {
         let (config, now) = (&served.config, clock::now());
         let project = &config.name;
-        let seen = served.seen();
         let (waiting, memory, due, answered) = {
             let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
             let waiting = !reader.replies(project, &supervisor::topic())?.is_empty();
             let memory = supervisor::memory(&reader, project)?;
             let due = is_due(&reader, project, supervisor::FORMULA, memory.looked_at)?;
             let facts = due
-                .then(|| collect(&self.world.paths, &reader, config, Some(seen.as_deref()), now))
+                .then(|| collect(&self.world.paths, &reader, config, Some(&served.known()), now))
                 .transpose()?;
             let looked = facts.map(|facts| (assess(&facts, config, &memory.keys(), now), facts.machine));
             (waiting, memory, looked, supervisor::answered(&reader, project)?)

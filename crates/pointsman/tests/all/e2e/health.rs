@@ -5,10 +5,11 @@ use std::time::{Duration, SystemTime};
 
 use pointsman_core::ids::ProjectName;
 use pointsman_store::Store;
+use pointsman_testkit::fake_forgejo::{FakeForgejo, Rules};
 use pointsman_testkit::{Setup, TestDaemon};
 use serde_json::{Value, json};
 
-use super::{adds, clean, shop};
+use super::{adds, clean, forgejo, shop};
 
 /// A project that finds nothing wrong with the machine that the tests happen to run on.
 fn on_any_machine() -> Setup {
@@ -69,6 +70,34 @@ fn e2e_health_is_told_with_and_without_a_daemon() {
     let text = daemon.run(&["health"]).stdout;
     assert!(text.contains("Not known (no daemon runs): "), "{text}");
     assert_eq!(daemon.run(&["health", "--fix"]).code, Some(5));
+}
+
+#[test]
+fn e2e_health_a_forge_is_silent_when_it_is_asked_and_does_not_answer() {
+    let fake = FakeForgejo::start(Rules::default());
+    // Seldom asked is not silent, however impatient we are.
+    let rare = forgejo::on(&fake).set("timing.forge_poll", "\"1h\"").set("health.stalled_after", "\"1ms\"");
+    let daemon = forgejo::start(&fake, rare);
+    let known = daemon.wait_for("the issues to be known", || {
+        let health = daemon.json(&["health"]);
+        (!health["unknown"].as_array()?.contains(&"issues".into())).then_some(health)
+    });
+    assert!(!keys(&known).contains(&"forge".to_owned()), "{known}");
+
+    fake.change(|rules| rules.faults.errors = 100);
+    daemon.stop_daemon();
+    daemon.start();
+    daemon.wait_for("the forge to be found silent", || {
+        keys(&daemon.json(&["health"])).contains(&"forge".to_owned()).then_some(())
+    });
+    fake.change(|rules| rules.faults.errors = 0);
+    daemon.stop_daemon();
+    daemon.start();
+    daemon.wait_for("it to be well again", || {
+        let health = daemon.json(&["health"]);
+        let known = !health["unknown"].as_array()?.contains(&"issues".into());
+        (known && !keys(&health).contains(&"forge".to_owned())).then_some(())
+    });
 }
 
 #[test]

@@ -30,7 +30,6 @@ fn facts(disk_percent: u64) -> Facts {
         },
         daemon: true,
         issues: Some(Vec::new()),
-        forge_seen_at: Some(at(1_000_000)),
         ..Facts::default()
     }
 }
