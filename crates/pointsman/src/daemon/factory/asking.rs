@@ -9,7 +9,7 @@ use pointsman_core::notifier::Posting;
 use pointsman_core::run::{Run, RunId, Status};
 use pointsman_core::time::Timestamp;
 use pointsman_core::value::{Done, Outcome};
-use pointsman_store::Change;
+use pointsman_store::{Change, Store};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -43,7 +43,13 @@ pub(super) trait Asker: Serialize + DeserializeOwned + Default + Send + 'static 
     fn asked(&self) -> Option<RunId>;
 
     /// Reads the answer of a run that is done, and plans what is done of it; a sentence if it is of no use.
-    fn decide(&mut self, served: &Served, run: &Run, now: Timestamp) -> anyhow::Result<Result<(), String>>;
+    fn decide(
+        &mut self,
+        world: &RealWorld,
+        served: &Served,
+        run: &Run,
+        now: Timestamp,
+    ) -> anyhow::Result<Result<(), String>>;
 
     /// How many deeds are planned; nothing without a plan.
     fn planned(&self) -> Option<usize>;
@@ -129,12 +135,11 @@ impl Watch {
     /// Sees to the answer that a role waits for, if there is one. Answers what the role remembers if it has to look.
     pub(super) fn to_look<M: Asker>(&self, served: &Arc<Served>) -> anyhow::Result<Option<M>> {
         let project = &served.config.name;
-        let (memory, due, asked) = {
+        let (memory, asked) = {
             let reader = self.world.reader();
-            let memory: M = recall(&reader, project, M::ROLE)?;
-            let due = is_due(&reader, project, M::FORMULA, memory.looked_at())?;
-            let asked = memory.asked().map(|run| reader.run(project, run)).transpose()?.flatten();
-            (memory, due, asked)
+            let asked = recall::<M>(&reader, project, M::ROLE)?.asked();
+            let asked = asked.map(|run| reader.run(project, run)).transpose()?.flatten();
+            (due::<M>(&reader, project)?, asked)
         };
         match asked {
             Some(run) if run.status.is_over() => {
@@ -149,9 +154,20 @@ impl Watch {
                 Ok(None)
             }
             Some(_) => Ok(None),
-            None => Ok(due.then_some(memory)),
+            None => Ok(memory),
         }
     }
+}
+
+/// What a role remembers, if its time has come and no answer is under way.
+pub(super) fn due<M: Asker>(
+    store: &Store,
+    project: &ProjectName,
+) -> Result<Option<M>, pointsman_store::Error> {
+    let memory: M = recall(store, project, M::ROLE)?;
+    let waits = memory.asked().map(|run| store.run(project, run)).transpose()?.flatten().is_some();
+    let due = !waits && is_due(store, project, M::FORMULA, memory.looked_at())?;
+    Ok(due.then_some(memory))
 }
 
 /// Does what rules allow of a run's answer, and has it written down.
@@ -168,7 +184,7 @@ fn apply<M: Asker>(world: &RealWorld, inbox: &Inbox, served: &Served, run: &Run)
     };
     let useless = match (memory.planned(), run.status) {
         (Some(_), _) => None,
-        (None, Status::Done) => memory.decide(served, run, now)?.err(),
+        (None, Status::Done) => memory.decide(world, served, run, now)?.err(),
         (None, Status::Failed | Status::Stopped | Status::Starting | Status::Running) => {
             Some(run.reason.clone().unwrap_or_else(|| "the run came to nothing".to_owned()))
         }

@@ -76,7 +76,13 @@ impl Asker for Memory {
         self.asked.as_ref().map(|(run, _)| *run)
     }
 
-    fn decide(&mut self, served: &Served, run: &Run, now: Timestamp) -> anyhow::Result<Result<(), String>> {
+    fn decide(
+        &mut self,
+        _: &RealWorld,
+        served: &Served,
+        run: &Run,
+        now: Timestamp,
+    ) -> anyhow::Result<Result<(), String>> {
         let answer = match Answer::of_result(run.result.as_ref()) {
             Ok(answer) => answer,
             Err(why) => return Ok(Err(why.to_string())),

@@ -3,12 +3,14 @@
 //!
 //! `watch` is the thread that looks when a role's time has come, `collect` reads the machine and the project, `remedy`
 //! carries out what is safe, `supervisor` writes down what was found, tells people and hears them, `gardener` grooms the
-//! issues, `predictor` files what figures foretell, `asking` is what roles that ask a model do alike. Only what takes an
-//! engine writes; the rest runs beside the loop and only sends.
+//! issues, `predictor` files what figures foretell, `planner` has predictions judged and gaps
+//! named, `asking` is what roles that ask a model do alike. Only what takes an engine writes; the rest runs beside the
+//! loop and only sends.
 
 mod asking;
 mod collect;
 pub mod gardener;
+pub mod planner;
 pub mod predictor;
 mod remedy;
 mod supervisor;
@@ -107,7 +109,7 @@ pub(crate) enum Told {
 
 /// Whether the times of a formula are its role's, whose code decides whether a session is needed at all.
 pub fn by_code(formula: &str) -> bool {
-    [supervisor::FORMULA, gardener::FORMULA, predictor::FORMULA].contains(&formula)
+    [supervisor::FORMULA, gardener::FORMULA, predictor::FORMULA, planner::FORMULA].contains(&formula)
 }
 
 /// Whether a role's time has come since it last looked.
