@@ -22,6 +22,7 @@ pub mod ids;
 pub mod labels;
 pub mod notifier;
 pub mod origin;
+pub mod planner;
 pub mod predictor;
 pub mod queue;
 pub mod review;

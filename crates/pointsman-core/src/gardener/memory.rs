@@ -11,6 +11,7 @@ use crate::forge::Issue;
 use crate::ids::{Number, Sha};
 use crate::run::RunId;
 use crate::time::Timestamp;
+use crate::value::Done;
 
 /// Findings of one run: what is left waits for the next.
 const QUESTIONS: usize = 30;
@@ -33,6 +34,8 @@ pub struct Memory {
     pub asked: Option<(RunId, Vec<Question>)>,
     /// What is being done of its answer. It was decided by the issues as they were before anything of it was done.
     pub plan: Option<Plan>,
+    /// What of that is done, in the order of its deeds.
+    pub done: Vec<Done>,
 }
 
 /// How things stand beside the issues.

@@ -11,6 +11,7 @@ pub mod health;
 pub mod journal;
 pub mod message;
 pub mod notice;
+pub mod planner;
 pub mod predictor;
 pub mod prompt;
 pub mod reason;

@@ -59,6 +59,9 @@ pub const HAND_IN_NAMES: [&str; 6] = [
     "hand-in-entered",
 ];
 
+/// The places on the way of a plan, beside those of its run. They are passed by that alone.
+pub const PLANNER_NAMES: [&str; 3] = ["planner-planned", "planner-deed-done", "planner-issue-filed"];
+
 /// The place on the way of an action, beside those of its run. It is passed by that alone.
 pub const ACTION_NAMES: [&str; 1] = ["action-told"];
 

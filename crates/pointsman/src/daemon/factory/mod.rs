@@ -1,14 +1,18 @@
 //! The roles that keep the factory in order by rules: what they find is found by code, and a model is asked only for
 //! judgement. What a look means is decided in the core; here it is written down and carried out.
 //!
-//! `watch` is the thread that looks when a role's time has come, `collect` reads the machine and the project, `remedy`
+//! `watch` is the thread that looks when a role's time has come, `collect` reads the machine and the project, `logs` the ends of logs, `remedy`
 //! carries out what is safe, `supervisor` writes down what was found, tells people and hears them, `gardener` grooms the
-//! issues, `ground` sees what lies beside them, `predictor` files what figures foretell. Only what takes an engine writes;
-//! the rest runs beside the loop and only sends.
+//! issues, `ground` sees what lies beside them, `predictor` files what figures foretell, `planner` has predictions judged
+//! and gaps named, `asking` is what roles that ask a model do alike. Only what takes an engine writes; the rest runs
+//! beside the loop and only sends.
 
+mod asking;
 mod collect;
 pub mod gardener;
 mod ground;
+mod logs;
+pub mod planner;
 pub mod predictor;
 mod remedy;
 mod supervisor;
@@ -18,7 +22,6 @@ use std::sync::PoisonError;
 use std::sync::mpsc::sync_channel;
 
 use pointsman_core::config::Config;
-use pointsman_core::gardener::Plan;
 use pointsman_core::health::{assess, remedies};
 use pointsman_core::ids::ProjectName;
 use pointsman_core::notifier::{Posting, Topic};
@@ -30,8 +33,10 @@ use pointsman_store::{Change, Store};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
+pub use asking::{Asking, Question, Settled, ask, settle};
 pub use collect::Seen;
-pub(crate) use collect::{Known, collect};
+pub(crate) use collect::{Known, collect, whole_machine};
+pub(crate) use logs::tails;
 pub(crate) use remedy::{Mode, carry_out};
 pub use supervisor::{
     Looked, hear as supervisor_hears, look as supervisor_looks, memory, settle as supervisor_settles,
@@ -58,30 +63,32 @@ pub(crate) enum Told {
         /// At which project.
         project: ProjectName,
         /// What was found and done.
-        looked: Looked,
+        looked: Box<Looked>,
     },
-    /// The gardener has looked.
-    Gardened {
+    /// A role that asks a model has looked.
+    Asking {
         /// At which project.
         project: ProjectName,
-        /// What was found.
-        looked: Box<gardener::Looked>,
+        /// What was found, and what is asked.
+        asking: Box<Asking>,
     },
-    /// Something is going to be done of a run's answer.
-    Planned {
+    /// The work on a run's answer goes on.
+    Remembered {
         /// In which project.
         project: ProjectName,
+        /// Whose work.
+        role: &'static str,
         /// Which run.
         run: RunId,
-        /// What.
-        plan: Plan,
+        /// How far it is.
+        memory: serde_json::Value,
     },
-    /// Something came of a run of the gardener's, or nothing.
-    Groomed {
+    /// Something came of a run that a role asked, or nothing.
+    Settled {
         /// In which project.
         project: ProjectName,
         /// What.
-        groomed: Box<gardener::Groomed>,
+        settled: Box<Settled>,
     },
     /// A run of the supervisor's was heard.
     Judged {
@@ -115,7 +122,7 @@ pub(crate) enum Told {
 
 /// Whether the times of a formula are its role's, whose code decides whether a session is needed at all.
 pub fn by_code(formula: &str) -> bool {
-    [supervisor::FORMULA, gardener::FORMULA, predictor::FORMULA].contains(&formula)
+    [supervisor::FORMULA, gardener::FORMULA, predictor::FORMULA, planner::FORMULA].contains(&formula)
 }
 
 /// Whether a role's time has come since it last looked.
@@ -142,12 +149,14 @@ pub(super) fn take(engine: &mut Engine, told: &Told, now: Timestamp) -> Result<(
     match told {
         Told::Looked { project, looked } => supervisor::look(engine, project, looked, now),
         Told::Heard { project } => supervisor::hear(engine, project, now),
-        Told::Gardened { project, looked } => gardener::write(engine, project, looked, now),
+        Told::Asking { project, asking } => ask(engine, project, asking, now),
         Told::Judged { project, run } => supervisor::settle(engine, project, run, now),
         Told::Predicted { project, predicted } => predictor::write(engine, project, predicted, now),
-        Told::Planned { project, run, plan } => gardener::decide(engine, project, *run, plan),
         Told::HandIn { project, role, told } => hand_in::write(engine, project, role, told, now),
-        Told::Groomed { project, groomed } => gardener::settle(engine, project, groomed, now),
+        Told::Remembered { project, role, run, memory } => {
+            asking::remember(engine, project, role, *run, memory)
+        }
+        Told::Settled { project, settled } => settle(engine, project, settled, now),
     }
 }
 
@@ -264,10 +273,12 @@ pub(super) fn examine(
     fix: Fix,
 ) -> anyhow::Result<serde_json::Value> {
     let (config, now) = (&served.config, clock::now());
+    let path = (world.environment)("PATH");
+    let machine = whole_machine(&world.paths, config, path.as_deref());
     let (facts, memory) = {
         let reader = world.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let memory = memory(&reader, &config.name)?;
-        (collect(&world.paths, &reader, config, Some(&served.known()), now)?, memory)
+        (collect(machine, &world.paths, &reader, config, Some(&served.known()), now)?, memory)
     };
     let assessment = assess(&facts, config, &memory.keys(), now);
     let mut done = Vec::new();
@@ -279,5 +290,6 @@ pub(super) fn examine(
     for remedy in mode.iter().flat_map(|_| remedies(&assessment.findings)) {
         done.extend(carry_out(world, inbox, served, &remedy, mode.unwrap_or(Mode::Dry), now)?);
     }
-    Ok(health_view::to_json(&facts, &assessment, &memory, &done, now))
+    let tails = tails(&world.paths, config, &facts, &assessment.findings);
+    Ok(health_view::to_json(&facts, &assessment, &tails, &memory, &done, now))
 }
