@@ -59,6 +59,9 @@ pub const HAND_IN_NAMES: [&str; 6] = [
     "hand-in-entered",
 ];
 
+/// The place where something newer that a role hands in takes the place of what is open. It is passed by that alone.
+pub const HAND_IN_AGAIN_NAMES: [&str; 1] = ["hand-in-replaced"];
+
 /// The places on the way of a plan, beside those of its run. They are passed by that alone.
 pub const PLANNER_NAMES: [&str; 3] = ["planner-planned", "planner-deed-done", "planner-issue-filed"];
 

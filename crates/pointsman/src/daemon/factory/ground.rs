@@ -16,7 +16,7 @@ pub(super) fn survey(world: &RealWorld, served: &Served, memory: &Memory) -> any
     let project = &served.config.name;
     let (tasks, open) = {
         let reader = world.reader();
-        (reader.tasks(Some(project))?, hand_in::memory(&reader, project, "gardener")?.open.is_some())
+        (reader.tasks(Some(project))?, hand_in::memory(&reader, project, "gardener")?.open)
     };
     let blocker = |task: &Task| Blocker {
         because: task.reason.clone(),
@@ -24,8 +24,9 @@ pub(super) fn survey(world: &RealWorld, served: &Served, memory: &Memory) -> any
     };
     let stuck = |task: &&Task| matches!(task.state, State::Blocked | State::Refused);
     let blocked = tasks.iter().filter(stuck).map(|task| (task.key.issue, blocker(task))).collect();
-    // What is open is the answer to what would be asked.
-    let main = if open { None } else { main(served, memory)? };
+    // What is open is the answer to what would be asked, unless it cannot land.
+    let answered = open.is_some_and(|open| !open.is_stuck());
+    let main = if answered { None } else { main(served, memory)? };
     Ok(Ground { main, blocked })
 }
 
