@@ -9,6 +9,7 @@ use pointsman_adapters::http::{Limits, Patience};
 use pointsman_adapters::secret::Secret;
 use pointsman_core::forge::{Issue, IssueState};
 use pointsman_core::gardener::{findings, questions};
+use pointsman_core::planner::Plan;
 use pointsman_core::run::{Event, Policy, Run, RunId, step};
 use pointsman_core::schedule::{Ears, forge_pace};
 use pointsman_core::time::Timestamp;
@@ -17,7 +18,7 @@ use pointsman_store::{Change, RunScope};
 use pointsman_testkit::fake_forgejo::{DEV, FakeForgejo, REPO, Rules};
 use serde_json::json;
 
-use super::{Stage, at, shop};
+use super::{Stage, at, planner, shop};
 
 const ON: &str = "[roles.gardener]\nenabled = true\n[roles.supervisor]\nenabled = true\n";
 
@@ -127,7 +128,8 @@ fn calls(forge: &Forgejo) -> u64 {
 #[test]
 fn an_idle_night_asks_no_model_and_the_forge_six_times_an_hour() {
     const NIGHT: i64 = 12 * 60;
-    let mut stage = Stage::new(&format!("{ON}[roles.predictor]\nenabled = true\n"));
+    let mut stage =
+        Stage::new(&format!("{ON}[roles.predictor]\nenabled = true\n[roles.planner]\nenabled = true\n"));
     let fake = FakeForgejo::start(Rules::default());
     let (url, dev) = (fake.url(), fake.token(DEV));
     let forge = Forgejo::prepare(Opening {
@@ -144,6 +146,9 @@ fn an_idle_night_asks_no_model_and_the_forge_six_times_an_hour() {
         forge.file_issue_once(key, title, "Nobody says when it is done.", &["backlog"]).unwrap();
     }
     decide_all(&mut stage, &forge.open_issues().unwrap());
+    stage.plan(3, &planner::sight(&forge.open_issues().unwrap()));
+    stage.planned(4, Some(Plan::default()));
+    let evening = stage.runs();
     let pace =
         forge_pace(stage.config().timing.forge_poll.duration(), Ears::Asking, std::iter::empty(), at(0));
     let between = i64::try_from(pace.as_secs() / 60).unwrap();
@@ -158,14 +163,15 @@ fn an_idle_night_asks_no_model_and_the_forge_six_times_an_hour() {
         if begun > 0 {
             looks += begun;
             stage.garden(minute, &issues);
+            stage.plan(minute, &planner::sight(&issues));
         }
     }
     assert_eq!(
         looks,
-        36 + 1 + 1,
-        "the supervisor every 20 minutes, the predictor at six, the gardener at noon"
+        36 + 1 + 1 + 1,
+        "the supervisor every 20 minutes, the predictor at six, the planner at seven, the gardener at noon"
     );
-    assert_eq!(stage.runs(), [], "no session");
+    assert_eq!(stage.runs(), evening, "no session");
     assert_eq!(stage.notices().len(), 0, "and not a word");
     assert_eq!(calls(&forge) - before, 12 * 6, "fewer than 20 an hour");
 
@@ -176,8 +182,8 @@ fn an_idle_night_asks_no_model_and_the_forge_six_times_an_hour() {
     stage.garden(14 * 60, &issues);
     stage.garden(15 * 60, &issues);
     let runs = stage.runs();
-    assert_eq!(runs.len(), 1);
-    let briefing = runs[0].briefing.clone().unwrap();
+    assert_eq!(runs.len(), evening.len() + 1);
+    let briefing = runs.last().unwrap().briefing.clone().unwrap();
     let found: Vec<&str> = briefing.lines().filter(|line| line.starts_with("- #")).collect();
     assert_eq!(found, [format!("- #{new} does not say when it is done")]);
 }
