@@ -24,9 +24,12 @@ pub fn look(directories: &[&Path]) -> Machine {
         free_memory_mb: megabytes(&memory, "MemAvailable:"),
         used_swap_mb: used_swap(&memory),
         disks: disks.into_iter().map(|(_, disk)| disk).collect(),
-        load_centi: load_of(&load),
+        load_centi: load_of(&load, 0),
+        load15_centi: load_of(&load, 2),
         cores: std::thread::available_parallelism().ok().and_then(|cores| u64::try_from(cores.get()).ok()),
         containers: containers(Path::new("/sys/fs/cgroup")),
+        // Asking takes a program.
+        unhealthy_containers: None,
     }
 }
 
@@ -34,8 +37,9 @@ fn used_swap(meminfo: &str) -> Option<u64> {
     megabytes(meminfo, "SwapTotal:")?.checked_sub(megabytes(meminfo, "SwapFree:")?)
 }
 
-fn load_of(loadavg: &str) -> Option<u64> {
-    let (whole, part) = loadavg.split_whitespace().next()?.split_once('.')?;
+/// Over one, five or fifteen minutes, by its place.
+fn load_of(loadavg: &str, place: usize) -> Option<u64> {
+    let (whole, part) = loadavg.split_whitespace().nth(place)?.split_once('.')?;
     let (whole, part): (u64, u64) = (whole.parse().ok()?, format!("{part:0<2}").get(..2)?.parse().ok()?);
     whole.checked_mul(100)?.checked_add(part)
 }
@@ -104,8 +108,9 @@ mod tests {
             ("", None),
             ("nonsense", None),
         ] {
-            assert_eq!(load_of(text), load, "{text}");
+            assert_eq!(load_of(text, 0), load, "{text}");
         }
+        assert_eq!(load_of("0.07 0.10 4.09 1/345 678\n", 2), Some(409));
     }
 
     #[test]

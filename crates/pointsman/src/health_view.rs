@@ -1,6 +1,6 @@
 //! How scripts see an assessment of health.
 
-use pointsman_core::health::{Assessment, Facts, Memory};
+use pointsman_core::health::{Assessment, Facts, Memory, Tail};
 use pointsman_core::task::State;
 use pointsman_core::time::Timestamp;
 use pointsman_core::words::health as words;
@@ -12,6 +12,7 @@ use crate::daemon::clock::rfc3339;
 pub(crate) fn to_json(
     facts: &Facts,
     assessment: &Assessment,
+    tails: &[Tail],
     memory: &Memory,
     done: &[String],
     now: Timestamp,
@@ -38,6 +39,23 @@ pub(crate) fn to_json(
         .filter(|state| count(*state) > 0)
         .map(|state| (state.name().to_owned(), json!(count(state))))
         .collect();
+    let phase = |issue: Option<u64>| {
+        let task = facts.tasks.iter().find(|task| Some(task.key.issue) == issue)?;
+        task.phase.map(|phase| phase.name())
+    };
+    let agents: Vec<Value> = facts
+        .sessions
+        .iter()
+        .map(|session| {
+            json!({
+                "session": session.session,
+                "task": session.issue,
+                "phase": phase(session.issue),
+                "gone": session.gone,
+                "last_seen": rfc3339(session.last_seen),
+            })
+        })
+        .collect();
     json!({
         "at": rfc3339(now),
         "worst": assessment.findings.first().map(|finding| finding.priority()),
@@ -48,8 +66,10 @@ pub(crate) fn to_json(
         "machine_text": words::machine(&facts.machine),
         "tasks": tasks,
         "sessions": facts.sessions.len(),
+        "agents": agents,
         "open_issues": facts.issues.as_ref().map(Vec::len),
         "held_back": facts.held_back,
+        "logs": tails,
         "done": done,
     })
 }

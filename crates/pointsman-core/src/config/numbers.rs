@@ -122,6 +122,10 @@ table! {
         max_swap_mb: u64,
         /// A fuller disk is told.
         max_disk_percent: u32,
+        /// A load over 15 minutes of more than this share of the cores is told.
+        max_load_percent: u64,
+        /// An error that our own log has so often within an hour is told.
+        max_log_errors: u64,
         /// Nothing that could go on for this long stands still.
         stalled_after: Span,
         /// Logs and working trees of what is over are kept this long.

@@ -64,6 +64,15 @@ fn machine(facts: &Facts, config: &Config, before: &BTreeSet<String>, findings: 
             findings.push(Finding::DiskFull { path, used_percent, free_mb });
         }
     }
+    if let (Some(load_centi), Some(cores)) = (facts.machine.load15_centi, facts.machine.cores) {
+        let most = rules.max_load_percent.saturating_mul(cores);
+        if load_centi > most - stricter("load", most) {
+            findings.push(Finding::LoadHigh { load_centi, cores });
+        }
+    }
+    if let Some(names) = facts.machine.unhealthy_containers.as_ref().filter(|names| !names.is_empty()) {
+        findings.push(Finding::ContainersIll { names: names.clone() });
+    }
 }
 
 /// Whether the factory stands still.
@@ -81,6 +90,12 @@ fn factory(facts: &Facts, config: &Config, now: Timestamp, findings: &mut Vec<Fi
     }
     findings.extend(
         facts.ill_notifiers.iter().map(|notifier| Finding::NotifierIll { notifier: notifier.clone() }),
+    );
+    let repeated = facts.log_errors.iter().flatten();
+    findings.extend(
+        repeated
+            .filter(|error| error.count >= config.health.max_log_errors)
+            .map(|error| Finding::LogRepeats { text: error.text.clone(), count: error.count }),
     );
     let taken: Vec<_> = facts.tasks.iter().filter(|task| task.state.takes_a_place()).collect();
     let waiting: Vec<Number> =
@@ -183,7 +198,8 @@ fn unknown(facts: &Facts) -> Vec<String> {
         ("swap", machine.used_swap_mb.is_none()),
         ("disk", machine.disks.is_empty()),
         ("load", machine.load_centi.is_none()),
-        ("containers", machine.containers.is_none()),
+        ("containers", machine.containers.is_none() || machine.unhealthy_containers.is_none()),
+        ("log", facts.log_errors.is_none()),
         ("issues", facts.issues.is_none()),
         ("forge", facts.issues.is_none() && facts.forge_silent_since.is_none()),
     ];

@@ -28,10 +28,32 @@ pub struct Machine {
     pub disks: Vec<Disk>,
     /// The load over the last minute, in hundredths.
     pub load_centi: Option<u64>,
+    /// The load over the last 15 minutes, in hundredths.
+    pub load15_centi: Option<u64>,
     /// Processors.
     pub cores: Option<u64>,
     /// Containers that run; none if nobody can tell.
     pub containers: Option<u64>,
+    /// Those that say they are unhealthy, or are started again and again, by name; none if nobody can tell.
+    pub unhealthy_containers: Option<Vec<String>>,
+}
+
+/// An error that our own log repeats.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogError {
+    /// Its words, without what differs from time to time.
+    pub text: String,
+    /// How often it was written within the last hour.
+    pub count: u64,
+}
+
+/// The end of a log, for whoever has to judge.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tail {
+    /// Whose: the daemon's, or a session's.
+    pub of: String,
+    /// The last lines, cleaned.
+    pub lines: Vec<String>,
 }
 
 /// A session that has not ended, as far as is on record.
@@ -92,4 +114,6 @@ pub struct Facts {
     pub ill_notifiers: Vec<String>,
     /// What lies about.
     pub leftovers: Leftovers,
+    /// Errors that our own log repeats; none if there is no log.
+    pub log_errors: Option<Vec<LogError>>,
 }

@@ -46,8 +46,14 @@ pub enum Kind {
     Swap,
     /// A disk.
     Disk,
+    /// The load.
+    Load,
+    /// Containers.
+    Containers,
     /// The daemon.
     Daemon,
+    /// Our own log.
+    Log,
     /// CI.
     Ci,
     /// An agent.
@@ -68,11 +74,14 @@ pub enum Kind {
 
 impl Kind {
     /// All.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::Memory,
         Self::Swap,
         Self::Disk,
+        Self::Load,
+        Self::Containers,
         Self::Daemon,
+        Self::Log,
         Self::Ci,
         Self::Agent,
         Self::Pipeline,
@@ -89,7 +98,10 @@ impl Kind {
             Self::Memory => "memory",
             Self::Swap => "swap",
             Self::Disk => "disk",
+            Self::Load => "load",
+            Self::Containers => "containers",
             Self::Daemon => "daemon",
+            Self::Log => "log",
             Self::Ci => "ci",
             Self::Agent => "agent",
             Self::Pipeline => "pipeline",
@@ -106,6 +118,8 @@ impl Kind {
         let word = word.trim().to_lowercase().replace(['-', '_'], " ");
         Self::ALL.into_iter().find(|kind| kind.name() == word).or(match word.as_str() {
             "ram" => Some(Self::Memory),
+            "container" | "docker" => Some(Self::Containers),
+            "logs" => Some(Self::Log),
             "agents" | "dead agent" | "session" => Some(Self::Agent),
             "pr" | "review" => Some(Self::PullRequest),
             "dependencies" | "cycle" => Some(Self::Dependency),
@@ -137,6 +151,25 @@ pub enum Finding {
         used_percent: u64,
         /// What is left.
         free_mb: u64,
+    },
+    /// More is to be done than the processors can, for a while.
+    LoadHigh {
+        /// Over 15 minutes, in hundredths.
+        load_centi: u64,
+        /// Processors.
+        cores: u64,
+    },
+    /// Containers are ill.
+    ContainersIll {
+        /// Which.
+        names: Vec<String>,
+    },
+    /// Our own log repeats an error.
+    LogRepeats {
+        /// Its words, without what differs from time to time.
+        text: String,
+        /// How often within an hour.
+        count: u64,
     },
     /// There is work, and no daemon.
     DaemonDown {
@@ -246,7 +279,10 @@ impl Finding {
             | Self::NothingBegins { .. }
             | Self::AllWaitForPeople { .. }
             | Self::ForgeSilent { .. } => Priority::P2,
-            Self::NotifierIll { .. }
+            Self::LoadHigh { .. }
+            | Self::ContainersIll { .. }
+            | Self::LogRepeats { .. }
+            | Self::NotifierIll { .. }
             | Self::PullRequestStuck { .. }
             | Self::DependencyCycle { .. }
             | Self::DependencyStale { .. }
@@ -261,6 +297,9 @@ impl Finding {
             Self::MemoryLow { .. } => Kind::Memory,
             Self::SwapHigh { .. } => Kind::Swap,
             Self::DiskFull { .. } => Kind::Disk,
+            Self::LoadHigh { .. } => Kind::Load,
+            Self::ContainersIll { .. } => Kind::Containers,
+            Self::LogRepeats { .. } => Kind::Log,
             Self::DaemonDown { .. } => Kind::Daemon,
             Self::CiStuck { .. } => Kind::Ci,
             Self::AgentDead { .. } => Kind::Agent,
@@ -283,6 +322,9 @@ impl Finding {
             Self::MemoryLow { .. } => "memory".to_owned(),
             Self::SwapHigh { .. } => "swap".to_owned(),
             Self::DiskFull { path, .. } => format!("disk:{path}"),
+            Self::LoadHigh { .. } => "load".to_owned(),
+            Self::ContainersIll { .. } => "containers".to_owned(),
+            Self::LogRepeats { text, .. } => format!("log:{text}"),
             Self::DaemonDown { .. } => "daemon".to_owned(),
             Self::CiStuck { issue, .. } => format!("ci:{issue}"),
             Self::AgentDead { session, .. } => format!("agent:{session}"),
@@ -315,6 +357,9 @@ impl Finding {
             Self::MemoryLow { .. }
             | Self::SwapHigh { .. }
             | Self::DiskFull { .. }
+            | Self::LoadHigh { .. }
+            | Self::ContainersIll { .. }
+            | Self::LogRepeats { .. }
             | Self::DaemonDown { .. }
             | Self::LineStopped { .. }
             | Self::NothingBegins { .. }

@@ -39,6 +39,9 @@ fn remedy(finding: &Finding) -> Option<Remedy> {
         Finding::MemoryLow { .. }
         | Finding::SwapHigh { .. }
         | Finding::DiskFull { .. }
+        | Finding::LoadHigh { .. }
+        | Finding::ContainersIll { .. }
+        | Finding::LogRepeats { .. }
         | Finding::DaemonDown { .. }
         | Finding::CiStuck { .. }
         | Finding::AgentDead { .. }

@@ -42,17 +42,24 @@ fn well() -> Facts {
             used_swap_mb: Some(0),
             disks: vec![disk(40)],
             load_centi: Some(50),
+            load15_centi: Some(50),
             cores: Some(2),
             containers: Some(0),
+            unhealthy_containers: Some(Vec::new()),
         },
         daemon: true,
         issues: Some(Vec::new()),
+        log_errors: Some(Vec::new()),
         ..Facts::default()
     }
 }
 
 fn disk(used_percent: u64) -> Disk {
     Disk { path: "/state".into(), used_percent, free_mb: 900 }
+}
+
+fn repeated(count: u64) -> LogError {
+    LogError { text: "not written yet".into(), count }
 }
 
 fn issue(number: Number, days: u64, dependencies: &[Number]) -> OpenIssue {
@@ -133,6 +140,24 @@ fn the_rules() {
             with(|f| f.forge_silent_since = Some(ago(3601))),
             &["P2 the forge has not answered for 1h"],
         ),
+        ("two cores may have a load of 16", with(|f| f.machine.load15_centi = Some(1600)), &[]),
+        ("a minute is no load", with(|f| f.machine.load_centi = Some(9999)), &[]),
+        (
+            "P3 load",
+            with(|f| f.machine.load15_centi = Some(1601)),
+            &["P3 the load was 16.01 over 15 minutes, on 2 cores"],
+        ),
+        (
+            "P3 containers",
+            with(|f| f.machine.unhealthy_containers = Some(vec!["db\u{1b}[2J".into(), "web".into()])),
+            &["P3 containers are unhealthy: db, web"],
+        ),
+        ("nine errors", with(|f| f.log_errors = Some(vec![repeated(9)])), &[]),
+        (
+            "P3 our own log",
+            with(|f| f.log_errors = Some(vec![repeated(10)])),
+            &["P3 our own log says 10 times within an hour: not written yet"],
+        ),
         (
             "P3 degraded: no review",
             with(|f| f.tasks = vec![task(3, State::AwaitingReview, 10_801)]),
@@ -202,7 +227,10 @@ fn work_that_could_begin_and_does_not() {
 fn what_nobody_knows_is_neither_well_nor_ill() {
     let assessment = assess(&Facts::default(), &config(), &BTreeSet::new(), NOW);
     assert_eq!(assessment.findings, []);
-    assert_eq!(assessment.unknown, ["memory", "swap", "disk", "load", "containers", "issues", "forge"]);
+    assert_eq!(
+        assessment.unknown,
+        ["memory", "swap", "disk", "load", "containers", "log", "issues", "forge"]
+    );
 }
 
 #[test]
@@ -221,6 +249,9 @@ fn a_figure_that_hovers_does_not_come_and_go() {
     let swap_at = |used| with(|f| f.machine.used_swap_mb = Some(used));
     assert_eq!(keys(&swap_at(2800), &["swap"]), ["swap"]);
     assert_eq!(keys(&swap_at(2700), &["swap"]), [""; 0]);
+    let load_at = |load| with(|f| f.machine.load15_centi = Some(load));
+    assert_eq!(keys(&load_at(1500), &["load"]), ["load"]);
+    assert_eq!(keys(&load_at(1440), &["load"]), [""; 0]);
 }
 
 #[test]
@@ -272,7 +303,7 @@ fn people_are_told_what_changed_and_nothing_twice() {
 
     let over = look(&reminded.memory, &[], later);
     let told = over.told.unwrap();
-    assert_eq!((told.gone, told.urgent), (vec!["blocked:3".to_owned(), "disk:/state".to_owned()], false));
+    assert_eq!((told.gone, told.urgent), (vec![disk_full(), blocked(3)], false));
     assert_eq!(look(&over.memory, &[], later).told, None);
     let only_degraded = look(&Memory::default(), &[blocked(3)], NOW);
     let much_later = NOW.after(Duration::from_secs(99 * 3600));
@@ -290,6 +321,20 @@ fn what_people_want_ignored_is_ignored_for_a_while() {
     let heard = report(&ignored.memory, &[disk_full()], &config, later);
     assert!(heard.told.is_some_and(|told| told.urgent));
     assert!(heard.memory.ignored.is_empty());
+
+    // Told, and then no longer wanted: that is not the same as well again.
+    let mut told = heard.memory;
+    told.ignored.insert(Kind::Disk, later.after(Duration::from_secs(60)));
+    let quiet = report(&told, &[disk_full()], &config, later);
+    assert_eq!(quiet.told, None);
+    let over = report(&quiet.memory, &[], &config, later);
+    assert_eq!(over.told.map(|told| told.gone), Some(vec![disk_full()]));
+    let again = report(&quiet.memory, &[disk_full()], &config, later.after(Duration::from_secs(6 * 3600)));
+    assert_eq!(
+        again.told.map(|told| (told.urgent, told.repeat)),
+        Some((true, 1)),
+        "it stands, and is heard again"
+    );
 }
 
 #[test]
@@ -344,6 +389,14 @@ fn answers_of_people() {
     for (text, memory, expected) in cases {
         assert_eq!(say(text, memory), expected, "{text}");
     }
+    // Whatever stands in the log or in the name of a container, it names nobody who could be ended.
+    let hostile = told(&[
+        Finding::LogRepeats { text: "kill that agent dev-shop-3.1 #3".into(), count: 99 },
+        Finding::ContainersIll { names: vec!["dev-shop-3.1".into()] },
+        Finding::LineStopped { why: "kill that agent: #3".into() },
+        Finding::NotifierIll { notifier: "#3".into() },
+    ]);
+    assert_eq!(say("kill that agent", &hostile), Verdict::WhichAgent { issues: vec![] });
     let untold = Memory { told: BTreeSet::new(), ..told(&[dead(3)]) };
     assert_eq!(
         say("kill that agent", &untold),

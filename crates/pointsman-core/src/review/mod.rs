@@ -24,7 +24,7 @@ pub use outcome::{Outcome, follow_ups, outcome};
 pub use patch::{Change, File, Hunk, Kind, parse, parse_hunks};
 pub use paths::{is_code, is_steering, is_test, protected};
 pub use plan::{Attempt, Ci, Next, Sight, closes, plan};
-pub use secrets::{Secret, secrets};
+pub use secrets::{Secret, blank_secrets, secrets};
 
 /// The formula of a review.
 pub const FORMULA: &str = "run-review";

@@ -11,6 +11,9 @@ const LINE_BYTES: usize = 4096;
 /// The most that are told.
 const TOLD: usize = 20;
 
+/// What stands where a secret stood.
+const BLANK: &str = "[secret]";
+
 /// Something that looks like a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Secret {
@@ -47,6 +50,35 @@ static NAMED: LazyLock<Regex> = LazyLock::new(|| {
     let named = r#"(?i)(?:password|passwd|secret|api_?key|access_?key|auth_?token|private_?key)["']?\s*[:=]\s*["']([^"'\s]{12,})["']"#;
     Regex::new(named).expect("a constant that the tests compile")
 });
+
+/// What a shell or a protocol shows of secrets: `TOKEN=…`, `Authorization: Bearer …`.
+static SHOWN: LazyLock<Regex> = LazyLock::new(|| {
+    let named = r#"(?i)\b[\w-]*(?:password|passwd|secret|token|api_?key|access_?key|private_?key)[\w-]*["']?\s*[:=]\s*["']?"#;
+    let spoken = r"(?i)\b(?:bearer|basic|authorization:\s*token)\s+";
+    Regex::new(&format!(r#"(?P<before>{named}|{spoken})[^\s"',;]{{6,}}"#))
+        .expect("a constant that the tests compile")
+});
+
+/// Each look by itself.
+static LOOKED: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    LOOKS.iter().map(|(_, look)| Regex::new(look).expect("a constant that the tests compile")).collect()
+});
+
+/// A private key as a file shows it; one whose end or whose beginning was cut off as well.
+static KEY: LazyLock<Regex> = LazyLock::new(|| {
+    let (begin, end) = ("-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----", "-----END [A-Z0-9 ]*PRIVATE KEY-----");
+    let key = format!(r"(?s){begin}.*?(?:{end}|\z)|\A[A-Za-z0-9+/=\s]*{end}");
+    Regex::new(&key).expect("a constant that the tests compile")
+});
+
+/// A text in which everything that looks like a secret is blanked. It is for showing: rather too much than too little.
+pub fn blank_secrets(text: &str) -> String {
+    let mut blanked = KEY.replace_all(text, BLANK).into_owned();
+    for look in LOOKED.iter() {
+        blanked = look.replace_all(&blanked, BLANK).into_owned();
+    }
+    SHOWN.replace_all(&blanked, format!("${{before}}{BLANK}")).into_owned()
+}
 
 /// Files that hold secrets by their names.
 fn is_holder(path: &str) -> bool {

@@ -11,7 +11,7 @@ use super::style::{BAD, GOOD, WAITING};
 use super::time;
 use crate::control::client;
 use crate::control::protocol::{Fix, Reply, Request};
-use crate::daemon::factory::{collect, memory};
+use crate::daemon::factory::{collect, memory, tails, whole_machine};
 use crate::health_view;
 use crate::project::Project;
 
@@ -63,9 +63,11 @@ fn look(context: &Context, project: &Project) -> Result<Value, Failure> {
         return Err(Failure::not_found("nothing was ever written here").hint("pointsman up"));
     };
     let memory = memory(&store, &config.name)?;
-    let facts = collect(&context.paths, &store, config, None, now)?;
+    let machine = whole_machine(&context.paths, config, None);
+    let facts = collect(machine, &context.paths, &store, config, None, now)?;
     let assessment = assess(&facts, config, &memory.keys(), now);
-    Ok(health_view::to_json(&facts, &assessment, &memory, &[], now))
+    let tails = tails(&context.paths, config, &facts, &assessment.findings);
+    Ok(health_view::to_json(&facts, &assessment, &tails, &memory, &[], now))
 }
 
 fn print(context: &Context, value: &Value, fix: Fix) -> Result<(), Failure> {

@@ -41,10 +41,12 @@ pub(crate) fn look(world: &Arc<RealWorld>, served: &Arc<Served>) {
 }
 
 fn go_round(world: &RealWorld, served: &Served) -> anyhow::Result<()> {
-    let open = served.forge.open_issues()?;
+    // The forge was asked a moment ago, for everybody.
+    let Some(seen) = served.seen() else { return Ok(()) };
+    let open = &seen.issues;
     for issue in open.iter().filter(|issue| has(&issue.labels, ACTION)) {
         // The others need not wait for it.
-        if let Err(error) = attend(world, served, issue, &open) {
+        if let Err(error) = attend(world, served, issue, open) {
             tracing::warn!(issue = issue.number, error = format!("{error:#}"), "its action has to wait");
         }
     }

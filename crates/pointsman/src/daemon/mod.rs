@@ -20,6 +20,8 @@ mod jobs;
 mod launch;
 mod line;
 mod lookout;
+#[cfg(test)]
+mod night;
 pub(crate) mod notifier;
 pub mod outcome;
 mod poller;

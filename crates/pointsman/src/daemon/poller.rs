@@ -97,6 +97,25 @@ impl Poller {
         world: Arc<RealWorld>,
         phases: Arc<Phases>,
     ) -> std::io::Result<std::thread::JoinHandle<()>> {
+        let mut asking = self.asking(inbox, board, world, phases);
+        std::thread::Builder::new().name("poller".to_owned()).spawn(move || {
+            loop {
+                let next = asking.round(clock::now());
+                if !asking.wait(next.since(clock::now())) {
+                    return;
+                }
+            }
+        })
+    }
+
+    /// What the thread does, a round at a time.
+    pub(super) fn asking(
+        self: &Arc<Self>,
+        inbox: Inbox,
+        board: Board,
+        world: Arc<RealWorld>,
+        phases: Arc<Phases>,
+    ) -> Asking {
         let poller = Arc::clone(self);
         let idle = Idle::new(inbox.clone(), Arc::clone(&world));
         let work = Work::new(inbox.clone(), Arc::clone(&world));
@@ -104,7 +123,7 @@ impl Poller {
         let silence = Silence::new(inbox.clone(), Arc::clone(&world));
         let webhooks = Webhooks::new(&world, self);
         let reviews = Reviews::new(&world);
-        let mut asking = Asking {
+        Asking {
             poller,
             inbox,
             board,
@@ -121,12 +140,12 @@ impl Poller {
             main_at: BTreeMap::new(),
             memories: BTreeMap::new(),
             files_at: None,
-        };
-        std::thread::Builder::new().name("poller".to_owned()).spawn(move || while asking.round() {})
+        }
     }
 }
 
-struct Asking {
+/// Decides what is asked when. Time comes in, so that a test plays a night in a moment.
+pub(super) struct Asking {
     poller: Arc<Poller>,
     inbox: Inbox,
     board: Board,
@@ -159,9 +178,9 @@ fn pace(served: &Served, picture: &Picture, now: Timestamp) -> Duration {
 }
 
 impl Asking {
-    /// One round of questions; false to stop.
-    fn round(&mut self) -> bool {
-        let now = clock::now();
+    /// One round of questions; answers when the next one is due.
+    pub(super) fn round(&mut self, now: Timestamp) -> Timestamp {
+        self.take_wishes(now);
         let projects = self.world.projects.read().unwrap_or_else(PoisonError::into_inner).clone();
         let mut next = now.after(LONGEST_SLEEP);
         self.webhooks.follow(&projects, now);
@@ -209,8 +228,7 @@ impl Asking {
         if let Some(at) = self.idle.look(&self.board.look(), now) {
             next = next.min(at);
         }
-        next = next.min(self.pulse.feel(&self.board.look(), now).unwrap_or(next));
-        self.wait(next.since(clock::now()))
+        next.min(self.pulse.feel(&self.board.look(), now).unwrap_or(next))
     }
 
     /// The last words of a turn that went to a spool, because we were not there yet or too busy: no further hook brings
@@ -236,12 +254,10 @@ impl Asking {
         self.world.jobs.audit(served);
     }
 
-    fn wait(&mut self, span: Duration) -> bool {
+    /// What was wished for since the last round.
+    fn take_wishes(&mut self, now: Timestamp) {
         let poller = Arc::clone(&self.poller);
         let mut wanted = poller.wanted.lock().unwrap_or_else(PoisonError::into_inner);
-        if !wanted.stop && !wanted.all && wanted.projects.is_empty() && wanted.soon.is_empty() {
-            wanted = poller.changed.wait_timeout(wanted, span).unwrap_or_else(PoisonError::into_inner).0;
-        }
         if std::mem::take(&mut wanted.all) {
             self.forge_at.clear();
         }
@@ -250,13 +266,21 @@ impl Asking {
         }
         for (project, question) in std::mem::take(&mut wanted.soon) {
             let free = self.asked_at.get(&project).map_or(Timestamp(0), |at| at.after(BETWEEN_RINGS));
-            let gathered = clock::now().after(GATHER);
             if let Some(at) = self.forge_at.get_mut(&project) {
-                *at = (*at).min(free.max(gathered));
+                *at = (*at).min(free.max(now.after(GATHER)));
             }
             if question == Question::WithMain {
                 self.main_at.remove(&project);
             }
+        }
+    }
+
+    /// Until something is wished for, at most so long; false to stop.
+    fn wait(&self, span: Duration) -> bool {
+        let mut wanted = self.poller.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        if !wanted.stop && !wanted.all && wanted.projects.is_empty() && wanted.soon.is_empty() {
+            let waited = self.poller.changed.wait_timeout(wanted, span);
+            wanted = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         !wanted.stop
     }

@@ -169,7 +169,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         vault.start("vault", move || vaults.look())?,
         runs.start("runs", move || all_runs.look())?,
         notices.start("notices", move || telling.look())?,
-        roles.start("roles", move || all_roles.look())?,
+        roles.start("roles", move || all_roles.look(clock::now()))?,
     ];
     let (callers, panes, paces) = (AtomicUsize::new(0), Mutex::default(), Mutex::default());
     let control = Control { inbox: inbox.clone(), board, world, callers, panes, paces };

@@ -20,9 +20,9 @@ use crate::control::protocol::Reply;
 use crate::daemon::crash::crash_point;
 use crate::daemon::engine::Engine;
 use crate::daemon::inbound::Inbox;
+use crate::daemon::runs;
 use crate::daemon::served::Served;
 use crate::daemon::world::RealWorld;
-use crate::daemon::{clock, runs};
 
 /// What a role that asks a model remembers, and what it does of an answer. Under `asked` it has the run that was asked,
 /// and what.
@@ -133,7 +133,11 @@ pub struct Settled {
 
 impl Watch {
     /// Sees to the answer that a role waits for, if there is one. Answers what the role remembers if it has to look.
-    pub(super) fn to_look<M: Asker>(&self, served: &Arc<Served>) -> anyhow::Result<Option<M>> {
+    pub(super) fn to_look<M: Asker>(
+        &self,
+        served: &Arc<Served>,
+        now: Timestamp,
+    ) -> anyhow::Result<Option<M>> {
         let project = &served.config.name;
         let (memory, asked) = {
             let reader = self.world.reader();
@@ -146,7 +150,7 @@ impl Watch {
                 let (world, inbox) = (Arc::clone(&self.world), self.inbox.clone());
                 let name = format!("{} {project}", M::ROLE);
                 self.world.jobs.submit(name, served, move |_, served| {
-                    if let Err(error) = apply::<M>(&world, &inbox, served, &run) {
+                    if let Err(error) = apply::<M>(&world, &inbox, served, &run, now) {
                         // It is tried again at the next look.
                         tracing::warn!(run = %run.identity(), error = format!("{error:#}"), "not done yet");
                     }
@@ -171,8 +175,14 @@ pub(super) fn due<M: Asker>(
 }
 
 /// Does what rules allow of a run's answer, and has it written down.
-fn apply<M: Asker>(world: &RealWorld, inbox: &Inbox, served: &Served, run: &Run) -> anyhow::Result<()> {
-    let (project, now) = (&served.config.name, clock::now());
+fn apply<M: Asker>(
+    world: &RealWorld,
+    inbox: &Inbox,
+    served: &Served,
+    run: &Run,
+    now: Timestamp,
+) -> anyhow::Result<()> {
+    let project = &served.config.name;
     // As it is now: another job may have seen to it since somebody looked.
     let mut memory: M = recall(&world.reader(), project, M::ROLE)?;
     if memory.asked() != Some(run.id) {

@@ -1,12 +1,15 @@
 //! Reads what the rules of health look at. With a daemon or without: what only a daemon knows is left out then.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pointsman_adapters::containers::{self, PROGRAMS};
 use pointsman_adapters::git::list_locks;
 use pointsman_adapters::machine;
+use pointsman_adapters::process::find_program;
 use pointsman_core::config::{Config, NotifierKind};
 use pointsman_core::dependencies;
 use pointsman_core::forge::Issue;
@@ -16,9 +19,12 @@ use pointsman_core::task::{Session, State, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_store::{SessionScope, StoppedBy, Store};
 
+use super::logs;
 use crate::daemon::budget;
+use crate::daemon::clock;
 use crate::daemon::notifier::{LISTENER, health, health_name};
 use crate::daemon::stage;
+use crate::daemon::vault::trusted;
 use crate::paths::Paths;
 use crate::sighting::Witness;
 
@@ -43,8 +49,9 @@ pub(crate) struct Known {
     pub(crate) silent_since: Option<Timestamp>,
 }
 
-/// Looks at everything. Without a daemon nothing is known of the forge.
+/// Looks at everything but the machine, which may take a while. Without a daemon nothing is known of the forge.
 pub(crate) fn collect(
+    machine: Machine,
     paths: &Paths,
     store: &Store,
     config: &Config,
@@ -71,7 +78,7 @@ pub(crate) fn collect(
     let stopped = store.line(project)?.stopped.filter(|stopped| stopped.by == StoppedBy::Audit);
     let seen = daemon.and_then(|known| known.seen.as_ref());
     Ok(Facts {
-        machine: machine(paths, config),
+        machine,
         daemon: daemon.is_some(),
         sessions,
         issues: seen.map(|seen| seen.issues.iter().map(open_issue).collect()),
@@ -80,8 +87,32 @@ pub(crate) fn collect(
         line_stopped: stopped.map(|stopped| stopped.reason),
         ill_notifiers,
         leftovers: leftovers(paths, config, &tasks, now),
+        log_errors: logs::errors(paths, now),
         tasks,
     })
+}
+
+/// The machine with its containers; `path` is where a program that knows them is looked for.
+pub(crate) fn whole_machine(paths: &Paths, config: &Config, path: Option<&OsStr>) -> Machine {
+    let mut machine = machine(paths, config);
+    machine.unhealthy_containers = ill_containers(paths, path).or(match machine.containers {
+        Some(0) => Some(Vec::new()),
+        Some(_) | None => None,
+    });
+    machine
+}
+
+fn ill_containers(paths: &Paths, path: Option<&OsStr>) -> Option<Vec<String>> {
+    let found = PROGRAMS.iter().filter_map(|name| find_program(name, path, Path::new("/")));
+    let mut ours = found.filter(|program| program.is_absolute() && trusted(program, paths.state()).is_ok());
+    let program = ours.next()?;
+    match containers::unhealthy(&program) {
+        Ok(names) => Some(names),
+        Err(why) => {
+            tracing::debug!(program = %program.display(), why, "how containers are is not known");
+            None
+        }
+    }
 }
 
 /// The machine, and the disks where our files lie.
@@ -129,6 +160,5 @@ pub(super) fn old_logs(dir: &Path, keep: Duration, now: Timestamp) -> Vec<std::p
 }
 
 fn is_older(path: &Path, age: Duration, now: Timestamp) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    path.symlink_metadata().is_ok_and(|meta| now.since(Timestamp(meta.mtime().saturating_mul(1000))) > age)
+    path.symlink_metadata().is_ok_and(|file| now.since(clock::written(&file)) > age)
 }

@@ -20,7 +20,6 @@ use serde_json::json;
 use super::asking::{Asker, Asking, Closing, Question};
 use super::watch::Watch;
 use super::{Seen, Told, recall, send};
-use crate::daemon::clock;
 use crate::daemon::crash::GARDENER_NAMES;
 use crate::daemon::served::Served;
 use crate::daemon::world::RealWorld;
@@ -51,11 +50,11 @@ pub fn look(seen: &Seen, memory: &Memory, config: &Config, now: Timestamp) -> As
 
 impl Watch {
     /// Does what is due.
-    pub(super) fn garden(&self, served: &Arc<Served>) -> anyhow::Result<()> {
+    pub(super) fn garden(&self, served: &Arc<Served>, now: Timestamp) -> anyhow::Result<()> {
         let config = &served.config;
         let Some(seen) = served.seen() else { return Ok(()) };
-        let Some(memory) = self.to_look::<Memory>(served)? else { return Ok(()) };
-        let looked = look(&seen, &memory, config, clock::now());
+        let Some(memory) = self.to_look::<Memory>(served, now)? else { return Ok(()) };
+        let looked = look(&seen, &memory, config, now);
         let asking = Box::new(Asking { free_memory_mb: free_memory_mb(), ..looked });
         send(&self.inbox, Told::Asking { project: config.name.clone(), asking });
         Ok(())

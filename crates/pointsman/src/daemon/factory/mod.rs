@@ -1,15 +1,16 @@
 //! The roles that keep the factory in order by rules: what they find is found by code, and a model is asked only for
 //! judgement. What a look means is decided in the core; here it is written down and carried out.
 //!
-//! `watch` is the thread that looks when a role's time has come, `collect` reads the machine and the project, `remedy`
-//! carries out what is safe, `supervisor` writes down what was found, tells people and hears them, `gardener` grooms the
-//! issues, `predictor` files what figures foretell, `planner` has predictions judged and gaps
+//! `watch` is the thread that looks when a role's time has come, `collect` reads the machine and the project, `logs` the
+//! ends of logs, `remedy` carries out what is safe, `supervisor` writes down what was found, tells people and hears them,
+//! `gardener` grooms the issues, `predictor` files what figures foretell, `planner` has predictions judged and gaps
 //! named, `asking` is what roles that ask a model do alike. Only what takes an engine writes; the rest runs beside the
 //! loop and only sends.
 
 mod asking;
 mod collect;
 pub mod gardener;
+mod logs;
 pub mod planner;
 pub mod predictor;
 mod remedy;
@@ -33,7 +34,8 @@ use serde_json::json;
 
 pub use asking::{Asking, Question, Settled, ask, settle};
 pub use collect::Seen;
-pub(crate) use collect::{Known, collect};
+pub(crate) use collect::{Known, collect, whole_machine};
+pub(crate) use logs::tails;
 pub(crate) use remedy::{Mode, carry_out};
 pub use supervisor::{
     Looked, hear as supervisor_hears, look as supervisor_looks, memory, settle as supervisor_settles,
@@ -59,7 +61,7 @@ pub(crate) enum Told {
         /// At which project.
         project: ProjectName,
         /// What was found and done.
-        looked: Looked,
+        looked: Box<Looked>,
     },
     /// A role that asks a model has looked.
     Asking {
@@ -259,10 +261,12 @@ pub(super) fn examine(
     fix: Fix,
 ) -> anyhow::Result<serde_json::Value> {
     let (config, now) = (&served.config, clock::now());
+    let path = (world.environment)("PATH");
+    let machine = whole_machine(&world.paths, config, path.as_deref());
     let (facts, memory) = {
         let reader = world.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let memory = memory(&reader, &config.name)?;
-        (collect(&world.paths, &reader, config, Some(&served.known()), now)?, memory)
+        (collect(machine, &world.paths, &reader, config, Some(&served.known()), now)?, memory)
     };
     let assessment = assess(&facts, config, &memory.keys(), now);
     let mut done = Vec::new();
@@ -274,5 +278,6 @@ pub(super) fn examine(
     for remedy in mode.iter().flat_map(|_| remedies(&assessment.findings)) {
         done.extend(carry_out(world, inbox, served, &remedy, mode.unwrap_or(Mode::Dry), now)?);
     }
-    Ok(health_view::to_json(&facts, &assessment, &memory, &done, now))
+    let tails = tails(&world.paths, config, &facts, &assessment.findings);
+    Ok(health_view::to_json(&facts, &assessment, &tails, &memory, &done, now))
 }

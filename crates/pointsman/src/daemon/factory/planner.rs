@@ -27,7 +27,6 @@ use serde_json::json;
 use super::asking::{Asker, Asking, Closing, Question, due};
 use super::watch::Watch;
 use super::{Seen, Told, recall, send};
-use crate::daemon::clock;
 use crate::daemon::crash::{PLANNER_NAMES, crash_point};
 use crate::daemon::served::Served;
 use crate::daemon::world::RealWorld;
@@ -61,18 +60,18 @@ pub fn look(sight: &Sight, memory: &Memory, config: &Config, now: Timestamp) -> 
 
 impl Watch {
     /// Does what is due.
-    pub(super) fn plan(&self, served: &Arc<Served>) -> anyhow::Result<()> {
+    pub(super) fn plan(&self, served: &Arc<Served>, now: Timestamp) -> anyhow::Result<()> {
         // A plan is made of issues.
         if served.config.forge.kind == ForgeKind::Git {
             return Ok(());
         }
         let Some(seen) = served.seen() else { return Ok(()) };
-        if self.to_look::<Memory>(served)?.is_none() {
+        if self.to_look::<Memory>(served, now)?.is_none() {
             return Ok(());
         }
         let (world, inbox) = (Arc::clone(&self.world), self.inbox.clone());
         self.world.jobs.submit(format!("{NAME} {}", served.config.name), served, move |_, served| {
-            let looked = look_at(&world, served, &seen);
+            let looked = look_at(&world, served, &seen, now);
             match looked {
                 Ok(Some(asking)) => {
                     let project = served.config.name.clone();
@@ -89,12 +88,17 @@ impl Watch {
     }
 }
 
-fn look_at(world: &RealWorld, served: &Served, seen: &Seen) -> anyhow::Result<Option<Asking>> {
+fn look_at(
+    world: &RealWorld,
+    served: &Served,
+    seen: &Seen,
+    now: Timestamp,
+) -> anyhow::Result<Option<Asking>> {
     let config = &served.config;
     // As it is now: another job may have looked since.
     let Some(memory) = due::<Memory>(&world.reader(), &config.name)? else { return Ok(None) };
     let sight = Sight { issues: seen.issues.clone(), ..collect(world, served, memory.known.main.as_ref())? };
-    let asking = look(&sight, &memory, config, clock::now());
+    let asking = look(&sight, &memory, config, now);
     Ok(Some(Asking { free_memory_mb: free_memory_mb(), ..asking }))
 }
 

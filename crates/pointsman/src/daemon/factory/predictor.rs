@@ -17,7 +17,6 @@ use serde_json::json;
 
 use super::watch::Watch;
 use super::{Seen, Told, collect, is_due, recall, send};
-use crate::daemon::clock;
 use crate::daemon::engine::Engine;
 use crate::daemon::inbound::Inbox;
 use crate::daemon::served::Served;
@@ -118,8 +117,8 @@ fn name(prediction: &Prediction) -> String {
 
 impl Watch {
     /// Does what is due.
-    pub(super) fn foresee(&self, served: &Arc<Served>) -> anyhow::Result<()> {
-        let (config, now) = (&served.config, clock::now());
+    pub(super) fn foresee(&self, served: &Arc<Served>, now: Timestamp) -> anyhow::Result<()> {
+        let config = &served.config;
         let Some(seen) = served.seen() else { return Ok(()) };
         let (mut memory, figures) = {
             let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);

@@ -4,7 +4,7 @@
 use pointsman_core::chat::Reply;
 use pointsman_core::config::NotifierKind;
 use pointsman_core::health::{
-    Assessment, Finding, Machine, Memory, Report, Told, Verdict, hear as decide, judgement, report,
+    Assessment, Finding, Machine, Memory, Report, Tail, Told, Verdict, hear as decide, judgement, report,
 };
 use pointsman_core::ids::{Number, ProjectName, TaskKey};
 use pointsman_core::notifier::{Posting, Topic};
@@ -35,6 +35,8 @@ pub struct Looked {
     pub done: Vec<String>,
     /// The machine's figures.
     pub machine: Machine,
+    /// The ends of logs, for whoever has to judge.
+    pub tails: Vec<Tail>,
 }
 
 /// Whom people talk to.
@@ -111,7 +113,10 @@ fn ask(
     let figures = words::health::machine(&looked.machine);
     report.memory.asked.extend(report.ask.iter().map(Finding::key));
     report.memory.run = Some(run.id);
-    Ok(Some(Run { briefing: Some(words::health::briefing(&report.ask, &figures, now)), ..run }))
+    Ok(Some(Run {
+        briefing: Some(words::health::briefing(&report.ask, &figures, &looked.tails, now)),
+        ..run
+    }))
 }
 
 /// The run that was asked, if it is over.

@@ -3,11 +3,11 @@
 use std::sync::{Arc, PoisonError};
 
 use pointsman_adapters::projection;
-use pointsman_core::health::{assess, remedies, report};
+use pointsman_core::health::{Machine, assess, remedies, report};
 use pointsman_core::time::Timestamp;
 
 use super::supervisor::{self, Looked};
-use super::{Mode, Told, carry_out, collect, is_due, send};
+use super::{Mode, Told, carry_out, collect, is_due, send, tails, whole_machine};
 use crate::daemon::clock;
 use crate::daemon::inbound::Inbox;
 use crate::daemon::served::Served;
@@ -27,46 +27,45 @@ impl Watch {
     }
 
     /// Does what is due.
-    pub(crate) fn look(&mut self) {
+    pub(crate) fn look(&mut self, now: Timestamp) {
         let projects = self.world.projects.read().unwrap_or_else(PoisonError::into_inner).clone();
         for served in projects.values() {
             if served.config.roles.supervisor.enabled
-                && let Err(error) = self.supervise(served)
+                && let Err(error) = self.supervise(served, now)
             {
                 // It is tried again at the next look.
                 tracing::error!(project = %served.config.name, error = format!("{error:#}"), "health was not looked at");
             }
             if served.config.roles.gardener.enabled
-                && let Err(error) = self.garden(served)
+                && let Err(error) = self.garden(served, now)
             {
                 tracing::error!(project = %served.config.name, error = format!("{error:#}"), "issues were not looked at");
             }
             if served.config.roles.planner.enabled
-                && let Err(error) = self.plan(served)
+                && let Err(error) = self.plan(served, now)
             {
                 tracing::error!(project = %served.config.name, error = format!("{error:#}"), "plans were not looked at");
             }
             if served.config.roles.predictor.enabled
-                && let Err(error) = self.foresee(served)
+                && let Err(error) = self.foresee(served, now)
             {
                 tracing::error!(project = %served.config.name, error = format!("{error:#}"), "figures were not looked at");
             }
         }
     }
 
-    fn supervise(&self, served: &Arc<Served>) -> anyhow::Result<()> {
-        let (config, now) = (&served.config, clock::now());
+    fn supervise(&self, served: &Arc<Served>, now: Timestamp) -> anyhow::Result<()> {
+        let config = &served.config;
         let project = &config.name;
+        let machine = self.machine(served)?;
         let (waiting, memory, due, answered) = {
             let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
             let waiting = !reader.replies(project, &supervisor::topic())?.is_empty();
             let memory = supervisor::memory(&reader, project)?;
-            let due = is_due(&reader, project, supervisor::FORMULA, memory.looked_at)?;
-            let facts = due
-                .then(|| collect(&self.world.paths, &reader, config, Some(&served.known()), now))
-                .transpose()?;
-            let looked = facts.map(|facts| (assess(&facts, config, &memory.keys(), now), facts.machine));
-            (waiting, memory, looked, supervisor::answered(&reader, project)?)
+            let collect =
+                |machine| collect(machine, &self.world.paths, &reader, config, Some(&served.known()), now);
+            let facts = machine.map(collect).transpose()?;
+            (waiting, memory, facts, supervisor::answered(&reader, project)?)
         };
         if waiting {
             send(&self.inbox, Told::Heard { project: project.clone() });
@@ -80,7 +79,9 @@ impl Watch {
             send(&self.inbox, Told::Judged { project: project.clone(), run: Box::new(run) });
             return Ok(());
         }
-        let Some((assessment, machine)) = due else { return Ok(()) };
+        let Some(facts) = due else { return Ok(()) };
+        let assessment = assess(&facts, config, &memory.keys(), now);
+        let tails = tails(&self.world.paths, config, &facts, &assessment.findings);
         let mut done = Vec::new();
         if config.health.remedies {
             for remedy in remedies(&assessment.findings) {
@@ -98,11 +99,21 @@ impl Watch {
             self.world.put_up(&supervisor::posting(project, &memory, told, now))?;
         }
         let news = report.changed || report.told.is_some() || !done.is_empty();
-        send(
-            &self.inbox,
-            Told::Looked { project: project.clone(), looked: Looked { assessment, done, machine } },
-        );
+        let looked = Looked { assessment, done, machine: facts.machine, tails };
+        send(&self.inbox, Told::Looked { project: project.clone(), looked: Box::new(looked) });
         if news { self.keep_journal(served, now) } else { Ok(()) }
+    }
+
+    /// The machine, if the supervisor's time has come. Nobody waits for the store meanwhile.
+    fn machine(&self, served: &Served) -> anyhow::Result<Option<Machine>> {
+        let config = &served.config;
+        let due = {
+            let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
+            let memory = supervisor::memory(&reader, &config.name)?;
+            is_due(&reader, &config.name, supervisor::FORMULA, memory.looked_at)?
+        };
+        let path = (self.world.environment)("PATH");
+        Ok(due.then(|| whole_machine(&self.world.paths, config, path.as_deref())))
     }
 
     /// The supervisor's journal of the day as a file, for people who read files.

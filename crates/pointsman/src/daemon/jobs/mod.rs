@@ -192,6 +192,12 @@ impl Jobs {
         }
     }
 
+    /// Jobs that are queued or at work.
+    #[cfg(test)]
+    pub(super) fn at_work(&self) -> BTreeSet<String> {
+        self.lock().names.clone()
+    }
+
     /// Whether a job of this name is queued or at work.
     pub(super) fn is_running(&self, name: &str) -> bool {
         self.lock().names.contains(name)

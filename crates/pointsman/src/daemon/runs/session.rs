@@ -57,9 +57,7 @@ impl RunDesk {
 
     /// When the session last wrote to its terminal.
     pub(super) fn last_active(&self) -> Option<Timestamp> {
-        let written = fs::metadata(&self.transcript).and_then(|data| data.modified()).ok()?;
-        let since = written.duration_since(std::time::UNIX_EPOCH).ok()?;
-        i64::try_from(since.as_millis()).ok().map(Timestamp)
+        fs::metadata(&self.transcript).ok().map(|file| clock::written(&file))
     }
 
     fn run_dir(&self, generation: u32) -> PathBuf {

@@ -84,7 +84,7 @@ impl Watch {
     }
 
     /// Has the loop look at the clock, where anything runs by itself.
-    fn tell_the_time(&self, served: &Arc<Served>) {
+    pub(in crate::daemon) fn tell_the_time(&self, served: &Arc<Served>) {
         let config = &served.config;
         if entries(config).is_empty() {
             return;

@@ -17,6 +17,7 @@ fn on_any_machine() -> Setup {
         .set("health.min_memory_mb", "0")
         .set("health.max_swap_mb", "1000000000")
         .set("health.max_disk_percent", "100")
+        .set("health.max_load_percent", "1000000")
 }
 
 /// A project where every disk is too full, whatever it holds.
@@ -70,6 +71,38 @@ fn e2e_health_is_told_with_and_without_a_daemon() {
     let text = daemon.run(&["health"]).stdout;
     assert!(text.contains("Not known (no daemon runs): "), "{text}");
     assert_eq!(daemon.run(&["health", "--fix"]).code, Some(5));
+}
+
+#[test]
+fn e2e_health_shows_the_ends_of_logs_without_secrets() {
+    let daemon = on_any_machine().start();
+    let issue = daemon.file_issue("Apples", &format!("{}\nphase escalate Which?\nexpect Answer", adds("a")));
+    daemon.wait_state(issue, "escalated");
+    assert!(
+        daemon.json(&["health"])["unknown"].as_array().unwrap().contains(&"log".into()),
+        "somebody else keeps it"
+    );
+    // As a detached daemon writes it.
+    let now = jiff::Timestamp::now();
+    let line = |n: u32| format!("{now} ERROR not written yet tries={n} token=hunter2hunter2\n");
+    fs::write(daemon.state().join("daemon.log"), (1..=10).map(line).collect::<String>()).unwrap();
+    let health = daemon.wait_for("the session's log to be shown", || {
+        let health = daemon.json(&["health"]);
+        (health["logs"].as_array()?.len() == 2).then_some(health)
+    });
+    let text = |finding: &Value| finding["text"].as_str().unwrap_or_default().to_owned();
+    let told: Vec<String> = health["findings"].as_array().unwrap().iter().map(text).collect();
+    let repeated = "our own log says 10 times within an hour: not written yet tries=# token=[secret]";
+    assert!(told.contains(&repeated.to_owned()), "{told:?}");
+    let logs = health["logs"].as_array().unwrap();
+    assert_eq!((&logs[0]["of"], &logs[1]["of"]), (&"daemon".into(), &"dev-shop-1.1".into()));
+    assert!(!health.to_string().contains("hunter2"), "{health}");
+    assert_eq!(
+        (&health["agents"][0]["session"], &health["agents"][0]["phase"]),
+        (&"dev-shop-1.1".into(), &"escalate".into())
+    );
+    daemon.stop_daemon();
+    assert_eq!(daemon.json(&["health"])["logs"][0], logs[0], "also without a daemon");
 }
 
 #[test]

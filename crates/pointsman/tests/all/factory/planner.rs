@@ -31,14 +31,14 @@ fn prediction(number: u64, title: &str) -> Issue {
     }
 }
 
-pub(super) fn sight(issues: &[Issue]) -> Sight {
+fn sight(issues: &[Issue]) -> Sight {
     let documents = vec![Document { path: "VISION.md", text: "Fruit for all.".to_owned() }];
     Sight { issues: issues.to_vec(), documents, ..Sight::default() }
 }
 
 impl Stage {
     /// One look of the planner's.
-    pub(super) fn plan(&mut self, minute: i64, sight: &Sight) {
+    fn plan(&mut self, minute: i64, sight: &Sight) {
         let before = memory(self.engine.store(), &shop()).unwrap();
         if before.asked.is_none() {
             let asking = look(sight, &before, &self.config(), at(minute));
@@ -47,7 +47,7 @@ impl Stage {
     }
 
     /// The run that is under way is over: nothing is to be done of its answer, or it has none.
-    pub(super) fn planned(&mut self, minute: i64, plan: Option<Plan>) {
+    fn planned(&mut self, minute: i64, plan: Option<Plan>) {
         for run in self.engine.store().runs(&shop(), RunScope::Open).unwrap() {
             let policy = Policy::new(&self.config(), run.formula.role());
             let over = step(&run, &Event::Stopped { by: "test".to_owned() }, &policy, at(minute)).unwrap();
