@@ -20,6 +20,15 @@ const LANDED: usize = 100;
 /// How many formulas.
 const FORMULAS: usize = 60;
 
+/// What there is to plan, in a few words.
+pub fn found(predictions: usize) -> String {
+    match predictions {
+        0 => "found something new".to_owned(),
+        1 => "found a prediction to judge".to_owned(),
+        many => format!("found {many} predictions to judge"),
+    }
+}
+
 /// What the session of a run is asked.
 pub fn briefing(sight: &Sight, question: &Question, limit: u32, now: Timestamp) -> String {
     let mut out = form(limit);

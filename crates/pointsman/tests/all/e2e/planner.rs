@@ -198,7 +198,6 @@ fn e2e_planner_that_is_hostile_achieves_nothing() {
     let disk = predict(&daemon, "The disk fills");
     let useless = [
         json!({ "triage": [], "issues": [], "close": [csv] }),
-        json!({ "triage": [verdict(disk, "delete", "x")], "issues": [] }),
         json!({ "triage": [], "issues": [gap(&"x".repeat(100_000), 5)] }),
     ];
     for (place, result) in useless.iter().enumerate() {
