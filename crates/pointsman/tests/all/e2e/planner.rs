@@ -258,8 +258,14 @@ fn e2e_planner_killed_on_the_way_does_everything_once() {
             }),
         );
         let_due(&daemon, "run-planner");
-        daemon.start_with(&[("POINTSMAN_CRASH_AT", place)]);
+        // The second deed: the first is remembered then, and not done again, whatever became of its issue.
+        let second = place == "planner-deed-done";
+        let at = if second { format!("{place}:2") } else { place.to_owned() };
+        daemon.start_with(&[("POINTSMAN_CRASH_AT", &at)]);
         daemon.wait_for_death();
+        if second {
+            daemon.json(&["forge", "issue", "close", "3"]);
+        }
         daemon.start();
         wait_journal(&daemon, "planner", &format!("dismissed #{die}"));
         let expected =
