@@ -15,6 +15,7 @@ pub mod dependencies;
 pub mod forge;
 pub mod formula;
 pub mod gardener;
+pub mod hand_in;
 pub mod health;
 pub mod hook;
 pub mod ids;

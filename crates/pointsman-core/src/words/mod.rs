@@ -6,6 +6,7 @@ pub mod chat;
 pub mod claim;
 pub mod comment;
 pub mod gardener;
+pub mod hand_in;
 pub mod health;
 pub mod journal;
 pub mod message;

@@ -46,6 +46,7 @@ use super::answer::{done, failed};
 use super::budget;
 use super::clock;
 use super::engine::Engine;
+use super::hand_in;
 use super::inbound::{Inbound, Inbox};
 use super::notifier;
 use super::served::Served;
@@ -102,6 +103,15 @@ pub(crate) enum Told {
         /// What was found and filed.
         predicted: Box<predictor::Predicted>,
     },
+    /// Something happened to files that a role hands in.
+    HandIn {
+        /// In which project.
+        project: ProjectName,
+        /// Whose.
+        role: String,
+        /// What.
+        told: hand_in::Told,
+    },
     /// People said something to the supervisor.
     Heard {
         /// Of which project.
@@ -145,11 +155,12 @@ pub(super) fn take(engine: &mut Engine, told: &Told, now: Timestamp) -> Result<(
             asking::remember(engine, project, role, *run, memory)
         }
         Told::Settled { project, settled } => settle(engine, project, settled, now),
+        Told::HandIn { project, role, told } => hand_in::write(engine, project, role, told, now),
     }
 }
 
 /// What was written under a name. What cannot be read is forgotten, and that is said: it may cost a question again.
-fn recall<T: DeserializeOwned + Default>(
+pub(super) fn recall<T: DeserializeOwned + Default>(
     store: &Store,
     project: &ProjectName,
     name: &str,

@@ -17,6 +17,7 @@ mod escalation;
 mod forgejo;
 mod gardener;
 mod gateway;
+mod hand_in;
 mod headless;
 mod health;
 mod hooks;
