@@ -14,6 +14,15 @@ pub const ACTION: &str = "action";
 /// Found by a review, older than the change.
 pub const TECH_DEBT: &str = "tech-debt";
 
+/// A goal.
+pub const VISION: &str = "vision";
+/// A prediction that nobody has judged yet.
+pub const UNREVIEWED: &str = "prediction/unreviewed";
+/// A prediction that is watched.
+pub const WATCHED: &str = "prediction/backlog";
+/// A prediction that was promoted or dismissed.
+pub const ACTIONED: &str = "prediction/actioned";
+
 /// Every label we know: its name, its colour and what it means.
 pub const ALL: [(&str, &str, &str); 10] = [
     (BACKLOG, "#0075ca", "Queued for implementation"),
@@ -21,10 +30,10 @@ pub const ALL: [(&str, &str, &str); 10] = [
     (BLOCKED, "#b60205", "Stuck; a comment says why"),
     (UNDERSPECIFIED, "#d876e3", "Too large or too vague for one task"),
     (TECH_DEBT, "#c5def5", "Found by a review, older than the change"),
-    ("vision", "#5319e7", "A goal"),
-    ("prediction/unreviewed", "#bfdadc", "A prediction nobody looked at yet"),
-    ("prediction/backlog", "#bfd4f2", "A prediction that is watched"),
-    ("prediction/actioned", "#c2e0c6", "A prediction that was decided"),
+    (VISION, "#5319e7", "A goal"),
+    (UNREVIEWED, "#bfdadc", "A prediction nobody looked at yet"),
+    (WATCHED, "#bfd4f2", "A prediction that is watched"),
+    (ACTIONED, "#c2e0c6", "A prediction that was decided"),
     (ACTION, "#f9d0c4", "An operational task"),
 ];
 

@@ -4,6 +4,10 @@
 //! says, and invisible characters that only a model reads. Everything that is shown, sent or posted
 //! passes through here first. Quoting for a shell does not belong here: outside text never reaches one.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 /// What stands where text was cut.
 const CUT: char = '…';
 
@@ -91,6 +95,17 @@ pub fn quote_block(text: &str) -> String {
 /// invisible after each `@`.
 pub fn call_nobody(text: &str) -> String {
     text.replace('@', "@\u{200b}")
+}
+
+/// One line of at most `max_chars` characters of which neither Markdown nor a forge makes anything: `@ann` calls nobody,
+/// `closes #7` closes nothing where somebody repeats it in a commit, nothing is a link.
+pub fn plain_line(text: &str, max_chars: usize) -> String {
+    static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"(?i)\b(gh)-([0-9])|!([0-9])|:(//)").expect("the pattern is fixed and covered by tests")
+    });
+    let plain: String = text.chars().filter(|c| !"@#`[]<>".contains(*c)).collect();
+    let plain = clean_line(&plain, usize::MAX);
+    clean_line(&REFERENCE.replace_all(&plain, "$1 $2$3$4"), max_chars)
 }
 
 /// The characters of a text that a person would see, plus `\n` and `\t`.
@@ -243,6 +258,23 @@ mod tests {
             // What is invisible is taken out where people's words become an agent's.
             assert_eq!(clean_block(defused, 100), text);
         }
+    }
+
+    #[test]
+    fn a_plain_line_links_nothing() {
+        for (text, plain) in [
+            ("closes #1 @ann", "closes 1 ann"),
+            ("fixes GH-7, gh-7 and o/r#7", "fixes GH 7, gh 7 and o/r7"),
+            ("closes https://example.org/o/r/issues/7", "closes https //example.org/o/r/issues/7"),
+            ("resolves !7!", "resolves  7!"),
+            ("resolves G\u{200b}H-7 #\u{200b}7", "resolves GH 7 7"),
+            ("<img src=x> [a](b) `c`\n## d", "img src=x a(b) c d"),
+            ("keep snake_case and 2*3", "keep snake_case and 2*3"),
+        ] {
+            assert_eq!(plain_line(text, 100), plain.replace("  ", " "), "{text}");
+        }
+        assert_eq!(plain_line("abcdef", 4), "abc…");
+        assert_eq!(plain_line("!1".repeat(5).as_str(), 4), "1 1…");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
+use crate::ids::Number;
 use crate::time::Timestamp;
 
 /// So many results must have been noise before a role is paused: one bad day is none.
@@ -15,6 +16,15 @@ pub enum Outcome {
     Used,
     /// Nothing was: it could not be read, or was refused.
     Noise,
+}
+
+/// Something that was done of a result. It is written down before the next is, and not done again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Done {
+    /// What, for the journal.
+    pub line: String,
+    /// The issue that was filed with it.
+    pub filed: Option<Number>,
 }
 
 /// What is remembered of a role's results.

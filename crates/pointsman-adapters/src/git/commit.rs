@@ -62,15 +62,21 @@ impl Commit {
 
     /// A commit that nobody sees, for its tree and its parent alone.
     pub(super) fn stand_in(tree: &Sha, parent: &Sha) -> Self {
-        let us = format!("{IDENTITY} 0 +0000").into_bytes();
-        Self {
+        Self::ours(tree, parent, 0, "stand-in")
+    }
+
+    /// A commit by the daemon itself, at this time.
+    pub(super) fn ours(tree: &Sha, parent: &Sha, seconds: i64, message: &str) -> Self {
+        let us = format!("{IDENTITY} {seconds} +0000").into_bytes();
+        let commit = Self {
             tree: tree.clone(),
             parents: vec![parent.clone()],
             author: us.clone(),
             committer: us,
             encoding: None,
-            message: b"stand-in\n".to_vec(),
-        }
+            message: Vec::new(),
+        };
+        commit.with_message(message)
     }
 
     /// The same commit with another message, in UTF-8.

@@ -8,6 +8,7 @@
 //! * [`gateway`]: the bare repository an agent pushes to, [`tree`]: the working tree it gets
 //! * [`capture`]: saving what is in a working tree without touching it or running anything of it, [`checkpoint`]: the
 //!   same again and again while work goes on
+//! * [`selection`]: a few files of a working tree as one commit
 //! * [`candidate`]: the commits that are tested and landed, built without a working tree; [`changes`]: the paths they
 //!   change, so that none lands that nobody asked for
 //! * [`checkout`]: a clean tree of one commit for CI, [`bare`]: the embedded forge's repository
@@ -50,6 +51,7 @@ mod private_clone;
 pub mod push;
 mod refs;
 pub mod rescue;
+pub mod selection;
 mod snapshot;
 pub mod tree;
 mod tree_index;

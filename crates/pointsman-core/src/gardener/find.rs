@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::dependencies;
 use crate::forge::Issue;
 use crate::ids::Number;
-use crate::labels::{BLOCKED, IN_PROGRESS, UNDERSPECIFIED, has};
+use crate::labels::{ACTION, BLOCKED, IN_PROGRESS, TECH_DEBT, UNDERSPECIFIED, VISION, has};
 use crate::time::Timestamp;
 
 /// Issues that are compared with each other, the newest: each with each, so their number counts twice.
@@ -132,7 +132,7 @@ pub fn findings(issues: &[Issue], memory: &Memory, config: &Config, now: Timesta
         let oversized = issue.body.chars().count() > LONG_BODY || boxes(&issue.body) > MANY_BOXES;
         if has(&issue.labels, BLOCKED) {
             found.push(Finding::Blocked { issue: number });
-        } else if has(&issue.labels, "tech-debt") && issue.body.chars().count() < SMALL_BODY {
+        } else if has(&issue.labels, TECH_DEBT) && issue.body.chars().count() < SMALL_BODY {
             found.push(Finding::Small { issue: number });
         } else if has(&issue.labels, UNDERSPECIFIED) {
             // It has been said.
@@ -154,7 +154,7 @@ pub fn findings(issues: &[Issue], memory: &Memory, config: &Config, now: Timesta
 /// Whether the gardener looks at it.
 pub(super) fn is_groomed(issue: &Issue) -> bool {
     let apart = |label: &String| {
-        label == IN_PROGRESS || label == "vision" || label == "action" || label.starts_with("prediction/")
+        label == IN_PROGRESS || label == VISION || label == ACTION || label.starts_with("prediction/")
     };
     !issue.labels.iter().any(apart)
 }

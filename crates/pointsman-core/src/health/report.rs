@@ -69,8 +69,8 @@ pub struct Told {
     pub new: Vec<Finding>,
     /// What stands as it stood.
     pub standing: Vec<Finding>,
-    /// What is well again, by key.
-    pub gone: Vec<String>,
+    /// What is well again, as it was.
+    pub gone: Vec<Finding>,
     /// Whether a person has to act.
     pub urgent: bool,
     /// How often it was said before.
@@ -79,20 +79,27 @@ pub struct Told {
 
 /// Decides what a look means.
 pub fn report(before: &Memory, findings: &[Finding], config: &Config, now: Timestamp) -> Report {
-    let heard: Vec<&Finding> =
-        findings.iter().filter(|finding| before.ignored_until(finding.kind(), now).is_none()).collect();
+    let (heard, unheard): (Vec<&Finding>, Vec<&Finding>) =
+        findings.iter().partition(|finding| before.ignored_until(finding.kind(), now).is_none());
     let keys: BTreeSet<String> = heard.iter().map(|finding| finding.key()).collect();
+    // What was told and is not to be heard any more stands all the same: it is not well again.
+    let hushed: BTreeSet<String> =
+        unheard.iter().map(|finding| finding.key()).filter(|key| before.told.contains(key)).collect();
+    let keys_before: BTreeSet<String> = before.told.difference(&hushed).cloned().collect();
     let urgent = heard.iter().any(|finding| finding.priority().escalates());
-    let again = keys == before.told
+    let again = keys == keys_before
         && urgent
         && now.since(before.told_at) >= config.timing.escalation_renotify.duration();
     let (new, standing): (Vec<Finding>, Vec<Finding>) = heard
         .iter()
         .map(|finding| (*finding).clone())
-        .partition(|finding| !before.told.contains(&finding.key()));
-    // What is only housekeeping and is being done needs no word.
-    let gone: Vec<String> = before.told.difference(&keys).cloned().collect();
-    let news = keys != before.told;
+        .partition(|finding| !keys_before.contains(&finding.key()));
+    let is_gone = |finding: &&Finding| {
+        let key = finding.key();
+        keys_before.contains(&key) && !keys.contains(&key)
+    };
+    let gone: Vec<Finding> = before.findings.iter().filter(is_gone).cloned().collect();
+    let news = keys != keys_before;
     let told = (news || again).then(|| Told {
         urgent: again || new.iter().any(|finding| finding.priority().escalates()),
         new,
@@ -113,8 +120,8 @@ pub fn report(before: &Memory, findings: &[Finding], config: &Config, now: Times
     memory.ignored.retain(|_, until| *until > now);
     // What is well again may be asked about when it comes back.
     memory.asked.retain(|key| all.contains(key));
+    memory.told = keys.into_iter().chain(hushed).collect();
     if let Some(told) = &told {
-        memory.told = keys;
         memory.told_at = now;
         memory.repeat = told.repeat;
     }

@@ -303,7 +303,7 @@ fn people_are_told_what_changed_and_nothing_twice() {
 
     let over = look(&reminded.memory, &[], later);
     let told = over.told.unwrap();
-    assert_eq!((told.gone, told.urgent), (vec!["blocked:3".to_owned(), "disk:/state".to_owned()], false));
+    assert_eq!((told.gone, told.urgent), (vec![disk_full(), blocked(3)], false));
     assert_eq!(look(&over.memory, &[], later).told, None);
     let only_degraded = look(&Memory::default(), &[blocked(3)], NOW);
     let much_later = NOW.after(Duration::from_secs(99 * 3600));
@@ -321,6 +321,20 @@ fn what_people_want_ignored_is_ignored_for_a_while() {
     let heard = report(&ignored.memory, &[disk_full()], &config, later);
     assert!(heard.told.is_some_and(|told| told.urgent));
     assert!(heard.memory.ignored.is_empty());
+
+    // Told, and then no longer wanted: that is not the same as well again.
+    let mut told = heard.memory;
+    told.ignored.insert(Kind::Disk, later.after(Duration::from_secs(60)));
+    let quiet = report(&told, &[disk_full()], &config, later);
+    assert_eq!(quiet.told, None);
+    let over = report(&quiet.memory, &[], &config, later);
+    assert_eq!(over.told.map(|told| told.gone), Some(vec![disk_full()]));
+    let again = report(&quiet.memory, &[disk_full()], &config, later.after(Duration::from_secs(6 * 3600)));
+    assert_eq!(
+        again.told.map(|told| (told.urgent, told.repeat)),
+        Some((true, 1)),
+        "it stands, and is heard again"
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::forge::Issue;
 use crate::gardener::{Deed, Dust, Finding, Question};
 use crate::ids::{Number, ProjectName};
 use crate::task::Notice;
-use crate::text::{clean_block, clean_line, quote_block};
+use crate::text::{clean_block, clean_line, plain_line, quote_block};
 
 /// How much of an issue's text a model is shown.
 const BODY: usize = 1500;
@@ -88,7 +88,7 @@ pub fn bundle(dust: &[Dust]) -> (String, String) {
     let title = format!("Small things: {}", clean_line(group, 60));
     let mut body = "Several small things that belong together.\n\n## Acceptance criteria\n\n".to_owned();
     for dust in dust {
-        body.push_str(&format!("- [ ] {} (#{})\n", plain(&dust.title), dust.issue));
+        body.push_str(&format!("- [ ] {} (#{})\n", plain_line(&dust.title, 200), dust.issue));
     }
     (title, body)
 }
@@ -137,10 +137,4 @@ pub fn paused(project: &ProjectName, role: &str) -> Notice {
 
 fn numbers(issues: &[Number]) -> String {
     issues.iter().map(|issue| format!("#{issue}")).collect::<Vec<_>>().join(", ")
-}
-
-/// Without what Markdown or a forge would make something of: a mention calls somebody, `#7` and `closes` link.
-fn plain(text: &str) -> String {
-    let plain: String = text.chars().filter(|c| !"@#`[]<>*_".contains(*c)).collect();
-    clean_line(&plain, 200)
 }

@@ -154,8 +154,8 @@ pub fn summary(project: &ProjectName, told: &Told, now: Timestamp) -> Notice {
         body.push(format!("and {} more: pointsman health", others - LISTED));
     }
     if !told.gone.is_empty() {
-        let gone: Vec<String> = told.gone.iter().map(|key| clean_line(key, 100)).collect();
-        body.push(format!("no longer: {}", gone.join(", ")));
+        let gone: Vec<String> = told.gone.iter().map(|gone| finding(gone, now)).collect();
+        body.push(format!("no longer: {}", gone.join("; ")));
     }
     if told.urgent {
         body.push("Answer here: \"ignore disk warning\", \"kill that agent\", \"what's stuck?\"".to_owned());

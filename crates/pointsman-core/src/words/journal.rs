@@ -20,7 +20,11 @@ pub struct Entry {
 
 /// What an event says to a reader; nothing if it is none of their business.
 pub fn entry(kind: &str, issue: Option<u64>, data: &Value) -> Option<Entry> {
-    if let Some((role, _)) = kind.split_once('_').filter(|(role, _)| KEEPERS.contains(role)) {
+    let role = match kind {
+        "hand_in" | "hand_in_over" => data["role"].as_str(),
+        _ => kind.split_once('_').map(|(role, _)| role),
+    };
+    if let Some(role) = role.filter(|role| KEEPERS.contains(role)) {
         let lines: Vec<String> = data["lines"]
             .as_array()?
             .iter()
@@ -102,6 +106,13 @@ mod tests {
             ("phase_claimed", Some(3), json!({"to": "escalated"}), None),
             ("phase_claimed", Some(3), json!({"from": "working", "to": "awaiting_ci"}), None),
             ("issue_observed", None, json!({}), None),
+            (
+                "hand_in_over",
+                None,
+                json!({"role": "planner", "lines": ["pull request #3 is on the main branch"]}),
+                Some(("planner", "pull request #3 is on the main branch")),
+            ),
+            ("hand_in", None, json!({"role": "dev", "lines": ["x"]}), None),
         ];
         for (kind, issue, data, expected) in cases {
             let found = entry(kind, issue, &data);

@@ -1,5 +1,7 @@
 //! The one place that reads the clock.
 
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pointsman_core::time::Timestamp;
@@ -11,6 +13,12 @@ use super::stage;
 pub fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     stage::time(Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
+}
+
+/// When a file was last written, by the same clock.
+pub fn written(file: &Metadata) -> Timestamp {
+    let millis = file.mtime().saturating_mul(1000).saturating_add(file.mtime_nsec() / 1_000_000);
+    stage::time(Timestamp(millis))
 }
 
 /// The day of a point in time, UTC: `2026-11-15`.

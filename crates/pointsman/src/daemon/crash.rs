@@ -48,6 +48,20 @@ pub const REVIEW_NAMES: [&str; 3] = ["review-follow-ups-filed", "review-before-v
 /// The places on the way of what the gardener does, beside those of its run. They are passed by that alone.
 pub const GARDENER_NAMES: [&str; 2] = ["gardener-planned", "gardener-deed-done"];
 
+/// The places on the way of a plan, beside those of its run. They are passed by that alone.
+pub const PLANNER_NAMES: [&str; 3] = ["planner-planned", "planner-deed-done", "planner-issue-filed"];
+
+/// The places on the way of files that a role hands in, beside those of its run and of the merge queue. They are passed by
+/// that alone.
+pub const HAND_IN_NAMES: [&str; 6] = [
+    "hand-in-taken",
+    "hand-in-written",
+    "hand-in-pushed",
+    "hand-in-opened",
+    "hand-in-noted",
+    "hand-in-entered",
+];
+
 /// The place on the way of an action, beside those of its run. It is passed by that alone.
 pub const ACTION_NAMES: [&str; 1] = ["action-told"];
 

@@ -15,6 +15,7 @@ pub mod crash;
 mod dispatcher;
 pub mod engine;
 pub mod factory;
+pub mod hand_in;
 mod inbound;
 mod jobs;
 mod launch;

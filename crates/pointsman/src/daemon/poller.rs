@@ -13,6 +13,7 @@ use pointsman_core::time::Timestamp;
 use super::actions;
 use super::board::{Board, Picture};
 use super::clock;
+use super::hand_in::HandIns;
 use super::inbound::{Inbound, Inbox};
 use super::reviews::Reviews;
 use super::served::Served;
@@ -123,6 +124,7 @@ impl Poller {
         let silence = Silence::new(inbox.clone(), Arc::clone(&world));
         let webhooks = Webhooks::new(&world, self);
         let reviews = Reviews::new(&world);
+        let hand_ins = HandIns::new(&world);
         Asking {
             poller,
             inbox,
@@ -135,6 +137,7 @@ impl Poller {
             silence,
             webhooks,
             reviews,
+            hand_ins,
             forge_at: BTreeMap::new(),
             asked_at: BTreeMap::new(),
             main_at: BTreeMap::new(),
@@ -157,6 +160,7 @@ pub(super) struct Asking {
     silence: Silence,
     webhooks: Webhooks,
     reviews: Arc<Reviews>,
+    hand_ins: Arc<HandIns>,
     forge_at: BTreeMap<ProjectName, Timestamp>,
     asked_at: BTreeMap<ProjectName, Timestamp>,
     main_at: BTreeMap<ProjectName, Timestamp>,
@@ -199,6 +203,7 @@ impl Asking {
                         self.inbox.send(Inbound::Inputs(inputs));
                         self.world.jobs.check_peoples(served, &self.board.look());
                         self.reviews.look(served);
+                        self.hand_ins.look(served);
                         actions::look(&self.world, served);
                         self.look_at_main(served, now);
                         self.world.jobs.land(served);

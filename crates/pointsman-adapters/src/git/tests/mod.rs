@@ -31,6 +31,7 @@ mod local_checkout;
 mod mirror;
 mod older_git;
 mod rescue;
+mod selection;
 mod tree;
 mod union;
 mod warm;

@@ -21,6 +21,7 @@ use pointsman_store::{SessionScope, StoppedBy, Store};
 
 use super::logs;
 use crate::daemon::budget;
+use crate::daemon::clock;
 use crate::daemon::notifier::{LISTENER, health, health_name};
 use crate::daemon::stage;
 use crate::daemon::vault::trusted;
@@ -159,6 +160,5 @@ pub(super) fn old_logs(dir: &Path, keep: Duration, now: Timestamp) -> Vec<std::p
 }
 
 fn is_older(path: &Path, age: Duration, now: Timestamp) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    path.symlink_metadata().is_ok_and(|meta| now.since(Timestamp(meta.mtime().saturating_mul(1000))) > age)
+    path.symlink_metadata().is_ok_and(|file| now.since(clock::written(&file)) > age)
 }

@@ -1,30 +1,26 @@
 //! The gardener: rules look through the issues that the forge told anyway; if something is new, a session is asked, and
-//! what rules allow of its answer is done on the forge. Whoever dies in between does the same again, which is the same
-//! as once.
+//! what rules allow of its answer is done on the forge.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use pointsman_adapters::forge;
 use pointsman_adapters::process::free_memory_mb;
 use pointsman_core::config::Config;
-use pointsman_core::gardener::{Answer, Deed, Memory, Plan, Question, findings, plan, questions};
-use pointsman_core::ids::ProjectName;
+use pointsman_core::gardener::{Answer, Deed, Memory, findings, plan, questions};
+use pointsman_core::ids::{Number, ProjectName};
 use pointsman_core::labels::{BACKLOG, BLOCKED, UNDERSPECIFIED};
 use pointsman_core::notifier::{Posting, Topic};
-use pointsman_core::run::{Run, RunId, Status};
+use pointsman_core::run::{Run, RunId};
 use pointsman_core::time::Timestamp;
-use pointsman_core::value::Outcome;
+use pointsman_core::value::Done;
 use pointsman_core::words;
-use pointsman_store::{Change, Store};
+use pointsman_store::Store;
 use serde_json::json;
 
+use super::asking::{Asker, Asking, Closing, Question};
 use super::watch::Watch;
-use super::{Seen, Told, is_due, recall, send};
-use crate::control::protocol::Reply;
-use crate::daemon::crash::crash_point;
-use crate::daemon::engine::Engine;
-use crate::daemon::inbound::Inbox;
-use crate::daemon::runs;
+use super::{Seen, Told, recall, send};
+use crate::daemon::crash::GARDENER_NAMES;
 use crate::daemon::served::Served;
 use crate::daemon::world::RealWorld;
 
@@ -33,45 +29,23 @@ pub(super) const FORMULA: &str = "run-gardener";
 /// Its thread, and the name under which it is remembered.
 const NAME: &str = "gardener";
 
-/// A look at the issues.
-#[derive(Clone, Debug)]
-pub struct Looked {
-    /// What is to be remembered.
-    pub memory: Memory,
-    /// What is asked.
-    pub questions: Vec<Question>,
-    /// What a session would read.
-    pub briefing: String,
-    /// Memory that is free; none if nobody knows.
-    pub free_memory_mb: Option<u64>,
-}
-
-/// What came of a run.
-#[derive(Clone, Debug)]
-pub struct Groomed {
-    /// Which.
-    pub run: RunId,
-    /// What is remembered of it; nothing if its answer was none.
-    pub plan: Option<Plan>,
-    /// What happened, one line each.
-    pub lines: Vec<String>,
-    /// Whether something came of it.
-    pub outcome: Outcome,
-}
-
 /// What the gardener remembers of a project.
 pub fn memory(store: &Store, project: &ProjectName) -> Result<Memory, pointsman_store::Error> {
     recall(store, project, NAME)
 }
 
 /// Looks through the issues. Nobody is asked here.
-pub fn look(seen: &Seen, memory: &Memory, config: &Config, now: Timestamp) -> Looked {
+pub fn look(seen: &Seen, memory: &Memory, config: &Config, now: Timestamp) -> Asking {
     let mut memory = memory.clone();
     memory.see(&seen.issues, now);
     let found = findings(&seen.issues, &memory, config, now);
     let questions = questions(&found, &seen.issues, &memory);
-    let briefing = words::gardener::briefing(&questions, &seen.issues);
-    Looked { memory, questions, briefing, free_memory_mb: None }
+    let question = (!questions.is_empty()).then(|| Question {
+        found: format!("found {} things", questions.len()),
+        asked: json!(questions),
+        briefing: words::gardener::briefing(&questions, &seen.issues),
+    });
+    Asking { role: NAME, formula: FORMULA, memory: json!(memory), question, free_memory_mb: None }
 }
 
 impl Watch {
@@ -79,128 +53,86 @@ impl Watch {
     pub(super) fn garden(&self, served: &Arc<Served>, now: Timestamp) -> anyhow::Result<()> {
         let config = &served.config;
         let Some(seen) = served.seen() else { return Ok(()) };
-        let (memory, due, asked) = {
-            let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-            let memory = memory(&reader, &config.name)?;
-            let due = is_due(&reader, &config.name, FORMULA, memory.looked_at)?;
-            let run = match &memory.asked {
-                Some((id, _)) => reader.run(&config.name, *id)?,
-                None => None,
-            };
-            (memory, due, run)
-        };
-        match asked {
-            Some(run) if run.status.is_over() => {
-                let (world, inbox) = (Arc::clone(&self.world), self.inbox.clone());
-                let name = format!("gardener {}", config.name);
-                self.world.jobs.submit(name, served, move |_, served| {
-                    if let Err(error) = apply(&world, &inbox, served, &run, &memory, now) {
-                        // It is tried again at the next look.
-                        tracing::warn!(run = %run.identity(), error = format!("{error:#}"), "not groomed yet");
-                    }
-                });
-            }
-            Some(_) => {}
-            None if due => {
-                let looked = Looked { free_memory_mb: free_memory_mb(), ..look(&seen, &memory, config, now) };
-                send(&self.inbox, Told::Gardened { project: config.name.clone(), looked: Box::new(looked) });
-            }
-            None => {}
-        }
+        let Some(memory) = self.to_look::<Memory>(served, now)? else { return Ok(()) };
+        let looked = look(&seen, &memory, config, now);
+        let asking = Box::new(Asking { free_memory_mb: free_memory_mb(), ..looked });
+        send(&self.inbox, Told::Asking { project: config.name.clone(), asking });
         Ok(())
     }
 }
 
-/// Writes a look down, with the run that is asked, if anybody is.
-pub fn write(
-    engine: &mut Engine,
-    project: &ProjectName,
-    looked: &Looked,
-    now: Timestamp,
-) -> Result<(), pointsman_store::Error> {
-    let mut memory = looked.memory.clone();
-    if looked.questions.is_empty() {
-        return engine.store().set_cursor(Some(project), NAME, &json!(memory).to_string());
-    }
-    let drafted = match super::hindrance(engine, project, NAME, looked.free_memory_mb, now)? {
-        Some(why) => Err(why),
-        None => runs::draft(engine, project, &runs::Wish::new(FORMULA, "schedule"), now)?.map_err(|reply| {
-            match reply {
-                Reply::Failed { message, .. } => message,
-                Reply::Done { .. } => String::new(),
-            }
-        }),
-    };
-    match drafted {
-        Ok(run) => {
-            let run = Run { briefing: Some(looked.briefing.clone()), ..run };
-            memory.asked = Some((run.id, looked.questions.clone()));
-            runs::write_begun(engine, &run, Some((NAME.to_owned(), json!(memory).to_string())), now)
-        }
-        Err(why) => {
-            let mut change = Change::new(now, "gardener_looked");
-            change.project = Some(project.clone());
-            let found = format!("found {} things, and asked nobody: {why}", looked.questions.len());
-            change.data = json!({ "lines": [found] });
-            change.cursor = Some((NAME.to_owned(), json!(memory).to_string()));
-            engine.store().commit(&[change]).map(drop)
-        }
-    }
-}
+impl Asker for Memory {
+    const ROLE: &'static str = NAME;
+    const FORMULA: &'static str = FORMULA;
+    const SETTLED: &'static str = "gardener_groomed";
+    const PLACES: [&'static str; 2] = GARDENER_NAMES;
 
-/// Does what rules allow of a run's answer, and has it written down.
-fn apply(
-    world: &RealWorld,
-    inbox: &Inbox,
-    served: &Served,
-    run: &Run,
-    memory: &Memory,
-    now: Timestamp,
-) -> anyhow::Result<()> {
-    let config = &served.config;
-    let planned = match (&memory.plan, run.status) {
-        (Some(plan), _) => Ok(plan.clone()),
-        (None, Status::Done) => match Answer::of_result(run.result.as_ref()) {
-            Ok(answer) => {
-                let issues = served.forge.open_issues()?;
-                let asked = memory.asked.as_ref().map(|(_, asked)| asked.as_slice()).unwrap_or_default();
-                let plan = plan(&answer, asked, &issues, memory, config, now);
-                // Written before anything of it is done: a closed issue would not be closed again.
-                send(inbox, Told::Planned { project: config.name.clone(), run: run.id, plan: plan.clone() });
-                crash_point("gardener-planned");
-                Ok(plan)
-            }
-            Err(why) => Err(why.to_string()),
-        },
-        (None, Status::Failed | Status::Stopped | Status::Starting | Status::Running) => {
-            Err(run.reason.clone().unwrap_or_else(|| "the run came to nothing".to_owned()))
-        }
-    };
-    let groomed = match planned {
-        Ok(plan) => {
-            for deed in &plan.deeds {
-                carry_out(world, served, run, deed)?;
-                crash_point("gardener-deed-done");
-            }
-            let mut lines: Vec<String> = plan.deeds.iter().map(words::gardener::done).collect();
-            lines.extend(plan.refused.iter().map(|why| format!("refused: {why}")));
+    fn looked_at(&self) -> Timestamp {
+        self.looked_at
+    }
+
+    fn asked(&self) -> Option<RunId> {
+        self.asked.as_ref().map(|(run, _)| *run)
+    }
+
+    fn decide(
+        &mut self,
+        _: &RealWorld,
+        served: &Served,
+        run: &Run,
+        now: Timestamp,
+    ) -> anyhow::Result<Result<(), String>> {
+        let answer = match Answer::of_result(run.result.as_ref()) {
+            Ok(answer) => answer,
+            Err(why) => return Ok(Err(why.to_string())),
+        };
+        let issues = served.forge.open_issues()?;
+        let asked = self.asked.as_ref().map(|(_, asked)| asked.as_slice()).unwrap_or_default();
+        self.plan = Some(plan(&answer, asked, &issues, self, &served.config, now));
+        Ok(Ok(()))
+    }
+
+    fn planned(&self) -> Option<usize> {
+        self.plan.as_ref().map(|plan| plan.deeds.len())
+    }
+
+    fn done(&mut self) -> &mut Vec<Done> {
+        &mut self.done
+    }
+
+    fn carry_out(
+        &self,
+        place: usize,
+        world: &RealWorld,
+        served: &Served,
+        run: &Run,
+    ) -> anyhow::Result<Option<Done>> {
+        let Some(deed) = self.plan.as_ref().and_then(|plan| plan.deeds.get(place)) else { return Ok(None) };
+        let filed = carry_out(world, served, run, deed)?;
+        Ok(Some(Done { line: words::gardener::done(deed), filed }))
+    }
+
+    fn close(&mut self, _: &Run, _: Timestamp) -> Closing {
+        self.asked = None;
+        self.done.clear();
+        let Some(plan) = self.plan.take() else { return Closing::default() };
+        self.decided.extend(plan.decided);
+        self.dust = plan.dust;
+        Closing {
             // To leave all as it is can be a good answer; to want only what is refused is none.
-            let noise = plan.deeds.is_empty() && !plan.refused.is_empty();
-            let outcome = if noise { Outcome::Noise } else { Outcome::Used };
-            Groomed { run: run.id, plan: Some(plan), lines, outcome }
+            useful: !plan.deeds.is_empty() || plan.refused.is_empty(),
+            left: plan.refused.iter().map(|why| format!("refused: {why}")).collect(),
+            ..Closing::default()
         }
-        Err(why) => {
-            let lines = vec![format!("run {} was of no use: {why}", run.id)];
-            Groomed { run: run.id, plan: None, lines, outcome: Outcome::Noise }
-        }
-    };
-    super::tell_pause(world, config, NAME, groomed.outcome, now)?;
-    send(inbox, Told::Groomed { project: config.name.clone(), groomed: Box::new(groomed) });
-    Ok(())
+    }
+
+    fn give_up(&mut self) {
+        self.heard_nothing_useful();
+    }
 }
 
-/// Each can be done twice.
-fn carry_out(world: &RealWorld, served: &Served, run: &Run, deed: &Deed) -> anyhow::Result<()> {
+/// Each can be done twice. Answers the issue that it filed.
+fn carry_out(world: &RealWorld, served: &Served, run: &Run, deed: &Deed) -> anyhow::Result<Option<Number>> {
     let forge = &served.forge;
     if let Some((issue, text)) = words::gardener::comment(deed) {
         forge.comment_once(issue, &format!("gardener-{}-{issue}", run.id), &text)?;
@@ -234,48 +166,8 @@ fn carry_out(world: &RealWorld, served: &Served, run: &Run, deed: &Deed) -> anyh
                     Err(error) => return Err(error.into()),
                 }
             }
+            return Ok(Some(filed));
         }
     }
-    Ok(())
-}
-
-/// Writes down what is going to be done of a run's answer.
-pub(super) fn decide(
-    engine: &mut Engine,
-    project: &ProjectName,
-    run: RunId,
-    plan: &Plan,
-) -> Result<(), pointsman_store::Error> {
-    let mut memory = memory(engine.store(), project)?;
-    if memory.asked.as_ref().is_some_and(|(asked, _)| *asked == run) && memory.plan.is_none() {
-        memory.plan = Some(plan.clone());
-        engine.store().set_cursor(Some(project), NAME, &json!(memory).to_string())?;
-    }
-    Ok(())
-}
-
-/// Writes down what came of a run.
-pub fn settle(
-    engine: &mut Engine,
-    project: &ProjectName,
-    groomed: &Groomed,
-    now: Timestamp,
-) -> Result<(), pointsman_store::Error> {
-    let mut memory = memory(engine.store(), project)?;
-    // It was written before.
-    if memory.asked.as_ref().is_none_or(|(run, _)| *run != groomed.run) {
-        return Ok(());
-    }
-    memory.asked = None;
-    memory.plan = None;
-    if let Some(plan) = &groomed.plan {
-        memory.decided.extend(plan.decided.iter().cloned());
-        memory.dust.clone_from(&plan.dust);
-    }
-    let mut change = Change::new(now, "gardener_groomed");
-    change.project = Some(project.clone());
-    change.data = json!({ "run": groomed.run, "lines": groomed.lines });
-    change.cursor = Some((NAME.to_owned(), json!(memory).to_string()));
-    engine.store().commit(&[change])?;
-    super::count(engine, project, NAME, groomed.outcome, now)
+    Ok(None)
 }

@@ -3,11 +3,15 @@
 //!
 //! `watch` is the thread that looks when a role's time has come, `collect` reads the machine and the project, `logs` the ends of logs, `remedy`
 //! carries out what is safe, `supervisor` writes down what was found, tells people and hears them, `gardener` grooms the
-//! issues, `predictor` files what figures foretell. Only what takes an engine writes; the rest runs beside the loop and only sends.
+//! issues, `predictor` files what figures foretell, `planner` has predictions judged and gaps
+//! named, `asking` is what roles that ask a model do alike. Only what takes an engine writes; the rest runs beside the
+//! loop and only sends.
 
+mod asking;
 mod collect;
 pub mod gardener;
 mod logs;
+pub mod planner;
 pub mod predictor;
 mod remedy;
 mod supervisor;
@@ -17,7 +21,6 @@ use std::sync::PoisonError;
 use std::sync::mpsc::sync_channel;
 
 use pointsman_core::config::Config;
-use pointsman_core::gardener::Plan;
 use pointsman_core::health::{assess, remedies};
 use pointsman_core::ids::ProjectName;
 use pointsman_core::notifier::{Posting, Topic};
@@ -29,6 +32,7 @@ use pointsman_store::{Change, Store};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
+pub use asking::{Asking, Question, Settled, ask, settle};
 pub use collect::Seen;
 pub(crate) use collect::{Known, collect, whole_machine};
 pub(crate) use logs::tails;
@@ -42,6 +46,7 @@ use super::answer::{done, failed};
 use super::budget;
 use super::clock;
 use super::engine::Engine;
+use super::hand_in;
 use super::inbound::{Inbound, Inbox};
 use super::notifier;
 use super::served::Served;
@@ -59,28 +64,30 @@ pub(crate) enum Told {
         /// What was found and done.
         looked: Box<Looked>,
     },
-    /// The gardener has looked.
-    Gardened {
+    /// A role that asks a model has looked.
+    Asking {
         /// At which project.
         project: ProjectName,
-        /// What was found.
-        looked: Box<gardener::Looked>,
+        /// What was found, and what is asked.
+        asking: Box<Asking>,
     },
-    /// Something is going to be done of a run's answer.
-    Planned {
+    /// The work on a run's answer goes on.
+    Remembered {
         /// In which project.
         project: ProjectName,
+        /// Whose work.
+        role: &'static str,
         /// Which run.
         run: RunId,
-        /// What.
-        plan: Plan,
+        /// How far it is.
+        memory: serde_json::Value,
     },
-    /// Something came of a run of the gardener's, or nothing.
-    Groomed {
+    /// Something came of a run that a role asked, or nothing.
+    Settled {
         /// In which project.
         project: ProjectName,
         /// What.
-        groomed: Box<gardener::Groomed>,
+        settled: Box<Settled>,
     },
     /// A run of the supervisor's was heard.
     Judged {
@@ -96,6 +103,15 @@ pub(crate) enum Told {
         /// What was found and filed.
         predicted: Box<predictor::Predicted>,
     },
+    /// Something happened to files that a role hands in.
+    HandIn {
+        /// In which project.
+        project: ProjectName,
+        /// Whose.
+        role: String,
+        /// What.
+        told: hand_in::Told,
+    },
     /// People said something to the supervisor.
     Heard {
         /// Of which project.
@@ -105,7 +121,7 @@ pub(crate) enum Told {
 
 /// Whether the times of a formula are its role's, whose code decides whether a session is needed at all.
 pub fn by_code(formula: &str) -> bool {
-    [supervisor::FORMULA, gardener::FORMULA, predictor::FORMULA].contains(&formula)
+    [supervisor::FORMULA, gardener::FORMULA, predictor::FORMULA, planner::FORMULA].contains(&formula)
 }
 
 /// Whether a role's time has come since it last looked.
@@ -132,16 +148,19 @@ pub(super) fn take(engine: &mut Engine, told: &Told, now: Timestamp) -> Result<(
     match told {
         Told::Looked { project, looked } => supervisor::look(engine, project, looked, now),
         Told::Heard { project } => supervisor::hear(engine, project, now),
-        Told::Gardened { project, looked } => gardener::write(engine, project, looked, now),
+        Told::Asking { project, asking } => ask(engine, project, asking, now),
         Told::Judged { project, run } => supervisor::settle(engine, project, run, now),
         Told::Predicted { project, predicted } => predictor::write(engine, project, predicted, now),
-        Told::Planned { project, run, plan } => gardener::decide(engine, project, *run, plan),
-        Told::Groomed { project, groomed } => gardener::settle(engine, project, groomed, now),
+        Told::Remembered { project, role, run, memory } => {
+            asking::remember(engine, project, role, *run, memory)
+        }
+        Told::Settled { project, settled } => settle(engine, project, settled, now),
+        Told::HandIn { project, role, told } => hand_in::write(engine, project, role, told, now),
     }
 }
 
 /// What was written under a name. What cannot be read is forgotten, and that is said: it may cost a question again.
-fn recall<T: DeserializeOwned + Default>(
+pub(super) fn recall<T: DeserializeOwned + Default>(
     store: &Store,
     project: &ProjectName,
     name: &str,

@@ -7,6 +7,7 @@ use pointsman_core::config::Config;
 use pointsman_core::forge::Issue;
 use pointsman_core::gardener;
 use pointsman_core::ids::ProjectName;
+use pointsman_core::labels::UNREVIEWED;
 use pointsman_core::predictor::{Counts, Figures, Memory, Prediction, Sample, predict};
 use pointsman_core::task::State;
 use pointsman_core::time::Timestamp;
@@ -25,7 +26,6 @@ pub(super) const FORMULA: &str = "run-predictor";
 /// The name under which it is remembered.
 const NAME: &str = "predictor";
 const WEEK: i64 = 7 * 86_400_000;
-const LABEL: &str = "prediction/unreviewed";
 
 /// A look, and what was filed.
 #[derive(Clone, Debug)]
@@ -154,7 +154,7 @@ fn file(
     let mut lines = Vec::new();
     for prediction in news(&memory, figures, &seen.issues, &served.config, now) {
         let (title, body) = words::predictor::issue(&prediction);
-        let filed = served.forge.file_issue_once(&name(&prediction), &title, &body, &[LABEL])?;
+        let filed = served.forge.file_issue_once(&name(&prediction), &title, &body, &[UNREVIEWED])?;
         memory.said.insert(prediction.key(), now);
         lines.push(format!("#{filed} {title}"));
     }

@@ -41,6 +41,11 @@ impl Watch {
             {
                 tracing::error!(project = %served.config.name, error = format!("{error:#}"), "issues were not looked at");
             }
+            if served.config.roles.planner.enabled
+                && let Err(error) = self.plan(served, now)
+            {
+                tracing::error!(project = %served.config.name, error = format!("{error:#}"), "plans were not looked at");
+            }
             if served.config.roles.predictor.enabled
                 && let Err(error) = self.foresee(served, now)
             {

@@ -22,7 +22,7 @@ use crate::daemon::inbound::Inbound;
 use crate::daemon::served::Served;
 
 /// What our CI is called among the checks of a commit.
-const CHECK: &str = "ci";
+pub(in crate::daemon) const CHECK: &str = "ci";
 
 /// CI on one commit.
 pub(super) struct Check {

@@ -18,14 +18,17 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use pointsman_adapters::process::JobKiller;
+use pointsman_core::config::CiKind;
 use pointsman_core::ids::{Number, ProjectName, Sha, TaskKey};
-use pointsman_core::task::{Ci, Policy, ReviewMode, State, Task};
+use pointsman_core::task::{Ci, Event, Policy, ReviewMode, State, Task};
 use pointsman_store::Store;
 
 pub(super) use checkpoint::adopt;
+pub(super) use checks::CHECK;
 pub(super) use program::clear_leftovers;
 
 use super::board::Picture;
+use super::engine::Input;
 use super::inbound::Inbox;
 use super::served::Served;
 
@@ -103,6 +106,16 @@ impl Jobs {
         }
     }
 
+    /// Runs CI on the head of a pull request that no task is about, where the forge does not.
+    pub(crate) fn check_pull_request(self: &Arc<Self>, served: &Arc<Served>, number: Number, sha: &Sha) {
+        // On the embedded forge that is done for all of them.
+        if served.config.ci.kind == CiKind::Command && served.embedded.is_none() {
+            let job = checks::OfPeople { number, sha: sha.clone() };
+            let name = format!("ci {}", job.name(&served.config.name));
+            self.submit(name, served, move |jobs, served| job.run(jobs, served));
+        }
+    }
+
     /// Runs CI on exactly this commit.
     pub(crate) fn check(self: &Arc<Self>, served: &Arc<Served>, task: &Task, sha: &Sha, run: u32) {
         let job = checks::Check { key: task.key.clone(), sha: sha.clone(), run };
@@ -115,8 +128,34 @@ impl Jobs {
         if Policy::new(&served.config).review != ReviewMode::Command {
             return;
         }
-        let job = review::Review { key: task.key.clone(), pr, sha: sha.clone(), command };
-        self.submit(job.name(), served, move |jobs, served| job.run(jobs, served));
+        let project = task.key.project.clone();
+        let job = review::Review { project, issue: Some(task.key.issue), pr, sha: sha.clone(), command };
+        let key = task.key.clone();
+        self.submit(job.name(), served, move |jobs, served| {
+            if let Err(error) = job.run(jobs, served) {
+                let effect = "request_review".to_owned();
+                jobs.inbox.tell(Input::new(key.clone(), Event::EffectGaveUp { effect, error }));
+            }
+        });
+    }
+
+    /// Has the project's review program, if it has one, look at a pull request that no task is about; if nothing comes of
+    /// that, somebody is told why.
+    pub(crate) fn review_pull_request(
+        self: &Arc<Self>,
+        served: &Arc<Served>,
+        pr: Number,
+        sha: &Sha,
+        gave_up: impl Fn(&Arc<Served>, &str) + Send + 'static,
+    ) {
+        let Some(command) = served.config.review.command.clone() else { return };
+        let project = served.config.name.clone();
+        let job = review::Review { project, issue: None, pr, sha: sha.clone(), command };
+        self.submit(job.name(), served, move |jobs, served| {
+            if let Err(error) = job.run(jobs, served) {
+                gave_up(served, &error);
+            }
+        });
     }
 
     /// Saves the task's working tree; unchanged, it costs next to nothing.

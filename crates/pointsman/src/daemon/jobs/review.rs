@@ -4,14 +4,12 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use pointsman_adapters::phase_file;
-use pointsman_core::ids::{Number, Sha, TaskKey};
+use pointsman_core::ids::{Number, ProjectName, Sha, TaskKey};
 use pointsman_core::review::Answer;
 use pointsman_core::run::{RESULT_BYTES, read_result};
-use pointsman_core::task::Event;
 
 use super::program::Program;
 use super::{Jobs, slug};
-use crate::daemon::engine::Input;
 use crate::daemon::inbound::Inbound;
 use crate::daemon::reviews;
 use crate::daemon::served::Served;
@@ -21,7 +19,9 @@ const TRIES: u32 = 2;
 
 /// A review of one commit.
 pub(super) struct Review {
-    pub(super) key: TaskKey,
+    pub(super) project: ProjectName,
+    /// The issue it is for, if it is a task's.
+    pub(super) issue: Option<Number>,
     pub(super) pr: Number,
     pub(super) sha: Sha,
     pub(super) command: Vec<String>,
@@ -29,24 +29,28 @@ pub(super) struct Review {
 
 impl Review {
     pub(super) fn name(&self) -> String {
-        slug(&self.key, &format!("review-{}", self.sha.short()))
+        let (project, sha) = (&self.project, self.sha.short());
+        match self.issue {
+            Some(issue) => slug(&TaskKey { project: project.clone(), issue }, &format!("review-{sha}")),
+            None => format!("{project}-pr-{}-review-{sha}", self.pr),
+        }
     }
 
-    pub(super) fn run(&self, jobs: &Arc<Jobs>, served: &Arc<Served>) {
+    /// Asks until there is an answer that can be used, or says why there is none.
+    pub(super) fn run(&self, jobs: &Arc<Jobs>, served: &Arc<Served>) -> Result<(), String> {
         if self.is_reviewed(served) {
-            return;
+            return Ok(());
         }
-        let Some(_runner) = jobs.runner(served) else { return };
+        let Some(_runner) = jobs.runner(served) else { return Ok(()) };
         let mut last_error = String::new();
         for _ in 0..TRIES {
             match self.ask(jobs, served) {
                 // Posted, or the daemon stops and it is asked again at the next start.
-                Ok(_) => return,
+                Ok(_) => return Ok(()),
                 Err(error) => last_error = format!("{error:#}"),
             }
         }
-        let event = Event::EffectGaveUp { effect: "request_review".to_owned(), error: last_error };
-        jobs.inbox.tell(Input::new(self.key.clone(), event));
+        Err(last_error)
     }
 
     fn is_reviewed(&self, served: &Served) -> bool {
@@ -57,17 +61,18 @@ impl Review {
     fn ask(&self, jobs: &Arc<Jobs>, served: &Arc<Served>) -> anyhow::Result<bool> {
         let result = served.paths.checkouts().join(format!("{}.json", self.name()));
         let _ = std::fs::remove_file(&result);
+        let mut env = vec![
+            ("PROJECT_NAME", self.project.to_string()),
+            ("POINTSMAN_PR", self.pr.to_string()),
+            ("POINTSMAN_BASE", served.primary.to_string()),
+            ("POINTSMAN_RESULT_FILE", result.to_string_lossy().into_owned()),
+        ];
+        env.extend(self.issue.map(|issue| ("ISSUE", issue.to_string())));
         let program = Program {
             name: self.name(),
             command: &self.command,
             sha: &self.sha,
-            env: vec![
-                ("PROJECT_NAME", self.key.project.to_string()),
-                ("ISSUE", self.key.issue.to_string()),
-                ("POINTSMAN_PR", self.pr.to_string()),
-                ("POINTSMAN_BASE", served.primary.to_string()),
-                ("POINTSMAN_RESULT_FILE", result.to_string_lossy().into_owned()),
-            ],
+            env,
             limit: served.config.timing.review_timeout.into(),
         };
         let ran = program.run(jobs, served)?;
@@ -83,9 +88,9 @@ impl Review {
         let answer = Answer::read(result.as_ref()).map_err(unusable)?;
         let pr = served.forge.pull_request(self.pr)?;
         let pr = pr.with_context(|| format!("pull request #{} is gone", self.pr))?;
-        let examined = reviews::examine(served, &pr, &self.sha, Some(self.key.issue))?;
+        let examined = reviews::examine(served, &pr, &self.sha, self.issue)?;
         reviews::post(served, self.pr, &self.sha, &answer, &examined)?;
-        jobs.inbox.send(Inbound::AskForge { project: self.key.project.clone() });
+        jobs.inbox.send(Inbound::AskForge { project: self.project.clone() });
         Ok(true)
     }
 }

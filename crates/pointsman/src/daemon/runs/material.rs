@@ -12,7 +12,7 @@ use super::containers;
 use super::session::RunDesk;
 use crate::daemon::served::Served;
 use crate::daemon::world::RealWorld;
-use crate::daemon::{actions, reviews};
+use crate::daemon::{actions, hand_in, reviews};
 
 /// What is laid out for one session.
 #[derive(Default)]
@@ -29,11 +29,11 @@ pub(super) struct Laid {
 pub(super) fn lay_out(world: &RealWorld, served: &Served, run: &Run, desk: &RunDesk) -> anyhow::Result<Laid> {
     match &run.subject {
         None => {
-            check_out_main(served, desk)?;
+            check_out_main(world, served, run, desk)?;
             Ok(Laid::default())
         }
         Some(Subject::Action { issue }) => {
-            check_out_main(served, desk)?;
+            check_out_main(world, served, run, desk)?;
             let known = served.forge.issue(*issue)?.with_context(|| format!("issue #{issue} is gone"))?;
             let label = containers::label(world, &run.session(run.generation));
             Ok(Laid {
@@ -43,7 +43,7 @@ pub(super) fn lay_out(world: &RealWorld, served: &Served, run: &Run, desk: &RunD
             })
         }
         Some(Subject::Vault { id, hash }) => {
-            check_out_main(served, desk)?;
+            check_out_main(world, served, run, desk)?;
             let entry = world.reader().vault_entry(&run.project, id)?.filter(|entry| entry.hash == *hash);
             let entry = entry.with_context(|| format!("the vault action {id} is gone"))?;
             Ok(Laid {
@@ -56,14 +56,14 @@ pub(super) fn lay_out(world: &RealWorld, served: &Served, run: &Run, desk: &RunD
     }
 }
 
-fn check_out_main(served: &Served, desk: &RunDesk) -> anyhow::Result<()> {
+fn check_out_main(world: &RealWorld, served: &Served, run: &Run, desk: &RunDesk) -> anyhow::Result<()> {
     if desk.tree.exists() {
         return Ok(());
     }
     served.mirror.fetch_remote()?;
     let head = served.mirror.remote_head(&served.primary)?;
     let head = head.with_context(|| format!("the forge has no branch {}", served.primary))?;
-    Ok(checkout_exact(&served.mirror, &head, &desk.tree)?)
+    hand_in::check_out(world, served, run, &head, &desk.tree)
 }
 
 /// What an action committed is kept for the dev agent, if it came to an end.

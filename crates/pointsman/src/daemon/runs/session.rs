@@ -22,6 +22,7 @@ use super::watch::Tell;
 use super::{containers, material};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
+use crate::daemon::hand_in;
 use crate::daemon::launch::Launch;
 use crate::daemon::served::Served;
 use crate::daemon::world::{RealWorld, Trouble, epoch, new_id, write};
@@ -57,9 +58,7 @@ impl RunDesk {
 
     /// When the session last wrote to its terminal.
     pub(super) fn last_active(&self) -> Option<Timestamp> {
-        let written = fs::metadata(&self.transcript).and_then(|data| data.modified()).ok()?;
-        let since = written.duration_since(std::time::UNIX_EPOCH).ok()?;
-        i64::try_from(since.as_millis()).ok().map(Timestamp)
+        fs::metadata(&self.transcript).ok().map(|file| clock::written(&file))
     }
 
     fn run_dir(&self, generation: u32) -> PathBuf {
@@ -280,6 +279,7 @@ pub(super) fn end(world: &RealWorld, served: &Served, run: &Run, tell: &Tell<'_>
         tracing::warn!(file = %desk.phase_file.display(), %refusal, "left a phase file");
     }
     material::take_commits(served, run, &desk)?;
+    hand_in::take(world, served, run, &desk.tree)?;
     // What was in it is captured; what was not changed is in git.
     remove_checkout(&desk.tree)?;
     let exit = match run.status {

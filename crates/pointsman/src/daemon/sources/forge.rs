@@ -25,21 +25,27 @@ const NET: u32 = 120;
 /// What was asked before and need not be asked again. All of it can be lost.
 #[derive(Default)]
 pub(crate) struct Memory {
-    looks: BTreeMap<TaskKey, Look>,
+    looks: BTreeMap<TaskKey, Look<Signs>>,
     /// Issues that are closed. One that is opened again is in the list of the open ones.
     closed: BTreeSet<Number>,
 }
 
-/// When the pull request and the comments of a task were read.
-struct Look {
-    signs: Signs,
+/// When something was read on the forge that changes with these signs.
+pub(crate) struct Look<S> {
+    signs: S,
     first: Timestamp,
     last: Timestamp,
 }
 
-impl Look {
+impl<S: PartialEq> Look<S> {
+    /// It is being read now; `known` is when it was read before.
+    pub(crate) fn again(known: Option<&Self>, signs: S, now: Timestamp) -> Self {
+        let first = known.filter(|look| look.signs == signs).map_or(now, |look| look.first);
+        Self { signs, first, last: now }
+    }
+
     /// Whether everything was seen that these signs tell of.
-    fn is_enough(&self, signs: &Signs, net: Duration, now: Timestamp) -> bool {
+    pub(crate) fn is_enough(&self, signs: &S, net: Duration, now: Timestamp) -> bool {
         self.signs == *signs && self.last >= self.first.after(RESOLUTION) && now < self.last.after(net)
     }
 }
@@ -128,9 +134,7 @@ pub(crate) fn ask(
             }
             _ => {
                 inputs.extend(ask_about(served, task, signs.as_ref())?);
-                let first =
-                    |signs: &Signs| known.filter(|look| look.signs == *signs).map_or(now, |look| look.first);
-                let look = signs.map(|signs| Look { first: first(&signs), last: now, signs });
+                let look = signs.map(|signs| Look::again(known, signs, now));
                 looks.extend(look.map(|look| (task.key.clone(), look)));
             }
         }

@@ -4,6 +4,7 @@ use pointsman_testkit::TestDaemon;
 use serde_json::{Value, json};
 
 use super::health::make_due;
+use super::roles::looked_at;
 use super::shop;
 
 fn issues(daemon: &TestDaemon) -> Vec<Value> {
@@ -27,14 +28,8 @@ fn e2e_predictor_files_an_observation_with_its_evidence_once() {
         filed["body"].as_str().unwrap().contains("5 of 5 open issues have not changed for long"),
         "{filed}"
     );
-    let looked_at = || {
-        let store = pointsman_store::Store::open_read_only(&daemon.state().join("pointsman.db")).unwrap();
-        let project = pointsman_core::ids::ProjectName::new("shop").unwrap();
-        let memory = store.cursor(Some(&project), "predictor").unwrap().unwrap();
-        serde_json::from_str::<Value>(&memory).unwrap()["looked_at"].as_u64().unwrap()
-    };
-    let before = looked_at();
+    let before = looked_at(&daemon, "predictor");
     make_due(&daemon, "run-predictor");
-    daemon.wait_for("another look", || (looked_at() > before).then_some(()));
+    daemon.wait_for("another look", || (looked_at(&daemon, "predictor") > before).then_some(()));
     assert_eq!((issues(&daemon).len(), daemon.json(&["run", "list"])), (6, json!([])));
 }

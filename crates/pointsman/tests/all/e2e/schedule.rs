@@ -47,11 +47,12 @@ fn e2e_a_role_runs_when_its_time_has_come() {
     let hour = (pointsman::daemon::clock::now().0 / 3_600_000 + 12) % 24;
     let daemon = shop()
         .agent(&agent)
+        .file("VISION.md", "Fruit for all.\n")
         .set("roles.planner.enabled", "true")
         .set("roles.planner.schedule", &format!("\"30 {hour} * * *\""))
         .set("limits.min_free_memory_mb", "0")
         .start();
-    std::fs::write(daemon.path("home/result"), r#"{"issues": []}"#).unwrap();
+    std::fs::write(daemon.path("home/result"), r#"{"triage": [], "issues": []}"#).unwrap();
     let known =
         |daemon: &TestDaemon| scheduled(daemon, "run-planner").filter(|entry| !entry["next"].is_null());
     daemon.wait_for("its timetable", || known(&daemon));
@@ -68,7 +69,7 @@ fn e2e_a_role_runs_when_its_time_has_come() {
         runs.as_array()?.iter().find(|run| !run["ended_at"].is_null()).cloned()
     });
     assert_eq!((&done["status"], &done["by"]), (&"done".into(), &"schedule".into()), "{done}");
-    assert_eq!(done["result"], json!({"issues": []}));
+    assert_eq!(done["result"], json!({"triage": [], "issues": []}));
     let env = std::fs::read_to_string(daemon.path("home/env")).unwrap();
     assert!(env.contains("POINTSMAN_MODEL=opus"), "{env}");
     let entry = scheduled(&daemon, "run-planner").unwrap();

@@ -1,12 +1,13 @@
 //! The gardener: whom it asks, and when it stops asking.
 
-use pointsman::daemon::factory::gardener::{Groomed, look, memory, settle, write};
-use pointsman::daemon::factory::{Seen, value};
+use pointsman::daemon::factory::gardener::{look, memory};
+use pointsman::daemon::factory::{Seen, Settled, ask, settle, value};
 use pointsman_core::forge::{Issue, IssueState};
 use pointsman_core::run::{Event, Policy, Run, RunId, step};
 use pointsman_core::time::Timestamp;
 use pointsman_core::value::Outcome;
 use pointsman_store::{Change, RunScope};
+use serde_json::json;
 
 use super::{Stage, at, shop};
 
@@ -33,7 +34,7 @@ impl Stage {
         let before = memory(self.engine.store(), &shop()).unwrap();
         if before.asked.is_none() {
             let looked = look(&seen, &before, &self.config(), at(minute));
-            write(&mut self.engine, &shop(), &looked, at(minute)).unwrap();
+            ask(&mut self.engine, &shop(), &looked, at(minute)).unwrap();
         }
     }
 
@@ -46,9 +47,19 @@ impl Stage {
             let mut change = Change::new(at(minute), "run_over");
             change.run = Some(away);
             self.engine.store().commit(&[change]).unwrap();
-            let groomed = Groomed { run: run.id, plan: None, lines: vec!["noise".to_owned()], outcome };
-            settle(&mut self.engine, &shop(), &groomed, at(minute)).unwrap();
-            settle(&mut self.engine, &shop(), &groomed, at(minute)).unwrap();
+            let mut after = memory(self.engine.store(), &shop()).unwrap();
+            after.asked = None;
+            let settled = Settled {
+                role: "gardener",
+                kind: "gardener_groomed",
+                run: run.id,
+                memory: json!(after),
+                lines: vec!["noise".to_owned()],
+                events: Vec::new(),
+                outcome,
+            };
+            settle(&mut self.engine, &shop(), &settled, at(minute)).unwrap();
+            settle(&mut self.engine, &shop(), &settled, at(minute)).unwrap();
         }
     }
 

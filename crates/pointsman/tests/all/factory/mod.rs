@@ -2,6 +2,7 @@
 //! what was seen of the world is given.
 
 mod gardener;
+mod planner;
 mod predictor;
 mod supervisor;
 

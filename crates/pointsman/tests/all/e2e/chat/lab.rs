@@ -11,36 +11,36 @@ use pointsman_testkit::{PATIENCE, eventually};
 use serde_json::{Value, json};
 
 /// The room.
-pub(super) struct Lab {
-    pub(super) url: String,
-    pub(super) room: String,
-    pub(super) bot_token: String,
-    pub(super) bot: String,
+pub(crate) struct Lab {
+    pub(crate) url: String,
+    pub(crate) room: String,
+    pub(crate) bot_token: String,
+    pub(crate) bot: String,
     /// Made the room, and is listened to.
-    pub(super) ann: Person,
+    pub(crate) ann: Person,
     /// Is in the room, and nobody listens to her.
-    pub(super) eve: Person,
+    pub(crate) eve: Person,
     /// None if the server is a real one.
-    pub(super) fake: Option<FakeHomeserver>,
+    pub(crate) fake: Option<FakeHomeserver>,
 }
 
 /// Somebody with an account.
-pub(super) struct Person {
+pub(crate) struct Person {
     client: Client,
-    pub(super) id: String,
+    pub(crate) id: String,
     room: String,
 }
 
 impl Lab {
     /// On a fake homeserver.
-    pub(super) fn fake() -> Self {
+    pub(crate) fn fake() -> Self {
         let fake = FakeHomeserver::start(&["bot", "ann", "eve"]);
         let tokens = ["bot", "ann", "eve"].map(FakeHomeserver::token_of);
         Self::on(fake.url(), tokens, Some(fake))
     }
 
     /// On the server that the environment names; none if it names none.
-    pub(super) fn real() -> Option<Self> {
+    pub(crate) fn real() -> Option<Self> {
         let variable = |name: &str| std::env::var(format!("POINTSMAN_TEST_MATRIX_{name}")).ok();
         let url = variable("URL")?;
         let need =
@@ -75,19 +75,19 @@ impl Lab {
     }
 
     /// What the bot wrote, oldest first.
-    pub(super) fn told(&self) -> Vec<Value> {
+    pub(crate) fn told(&self) -> Vec<Value> {
         let mut events = self.ann.events();
         events.retain(|event| event["sender"] == self.bot.as_str());
         events
     }
 
     /// Waits for a message of the bot's that holds this; answers it.
-    pub(super) fn wait_told(&self, text: &str) -> Value {
+    pub(crate) fn wait_told(&self, text: &str) -> Value {
         self.wait(text, |event| is(event, text) && !edits(event))
     }
 
     /// Waits for an edit by the bot that says this.
-    pub(super) fn wait_edited(&self, text: &str) -> Value {
+    pub(crate) fn wait_edited(&self, text: &str) -> Value {
         self.wait(text, |event| is(&event["content"]["m.new_content"], text) && edits(event))
     }
 
@@ -98,14 +98,14 @@ impl Lab {
     }
 
     /// How many messages of the bot's, no edits, hold this.
-    pub(super) fn count_told(&self, text: &str) -> usize {
+    pub(crate) fn count_told(&self, text: &str) -> usize {
         self.told().iter().filter(|event| is(event, text) && !edits(event)).count()
     }
 }
 
 impl Person {
     /// Sends any event of a message.
-    pub(super) fn send(&self, content: &Value) -> String {
+    pub(crate) fn send(&self, content: &Value) -> String {
         static SENT: AtomicUsize = AtomicUsize::new(0);
         let transaction = format!("person-{}-{}", std::process::id(), SENT.fetch_add(1, Ordering::Relaxed));
         let place = api(&["rooms", &self.room, "send", "m.room.message", &transaction]);
@@ -115,23 +115,23 @@ impl Person {
     }
 
     /// Writes in a thread, as a client does.
-    pub(super) fn reply(&self, root: &str, text: &str) -> String {
+    pub(crate) fn reply(&self, root: &str, text: &str) -> String {
         self.send(&in_thread(root, text))
     }
 
     /// Writes in the room.
-    pub(super) fn say(&self, text: &str) -> String {
+    pub(crate) fn say(&self, text: &str) -> String {
         self.send(&json!({ "msgtype": "m.text", "body": text }))
     }
 
     /// Answers one message, quoting it.
-    pub(super) fn quote(&self, to: &str, text: &str) -> String {
+    pub(crate) fn quote(&self, to: &str, text: &str) -> String {
         let body = format!("> <@bot> something was said\n\n{text}");
         self.send(&json!({ "msgtype": "m.text", "body": body, "m.relates_to": { "m.in_reply_to": { "event_id": to } } }))
     }
 
     /// Changes an earlier message.
-    pub(super) fn edit(&self, event: &str, text: &str) -> String {
+    pub(crate) fn edit(&self, event: &str, text: &str) -> String {
         self.send(&json!({
             "msgtype": "m.text", "body": format!("* {text}"),
             "m.new_content": { "msgtype": "m.text", "body": text },
@@ -140,14 +140,14 @@ impl Person {
     }
 
     /// Encrypts the room.
-    pub(super) fn encrypt(&self) {
+    pub(crate) fn encrypt(&self) {
         let place = api(&["rooms", &self.room, "state", "m.room.encryption"]);
         let content = json!({ "algorithm": "m.megolm.v1.aes-sha2" });
         self.client.read::<Value>(&Request::new("encrypt", Method::Put, &place).body(&content)).unwrap();
     }
 
     /// All messages of the room, oldest first.
-    pub(super) fn events(&self) -> Vec<Value> {
+    pub(crate) fn events(&self) -> Vec<Value> {
         let place = api(&["rooms", &self.room, "messages"]);
         let request = Request::get("read", &place).query("dir", "b").query("limit", 200);
         let page: Value = self.client.read(&request).unwrap();
@@ -159,7 +159,7 @@ impl Person {
 }
 
 /// A message in a thread.
-pub(super) fn in_thread(root: &str, text: &str) -> Value {
+pub(crate) fn in_thread(root: &str, text: &str) -> Value {
     json!({
         "msgtype": "m.text", "body": text,
         "m.relates_to": {
@@ -170,13 +170,13 @@ pub(super) fn in_thread(root: &str, text: &str) -> Value {
 }
 
 /// The thread that a message is in.
-pub(super) fn thread_of(event: &Value) -> &str {
+pub(crate) fn thread_of(event: &Value) -> &str {
     let related = &event["content"]["m.relates_to"];
     assert_eq!(related["rel_type"], "m.thread", "{event}");
     related["event_id"].as_str().unwrap()
 }
 
-pub(super) fn id(event: &Value) -> &str {
+pub(crate) fn id(event: &Value) -> &str {
     event["event_id"].as_str().unwrap()
 }
 

@@ -1,7 +1,7 @@
 //! People are told in a room of Matrix and answer there. The stories are played against a fake homeserver, and by
 //! `scripts/test-services` against a real Synapse.
 
-mod lab;
+pub(super) mod lab;
 mod others;
 mod stories;
 mod trouble;
@@ -12,7 +12,7 @@ use pointsman_testkit::Setup;
 use super::{LAND, adds, shop};
 
 /// A project whose people are in this room; ann is listened to.
-fn in_room(lab: &Lab) -> Setup {
+pub(super) fn in_room(lab: &Lab) -> Setup {
     shop()
         .set("notify.to", "[\"log\", \"matrix\"]")
         .set("matrix.homeserver", &format!("{:?}", lab.url))

@@ -1,0 +1,314 @@
+//! What was handed in, from its commit to its end. There is one at a time for each role.
+
+use serde::{Deserialize, Serialize};
+
+use crate::forge::{IssueState, PullRequest};
+use crate::ids::{Number, Sha};
+use crate::queue::EntryId;
+use crate::run::RunId;
+use crate::task::{ReviewMode, ReviewVerdict};
+use crate::time::Timestamp;
+
+/// Contents that were dismissed are remembered, so many of the last ones.
+const DISMISSED: usize = 50;
+
+/// What was taken of a run's working tree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Taken {
+    /// Which run.
+    pub run: RunId,
+    /// The one commit.
+    pub commit: Sha,
+    /// The head of the main branch that it stands on.
+    pub base: Sha,
+    /// Tells one content of the files from another, whatever they stand on.
+    pub content: String,
+    /// Which files.
+    pub files: Vec<String>,
+}
+
+/// Something handed in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandIn {
+    /// What.
+    pub taken: Taken,
+    /// Its branch on the forge.
+    pub branch: String,
+    /// Its pull request, once there is one.
+    #[serde(default)]
+    pub pr: Option<Number>,
+    /// Its place in the merge queue, once it had one.
+    #[serde(default)]
+    pub entry: Option<EntryId>,
+    /// Whether it was we who took it out of the queue again.
+    #[serde(default)]
+    pub left: bool,
+    /// What people were told last that it needs.
+    #[serde(default)]
+    pub told: Option<Need>,
+}
+
+impl HandIn {
+    /// Nothing was done about it yet.
+    pub fn new(role: &str, taken: Taken) -> Self {
+        let branch = format!("pointsman/{role}-{}-{}", taken.run, taken.commit.short());
+        Self { taken, branch, pr: None, entry: None, left: false, told: None }
+    }
+}
+
+/// What is remembered of a role's hand-ins.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Memory {
+    /// The last run that was looked at.
+    pub looked: Option<RunId>,
+    /// What is open.
+    pub open: Option<HandIn>,
+    /// What is newer and waits to take its place.
+    pub newer: Option<Taken>,
+    /// Contents that people did not want.
+    pub dismissed: Vec<String>,
+    /// How the last one ended.
+    pub settled: Option<Settled>,
+}
+
+/// What came of a run's files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Took {
+    /// It was looked at before.
+    Before,
+    /// Nothing changed, or what is open has it anyway.
+    Nothing,
+    /// A person closed the very same before.
+    Dismissed,
+    /// Something new.
+    New,
+}
+
+/// The end of something handed in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settled {
+    /// The head of the main branch that it stood on.
+    pub base: Sha,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// How it ended. The names are part of the surface that scripts rely on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It is on the main branch.
+    Merged,
+    /// A person closed it.
+    Dismissed,
+}
+
+impl Outcome {
+    /// The name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Merged => "merged",
+            Self::Dismissed => "dismissed",
+        }
+    }
+}
+
+impl Memory {
+    /// Takes in what a run left.
+    pub fn take(&mut self, role: &str, run: RunId, taken: Option<Taken>) -> Took {
+        if self.looked.is_some_and(|looked| looked >= run) {
+            return Took::Before;
+        }
+        self.looked = Some(run);
+        let Some(taken) = taken else { return Took::Nothing };
+        if self.latest().is_some_and(|known| known.content == taken.content) {
+            return Took::Nothing;
+        }
+        if self.dismissed.contains(&taken.content) {
+            return Took::Dismissed;
+        }
+        match self.open {
+            None => self.open = Some(HandIn::new(role, taken)),
+            Some(_) => self.newer = Some(taken),
+        }
+        Took::New
+    }
+
+    /// What was handed in last and has not ended.
+    pub fn latest(&self) -> Option<&Taken> {
+        self.newer.as_ref().or(self.open.as_ref().map(|open| &open.taken))
+    }
+
+    /// What is open has ended; what waited behind it is next.
+    pub fn end(&mut self, role: &str, outcome: Outcome, now: Timestamp) -> Option<HandIn> {
+        let open = self.open.take()?;
+        self.settled = Some(Settled { base: open.taken.base.clone(), outcome, at: now });
+        if outcome == Outcome::Dismissed {
+            self.dismissed.push(open.taken.content.clone());
+            let over = self.dismissed.len().saturating_sub(DISMISSED);
+            self.dismissed.drain(..over);
+        }
+        self.open = self.newer.take().map(|newer| HandIn::new(role, newer));
+        Some(open)
+    }
+
+    /// The newer one has taken the place of what is open: its branch, its pull request.
+    pub fn replace(&mut self) {
+        if let (Some(open), Some(newer)) = (&mut self.open, self.newer.take()) {
+            *open = HandIn { taken: newer, entry: None, left: false, told: None, ..open.clone() };
+        }
+    }
+}
+
+/// What CI says about its commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Checks {
+    /// Nothing yet.
+    Open,
+    /// Green, or there is no CI.
+    Green,
+    /// Red.
+    Red,
+}
+
+/// Where its commit stands in the merge queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InLine {
+    /// Not in it, or taken out of it by us.
+    No,
+    /// In it.
+    Waiting,
+    /// Through it.
+    Landed,
+    /// Out of it, and it says why.
+    Out(String),
+}
+
+/// How things stand with what is open.
+#[derive(Clone, Debug)]
+pub struct Sight<'a> {
+    /// What.
+    pub hand_in: &'a HandIn,
+    /// Its pull request; none if the forge has it no more.
+    pub pr: Option<&'a PullRequest>,
+    /// In the merge queue.
+    pub line: InLine,
+    /// By CI.
+    pub checks: Checks,
+    /// Who decides whether it may land: the same as for any other.
+    pub review: ReviewMode,
+    /// The commit that waits to take its place, if one does.
+    pub newer: Option<&'a Sha>,
+}
+
+/// What people are told that it needs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "need", rename_all = "snake_case")]
+pub enum Need {
+    /// An approval by a person.
+    Review {
+        /// Of which commit.
+        commit: Sha,
+    },
+    /// Its CI is red.
+    Checks {
+        /// On which commit.
+        commit: Sha,
+    },
+    /// It is out of the merge queue.
+    Line {
+        /// Which commit.
+        commit: Sha,
+        /// Why.
+        why: String,
+    },
+    /// Somebody else has pushed to its branch.
+    Taken,
+}
+
+/// What is next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Push it and open its pull request.
+    Open,
+    /// Let the newer one take its place.
+    Replace,
+    /// Nothing: others decide.
+    Wait,
+    /// A reviewer is to be asked, where that is a program.
+    AskReview,
+    /// Put it into the merge queue.
+    Enter,
+    /// Take it out of the merge queue.
+    Leave,
+    /// Tell people.
+    Tell(Need),
+    /// It has ended.
+    Over(Outcome),
+}
+
+/// Decides what is next. It lands with what any pull request of a task needs, and not with less: CI green on its commit, an
+/// approval of that commit where reviews are required, and the merge queue's own gate.
+pub fn next(sight: &Sight<'_>) -> Next {
+    let commit = &sight.hand_in.taken.commit;
+    if sight.hand_in.pr.is_none() {
+        return Next::Open;
+    }
+    let waiting = sight.line == InLine::Waiting;
+    let Some(pr) = sight.pr else {
+        return if waiting { Next::Leave } else { Next::Over(Outcome::Dismissed) };
+    };
+    if pr.merged || sight.line == InLine::Landed {
+        return Next::Over(Outcome::Merged);
+    }
+    match pr.state {
+        // The queue may be about to say that it landed.
+        IssueState::Closed if waiting => return Next::Leave,
+        IssueState::Closed => return Next::Over(Outcome::Dismissed),
+        IssueState::Open => {}
+    }
+    let verdict = verdict(pr, commit);
+    let approved = sight.review == ReviewMode::None || verdict == Some(ReviewVerdict::Approve);
+    if waiting {
+        // The queue itself sees to a branch that moved.
+        return if approved { Next::Wait } else { Next::Leave };
+    }
+    let ours = |at: &Sha| at == commit || Some(at) == sight.newer;
+    if !pr.head_sha.as_ref().is_some_and(ours) {
+        return tell(sight, Need::Taken);
+    }
+    if sight.newer.is_some() {
+        return Next::Replace;
+    }
+    if let InLine::Out(why) = &sight.line {
+        return tell(sight, Need::Line { commit: commit.clone(), why: why.clone() });
+    }
+    match (&sight.checks, sight.review, verdict) {
+        (Checks::Open, _, _) => Next::Wait,
+        (Checks::Red, _, _) => tell(sight, Need::Checks { commit: commit.clone() }),
+        (Checks::Green, _, _) if approved => Next::Enter,
+        (Checks::Green, review, verdict) => {
+            let need = Need::Review { commit: commit.clone() };
+            // Whoever was to review it may have given it up to people.
+            let asked = review == ReviewMode::Command && verdict.is_none();
+            if asked && sight.hand_in.told.as_ref() != Some(&need) {
+                Next::AskReview
+            } else {
+                tell(sight, need)
+            }
+        }
+    }
+}
+
+/// What the last reviewer whose word counts says about this very commit.
+fn verdict(pr: &PullRequest, commit: &Sha) -> Option<ReviewVerdict> {
+    pr.reviews.iter().rfind(|review| !review.dismissed && review.sha == *commit).map(|review| review.verdict)
+}
+
+/// Once.
+fn tell(sight: &Sight<'_>, need: Need) -> Next {
+    if sight.hand_in.told.as_ref() == Some(&need) { Next::Wait } else { Next::Tell(need) }
+}

@@ -1,0 +1,253 @@
+use super::*;
+use crate::forge::{IssueState, PullRequest, Review};
+use crate::ids::Sha;
+use crate::queue::EntryId;
+use crate::run::RunId;
+use crate::task::{ReviewMode, ReviewVerdict};
+use crate::time::Timestamp;
+use crate::words;
+
+fn change(path: &str, before: &str, after: &str) -> Change {
+    let (before, after) = (Kind::of_mode(before), Kind::of_mode(after));
+    Change { path: path.to_owned(), before, after, size: 100 }
+}
+
+const FILE: &str = "100644";
+const RUN: &str = "100755";
+const LINK: &str = "120000";
+const REPOSITORY: &str = "160000";
+const NONE: &str = "000000";
+
+#[test]
+fn each_role_hands_in_its_own_files_and_nothing_else() {
+    use Why::{Deleted, NotPlain, NotTheirs};
+    let long = format!("{}/AGENTS.md", "a".repeat(200));
+    let table: &[(&str, &str, &str, &str, Option<Why>)] = &[
+        ("gardener", "AGENTS.md", FILE, FILE, None),
+        ("gardener", "AGENTS.md", NONE, FILE, None),
+        ("gardener", "crates/core/AGENTS.md", NONE, FILE, None),
+        ("gardener", "größe/AGENTS.md", NONE, FILE, None),
+        ("gardener", "AGENTS.md", RUN, RUN, None),
+        ("gardener", "AGENTS.md", FILE, NONE, Some(Deleted)),
+        ("gardener", "AGENTS.md", FILE, LINK, Some(NotPlain)),
+        ("gardener", "AGENTS.md", NONE, LINK, Some(NotPlain)),
+        ("gardener", "AGENTS.md", LINK, LINK, Some(NotPlain)),
+        ("gardener", "AGENTS.md", LINK, FILE, Some(NotPlain)),
+        ("gardener", "AGENTS.md", FILE, RUN, Some(NotPlain)),
+        ("gardener", "AGENTS.md", RUN, FILE, Some(NotPlain)),
+        ("gardener", "AGENTS.md", NONE, RUN, Some(NotPlain)),
+        ("gardener", "AGENTS.md", NONE, REPOSITORY, Some(NotPlain)),
+        ("gardener", "AGENTS.md", FILE, "100600", Some(NotPlain)),
+        ("gardener", "agents.md", NONE, FILE, Some(NotTheirs)),
+        ("gardener", "XAGENTS.md", NONE, FILE, Some(NotTheirs)),
+        ("gardener", "AGENTS.md/x", NONE, FILE, Some(NotTheirs)),
+        ("gardener", "CLAUDE.md", FILE, FILE, Some(NotTheirs)),
+        ("gardener", "src/main.rs", FILE, FILE, Some(NotTheirs)),
+        ("gardener", ".claude/agents/AGENTS.md", NONE, FILE, Some(NotTheirs)),
+        ("gardener", ".github/AGENTS.md", NONE, FILE, Some(NotTheirs)),
+        ("gardener", "-x/AGENTS.md", NONE, FILE, Some(NotTheirs)),
+        ("gardener", "a\nb/AGENTS.md", NONE, FILE, Some(NotTheirs)),
+        ("gardener", "a\u{fffd}b/AGENTS.md", NONE, FILE, Some(NotTheirs)),
+        ("gardener", &long, NONE, FILE, Some(NotTheirs)),
+        ("gardener", "planner/MEMORY.md", FILE, FILE, Some(NotTheirs)),
+        ("planner", "planner/MEMORY.md", NONE, FILE, None),
+        ("planner", "planner/journal/2026-11-16.md", NONE, FILE, None),
+        ("planner", "planner/journal/deep/x.md", NONE, FILE, Some(NotTheirs)),
+        ("planner", "planner/journal/.md", NONE, FILE, Some(NotTheirs)),
+        ("planner", "planner/journal/a b.md", NONE, FILE, Some(NotTheirs)),
+        ("planner", "planner/journal/x.toml", NONE, FILE, Some(NotTheirs)),
+        ("planner", "x/planner/MEMORY.md", NONE, FILE, Some(NotTheirs)),
+        ("planner", "AGENTS.md", FILE, FILE, Some(NotTheirs)),
+        ("planner", "planner/MEMORY.md", FILE, LINK, Some(NotPlain)),
+        ("predictor", "AGENTS.md", FILE, FILE, Some(NotTheirs)),
+        ("dev", "AGENTS.md", FILE, FILE, Some(NotTheirs)),
+    ];
+    for (role, path, before, after, why) in table {
+        let choice = choose(role, &[change(path, before, after)]);
+        assert_eq!(choice.refused.first().map(|refusal| refusal.why), *why, "{role} {path} {before} {after}");
+        assert_eq!(choice.taken.len(), usize::from(why.is_none()), "{role} {path}");
+    }
+}
+
+#[test]
+fn few_and_small_files_that_take_nobodys_place() {
+    let large = |size| Change { size, ..change("AGENTS.md", FILE, FILE) };
+    assert_eq!(choose("gardener", &[large(FILE_BYTES)]).taken, ["AGENTS.md"]);
+    assert_eq!(choose("gardener", &[large(FILE_BYTES + 1)]).refused[0].why, Why::TooLarge);
+    let many: Vec<Change> = (0..12).map(|n| change(&format!("d{n}/AGENTS.md"), NONE, FILE)).collect();
+    let choice = choose("gardener", &many);
+    assert_eq!((choice.taken.len(), choice.refused.len()), (FILES, 2));
+    assert!(choice.refused.iter().all(|refusal| refusal.why == Why::TooMany));
+    // A file became a folder, or a folder a file.
+    let folder = [change("docs", FILE, NONE), change("docs/AGENTS.md", NONE, FILE)];
+    assert_eq!(choose("gardener", &folder).refused[1].why, Why::InTheWay);
+    let file = [change("AGENTS.md", NONE, FILE), change("AGENTS.md/a", FILE, NONE)];
+    assert_eq!(choose("gardener", &file).refused[0].why, Why::InTheWay);
+    let beside = [change("docs.md", FILE, NONE), change("docs/AGENTS.md", NONE, FILE)];
+    assert_eq!(choose("gardener", &beside).taken, ["docs/AGENTS.md"]);
+    assert!(is_text("größer".as_bytes()) && is_text(b""));
+    assert!(!is_text(b"\xff\xfe") && !is_text(b"a\0b"));
+    assert!(carries_on("planner") && !carries_on("gardener"));
+}
+
+#[test]
+fn what_is_refused_is_named_and_not_endlessly() {
+    let many: Vec<Change> = (0..30).map(|n| change(&format!("src/{n}`@all`.rs"), FILE, FILE)).collect();
+    let lines = words::hand_in::refused(RunId(3), &choose("gardener", &many).refused);
+    assert_eq!(lines.len(), 12);
+    assert_eq!(lines[0], "refused: src/0all.rs, which is none of its files");
+    assert_eq!(lines[10], "refused: 20 more");
+    assert_eq!(words::hand_in::refused(RunId(3), &[]), [""; 0]);
+}
+
+fn sha(digit: &str) -> Sha {
+    Sha::new(&digit.repeat(40)).unwrap()
+}
+
+fn taken(run: u64, content: &str) -> Taken {
+    Taken {
+        run: RunId(run),
+        commit: sha("a"),
+        base: sha("b"),
+        content: content.to_owned(),
+        files: vec!["AGENTS.md".to_owned()],
+    }
+}
+
+fn pr(verdicts: &[ReviewVerdict]) -> PullRequest {
+    let review = |(id, verdict): (usize, &ReviewVerdict)| Review {
+        id: id as u64,
+        author: "ann".to_owned(),
+        verdict: *verdict,
+        body: String::new(),
+        sha: sha("a"),
+        at: Timestamp(0),
+        dismissed: false,
+    };
+    PullRequest {
+        number: 7,
+        title: String::new(),
+        body: String::new(),
+        head: String::new(),
+        base: "main".to_owned(),
+        head_sha: Some(sha("a")),
+        state: IssueState::Open,
+        merged: false,
+        merge_sha: None,
+        reviews: verdicts.iter().enumerate().map(review).collect(),
+        author: String::new(),
+    }
+}
+
+#[test]
+fn it_lands_with_what_any_other_needs_and_not_with_less() {
+    use ReviewMode::{Command, Human, None as Nobody};
+    use ReviewVerdict::{Approve, Discuss, RequestChanges};
+    let review = || Next::Tell(Need::Review { commit: sha("a") });
+    let checks = || Next::Tell(Need::Checks { commit: sha("a") });
+    let out = || InLine::Out("red".to_owned());
+    let line = || Next::Tell(Need::Line { commit: sha("a"), why: "red".to_owned() });
+    type Row<'a> = (ReviewMode, Checks, InLine, &'a [ReviewVerdict], Next);
+    let table: Vec<Row<'_>> = vec![
+        (Nobody, Checks::Open, InLine::No, &[], Next::Wait),
+        (Nobody, Checks::Red, InLine::No, &[], checks()),
+        (Nobody, Checks::Green, InLine::No, &[], Next::Enter),
+        (Human, Checks::Green, InLine::No, &[], review()),
+        (Human, Checks::Open, InLine::No, &[Approve], Next::Wait),
+        (Human, Checks::Red, InLine::No, &[Approve], checks()),
+        (Human, Checks::Green, InLine::No, &[Approve], Next::Enter),
+        (Human, Checks::Green, InLine::No, &[Approve, RequestChanges], review()),
+        (Human, Checks::Green, InLine::No, &[RequestChanges, Approve], Next::Enter),
+        (Command, Checks::Green, InLine::No, &[], Next::AskReview),
+        (Command, Checks::Green, InLine::No, &[Discuss], review()),
+        (Command, Checks::Green, InLine::No, &[Discuss, Approve], Next::Enter),
+        (Command, Checks::Green, InLine::Waiting, &[Approve], Next::Wait),
+        (Command, Checks::Green, InLine::Waiting, &[Approve, Discuss], Next::Leave),
+        (Nobody, Checks::Green, InLine::Waiting, &[], Next::Wait),
+        (Nobody, Checks::Green, out(), &[], line()),
+        (Nobody, Checks::Green, InLine::Landed, &[], Next::Over(Outcome::Merged)),
+    ];
+    let hand_in = HandIn { pr: Some(7), entry: Some(EntryId(1)), ..HandIn::new("gardener", taken(3, "x")) };
+    for (review, checks, line, verdicts, expected) in table {
+        let pr = pr(verdicts);
+        let at = format!("{review:?} {checks:?} {line:?} {verdicts:?}");
+        let sight = Sight { hand_in: &hand_in, pr: Some(&pr), line, checks, review, newer: None };
+        assert_eq!(next(&sight), expected, "{at}");
+    }
+}
+
+#[test]
+fn its_pull_request_is_opened_once_followed_and_ended() {
+    let hand_in = HandIn { pr: Some(7), ..HandIn::new("gardener", taken(3, "x")) };
+    let (open, newer) = (pr(&[]), sha("d"));
+    let sight = |line| Sight {
+        hand_in: &hand_in,
+        pr: Some(&open),
+        line,
+        checks: Checks::Open,
+        review: ReviewMode::Human,
+        newer: None,
+    };
+    let new = HandIn::new("gardener", taken(3, "x"));
+    assert_eq!(new.branch, "pointsman/gardener-3-aaaaaaaaaa");
+    assert_eq!(next(&Sight { hand_in: &new, pr: None, ..sight(InLine::No) }), Next::Open);
+    let ended = |pr: Option<&PullRequest>, line| next(&Sight { pr, ..sight(line) });
+    assert_eq!(ended(None, InLine::No), Next::Over(Outcome::Dismissed));
+    assert_eq!(ended(None, InLine::Waiting), Next::Leave);
+    let closed = PullRequest { state: IssueState::Closed, ..pr(&[]) };
+    assert_eq!(ended(Some(&closed), InLine::No), Next::Over(Outcome::Dismissed));
+    assert_eq!(ended(Some(&closed), InLine::Waiting), Next::Leave, "a person closed it in the queue");
+    assert_eq!(ended(Some(&closed), InLine::Landed), Next::Over(Outcome::Merged));
+    let merged = PullRequest { merged: true, ..closed };
+    assert_eq!(ended(Some(&merged), InLine::No), Next::Over(Outcome::Merged));
+    let moved = PullRequest { head_sha: Some(sha("c")), ..pr(&[]) };
+    assert_eq!(ended(Some(&moved), InLine::No), Next::Tell(Need::Taken));
+    assert_eq!(
+        next(&Sight { newer: Some(&newer), pr: Some(&moved), ..sight(InLine::No) }),
+        Next::Tell(Need::Taken)
+    );
+    // We pushed what is newer, and did not live to write it down.
+    let pushed = PullRequest { head_sha: Some(newer.clone()), ..pr(&[]) };
+    assert_eq!(next(&Sight { newer: Some(&newer), pr: Some(&pushed), ..sight(InLine::No) }), Next::Replace);
+    // What is newer takes its place, but not while it may land at any moment.
+    assert_eq!(next(&Sight { newer: Some(&newer), ..sight(InLine::No) }), Next::Replace);
+    assert_eq!(next(&Sight { newer: Some(&newer), ..sight(InLine::Out("red".to_owned())) }), Next::Replace);
+    let waiting = Sight { newer: Some(&newer), review: ReviewMode::None, ..sight(InLine::Waiting) };
+    assert_eq!(next(&waiting), Next::Wait);
+    // A reviewer that gave up is not asked again.
+    let given_up = HandIn { told: Some(Need::Review { commit: sha("a") }), ..hand_in.clone() };
+    let green = Sight { checks: Checks::Green, review: ReviewMode::Command, ..sight(InLine::No) };
+    assert_eq!(next(&green), Next::AskReview);
+    assert_eq!(next(&Sight { hand_in: &given_up, ..green }), Next::Wait);
+    // People are told once.
+    let told = HandIn { told: Some(Need::Taken), ..hand_in.clone() };
+    assert_eq!(next(&Sight { hand_in: &told, pr: Some(&moved), ..sight(InLine::No) }), Next::Wait);
+}
+
+#[test]
+fn there_is_one_at_a_time_and_none_that_was_dismissed() {
+    let mut memory = Memory::default();
+    assert_eq!(memory.take("gardener", RunId(1), None), Took::Nothing);
+    assert_eq!(memory.take("gardener", RunId(2), Some(taken(2, "x"))), Took::New);
+    assert_eq!(memory.take("gardener", RunId(2), Some(taken(2, "y"))), Took::Before);
+    assert_eq!(memory.take("gardener", RunId(3), Some(taken(3, "x"))), Took::Nothing, "the same is open");
+    assert_eq!(memory.take("gardener", RunId(4), Some(taken(4, "y"))), Took::New);
+    assert_eq!(memory.take("gardener", RunId(5), Some(taken(5, "z"))), Took::New, "the newest waits");
+    assert_eq!((memory.open.as_ref().unwrap().taken.run, memory.latest().unwrap().run), (RunId(2), RunId(5)));
+    let pr = HandIn { pr: Some(7), entry: Some(EntryId(1)), ..memory.open.clone().unwrap() };
+    memory.open = Some(pr.clone());
+    memory.replace();
+    let open = memory.open.clone().unwrap();
+    assert_eq!(
+        (open.taken.run, open.pr, open.entry, memory.newer.is_none()),
+        (RunId(5), Some(7), None, true)
+    );
+    assert_eq!(open.branch, pr.branch);
+    assert_eq!(memory.take("gardener", RunId(6), Some(taken(6, "w"))), Took::New);
+    let over = memory.end("gardener", Outcome::Dismissed, Timestamp(9)).unwrap();
+    assert_eq!((over.taken.run, memory.open.as_ref().unwrap().taken.run), (RunId(5), RunId(6)));
+    assert_eq!(memory.take("gardener", RunId(7), Some(taken(7, "z"))), Took::Dismissed);
+    assert_eq!(memory.end("gardener", Outcome::Merged, Timestamp(10)).unwrap().taken.run, RunId(6));
+    assert_eq!(memory.settled.as_ref().unwrap().outcome, Outcome::Merged);
+    assert_eq!(memory.end("gardener", Outcome::Merged, Timestamp(11)), None);
+}

@@ -1,0 +1,262 @@
+//! Which of a plan is carried out. Rules have the last word.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::look::{hash, is_prediction, is_watched};
+use super::{Answer, Proposal, Question, Verdict};
+use crate::config::Config;
+use crate::forge::Issue;
+use crate::gardener::{DUPLICATE, Texts};
+use crate::ids::Number;
+use crate::labels::ACTION;
+use crate::text::{clean_block, clean_line, plain_line};
+
+/// Longest title that is filed.
+const TITLE: usize = 120;
+/// Longest reason that is passed on, in bytes.
+const WHY: usize = 2_000;
+/// Longest text of an issue, in bytes.
+const TEXT: usize = 6_000;
+/// Longest criterion.
+const CRITERION: usize = 300;
+/// Issues that a new one is compared with, the newest.
+const COMPARED: usize = 1_000;
+
+/// Something that is done on the forge. Each can be done twice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "deed", rename_all = "snake_case")]
+pub enum Deed {
+    /// File an issue about a prediction, then close that.
+    Promote {
+        /// Which prediction.
+        prediction: Number,
+        /// Why.
+        why: String,
+        /// What is filed.
+        issue: NewIssue,
+    },
+    /// File an issue.
+    File {
+        /// What is filed.
+        issue: NewIssue,
+    },
+    /// Look at a prediction again later.
+    Watch {
+        /// Which.
+        prediction: Number,
+        /// Why.
+        why: String,
+    },
+    /// Close a prediction.
+    Dismiss {
+        /// Which.
+        prediction: Number,
+        /// Why.
+        why: String,
+    },
+}
+
+impl Deed {
+    /// The prediction that it is about.
+    pub fn prediction(&self) -> Option<Number> {
+        match self {
+            Self::Promote { prediction, .. }
+            | Self::Watch { prediction, .. }
+            | Self::Dismiss { prediction, .. } => Some(*prediction),
+            Self::File { .. } => None,
+        }
+    }
+
+    /// Its verdict on that, in the word of the answer.
+    pub fn verdict(&self) -> Option<&str> {
+        match self {
+            Self::Promote { issue, .. } => Some(&issue.label),
+            Self::Watch { .. } => Some("watch"),
+            Self::Dismiss { .. } => Some("dismiss"),
+            Self::File { .. } => None,
+        }
+    }
+}
+
+/// An issue that is filed, in words that were cleaned.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewIssue {
+    /// Its title.
+    pub title: String,
+    /// What is to be done and why it matters.
+    pub text: String,
+    /// When it is done.
+    pub criteria: Vec<String>,
+    /// What has to be done before.
+    pub depends_on: BTreeSet<Number>,
+    /// `backlog` or `action`.
+    pub label: String,
+    /// How the action is to be carried out.
+    pub formula: Option<String>,
+}
+
+impl NewIssue {
+    /// The same for the same words: what is filed under it is not filed again.
+    pub fn key(&self) -> String {
+        hash([self.title.as_str(), &self.text])
+    }
+}
+
+/// What follows from an answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// What is done.
+    pub deeds: Vec<Deed>,
+    /// What is not, in words.
+    pub refused: Vec<String>,
+    /// Predictions that stay unreviewed because nobody judged them.
+    pub left: Vec<Number>,
+    /// Predictions whose promotion has to wait for the next time, because others were more important.
+    pub next: Vec<Number>,
+}
+
+/// Decides. `question` is what the model was asked: it judges nothing else. `issues` are the open issues as they are now,
+/// `formulas` the names of those there are.
+pub fn plan(
+    answer: &Answer,
+    question: &Question,
+    issues: &[Issue],
+    formulas: &[String],
+    config: &Config,
+) -> Plan {
+    let mut desk = Desk { question, issues, formulas, plan: Plan::default() };
+    let mut judged = BTreeSet::new();
+    let (mut wanted, mut verdicts) = (Vec::new(), Vec::new());
+    for triage in &answer.triage {
+        let prediction = triage.issue;
+        let open = match desk.prediction(prediction) {
+            Ok(open) => open,
+            Err(why) => {
+                desk.plan.refused.push(why);
+                continue;
+            }
+        };
+        if !judged.insert(prediction) {
+            desk.plan.refused.push(format!("#{prediction} has its verdict already"));
+            continue;
+        }
+        let why = clean_block(&triage.why, WHY);
+        match &triage.verdict {
+            Verdict::Promote(proposal) => wanted.push((Some((prediction, why)), proposal)),
+            Verdict::Dismiss => verdicts.push(Deed::Dismiss { prediction, why }),
+            // It is so already.
+            Verdict::Watch if is_watched(open) => {}
+            Verdict::Watch => verdicts.push(Deed::Watch { prediction, why }),
+        }
+    }
+    wanted.extend(answer.issues.iter().map(|proposal| (None, proposal)));
+    // Promotions come first among equals, then what was named first: the sort keeps the order.
+    wanted.sort_by_key(|(promotion, proposal)| (Reverse(proposal.leverage), promotion.is_none()));
+    let limit = usize::try_from(config.limits.planner_issues).unwrap_or(usize::MAX);
+    for (promotion, proposal) in wanted {
+        desk.want(promotion, proposal, limit);
+    }
+    let mut plan = desk.plan;
+    // Nobody took a place from a promotion if nothing is filed.
+    if plan.deeds.is_empty() {
+        plan.next.clear();
+    }
+    plan.deeds.extend(verdicts);
+    let is_left =
+        |issue: &&Issue| is_prediction(issue) && !is_watched(issue) && !judged.contains(&issue.number);
+    let asked = issues.iter().filter(|issue| question.predictions.contains(&issue.number));
+    plan.left = asked.filter(is_left).map(|issue| issue.number).collect();
+    plan
+}
+
+struct Desk<'d> {
+    question: &'d Question,
+    issues: &'d [Issue],
+    formulas: &'d [String],
+    plan: Plan,
+}
+
+impl<'d> Desk<'d> {
+    /// A prediction that may be judged.
+    fn prediction(&self, number: Number) -> Result<&'d Issue, String> {
+        if !self.question.predictions.contains(&number) {
+            return Err(format!("nobody asked about #{number}"));
+        }
+        let open = self.issues.iter().find(|open| open.number == number);
+        let open = open.ok_or_else(|| format!("#{number} is not open any more"))?;
+        match is_prediction(open) {
+            true => Ok(open),
+            false => Err(format!("#{number} is somebody's, or no prediction any more")),
+        }
+    }
+
+    fn want(&mut self, promotion: Option<(Number, String)>, proposal: &Proposal, limit: usize) {
+        let issue = NewIssue {
+            title: plain_line(&proposal.title, TITLE),
+            text: clean_block(&proposal.text, TEXT),
+            criteria: proposal.criteria.iter().map(|one| plain_line(one, CRITERION)).collect(),
+            depends_on: proposal.depends_on.iter().copied().collect(),
+            label: proposal.label.to_owned(),
+            formula: proposal.formula.clone(),
+        };
+        let name = match &promotion {
+            Some((prediction, _)) => format!("#{prediction} stays a prediction"),
+            None => format!("{:?} is not filed", clean_line(&issue.title, 80)),
+        };
+        if let Err(why) = self.check(&issue, promotion.is_some()) {
+            self.plan.refused.push(format!("{name}: {why}"));
+        } else if self.plan.deeds.len() >= limit {
+            self.plan.refused.push(format!("{name}: at most {limit} issues are filed in one run"));
+            self.plan.next.extend(promotion.map(|(prediction, _)| prediction));
+        } else {
+            self.plan.deeds.push(match promotion {
+                Some((prediction, why)) => Deed::Promote { prediction, why, issue },
+                None => Deed::File { issue },
+            });
+        }
+    }
+
+    fn check(&self, issue: &NewIssue, is_promotion: bool) -> Result<(), String> {
+        if issue.title.is_empty()
+            || issue.text.trim().is_empty()
+            || issue.criteria.iter().any(String::is_empty)
+        {
+            return Err("nothing is left of its words".to_owned());
+        }
+        let is_open = |wanted: &Number| self.issues.iter().any(|open| open.number == *wanted);
+        if let Some(missing) = issue.depends_on.iter().find(|wanted| !is_open(wanted)) {
+            return Err(format!("it depends on #{missing}, which is not open"));
+        }
+        if let Some(formula) = &issue.formula {
+            // Roles are not for issues to call.
+            if formula.starts_with("run-") || !self.formulas.contains(formula) || issue.label != ACTION {
+                return Err(format!("there is no formula {:?} for an action", clean_line(formula, 64)));
+            }
+        }
+        match self.resembles(issue) {
+            Some(like) if !is_promotion => Err(format!("it says the same as {like}")),
+            _ => Ok(()),
+        }
+    }
+
+    /// What a new issue says again: an open one, or one that is going to be filed.
+    fn resembles(&self, issue: &NewIssue) -> Option<String> {
+        let newest = &self.issues[self.issues.len().saturating_sub(COMPARED)..];
+        let open =
+            newest.iter().map(|open| (format!("#{}", open.number), open.title.as_str(), open.body.as_str()));
+        let filed = self.plan.deeds.iter().filter_map(|deed| match deed {
+            Deed::Promote { issue, .. } | Deed::File { issue } => Some(issue),
+            Deed::Watch { .. } | Deed::Dismiss { .. } => None,
+        });
+        let filed =
+            filed.map(|filed| (format!("{:?}", filed.title), filed.title.as_str(), filed.text.as_str()));
+        let all: Vec<(String, &str, &str)> = open.chain(filed).collect();
+        let texts = all.iter().map(|(_, title, text)| (*title, *text));
+        let texts = Texts::new(texts.chain([(issue.title.as_str(), issue.text.as_str())]));
+        let place = (0..all.len()).find(|place| texts.alike(all.len(), *place) >= DUPLICATE)?;
+        all.into_iter().nth(place).map(|(name, _, _)| name)
+    }
+}

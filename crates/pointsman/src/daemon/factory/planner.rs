@@ -1,0 +1,297 @@
+//! The planner: what a plan is made from is collected by code; if something of it is new, a session is asked, and what
+//! rules allow of its answer is done on the forge.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context;
+use pointsman_adapters::forge;
+use pointsman_adapters::git::{self, mirror::Mirror};
+use pointsman_adapters::process::free_memory_mb;
+use pointsman_core::config::{Config, ForgeKind};
+use pointsman_core::formula;
+use pointsman_core::ids::{Number, ProjectName, Sha};
+use pointsman_core::labels::{ACTIONED, UNREVIEWED, WATCHED};
+use pointsman_core::notifier::{Posting, Topic};
+use pointsman_core::planner::{
+    Answer, DOCUMENTS, Deed, Document, Memory, NewIssue, OWN, Sight, plan, question,
+};
+use pointsman_core::run::{Run, RunId};
+use pointsman_core::text::clean_block;
+use pointsman_core::time::Timestamp;
+use pointsman_core::value::Done;
+use pointsman_core::words;
+use pointsman_store::Store;
+use serde_json::json;
+
+use super::asking::{Asker, Asking, Closing, Question, due};
+use super::watch::Watch;
+use super::{Seen, Told, recall, send};
+use crate::daemon::crash::{PLANNER_NAMES, crash_point};
+use crate::daemon::served::Served;
+use crate::daemon::world::RealWorld;
+use crate::formulas;
+
+/// Its formula.
+pub(super) const FORMULA: &str = "run-planner";
+/// Its thread, and the name under which it is remembered.
+const NAME: &str = "planner";
+/// A larger file is not read.
+const LARGEST: usize = 1 << 20;
+/// How much of a file counts as read, in bytes: a plan depends on no more.
+const READ: usize = 64 << 10;
+
+/// What the planner remembers of a project.
+pub fn memory(store: &Store, project: &ProjectName) -> Result<Memory, pointsman_store::Error> {
+    recall(store, project, NAME)
+}
+
+/// Looks at what a plan would be made from. Nobody is asked here.
+pub fn look(sight: &Sight, memory: &Memory, config: &Config, now: Timestamp) -> Asking {
+    let mut memory = memory.clone();
+    memory.see(&sight.issues, now);
+    let question = question(sight, &memory, now).map(|question| Question {
+        found: format!("found {} predictions to judge", question.predictions.len()),
+        asked: json!(question),
+        briefing: words::planner::briefing(sight, &question, config.limits.planner_issues, now),
+    });
+    Asking { role: NAME, formula: FORMULA, memory: json!(memory), question, free_memory_mb: None }
+}
+
+impl Watch {
+    /// Does what is due.
+    pub(super) fn plan(&self, served: &Arc<Served>, now: Timestamp) -> anyhow::Result<()> {
+        // A plan is made of issues.
+        if served.config.forge.kind == ForgeKind::Git {
+            return Ok(());
+        }
+        let Some(seen) = served.seen() else { return Ok(()) };
+        if self.to_look::<Memory>(served, now)?.is_none() {
+            return Ok(());
+        }
+        let (world, inbox) = (Arc::clone(&self.world), self.inbox.clone());
+        self.world.jobs.submit(format!("{NAME} {}", served.config.name), served, move |_, served| {
+            let looked = look_at(&world, served, &seen, now);
+            match looked {
+                Ok(Some(asking)) => {
+                    let project = served.config.name.clone();
+                    send(&inbox, Told::Asking { project, asking: Box::new(asking) });
+                }
+                Ok(None) => {}
+                // It is tried again at the next look.
+                Err(error) => {
+                    tracing::warn!(project = %served.config.name, error = format!("{error:#}"), "nothing planned yet");
+                }
+            }
+        });
+        Ok(())
+    }
+}
+
+fn look_at(
+    world: &RealWorld,
+    served: &Served,
+    seen: &Seen,
+    now: Timestamp,
+) -> anyhow::Result<Option<Asking>> {
+    let config = &served.config;
+    // As it is now: another job may have looked since.
+    let Some(memory) = due::<Memory>(&world.reader(), &config.name)? else { return Ok(None) };
+    let sight = Sight { issues: seen.issues.clone(), ..collect(world, served, memory.known.main.as_ref())? };
+    let asking = look(&sight, &memory, config, now);
+    Ok(Some(Asking { free_memory_mb: free_memory_mb(), ..asking }))
+}
+
+/// All but the issues, from the main branch as it is now; `planned` is where it stood when the last plan was made.
+fn collect(world: &RealWorld, served: &Served, planned: Option<&Sha>) -> anyhow::Result<Sight> {
+    let mirror = &served.mirror;
+    mirror.fetch_remote()?;
+    let main = mirror.remote_head(&served.primary)?;
+    let mut sight = Sight { formulas: formulas(world, &served.config)?, ..Sight::default() };
+    if let Some(main) = &main {
+        for path in DOCUMENTS {
+            sight.documents.extend(document(mirror, main, path)?);
+        }
+        sight.landed = landed(mirror, planned, main)?;
+    }
+    Ok(Sight { main, ..sight })
+}
+
+fn document(mirror: &Mirror, main: &Sha, path: &'static str) -> anyhow::Result<Option<Document>> {
+    let text = match mirror.read_file_at(main, path, LARGEST) {
+        Ok(None) => return Ok(None),
+        Ok(Some(bytes)) => clean_block(&String::from_utf8_lossy(&bytes), READ),
+        // It does not become smaller by itself, and the session has it in its checkout.
+        Err(git::Error::Unexpected { .. }) => words::planner::unread(path),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Some(Document { path, text }))
+}
+
+/// What landed since. What the planner itself landed is no news to it.
+fn landed(mirror: &Mirror, planned: Option<&Sha>, main: &Sha) -> anyhow::Result<Vec<String>> {
+    let Some(planned) = planned else { return Ok(Vec::new()) };
+    // A main branch that was rewritten tells nothing.
+    if !mirror.commit_exists(planned)? || !mirror.is_ancestor(planned, main)? {
+        return Ok(Vec::new());
+    }
+    let changed = mirror.changed_paths(planned, main)?;
+    match changed.iter().all(|path| path.starts_with(OWN)) {
+        true => Ok(Vec::new()),
+        false => Ok(mirror.log_oneline(planned, main)?.lines().map(str::to_owned).collect()),
+    }
+}
+
+/// The formulas that the project can use, each with what it is for.
+fn formulas(world: &RealWorld, config: &Config) -> anyhow::Result<Vec<(String, String)>> {
+    let row = world.reader().project(&config.name)?.context("the project is not known any more")?;
+    let checkout: &Path = &row.checkout;
+    let variables = formula::variables(config);
+    let usable = |(name, found): (String, Result<formulas::Found, formulas::Error>)| {
+        let formula = found.ok()?.render(checkout, &variables).ok()?;
+        Some((name, formula.description))
+    };
+    Ok(formulas::all(checkout).into_iter().filter_map(usable).collect())
+}
+
+impl Asker for Memory {
+    const ROLE: &'static str = NAME;
+    const FORMULA: &'static str = FORMULA;
+    const SETTLED: &'static str = "planner_planned";
+    const PLACES: [&'static str; 2] = [PLANNER_NAMES[0], PLANNER_NAMES[1]];
+
+    fn looked_at(&self) -> Timestamp {
+        self.looked_at
+    }
+
+    fn asked(&self) -> Option<RunId> {
+        self.asked.as_ref().map(|(run, _)| *run)
+    }
+
+    fn decide(
+        &mut self,
+        world: &RealWorld,
+        served: &Served,
+        run: &Run,
+        _: Timestamp,
+    ) -> anyhow::Result<Result<(), String>> {
+        let answer = match Answer::of_result(run.result.as_ref()) {
+            Ok(answer) => answer,
+            Err(why) => return Ok(Err(why.to_string())),
+        };
+        let issues = served.forge.open_issues()?;
+        let names: Vec<String> = formulas(world, &served.config)?.into_iter().map(|(name, _)| name).collect();
+        let question = self.asked.as_ref().map(|(_, question)| question).context("nobody was asked")?;
+        self.plan = Some(plan(&answer, question, &issues, &names, &served.config));
+        Ok(Ok(()))
+    }
+
+    fn planned(&self) -> Option<usize> {
+        self.plan.as_ref().map(|plan| plan.deeds.len())
+    }
+
+    fn done(&mut self) -> &mut Vec<Done> {
+        &mut self.done
+    }
+
+    fn carry_out(
+        &self,
+        place: usize,
+        _: &RealWorld,
+        served: &Served,
+        run: &Run,
+    ) -> anyhow::Result<Option<Done>> {
+        let Some(deed) = self.plan.as_ref().and_then(|plan| plan.deeds.get(place)) else { return Ok(None) };
+        let filed = carry_out(served, run.id, deed)?;
+        Ok(Some(Done { line: words::planner::done(deed, filed), filed }))
+    }
+
+    fn close(&mut self, run: &Run, _: Timestamp) -> Closing {
+        let filed = self.done.iter().filter(|done| done.filed.is_some());
+        let filed: Vec<String> = filed.map(|done| done.line.clone()).collect();
+        let Some(plan) = self.settle() else { return Closing::default() };
+        let triaged = plan.deeds.iter().filter_map(|deed| {
+            let (prediction, verdict) = (deed.prediction()?, deed.verdict()?);
+            let data = json!({ "issue": prediction, "verdict": verdict, "run": run.id });
+            Some(("prediction_triaged", prediction, data))
+        });
+        let refused = plan.refused.iter().map(|why| format!("refused: {why}"));
+        let left: Vec<String> =
+            refused.chain(plan.left.iter().map(|left| words::planner::left(*left))).collect();
+        Closing {
+            events: triaged.collect(),
+            // To file nothing can be a good answer; to judge nothing of what was asked is none.
+            useful: !plan.deeds.is_empty() || left.is_empty(),
+            left,
+            posting: (!filed.is_empty()).then(|| Posting {
+                key: format!("planner/{}/{}", run.project, run.id),
+                project: run.project.clone(),
+                topic: Topic::Agent(NAME.to_owned()),
+                link: None,
+                question: None,
+                notice: words::planner::summary(&run.project, filed.len(), &filed),
+            }),
+        }
+    }
+
+    fn give_up(&mut self) {
+        self.asked = None;
+    }
+}
+
+/// Each can be done twice. Answers the issue that it filed.
+fn carry_out(served: &Served, run: RunId, deed: &Deed) -> anyhow::Result<Option<Number>> {
+    match deed {
+        Deed::Promote { prediction, why, issue } => {
+            let filed = file(served, &format!("prediction-issue-{prediction}"), issue, Some(*prediction))?;
+            decided(served, run, *prediction, &words::planner::promoted(filed, why))?;
+            Ok(Some(filed))
+        }
+        Deed::File { issue } => file(served, &format!("plan-{}", issue.key()), issue, None).map(Some),
+        Deed::Watch { prediction, why } => {
+            let text = words::planner::watched(why);
+            label(served, run, *prediction, &text, WATCHED, &[UNREVIEWED])?;
+            Ok(None)
+        }
+        Deed::Dismiss { prediction, why } => {
+            decided(served, run, *prediction, &words::planner::dismissed(why))?;
+            Ok(None)
+        }
+    }
+}
+
+fn file(served: &Served, key: &str, issue: &NewIssue, prediction: Option<Number>) -> anyhow::Result<Number> {
+    let (title, body) = words::planner::issue(issue, prediction);
+    let filed = served.forge.file_issue_once(key, &title, &body, &[&issue.label])?;
+    crash_point(PLANNER_NAMES[2]);
+    Ok(filed)
+}
+
+/// Closes a prediction.
+fn decided(served: &Served, run: RunId, prediction: Number, text: &str) -> anyhow::Result<()> {
+    if label(served, run, prediction, text, ACTIONED, &[UNREVIEWED, WATCHED])? {
+        served.forge.close_issue(prediction)?;
+    }
+    Ok(())
+}
+
+/// Comments on a prediction and labels it anew; false if it is gone.
+fn label(
+    served: &Served,
+    run: RunId,
+    prediction: Number,
+    text: &str,
+    label: &str,
+    instead: &[&str],
+) -> anyhow::Result<bool> {
+    let instead: Vec<String> = instead.iter().map(|&label| label.to_owned()).collect();
+    let labelled = served
+        .forge
+        .comment_once(prediction, &format!("triage-{run}"), text)
+        .and_then(|()| served.forge.set_labels(prediction, &[label.to_owned()], &instead));
+    match labelled {
+        Ok(_) => Ok(true),
+        Err(forge::Error::NotFound { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}

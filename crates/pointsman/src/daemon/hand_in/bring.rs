@@ -1,0 +1,284 @@
+//! What was handed in, on its way: pushed, opened as a pull request, tested, approved, and put into the merge queue.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context;
+use pointsman_adapters::git::BranchName;
+use pointsman_adapters::git::push::{Change, Expect, PushOutcome, PushRef};
+use pointsman_adapters::retry::Retry;
+use pointsman_core::config::CiKind;
+use pointsman_core::hand_in::{Checks, HandIn, InLine, Memory, Need, Next, ROLES, Sight, Taken, next};
+use pointsman_core::ids::{ProjectName, Sha};
+use pointsman_core::notifier::{Posting, Topic};
+use pointsman_core::task::{CiVerdict, Notice, Policy};
+use pointsman_core::time::Timestamp;
+use pointsman_core::verdict::of_checks;
+use pointsman_core::words;
+use pointsman_store::EntryStatus;
+
+use super::{Moved, Told, memory, send};
+use crate::daemon::clock;
+use crate::daemon::crash::crash_point;
+use crate::daemon::jobs::CHECK;
+use crate::daemon::served::Served;
+use crate::daemon::sources::forge::Look;
+use crate::daemon::world::RealWorld;
+
+/// A pull request that has not changed, as far as the server says, is looked at again after so long all the same.
+const NET: Duration = Duration::from_secs(3600);
+
+/// Looks after what is open, of all projects.
+pub(crate) struct HandIns {
+    world: Arc<RealWorld>,
+    /// What was seen and needs nothing. All of it can be lost.
+    looks: Mutex<BTreeMap<(ProjectName, &'static str), Look<Signs>>>,
+}
+
+/// What tells whether there is something new about a pull request.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Signs {
+    mark: String,
+    hand_in: HandIn,
+    newer: Option<Sha>,
+    line: InLine,
+}
+
+impl HandIns {
+    /// Nothing was seen yet.
+    pub(crate) fn new(world: &Arc<RealWorld>) -> Arc<Self> {
+        Arc::new(Self { world: Arc::clone(world), looks: Mutex::default() })
+    }
+
+    /// Looks at what is open of a project, on a thread of its own; once more if that is under way.
+    pub(crate) fn look(self: &Arc<Self>, served: &Arc<Served>) {
+        let project = &served.config.name;
+        let is_open = |role: &&str| {
+            memory(&self.world.reader(), project, role).map_or(true, |memory| memory.open.is_some())
+        };
+        if !ROLES.iter().any(is_open) {
+            return;
+        }
+        let (hand_ins, jobs) = (Arc::clone(self), Arc::clone(&self.world.jobs));
+        jobs.submit_anew(format!("hand-ins {project}"), served, move |_, served| {
+            for role in ROLES {
+                if let Err(error) = hand_ins.attend(served, role) {
+                    // It is tried again when the forge is next asked.
+                    tracing::warn!(role, error = format!("{error:#}"), "what was handed in has to wait");
+                }
+            }
+        });
+    }
+
+    /// Does what is next for what a role has handed in.
+    fn attend(&self, served: &Arc<Served>, role: &'static str) -> anyhow::Result<()> {
+        let (project, now) = (&served.config.name, clock::now());
+        let memory = memory(&self.world.reader(), project, role)?;
+        let Some(open) = &memory.open else { return Ok(()) };
+        let line = self.in_line(open)?;
+        let signs = self.signs(served, &memory, open, &line);
+        if signs.as_ref().is_some_and(|signs| self.is_seen(project, role, signs, now)) {
+            return Ok(());
+        }
+        let pr = match open.pr {
+            Some(number) => served.forge.pull_request(number)?,
+            None => None,
+        };
+        let look = |checks| {
+            let newer = memory.newer.as_ref().map(|newer| &newer.commit);
+            let review = Policy::new(&served.config).review;
+            next(&Sight { hand_in: open, pr: pr.as_ref(), line: line.clone(), checks, review, newer })
+        };
+        // What CI says is asked for only if it matters.
+        let mut checks = Checks::Green;
+        let mut next = look(Checks::Green);
+        if matches!(next, Next::Enter | Next::AskReview | Next::Tell(Need::Review { .. })) {
+            checks = self.checks(served, open)?;
+            next = look(checks.clone());
+        }
+        match next {
+            Next::Open => self.open(served, role, open),
+            Next::Replace => self.replace(served, role, open, memory.newer.as_ref()),
+            Next::Wait => {
+                if let Some(signs) = signs.filter(|_| checks != Checks::Open) {
+                    self.saw(project, role, signs, now);
+                }
+                Ok(())
+            }
+            Next::AskReview => {
+                self.ask_review(served, role, open);
+                Ok(())
+            }
+            Next::Enter => {
+                moved(&self.world, served, role, open, Moved::Entered)?;
+                crash_point("hand-in-entered");
+                self.world.jobs.land(served);
+                Ok(())
+            }
+            Next::Leave => moved(&self.world, served, role, open, Moved::Left),
+            Next::Tell(need) => tell(&self.world, served, role, open, need),
+            Next::Over(outcome) => moved(&self.world, served, role, open, Moved::Over(outcome)),
+        }
+    }
+
+    /// Pushes the branch and opens its pull request; both are found if they are there.
+    fn open(&self, served: &Served, role: &'static str, open: &HandIn) -> anyhow::Result<()> {
+        let base = served.primary.as_str();
+        let (title, body) = words::hand_in::pull_request(role, &open.taken);
+        // One that is closed was opened and closed while nobody wrote it down.
+        let number = match served.forge.pull_request_from(&open.branch, base)? {
+            Some(pr) => Ok(pr.number),
+            None => {
+                push(served, &open.branch, &open.taken.commit, Expect::Absent)?;
+                crash_point("hand-in-pushed");
+                served.forge.ensure_pull_request(&open.branch, base, &title, &body)
+            }
+        };
+        match number {
+            Ok(number) => {
+                crash_point("hand-in-opened");
+                moved(&self.world, served, role, open, Moved::Opened(number))?;
+                crash_point("hand-in-noted");
+                Ok(())
+            }
+            Err(error) => {
+                if error.retry() == Retry::Never {
+                    let (project, run) = (&served.config.name, open.taken.run);
+                    let notice = words::hand_in::not_opened(project, role, run, &error.to_string());
+                    self.world.put_up(&posting(served, role, &format!("{run}/not-opened"), None, notice))?;
+                }
+                Err(error.into())
+            }
+        }
+    }
+
+    /// What is newer takes the place of what is open, if that is still where we left it.
+    fn replace(
+        &self,
+        served: &Served,
+        role: &'static str,
+        open: &HandIn,
+        newer: Option<&Taken>,
+    ) -> anyhow::Result<()> {
+        let (Some(newer), Some(pr)) = (newer, open.pr) else { return Ok(()) };
+        push(served, &open.branch, &newer.commit, Expect::At(open.taken.commit.clone()))?;
+        let marker = format!("hand-in-{}", newer.run);
+        served.forge.comment_once(pr, &marker, &words::hand_in::replaced(newer))?;
+        moved(&self.world, served, role, open, Moved::Replaced(newer.commit.clone()))
+    }
+
+    fn in_line(&self, open: &HandIn) -> anyhow::Result<InLine> {
+        let Some(id) = open.entry else { return Ok(InLine::No) };
+        let Some(entry) = self.world.reader().queue_entry(id)? else { return Ok(InLine::No) };
+        Ok(match entry.status {
+            EntryStatus::Queued | EntryStatus::Building | EntryStatus::Testing => InLine::Waiting,
+            EntryStatus::Landed => InLine::Landed,
+            EntryStatus::Removed if open.left => InLine::No,
+            EntryStatus::Conflict | EntryStatus::Red | EntryStatus::Stale | EntryStatus::Removed => {
+                InLine::Out(entry.reason.unwrap_or_else(|| "it gave no reason".to_owned()))
+            }
+        })
+    }
+
+    /// What CI says about the very commit; where nobody else would, it is run.
+    fn checks(&self, served: &Arc<Served>, open: &HandIn) -> anyhow::Result<Checks> {
+        let (config, commit) = (&served.config, &open.taken.commit);
+        let verdict = match config.ci.kind {
+            CiKind::None => Some(CiVerdict::Passed),
+            CiKind::Command => of_checks(&served.forge.checks(commit)?, &[CHECK.to_owned()]),
+            CiKind::Forge => of_checks(&served.forge.checks(commit)?, &config.ci.required),
+            CiKind::Woodpecker => match &served.woodpecker {
+                Some(ci) => ci.verdict(commit)?,
+                None => None,
+            },
+        };
+        match (verdict, open.pr) {
+            (Some(CiVerdict::Passed), _) => Ok(Checks::Green),
+            (Some(CiVerdict::Failed { .. } | CiVerdict::Infra { .. } | CiVerdict::TimedOut { .. }), _) => {
+                Ok(Checks::Red)
+            }
+            (None, Some(pr)) => {
+                self.world.jobs.check_pull_request(served, pr, commit);
+                Ok(Checks::Open)
+            }
+            (None, None) => Ok(Checks::Open),
+        }
+    }
+
+    /// A program is asked here; the review agent finds it among the open pull requests.
+    fn ask_review(&self, served: &Arc<Served>, role: &'static str, open: &HandIn) {
+        let Some(pr) = open.pr else { return };
+        let (world, open) = (Arc::clone(&self.world), open.clone());
+        let commit = open.taken.commit.clone();
+        self.world.jobs.review_pull_request(served, pr, &commit.clone(), move |served, why| {
+            tracing::warn!(pr, why, "the review program is of no use");
+            let need = Need::Review { commit: commit.clone() };
+            if let Err(error) = tell(&world, served, role, &open, need) {
+                tracing::warn!(pr, error = format!("{error:#}"), "nobody was told of it yet");
+            }
+        });
+    }
+
+    /// Where the forge tells when it changed; one that it does not list is not open.
+    fn signs(&self, served: &Served, memory: &Memory, open: &HandIn, line: &InLine) -> Option<Signs> {
+        let mark = served.forge.marks()?.remove(&open.pr?)?;
+        let newer = memory.newer.as_ref().map(|newer| newer.commit.clone());
+        Some(Signs { mark, hand_in: open.clone(), newer, line: line.clone() })
+    }
+
+    fn is_seen(&self, project: &ProjectName, role: &'static str, signs: &Signs, now: Timestamp) -> bool {
+        let looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+        looks.get(&(project.clone(), role)).is_some_and(|look| look.is_enough(signs, NET, now))
+    }
+
+    fn saw(&self, project: &ProjectName, role: &'static str, signs: Signs, now: Timestamp) {
+        let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (project.clone(), role);
+        let look = Look::again(looks.get(&key), signs, now);
+        looks.insert(key, look);
+    }
+}
+
+/// Moves the branch from where we left it. If it is where it should be, that is the same.
+fn push(served: &Served, branch: &str, to: &Sha, expect: Expect) -> anyhow::Result<()> {
+    let branch = BranchName::new(branch).context("not a branch name")?;
+    let push = PushRef { refname: branch.full(), change: Change::To(to.clone()), expect };
+    match served.mirror.push(&[push])? {
+        PushOutcome::Done => Ok(()),
+        PushOutcome::Stale { refname, .. } => anyhow::bail!("{refname} was moved by somebody else"),
+        PushOutcome::Refused { message } => anyhow::bail!("the forge refused {branch}: {message}"),
+    }
+}
+
+/// Tells people what it needs, and has that written down.
+fn tell(world: &RealWorld, served: &Served, role: &str, open: &HandIn, need: Need) -> anyhow::Result<()> {
+    let Some(pr) = open.pr else { return Ok(()) };
+    let link = served.forge.pull_request_link(pr);
+    let notice = words::hand_in::notice(&served.config.name, role, pr, &need, &link);
+    let what = match &need {
+        Need::Review { commit } => format!("review/{commit}"),
+        Need::Checks { commit } => format!("checks/{commit}"),
+        Need::Line { commit, .. } => format!("line/{commit}"),
+        Need::Taken => "taken".to_owned(),
+    };
+    world.put_up(&posting(served, role, &format!("{pr}/{what}"), Some(link), notice))?;
+    moved(world, served, role, open, Moved::Told(need))
+}
+
+fn posting(served: &Served, role: &str, key: &str, link: Option<String>, notice: Notice) -> Posting {
+    let project = &served.config.name;
+    Posting {
+        key: format!("hand-in/{project}/{role}/{key}"),
+        project: project.clone(),
+        topic: Topic::Agent(role.to_owned()),
+        link,
+        question: None,
+        notice,
+    }
+}
+
+fn moved(world: &RealWorld, served: &Served, role: &str, open: &HandIn, moved: Moved) -> anyhow::Result<()> {
+    let told = Told::Moved { commit: open.taken.commit.clone(), moved };
+    send(&world.jobs.inbox, &served.config.name, role, told)
+}

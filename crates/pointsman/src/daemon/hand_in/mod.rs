@@ -1,0 +1,223 @@
+//! Files that a role's session changed, on their way to the main branch: as one commit of what rules allow, as a pull
+//! request, through the merge queue. Rules and what is next are in the core; a role hands in if its rule is there.
+//!
+//! `take` remembers where a session began and takes what it may hand in, `bring` opens, follows and queues the pull
+//! request. They only send; this file writes, in the loop. Whoever dies in between does the same again, which is the
+//! same as once.
+
+mod bring;
+mod take;
+
+use std::sync::mpsc::sync_channel;
+
+use anyhow::Context;
+use pointsman_core::hand_in::{HandIn, Memory, Need, Outcome, Taken, Took};
+use pointsman_core::ids::{Number, ProjectName, Sha};
+use pointsman_core::run::RunId;
+use pointsman_core::time::Timestamp;
+use pointsman_core::words;
+use pointsman_store::{Change, EntryStatus, NewEntry, Store};
+use serde_json::{Value, json};
+
+pub(crate) use bring::HandIns;
+pub(super) use take::{check_out, take};
+
+use super::engine::Engine;
+use super::factory;
+use super::inbound::{Inbound, Inbox};
+
+/// What those beside the loop tell it.
+#[derive(Clone, Debug)]
+pub enum Told {
+    /// A run is done, and this is what it may hand in.
+    Taken {
+        /// Which run.
+        run: RunId,
+        /// What, if anything.
+        taken: Option<Taken>,
+        /// What it changed beside that, one line each.
+        refused: Vec<String>,
+    },
+    /// Something happened to what is open.
+    Moved {
+        /// Its commit then.
+        commit: Sha,
+        /// What.
+        moved: Moved,
+    },
+}
+
+/// What happened to something handed in.
+#[derive(Clone, Debug)]
+pub enum Moved {
+    /// It has a pull request.
+    Opened(Number),
+    /// What is newer is in its place: this commit.
+    Replaced(Sha),
+    /// It goes into the merge queue.
+    Entered,
+    /// It goes out of the merge queue.
+    Left,
+    /// People were told.
+    Told(Need),
+    /// It has ended.
+    Over(Outcome),
+}
+
+/// What is remembered of a role's hand-ins.
+pub fn memory(store: &Store, project: &ProjectName, role: &str) -> Result<Memory, pointsman_store::Error> {
+    factory::recall(store, project, &cursor(role))
+}
+
+fn cursor(role: &str) -> String {
+    format!("hand-in.{role}")
+}
+
+/// Has the loop write something down, and waits until it is.
+fn send(inbox: &Inbox, project: &ProjectName, role: &str, told: Told) -> anyhow::Result<()> {
+    let (written, answer) = sync_channel(1);
+    let told = factory::Told::HandIn { project: project.clone(), role: role.to_owned(), told };
+    inbox.send(Inbound::Factory { told: Box::new(told), written });
+    answer.recv().context("the daemon ends")
+}
+
+/// Writes down what was told. What is told of something that is not open any more is nothing.
+pub fn write(
+    engine: &mut Engine,
+    project: &ProjectName,
+    role: &str,
+    told: &Told,
+    now: Timestamp,
+) -> Result<(), pointsman_store::Error> {
+    let mut memory = memory(engine.store(), project, role)?;
+    match told {
+        Told::Taken { run, taken, refused } => {
+            let mut lines = refused.clone();
+            match memory.take(role, *run, taken.clone()) {
+                Took::Before => return Ok(()),
+                Took::Dismissed => lines.push(words::hand_in::unwanted(*run)),
+                Took::Nothing | Took::New => {}
+            }
+            let files = taken.as_ref().map(|taken| &taken.files);
+            save(
+                engine,
+                project,
+                role,
+                &memory,
+                "hand_in",
+                json!({ "run": run, "files": files, "lines": lines }),
+                now,
+            )
+        }
+        Told::Moved { commit, moved } => {
+            let Some(open) = memory.open.clone().filter(|open| open.taken.commit == *commit) else {
+                return Ok(());
+            };
+            let line = move_on(engine, project, role, &mut memory, &open, moved, now)?;
+            let (kind, outcome) = match moved {
+                Moved::Over(outcome) => ("hand_in_over", Some(outcome.as_str())),
+                Moved::Opened(_) | Moved::Replaced(_) | Moved::Entered | Moved::Left | Moved::Told(_) => {
+                    ("hand_in", None)
+                }
+            };
+            let now_open = memory.open.as_ref().filter(|_| outcome.is_none()).unwrap_or(&open);
+            let mut data = json!({
+                "run": now_open.taken.run,
+                "pr": now_open.pr,
+                "lines": line.into_iter().collect::<Vec<_>>(),
+            });
+            if let (Value::Object(data), Some(outcome)) = (&mut data, outcome) {
+                data.insert("outcome".to_owned(), json!(outcome));
+            }
+            save(engine, project, role, &memory, kind, data, now)
+        }
+    }
+}
+
+/// Changes what is remembered, and the merge queue with it; answers what the journal says about it.
+fn move_on(
+    engine: &mut Engine,
+    project: &ProjectName,
+    role: &str,
+    memory: &mut Memory,
+    open: &HandIn,
+    moved: &Moved,
+    now: Timestamp,
+) -> Result<Option<String>, pointsman_store::Error> {
+    let mut next = open.clone();
+    let said = match moved {
+        Moved::Opened(pr) => {
+            next.pr = Some(*pr);
+            Some(words::hand_in::opened(*pr, &open.taken.files))
+        }
+        Moved::Entered => {
+            next.entry = Some(engine.store().enqueue(&NewEntry {
+                project: project.clone(),
+                branch: open.branch.clone(),
+                issue: None,
+                pr: open.pr,
+                identity: Some(format!("{role}-run-{}", open.taken.run)),
+                head: open.taken.commit.clone(),
+                requested_at: now,
+                priority: 0,
+                worktree: None,
+                style: None,
+            })?);
+            next.left = false;
+            None
+        }
+        Moved::Left => {
+            if let Some(id) = open.entry
+                && let Some(mut entry) =
+                    engine.store().queue_entry(id)?.filter(|entry| entry.status.is_unfinished())
+            {
+                entry.status = EntryStatus::Removed;
+                entry.reason = Some("its pull request is closed, or not approved any more".to_owned());
+                engine.store().update_entry(&entry)?;
+            }
+            next.left = true;
+            None
+        }
+        Moved::Told(need) => {
+            next.told = Some(need.clone());
+            open.pr.map(|pr| words::hand_in::waits(pr, need))
+        }
+        Moved::Replaced(commit) => {
+            if memory.newer.as_ref().is_some_and(|newer| newer.commit == *commit) {
+                memory.replace();
+            }
+            let open = memory.open.as_ref();
+            return Ok(open.and_then(|open| Some(words::hand_in::brought_up(open.pr?, &open.taken.files))));
+        }
+        Moved::Over(outcome) => {
+            memory.end(role, *outcome, now);
+            return Ok(Some(words::hand_in::over(open.pr, &open.taken.files, *outcome)));
+        }
+    };
+    memory.open = Some(next);
+    Ok(said)
+}
+
+/// What is said goes into the log; what is only remembered does not.
+fn save(
+    engine: &mut Engine,
+    project: &ProjectName,
+    role: &str,
+    memory: &Memory,
+    kind: &str,
+    mut data: Value,
+    now: Timestamp,
+) -> Result<(), pointsman_store::Error> {
+    let value = json!(memory).to_string();
+    if data["lines"].as_array().is_none_or(Vec::is_empty) {
+        return engine.store().set_cursor(Some(project), &cursor(role), &value);
+    }
+    if let Value::Object(data) = &mut data {
+        data.insert("role".to_owned(), json!(role));
+    }
+    let mut change = Change::new(now, kind);
+    change.project = Some(project.clone());
+    change.data = data;
+    change.cursor = Some((cursor(role), value));
+    engine.store().commit(&[change]).map(drop)
+}

@@ -1,0 +1,208 @@
+//! Files that roles hand in: what rules allow, as one pull request, through the merge queue, and nothing else.
+
+use pointsman::daemon::crash::HAND_IN_NAMES;
+use pointsman_testkit::{Setup, TestDaemon};
+use serde_json::Value;
+
+use super::shop;
+
+/// Does in its checkout what is in `home/work.sh`, and every step of its formula.
+const AGENT: &str = r#"
+read -r greeting
+. "$HOME/work.sh"
+for step in $(grep '^## ' "$POINTSMAN_INBOX/0000-task.md" | sed 's/^## [0-9]*\. \([a-z-]*\):.*/\1/'); do
+    PROGRAM step done "$step"
+done
+echo '{"lines": []}' > "$POINTSMAN_RESULT_FILE"
+echo PHASE:done > "$PHASE_FILE"
+read -r end
+"#;
+
+fn factory() -> Setup {
+    shop().agent(&AGENT.replace("PROGRAM", env!("CARGO_BIN_EXE_pointsman")))
+}
+
+/// The next session does this.
+fn work(daemon: &TestDaemon, script: &str) {
+    std::fs::write(daemon.path("home/work.sh"), script).unwrap();
+}
+
+fn journal(daemon: &TestDaemon, role: &str) -> Vec<String> {
+    let entries = daemon.json(&["journal", "--role", role]);
+    let lines = |entry: &Value| entry["lines"].as_array().cloned().unwrap_or_default();
+    let all = entries.as_array().unwrap().iter().flat_map(lines);
+    all.filter_map(|line| line.as_str().map(str::to_owned)).collect()
+}
+
+fn wait_journal(daemon: &TestDaemon, role: &str, text: &str) {
+    daemon.wait_for(text, || journal(daemon, role).iter().any(|line| line.contains(text)).then_some(()));
+}
+
+fn over(daemon: &TestDaemon) -> Vec<(Value, Value, Value, Value)> {
+    let events = daemon.run(&["events", "--kind", "hand_in_over", "--json"]).stdout;
+    let told = |line: &str| {
+        let data = serde_json::from_str::<Value>(line).unwrap()["data"].clone();
+        (data["role"].clone(), data["run"].clone(), data["pr"].clone(), data["outcome"].clone())
+    };
+    events.lines().map(told).collect()
+}
+
+const HOSTILE: &str = r#"
+mkdir -p docs .claude/agents src
+echo 'evil' > src/lemons.txt
+echo 'evil' > .claude/agents/AGENTS.md
+git config user.name '$(touch /tmp/pwned)' && git config user.email 'root@localhost'
+"#;
+
+#[test]
+fn e2e_hand_in_lands_exactly_the_allowed_files_once() {
+    let daemon = factory().file("AGENTS.md", "# Old\n").start();
+    let commit = "git add --all && git commit --quiet -m 'merge: by the person in charge'";
+    let hostile = format!("{HOSTILE}\necho '# New' > docs/AGENTS.md\n{commit}\necho '# Fresh' > AGENTS.md\n");
+    work(&daemon, &hostile);
+    daemon.json(&["formula", "run", "run-gardener"]);
+    wait_journal(&daemon, "gardener", "pull request #1 is on the main branch: AGENTS.md, docs/AGENTS.md");
+    assert_eq!(
+        daemon.main_log(),
+        ["gardener: update AGENTS.md and 1 more", "Open the shop"],
+        "one commit, in our words"
+    );
+    let changed = daemon.forge_git(&["diff", "--name-only", "main~1", "main"]);
+    assert_eq!(changed, "AGENTS.md\ndocs/AGENTS.md");
+    assert_eq!(daemon.on_main("AGENTS.md").as_deref(), Some("# Fresh"));
+    let by = daemon.forge_git(&["log", "-1", "--format=%an <%ae> %cn", "main"]);
+    assert_eq!(by, "Pointsman <pointsman@localhost> Pointsman");
+    let lines = journal(&daemon, "gardener");
+    for told in [
+        "opened pull request #1 with AGENTS.md, docs/AGENTS.md",
+        "refused: src/lemons.txt, which is none of its files",
+        "refused: .claude/agents/AGENTS.md, which is none of its files",
+    ] {
+        assert_eq!(lines.iter().filter(|line| *line == told).count(), 1, "{told}: {lines:?}");
+    }
+    assert_eq!(over(&daemon), [("gardener".into(), 1.into(), 1.into(), "merged".into())]);
+    let [pr] = daemon.pull_requests().try_into().unwrap();
+    assert_eq!((&pr["state"], &pr["merged"]), (&"closed".into(), &true.into()), "{pr}");
+    daemon.wait_for("its branch to go", || {
+        (daemon.forge_git(&["branch", "--format=%(refname:short)"]) == "main").then_some(())
+    });
+    // All that it did is kept.
+    assert!(daemon.rescues().iter().any(|kept| kept["session"] == "gardener-shop-1.1"));
+}
+
+#[test]
+fn e2e_hand_in_of_links_and_giants_is_refused() {
+    let daemon = factory().file("AGENTS.md", "# Old\n").file("docs/AGENTS.md", "# Docs\n").start();
+    work(
+        &daemon,
+        &format!(
+            "{HOSTILE}\nrm AGENTS.md && ln -s /etc/passwd AGENTS.md\nrm docs/AGENTS.md\n\
+             mkdir -p big bytes && head -c 10485760 /dev/zero | tr '\\0' x > big/AGENTS.md\n\
+             printf '\\377\\376' > bytes/AGENTS.md\ngit init --quiet sub && echo x > sub/AGENTS.md\n"
+        ),
+    );
+    daemon.json(&["formula", "run", "run-gardener"]);
+    for told in [
+        "refused: AGENTS.md, which is no plain file, or became another kind of file",
+        "refused: docs/AGENTS.md, which was deleted",
+        "refused: big/AGENTS.md, which is too large",
+        "refused: bytes/AGENTS.md, which is no text",
+        "refused: src/lemons.txt, which is none of its files",
+    ] {
+        wait_journal(&daemon, "gardener", told);
+    }
+    // Told in one go with what was taken, which is nothing.
+    assert!(daemon.pull_requests().is_empty());
+    assert_eq!(daemon.main_log(), ["Open the shop"]);
+}
+
+#[test]
+fn e2e_hand_in_waits_for_a_person_where_people_review_and_a_dismissed_one_stays_away() {
+    let daemon = factory().reviewed().file("AGENTS.md", "# Old\n").start();
+    work(&daemon, "echo '# Unwanted' > AGENTS.md\n");
+    daemon.json(&["formula", "run", "run-gardener"]);
+    wait_journal(&daemon, "gardener", "pull request #1 needs the review of a person");
+    assert_eq!(daemon.on_main("AGENTS.md").as_deref(), Some("# Old"));
+    let asked = "shop: pull request #1 of the gardener needs your review";
+    assert_eq!(daemon.notices().iter().filter(|notice| notice["title"] == asked).count(), 1);
+    daemon.json(&["forge", "pr", "close", "1"]);
+    wait_journal(&daemon, "gardener", "pull request #1 was closed by somebody");
+    daemon.json(&["formula", "run", "run-gardener"]);
+    wait_journal(&daemon, "gardener", "run 2 handed in what somebody has closed before");
+    assert_eq!(daemon.pull_requests().len(), 1);
+
+    // Something else, which is brought up to date by the next run before anybody has looked at it.
+    work(&daemon, "echo '# Better' > AGENTS.md\n");
+    daemon.json(&["formula", "run", "run-gardener"]);
+    wait_journal(&daemon, "gardener", "opened pull request #2 with AGENTS.md");
+    let before = daemon.pull_request(2)["head_sha"].clone();
+    work(&daemon, "echo '# Best' > AGENTS.md\n");
+    daemon.json(&["formula", "run", "run-gardener"]);
+    wait_journal(&daemon, "gardener", "brought pull request #2 up to date with AGENTS.md");
+    assert_ne!(daemon.pull_request(2)["head_sha"], before);
+    daemon.json(&["forge", "pr", "review", "2", "--approve"]);
+    wait_journal(&daemon, "gardener", "pull request #2 is on the main branch");
+    assert_eq!(daemon.on_main("AGENTS.md").as_deref(), Some("# Best"));
+    assert_eq!(
+        over(&daemon),
+        [
+            ("gardener".into(), 1.into(), 1.into(), "dismissed".into()),
+            ("gardener".into(), 4.into(), 2.into(), "merged".into()),
+        ]
+    );
+    assert_eq!(daemon.pull_requests().len(), 2);
+}
+
+#[test]
+fn e2e_hand_in_of_the_planner_carries_its_notes_on() {
+    let daemon = factory().reviewed().start();
+    let note = |day: &str| {
+        format!(
+            "mkdir -p planner/journal\necho {day} >> planner/MEMORY.md\necho {day} > planner/journal/{day}.md\n\
+             echo '# Mine now' > AGENTS.md\n"
+        )
+    };
+    work(&daemon, &note("monday"));
+    daemon.json(&["formula", "run", "run-planner"]);
+    wait_journal(
+        &daemon,
+        "planner",
+        "opened pull request #1 with planner/MEMORY.md, planner/journal/monday.md",
+    );
+    work(&daemon, &note("tuesday"));
+    daemon.json(&["formula", "run", "run-planner"]);
+    wait_journal(&daemon, "planner", "brought pull request #1 up to date");
+    daemon.json(&["forge", "pr", "review", "1", "--approve"]);
+    wait_journal(&daemon, "planner", "pull request #1 is on the main branch");
+    assert_eq!(daemon.on_main("planner/MEMORY.md").as_deref(), Some("monday\ntuesday"));
+    let changed = daemon.forge_git(&["diff", "--name-only", "main~1", "main"]);
+    assert_eq!(changed, "planner/MEMORY.md\nplanner/journal/monday.md\nplanner/journal/tuesday.md");
+    assert_eq!(daemon.main_log().len(), 2);
+}
+
+#[test]
+fn e2e_hand_in_killed_before_it_is_opened_lands_once() {
+    killed_at(&HAND_IN_NAMES[..3]);
+}
+
+#[test]
+fn e2e_hand_in_killed_after_it_was_opened_lands_once() {
+    killed_at(&HAND_IN_NAMES[3..]);
+}
+
+fn killed_at(places: &[&str]) {
+    for place in places {
+        let daemon = factory().file("AGENTS.md", "# Old\n").start();
+        daemon.stop_daemon();
+        work(&daemon, "echo '# Fresh' > AGENTS.md\n");
+        daemon.start_with(&[("POINTSMAN_CRASH_AT", place)]);
+        daemon.json(&["formula", "run", "run-gardener"]);
+        daemon.wait_for_death();
+        daemon.start();
+        wait_journal(&daemon, "gardener", "pull request #1 is on the main branch: AGENTS.md");
+        assert_eq!(daemon.main_log(), ["gardener: update AGENTS.md", "Open the shop"], "{place}");
+        assert_eq!((daemon.pull_requests().len(), over(&daemon).len()), (1, 1), "{place}");
+        let opened = "opened pull request #1 with AGENTS.md";
+        assert_eq!(journal(&daemon, "gardener").iter().filter(|line| *line == opened).count(), 1, "{place}");
+    }
+}

@@ -1,0 +1,160 @@
+//! The planner, on a clock of our own: when it asks, and when it does not.
+
+use pointsman::daemon::factory::planner::{look, memory};
+use pointsman::daemon::factory::{Settled, ask, settle, value};
+use pointsman::daemon::timetable::{Standing, remembered, tick};
+use pointsman_core::forge::{Issue, IssueState};
+use pointsman_core::planner::{Document, Plan, Sight};
+use pointsman_core::run::{Event, Policy, Run, step};
+use pointsman_core::time::Timestamp;
+use pointsman_core::value::Outcome;
+use pointsman_store::{Change, RunScope};
+use serde_json::json;
+
+use super::{Stage, at, shop};
+
+const ON: &str = "[roles.planner]\nenabled = true\n[roles.predictor]\nenabled = true\n";
+const DAY: i64 = 24 * 60;
+const SEVEN: i64 = 7 * 60;
+
+fn prediction(number: u64, title: &str) -> Issue {
+    Issue {
+        number,
+        title: title.to_owned(),
+        body: "## Evidence\n\n- figures".to_owned(),
+        state: IssueState::Open,
+        labels: vec!["prediction/unreviewed".to_owned()],
+        comments: Vec::new(),
+        assignee: None,
+        author: "pointsman".to_owned(),
+        created_at: at(0),
+    }
+}
+
+fn sight(issues: &[Issue]) -> Sight {
+    let documents = vec![Document { path: "VISION.md", text: "Fruit for all.".to_owned() }];
+    Sight { issues: issues.to_vec(), documents, ..Sight::default() }
+}
+
+impl Stage {
+    /// One look of the planner's.
+    fn plan(&mut self, minute: i64, sight: &Sight) {
+        let before = memory(self.engine.store(), &shop()).unwrap();
+        if before.asked.is_none() {
+            let asking = look(sight, &before, &self.config(), at(minute));
+            ask(&mut self.engine, &shop(), &asking, at(minute)).unwrap();
+        }
+    }
+
+    /// The run that is under way is over: nothing is to be done of its answer, or it has none.
+    fn planned(&mut self, minute: i64, plan: Option<Plan>) {
+        for run in self.engine.store().runs(&shop(), RunScope::Open).unwrap() {
+            let policy = Policy::new(&self.config(), run.formula.role());
+            let over = step(&run, &Event::Stopped { by: "test".to_owned() }, &policy, at(minute)).unwrap();
+            let away = step(&over, &Event::SessionEnded, &policy, at(minute)).unwrap();
+            let mut change = Change::new(at(minute), "run_over");
+            change.run = Some(away);
+            self.engine.store().commit(&[change]).unwrap();
+            let mut after = memory(self.engine.store(), &shop()).unwrap();
+            let outcome = if plan.is_some() { Outcome::Used } else { Outcome::Noise };
+            match &plan {
+                Some(plan) => {
+                    after.plan = Some(plan.clone());
+                    after.settle().unwrap();
+                }
+                None => after.asked = None,
+            }
+            let settled = Settled {
+                role: "planner",
+                kind: "planner_planned",
+                run: run.id,
+                memory: json!(after),
+                lines: vec!["planned".to_owned()],
+                events: vec![(
+                    "prediction_triaged",
+                    1,
+                    json!({ "issue": 1, "verdict": "watch", "run": run.id }),
+                )],
+                outcome,
+            };
+            for _ in 0..2 {
+                settle(&mut self.engine, &shop(), &settled, at(minute)).unwrap();
+            }
+        }
+    }
+
+    fn plans(&mut self) -> Vec<Run> {
+        self.engine.store().runs(&shop(), RunScope::Last(1000)).unwrap()
+    }
+}
+
+/// "runs weekly", "daily at 06:00 UTC via cron (1h before the planner at 07:00)"
+#[test]
+fn a_plan_is_made_on_mondays_an_hour_after_the_predictor_and_only_of_something_new() {
+    let mut stage = Stage::new(ON);
+    let standing = Standing { free_memory_mb: Some(10), inputs: "same".to_owned() };
+    let used = |stage: &mut Stage, formula: &str| -> Option<Timestamp> {
+        remembered(stage.engine.store(), &shop(), formula).unwrap().and_then(|times| times.used)
+    };
+    let (mut looks, mut issues) = (Vec::new(), vec![prediction(1, "The disk fills")]);
+    for minute in (0..28 * DAY).step_by(30) {
+        let before = used(&mut stage, "run-planner");
+        tick(&mut stage.engine, &shop(), &standing, at(minute)).unwrap();
+        if used(&mut stage, "run-planner") == before {
+            continue;
+        }
+        assert_eq!(used(&mut stage, "run-predictor"), Some(at(minute - 60)));
+        looks.push(minute);
+        if minute == 21 * DAY + SEVEN {
+            issues.push(prediction(2, "Sessions die more often"));
+        }
+        stage.plan(minute, &sight(&issues));
+        stage.planned(minute + 5, Some(Plan::default()));
+    }
+    assert_eq!(looks, [SEVEN, 7 * DAY + SEVEN, 14 * DAY + SEVEN, 21 * DAY + SEVEN]);
+    let began: Vec<Timestamp> = stage.plans().iter().map(|run| run.started_at).collect();
+    assert_eq!(began, [at(SEVEN), at(21 * DAY + SEVEN)], "the same is not asked twice");
+    assert_eq!(stage.events("planner_planned").len(), 2, "each counts once");
+    assert_eq!(stage.events("prediction_triaged").len(), 2);
+    assert_eq!(stage.notices().len(), 0);
+}
+
+#[test]
+fn nobody_is_asked_without_a_goal_or_when_something_is_in_the_way_and_that_is_said() {
+    let mut stage = Stage::new(ON);
+    let aimless = Sight { documents: Vec::new(), ..Sight::default() };
+    stage.plan(0, &aimless);
+    assert_eq!((stage.plans(), stage.events("planner_looked").len()), (Vec::new(), 0));
+
+    let mut stage = Stage::new(&format!("{ON}[limits]\nmin_free_memory_mb = 9000\n"));
+    let before = memory(stage.engine.store(), &shop()).unwrap();
+    let mut asking = look(&sight(&[prediction(1, "The disk fills")]), &before, &stage.config(), at(0));
+    asking.free_memory_mb = Some(100);
+    ask(&mut stage.engine, &shop(), &asking, at(0)).unwrap();
+    assert_eq!(stage.plans(), []);
+    let said = stage.events("planner_looked").pop().unwrap();
+    let line = said.data["lines"][0].as_str().unwrap();
+    assert_eq!(
+        line,
+        "found 1 predictions to judge, and asked nobody: 100 MB of memory are free, fewer than 9000"
+    );
+    // What was not asked is still new.
+    stage.plan(7 * DAY, &sight(&[prediction(1, "The disk fills")]));
+    assert_eq!(stage.plans().len(), 1);
+}
+
+#[test]
+fn an_answer_that_is_of_no_use_is_asked_for_again_until_it_is_enough() {
+    let mut stage = Stage::new(ON);
+    let seen = sight(&[prediction(1, "The disk fills")]);
+    for week in 0..5 {
+        stage.plan(week * 7 * DAY, &seen);
+        stage.planned(week * 7 * DAY + 5, None);
+        stage = stage.restart();
+    }
+    assert_eq!(stage.plans().len(), 3, "three in two weeks are enough");
+    let worth = value(stage.engine.store(), &shop(), "planner").unwrap();
+    assert_eq!((worth.noise, worth.paused_at), (3, Some(at(14 * DAY + 5))));
+    let titles: Vec<String> = stage.notices().into_iter().map(|row| row.posting.notice.title).collect();
+    assert_eq!(titles, ["shop: no model is asked for the planner any more"]);
+}
