@@ -1,9 +1,9 @@
 //! The roles that keep the factory in order by rules: what they find is found by code, and a model is asked only for
 //! judgement. What a look means is decided in the core; here it is written down and carried out.
 //!
-//! `watch` is the thread that looks when a role's time has come, `collect` reads the machine and the project, `logs` the ends of logs, `remedy`
-//! carries out what is safe, `supervisor` writes down what was found, tells people and hears them, `gardener` grooms the
-//! issues, `predictor` files what figures foretell, `planner` has predictions judged and gaps
+//! `watch` is the thread that looks when a role's time has come, `collect` reads the machine and the project, `logs` the
+//! ends of logs, `remedy` carries out what is safe, `supervisor` writes down what was found, tells people and hears them,
+//! `gardener` grooms the issues, `predictor` files what figures foretell, `planner` has predictions judged and gaps
 //! named, `asking` is what roles that ask a model do alike. Only what takes an engine writes; the rest runs beside the
 //! loop and only sends.
 

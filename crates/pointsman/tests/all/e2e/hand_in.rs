@@ -4,38 +4,11 @@ use pointsman::daemon::crash::HAND_IN_NAMES;
 use pointsman_testkit::{Setup, TestDaemon};
 use serde_json::Value;
 
+use super::roles::{answering, journal, wait_journal, work};
 use super::shop;
 
-/// Does in its checkout what is in `home/work.sh`, and every step of its formula.
-const AGENT: &str = r#"
-read -r greeting
-. "$HOME/work.sh"
-for step in $(grep '^## ' "$POINTSMAN_INBOX/0000-task.md" | sed 's/^## [0-9]*\. \([a-z-]*\):.*/\1/'); do
-    PROGRAM step done "$step"
-done
-echo '{"lines": []}' > "$POINTSMAN_RESULT_FILE"
-echo PHASE:done > "$PHASE_FILE"
-read -r end
-"#;
-
 fn factory() -> Setup {
-    shop().agent(&AGENT.replace("PROGRAM", env!("CARGO_BIN_EXE_pointsman")))
-}
-
-/// The next session does this.
-fn work(daemon: &TestDaemon, script: &str) {
-    std::fs::write(daemon.path("home/work.sh"), script).unwrap();
-}
-
-fn journal(daemon: &TestDaemon, role: &str) -> Vec<String> {
-    let entries = daemon.json(&["journal", "--role", role]);
-    let lines = |entry: &Value| entry["lines"].as_array().cloned().unwrap_or_default();
-    let all = entries.as_array().unwrap().iter().flat_map(lines);
-    all.filter_map(|line| line.as_str().map(str::to_owned)).collect()
-}
-
-fn wait_journal(daemon: &TestDaemon, role: &str, text: &str) {
-    daemon.wait_for(text, || journal(daemon, role).iter().any(|line| line.contains(text)).then_some(()));
+    shop().agent(&answering())
 }
 
 fn over(daemon: &TestDaemon) -> Vec<(Value, Value, Value, Value)> {
