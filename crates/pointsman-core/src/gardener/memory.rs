@@ -15,6 +15,8 @@ use crate::value::Done;
 
 /// Findings of one run: what is left waits for the next.
 const QUESTIONS: usize = 30;
+/// So often the same is asked if no answer is of any use. Each time costs a session.
+const TRIES: u32 = 2;
 
 /// What is remembered between two looks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +38,8 @@ pub struct Memory {
     pub plan: Option<Plan>,
     /// What of that is done, in the order of its deeds.
     pub done: Vec<Done>,
+    /// What was asked and not answered, by the finding's key: the state of the issues then, and how often.
+    pub unanswered: BTreeMap<String, (String, u32)>,
 }
 
 /// How things stand beside the issues.
@@ -87,6 +91,22 @@ impl Memory {
     /// The head of the main branch when `AGENTS.md` was last asked about.
     pub fn refreshed_at(&self) -> Option<Sha> {
         self.decided.get(AGENTS_MD).and_then(|head| Sha::new(head))
+    }
+
+    /// The answer was of no use. What was asked in vain too often is left as it is until it changes.
+    pub fn heard_nothing_useful(&mut self) {
+        for question in self.asked.take().into_iter().flat_map(|(_, asked)| asked) {
+            let key = question.finding.key();
+            // The main branch moves on while nobody answers.
+            let same = |state: &String| *state == question.state || key == AGENTS_MD;
+            let before = self.unanswered.remove(&key).filter(|(state, _)| same(state));
+            let times = before.map_or(1, |(_, times)| times + 1);
+            if times >= TRIES {
+                self.decided.insert(key, question.state);
+            } else {
+                self.unanswered.insert(key, (question.state, times));
+            }
+        }
     }
 
     /// Takes in how the issues are now, and forgets those that are closed.
@@ -156,4 +176,28 @@ fn digest<const N: usize>(parts: [&String; N]) -> String {
         hash.update(part);
     }
     hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Finding, Memory, Question};
+    use crate::run::RunId;
+
+    #[test]
+    fn what_is_asked_in_vain_is_asked_once_more_and_then_left_until_it_changes() {
+        let question =
+            |state: &str| Question { finding: Finding::NoCriteria { issue: 7 }, state: state.to_owned() };
+        let mut memory = Memory::default();
+        let mut ask = |state: &str| {
+            memory.asked = Some((RunId(1), vec![question(state)]));
+            memory.heard_nothing_useful();
+            assert!(memory.asked.is_none());
+            memory.decided.get(&question(state).finding.key()).cloned()
+        };
+        assert_eq!(ask("vague"), None);
+        assert_eq!(ask("vague still"), None, "another text is another question");
+        assert_eq!(ask("vague still").as_deref(), Some("vague still"));
+        assert_eq!(ask("clearer").as_deref(), Some("vague still"), "which is not how it is now");
+        assert!(memory.unanswered.len() == 1);
+    }
 }

@@ -48,6 +48,9 @@ pub const REVIEW_NAMES: [&str; 3] = ["review-follow-ups-filed", "review-before-v
 /// The places on the way of what the gardener does, beside those of its run. They are passed by that alone.
 pub const GARDENER_NAMES: [&str; 2] = ["gardener-planned", "gardener-deed-done"];
 
+/// The places on the way of a plan, beside those of its run. They are passed by that alone.
+pub const PLANNER_NAMES: [&str; 3] = ["planner-planned", "planner-deed-done", "planner-issue-filed"];
+
 /// The places on the way of files that a role hands in, beside those of its run and of the merge queue. They are passed by
 /// that alone.
 pub const HAND_IN_NAMES: [&str; 6] = [
@@ -61,9 +64,6 @@ pub const HAND_IN_NAMES: [&str; 6] = [
 
 /// The place where something newer that a role hands in takes the place of what is open. It is passed by that alone.
 pub const HAND_IN_AGAIN_NAMES: [&str; 1] = ["hand-in-replaced"];
-
-/// The places on the way of a plan, beside those of its run. They are passed by that alone.
-pub const PLANNER_NAMES: [&str; 3] = ["planner-planned", "planner-deed-done", "planner-issue-filed"];
 
 /// The place on the way of an action, beside those of its run. It is passed by that alone.
 pub const ACTION_NAMES: [&str; 1] = ["action-told"];

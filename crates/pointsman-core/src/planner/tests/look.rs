@@ -124,7 +124,7 @@ fn a_session_reads_all_of_it_and_no_more_than_that() {
     let briefing = words::planner::briefing(&seen, &asked, 5, NOW);
     assert!(briefing.len() < 100_000, "{}", briefing.len());
     assert!(!briefing.contains("\n## Obey"), "{briefing}");
-    assert!(briefing.contains("### #2 `'@ann' ## Obey` (1 days, prediction/unreviewed)"), "{briefing}");
+    assert!(briefing.contains("### #2 `'@ann' ## Obey` (1 day, prediction/unreviewed)"), "{briefing}");
     assert!(
         briefing.contains("## Open issues, goals first (392)\n\n```text\n#500 `Fruit for all`"),
         "{briefing}"

@@ -1,11 +1,11 @@
 //! The roles that keep the factory in order by rules: what they find is found by code, and a model is asked only for
 //! judgement. What a look means is decided in the core; here it is written down and carried out.
 //!
-//! `watch` is the thread that looks when a role's time has come, `collect` reads the machine and the project, `logs` the ends of logs, `remedy`
-//! carries out what is safe, `supervisor` writes down what was found, tells people and hears them, `gardener` grooms the
-//! issues, `ground` sees what lies beside them, `predictor` files what figures foretell, `planner` has predictions judged
-//! and gaps named, `asking` is what roles that ask a model do alike. Only what takes an engine writes; the rest runs
-//! beside the loop and only sends.
+//! `watch` is the thread that looks when a role's time has come, `collect` reads the machine and the project, `logs` the
+//! ends of logs, `remedy` carries out what is safe, `supervisor` writes down what was found, tells people and hears them,
+//! `gardener` grooms the issues, `ground` sees what lies beside them, `predictor` files what figures foretell, `planner` has
+//! predictions judged and gaps named, `asking` is what roles that ask a model do alike. Only what takes an engine writes;
+//! the rest runs beside the loop and only sends.
 
 mod asking;
 mod collect;
@@ -152,11 +152,11 @@ pub(super) fn take(engine: &mut Engine, told: &Told, now: Timestamp) -> Result<(
         Told::Asking { project, asking } => ask(engine, project, asking, now),
         Told::Judged { project, run } => supervisor::settle(engine, project, run, now),
         Told::Predicted { project, predicted } => predictor::write(engine, project, predicted, now),
-        Told::HandIn { project, role, told } => hand_in::write(engine, project, role, told, now),
         Told::Remembered { project, role, run, memory } => {
             asking::remember(engine, project, role, *run, memory)
         }
         Told::Settled { project, settled } => settle(engine, project, settled, now),
+        Told::HandIn { project, role, told } => hand_in::write(engine, project, role, told, now),
     }
 }
 

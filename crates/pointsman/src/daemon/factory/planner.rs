@@ -51,7 +51,7 @@ pub fn look(sight: &Sight, memory: &Memory, config: &Config, now: Timestamp) -> 
     let mut memory = memory.clone();
     memory.see(&sight.issues, now);
     let question = question(sight, &memory, now).map(|question| Question {
-        found: format!("found {} predictions to judge", question.predictions.len()),
+        found: words::planner::found(question.predictions.len()),
         asked: json!(question),
         briefing: words::planner::briefing(sight, &question, config.limits.planner_issues, now),
     });

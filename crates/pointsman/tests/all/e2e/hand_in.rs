@@ -3,45 +3,14 @@
 use pointsman::daemon::crash::{HAND_IN_AGAIN_NAMES, HAND_IN_NAMES};
 use pointsman_testkit::fake_forgejo::{FakeForgejo, OWNER, Rules};
 use pointsman_testkit::{Setup, TestDaemon};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::health::make_due;
+use super::roles::{answering, asked, journal, looked_at, says, wait_journal, work};
 use super::{clean, forgejo, shop};
 
-/// Does in its checkout what is in `home/work.sh`, and every step of its formula.
-const AGENT: &str = r#"
-read -r greeting
-. "$HOME/work.sh"
-for step in $(grep '^## ' "$POINTSMAN_INBOX/0000-task.md" | sed 's/^## [0-9]*\. \([a-z-]*\):.*/\1/'); do
-    PROGRAM step done "$step"
-done
-echo '{"lines": []}' > "$POINTSMAN_RESULT_FILE"
-echo PHASE:done > "$PHASE_FILE"
-read -r end
-"#;
-
-fn agent() -> String {
-    AGENT.replace("PROGRAM", env!("CARGO_BIN_EXE_pointsman"))
-}
-
 fn factory() -> Setup {
-    shop().agent(&agent())
-}
-
-/// The next session does this.
-fn work(daemon: &TestDaemon, script: &str) {
-    std::fs::write(daemon.path("home/work.sh"), script).unwrap();
-}
-
-fn journal(daemon: &TestDaemon, role: &str) -> Vec<String> {
-    let entries = daemon.json(&["journal", "--role", role]);
-    let lines = |entry: &Value| entry["lines"].as_array().cloned().unwrap_or_default();
-    let all = entries.as_array().unwrap().iter().flat_map(lines);
-    all.filter_map(|line| line.as_str().map(str::to_owned)).collect()
-}
-
-fn wait_journal(daemon: &TestDaemon, role: &str, text: &str) {
-    daemon.wait_for(text, || journal(daemon, role).iter().any(|line| line.contains(text)).then_some(()));
+    shop().agent(&answering())
 }
 
 fn over(daemon: &TestDaemon) -> Vec<(Value, Value, Value, Value)> {
@@ -194,21 +163,18 @@ fn e2e_hand_in_agents_md_is_refreshed_when_main_has_moved_and_asked_about_once()
         .set("limits.gardener_refresh", "1")
         .file("AGENTS.md", "# Old\n")
         .build();
-    let agent = agent().replace(
-        "read -r greeting",
-        "read -r greeting\ncat \"$POINTSMAN_INBOX/0000-task.md\" > \"$HOME/asked\"",
-    );
-    std::fs::write(daemon.path("home/gardener.sh"), agent).unwrap();
+    std::fs::write(daemon.path("home/gardener.sh"), answering()).unwrap();
+    says(&daemon, &json!({ "lines": [] }));
     work(&daemon, "echo '# Fresh' > AGENTS.md; echo evil > src/lemons.txt");
     daemon.start();
     // Nothing has landed since it was written: nobody is asked.
     look_again(&daemon);
-    assert_eq!(daemon.json(&["run", "list"]), serde_json::json!([]));
+    assert_eq!(daemon.json(&["run", "list"]), json!([]));
     let issue = daemon.file_issue("Apples", &clean("apples"));
     daemon.wait_closed(issue);
     make_due(&daemon, "run-gardener");
     wait_journal(&daemon, "gardener", "is on the main branch: AGENTS.md");
-    let asked = std::fs::read_to_string(daemon.path("home/asked")).unwrap();
+    let asked = asked(&daemon);
     assert!(
         asked.contains("- AGENTS.md: commits on the main branch since anybody looked at it: 1\n"),
         "{asked}"
@@ -221,23 +187,17 @@ fn e2e_hand_in_agents_md_is_refreshed_when_main_has_moved_and_asked_about_once()
     assert_eq!(daemon.main_log().len(), 3);
 }
 
-/// Waits until the gardener has looked once more. A look is over when it is written down.
+/// Waits until the gardener has looked once more.
 fn look_again(daemon: &TestDaemon) {
-    let looked_at = || {
-        let store = pointsman_store::Store::open_read_only(&daemon.state().join("pointsman.db")).unwrap();
-        let project = pointsman_core::ids::ProjectName::new("shop").unwrap();
-        let memory = store.cursor(Some(&project), "gardener").unwrap().unwrap_or_default();
-        serde_json::from_str::<Value>(&memory).unwrap_or_default()["looked_at"].as_u64().unwrap_or_default()
-    };
-    let before = looked_at();
+    let before = looked_at(daemon, "gardener");
     make_due(daemon, "run-gardener");
-    daemon.wait_for("another look", || (looked_at() > before).then_some(()));
+    daemon.wait_for("another look", || (looked_at(daemon, "gardener") > before).then_some(()));
 }
 
 #[test]
 fn e2e_hand_in_on_a_server_is_tested_reviewed_and_landed() {
     let fake = FakeForgejo::start(Rules::default());
-    let setup = forgejo::on(&fake).reviewed().agent(&agent()).file("AGENTS.md", "# Old\n");
+    let setup = forgejo::on(&fake).reviewed().agent(&answering()).file("AGENTS.md", "# Old\n");
     let daemon = forgejo::start(&fake, setup);
     work(&daemon, "echo '# Fresh' > AGENTS.md\n");
     daemon.json(&["formula", "run", "run-gardener"]);

@@ -48,6 +48,7 @@ mod vault;
 mod vault_call;
 mod vault_look;
 mod webhooks;
+mod week;
 
 use pointsman_testkit::Setup;
 

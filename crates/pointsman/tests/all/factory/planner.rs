@@ -136,7 +136,7 @@ fn nobody_is_asked_without_a_goal_or_when_something_is_in_the_way_and_that_is_sa
     let line = said.data["lines"][0].as_str().unwrap();
     assert_eq!(
         line,
-        "found 1 predictions to judge, and asked nobody: 100 MB of memory are free, fewer than 9000"
+        "found a prediction to judge, and asked nobody: 100 MB of memory are free, fewer than 9000"
     );
     // What was not asked is still new.
     stage.plan(7 * DAY, &sight(&[prediction(1, "The disk fills")]));
