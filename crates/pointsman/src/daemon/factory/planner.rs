@@ -235,7 +235,7 @@ impl Asker for Memory {
     }
 
     fn give_up(&mut self) {
-        self.asked = None;
+        self.heard_nothing_useful();
     }
 }
 
