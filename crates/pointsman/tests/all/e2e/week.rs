@@ -121,15 +121,25 @@ const PREDICTION: u64 = 17;
 
 /// What the shop wants, and what the planner makes of it.
 fn vision() -> String {
-    let issue = |title: &str, fruit: &str, leverage: u8| {
-        let text = format!("Much is gained.\nrehearsal:begin\n{}\nrehearsal:end", clean(fruit));
+    let issue = |title: &str, words: &str, fruit: &str, leverage: u8| {
+        let text = format!("{words}\nrehearsal:begin\n{}\nrehearsal:end", clean(fruit));
         json!({ "title": title, "text": text, "criteria": ["it is there"], "depends_on": [], "leverage": leverage })
     };
-    let mut promoted = issue("Rotate the logs", "logs", 7);
+    let mut promoted = issue(
+        "Rotate the logs",
+        "Every night the server writes down more than anybody reads in a month, and the old files stay for good.",
+        "logs",
+        7,
+    );
     promoted["issue"] = json!(PREDICTION);
     promoted["verdict"] = json!("backlog");
     promoted["why"] = json!("It will come back.");
-    let mut gap = issue("A till for returns", "till", 9);
+    let mut gap = issue(
+        "A till for returns",
+        "Customers who bring fruit back wait at the front desk behind those who buy, half an hour on Saturdays.",
+        "till",
+        9,
+    );
     gap["why"] = gap["text"].take();
     gap.as_object_mut().unwrap().remove("text");
     gap["label"] = json!("backlog");
