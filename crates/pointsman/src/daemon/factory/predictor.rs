@@ -132,11 +132,8 @@ impl Watch {
         let disks = disks.into_iter().map(|disk| (disk.path, disk.used_percent)).collect();
         memory.measure(Sample { at: now, disks }, now);
         let inbox = self.inbox.clone();
-        self.world.jobs.submit(format!("predictor {}", config.name), served, move |_, served| {
-            if let Err(error) = file(&inbox, served, &seen, memory.clone(), &figures, now) {
-                // It is tried again at the next look.
-                tracing::warn!(project = %served.config.name, error = format!("{error:#}"), "not foretold yet");
-            }
+        self.beside(format!("predictor {}", config.name), served, now, move |served| {
+            file(&inbox, served, &seen, memory.clone(), &figures, now)
         });
         Ok(())
     }

@@ -6,6 +6,7 @@ use pointsman_adapters::projection;
 use pointsman_core::health::{Machine, assess, remedies, report};
 use pointsman_core::time::Timestamp;
 
+use super::patience::Patience;
 use super::supervisor::{self, Looked};
 use super::{Mode, Told, carry_out, collect, is_due, send, tails, whole_machine};
 use crate::daemon::clock;
@@ -18,12 +19,13 @@ use crate::journal;
 pub(crate) struct Watch {
     pub(super) inbox: Inbox,
     pub(super) world: Arc<RealWorld>,
+    pub(super) patience: Arc<Patience>,
 }
 
 impl Watch {
     /// Nothing was seen yet.
     pub(crate) fn new(inbox: Inbox, world: Arc<RealWorld>) -> Self {
-        Self { inbox, world }
+        Self { inbox, world, patience: Arc::default() }
     }
 
     /// Does what is due.
