@@ -55,6 +55,18 @@ fn agents_md_is_asked_about_once_when_main_has_moved_far_enough() {
 }
 
 #[test]
+fn useless_answers_about_agents_md_count_although_main_moves_on() {
+    let mut memory = Memory::default();
+    for (head, again) in [("a", true), ("b", false)] {
+        memory.ground.main = Some(Main { head: sha(head), commits: 20, missing: false });
+        memory.asked = Some((crate::run::RunId(1), asked(&[], &memory)));
+        memory.heard_nothing_useful();
+        assert_eq!(memory.refreshed_at().is_none(), again, "{head}");
+    }
+    assert_eq!(memory.refreshed_at(), Some(sha("b")));
+}
+
+#[test]
 fn no_line_of_an_answer_is_about_agents_md() {
     let memory = Memory {
         ground: Ground {
