@@ -45,6 +45,8 @@ fn agents_md_is_asked_about_once_when_main_has_moved_far_enough() {
 
     let mut memory = at("a", 20, false);
     assert_eq!(memory.refreshed_at(), None);
+    let briefing = words::gardener::briefing(&asked(&[], &memory), &[]);
+    assert!(briefing.contains("looked at it: 20\n\nAGENTS.md needs no line"), "{briefing}");
     decide_all(&[], &mut memory);
     assert_eq!(memory.refreshed_at(), Some(sha("a")), "from here on it is counted");
     assert_eq!(asked(&[], &memory), [], "the same head is not asked about twice");
