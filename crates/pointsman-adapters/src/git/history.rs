@@ -20,6 +20,37 @@ const LINE: usize = 200;
 const FORMAT: &str = "--format=tformat:%H%x00%P%x00%an%x00%ae%x00%cn%x00%ce%x00%s";
 const FIELDS: usize = 7;
 
+/// How long ago a file was touched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touched {
+    /// Commits since; all of them if it never was there.
+    pub commits: u64,
+    /// Whether it is there.
+    pub is_there: bool,
+}
+
+impl Mirror {
+    /// How long ago, in commits up to `head`, a file was touched: written, changed or removed.
+    pub fn touched(&self, head: &Sha, path: &str) -> Result<Touched, Error> {
+        let call = |operation| self.call(operation);
+        let last = call("rev-list").args(["--max-count=1", head.as_str(), "--", path]).text()?;
+        let commits = match Sha::new(&last) {
+            Some(last) => self.ahead(&last, head)?,
+            None => {
+                let text = call("rev-list").args(["--count", head.as_str(), "--"]).text()?;
+                text.parse().map_err(|_| Error::Unexpected {
+                    operation: "rev-list",
+                    inputs: text,
+                    what: "no number",
+                })?
+            }
+        };
+        let listed =
+            call("ls-tree").args(["--name-only", "--full-tree", head.as_str(), "--", path]).text()?;
+        Ok(Touched { commits, is_there: !listed.is_empty() })
+    }
+}
+
 /// A person or program on a commit, cleaned for display. Anybody can write anything there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {

@@ -108,6 +108,8 @@ table! {
         gardener_actions: u32,
         /// Duplicates that the gardener may close per run.
         gardener_closes: u32,
+        /// Commits of the main branch after which `AGENTS.md` is looked at again; 0 for never.
+        gardener_refresh: u32,
         /// Scheduled roles wait while less memory is free.
         min_free_memory_mb: u64,
     }

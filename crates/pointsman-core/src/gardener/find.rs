@@ -10,7 +10,7 @@ use super::{DUPLICATE, Memory, Texts};
 use crate::config::Config;
 use crate::dependencies;
 use crate::forge::Issue;
-use crate::ids::Number;
+use crate::ids::{Number, Sha};
 use crate::labels::{ACTION, BLOCKED, IN_PROGRESS, TECH_DEBT, UNDERSPECIFIED, VISION, has};
 use crate::time::Timestamp;
 
@@ -23,10 +23,22 @@ const MANY_BOXES: usize = 12;
 /// A tech-debt issue with fewer characters may be too small for one.
 const SMALL_BODY: usize = 300;
 
+/// The key of the finding about `AGENTS.md`.
+pub(super) const AGENTS_MD: &str = "agents-md";
+
 /// Something that looks wrong.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "finding", rename_all = "snake_case")]
 pub enum Finding {
+    /// Much has landed since somebody looked at `AGENTS.md`, or at whether there should be one.
+    AgentsMd {
+        /// The head of the main branch.
+        head: Sha,
+        /// How many commits have landed since.
+        commits: u64,
+        /// Whether there is none.
+        missing: bool,
+    },
     /// Two issues say the same, it seems.
     Duplicate {
         /// The younger one.
@@ -69,6 +81,15 @@ pub enum Finding {
     Blocked {
         /// Which.
         issue: Number,
+        /// Issues it waits for that are open.
+        #[serde(default)]
+        waits: Vec<Number>,
+        /// Issues it waited for that are not open any more.
+        #[serde(default)]
+        met: Vec<Number>,
+        /// Why its task is blocked, if it has one.
+        #[serde(default)]
+        because: Option<String>,
     },
     /// It may be too small for an issue of its own.
     Small {
@@ -86,22 +107,25 @@ impl Finding {
             | Self::Oversized { issue }
             | Self::Stale { issue, .. }
             | Self::StaleDependency { issue, .. }
-            | Self::Blocked { issue }
+            | Self::Blocked { issue, .. }
             | Self::Small { issue } => *issue,
             Self::Cycle { issues } => issues.first().copied().unwrap_or_default(),
+            // There is no issue with this number: no line of an answer can be about it.
+            Self::AgentsMd { .. } => 0,
         }
     }
 
     /// All issues it is about.
     pub fn issues(&self) -> Vec<Number> {
         match self {
+            Self::AgentsMd { .. } => Vec::new(),
             Self::Duplicate { issue, of, .. } => vec![*issue, *of],
             Self::Cycle { issues } => issues.clone(),
             Self::StaleDependency { issue, waiting } => [*issue].into_iter().chain(waiting.clone()).collect(),
             Self::NoCriteria { issue }
             | Self::Oversized { issue }
             | Self::Stale { issue, .. }
-            | Self::Blocked { issue }
+            | Self::Blocked { issue, .. }
             | Self::Small { issue } => vec![*issue],
         }
     }
@@ -109,6 +133,7 @@ impl Finding {
     /// The same for as long as it is the same trouble.
     pub fn key(&self) -> String {
         let kind = match self {
+            Self::AgentsMd { .. } => return AGENTS_MD.to_owned(),
             Self::Duplicate { .. } => "duplicate",
             Self::NoCriteria { .. } => "no-criteria",
             Self::Oversized { .. } => "oversized",
@@ -127,11 +152,12 @@ impl Finding {
 pub fn findings(issues: &[Issue], memory: &Memory, config: &Config, now: Timestamp) -> Vec<Finding> {
     let ours: Vec<&Issue> = issues.iter().filter(|issue| is_groomed(issue)).collect();
     let mut found = duplicates(&ours);
+    found.extend(outdated(memory, config));
     for issue in &ours {
         let number = issue.number;
         let oversized = issue.body.chars().count() > LONG_BODY || boxes(&issue.body) > MANY_BOXES;
         if has(&issue.labels, BLOCKED) {
-            found.push(Finding::Blocked { issue: number });
+            found.push(blocked(issue, issues, memory));
         } else if has(&issue.labels, TECH_DEBT) && issue.body.chars().count() < SMALL_BODY {
             found.push(Finding::Small { issue: number });
         } else if has(&issue.labels, UNDERSPECIFIED) {
@@ -157,6 +183,24 @@ pub(super) fn is_groomed(issue: &Issue) -> bool {
         label == IN_PROGRESS || label == VISION || label == ACTION || label.starts_with("prediction/")
     };
     !issue.labels.iter().any(apart)
+}
+
+/// `AGENTS.md`, when the main branch has moved far enough since it was last touched or asked about.
+fn outdated(memory: &Memory, config: &Config) -> Option<Finding> {
+    let far = u64::from(config.limits.gardener_refresh);
+    let main = memory.ground.main.as_ref().filter(|main| far > 0 && main.commits >= far)?;
+    Some(Finding::AgentsMd { head: main.head.clone(), commits: main.commits, missing: main.missing })
+}
+
+/// With what it waits for: by its own words, and by those of its task.
+fn blocked(issue: &Issue, issues: &[Issue], memory: &Memory) -> Finding {
+    let task = memory.ground.blocked.get(&issue.number);
+    let mut wanted = dependencies::parse(&issue.body);
+    wanted.extend(task.iter().flat_map(|task| &task.waits_for));
+    wanted.remove(&issue.number);
+    let is_open = |number: &Number| issues.iter().any(|open| open.number == *number);
+    let (waits, met) = wanted.into_iter().partition(is_open);
+    Finding::Blocked { issue: issue.number, waits, met, because: task.and_then(|task| task.because.clone()) }
 }
 
 fn duplicates(issues: &[&Issue]) -> Vec<Finding> {

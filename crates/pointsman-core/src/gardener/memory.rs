@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::find::AGENTS_MD;
 use super::{Dust, Finding, Plan};
 use crate::forge::Issue;
-use crate::ids::Number;
+use crate::ids::{Number, Sha};
 use crate::run::RunId;
 use crate::time::Timestamp;
 use crate::value::Done;
@@ -27,6 +28,8 @@ pub struct Memory {
     pub decided: BTreeMap<String, String>,
     /// The state of each issue, and since when it is so, as far as we saw it change.
     pub seen: BTreeMap<Number, (String, Option<Timestamp>)>,
+    /// What was seen beside the issues.
+    pub ground: Ground,
     /// What is too small for an issue of its own.
     pub dust: Vec<Dust>,
     /// The run that was asked, and what it was asked about.
@@ -37,6 +40,36 @@ pub struct Memory {
     pub done: Vec<Done>,
     /// What was asked and not answered, by the finding's key: the state of the issues then, and how often.
     pub unanswered: BTreeMap<String, (String, u32)>,
+}
+
+/// How things stand beside the issues.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Ground {
+    /// How far the main branch has come; nothing if `AGENTS.md` is not to be asked about now.
+    pub main: Option<Main>,
+    /// Why tasks are blocked, by their issues.
+    pub blocked: BTreeMap<Number, Blocker>,
+}
+
+/// How far the main branch has come.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Main {
+    /// Its head.
+    pub head: Sha,
+    /// Commits since `AGENTS.md` was touched or asked about.
+    pub commits: u64,
+    /// Whether it has no `AGENTS.md`.
+    pub missing: bool,
+}
+
+/// Why a task is blocked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Blocker {
+    /// In words.
+    pub because: Option<String>,
+    /// The issues that its agent said must be closed first.
+    pub waits_for: Vec<Number>,
 }
 
 /// A finding that is asked about, with the state of its issues.
@@ -55,11 +88,18 @@ impl Memory {
         seen.unwrap_or(issue.created_at).max(issue.created_at)
     }
 
+    /// The head of the main branch when `AGENTS.md` was last asked about.
+    pub fn refreshed_at(&self) -> Option<Sha> {
+        self.decided.get(AGENTS_MD).and_then(|head| Sha::new(head))
+    }
+
     /// The answer was of no use. What was asked in vain too often is left as it is until it changes.
     pub fn heard_nothing_useful(&mut self) {
         for question in self.asked.take().into_iter().flat_map(|(_, asked)| asked) {
             let key = question.finding.key();
-            let before = self.unanswered.remove(&key).filter(|(state, _)| *state == question.state);
+            // The main branch moves on while nobody answers.
+            let same = |state: &String| *state == question.state || key == AGENTS_MD;
+            let before = self.unanswered.remove(&key).filter(|(state, _)| same(state));
             let times = before.map_or(1, |(_, times)| times + 1);
             if times >= TRIES {
                 self.decided.insert(key, question.state);
@@ -100,16 +140,38 @@ pub fn questions(findings: &[Finding], issues: &[Issue], memory: &Memory) -> Vec
         .collect()
 }
 
+/// What a finding is about, as far as a decision depends on it.
 fn state_of_all(finding: &Finding, states: &BTreeMap<Number, String>) -> String {
     let all: Vec<&str> =
         finding.issues().iter().map(|issue| states.get(issue).map_or("", String::as_str)).collect();
-    all.join(" ")
+    let all = all.join(" ");
+    match finding {
+        Finding::AgentsMd { head, .. } => head.to_string(),
+        // It is looked at again when something that it waits for is done, or its task is blocked for another reason.
+        Finding::Blocked { waits, met, because, .. }
+            if because.is_some() || !waits.is_empty() || !met.is_empty() =>
+        {
+            format!("{all} {}", digest([&format!("{waits:?} {met:?}"), &format!("{because:?}")]))
+        }
+        Finding::Duplicate { .. }
+        | Finding::NoCriteria { .. }
+        | Finding::Oversized { .. }
+        | Finding::Stale { .. }
+        | Finding::Cycle { .. }
+        | Finding::StaleDependency { .. }
+        | Finding::Blocked { .. }
+        | Finding::Small { .. } => all,
+    }
 }
 
 /// Tells two states of an issue apart: what it says and how it is labelled.
 pub(super) fn state(issue: &Issue) -> String {
+    digest([&issue.title, &issue.body, &issue.labels.join(",")])
+}
+
+fn digest<const N: usize>(parts: [&String; N]) -> String {
     let mut hash = Sha256::new();
-    for part in [&issue.title, &issue.body, &issue.labels.join(",")] {
+    for part in parts {
         hash.update(part.len().to_be_bytes());
         hash.update(part);
     }

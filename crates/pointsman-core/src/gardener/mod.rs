@@ -19,5 +19,5 @@ pub use answer::{Action, Answer, Line, Unusable};
 pub use decide::{Deed, Plan, plan};
 pub use dust::{BUNDLE, Dust, bundles};
 pub use find::{Finding, findings};
-pub use memory::{Memory, Question, questions};
+pub use memory::{Blocker, Ground, Main, Memory, Question, questions};
 pub use similarity::{DUPLICATE, Texts};

@@ -1,3 +1,5 @@
+mod ground;
+
 use serde::Deserialize;
 use serde_json::json;
 

@@ -7,7 +7,6 @@ use crate::ids::{Number, Sha};
 use crate::queue::EntryId;
 use crate::run::RunId;
 use crate::task::{ReviewMode, ReviewVerdict};
-use crate::time::Timestamp;
 
 /// Contents that were dismissed are remembered, so many of the last ones.
 const DISMISSED: usize = 50;
@@ -54,6 +53,14 @@ impl HandIn {
         let branch = format!("pointsman/{role}-{}-{}", taken.run, taken.commit.short());
         Self { taken, branch, pr: None, entry: None, left: false, told: None }
     }
+
+    /// Whether it cannot land as it is: only a person or something newer can help.
+    pub fn is_stuck(&self) -> bool {
+        match &self.told {
+            Some(Need::Checks { .. } | Need::Line { .. }) => true,
+            Some(Need::Review { .. } | Need::Taken) | None => false,
+        }
+    }
 }
 
 /// What is remembered of a role's hand-ins.
@@ -68,8 +75,6 @@ pub struct Memory {
     pub newer: Option<Taken>,
     /// Contents that people did not want.
     pub dismissed: Vec<String>,
-    /// How the last one ended.
-    pub settled: Option<Settled>,
 }
 
 /// What came of a run's files.
@@ -83,17 +88,6 @@ pub enum Took {
     Dismissed,
     /// Something new.
     New,
-}
-
-/// The end of something handed in.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Settled {
-    /// The head of the main branch that it stood on.
-    pub base: Sha,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// When.
-    pub at: Timestamp,
 }
 
 /// How it ended. The names are part of the surface that scripts rely on.
@@ -143,9 +137,8 @@ impl Memory {
     }
 
     /// What is open has ended; what waited behind it is next.
-    pub fn end(&mut self, role: &str, outcome: Outcome, now: Timestamp) -> Option<HandIn> {
+    pub fn end(&mut self, role: &str, outcome: Outcome) -> Option<HandIn> {
         let open = self.open.take()?;
-        self.settled = Some(Settled { base: open.taken.base.clone(), outcome, at: now });
         if outcome == Outcome::Dismissed {
             self.dismissed.push(open.taken.content.clone());
             let over = self.dismissed.len().saturating_sub(DISMISSED);

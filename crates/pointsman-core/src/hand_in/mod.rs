@@ -9,7 +9,7 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-pub use life::{Checks, HandIn, InLine, Memory, Need, Next, Outcome, Settled, Sight, Taken, Took, next};
+pub use life::{Checks, HandIn, InLine, Memory, Need, Next, Outcome, Sight, Taken, Took, next};
 pub use rules::{
     Change, Choice, FILE_BYTES, FILES, Kind, ROLES, Refusal, Why, carries_on, choose, content, is_text,
 };

@@ -141,10 +141,11 @@ fn is_theirs(role: &str, path: &str) -> bool {
     }
 }
 
-/// A path in folders that nobody hides: `.claude/agents/AGENTS.md` would be more than a text about a folder.
+/// A path in folders that nobody hides: `.claude/agents/AGENTS.md` would be more than a text about a folder. It stands in a
+/// commit's message as well, so it has no room for words such as `closes #7`.
 fn is_plain(path: &str) -> bool {
     path.len() <= PATH_BYTES
-        && !path.contains(|c: char| c.is_control() || c == char::REPLACEMENT_CHARACTER || c == '\\')
+        && path.chars().all(|c| c.is_alphanumeric() || "/-_.+@".contains(c))
         && path.split('/').all(|part| !part.is_empty() && !part.starts_with(['.', '-']))
 }
 

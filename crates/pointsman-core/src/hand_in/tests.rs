@@ -46,7 +46,11 @@ fn each_role_hands_in_its_own_files_and_nothing_else() {
         ("gardener", ".claude/agents/AGENTS.md", NONE, FILE, Some(NotTheirs)),
         ("gardener", ".github/AGENTS.md", NONE, FILE, Some(NotTheirs)),
         ("gardener", "-x/AGENTS.md", NONE, FILE, Some(NotTheirs)),
+        ("gardener", "packages/@shop/ui_kit-2.0/AGENTS.md", NONE, FILE, None),
         ("gardener", "a\nb/AGENTS.md", NONE, FILE, Some(NotTheirs)),
+        ("gardener", "closes #7 /AGENTS.md", NONE, FILE, Some(NotTheirs)),
+        ("gardener", "`id`/AGENTS.md", NONE, FILE, Some(NotTheirs)),
+        ("gardener", "a/../AGENTS.md", NONE, FILE, Some(NotTheirs)),
         ("gardener", "a\u{fffd}b/AGENTS.md", NONE, FILE, Some(NotTheirs)),
         ("gardener", &long, NONE, FILE, Some(NotTheirs)),
         ("gardener", "planner/MEMORY.md", FILE, FILE, Some(NotTheirs)),
@@ -219,6 +223,10 @@ fn its_pull_request_is_opened_once_followed_and_ended() {
     let green = Sight { checks: Checks::Green, review: ReviewMode::Command, ..sight(InLine::No) };
     assert_eq!(next(&green), Next::AskReview);
     assert_eq!(next(&Sight { hand_in: &given_up, ..green }), Next::Wait);
+    let stuck = |told| HandIn { told: Some(told), ..hand_in.clone() }.is_stuck();
+    assert!(stuck(Need::Checks { commit: sha("a") }));
+    assert!(stuck(Need::Line { commit: sha("a"), why: "red".to_owned() }));
+    assert!(!stuck(Need::Review { commit: sha("a") }) && !stuck(Need::Taken) && !hand_in.is_stuck());
     // People are told once.
     let told = HandIn { told: Some(Need::Taken), ..hand_in.clone() };
     assert_eq!(next(&Sight { hand_in: &told, pr: Some(&moved), ..sight(InLine::No) }), Next::Wait);
@@ -244,10 +252,9 @@ fn there_is_one_at_a_time_and_none_that_was_dismissed() {
     );
     assert_eq!(open.branch, pr.branch);
     assert_eq!(memory.take("gardener", RunId(6), Some(taken(6, "w"))), Took::New);
-    let over = memory.end("gardener", Outcome::Dismissed, Timestamp(9)).unwrap();
+    let over = memory.end("gardener", Outcome::Dismissed).unwrap();
     assert_eq!((over.taken.run, memory.open.as_ref().unwrap().taken.run), (RunId(5), RunId(6)));
     assert_eq!(memory.take("gardener", RunId(7), Some(taken(7, "z"))), Took::Dismissed);
-    assert_eq!(memory.end("gardener", Outcome::Merged, Timestamp(10)).unwrap().taken.run, RunId(6));
-    assert_eq!(memory.settled.as_ref().unwrap().outcome, Outcome::Merged);
-    assert_eq!(memory.end("gardener", Outcome::Merged, Timestamp(11)), None);
+    assert_eq!(memory.end("gardener", Outcome::Merged).unwrap().taken.run, RunId(6));
+    assert_eq!(memory.end("gardener", Outcome::Merged), None);
 }

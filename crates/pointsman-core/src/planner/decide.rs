@@ -114,7 +114,7 @@ pub struct Plan {
     pub refused: Vec<String>,
     /// Predictions that stay unreviewed because nobody judged them.
     pub left: Vec<Number>,
-    /// Predictions whose promotion has to wait for the next time, because others were more important.
+    /// Predictions whose promotion was refused in favour of what is filed: they are asked about the next time.
     pub next: Vec<Number>,
 }
 
@@ -160,7 +160,7 @@ pub fn plan(
         desk.want(promotion, proposal, limit);
     }
     let mut plan = desk.plan;
-    // Nobody took a place from a promotion if nothing is filed.
+    // If nothing is filed, the next time is like this one.
     if plan.deeds.is_empty() {
         plan.next.clear();
     }
@@ -206,16 +206,20 @@ impl<'d> Desk<'d> {
             Some((prediction, _)) => format!("#{prediction} stays a prediction"),
             None => format!("{:?} is not filed", clean_line(&issue.title, 80)),
         };
-        if let Err(why) = self.check(&issue, promotion.is_some()) {
-            self.plan.refused.push(format!("{name}: {why}"));
-        } else if self.plan.deeds.len() >= limit {
-            self.plan.refused.push(format!("{name}: at most {limit} issues are filed in one run"));
-            self.plan.next.extend(promotion.map(|(prediction, _)| prediction));
-        } else {
-            self.plan.deeds.push(match promotion {
-                Some((prediction, why)) => Deed::Promote { prediction, why, issue },
-                None => Deed::File { issue },
-            });
+        let full = || format!("at most {limit} issues are filed in one run");
+        let refused = match self.check(&issue, promotion.is_some()) {
+            Ok(()) => (self.plan.deeds.len() >= limit).then(full),
+            Err(why) => Some(why),
+        };
+        match (refused, promotion) {
+            (None, Some((prediction, why))) => {
+                self.plan.deeds.push(Deed::Promote { prediction, why, issue });
+            }
+            (None, None) => self.plan.deeds.push(Deed::File { issue }),
+            (Some(why), promotion) => {
+                self.plan.refused.push(format!("{name}: {why}"));
+                self.plan.next.extend(promotion.map(|(prediction, _)| prediction));
+            }
         }
     }
 
@@ -236,15 +240,17 @@ impl<'d> Desk<'d> {
                 return Err(format!("there is no formula {:?} for an action", clean_line(formula, 64)));
             }
         }
-        match self.resembles(issue) {
-            Some(like) if !is_promotion => Err(format!("it says the same as {like}")),
-            _ => Ok(()),
+        match self.resembles(issue, is_promotion) {
+            Some(like) => Err(format!("it says the same as {like}")),
+            None => Ok(()),
         }
     }
 
-    /// What a new issue says again: an open one, or one that is going to be filed.
-    fn resembles(&self, issue: &NewIssue) -> Option<String> {
+    /// What a new issue says again: an open one, or one that is going to be filed. A prediction is promoted on its own
+    /// merits, whatever else is open, but not beside an issue that says the same.
+    fn resembles(&self, issue: &NewIssue, is_promotion: bool) -> Option<String> {
         let newest = &self.issues[self.issues.len().saturating_sub(COMPARED)..];
+        let passed_over = if is_promotion { newest.len() } else { 0 };
         let open =
             newest.iter().map(|open| (format!("#{}", open.number), open.title.as_str(), open.body.as_str()));
         let filed = self.plan.deeds.iter().filter_map(|deed| match deed {
@@ -256,7 +262,7 @@ impl<'d> Desk<'d> {
         let all: Vec<(String, &str, &str)> = open.chain(filed).collect();
         let texts = all.iter().map(|(_, title, text)| (*title, *text));
         let texts = Texts::new(texts.chain([(issue.title.as_str(), issue.text.as_str())]));
-        let place = (0..all.len()).find(|place| texts.alike(all.len(), *place) >= DUPLICATE)?;
+        let place = (passed_over..all.len()).find(|place| texts.alike(all.len(), *place) >= DUPLICATE)?;
         all.into_iter().nth(place).map(|(name, _, _)| name)
     }
 }

@@ -22,6 +22,8 @@ pub const MEMORY: &str = "planner/MEMORY.md";
 pub const DOCUMENTS: [&str; 3] = ["VISION.md", "RESOURCES.md", MEMORY];
 /// Predictions of one run: what is left waits for the next.
 const PREDICTIONS: usize = 30;
+/// So often the same is asked if no answer is of any use. Each time costs a session.
+const TRIES: u32 = 2;
 /// A prediction that was judged, or left without a verdict, is looked at again after four weeks.
 const AGAIN: Duration = Duration::from_secs(28 * 86_400);
 
@@ -64,6 +66,16 @@ pub struct Known {
     pub asked_at: BTreeMap<Number, Timestamp>,
 }
 
+impl Known {
+    /// Tells two questions apart; when they were asked does not matter.
+    fn fingerprint(&self) -> String {
+        let main = self.main.as_ref().map_or("", Sha::as_str);
+        let numbers: Vec<String> = self.issues.keys().map(ToString::to_string).collect();
+        let issues = numbers.iter().zip(self.issues.values()).flat_map(|(number, state)| [number, state]);
+        hash([main, &self.documents].into_iter().chain(issues.map(String::as_str)))
+    }
+}
+
 /// What is asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
@@ -87,6 +99,8 @@ pub struct Memory {
     pub plan: Option<Plan>,
     /// What of that is done, in the order of its deeds.
     pub done: Vec<Done>,
+    /// A fingerprint of what was asked last and not answered, and how often.
+    pub unanswered: Option<(String, u32)>,
 }
 
 impl Memory {
@@ -100,11 +114,25 @@ impl Memory {
         }
     }
 
+    /// The answer was of no use. What was asked in vain too often counts as known until it changes.
+    pub fn heard_nothing_useful(&mut self) {
+        let Some((_, question)) = self.asked.take() else { return };
+        let asked = question.known.fingerprint();
+        let before = self.unanswered.take().filter(|(state, _)| *state == asked);
+        let times = before.map_or(1, |(_, times)| times + 1);
+        if times >= TRIES {
+            self.known = question.known;
+        } else {
+            self.unanswered = Some((asked, times));
+        }
+    }
+
     /// The plan was carried out: what it was made from is known, and what it changed is no news.
     pub fn settle(&mut self) -> Option<Plan> {
         let (_, question) = self.asked.take()?;
         let plan = self.plan.take()?;
         self.known = question.known;
+        self.unanswered = None;
         let done = std::mem::take(&mut self.done);
         let ours = plan
             .deeds

@@ -14,6 +14,14 @@ const BODY: usize = 1500;
 /// One finding.
 pub fn finding(finding: &Finding) -> String {
     match finding {
+        Finding::AgentsMd { commits, missing: false, .. } => {
+            format!("AGENTS.md: commits on the main branch since anybody looked at it: {commits}")
+        }
+        Finding::AgentsMd { commits, missing: true, .. } => {
+            format!(
+                "AGENTS.md: there is none; commits on the main branch since anybody looked for it: {commits}"
+            )
+        }
         Finding::Duplicate { issue, of, percent } => {
             format!("#{issue} looks like #{of} ({percent} % alike)")
         }
@@ -24,7 +32,19 @@ pub fn finding(finding: &Finding) -> String {
         Finding::StaleDependency { issue, waiting } => {
             format!("{} wait for #{issue}, which is open for long", numbers(waiting))
         }
-        Finding::Blocked { issue } => format!("#{issue} is blocked"),
+        Finding::Blocked { issue, waits, met, because } => {
+            let mut out = format!("#{issue} is blocked");
+            if let Some(because) = because {
+                out.push_str(&format!(", its task says: \"{}\"", clean_line(because, 200).replace('"', "'")));
+            }
+            if !waits.is_empty() {
+                out.push_str(&format!("; it waits for {}", numbers(waits)));
+            }
+            if !met.is_empty() {
+                out.push_str(&format!("; of what it waited for, {} is done", numbers(met)));
+            }
+            out
+        }
         Finding::Small { issue } => format!("#{issue} may be too small for an issue of its own"),
     }
 }
@@ -36,7 +56,7 @@ pub fn briefing(questions: &[Question], issues: &[Issue]) -> String {
         out.push_str(&format!("- {}\n", finding(&question.finding)));
     }
     out.push_str(
-        "\nWrite one line for each into the result file, as `{\"lines\": [\"…\", \"…\"]}`, each in one of these forms \
+        "\nWrite one line for each that names an issue into the result file, as `{\"lines\": [\"…\", \"…\"]}`, each in one of these forms \
          and no other. The issue is the first one of the finding.\n\n\
          ```text\n\
          ACTION: {\"issue\": 12, \"do\": \"duplicate\", \"of\": 7, \"why\": \"…\"}      (only for a pair that was found)\n\

@@ -20,6 +20,15 @@ const LANDED: usize = 100;
 /// How many formulas.
 const FORMULAS: usize = 60;
 
+/// What there is to plan, in a few words.
+pub fn found(predictions: usize) -> String {
+    match predictions {
+        0 => "found something new".to_owned(),
+        1 => "found a prediction to judge".to_owned(),
+        many => format!("found {many} predictions to judge"),
+    }
+}
+
 /// What the session of a run is asked.
 pub fn briefing(sight: &Sight, question: &Question, limit: u32, now: Timestamp) -> String {
     let mut out = form(limit);
@@ -68,8 +77,8 @@ fn form(limit: u32) -> String {
          - One verdict for each prediction below. `action` and `backlog` promote it: an issue is filed in your words, and the \
          prediction is closed. `watch` keeps it for later. `dismiss` closes it with your reason.\n\
          - `leverage` is from 1 to 10. Promotions and new issues together: the {limit} with the most leverage are filed.\n\
-         - `label` is `backlog`, for code, or `action`, for an operational task. Only an action may have a `formula`: one of \
-         those below whose name does not begin with `run-`.\n\
+         - `label` is `backlog`, for code, or `action`, for an operational task. An action may have a `formula`: one of those \
+         below whose name does not begin with `run-`. Most need none.\n\
          - `depends_on` names open issues. What an open issue says already is not filed again. No gap is a good answer.\n\
          - Titles have at most 120 characters, texts 4000, reasons 2000; 1 to 12 criteria of at most 300 each.\n\n"
     )
@@ -81,10 +90,14 @@ pub fn unread(path: &str) -> String {
 }
 
 fn line(issue: &Issue, now: Timestamp) -> String {
-    let days = now.since(issue.created_at).as_secs() / 86_400;
+    let age = match now.since(issue.created_at).as_secs() / 86_400 {
+        0 => "today".to_owned(),
+        1 => "1 day".to_owned(),
+        days => format!("{days} days"),
+    };
     let labels = clean_line(&issue.labels.join(", "), 100);
     let labels = if labels.is_empty() { String::new() } else { format!(", {labels}") };
-    format!("{} `{}` ({days} days{labels})", issue.number, clean_line(&issue.title, 120).replace('`', "'"))
+    format!("{} `{}` ({age}{labels})", issue.number, clean_line(&issue.title, 120).replace('`', "'"))
 }
 
 fn list(title: &str, lines: impl ExactSizeIterator<Item = String>, most: usize) -> String {

@@ -9,8 +9,9 @@ pub fn issue(prediction: &Prediction) -> (String, String) {
     let (title, evidence, look) = match prediction {
         Prediction::DiskFills { path, percent, was, over_days, in_days, threshold } => {
             let path = clean_line(path, 100);
+            let days = if *in_days == 1 { "1 day".to_owned() } else { format!("{in_days} days") };
             (
-                format!("The disk of {path} passes {threshold} % in {in_days} days"),
+                format!("The disk of {path} passes {threshold} % in {days}"),
                 format!("{percent} % full now, {was} % {over_days} days ago"),
                 "pointsman health",
             )

@@ -62,6 +62,9 @@ pub const HAND_IN_NAMES: [&str; 6] = [
     "hand-in-entered",
 ];
 
+/// The place where something newer that a role hands in takes the place of what is open. It is passed by that alone.
+pub const HAND_IN_AGAIN_NAMES: [&str; 1] = ["hand-in-replaced"];
+
 /// The place on the way of an action, beside those of its run. It is passed by that alone.
 pub const ACTION_NAMES: [&str; 1] = ["action-told"];
 

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use super::answer::{done, failed};
 use super::clock;
 use super::engine::Engine;
+use super::hand_in;
 use super::served::Served;
 use super::world::chain;
 use crate::control::protocol::{FailureKind, QueueCommand, Reply};
@@ -159,12 +160,13 @@ fn enter(
         engine.store().update_entry(&older)?;
     }
     let style = style.map(|style| style.as_str().to_owned());
+    let pr = hand_in::pull_request_of(engine.store(), project, branch)?;
     // All at once: the line may look at it at any moment.
     let id = engine.store().enqueue(&NewEntry {
         project: project.clone(),
         branch: branch.to_owned(),
         issue: None,
-        pr: None,
+        pr,
         identity: Some(clean_line(by, 100)),
         head: head.clone(),
         requested_at: clock::now(),

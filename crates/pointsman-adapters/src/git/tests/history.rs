@@ -150,3 +150,30 @@ fn a_missing_commit_is_an_error_and_never_an_empty_walk() {
         }
     }
 }
+
+#[test]
+fn a_file_is_touched_when_it_is_written_changed_or_removed() {
+    let world = World::new();
+    let tree = world.tree();
+    let touched = |path: &str| {
+        let head = Sha::new(&world.plain(&tree, &["rev-parse", "HEAD"])).unwrap();
+        let to = crate::git::RefName::new("refs/pointsman/test/touched").unwrap();
+        world.mirror.fetch_path(&tree, &crate::git::RefName::head(), &to).unwrap();
+        let touched = world.mirror.touched(&head, path).unwrap();
+        (touched.commits, touched.is_there)
+    };
+    let all: u64 = world.plain(&tree, &["rev-list", "--count", "HEAD"]).parse().unwrap();
+    assert_eq!(touched("AGENTS.md"), (all, false), "never there");
+    std::fs::write(tree.join("AGENTS.md"), "x").unwrap();
+    world.plain(&tree, &["add", "AGENTS.md"]);
+    world.commit(&tree, "written");
+    assert_eq!(touched("AGENTS.md"), (0, true));
+    world.commit(&tree, "one");
+    world.commit(&tree, "two");
+    assert_eq!(touched("AGENTS.md"), (2, true));
+    world.plain(&tree, &["rm", "--quiet", "AGENTS.md"]);
+    world.commit(&tree, "removed");
+    world.commit(&tree, "three");
+    assert_eq!(touched("AGENTS.md"), (1, false));
+    assert_eq!(touched("AGENTS.*"), (all + 5, false), "a name is no pattern");
+}

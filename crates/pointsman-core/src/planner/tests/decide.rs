@@ -127,6 +127,11 @@ fn rules_have_the_last_word() {
     let plan = decide(&issues, &[], &[gap(7, 5), gap(7, 4)]);
     assert_eq!((plan.deeds.len(), plan.refused.len()), (1, 1));
     assert!(plan.refused[0].contains("it says the same as \"Build saddle"), "{:?}", plan.refused);
+    let mut same = verdict(1, "backlog", 4);
+    same["title"] = gap(7, 5)["title"].clone();
+    same["text"] = gap(7, 5)["why"].clone();
+    let plan = decide(&issues, &[same], &[gap(7, 5)]);
+    assert_eq!(plan.refused, ["#1 stays a prediction: it says the same as \"Build saddle 55433\""]);
     let plan = decide(&issues, &[verdict(1, "dismiss", 0), verdict(1, "backlog", 9)], &[]);
     assert_eq!(
         (short(&plan), plan.refused),

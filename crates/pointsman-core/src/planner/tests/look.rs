@@ -86,6 +86,27 @@ fn what_the_planner_did_is_no_news_and_what_it_left_over_is() {
 }
 
 #[test]
+fn what_is_asked_in_vain_is_asked_once_more_and_then_left_until_it_changes() {
+    let (mut seen, mut memory) = (sight(&predictions([1])), Memory::default());
+    let mut ask = |seen: &Sight, day: i64| {
+        let now = Timestamp(NOW.0 + day * DAY);
+        memory.see(&seen.issues, now);
+        let asked = question(seen, &memory, now);
+        memory.asked = asked.clone().map(|question| (RunId(1), question));
+        memory.heard_nothing_useful();
+        assert!(memory.asked.is_none());
+        asked.is_some()
+    };
+    assert!(ask(&seen, 0));
+    seen.issues.push(issue(2, "Apples", &[]));
+    assert!(ask(&seen, 7), "another question");
+    assert!(ask(&seen, 14), "the same for the second time");
+    assert!(!ask(&seen, 21));
+    seen.landed.push("abc Sell apples".to_owned());
+    assert!(ask(&seen, 28));
+}
+
+#[test]
 fn a_person_may_watch_a_prediction_and_have_it_judged_again() {
     let mut issues = predictions([1, 2]);
     let memory = after(&sight(&issues), &Memory::default(), Plan::default(), &[], NOW);
@@ -124,7 +145,7 @@ fn a_session_reads_all_of_it_and_no_more_than_that() {
     let briefing = words::planner::briefing(&seen, &asked, 5, NOW);
     assert!(briefing.len() < 100_000, "{}", briefing.len());
     assert!(!briefing.contains("\n## Obey"), "{briefing}");
-    assert!(briefing.contains("### #2 `'@ann' ## Obey` (1 days, prediction/unreviewed)"), "{briefing}");
+    assert!(briefing.contains("### #2 `'@ann' ## Obey` (1 day, prediction/unreviewed)"), "{briefing}");
     assert!(
         briefing.contains("## Open issues, goals first (392)\n\n```text\n#500 `Fruit for all`"),
         "{briefing}"

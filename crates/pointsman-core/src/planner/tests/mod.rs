@@ -35,10 +35,12 @@ fn issue(number: Number, title: &str, labels: &[&str]) -> Issue {
 
 /// Words that are like no others.
 fn topic(n: u64) -> String {
-    ["apples", "rockets", "violins", "harbour", "glacier", "pepper", "lantern", "saddle", "copper", "walnut"]
-        .get(usize::try_from(n).unwrap() % 10)
-        .map(|word| format!("{word} {}", n * 7919))
-        .unwrap()
+    const THINGS: [&str; 10] = [
+        "apples", "rockets", "violins", "harbour", "glacier", "pepper", "lantern", "saddle", "copper",
+        "walnut",
+    ];
+    let thing = usize::try_from(n).ok().and_then(|n| THINGS.get(n));
+    format!("{} {}", thing.map_or_else(|| format!("thing{n}"), ToString::to_string), n * 7919)
 }
 
 fn predictions(numbers: impl IntoIterator<Item = Number>) -> Vec<Issue> {
@@ -60,7 +62,7 @@ fn sight(issues: &[Issue]) -> Sight {
 
 fn verdict(issue: Number, verdict: &str, leverage: u8) -> Value {
     let promotion = json!({
-        "issue": issue, "verdict": verdict, "why": "because", "title": format!("Do {}", topic(issue)), "text": "words",
+        "issue": issue, "verdict": verdict, "why": "because", "title": format!("Do {}", topic(issue)), "text": format!("About {}", topic(issue)),
         "criteria": ["it works"], "leverage": leverage,
     });
     match verdict {

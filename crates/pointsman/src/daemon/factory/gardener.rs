@@ -20,7 +20,7 @@ use serde_json::json;
 use super::asking::{Asker, Asking, Closing, Question};
 use super::results::{CLOSED, FILED};
 use super::watch::Watch;
-use super::{Seen, Told, recall, send};
+use super::{Seen, Told, ground, recall, send};
 use crate::daemon::crash::GARDENER_NAMES;
 use crate::daemon::served::Served;
 use crate::daemon::world::RealWorld;
@@ -55,6 +55,7 @@ impl Watch {
         let config = &served.config;
         let Some(seen) = served.seen() else { return Ok(()) };
         let Some(memory) = self.to_look::<Memory>(served, now)? else { return Ok(()) };
+        let memory = Memory { ground: ground::survey(&self.world, served, &memory)?, ..memory };
         let looked = look(&seen, &memory, config, now);
         let asking = Box::new(Asking { free_memory_mb: free_memory_mb(), ..looked });
         send(&self.inbox, Told::Asking { project: config.name.clone(), asking });

@@ -1,15 +1,16 @@
 //! The roles that keep the factory in order by rules: what they find is found by code, and a model is asked only for
 //! judgement. What a look means is decided in the core; here it is written down and carried out.
 //!
-//! `watch` is the thread that looks when a role's time has come, `collect` reads the machine and the project, `logs` the ends of logs, `remedy`
-//! carries out what is safe, `supervisor` writes down what was found, tells people and hears them, `gardener` grooms the
-//! issues, `predictor` files what figures foretell, `planner` has predictions judged and gaps
-//! named, `asking` is what roles that ask a model do alike, `results` follows what became of it. Only what takes an engine writes; the rest runs beside the
-//! loop and only sends.
+//! `watch` is the thread that looks when a role's time has come, `collect` reads the machine and the project, `logs` the
+//! ends of logs, `remedy` carries out what is safe, `supervisor` writes down what was found, tells people and hears them,
+//! `gardener` grooms the issues, `ground` sees what lies beside them, `predictor` files what figures foretell, `planner` has
+//! predictions judged and gaps named, `asking` is what roles that ask a model do alike, `results` follows what
+//! became of it. Only what takes an engine writes; the rest runs beside the loop and only sends.
 
 mod asking;
 mod collect;
 pub mod gardener;
+mod ground;
 mod logs;
 pub mod planner;
 pub mod predictor;

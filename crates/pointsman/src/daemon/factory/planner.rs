@@ -52,7 +52,7 @@ pub fn look(sight: &Sight, memory: &Memory, config: &Config, now: Timestamp) -> 
     let mut memory = memory.clone();
     memory.see(&sight.issues, now);
     let question = question(sight, &memory, now).map(|question| Question {
-        found: format!("found {} predictions to judge", question.predictions.len()),
+        found: words::planner::found(question.predictions.len()),
         asked: json!(question),
         briefing: words::planner::briefing(sight, &question, config.limits.planner_issues, now),
     });
@@ -239,7 +239,7 @@ impl Asker for Memory {
     }
 
     fn give_up(&mut self) {
-        self.asked = None;
+        self.heard_nothing_useful();
     }
 }
 

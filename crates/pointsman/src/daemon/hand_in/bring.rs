@@ -21,13 +21,11 @@ use pointsman_store::EntryStatus;
 use super::{Moved, Told, memory, send};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
+use crate::daemon::inbound::Inbound;
 use crate::daemon::jobs::CHECK;
 use crate::daemon::served::Served;
-use crate::daemon::sources::forge::Look;
+use crate::daemon::sources::forge::{Look, NET};
 use crate::daemon::world::RealWorld;
-
-/// A pull request that has not changed, as far as the server says, is looked at again after so long all the same.
-const NET: Duration = Duration::from_secs(3600);
 
 /// Looks after what is open, of all projects.
 pub(crate) struct HandIns {
@@ -78,7 +76,8 @@ impl HandIns {
         let Some(open) = &memory.open else { return Ok(()) };
         let line = self.in_line(open)?;
         let signs = self.signs(served, &memory, open, &line);
-        if signs.as_ref().is_some_and(|signs| self.is_seen(project, role, signs, now)) {
+        let net = served.config.timing.forge_poll.duration() * NET;
+        if signs.as_ref().is_some_and(|signs| self.is_seen(project, role, signs, net, now)) {
             return Ok(());
         }
         let pr = match open.pr {
@@ -163,6 +162,7 @@ impl HandIns {
     ) -> anyhow::Result<()> {
         let (Some(newer), Some(pr)) = (newer, open.pr) else { return Ok(()) };
         push(served, &open.branch, &newer.commit, Expect::At(open.taken.commit.clone()))?;
+        crash_point("hand-in-replaced");
         let marker = format!("hand-in-{}", newer.run);
         served.forge.comment_once(pr, &marker, &words::hand_in::replaced(newer))?;
         moved(&self.world, served, role, open, Moved::Replaced(newer.commit.clone()))
@@ -227,9 +227,16 @@ impl HandIns {
         Some(Signs { mark, hand_in: open.clone(), newer, line: line.clone() })
     }
 
-    fn is_seen(&self, project: &ProjectName, role: &'static str, signs: &Signs, now: Timestamp) -> bool {
+    fn is_seen(
+        &self,
+        project: &ProjectName,
+        role: &'static str,
+        signs: &Signs,
+        net: Duration,
+        now: Timestamp,
+    ) -> bool {
         let looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
-        looks.get(&(project.clone(), role)).is_some_and(|look| look.is_enough(signs, NET, now))
+        looks.get(&(project.clone(), role)).is_some_and(|look| look.is_enough(signs, net, now))
     }
 
     fn saw(&self, project: &ProjectName, role: &'static str, signs: Signs, now: Timestamp) {
@@ -279,6 +286,11 @@ fn posting(served: &Served, role: &str, key: &str, link: Option<String>, notice:
 }
 
 fn moved(world: &RealWorld, served: &Served, role: &str, open: &HandIn, moved: Moved) -> anyhow::Result<()> {
-    let told = Told::Moved { commit: open.taken.commit.clone(), moved };
-    send(&world.jobs.inbox, &served.config.name, role, told)
+    let goes_on = matches!(moved, Moved::Opened(_) | Moved::Replaced(_) | Moved::Left);
+    let (inbox, project) = (&world.jobs.inbox, &served.config.name);
+    send(inbox, project, role, Told::Moved { commit: open.taken.commit.clone(), moved })?;
+    if goes_on {
+        inbox.send(Inbound::AskForge { project: project.clone() });
+    }
+    Ok(())
 }

@@ -11,7 +11,7 @@ mod take;
 use std::sync::mpsc::sync_channel;
 
 use anyhow::Context;
-use pointsman_core::hand_in::{HandIn, Memory, Need, Outcome, Taken, Took};
+use pointsman_core::hand_in::{HandIn, Memory, Need, Outcome, ROLES, Taken, Took};
 use pointsman_core::ids::{Number, ProjectName, Sha};
 use pointsman_core::run::RunId;
 use pointsman_core::time::Timestamp;
@@ -67,6 +67,20 @@ pub enum Moved {
 /// What is remembered of a role's hand-ins.
 pub fn memory(store: &Store, project: &ProjectName, role: &str) -> Result<Memory, pointsman_store::Error> {
     factory::recall(store, project, &cursor(role))
+}
+
+/// The pull request of a branch, if it is one that a role has handed in.
+pub(super) fn pull_request_of(
+    store: &Store,
+    project: &ProjectName,
+    branch: &str,
+) -> Result<Option<Number>, pointsman_store::Error> {
+    for role in ROLES {
+        if let Some(open) = memory(store, project, role)?.open.filter(|open| open.branch == branch) {
+            return Ok(open.pr);
+        }
+    }
+    Ok(None)
 }
 
 fn cursor(role: &str) -> String {
@@ -190,7 +204,7 @@ fn move_on(
             return Ok(open.and_then(|open| Some(words::hand_in::brought_up(open.pr?, &open.taken.files))));
         }
         Moved::Over(outcome) => {
-            memory.end(role, *outcome, now);
+            memory.end(role, *outcome);
             return Ok(Some(words::hand_in::over(open.pr, &open.taken.files, *outcome)));
         }
     };

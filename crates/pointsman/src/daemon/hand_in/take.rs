@@ -51,17 +51,28 @@ pub(in crate::daemon) fn check_out(
     std::fs::rename(&building, tree).with_context(|| format!("cannot move {}", building.display()))
 }
 
-/// Takes what a run that is done may hand in, before its working tree goes.
+/// Takes what a run that is over may hand in, if it is done, before its working tree goes.
 pub(in crate::daemon) fn take(
     world: &RealWorld,
     served: &Served,
     run: &Run,
     tree: &Path,
 ) -> anyhow::Result<()> {
-    // Without its tree it was looked at before.
-    if run.status != Status::Done || !hands_in(run) || !tree.exists() {
+    if !hands_in(run) {
         return Ok(());
     }
+    // Without its tree it was looked at before.
+    if run.status == Status::Done && tree.exists() {
+        hand_in(world, served, run, tree)?;
+    }
+    let base = reference("base", run.id)?;
+    if let Some(at) = served.mirror.read_ref(&base)? {
+        served.mirror.delete_ref(&base, &at)?;
+    }
+    Ok(())
+}
+
+fn hand_in(world: &RealWorld, served: &Served, run: &Run, tree: &Path) -> anyhow::Result<()> {
     let (taken, refused) = match pick(served, run, tree) {
         Ok((taken, refused)) => (taken, words::hand_in::refused(run.id, &refused)),
         Err(error) => {

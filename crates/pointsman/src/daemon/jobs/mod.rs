@@ -29,7 +29,7 @@ pub(super) use program::clear_leftovers;
 
 use super::board::Picture;
 use super::engine::Input;
-use super::inbound::Inbox;
+use super::inbound::{Inbound, Inbox};
 use super::served::Served;
 
 /// All jobs of the daemon.
@@ -112,7 +112,10 @@ impl Jobs {
         if served.config.ci.kind == CiKind::Command && served.embedded.is_none() {
             let job = checks::OfPeople { number, sha: sha.clone() };
             let name = format!("ci {}", job.name(&served.config.name));
-            self.submit(name, served, move |jobs, served| job.run(jobs, served));
+            self.submit(name, served, move |jobs, served| {
+                job.run(jobs, served);
+                jobs.inbox.send(Inbound::AskForge { project: served.config.name.clone() });
+            });
         }
     }
 

@@ -20,7 +20,7 @@ use crate::daemon::served::Served;
 /// A server's times have whole seconds: what happened within the same one is seen by a second look so much later.
 const RESOLUTION: Duration = Duration::from_secs(2);
 /// What has not changed, as far as the server says, is looked at again after so many paces all the same.
-const NET: u32 = 120;
+pub(crate) const NET: u32 = 120;
 
 /// What was asked before and need not be asked again. All of it can be lost.
 #[derive(Default)]

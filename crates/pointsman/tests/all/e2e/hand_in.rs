@@ -1,41 +1,16 @@
 //! Files that roles hand in: what rules allow, as one pull request, through the merge queue, and nothing else.
 
-use pointsman::daemon::crash::HAND_IN_NAMES;
+use pointsman::daemon::crash::{HAND_IN_AGAIN_NAMES, HAND_IN_NAMES};
+use pointsman_testkit::fake_forgejo::{FakeForgejo, OWNER, Rules};
 use pointsman_testkit::{Setup, TestDaemon};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::shop;
-
-/// Does in its checkout what is in `home/work.sh`, and every step of its formula.
-const AGENT: &str = r#"
-read -r greeting
-. "$HOME/work.sh"
-for step in $(grep '^## ' "$POINTSMAN_INBOX/0000-task.md" | sed 's/^## [0-9]*\. \([a-z-]*\):.*/\1/'); do
-    PROGRAM step done "$step"
-done
-echo '{"lines": []}' > "$POINTSMAN_RESULT_FILE"
-echo PHASE:done > "$PHASE_FILE"
-read -r end
-"#;
+use super::health::make_due;
+use super::roles::{answering, asked, journal, looked_at, says, wait_journal, work};
+use super::{clean, forgejo, shop};
 
 fn factory() -> Setup {
-    shop().agent(&AGENT.replace("PROGRAM", env!("CARGO_BIN_EXE_pointsman")))
-}
-
-/// The next session does this.
-fn work(daemon: &TestDaemon, script: &str) {
-    std::fs::write(daemon.path("home/work.sh"), script).unwrap();
-}
-
-fn journal(daemon: &TestDaemon, role: &str) -> Vec<String> {
-    let entries = daemon.json(&["journal", "--role", role]);
-    let lines = |entry: &Value| entry["lines"].as_array().cloned().unwrap_or_default();
-    let all = entries.as_array().unwrap().iter().flat_map(lines);
-    all.filter_map(|line| line.as_str().map(str::to_owned)).collect()
-}
-
-fn wait_journal(daemon: &TestDaemon, role: &str, text: &str) {
-    daemon.wait_for(text, || journal(daemon, role).iter().any(|line| line.contains(text)).then_some(()));
+    shop().agent(&answering())
 }
 
 fn over(daemon: &TestDaemon) -> Vec<(Value, Value, Value, Value)> {
@@ -181,6 +156,131 @@ fn e2e_hand_in_of_the_planner_carries_its_notes_on() {
 }
 
 #[test]
+fn e2e_hand_in_agents_md_is_refreshed_when_main_has_moved_and_asked_about_once() {
+    let daemon = shop()
+        .set("roles.gardener.enabled", "true")
+        .set("roles.gardener.command", r#"["bash", "-c", '. "$HOME/gardener.sh"']"#)
+        .set("limits.gardener_refresh", "1")
+        .file("AGENTS.md", "# Old\n")
+        .build();
+    std::fs::write(daemon.path("home/gardener.sh"), answering()).unwrap();
+    says(&daemon, &json!({ "lines": [] }));
+    work(&daemon, "echo '# Fresh' > AGENTS.md; echo evil > src/lemons.txt");
+    daemon.start();
+    // Nothing has landed since it was written: nobody is asked.
+    look_again(&daemon);
+    assert_eq!(daemon.json(&["run", "list"]), json!([]));
+    let issue = daemon.file_issue("Apples", &clean("apples"));
+    daemon.wait_closed(issue);
+    make_due(&daemon, "run-gardener");
+    wait_journal(&daemon, "gardener", "is on the main branch: AGENTS.md");
+    let asked = asked(&daemon);
+    assert!(
+        asked.contains("- AGENTS.md: commits on the main branch since anybody looked at it: 1\n"),
+        "{asked}"
+    );
+    assert_eq!(daemon.on_main("AGENTS.md").as_deref(), Some("# Fresh"));
+    assert_eq!(daemon.main_log(), ["gardener: update AGENTS.md", "Add apples", "Open the shop"]);
+    // That it landed is no reason to ask again.
+    look_again(&daemon);
+    assert_eq!(daemon.json(&["run", "list"]).as_array().map(Vec::len), Some(1));
+    assert_eq!(daemon.main_log().len(), 3);
+}
+
+/// Waits until the gardener has looked once more.
+fn look_again(daemon: &TestDaemon) {
+    let before = looked_at(daemon, "gardener");
+    make_due(daemon, "run-gardener");
+    daemon.wait_for("another look", || (looked_at(daemon, "gardener") > before).then_some(()));
+}
+
+#[test]
+fn e2e_hand_in_on_a_server_is_tested_reviewed_and_landed() {
+    let fake = FakeForgejo::start(Rules::default());
+    let setup = forgejo::on(&fake).reviewed().agent(&answering()).file("AGENTS.md", "# Old\n");
+    let daemon = forgejo::start(&fake, setup);
+    work(&daemon, "echo '# Fresh' > AGENTS.md\n");
+    daemon.json(&["formula", "run", "run-gardener"]);
+    // Our CI has run on it: nobody else would.
+    wait_journal(&daemon, "gardener", "needs the review of a person");
+    let [number] = fake.pulls().try_into().unwrap();
+    fake.review(number, OWNER, "APPROVED", "Good.", &[]);
+    wait_journal(&daemon, "gardener", &format!("pull request #{number} is on the main branch: AGENTS.md"));
+    assert_eq!(forgejo::main_log(&fake, &daemon), ["gardener: update AGENTS.md", "Open the shop"]);
+    assert!(fake.pull(number).merged_as.is_some());
+    assert_eq!(fake.pulls().len(), 1);
+}
+
+/// Approves whatever it is shown.
+const REVIEWER: &str = "#!/bin/sh\necho '{\"verdict\": \"APPROVE\", \"verdict_reason\": \"good\"}' > \
+    \"$POINTSMAN_RESULT_FILE\"\n";
+
+#[test]
+fn e2e_hand_in_is_reviewed_by_the_program_and_what_steers_agents_by_a_person_too() {
+    let daemon = factory()
+        .set("review.mode", "\"agent\"")
+        .set("review.command", "[\"./review.sh\"]")
+        .file("review.sh", REVIEWER)
+        .file("AGENTS.md", "# Old\n")
+        .start();
+    work(&daemon, "mkdir -p planner && echo 'I know' > planner/MEMORY.md\necho '# Fresh' > AGENTS.md\n");
+    daemon.json(&["formula", "run", "run-planner"]);
+    wait_journal(&daemon, "planner", "pull request #1 is on the main branch: planner/MEMORY.md");
+    daemon.json(&["formula", "run", "run-gardener"]);
+    wait_journal(&daemon, "gardener", "pull request #2 needs the review of a person");
+    let verdict = |pr: u64| daemon.pull_request(pr)["reviews"][0]["verdict"].clone();
+    assert_eq!((verdict(1), verdict(2)), ("approve".into(), "discuss".into()));
+    assert_eq!(daemon.on_main("AGENTS.md").as_deref(), Some("# Old"));
+    daemon.json(&["forge", "pr", "review", "2", "--approve"]);
+    wait_journal(&daemon, "gardener", "pull request #2 is on the main branch: AGENTS.md");
+    assert_eq!(daemon.main_log().len(), 3);
+}
+
+#[test]
+fn e2e_hand_in_that_is_red_waits_and_a_person_brings_it_back() {
+    let ci = "#!/bin/sh\nif [ -e \"$HOME/red\" ]; then grep -q Old AGENTS.md; fi\n";
+    let daemon = factory().file("ci.sh", ci).file("AGENTS.md", "# Old\n").start();
+    std::fs::write(daemon.path("home/red"), "").unwrap();
+    work(&daemon, "echo '# Fresh' > AGENTS.md\n");
+    let branch = format!("pointsman/gardener-1-{}", {
+        daemon.json(&["formula", "run", "run-gardener"]);
+        wait_journal(&daemon, "gardener", "pull request #1 is red");
+        let head = daemon.pull_request(1)["head_sha"].as_str().unwrap().to_owned();
+        head[..10].to_owned()
+    });
+    assert_eq!(daemon.pull_request(1)["head"], branch.as_str());
+    // Main moves on meanwhile, so that what lands is not the commit that was handed in.
+    std::fs::remove_file(daemon.path("home/red")).unwrap();
+    work(&daemon, "mkdir -p planner && echo 'I know' > planner/MEMORY.md\n");
+    daemon.json(&["formula", "run", "run-planner"]);
+    wait_journal(&daemon, "planner", "pull request #2 is on the main branch");
+    daemon.json(&["merge-queue", "add", &branch]);
+    wait_journal(&daemon, "gardener", "pull request #1 is on the main branch: AGENTS.md");
+    assert_eq!(over(&daemon)[1], ("gardener".into(), 1.into(), 1.into(), "merged".into()));
+    assert_eq!(daemon.on_main("AGENTS.md").as_deref(), Some("# Fresh"));
+}
+
+#[test]
+fn e2e_hand_in_killed_while_it_is_brought_up_to_date_is_one() {
+    let daemon = factory().reviewed().file("AGENTS.md", "# Old\n").start();
+    work(&daemon, "echo '# Better' > AGENTS.md\n");
+    daemon.json(&["formula", "run", "run-gardener"]);
+    wait_journal(&daemon, "gardener", "opened pull request #1");
+    daemon.stop_daemon();
+    work(&daemon, "echo '# Best' > AGENTS.md\n");
+    daemon.start_with(&[("POINTSMAN_CRASH_AT", HAND_IN_AGAIN_NAMES[0])]);
+    daemon.json(&["formula", "run", "run-gardener"]);
+    daemon.wait_for_death();
+    daemon.start();
+    wait_journal(&daemon, "gardener", "brought pull request #1 up to date with AGENTS.md");
+    daemon.json(&["forge", "pr", "review", "1", "--approve"]);
+    wait_journal(&daemon, "gardener", "pull request #1 is on the main branch");
+    assert_eq!(daemon.on_main("AGENTS.md").as_deref(), Some("# Best"));
+    assert_eq!(over(&daemon), [("gardener".into(), 2.into(), 1.into(), "merged".into())]);
+    assert_eq!((daemon.pull_requests().len(), daemon.main_log().len()), (1, 2));
+}
+
+#[test]
 fn e2e_hand_in_killed_before_it_is_opened_lands_once() {
     killed_at(&HAND_IN_NAMES[..3]);
 }
@@ -188,6 +288,11 @@ fn e2e_hand_in_killed_before_it_is_opened_lands_once() {
 #[test]
 fn e2e_hand_in_killed_after_it_was_opened_lands_once() {
     killed_at(&HAND_IN_NAMES[3..]);
+}
+
+#[test]
+fn e2e_hand_in_killed_while_it_lands_lands_once() {
+    killed_at(&["landing-main-pushed", "landing-tidied", "queue-reported"]);
 }
 
 fn killed_at(places: &[&str]) {

@@ -5,7 +5,8 @@ use pointsman_store::Store;
 use pointsman_testkit::TestDaemon;
 use serde_json::Value;
 
-/// An agent that does the steps of its formula and leaves what is in `home/result.json`. What it was given is in
+/// An agent that does the steps of its formula, in its checkout what is in `home/work.sh`, and leaves what is in
+/// `home/result.json`, if these are there. What it was given is in
 /// `home/asked`, and how often in `home/times`. As an implementer it only waits.
 pub(crate) fn answering() -> String {
     format!(
@@ -14,7 +15,7 @@ pub(crate) fn answering() -> String {
          sed -n 's/^## [0-9]*\\. \\([a-z-]*\\):.*/\\1/p' \"$task\" | while read -r step; do\n\
          {} step done \"$step\" || exit 1\ndone\n\
          [ -f \"$HOME/work.sh\" ] && . \"$HOME/work.sh\"\n\
-         cp \"$HOME/result.json\" \"$POINTSMAN_RESULT_FILE\"\necho PHASE:done > \"$PHASE_FILE\"\nread -r end\n",
+         [ -f \"$HOME/result.json\" ] && cp \"$HOME/result.json\" \"$POINTSMAN_RESULT_FILE\"\necho PHASE:done > \"$PHASE_FILE\"\nread -r end\n",
         env!("CARGO_BIN_EXE_pointsman")
     )
 }
@@ -22,6 +23,11 @@ pub(crate) fn answering() -> String {
 /// What the agent says from now on.
 pub(crate) fn says(daemon: &TestDaemon, result: &Value) {
     std::fs::write(daemon.path("home/result.json"), result.to_string()).unwrap();
+}
+
+/// What the agent does in its checkout from now on.
+pub(crate) fn work(daemon: &TestDaemon, script: &str) {
+    std::fs::write(daemon.path("home/work.sh"), script).unwrap();
 }
 
 /// What the agent was given so far.

@@ -116,25 +116,60 @@ fn gardener_says(lines: &[&str]) -> String {
     format!("\n```text\nrehearsal-gardener:begin\nanswer {answer}\nrehearsal-gardener:end\n```\n")
 }
 
+/// The only prediction of the week.
+const PREDICTION: u64 = 17;
+
+/// What the shop wants, and what the planner makes of it.
+fn vision() -> String {
+    let issue = |title: &str, words: &str, fruit: &str, leverage: u8| {
+        let text = format!("{words}\nrehearsal:begin\n{}\nrehearsal:end", clean(fruit));
+        json!({ "title": title, "text": text, "criteria": ["it is there"], "depends_on": [], "leverage": leverage })
+    };
+    let mut promoted = issue(
+        "Rotate the logs",
+        "Every night the server writes down more than anybody reads in a month, and the old files stay for good.",
+        "logs",
+        7,
+    );
+    promoted["issue"] = json!(PREDICTION);
+    promoted["verdict"] = json!("backlog");
+    promoted["why"] = json!("It will come back.");
+    let mut gap = issue(
+        "A till for returns",
+        "Customers who bring fruit back wait at the front desk behind those who buy, half an hour on Saturdays.",
+        "till",
+        9,
+    );
+    gap["why"] = gap["text"].take();
+    gap.as_object_mut().unwrap().remove("text");
+    gap["label"] = json!("backlog");
+    let answer = json!({ "triage": [promoted], "issues": [gap] });
+    format!(
+        "# Vision\n\nThe best shop in town.\n\nrehearsal-planner:begin\nwrite planner/MEMORY.md Logs grow.\n\
+         write planner/journal/2031-01-13.md One prediction was judged.\nanswer {answer}\nrehearsal-planner:end\n"
+    )
+}
+
 #[test]
 fn e2e_a_week_of_the_factory() {
     let lab = Lab::fake();
     let mut setup = in_room(&lab)
         .staged()
         .file("ci.sh", CI)
+        .file("VISION.md", &vision())
         .set("limits.min_free_memory_mb", "0")
         .set("health.min_memory_mb", "0")
         .set("health.max_swap_mb", "1000000000")
         .set("health.ask_model", "false")
         .set("roles.supervisor.schedule", &json!(SUPERVISOR).to_string())
         .set("roles.gardener.schedule", &json!(GARDENER).to_string());
-    for role in ["gardener", "supervisor", "predictor"] {
+    for role in ["gardener", "supervisor", "predictor", "planner"] {
         setup = setup.set(&format!("roles.{role}.enabled"), "true");
     }
     let daemon = setup.build();
     let week = Week { daemon, lab };
     let daemon = &week.daemon;
-    week.set_clock(0, (5, 5), 60);
+    week.set_clock(0, (8, 5), 60);
     daemon.start();
 
     // Monday: two say the same, two wait for each other; two are worked on, one while CI's machine has a bad day.
@@ -155,14 +190,14 @@ fn e2e_a_week_of_the_factory() {
     std::fs::write(daemon.path("home/flake"), "").unwrap();
     let pears = daemon.file_issue("Pears", &clean("pears"));
     daemon.wait_closed(pears);
-    week.jump(0, (5, 35), 60, &["supervisor"]);
-    week.jump(0, (6, 5), 60, &["predictor", "gardener"]);
+    week.jump(0, (8, 35), 60, &["supervisor"]);
+    week.jump(0, (18, 5), 60, &["gardener"]);
     week.wait_journal("gardener", 0, &format!("closed #{twice}: it says the same as #{export}"));
     week.lab.wait_told("Which of the two comes first?");
     // A person breaks the circle.
     daemon.json(&["forge", "issue", "close", &figs.to_string()]);
     daemon.wait_closed(plums);
-    week.jump(0, (17, 35), 60, &["supervisor"]);
+    week.jump(0, (18, 35), 60, &["supervisor"]);
 
     // Tuesday: small things become one, for which nobody has a script.
     let small = daemon.pull_requests().iter().filter_map(|pr| pr["number"].as_u64()).max().unwrap() + 1;
@@ -188,10 +223,9 @@ fn e2e_a_week_of_the_factory() {
     week.jump(1, (18, 5), 66, &["gardener"]);
     week.wait_journal("gardener", 1, "was of no use");
 
-    // Wednesday: it can be seen where the disk is going; an agent has a question.
+    // Wednesday: an agent has a question.
     week.jump(2, (5, 35), 72, &["supervisor"]);
     week.jump(2, (6, 5), 72, &["predictor", "gardener"]);
-    week.wait_journal("predictor", 2, "passes 80 % in 2 days");
     let question = format!("phase escalate Which kiwis?\nexpect Answer\n{}", clean("kiwis"));
     let kiwis = daemon.file_issue("Kiwis", &question);
     daemon.wait_state(kiwis, "escalated");
@@ -202,10 +236,11 @@ fn e2e_a_week_of_the_factory() {
     week.jump(2, (17, 35), 72, &["supervisor"]);
     week.jump(2, (18, 5), 72, &["gardener"]);
 
-    // Thursday: nothing happens, and nothing is said.
+    // Thursday: it can be seen where the disk is going, which is no news for anybody yet.
     let said = daemon.notices().len();
     week.jump(3, (5, 35), 78, &["supervisor"]);
     week.jump(3, (6, 5), 78, &["predictor", "gardener"]);
+    week.wait_journal("predictor", 3, "passes 80 % in 1 day");
     week.jump(3, (17, 35), 78, &["supervisor"]);
     week.jump(3, (18, 5), 78, &["gardener"]);
     assert_eq!(daemon.notices().len(), said, "{:#?}", daemon.notices());
@@ -222,52 +257,85 @@ fn e2e_a_week_of_the_factory() {
     week.jump(6, (5, 35), 50, &["supervisor"]);
     week.jump(6, (6, 5), 50, &["predictor", "gardener"]);
 
-    let well = "shop is well again";
-    let told = [
-        "shop, P3: issues wait for each other: #3, #4",
-        "shop: #3 needs a decision",
-        well,
-        "shop#13 is blocked",
-        "shop, P3: #13 is blocked for ",
-        "shop#16 needs a person",
-        "shop needs a person, P2: everything waits for a person: #16",
-        "shop: something is well again",
-        "shop needs a person, P1: the disk of ",
-        "shop: something is well again",
-    ];
-    let notices = daemon.notices();
-    assert_eq!(notices.len(), told.len(), "{notices:#?}");
-    for (notice, told) in notices.iter().zip(told) {
-        assert!(notice["title"].as_str().unwrap().starts_with(told), "{told}: {notice}");
-    }
+    // Monday: a plan. What it promotes is worked on, and what the planner wrote lands like anything else.
+    week.jump(7, (5, 35), 50, &["supervisor"]);
+    week.jump(7, (6, 5), 50, &["predictor", "gardener"]);
+    week.jump(7, (7, 5), 50, &["planner"]);
+    week.wait_journal("planner", 7, "opened pull request");
+    daemon.wait_for("what the planner wrote", || daemon.on_main("planner/MEMORY.md"));
+    week.wait_quiet();
+    week.compare();
+}
 
-    // What is there in the end.
-    assert_eq!(daemon.main_log(), ["Add kiwis", "Add plums", "Add pears", "Add apples", "Open the shop"]);
-    let open = week.issues("open");
-    assert_eq!(
-        open[..3],
-        ["#1 Export orders as CSV []", "#13 Small things: site [backlog blocked]", "#14 Melons []"]
-    );
-    let [prediction] = &open[3..] else { panic!("{open:?}") };
-    assert!(
-        prediction.starts_with("#15 The disk of ") && prediction.ends_with(" [prediction/unreviewed]"),
-        "{prediction}"
-    );
-    assert_eq!(
-        week.issues("closed"),
-        [
-            "#2 CSV export of orders []",
-            "#3 Plums []",
-            "#4 Figs [backlog]",
-            "#5 Apples []",
-            "#7 Pears []",
-            "#10 Comma in the footer [tech-debt]",
-            "#11 Colour of the button [tech-debt]",
-            "#12 Link to Mars [tech-debt]",
-            "#16 Kiwis []",
-        ]
-    );
-    let runs = daemon.json(&["run", "list"]);
-    let runs: Vec<&Value> = runs.as_array().unwrap().iter().map(|run| &run["formula"]).collect();
-    assert_eq!(runs, ["run-gardener"; 4], "the last one twice, in vain");
+impl Week {
+    /// What is there in the end, and what people were told on the way.
+    fn compare(&self) {
+        let daemon = &self.daemon;
+        let well = "shop is well again";
+        let told = [
+            "shop, P3: issues wait for each other: #3, #4",
+            "shop: #3 needs a decision",
+            well,
+            "shop#13 is blocked",
+            "shop, P3: #13 is blocked for ",
+            "shop#15 needs a person",
+            "shop needs a person, P2: everything waits for a person: #15",
+            "shop: something is well again",
+            "shop needs a person, P1: the disk of ",
+            "shop: something is well again",
+            "shop: the planner filed 2 issues",
+        ];
+        let notices = daemon.notices();
+        assert_eq!(notices.len(), told.len(), "{notices:#?}");
+        for (notice, told) in notices.iter().zip(told) {
+            assert!(notice["title"].as_str().unwrap().starts_with(told), "{told}: {notice}");
+        }
+
+        let mut main = daemon.main_log();
+        main.sort();
+        assert_eq!(
+            main,
+            [
+                "Add apples",
+                "Add kiwis",
+                "Add logs",
+                "Add pears",
+                "Add plums",
+                "Add till",
+                "Open the shop",
+                "planner: update planner/MEMORY.md and 1 more",
+            ]
+        );
+        assert_eq!(daemon.on_main("planner/MEMORY.md").as_deref(), Some("Logs grow."));
+        assert_eq!(
+            self.issues("open"),
+            ["#1 Export orders as CSV []", "#13 Small things: site [backlog blocked]", "#14 Melons []"]
+        );
+        let mut closed = self.issues("closed");
+        let disk = format!("#{PREDICTION} The disk of ");
+        let at = closed.iter().position(|issue| issue.starts_with(&disk)).unwrap();
+        assert!(closed.remove(at).ends_with(" [prediction/actioned]"), "{closed:?}");
+        assert_eq!(
+            closed,
+            [
+                "#2 CSV export of orders []",
+                "#3 Plums []",
+                "#4 Figs [backlog]",
+                "#5 Apples []",
+                "#7 Pears []",
+                "#10 Comma in the footer [tech-debt]",
+                "#11 Colour of the button [tech-debt]",
+                "#12 Link to Mars [tech-debt]",
+                "#15 Kiwis []",
+                "#18 A till for returns []",
+                "#19 Rotate the logs []",
+            ]
+        );
+        let runs = daemon.json(&["run", "list"]);
+        let runs: Vec<&str> =
+            runs.as_array().unwrap().iter().map(|run| run["formula"].as_str().unwrap()).collect();
+        let gardener = "run-gardener";
+        let asked = [gardener, gardener, gardener, gardener, "run-planner"];
+        assert_eq!(runs, asked, "what is new, and once more what was answered in vain");
+    }
 }

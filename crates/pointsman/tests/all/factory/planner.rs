@@ -62,7 +62,7 @@ impl Stage {
                     after.plan = Some(plan.clone());
                     after.settle().unwrap();
                 }
-                None => after.asked = None,
+                None => after.heard_nothing_useful(),
             }
             let settled = Settled {
                 role: "planner",
@@ -136,7 +136,7 @@ fn nobody_is_asked_without_a_goal_or_when_something_is_in_the_way_and_that_is_sa
     let line = said.data["lines"][0].as_str().unwrap();
     assert_eq!(
         line,
-        "found 1 predictions to judge, and asked nobody: 100 MB of memory are free, fewer than 9000"
+        "found a prediction to judge, and asked nobody: 100 MB of memory are free, fewer than 9000"
     );
     // What was not asked is still new.
     stage.plan(7 * DAY, &sight(&[prediction(1, "The disk fills")]));
@@ -144,17 +144,23 @@ fn nobody_is_asked_without_a_goal_or_when_something_is_in_the_way_and_that_is_sa
 }
 
 #[test]
-fn an_answer_that_is_of_no_use_is_asked_for_again_until_it_is_enough() {
+fn an_answer_that_is_of_no_use_is_asked_for_once_more_and_a_planner_that_gives_no_other_is_paused() {
     let mut stage = Stage::new(ON);
-    let seen = sight(&[prediction(1, "The disk fills")]);
     for week in 0..5 {
-        stage.plan(week * 7 * DAY, &seen);
+        let titles = ["The disk fills", "The disk fills", "The disk fills", "Sessions die", "Issues pile up"];
+        let title = titles[usize::try_from(week).unwrap()];
+        stage.plan(week * 7 * DAY, &sight(&[prediction(1, title)]));
         stage.planned(week * 7 * DAY + 5, None);
         stage = stage.restart();
     }
-    assert_eq!(stage.plans().len(), 3, "three in two weeks are enough");
+    let began: Vec<Timestamp> = stage.plans().iter().map(|run| run.started_at).collect();
+    assert_eq!(
+        began,
+        [at(0), at(7 * DAY), at(21 * DAY)],
+        "the same twice, and after the third nobody any more"
+    );
     let worth = value(stage.engine.store(), &shop(), "planner").unwrap();
-    assert_eq!((worth.noise, worth.paused_at), (3, Some(at(14 * DAY + 5))));
+    assert_eq!((worth.noise, worth.paused_at), (3, Some(at(21 * DAY + 5))));
     let titles: Vec<String> = stage.notices().into_iter().map(|row| row.posting.notice.title).collect();
     assert_eq!(titles, ["shop: no model is asked for the planner any more"]);
 }
