@@ -1,9 +1,11 @@
 //! The planner: judges predictions, names gaps, does what rules allow of it, and is silent when nothing is new.
 
 use pointsman::daemon::crash::PLANNER_NAMES;
+use pointsman_testkit::fake_forgejo::{FakeForgejo, Faults, OWNER, Rules};
 use pointsman_testkit::{Setup, TestDaemon};
 use serde_json::{Value, json};
 
+use super::forgejo;
 use super::health::{let_due, make_due};
 use super::roles::{answering, asked, file, journal, looked_at, says, times, wait_journal, work};
 use super::shop;
@@ -218,6 +220,48 @@ fn e2e_planner_keeps_its_journal_and_memory_on_main() {
     daemon.wait_for("a second question", || (times(&daemon) == 2).then_some(()));
     let read = asked(&daemon);
     assert!(read.contains("## planner/MEMORY.md\n\n```text\nLogs grow in spring."), "{read}");
+}
+
+/// A server that fails one question in ten: each deed is done once all the same.
+#[test]
+fn e2e_planner_on_a_forgejo_that_fails_does_everything_once() {
+    let fake = FakeForgejo::start(Rules::default());
+    let setup = forgejo::on(&fake).agent(&answering()).file("VISION.md", "Fruit for all.\n");
+    let daemon = forgejo::start(&fake, setup.set("roles.planner.enabled", "true"));
+    let [disk, die, stale] = ["The disk fills", "Sessions die more often", "Issues pile up"].map(|what| {
+        fake.create_issue(OWNER, what, &format!("## Evidence\n\n- figures of {what}"), &[UNREVIEWED])
+    });
+    says(
+        &daemon,
+        &json!({
+            "triage": [
+                promote(disk, "action", "Remove old logs", 5), verdict(die, "dismiss", "one bad night"),
+                verdict(stale, "watch", "wait a while"),
+            ],
+            "issues": [],
+        }),
+    );
+    let_due(&daemon, "run-planner");
+    fake.change(|rules| rules.faults = Faults::ten_percent(7));
+    daemon.start();
+    wait_journal(&daemon, "planner", &format!("watches #{stale}: wait a while"));
+    fake.change(|rules| rules.faults = Faults::default());
+    let seen = |issue: u64| {
+        let seen = fake.issue(issue);
+        (seen.open, seen.labels.join(" "), seen.comments.len())
+    };
+    assert_eq!(seen(disk), (false, "prediction/actioned".to_owned(), 1));
+    assert_eq!(seen(die), (false, "prediction/actioned".to_owned(), 1));
+    assert_eq!(seen(stale), (true, "prediction/backlog".to_owned(), 1));
+    let promoted = format!("promoted #{disk} to #");
+    let filed = journal(&daemon, "planner").iter().find_map(|line| {
+        let number = line.strip_prefix(&promoted)?.split(' ').next()?;
+        number.parse().ok()
+    });
+    let filed = filed.expect("it was promoted");
+    assert_eq!(seen(filed), (true, "action".to_owned(), 0));
+    assert_eq!(fake.all_text().lines().filter(|line| *line == "Remove old logs").count(), 1);
+    assert_eq!(times(&daemon), 1);
 }
 
 /// Whatever it says: nothing is closed, filed or changed beyond the limits, and the vault is nobody's.
