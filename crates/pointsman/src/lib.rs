@@ -26,4 +26,5 @@ mod remote;
 mod report;
 pub mod run_view;
 mod sighting;
+mod tally;
 pub mod vault_view;

@@ -12,6 +12,8 @@ use super::mirror::Mirror;
 
 /// The most commits that one walk reads.
 const WALK_LIMIT: usize = 10_000;
+/// The most commits that take others back that one look reads.
+const REVERTS: usize = 200;
 /// The longest name, address or subject that is shown.
 const LINE: usize = 200;
 /// The fields of a commit, NUL between them; a message is never asked for, a subject has no line break.
@@ -124,6 +126,21 @@ pub(super) fn first_parents_limited(
 /// landings of the ledger it tells which commits of a [`Walk`] came through the queue.
 pub fn landed_commits(mirror: &Mirror, base: &Sha, candidate: &Sha) -> Result<BTreeSet<Sha>, Error> {
     Ok(mirror.first_parent_range(base, candidate)?.shas.into_iter().collect())
+}
+
+/// The commits of main in `(after, upto]` that say that they take another one back, with their messages; the newest of
+/// very many.
+pub fn reverting(mirror: &Mirror, after: &Sha, upto: &Sha) -> Result<Vec<(Sha, String)>, Error> {
+    let listed = mirror
+        .call("log")
+        .args(["-z", "--no-show-signature", "--no-color", "--no-mailmap", "--no-notes", "--no-patch"])
+        .args(["--encoding=UTF-8", "--fixed-strings", "--grep=This reverts commit "])
+        .args([format!("--max-count={REVERTS}"), "--format=tformat:%H%n%B".to_owned()])
+        .args(["--end-of-options".to_owned(), format!("^{after}^{{commit}}"), format!("{upto}^{{commit}}")])
+        .text();
+    let text = listed.map_err(|error| mirror.explain_failure(error, &[after, upto]))?;
+    let commits = text.split('\0').filter_map(|commit| commit.split_once('\n'));
+    Ok(commits.filter_map(|(sha, message)| Some((Sha::new(sha)?, message.to_owned()))).collect())
 }
 
 /// Commits along first parents, oldest first.

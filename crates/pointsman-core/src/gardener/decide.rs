@@ -69,6 +69,20 @@ pub enum Deed {
     },
 }
 
+impl Deed {
+    /// The issues that it closes.
+    pub fn closes(&self) -> Vec<Number> {
+        match self {
+            Self::CloseDuplicate { issue, .. } => vec![*issue],
+            Self::Bundle { dust } => dust.iter().map(|dust| dust.issue).collect(),
+            Self::SuggestCriteria { .. }
+            | Self::MarkUnderspecified { .. }
+            | Self::Unblock { .. }
+            | Self::Ask { .. } => Vec::new(),
+        }
+    }
+}
+
 /// What follows from an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {

@@ -323,9 +323,16 @@ fn follow_ups_are_few_and_new() {
         author: "ann".to_owned(),
         created_at: Timestamp(0),
     };
-    let titles: Vec<&str> = follow_ups(&answer, &[issue], 3).iter().map(|f| f.title.as_str()).collect();
+    let titles: Vec<&str> =
+        follow_ups(&answer, std::slice::from_ref(&issue), 3).iter().map(|f| f.title.as_str()).collect();
     assert_eq!(titles, ["Old mess", "Second", "Third"]);
     assert!(follow_ups(&answer, &[], 0).is_empty());
+    // What is filed calls nobody, and is known again all the same.
+    let calling = FollowUp { title: "Ask @ann".to_owned(), body: String::new() };
+    let filed = crate::words::review::follow_up_title(&calling);
+    assert_eq!(filed, "Ask @\u{200b}ann");
+    answer.followups = vec![calling];
+    assert!(follow_ups(&answer, &[Issue { title: filed, ..issue }], 3).is_empty());
 }
 
 fn pull_request() -> PullRequest {

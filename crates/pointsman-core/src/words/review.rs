@@ -215,9 +215,9 @@ fn words(text: &str) -> String {
     call_nobody(&clean_block(text, usize::MAX).replace("<!--", "&lt;!--"))
 }
 
-/// A follow-up's title.
+/// A follow-up's title. It calls nobody.
 pub fn follow_up_title(followup: &FollowUp) -> String {
-    clean_line(&followup.title, 200)
+    call_nobody(&clean_line(&followup.title, 200))
 }
 
 /// A follow-up as an issue.

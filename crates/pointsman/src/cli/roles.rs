@@ -17,6 +17,7 @@ use super::time;
 use crate::control::protocol::Request;
 use crate::daemon::factory::value;
 use crate::project::Project;
+use crate::tally::Tally;
 
 /// Runs that are looked through.
 const RUNS: u32 = 10_000;
@@ -71,6 +72,7 @@ fn show(context: &Context, project: &Project, days: u32) -> Result<(), Failure> 
     let begins = Timestamp(now.0.div_euclid(DAY) * DAY - i64::from(days - 1) * DAY);
     let store = context.store()?;
     let mut rows = Vec::new();
+    let tally = store.as_ref().map(|store| Tally::read(store, &project.config.name, begins)).transpose()?;
     for (name, role) in project.config.roles.iter() {
         let sums = match &store {
             Some(store) => sums(store, project, name, begins, now)?,
@@ -79,19 +81,36 @@ fn show(context: &Context, project: &Project, days: u32) -> Result<(), Failure> 
         let mut row = json!({ "role": name, "enabled": role.enabled, "schedule": role.schedule });
         if let (Some(row), Value::Object(sums)) = (row.as_object_mut(), sums) {
             row.extend(sums);
+            let known = tally.iter().flat_map(|tally| tally.of(name));
+            row.extend(known.map(|(name, count)| (name.to_owned(), json!(count))));
         }
         rows.push(row);
     }
     if context.out.is_json() {
         return context.out.value(&rows);
     }
-    let mut table = Table::new(["ROLE", "ON", "RUNS", "FAILED", "TOKENS", "USD", "USED", "NOISE", "PAUSED"]);
+    let mut table = Table::new([
+        "ROLE",
+        "ON",
+        "RUNS",
+        "FAILED",
+        "TOKENS",
+        "USD",
+        "USED",
+        "NOISE",
+        "MERGED",
+        "REVERTED",
+        "DISMISSED",
+        "FALSE ALARMS",
+        "PAUSED",
+    ]);
     for row in &rows {
         let text = |name: &str| match &row[name] {
             Value::String(text) => text.clone(),
             Value::Null => String::new(),
             other => other.to_string(),
         };
+        let known = |name: &str| Some(text(name)).filter(|text| !text.is_empty()).unwrap_or("-".to_owned());
         table.row([
             text("role").into(),
             if row["enabled"] == true { "yes" } else { "no" }.into(),
@@ -101,6 +120,10 @@ fn show(context: &Context, project: &Project, days: u32) -> Result<(), Failure> 
             format!("{:.2}", row["usd"].as_f64().unwrap_or(0.0)).into(),
             text("used").into(),
             text("noise").into(),
+            known("merged").into(),
+            known("reverted").into(),
+            known("dismissed").into(),
+            known("false_alarms").into(),
             text("paused_at").into(),
         ]);
     }

@@ -81,14 +81,14 @@ fn configuration(kind: &str, fake: &FakeForgejo, directory: &Path) -> String {
     let token = directory.join("token");
     std::fs::write(&token, fake.token(DEV)).unwrap();
     std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o600)).unwrap();
-    let roles = ["supervisor", "predictor", "planner", "action"]
-        .map(|role| format!("[roles.{role}]\nenabled = true\n"));
+    let roles = ["supervisor", "predictor", "action"].map(|role| format!("[roles.{role}]\nenabled = true\n"));
     format!(
         "name = \"shop\"\n\
          [forge]\nkind = \"{kind}\"\nurl = \"{}\"\nrepo = \"{REPO}\"\ntoken_file = \"{}\"\n\
          [dev]\nphase_dir = \"{}\"\n[limits]\nmin_free_memory_mb = 0\n\
          [health]\nmin_memory_mb = 0\nmax_swap_mb = 1000000000\nmax_disk_percent = 100\nmax_load_percent = 1000000\n\
-         [roles.gardener]\nenabled = true\nschedule = \"0 0,18 * * *\"\n{}",
+         [roles.gardener]\nenabled = true\nschedule = \"0 0,18 * * *\"\n\
+         [roles.planner]\nenabled = true\nschedule = \"0 3 * * *\"\n{}",
         fake.url(),
         token.display(),
         directory.display(),
@@ -287,6 +287,8 @@ impl Night {
             "at midnight"
         );
         assert_eq!(ago(factory::predictor::memory(store, &shop()).unwrap().looked_at), 30, "at six");
+        let planned = factory::planner::memory(store, &shop()).unwrap().looked_at;
+        assert_eq!(ago(planned), 3 * 60 + 30, "at three");
         assert_eq!(store.notices(Some(&shop()), 10).unwrap(), []);
     }
 

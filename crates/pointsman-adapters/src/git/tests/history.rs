@@ -3,7 +3,9 @@ use pointsman_core::ids::Sha;
 use super::{World, to_main};
 use crate::git::Error;
 use crate::git::candidate::{Candidate, Style, build};
-use crate::git::history::{MainCommit, Walk, first_parents, first_parents_limited, landed_commits};
+use crate::git::history::{
+    MainCommit, Walk, first_parents, first_parents_limited, landed_commits, reverting,
+};
 use crate::git::push::PushOutcome;
 
 fn forward(walk: Walk) -> (Vec<MainCommit>, bool) {
@@ -69,6 +71,20 @@ fn a_long_walk_is_cut_at_its_oldest_part_and_can_go_on() {
     assert_eq!((shas(&commits), cut), (vec![&heads[1], &heads[2], &heads[3]], true));
     let (commits, cut) = walk(&heads[3]);
     assert_eq!((shas(&commits), cut), (vec![&heads[4], &heads[5]], false));
+}
+
+#[test]
+fn commits_that_take_others_back_are_found_by_their_words() {
+    let world = World::new();
+    let first = world.commit_on("main", &world.base, &[("a", "1")]);
+    world.commit_on("main", &first, &[("b", "1")]);
+    world.plain(&world.person, &["revert", "--no-edit", first.as_str()]);
+    world.publish("main");
+    let main = world.mirror.remote_head(&super::branch("main")).unwrap().unwrap();
+    let [(by, message)] = reverting(&world.mirror, &world.base, &main).unwrap().try_into().unwrap();
+    assert_eq!(by, main);
+    assert!(message.contains(&format!("This reverts commit {first}")), "{message}");
+    assert_eq!(reverting(&world.mirror, &main, &main).unwrap(), []);
 }
 
 #[test]

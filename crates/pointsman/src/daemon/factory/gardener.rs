@@ -18,6 +18,7 @@ use pointsman_store::Store;
 use serde_json::json;
 
 use super::asking::{Asker, Asking, Closing, Question};
+use super::results::{CLOSED, FILED};
 use super::watch::Watch;
 use super::{Seen, Told, ground, recall, send};
 use crate::daemon::crash::GARDENER_NAMES;
@@ -116,12 +117,18 @@ impl Asker for Memory {
         Ok(Some(Done { line: words::gardener::done(deed), filed }))
     }
 
-    fn close(&mut self, _: &Run, _: Timestamp) -> Closing {
+    fn close(&mut self, run: &Run, _: Timestamp) -> Closing {
+        let filed: Vec<Number> = self.done.iter().filter_map(|done| done.filed).collect();
         let Some(plan) = self.settle() else { return Closing::default() };
+        let data = || json!({ "role": NAME, "run": run.id });
+        let mut events: Vec<_> = filed.into_iter().map(|issue| (FILED, issue, data())).collect();
+        let closed = plan.deeds.iter().flat_map(Deed::closes);
+        events.extend(closed.map(|issue| (CLOSED, issue, data())));
         Closing {
             // To leave all as it is can be a good answer; to want only what is refused is none.
             useful: !plan.deeds.is_empty() || plan.refused.is_empty(),
             left: plan.refused.iter().map(|why| format!("refused: {why}")).collect(),
+            events,
             ..Closing::default()
         }
     }

@@ -4,8 +4,8 @@
 //! `watch` is the thread that looks when a role's time has come, `collect` reads the machine and the project, `logs` the
 //! ends of logs, `remedy` carries out what is safe, `supervisor` writes down what was found, tells people and hears them,
 //! `gardener` grooms the issues, `ground` sees what lies beside them, `predictor` files what figures foretell, `planner` has
-//! predictions judged and gaps named, `asking` is what roles that ask a model do alike. Only what takes an engine writes;
-//! the rest runs beside the loop and only sends.
+//! predictions judged and gaps named, `asking` is what roles that ask a model do alike, `results` follows what
+//! became of it. Only what takes an engine writes; the rest runs beside the loop and only sends.
 
 mod asking;
 mod collect;
@@ -16,6 +16,7 @@ mod patience;
 pub mod planner;
 pub mod predictor;
 mod remedy;
+pub(crate) mod results;
 mod supervisor;
 mod watch;
 
@@ -24,11 +25,11 @@ use std::sync::mpsc::sync_channel;
 
 use pointsman_core::config::Config;
 use pointsman_core::health::{assess, remedies};
-use pointsman_core::ids::ProjectName;
+use pointsman_core::ids::{ProjectName, Sha};
 use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::run::{Run, RunId};
 use pointsman_core::time::Timestamp;
-use pointsman_core::value::{Outcome, Value};
+use pointsman_core::value::{Following, Outcome, ResultOver, Value};
 use pointsman_core::words;
 use pointsman_store::{Change, Store};
 use serde::de::DeserializeOwned;
@@ -114,6 +115,24 @@ pub(crate) enum Told {
         /// What.
         told: hand_in::Told,
     },
+    /// It is known what became of what roles did.
+    Followed {
+        /// In which project.
+        project: ProjectName,
+        /// What is still followed.
+        following: Box<Following>,
+        /// What is over.
+        over: Vec<ResultOver>,
+    },
+    /// Main was looked at for what takes landings back.
+    Reverted {
+        /// In which project.
+        project: ProjectName,
+        /// Up to where.
+        upto: Sha,
+        /// What was found.
+        reverts: Vec<results::Revert>,
+    },
     /// People said something to the supervisor.
     Heard {
         /// Of which project.
@@ -138,7 +157,7 @@ fn is_due(
 }
 
 /// Has the loop write something down, and waits until it is.
-fn send(inbox: &Inbox, told: Told) {
+pub(super) fn send(inbox: &Inbox, told: Told) {
     let (written, answer) = sync_channel(1);
     inbox.send(Inbound::Factory { told: Box::new(told), written });
     // The daemon's end drops the other side.
@@ -150,6 +169,10 @@ pub(super) fn take(engine: &mut Engine, told: &Told, now: Timestamp) -> Result<(
     match told {
         Told::Looked { project, looked } => supervisor::look(engine, project, looked, now),
         Told::Heard { project } => supervisor::hear(engine, project, now),
+        Told::Followed { project, following, over } => results::write(engine, project, following, over, now),
+        Told::Reverted { project, upto, reverts } => {
+            results::write_reverts(engine, project, upto, reverts, now)
+        }
         Told::Asking { project, asking } => ask(engine, project, asking, now),
         Told::Judged { project, run } => supervisor::settle(engine, project, run, now),
         Told::Predicted { project, predicted } => predictor::write(engine, project, predicted, now),

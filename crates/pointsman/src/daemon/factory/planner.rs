@@ -25,6 +25,7 @@ use pointsman_store::Store;
 use serde_json::json;
 
 use super::asking::{Asker, Asking, Closing, Question, due};
+use super::results::FILED;
 use super::watch::Watch;
 use super::{Seen, Told, recall, send};
 use crate::daemon::crash::{PLANNER_NAMES, crash_point};
@@ -200,6 +201,9 @@ impl Asker for Memory {
     }
 
     fn close(&mut self, run: &Run, _: Timestamp) -> Closing {
+        let data = json!({ "role": NAME, "run": run.id });
+        let events = self.done.iter().filter_map(|done| Some((FILED, done.filed?, data.clone())));
+        let events: Vec<_> = events.collect();
         let filed = self.done.iter().filter(|done| done.filed.is_some());
         let filed: Vec<String> = filed.map(|done| done.line.clone()).collect();
         let Some(plan) = self.settle() else { return Closing::default() };
@@ -212,7 +216,7 @@ impl Asker for Memory {
         let left: Vec<String> =
             refused.chain(plan.left.iter().map(|left| words::planner::left(*left))).collect();
         Closing {
-            events: triaged.collect(),
+            events: triaged.chain(events).collect(),
             // To file nothing can be a good answer; to judge nothing of what was asked is none.
             useful: !plan.deeds.is_empty() || left.is_empty(),
             left,

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 use pointsman_core::config::Config;
 use pointsman_core::forge::Issue;
 use pointsman_core::gardener;
-use pointsman_core::ids::ProjectName;
+use pointsman_core::ids::{Number, ProjectName};
 use pointsman_core::labels::UNREVIEWED;
 use pointsman_core::predictor::{Counts, Figures, Memory, Prediction, Sample, predict};
 use pointsman_core::task::State;
@@ -15,8 +15,9 @@ use pointsman_core::words;
 use pointsman_store::{Change, EventFilter, Store};
 use serde_json::json;
 
+use super::results::FILED;
 use super::watch::Watch;
-use super::{Seen, Told, collect, is_due, recall, send};
+use super::{Told, collect, is_due, recall, send, value};
 use crate::daemon::engine::Engine;
 use crate::daemon::inbound::Inbox;
 use crate::daemon::served::Served;
@@ -34,6 +35,8 @@ pub struct Predicted {
     pub memory: Memory,
     /// What was filed, one line each.
     pub lines: Vec<String>,
+    /// As which issues.
+    pub issues: Vec<Number>,
 }
 
 /// What the predictor remembers of a project.
@@ -120,20 +123,23 @@ impl Watch {
     pub(super) fn foresee(&self, served: &Arc<Served>, now: Timestamp) -> anyhow::Result<()> {
         let config = &served.config;
         let Some(seen) = served.seen() else { return Ok(()) };
-        let (mut memory, figures) = {
+        let (mut memory, figures, value) = {
             let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
             let memory = memory(&reader, &config.name)?;
             if !is_due(&reader, &config.name, FORMULA, memory.looked_at)? {
                 return Ok(());
             }
-            (memory, figures(&reader, config, &seen.issues, now)?)
+            (memory, figures(&reader, config, &seen.issues, now)?, value(&reader, &config.name, NAME)?)
         };
+        let is_paused = value.paused_at.is_some();
         let disks = collect::machine(&self.world.paths, config).disks;
         let disks = disks.into_iter().map(|disk| (disk.path, disk.used_percent)).collect();
         memory.measure(Sample { at: now, disks }, now);
         let inbox = self.inbox.clone();
         self.beside(format!("predictor {}", config.name), served, now, move |served| {
-            file(&inbox, served, &seen, memory.clone(), &figures, now)
+            let wanted = news(&memory, &figures, &seen.issues, &served.config, now);
+            let wanted = if is_paused { Vec::new() } else { wanted };
+            file(&inbox, served, memory.clone(), &wanted, now)
         });
         Ok(())
     }
@@ -143,20 +149,20 @@ impl Watch {
 fn file(
     inbox: &Inbox,
     served: &Served,
-    seen: &Seen,
     mut memory: Memory,
-    figures: &Figures,
+    wanted: &[Prediction],
     now: Timestamp,
 ) -> anyhow::Result<()> {
-    let mut lines = Vec::new();
-    for prediction in news(&memory, figures, &seen.issues, &served.config, now) {
-        let (title, body) = words::predictor::issue(&prediction);
-        let filed = served.forge.file_issue_once(&name(&prediction), &title, &body, &[UNREVIEWED])?;
+    let (mut lines, mut issues) = (Vec::new(), Vec::new());
+    for prediction in wanted {
+        let (title, body) = words::predictor::issue(prediction);
+        let filed = served.forge.file_issue_once(&name(prediction), &title, &body, &[UNREVIEWED])?;
         memory.said.insert(prediction.key(), now);
         lines.push(format!("#{filed} {title}"));
+        issues.push(filed);
     }
     let project = served.config.name.clone();
-    send(inbox, Told::Predicted { project, predicted: Box::new(Predicted { memory, lines }) });
+    send(inbox, Told::Predicted { project, predicted: Box::new(Predicted { memory, lines, issues }) });
     Ok(())
 }
 
@@ -175,5 +181,13 @@ pub fn write(
     change.project = Some(project.clone());
     change.data = json!({ "lines": predicted.lines });
     change.cursor = Some((NAME.to_owned(), value));
-    engine.store().commit(&[change]).map(drop)
+    let filed = predicted.issues.iter().map(|issue| {
+        let mut change = Change::new(now, FILED);
+        change.project = Some(project.clone());
+        change.issue = Some(*issue);
+        change.data = json!({ "role": NAME });
+        change
+    });
+    let changes: Vec<Change> = [change].into_iter().chain(filed).collect();
+    engine.store().commit(&changes).map(drop)
 }

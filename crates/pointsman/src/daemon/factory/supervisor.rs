@@ -229,15 +229,24 @@ fn answer(
             Some(Ok(())) | None => return Ok(()),
         }
     }
-    if let Verdict::Ignore { kind, until } = verdict {
-        memory.ignored.insert(kind, until);
-    }
+    let ignored = match verdict {
+        Verdict::Ignore { kind, until } => {
+            memory.ignored.insert(kind, until);
+            Some(kind.name())
+        }
+        Verdict::Stop { .. }
+        | Verdict::WhichAgent { .. }
+        | Verdict::WhichWarning
+        | Verdict::Tell
+        | Verdict::NoCommand => None,
+    };
     let mut change = Change::new(now, "supervisor_heard");
     change.project = Some(project.clone());
     change.dedup = Some(name.clone());
     change.data = json!({
         "by": row.said.by,
         "words": clean_line(&row.said.words, 500),
+        "ignored": ignored,
         "lines": [format!("{}: {}", row.said.by, clean_line(&row.said.words, 200)), notice.title.clone()],
     });
     change.cursor = Some((NAME.to_owned(), json!(memory).to_string()));

@@ -1,9 +1,11 @@
 //! Looks when a role's time has come. Nothing here decides or writes.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
 use pointsman_adapters::projection;
 use pointsman_core::health::{Machine, assess, remedies, report};
+use pointsman_core::ids::ProjectName;
 use pointsman_core::time::Timestamp;
 
 use super::patience::Patience;
@@ -20,12 +22,14 @@ pub(crate) struct Watch {
     pub(super) inbox: Inbox,
     pub(super) world: Arc<RealWorld>,
     pub(super) patience: Arc<Patience>,
+    /// What the forge said when results were looked at last. It can be lost.
+    pub(super) followed: BTreeMap<ProjectName, Timestamp>,
 }
 
 impl Watch {
     /// Nothing was seen yet.
     pub(crate) fn new(inbox: Inbox, world: Arc<RealWorld>) -> Self {
-        Self { inbox, world, patience: Arc::default() }
+        Self { inbox, world, patience: Arc::default(), followed: BTreeMap::new() }
     }
 
     /// Does what is due.
@@ -52,6 +56,9 @@ impl Watch {
                 && let Err(error) = self.foresee(served, now)
             {
                 tracing::error!(project = %served.config.name, error = format!("{error:#}"), "figures were not looked at");
+            }
+            if let Err(error) = self.follow_results(served, now) {
+                tracing::error!(project = %served.config.name, error = format!("{error:#}"), "results were not looked at");
             }
         }
     }

@@ -151,7 +151,11 @@ fn read_on(path: &Path, offset: &mut u64) -> Option<String> {
     let mut bytes = Vec::new();
     file.take(READ_BYTES).read_to_end(&mut bytes).ok()?;
     // Half a line is read with its other half; a line longer than the whole read is taken as it is.
-    let end = bytes.iter().rposition(|b| *b == b'\n').map_or(bytes.len(), |at| at + 1);
+    let end = match bytes.iter().rposition(|b| *b == b'\n') {
+        Some(at) => at + 1,
+        None if bytes.len() as u64 == READ_BYTES => bytes.len(),
+        None => return None,
+    };
     *offset += end as u64;
     Some(text::clean_block(&String::from_utf8_lossy(&bytes[..end]), bytes.len() * 2))
 }
@@ -163,7 +167,22 @@ mod tests {
     use pointsman_core::session::context::{Pace, Symptom};
     use pointsman_core::time::Timestamp;
 
-    use super::Progress;
+    use super::{Progress, READ_BYTES, read_on};
+
+    #[test]
+    fn half_a_line_is_read_with_its_other_half_and_an_endless_one_piece_by_piece() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, mut offset) = (directory.path().join("transcript"), 0);
+        std::fs::write(&file, "context is al").unwrap();
+        assert_eq!((read_on(&file, &mut offset), offset), (None, 0));
+        std::fs::write(&file, "context is almost full\nand").unwrap();
+        assert_eq!(read_on(&file, &mut offset).as_deref(), Some("context is almost full\n"));
+        assert_eq!((read_on(&file, &mut offset), offset), (None, 23));
+        let endless = "x".repeat(usize::try_from(READ_BYTES).unwrap() + 5);
+        std::fs::write(&file, format!("context is almost full\n{endless}")).unwrap();
+        assert_eq!(read_on(&file, &mut offset).map(|text| text.len() as u64), Some(READ_BYTES));
+        assert_eq!((read_on(&file, &mut offset), offset), (None, 23 + READ_BYTES));
+    }
 
     fn progress() -> Progress {
         Progress { pace: Pace::looked_at_every(Duration::from_secs(1)), ..Progress::default() }

@@ -49,6 +49,7 @@ mod vault_call;
 mod vault_look;
 mod webhooks;
 mod week;
+mod worth;
 
 use pointsman_testkit::Setup;
 

@@ -53,7 +53,8 @@ fn two_weeks_are_counted_from_the_log() {
     let mut after = before;
     after.looked_at = now;
     after.said.extend(keys.iter().map(|key| (key.clone(), now)));
-    let predicted = Predicted { memory: after, lines: vec!["#9 Sessions die more often".to_owned()] };
+    let predicted =
+        Predicted { memory: after, lines: vec!["#9 Sessions die more often".to_owned()], issues: vec![9] };
     write(&mut stage.engine, &shop(), &predicted, now).unwrap();
     let mut stage = stage.restart();
     let before = memory(stage.engine.store(), &shop()).unwrap();

@@ -10,6 +10,7 @@ use pointsman_store::{Audit, EntryStatus, Stopped, StoppedBy};
 
 use super::super::Jobs;
 use super::landing::show_merge;
+use super::reverts;
 use crate::daemon::clock;
 use crate::daemon::inbound::Inbound;
 use crate::daemon::served::Served;
@@ -33,6 +34,9 @@ pub(in crate::daemon::jobs) fn look_at_main(jobs: &Arc<Jobs>, served: &Arc<Serve
     show_merges(jobs, served);
     if let Err(error) = look() {
         tracing::warn!(project = %served.config.name, error = format!("{error:#}"), "main could not be audited for now");
+    }
+    if let Err(error) = reverts::look(jobs, served) {
+        tracing::warn!(project = %served.config.name, error = format!("{error:#}"), "main was not looked at for what is taken back");
     }
 }
 

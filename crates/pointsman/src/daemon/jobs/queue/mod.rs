@@ -11,6 +11,7 @@ mod chain;
 mod gate;
 mod landing;
 mod report;
+mod reverts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,9 @@
-//! What a role's results are worth: whether something came of them, or only noise.
+//! What a role's results are worth: whether something came of them, or only noise. Here is when a role is paused;
+//! `results` follows what roles did on a forge and on main until it is known what became of it.
+
+mod results;
+
+pub use results::{Became, Following, Heard, Outcome as ResultOver, reverted_by};
 
 use serde::{Deserialize, Serialize};
 

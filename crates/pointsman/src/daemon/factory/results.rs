@@ -1,0 +1,185 @@
+//! What became of what roles did: read from the log and from what the forge said anyway, and written down once.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use pointsman_core::ids::{Number, ProjectName, Sha};
+use pointsman_core::run::{Status, action_key};
+use pointsman_core::time::Timestamp;
+use pointsman_core::value::{Became, Following, Heard, Outcome, ResultOver};
+use pointsman_store::{Change, EventFilter, EventRow, Store};
+use serde_json::json;
+
+use super::watch::Watch;
+use super::{Told, recall, send};
+use crate::daemon::engine::Engine;
+use crate::daemon::served::Served;
+
+/// The name under which it is remembered.
+const NAME: &str = "results";
+/// A role filed an issue.
+pub(crate) const FILED: &str = "role_filed";
+/// A role closed one.
+pub(crate) const CLOSED: &str = "role_closed";
+/// It is known what became of something.
+pub(crate) const OVER: &str = "result_over";
+/// Something that landed was taken back.
+pub(crate) const REVERTED: &str = "landing_reverted";
+/// A prediction was judged.
+const TRIAGED: &str = "prediction_triaged";
+
+/// A landing that was taken back.
+#[derive(Clone, Debug)]
+pub(crate) struct Revert {
+    /// What was taken back.
+    pub(crate) sha: Sha,
+    /// By which commit.
+    pub(crate) by: Sha,
+    /// The issue it was for.
+    pub(crate) issue: Option<Number>,
+    /// Its pull request.
+    pub(crate) pr: Option<Number>,
+}
+
+impl Watch {
+    /// Looks what became of what roles did, whenever the forge has said something new.
+    pub(super) fn follow_results(&mut self, served: &Arc<Served>, now: Timestamp) -> anyhow::Result<()> {
+        let project = &served.config.name;
+        let Some(seen) = served.seen() else { return Ok(()) };
+        if self.followed.get(project).is_some_and(|at| *at >= seen.at) {
+            return Ok(());
+        }
+        let (before, mut following, mut over) = {
+            let reader = self.world.reader();
+            let before: Following = recall(&reader, project, NAME)?;
+            let mut following = before.clone();
+            let over = hear(&reader, project, &mut following)?;
+            (before, following, over)
+        };
+        let open: BTreeSet<Number> = seen.issues.iter().map(|issue| issue.number).collect();
+        let is_done = |issue| is_done(&self.world.reader(), project, issue).unwrap_or(false);
+        over.extend(following.see(&open, seen.at, is_done, now));
+        for outcome in &over {
+            if let Some(counts) = counts(outcome) {
+                super::tell_pause(&self.world, &served.config, &outcome.role, counts, now)?;
+            }
+        }
+        if following != before {
+            let (project, following) = (project.clone(), Box::new(following));
+            send(&self.inbox, Told::Followed { project, following, over });
+        }
+        self.followed.insert(project.clone(), seen.at);
+        Ok(())
+    }
+}
+
+/// Reads on in the log.
+fn hear(
+    store: &Store,
+    project: &ProjectName,
+    following: &mut Following,
+) -> Result<Vec<ResultOver>, pointsman_store::Error> {
+    let mut filter = EventFilter {
+        since: following.seq,
+        project: Some(project.clone()),
+        kinds: [FILED, CLOSED, TRIAGED].map(str::to_owned).to_vec(),
+        limit: 1_000,
+        ..EventFilter::default()
+    };
+    let mut over = Vec::new();
+    loop {
+        let page = store.events(&filter)?;
+        let Some(last) = page.last() else { return Ok(over) };
+        (filter.since, following.seq) = (last.seq, last.seq);
+        for event in &page {
+            let Some((issue, heard)) = event.issue.zip(heard(event)) else { continue };
+            over.extend(following.hear(issue, &heard, event.at));
+        }
+    }
+}
+
+fn heard(event: &EventRow) -> Option<Heard> {
+    let word = |name: &str| event.data[name].as_str().map(str::to_owned);
+    match event.kind.as_str() {
+        FILED => Some(Heard::Filed { role: word("role")? }),
+        CLOSED => Some(Heard::Closed { role: word("role")? }),
+        TRIAGED => Some(Heard::Triaged { verdict: word("verdict")? }),
+        _ => None,
+    }
+}
+
+/// Whether something of ours landed for an issue, or its action was carried out.
+fn is_done(store: &Store, project: &ProjectName, issue: Number) -> Result<bool, pointsman_store::Error> {
+    let key = pointsman_core::ids::TaskKey { project: project.clone(), issue };
+    let landed = store.task(&key)?.is_some_and(|task| task.merged_as.is_some());
+    let acted = store.runs_about(project, &action_key(issue))?.iter().any(|run| run.status == Status::Done);
+    Ok(landed || acted)
+}
+
+/// Whether it counts for the pause of a role. Predictions are results by themselves; what else roles did was counted
+/// when it was done, and a single mistake among it does not make it noise.
+fn counts(outcome: &ResultOver) -> Option<Outcome> {
+    match (outcome.role.as_str(), outcome.became) {
+        ("predictor", Became::Dismissed) => Some(Outcome::Noise),
+        ("predictor", Became::Promoted | Became::Watched | Became::Landed) => Some(Outcome::Used),
+        _ => None,
+    }
+}
+
+/// Writes down what became of things. Twice is the same as once.
+pub(super) fn write(
+    engine: &mut Engine,
+    project: &ProjectName,
+    following: &Following,
+    over: &[ResultOver],
+    now: Timestamp,
+) -> Result<(), pointsman_store::Error> {
+    let before: Following = recall(engine.store(), project, NAME)?;
+    if before == *following {
+        return Ok(());
+    }
+    let change = |outcome: &ResultOver| {
+        let mut change = Change::new(now, OVER);
+        change.project = Some(project.clone());
+        change.issue = Some(outcome.issue);
+        change.data = json!({ "role": outcome.role, "outcome": outcome.became.name() });
+        change
+    };
+    let mut changes: Vec<Change> = over.iter().map(change).collect();
+    let value = json!(following).to_string();
+    match changes.last_mut() {
+        Some(last) => last.cursor = Some((NAME.to_owned(), value)),
+        None => return engine.store().set_cursor(Some(project), NAME, &value),
+    }
+    engine.store().commit(&changes)?;
+    for outcome in over {
+        if let Some(counts) = counts(outcome) {
+            super::count(engine, project, &outcome.role, counts, now)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes down what was taken back, and up to where main was looked at.
+pub(super) fn write_reverts(
+    engine: &mut Engine,
+    project: &ProjectName,
+    upto: &Sha,
+    reverts: &[Revert],
+    now: Timestamp,
+) -> Result<(), pointsman_store::Error> {
+    let change = |revert: &Revert| {
+        let mut change = Change::new(now, REVERTED);
+        change.project = Some(project.clone());
+        change.issue = revert.issue;
+        change.dedup = Some(format!("reverted:{project}:{}", revert.sha));
+        change.data = json!({ "sha": revert.sha, "by": revert.by, "issue": revert.issue, "pr": revert.pr });
+        change
+    };
+    let changes: Vec<Change> = reverts.iter().map(change).collect();
+    engine.store().commit(&changes)?;
+    engine.store().set_cursor(Some(project), REVERTS, upto.as_str())
+}
+
+/// Where main was when it was last looked at for what takes something back.
+pub(crate) const REVERTS: &str = "reverts";

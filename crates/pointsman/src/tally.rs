@@ -1,0 +1,160 @@
+//! What came of what roles did in a span of time, counted from the log. What nobody writes down is not in it.
+
+use std::collections::BTreeMap;
+
+use pointsman_core::ids::ProjectName;
+use pointsman_core::time::Timestamp;
+use pointsman_store::{EventFilter, Store};
+use serde_json::Value;
+
+use crate::daemon::factory::results::{CLOSED, FILED, OVER, REVERTED};
+
+/// How many events are read at once.
+const PAGE: u32 = 1_000;
+/// What is taken back later counts no more.
+const WEEK: i64 = 7 * 86_400_000;
+/// What a role handed in was decided on.
+const HANDED_IN: &str = "hand_in_over";
+/// A person spoke to the supervisor.
+const HEARD: &str = "supervisor_heard";
+
+/// Counts by role and name.
+pub(crate) struct Tally {
+    counts: BTreeMap<(String, String), u64>,
+}
+
+/// What is known of a role, by name; what is not in the list nobody knows.
+fn known(role: &str) -> &'static [&'static str] {
+    match role {
+        "dev" => &["reverted"],
+        "gardener" => &["merged", "reverted", "dismissed", "false_alarms", "filed", "closed", "landed"],
+        "planner" => &["merged", "reverted", "dismissed", "filed", "landed"],
+        "predictor" => &["dismissed", "false_alarms", "filed", "promoted", "watched"],
+        "supervisor" => &["false_alarms"],
+        _ => &[],
+    }
+}
+
+impl Tally {
+    /// Reads the log from a point in time on.
+    pub(crate) fn read(
+        store: &Store,
+        project: &ProjectName,
+        begins: Timestamp,
+    ) -> Result<Self, pointsman_store::Error> {
+        // What was handed in before may have been taken back since.
+        let from = Timestamp(begins.0.saturating_sub(WEEK));
+        let mut filter = EventFilter {
+            since: store.seq_before(from)?,
+            project: Some(project.clone()),
+            kinds: [FILED, CLOSED, OVER, REVERTED, HANDED_IN, HEARD].map(str::to_owned).to_vec(),
+            limit: PAGE,
+            ..EventFilter::default()
+        };
+        let mut tally = Self { counts: BTreeMap::new() };
+        // Whose pull requests they are that are nobody's task.
+        let mut handed_in: BTreeMap<u64, String> = BTreeMap::new();
+        loop {
+            let page = store.events(&filter)?;
+            let Some(last) = page.last() else { return Ok(tally) };
+            filter.since = last.seq;
+            for event in &page {
+                if let (HANDED_IN, Some(pr)) = (event.kind.as_str(), event.data["pr"].as_u64()) {
+                    let role = event.data["role"].as_str().unwrap_or_default();
+                    handed_in.insert(pr, role.to_owned());
+                }
+                if event.at >= begins {
+                    tally.take(&event.kind, &event.data, &handed_in);
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, kind: &str, data: &Value, handed_in: &BTreeMap<u64, String>) {
+        let role = data["role"].as_str().unwrap_or_default();
+        let outcome = data["outcome"].as_str().unwrap_or_default();
+        match kind {
+            FILED => self.count(role, "filed"),
+            CLOSED => self.count(role, "closed"),
+            HANDED_IN => self.count(role, outcome),
+            OVER if outcome == "reopened" => self.count(role, "false_alarms"),
+            OVER => {
+                self.count(role, outcome);
+                if role == "predictor" && outcome == "dismissed" {
+                    self.count(role, "false_alarms");
+                }
+            }
+            REVERTED => {
+                let by_role = data["pr"].as_u64().and_then(|pr| handed_in.get(&pr)).cloned();
+                match by_role {
+                    Some(role) => self.count(&role, "reverted"),
+                    // An issue is a task's; what is nobody's was a person's.
+                    None if data["issue"].is_u64() => self.count("dev", "reverted"),
+                    None => {}
+                }
+            }
+            HEARD if !data["ignored"].is_null() => self.count("supervisor", "false_alarms"),
+            _ => {}
+        }
+    }
+
+    fn count(&mut self, role: &str, what: &str) {
+        *self.counts.entry((role.to_owned(), what.to_owned())).or_default() += 1;
+    }
+
+    /// What is known of a role.
+    pub(crate) fn of(&self, role: &str) -> impl Iterator<Item = (&'static str, u64)> {
+        known(role).iter().map(move |name| {
+            let key = (role.to_owned(), (*name).to_owned());
+            (*name, self.counts.get(&key).copied().unwrap_or_default())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::{Value, json};
+
+    use super::Tally;
+
+    #[test]
+    fn each_role_is_told_what_came_of_its_work_and_nothing_else() {
+        let handed_in = BTreeMap::from([(40, "planner".to_owned())]);
+        let mut tally = Tally { counts: BTreeMap::new() };
+        let over = |role: &str, outcome: &str| json!({ "role": role, "outcome": outcome });
+        let events: Vec<(&str, Value)> = vec![
+            ("role_filed", json!({ "role": "predictor" })),
+            ("role_filed", json!({ "role": "predictor" })),
+            ("result_over", over("predictor", "promoted")),
+            ("result_over", over("predictor", "dismissed")),
+            ("role_filed", json!({ "role": "planner" })),
+            ("result_over", over("planner", "landed")),
+            ("result_over", over("planner", "dismissed")),
+            ("hand_in_over", json!({ "role": "planner", "pr": 40, "outcome": "merged" })),
+            ("hand_in_over", json!({ "role": "planner", "pr": 41, "outcome": "dismissed" })),
+            ("role_closed", json!({ "role": "gardener" })),
+            ("result_over", over("gardener", "reopened")),
+            ("landing_reverted", json!({ "issue": 3, "pr": 4 })),
+            ("landing_reverted", json!({ "issue": null, "pr": 40 })),
+            ("landing_reverted", json!({ "issue": null, "pr": 99 })),
+            ("supervisor_heard", json!({ "ignored": "disk" })),
+            ("supervisor_heard", json!({ "ignored": null })),
+            ("hand_in_over", json!("nonsense")),
+        ];
+        for (kind, data) in &events {
+            tally.take(kind, data, &handed_in);
+        }
+        let of = |role: &str| tally.of(role).collect::<Vec<_>>();
+        assert_eq!(of("dev"), [("reverted", 1)]);
+        assert_eq!(of("supervisor"), [("false_alarms", 1)]);
+        let predictor =
+            [("dismissed", 1), ("false_alarms", 1), ("filed", 2), ("promoted", 1), ("watched", 0)];
+        assert_eq!(of("predictor"), predictor);
+        let planner = [("merged", 1), ("reverted", 1), ("dismissed", 2), ("filed", 1), ("landed", 1)];
+        assert_eq!(of("planner"), planner);
+        assert_eq!(of("gardener")[3..6], [("false_alarms", 1), ("filed", 0), ("closed", 1)]);
+        assert_eq!(of("vault"), []);
+    }
+}
