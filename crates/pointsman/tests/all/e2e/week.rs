@@ -48,7 +48,8 @@ impl Week {
         let at = MONDAY + day * DAY + (hour * 60 + minute) * MINUTE;
         let real = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis();
         let ahead = i64::try_from(u128::from(at) - real).unwrap();
-        self.daemon.stage(&json!({ "ahead_ms": ahead, "disk_percent": disk_percent }));
+        self.daemon
+            .stage(&json!({ "ahead_ms": ahead, "disk_percent": disk_percent, "free_memory_mb": 8000 }));
         at
     }
 
