@@ -106,7 +106,8 @@ pub fn plan(
     config: &Config,
     now: Timestamp,
 ) -> Plan {
-    let mut desk = Desk { asked, issues, config, closes: 0, plan: Plan::default(), touched: BTreeSet::new() };
+    let mut desk =
+        Desk { asked, issues, memory, config, closes: 0, plan: Plan::default(), touched: BTreeSet::new() };
     desk.plan.dust = memory.dust.clone();
     for line in &answer.lines {
         if let Err(why) = desk.take(line, now) {
@@ -127,6 +128,7 @@ pub fn plan(
 struct Desk<'d> {
     asked: &'d [Question],
     issues: &'d [Issue],
+    memory: &'d Memory,
     config: &'d Config,
     closes: u32,
     plan: Plan,
@@ -209,6 +211,9 @@ impl Desk<'_> {
                 if about(|finding| matches!(finding, Finding::Blocked { .. }))
                     && open.labels.iter().any(|label| label == BLOCKED) =>
             {
+                if self.memory.is_tried_enough(issue) {
+                    return Err(format!("#{issue} was unblocked often enough: a person decides"));
+                }
                 Deed::Unblock { issue, why: clean_line(why, REASON) }
             }
             Action::Criteria { .. } | Action::Underspecified { .. } | Action::Unblock { .. } => {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::find::AGENTS_MD;
-use super::{Dust, Finding, Plan};
+use super::{Deed, Dust, Finding, Plan};
 use crate::forge::Issue;
 use crate::ids::{Number, Sha};
 use crate::run::RunId;
@@ -17,6 +17,8 @@ use crate::value::Done;
 const QUESTIONS: usize = 30;
 /// So often the same is asked if no answer is of any use. Each time costs a session.
 const TRIES: u32 = 2;
+/// So often a model can have the same issue tried again: each time costs a full set of attempts.
+const UNBLOCKS: u32 = 2;
 
 /// What is remembered between two looks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +42,10 @@ pub struct Memory {
     pub done: Vec<Done>,
     /// What was asked and not answered, by the finding's key: the state of the issues then, and how often.
     pub unanswered: BTreeMap<String, (String, u32)>,
+    /// What people were asked about, by the finding's key.
+    pub people: BTreeSet<String>,
+    /// Issues that were unblocked, and how often.
+    pub unblocked: BTreeMap<Number, u32>,
 }
 
 /// How things stand beside the issues.
@@ -93,6 +99,39 @@ impl Memory {
         self.decided.get(AGENTS_MD).and_then(|head| Sha::new(head))
     }
 
+    /// Whether an issue was unblocked so often that only a person does it again.
+    pub fn is_tried_enough(&self, issue: Number) -> bool {
+        self.unblocked.get(&issue).is_some_and(|times| *times >= UNBLOCKS)
+    }
+
+    /// Closes a plan that was carried out, and answers it.
+    pub fn settle(&mut self) -> Option<Plan> {
+        let asked = self.asked.take();
+        self.done.clear();
+        let plan = self.plan.take()?;
+        let is_asked = |question: &&Question| {
+            let about = question.finding.issue();
+            plan.deeds.iter().any(|deed| matches!(deed, Deed::Ask { issue, .. } if *issue == about))
+        };
+        let asked = asked.into_iter().flat_map(|(_, asked)| asked).collect::<Vec<_>>();
+        self.people.extend(asked.iter().filter(is_asked).map(|question| question.finding.key()));
+        for deed in &plan.deeds {
+            if let Deed::Unblock { issue, .. } = deed {
+                *self.unblocked.entry(*issue).or_default() += 1;
+            }
+        }
+        self.decided.extend(plan.decided.iter().cloned());
+        self.dust.clone_from(&plan.dust);
+        Some(plan)
+    }
+
+    /// People have said something: what they were asked about is not decided any more.
+    pub fn reconsider(&mut self) {
+        for key in std::mem::take(&mut self.people) {
+            self.decided.remove(&key);
+        }
+    }
+
     /// The answer was of no use. What was asked in vain too often is left as it is until it changes.
     pub fn heard_nothing_useful(&mut self) {
         for question in self.asked.take().into_iter().flat_map(|(_, asked)| asked) {
@@ -123,6 +162,7 @@ impl Memory {
         }
         let open: BTreeSet<Number> = issues.iter().map(|issue| issue.number).collect();
         self.dust.retain(|dust| open.contains(&dust.issue));
+        self.unblocked.retain(|issue, _| open.contains(issue));
         self.looked_at = now;
     }
 }
@@ -134,6 +174,9 @@ pub fn questions(findings: &[Finding], issues: &[Issue], memory: &Memory) -> Vec
     findings
         .iter()
         .filter(|finding| !dust.contains(&finding.issue()))
+        .filter(
+            |finding| !matches!(finding, Finding::Blocked { issue, .. } if memory.is_tried_enough(*issue)),
+        )
         .map(|finding| Question { finding: finding.clone(), state: state_of_all(finding, &states) })
         .filter(|question| memory.decided.get(&question.finding.key()) != Some(&question.state))
         .take(QUESTIONS)

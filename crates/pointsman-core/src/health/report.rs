@@ -1,6 +1,7 @@
 //! What people are told, and when: if something changed, and again after a while if it needs them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +15,9 @@ use crate::time::Timestamp;
 const SUMMARY_LINES: usize = 10;
 /// Longest summary.
 const SUMMARY_BYTES: usize = 2000;
+
+/// What is back sooner has not really gone.
+const COMES_BACK: Duration = Duration::from_secs(24 * 3600);
 
 /// What is remembered between two looks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,8 +35,10 @@ pub struct Memory {
     pub repeat: u32,
     /// Warnings that nobody wants to hear, until when.
     pub ignored: BTreeMap<Kind, Timestamp>,
-    /// What a model was asked about, by key.
-    pub asked: BTreeSet<String>,
+    /// What a model was asked about, by key, and when it was last found.
+    pub judged: BTreeMap<String, Timestamp>,
+    /// What people were told to be well again, by key, and when.
+    pub gone: BTreeMap<String, Timestamp>,
     /// The run that was asked and is not heard yet.
     pub run: Option<RunId>,
 }
@@ -79,8 +85,13 @@ pub struct Told {
 
 /// Decides what a look means.
 pub fn report(before: &Memory, findings: &[Finding], config: &Config, now: Timestamp) -> Report {
-    let (heard, unheard): (Vec<&Finding>, Vec<&Finding>) =
-        findings.iter().partition(|finding| before.ignored_until(finding.kind(), now).is_none());
+    let comes_and_goes = |finding: &Finding| {
+        let gone = before.gone.get(&finding.key());
+        !finding.priority().escalates() && gone.is_some_and(|at| now.since(*at) < COMES_BACK)
+    };
+    let (heard, unheard): (Vec<&Finding>, Vec<&Finding>) = findings
+        .iter()
+        .partition(|finding| before.ignored_until(finding.kind(), now).is_none() && !comes_and_goes(finding));
     let keys: BTreeSet<String> = heard.iter().map(|finding| finding.key()).collect();
     // What was told and is not to be heard any more stands all the same: it is not well again.
     let hushed: BTreeSet<String> =
@@ -104,22 +115,26 @@ pub fn report(before: &Memory, findings: &[Finding], config: &Config, now: Times
         urgent: again || new.iter().any(|finding| finding.priority().escalates()),
         new,
         standing,
-        gone,
+        gone: gone.clone(),
         repeat: if again { before.repeat + 1 } else { 0 },
     });
     let all: BTreeSet<String> = findings.iter().map(Finding::key).collect();
     let ask: Vec<Finding> = heard
         .iter()
         .filter(|_| config.health.ask_model && before.run.is_none())
-        .filter(|finding| needs_judgement(finding) && !before.asked.contains(&finding.key()))
+        .filter(|finding| needs_judgement(finding))
+        .filter(|finding| before.judged.get(&finding.key()).is_none_or(|at| now.since(*at) >= COMES_BACK))
         .map(|finding| (*finding).clone())
         .collect();
     let mut memory = before.clone();
     memory.looked_at = now;
     memory.findings = findings.to_vec();
     memory.ignored.retain(|_, until| *until > now);
-    // What is well again may be asked about when it comes back.
-    memory.asked.retain(|key| all.contains(key));
+    // What is well again may be told and asked about when it comes back, but not if it comes and goes.
+    memory.judged.iter_mut().filter(|(key, _)| all.contains(*key)).for_each(|(_, at)| *at = now);
+    memory.judged.retain(|_, at| now.since(*at) < COMES_BACK);
+    memory.gone.retain(|_, at| now.since(*at) < COMES_BACK);
+    memory.gone.extend(gone.iter().map(|finding| (finding.key(), now)));
     memory.told = keys.into_iter().chain(hushed).collect();
     if let Some(told) = &told {
         memory.told_at = now;

@@ -344,11 +344,35 @@ fn a_model_is_asked_once_about_what_no_recipe_covers() {
     let first = report(&Memory::default(), &findings, &config, NOW);
     assert_eq!(first.ask, [blocked(3)], "neither the machine nor what a recipe covers");
     let mut memory = first.memory;
-    memory.asked.insert(blocked(3).key());
+    memory.judged.insert(blocked(3).key(), NOW);
     let second = report(&memory, &findings, &config, NOW);
     assert_eq!(second.ask, []);
     let gone = report(&second.memory, &[], &config, NOW);
-    assert_eq!(report(&gone.memory, &findings, &config, NOW).ask, [blocked(3)], "it came back");
+    let soon = report(&gone.memory, &findings, &config, NOW.after(Duration::from_secs(3600)));
+    assert_eq!(soon.ask, [], "it comes and goes, and each question costs");
+    let day = NOW.after(Duration::from_secs(24 * 3600));
+    assert_eq!(report(&gone.memory, &findings, &config, day).ask, [blocked(3)], "it came back");
+}
+
+#[test]
+fn what_comes_and_goes_is_told_once_a_day_unless_it_is_urgent() {
+    let config = config();
+    let told = |found: [Finding; 1]| {
+        let mut memory = Memory::default();
+        let looks = (0..8).map(|look| {
+            let findings = if look % 2 == 0 { found.to_vec() } else { Vec::new() };
+            let report = report(&memory, &findings, &config, NOW.after(Duration::from_secs(look * 1200)));
+            memory = report.memory;
+            report.told.is_some()
+        });
+        looks.collect::<Vec<bool>>()
+    };
+    assert_eq!(told([blocked(3)]), [true, true, false, false, false, false, false, false]);
+    assert_eq!(told([disk_full()]), [true; 8]);
+    let first = report(&Memory::default(), &[blocked(3)], &config, NOW);
+    let gone = report(&first.memory, &[], &config, NOW);
+    let day = NOW.after(Duration::from_secs(24 * 3600));
+    assert!(report(&gone.memory, &[blocked(3)], &config, day).told.is_some());
 }
 
 /// The seed's words: "ignore disk warning", "kill that agent", "what's stuck?".

@@ -55,6 +55,9 @@ pub fn briefing(questions: &[Question], issues: &[Issue]) -> String {
     for question in questions {
         out.push_str(&format!("- {}\n", finding(&question.finding)));
     }
+    if questions.iter().any(|question| matches!(question.finding, Finding::AgentsMd { .. })) {
+        out.push_str("\nAGENTS.md needs no line: the step agents-update is about it. Without other findings the list is empty.\n");
+    }
     out.push_str(
         "\nWrite one line for each that names an issue into the result file, as `{\"lines\": [\"…\", \"…\"]}`, each in one of these forms \
          and no other. The issue is the first one of the finding.\n\n\

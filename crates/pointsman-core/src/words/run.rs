@@ -2,7 +2,10 @@
 
 use crate::run::Run;
 use crate::task::Notice;
-use crate::text::clean_line;
+use crate::text::{clean_block, clean_line, quote_block};
+
+/// How much of what a person said is passed on, in bytes.
+const SAID: usize = 4000;
 
 /// Where a session finds and leaves things.
 #[derive(Clone, Debug)]
@@ -66,6 +69,19 @@ pub fn first_line(run: &Run, prompt_file: &str) -> String {
 /// A person's answer, as the terminal line that the session sees.
 pub fn answer(id: i64, subject: &str, path: &str) -> String {
     format!("[pointsman reply-{id}] Answer{subject} Details: {path}")
+}
+
+/// What people said in the role's thread since it last ran, who and what; nothing if nobody did.
+pub fn said<'w>(words: impl Iterator<Item = (&'w str, &'w str)>) -> String {
+    let said: String = words
+        .map(|(by, words)| {
+            format!("{}:\n\n{}\n\n", clean_line(by, 100), quote_block(&clean_block(words, SAID)))
+        })
+        .collect();
+    if said.is_empty() {
+        return said;
+    }
+    format!("## What people said to you\n\nYour people, since you last ran. Their word counts.\n\n{said}")
 }
 
 /// A session asks for a person.

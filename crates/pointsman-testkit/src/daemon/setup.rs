@@ -17,6 +17,9 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("ci.kind", "\"command\""),
     ("ci.command", "[\"./ci.sh\"]"),
     ("review.mode", "\"none\""),
+    // Neither a small nor a busy machine is what a test is about.
+    ("limits.min_free_memory_mb", "0"),
+    ("health.max_load_percent", "1000000"),
     ("timing.forge_poll", "\"50ms\""),
     ("timing.phase_rescan", "\"200ms\""),
     ("timing.idle_look", "\"5s\""),

@@ -200,6 +200,7 @@ impl Asking {
                 let memory = self.memories.entry(name.clone()).or_default();
                 let pause = match forge::ask(served, &self.board.look(), memory, now) {
                     Ok(inputs) => {
+                        served.heard_all();
                         self.inbox.send(Inbound::Inputs(inputs));
                         self.world.jobs.check_peoples(served, &self.board.look());
                         self.reviews.look(served);

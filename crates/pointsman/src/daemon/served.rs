@@ -124,13 +124,17 @@ impl Served {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The forge has answered.
+    /// The forge has told its open issues.
     pub(crate) fn saw(&self, seen: Seen) {
-        let known = Known { seen: Some(Arc::new(seen)), silent_since: None };
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).seen = Some(Arc::new(seen));
     }
 
-    /// The forge was asked and has not answered.
+    /// The forge has answered everything that was asked.
+    pub(crate) fn heard_all(&self) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).silent_since = None;
+    }
+
+    /// The forge was asked and has not answered, or not everything.
     pub(crate) fn heard_nothing(&self, now: Timestamp) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.silent_since.get_or_insert(now);

@@ -45,6 +45,8 @@ fn agents_md_is_asked_about_once_when_main_has_moved_far_enough() {
 
     let mut memory = at("a", 20, false);
     assert_eq!(memory.refreshed_at(), None);
+    let briefing = words::gardener::briefing(&asked(&[], &memory), &[]);
+    assert!(briefing.contains("looked at it: 20\n\nAGENTS.md needs no line"), "{briefing}");
     decide_all(&[], &mut memory);
     assert_eq!(memory.refreshed_at(), Some(sha("a")), "from here on it is counted");
     assert_eq!(asked(&[], &memory), [], "the same head is not asked about twice");
@@ -52,6 +54,18 @@ fn agents_md_is_asked_about_once_when_main_has_moved_far_enough() {
     let many: Vec<Issue> =
         (1..=40).map(|n| issue(n, &format!("Thing {n} {}", n * 7919), "words", &[])).collect();
     assert_eq!(asked(&many, &at("b", 20, false))[0].finding.key(), "agents-md");
+}
+
+#[test]
+fn useless_answers_about_agents_md_count_although_main_moves_on() {
+    let mut memory = Memory::default();
+    for (head, again) in [("a", true), ("b", false)] {
+        memory.ground.main = Some(Main { head: sha(head), commits: 20, missing: false });
+        memory.asked = Some((crate::run::RunId(1), asked(&[], &memory)));
+        memory.heard_nothing_useful();
+        assert_eq!(memory.refreshed_at().is_none(), again, "{head}");
+    }
+    assert_eq!(memory.refreshed_at(), Some(sha("b")));
 }
 
 #[test]

@@ -3,19 +3,21 @@
 //! between goes on there; the one deed that may be done twice is the same as once.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pointsman_core::ids::ProjectName;
-use pointsman_core::notifier::Posting;
+use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::run::{Run, RunId, Status};
 use pointsman_core::time::Timestamp;
 use pointsman_core::value::{Done, Outcome};
+use pointsman_core::words;
 use pointsman_store::{Change, Store};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::watch::Watch;
-use super::{Told, is_due, recall, send};
+use super::{Hindrance, Told, is_due, recall, send};
 use crate::control::protocol::Reply;
 use crate::daemon::crash::crash_point;
 use crate::daemon::engine::Engine;
@@ -23,6 +25,9 @@ use crate::daemon::inbound::Inbox;
 use crate::daemon::runs;
 use crate::daemon::served::Served;
 use crate::daemon::world::RealWorld;
+
+/// Who could not ask looks again after this long.
+const HINDERED: Duration = Duration::from_secs(600);
 
 /// What a role that asks a model remembers, and what it does of an answer. Under `asked` it has the run that was asked,
 /// and what.
@@ -143,18 +148,13 @@ impl Watch {
             let reader = self.world.reader();
             let asked = recall::<M>(&reader, project, M::ROLE)?.asked();
             let asked = asked.map(|run| reader.run(project, run)).transpose()?.flatten();
-            (due::<M>(&reader, project)?, asked)
+            (due::<M>(&reader, project, now)?, asked)
         };
         match asked {
             Some(run) if run.status.is_over() => {
                 let (world, inbox) = (Arc::clone(&self.world), self.inbox.clone());
                 let name = format!("{} {project}", M::ROLE);
-                self.world.jobs.submit(name, served, move |_, served| {
-                    if let Err(error) = apply::<M>(&world, &inbox, served, &run, now) {
-                        // It is tried again at the next look.
-                        tracing::warn!(run = %run.identity(), error = format!("{error:#}"), "not done yet");
-                    }
-                });
+                self.beside(name, served, now, move |served| apply::<M>(&world, &inbox, served, &run, now));
                 Ok(None)
             }
             Some(_) => Ok(None),
@@ -167,7 +167,12 @@ impl Watch {
 pub(super) fn due<M: Asker>(
     store: &Store,
     project: &ProjectName,
+    now: Timestamp,
 ) -> Result<Option<M>, pointsman_store::Error> {
+    let Waiting { hindered, .. } = recall(store, project, M::ROLE)?;
+    if hindered.is_some_and(|hindered| now.since(hindered.at) < HINDERED) {
+        return Ok(None);
+    }
     let memory: M = recall(store, project, M::ROLE)?;
     let waits = memory.asked().map(|run| store.run(project, run)).transpose()?.flatten().is_some();
     let due = !waits && is_due(store, project, M::FORMULA, memory.looked_at())?;
@@ -262,22 +267,32 @@ pub fn ask(
         return engine.store().set_cursor(Some(project), role, &memory.to_string());
     };
     let drafted = match super::hindrance(engine, project, role, *free_memory_mb, now)? {
-        Some(why) => Err(why),
+        Some(hindrance) => Err(hindrance),
         None => runs::draft(engine, project, &runs::Wish::new(formula, "schedule"), now)?.map_err(|reply| {
-            match reply {
+            let why = match reply {
                 Reply::Failed { message, .. } => message,
                 Reply::Done { .. } => String::new(),
-            }
+            };
+            Hindrance { why, passes: false }
         }),
     };
     match drafted {
         Ok(run) => {
-            let run = Run { briefing: Some(question.briefing.clone()), ..run };
+            let said = engine.store().replies(project, &Topic::Agent((*role).to_owned()))?;
+            let words = said.iter().map(|row| (row.said.by.as_str(), row.said.words.as_str()));
+            let briefing = format!("{}{}", question.briefing, words::run::said(words));
+            let run = Run { briefing: Some(briefing), ..run };
             let mut memory = memory.clone();
             memory["asked"] = json!([run.id, question.asked]);
-            runs::write_begun(engine, &run, Some(((*role).to_owned(), memory.to_string())), now)
+            runs::write_begun(engine, &run, Some(((*role).to_owned(), memory.to_string())), now)?;
+            // Whoever dies before this has them read once more.
+            for row in said {
+                engine.store().take_reply(row.id, now)?;
+            }
+            Ok(())
         }
-        Err(why) => {
+        Err(Hindrance { why, passes: true }) => hindered(engine, project, asking, &question.found, why, now),
+        Err(Hindrance { why, passes: false }) => {
             let mut change = Change::new(now, format!("{role}_looked"));
             change.project = Some(project.clone());
             change.data = json!({ "lines": [format!("{}, and asked nobody: {why}", question.found)] });
@@ -328,6 +343,48 @@ pub fn settle(
     super::count(engine, project, role, *outcome, now)
 }
 
+/// Nobody can be asked just now. The role's time is not used up by that: it looks again in a while, and says so once.
+fn hindered(
+    engine: &mut Engine,
+    project: &ProjectName,
+    asking: &Asking,
+    found: &str,
+    why: String,
+    now: Timestamp,
+) -> Result<(), pointsman_store::Error> {
+    let role = asking.role;
+    let before: Waiting = recall(engine.store(), project, role)?;
+    let said = before.hindered.is_some_and(|before| before.why == why);
+    let mut memory: Value = recall(engine.store(), project, role)?;
+    if memory.is_null() {
+        memory = json!({});
+    }
+    memory["hindered"] = json!(Hindered { why: why.clone(), at: now });
+    if said {
+        return engine.store().set_cursor(Some(project), role, &memory.to_string());
+    }
+    let mut change = Change::new(now, format!("{role}_looked"));
+    change.project = Some(project.clone());
+    change.data = json!({ "lines": [format!("{found}, and asks later: {why}")] });
+    change.cursor = Some((role.to_owned(), memory.to_string()));
+    engine.store().commit(&[change]).map(drop)
+}
+
+/// What every role that asks remembers.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Waiting {
+    asked: Option<(RunId, IgnoredAny)>,
+    hindered: Option<Hindered>,
+}
+
+/// What kept it from asking, and when it last did.
+#[derive(Deserialize, Serialize)]
+struct Hindered {
+    why: String,
+    at: Timestamp,
+}
+
 /// Whether this run is the one that the role has asked and not heard yet.
 fn waits_for(
     engine: &mut Engine,
@@ -335,11 +392,6 @@ fn waits_for(
     role: &str,
     run: RunId,
 ) -> Result<bool, pointsman_store::Error> {
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct Waiting {
-        asked: Option<(RunId, IgnoredAny)>,
-    }
     let waiting: Waiting = recall(engine.store(), project, role)?;
     Ok(waiting.asked.is_some_and(|(asked, _)| asked == run))
 }

@@ -54,7 +54,10 @@ impl Watch {
     pub(super) fn garden(&self, served: &Arc<Served>, now: Timestamp) -> anyhow::Result<()> {
         let config = &served.config;
         let Some(seen) = served.seen() else { return Ok(()) };
-        let Some(memory) = self.to_look::<Memory>(served, now)? else { return Ok(()) };
+        let Some(mut memory) = self.to_look::<Memory>(served, now)? else { return Ok(()) };
+        if !self.world.reader().replies(&config.name, &Topic::Agent(NAME.to_owned()))?.is_empty() {
+            memory.reconsider();
+        }
         let memory = Memory { ground: ground::survey(&self.world, served, &memory)?, ..memory };
         let looked = look(&seen, &memory, config, now);
         let asking = Box::new(Asking { free_memory_mb: free_memory_mb(), ..looked });
@@ -115,15 +118,12 @@ impl Asker for Memory {
     }
 
     fn close(&mut self, run: &Run, _: Timestamp) -> Closing {
-        self.asked = None;
-        let filed: Vec<Number> = self.done.drain(..).filter_map(|done| done.filed).collect();
-        let Some(plan) = self.plan.take() else { return Closing::default() };
+        let filed: Vec<Number> = self.done.iter().filter_map(|done| done.filed).collect();
+        let Some(plan) = self.settle() else { return Closing::default() };
         let data = || json!({ "role": NAME, "run": run.id });
         let mut events: Vec<_> = filed.into_iter().map(|issue| (FILED, issue, data())).collect();
         let closed = plan.deeds.iter().flat_map(Deed::closes);
         events.extend(closed.map(|issue| (CLOSED, issue, data())));
-        self.decided.extend(plan.decided);
-        self.dust = plan.dust;
         Closing {
             // To leave all as it is can be a good answer; to want only what is refused is none.
             useful: !plan.deeds.is_empty() || plan.refused.is_empty(),
@@ -141,18 +141,23 @@ impl Asker for Memory {
 /// Each can be done twice. Answers the issue that it filed.
 fn carry_out(world: &RealWorld, served: &Served, run: &Run, deed: &Deed) -> anyhow::Result<Option<Number>> {
     let forge = &served.forge;
-    if let Some((issue, text)) = words::gardener::comment(deed) {
-        forge.comment_once(issue, &format!("gardener-{}-{issue}", run.id), &text)?;
-    }
     let label = |label: &str| vec![label.to_owned()];
+    let comment = || match words::gardener::comment(deed) {
+        Some((issue, text)) => forge.comment_once(issue, &format!("gardener-{}-{issue}", run.id), &text),
+        None => Ok(()),
+    };
     match deed {
-        Deed::CloseDuplicate { issue, .. } => forge.close_issue(*issue)?,
-        Deed::SuggestCriteria { .. } => {}
+        Deed::CloseDuplicate { issue, .. } => {
+            unless_gone(comment().and_then(|()| forge.close_issue(*issue)))?;
+        }
+        Deed::SuggestCriteria { .. } => unless_gone(comment())?,
         Deed::MarkUnderspecified { issue, .. } => {
-            forge.set_labels(*issue, &label(UNDERSPECIFIED), &[])?;
+            let marked = comment().and_then(|()| forge.set_labels(*issue, &label(UNDERSPECIFIED), &[]));
+            unless_gone(marked.map(drop))?;
         }
         Deed::Unblock { issue, .. } => {
-            forge.set_labels(*issue, &[], &label(BLOCKED))?;
+            let unblocked = comment().and_then(|()| forge.set_labels(*issue, &[], &label(BLOCKED)));
+            unless_gone(unblocked.map(drop))?;
         }
         Deed::Ask { issue, question } => world.put_up(&Posting {
             key: format!("gardener/{}/{}/{issue}", run.project, run.id),
@@ -166,15 +171,23 @@ fn carry_out(world: &RealWorld, served: &Served, run: &Run, deed: &Deed) -> anyh
             let (title, body) = words::gardener::bundle(dust);
             let filed = forge.file_issue_once(&format!("bundle-{}", run.id), &title, &body, &[BACKLOG])?;
             for dust in dust {
-                let key = format!("bundled-{}", run.id);
-                forge.comment_once(dust.issue, &key, &words::gardener::bundled(filed))?;
-                match forge.close_issue(dust.issue) {
-                    Ok(()) | Err(forge::Error::NotFound { .. }) => {}
-                    Err(error) => return Err(error.into()),
-                }
+                let told = forge.comment_once(
+                    dust.issue,
+                    &format!("bundled-{}", run.id),
+                    &words::gardener::bundled(filed),
+                );
+                unless_gone(told.and_then(|()| forge.close_issue(dust.issue)))?;
             }
             return Ok(Some(filed));
         }
     }
     Ok(None)
+}
+
+/// About an issue that somebody has deleted since nothing is left to be done.
+fn unless_gone(done: Result<(), forge::Error>) -> Result<(), forge::Error> {
+    match done {
+        Err(forge::Error::NotFound { .. }) => Ok(()),
+        done => done,
+    }
 }

@@ -12,6 +12,7 @@ mod collect;
 pub mod gardener;
 mod ground;
 mod logs;
+mod patience;
 pub mod planner;
 pub mod predictor;
 mod remedy;
@@ -229,16 +230,27 @@ fn hindrance(
     role: &str,
     free_memory_mb: Option<u64>,
     now: Timestamp,
-) -> Result<Option<String>, pointsman_store::Error> {
+) -> Result<Option<Hindrance>, pointsman_store::Error> {
     let Some(config) = engine.config(project) else { return Ok(None) };
     if value(engine.store(), project, role)?.paused_at.is_some() {
-        return Ok(Some(format!("its results were all noise: pointsman roles resume {role}")));
+        let why = format!("its results were all noise: pointsman roles resume {role}");
+        return Ok(Some(Hindrance { why, passes: false }));
     }
     let least = config.limits.min_free_memory_mb;
-    if let Some(free) = free_memory_mb.filter(|free| *free < least) {
-        return Ok(Some(format!("{free} MB of memory are free, fewer than {least}")));
+    if free_memory_mb.is_some_and(|free| free < least) {
+        let why = format!("less than {least} MB of memory are free");
+        return Ok(Some(Hindrance { why, passes: true }));
     }
-    budget::used_up_today(engine.store(), &config, now)
+    let used_up = budget::used_up_today(engine.store(), &config, now)?;
+    Ok(used_up.map(|why| Hindrance { why, passes: true }))
+}
+
+/// Why nobody is asked.
+struct Hindrance {
+    /// In words.
+    why: String,
+    /// Whether it passes by itself.
+    passes: bool,
 }
 
 /// A person lets a role ask again.

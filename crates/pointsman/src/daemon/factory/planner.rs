@@ -71,19 +71,12 @@ impl Watch {
             return Ok(());
         }
         let (world, inbox) = (Arc::clone(&self.world), self.inbox.clone());
-        self.world.jobs.submit(format!("{NAME} {}", served.config.name), served, move |_, served| {
-            let looked = look_at(&world, served, &seen, now);
-            match looked {
-                Ok(Some(asking)) => {
-                    let project = served.config.name.clone();
-                    send(&inbox, Told::Asking { project, asking: Box::new(asking) });
-                }
-                Ok(None) => {}
-                // It is tried again at the next look.
-                Err(error) => {
-                    tracing::warn!(project = %served.config.name, error = format!("{error:#}"), "nothing planned yet");
-                }
+        self.beside(format!("{NAME} {}", served.config.name), served, now, move |served| {
+            if let Some(asking) = look_at(&world, served, &seen, now)? {
+                let project = served.config.name.clone();
+                send(&inbox, Told::Asking { project, asking: Box::new(asking) });
             }
+            Ok(())
         });
         Ok(())
     }
@@ -97,7 +90,7 @@ fn look_at(
 ) -> anyhow::Result<Option<Asking>> {
     let config = &served.config;
     // As it is now: another job may have looked since.
-    let Some(memory) = due::<Memory>(&world.reader(), &config.name)? else { return Ok(None) };
+    let Some(memory) = due::<Memory>(&world.reader(), &config.name, now)? else { return Ok(None) };
     let sight = Sight { issues: seen.issues.clone(), ..collect(world, served, memory.known.main.as_ref())? };
     let asking = look(&sight, &memory, config, now);
     Ok(Some(Asking { free_memory_mb: free_memory_mb(), ..asking }))

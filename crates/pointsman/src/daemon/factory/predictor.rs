@@ -136,13 +136,10 @@ impl Watch {
         let disks = disks.into_iter().map(|disk| (disk.path, disk.used_percent)).collect();
         memory.measure(Sample { at: now, disks }, now);
         let inbox = self.inbox.clone();
-        self.world.jobs.submit(format!("predictor {}", config.name), served, move |_, served| {
+        self.beside(format!("predictor {}", config.name), served, now, move |served| {
             let wanted = news(&memory, &figures, &seen.issues, &served.config, now);
             let wanted = if is_paused { Vec::new() } else { wanted };
-            if let Err(error) = file(&inbox, served, memory.clone(), &wanted, now) {
-                // It is tried again at the next look.
-                tracing::warn!(project = %served.config.name, error = format!("{error:#}"), "not foretold yet");
-            }
+            file(&inbox, served, memory.clone(), &wanted, now)
         });
         Ok(())
     }

@@ -4,7 +4,7 @@
 use pointsman_core::chat::Reply;
 use pointsman_core::config::NotifierKind;
 use pointsman_core::health::{
-    Assessment, Finding, Machine, Memory, Report, Tail, Told, Verdict, hear as decide, judgement, report,
+    Assessment, Machine, Memory, Report, Tail, Told, Verdict, hear as decide, judgement, report,
 };
 use pointsman_core::ids::{Number, ProjectName, TaskKey};
 use pointsman_core::notifier::{Posting, Topic};
@@ -111,7 +111,7 @@ fn ask(
     let wish = runs::Wish::new(FORMULA, "supervisor");
     let Ok(run) = runs::draft(engine, project, &wish, now)? else { return Ok(None) };
     let figures = words::health::machine(&looked.machine);
-    report.memory.asked.extend(report.ask.iter().map(Finding::key));
+    report.memory.judged.extend(report.ask.iter().map(|finding| (finding.key(), now)));
     report.memory.run = Some(run.id);
     Ok(Some(Run {
         briefing: Some(words::health::briefing(&report.ask, &figures, &looked.tails, now)),

@@ -8,6 +8,7 @@ use pointsman_core::health::{Machine, assess, remedies, report};
 use pointsman_core::ids::ProjectName;
 use pointsman_core::time::Timestamp;
 
+use super::patience::Patience;
 use super::supervisor::{self, Looked};
 use super::{Mode, Told, carry_out, collect, is_due, send, tails, whole_machine};
 use crate::daemon::clock;
@@ -20,6 +21,7 @@ use crate::journal;
 pub(crate) struct Watch {
     pub(super) inbox: Inbox,
     pub(super) world: Arc<RealWorld>,
+    pub(super) patience: Arc<Patience>,
     /// What the forge said when results were looked at last. It can be lost.
     pub(super) followed: BTreeMap<ProjectName, Timestamp>,
 }
@@ -27,7 +29,7 @@ pub(crate) struct Watch {
 impl Watch {
     /// Nothing was seen yet.
     pub(crate) fn new(inbox: Inbox, world: Arc<RealWorld>) -> Self {
-        Self { inbox, world, followed: BTreeMap::new() }
+        Self { inbox, world, patience: Arc::default(), followed: BTreeMap::new() }
     }
 
     /// Does what is due.

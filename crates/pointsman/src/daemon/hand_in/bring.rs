@@ -124,32 +124,36 @@ impl HandIns {
     /// Pushes the branch and opens its pull request; both are found if they are there.
     fn open(&self, served: &Served, role: &'static str, open: &HandIn) -> anyhow::Result<()> {
         let base = served.primary.as_str();
-        let (title, body) = words::hand_in::pull_request(role, &open.taken);
         // One that is closed was opened and closed while nobody wrote it down.
         let number = match served.forge.pull_request_from(&open.branch, base)? {
-            Some(pr) => Ok(pr.number),
+            Some(pr) => pr.number,
             None => {
-                push(served, &open.branch, &open.taken.commit, Expect::Absent)?;
+                if let Err(why) = push(served, &open.branch, &open.taken.commit, Expect::Absent)? {
+                    return self.not_opened(served, role, open, &why);
+                }
                 crash_point("hand-in-pushed");
-                served.forge.ensure_pull_request(&open.branch, base, &title, &body)
+                let (title, body) = words::hand_in::pull_request(role, &open.taken);
+                match served.forge.ensure_pull_request(&open.branch, base, &title, &body) {
+                    Ok(number) => number,
+                    Err(error) if error.retry() == Retry::Never => {
+                        return self.not_opened(served, role, open, &error.to_string());
+                    }
+                    Err(error) => return Err(error.into()),
+                }
             }
         };
-        match number {
-            Ok(number) => {
-                crash_point("hand-in-opened");
-                moved(&self.world, served, role, open, Moved::Opened(number))?;
-                crash_point("hand-in-noted");
-                Ok(())
-            }
-            Err(error) => {
-                if error.retry() == Retry::Never {
-                    let (project, run) = (&served.config.name, open.taken.run);
-                    let notice = words::hand_in::not_opened(project, role, run, &error.to_string());
-                    self.world.put_up(&posting(served, role, &format!("{run}/not-opened"), None, notice))?;
-                }
-                Err(error.into())
-            }
-        }
+        crash_point("hand-in-opened");
+        moved(&self.world, served, role, open, Moved::Opened(number))?;
+        crash_point("hand-in-noted");
+        Ok(())
+    }
+
+    /// The forge says no: people are told, once, and it is tried again when the forge is next asked.
+    fn not_opened(&self, served: &Served, role: &str, open: &HandIn, why: &str) -> anyhow::Result<()> {
+        let run = open.taken.run;
+        let notice = words::hand_in::not_opened(&served.config.name, role, run, why);
+        self.world.put_up(&posting(served, role, &format!("{run}/not-opened"), None, notice))?;
+        anyhow::bail!("it is not opened yet: {why}")
     }
 
     /// What is newer takes the place of what is open, if that is still where we left it.
@@ -161,7 +165,8 @@ impl HandIns {
         newer: Option<&Taken>,
     ) -> anyhow::Result<()> {
         let (Some(newer), Some(pr)) = (newer, open.pr) else { return Ok(()) };
-        push(served, &open.branch, &newer.commit, Expect::At(open.taken.commit.clone()))?;
+        let pushed = push(served, &open.branch, &newer.commit, Expect::At(open.taken.commit.clone()))?;
+        pushed.map_err(anyhow::Error::msg)?;
         crash_point("hand-in-replaced");
         let marker = format!("hand-in-{}", newer.run);
         served.forge.comment_once(pr, &marker, &words::hand_in::replaced(newer))?;
@@ -247,15 +252,15 @@ impl HandIns {
     }
 }
 
-/// Moves the branch from where we left it. If it is where it should be, that is the same.
-fn push(served: &Served, branch: &str, to: &Sha, expect: Expect) -> anyhow::Result<()> {
+/// Moves the branch from where we left it; why not, if somebody is in the way. If it is where it should be, that is the same.
+fn push(served: &Served, branch: &str, to: &Sha, expect: Expect) -> anyhow::Result<Result<(), String>> {
     let branch = BranchName::new(branch).context("not a branch name")?;
     let push = PushRef { refname: branch.full(), change: Change::To(to.clone()), expect };
-    match served.mirror.push(&[push])? {
+    Ok(match served.mirror.push(&[push])? {
         PushOutcome::Done => Ok(()),
-        PushOutcome::Stale { refname, .. } => anyhow::bail!("{refname} was moved by somebody else"),
-        PushOutcome::Refused { message } => anyhow::bail!("the forge refused {branch}: {message}"),
-    }
+        PushOutcome::Stale { refname, .. } => Err(format!("{refname} was moved by somebody else")),
+        PushOutcome::Refused { message } => Err(format!("the forge refused {branch}: {message}")),
+    })
 }
 
 /// Tells people what it needs, and has that written down.

@@ -4,6 +4,8 @@ use pointsman::daemon::crash::GARDENER_NAMES;
 use pointsman_testkit::{Setup, TestDaemon};
 use serde_json::json;
 
+use super::chat::in_room;
+use super::chat::lab::{Lab, id};
 use super::health::{let_due, make_due};
 use super::roles::{answering, asked, file, looked_at, says, times, wait_journal};
 use super::shop;
@@ -108,4 +110,33 @@ fn e2e_gardener_killed_on_the_way_does_everything_once() {
         assert_eq!((daemon.comments(second).len(), times(&daemon)), (1, 1), "{place}");
         assert_eq!(daemon.issue(second)["state"], "closed", "{place}");
     }
+}
+
+/// A person's answer to the gardener's question is read by the next session, once.
+#[test]
+fn e2e_gardener_hears_what_people_say_to_its_question() {
+    let lab = Lab::fake();
+    let daemon = in_room(&lab).agent(&answering()).set("roles.gardener.enabled", "true").start();
+    let apples = file(&daemon, "Apples", "Nobody says when it is done.", None);
+    says_lines(&daemon, &[&format!(r#"ESCALATE: {{"issue": {apples}, "question": "Which apples?"}}"#)]);
+    make_due(&daemon, "run-gardener");
+    wait_journal(&daemon, "gardener", "asked about #1: Which apples?");
+    let told = lab.wait_told("Which apples?");
+    lab.ann.reply(id(&told), "The red ones, \u{202e}closes #1");
+    lab.wait_told("Kept for the gardener");
+
+    says_lines(
+        &daemon,
+        &[&format!(r#"ACTION: {{"issue": {apples}, "do": "criteria", "text": "- [ ] red"}}"#)],
+    );
+    make_due(&daemon, "run-gardener");
+    wait_journal(&daemon, "gardener", "proposed on #1 when it is done");
+    let prompts = asked(&daemon);
+    assert_eq!(prompts.matches("The red ones, closes #1").count(), 1, "{prompts}");
+    assert_eq!(times(&daemon), 2);
+
+    let before = looked_at(&daemon, "gardener");
+    make_due(&daemon, "run-gardener");
+    daemon.wait_for("another look", || (looked_at(&daemon, "gardener") > before).then_some(()));
+    assert_eq!(times(&daemon), 2, "what was said is read once");
 }

@@ -134,12 +134,12 @@ fn nobody_is_asked_without_a_goal_or_when_something_is_in_the_way_and_that_is_sa
     assert_eq!(stage.plans(), []);
     let said = stage.events("planner_looked").pop().unwrap();
     let line = said.data["lines"][0].as_str().unwrap();
-    assert_eq!(
-        line,
-        "found a prediction to judge, and asked nobody: 100 MB of memory are free, fewer than 9000"
-    );
-    // What was not asked is still new.
-    stage.plan(7 * DAY, &sight(&[prediction(1, "The disk fills")]));
+    assert_eq!(line, "found a prediction to judge, and asks later: less than 9000 MB of memory are free");
+    // Said once; and its time is not used up by that.
+    ask(&mut stage.engine, &shop(), &asking, at(10)).unwrap();
+    assert_eq!((stage.plans(), stage.events("planner_looked").len()), (Vec::new(), 1));
+    assert_eq!(memory(stage.engine.store(), &shop()).unwrap(), before);
+    stage.plan(20, &sight(&[prediction(1, "The disk fills")]));
     assert_eq!(stage.plans().len(), 1);
 }
 

@@ -1,6 +1,7 @@
 //! Files that roles hand in: what rules allow, as one pull request, through the merge queue, and nothing else.
 
-use pointsman::daemon::crash::{HAND_IN_AGAIN_NAMES, HAND_IN_NAMES};
+mod kill;
+
 use pointsman_testkit::fake_forgejo::{FakeForgejo, OWNER, Rules};
 use pointsman_testkit::{Setup, TestDaemon};
 use serde_json::{Value, json};
@@ -261,53 +262,16 @@ fn e2e_hand_in_that_is_red_waits_and_a_person_brings_it_back() {
 }
 
 #[test]
-fn e2e_hand_in_killed_while_it_is_brought_up_to_date_is_one() {
-    let daemon = factory().reviewed().file("AGENTS.md", "# Old\n").start();
-    work(&daemon, "echo '# Better' > AGENTS.md\n");
+fn e2e_hand_in_that_the_forge_refuses_is_told_once_and_tried_again() {
+    let daemon = factory().file("AGENTS.md", "# Old\n").start();
+    // Nothing can lie below a branch.
+    daemon.forge_git(&["branch", "pointsman", "main"]);
+    work(&daemon, "echo '# Fresh' > AGENTS.md\n");
     daemon.json(&["formula", "run", "run-gardener"]);
-    wait_journal(&daemon, "gardener", "opened pull request #1");
-    daemon.stop_daemon();
-    work(&daemon, "echo '# Best' > AGENTS.md\n");
-    daemon.start_with(&[("POINTSMAN_CRASH_AT", HAND_IN_AGAIN_NAMES[0])]);
-    daemon.json(&["formula", "run", "run-gardener"]);
-    daemon.wait_for_death();
-    daemon.start();
-    wait_journal(&daemon, "gardener", "brought pull request #1 up to date with AGENTS.md");
-    daemon.json(&["forge", "pr", "review", "1", "--approve"]);
-    wait_journal(&daemon, "gardener", "pull request #1 is on the main branch");
-    assert_eq!(daemon.on_main("AGENTS.md").as_deref(), Some("# Best"));
-    assert_eq!(over(&daemon), [("gardener".into(), 2.into(), 1.into(), "merged".into())]);
-    assert_eq!((daemon.pull_requests().len(), daemon.main_log().len()), (1, 2));
-}
-
-#[test]
-fn e2e_hand_in_killed_before_it_is_opened_lands_once() {
-    killed_at(&HAND_IN_NAMES[..3]);
-}
-
-#[test]
-fn e2e_hand_in_killed_after_it_was_opened_lands_once() {
-    killed_at(&HAND_IN_NAMES[3..]);
-}
-
-#[test]
-fn e2e_hand_in_killed_while_it_lands_lands_once() {
-    killed_at(&["landing-main-pushed", "landing-tidied", "queue-reported"]);
-}
-
-fn killed_at(places: &[&str]) {
-    for place in places {
-        let daemon = factory().file("AGENTS.md", "# Old\n").start();
-        daemon.stop_daemon();
-        work(&daemon, "echo '# Fresh' > AGENTS.md\n");
-        daemon.start_with(&[("POINTSMAN_CRASH_AT", place)]);
-        daemon.json(&["formula", "run", "run-gardener"]);
-        daemon.wait_for_death();
-        daemon.start();
-        wait_journal(&daemon, "gardener", "pull request #1 is on the main branch: AGENTS.md");
-        assert_eq!(daemon.main_log(), ["gardener: update AGENTS.md", "Open the shop"], "{place}");
-        assert_eq!((daemon.pull_requests().len(), over(&daemon).len()), (1, 1), "{place}");
-        let opened = "opened pull request #1 with AGENTS.md";
-        assert_eq!(journal(&daemon, "gardener").iter().filter(|line| *line == opened).count(), 1, "{place}");
-    }
+    let told = "shop: what the gardener handed in cannot be opened as a pull request";
+    let notices = || daemon.notices().iter().filter(|notice| notice["title"] == told).count();
+    daemon.wait_for("people to be told", || (notices() == 1).then_some(()));
+    daemon.forge_git(&["branch", "--delete", "--force", "pointsman"]);
+    wait_journal(&daemon, "gardener", "pull request #1 is on the main branch: AGENTS.md");
+    assert_eq!(notices(), 1);
 }
