@@ -354,7 +354,7 @@ impl Engine {
             self.budgets_at = now.after(BUDGET_LOOK);
         }
         let mut begun = Vec::new();
-        for (project, rules) in &self.rules {
+        for (project, rules) in self.rules.iter().filter(|(_, rules)| rules.config.roles.dev.enabled) {
             let tasks = self.tasks.values().map(Arc::as_ref).filter(|t| t.key.project == *project);
             let concurrency = usize::try_from(rules.config.dev.concurrency).unwrap_or(usize::MAX);
             for issue in schedule::starts(tasks, concurrency) {
