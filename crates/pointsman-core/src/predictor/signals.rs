@@ -202,7 +202,7 @@ impl Line {
     /// In how many days it has come so far, if that is soon.
     fn days_to(&self, way: f64) -> Option<u64> {
         let days = way / self.slope;
-        (self.slope != 0.0 && days >= 0.0 && days <= HORIZON_DAYS).then(|| days.ceil() as u64)
+        (self.slope != 0.0 && (0.0..=HORIZON_DAYS).contains(&days)).then(|| days.ceil() as u64)
     }
 }
 
