@@ -340,6 +340,9 @@ impl Dispatcher {
             if follow.notices {
                 self.notices.nudge();
             }
+            if follow.factory {
+                self.factory.nudge();
+            }
             stop |= follow.stop;
             let _ = reply.send(answer);
         }
