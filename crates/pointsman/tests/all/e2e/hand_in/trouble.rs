@@ -1,6 +1,9 @@
 //! Something is in the way of what a role hands in: nothing is lost, and people are told once.
 
-use super::super::roles::{wait_journal, work};
+use pointsman_testkit::fake_forgejo::{FakeForgejo, OWNER, Rules};
+
+use super::super::forgejo;
+use super::super::roles::{answering, wait_journal, work};
 use super::factory;
 
 #[test]
@@ -37,4 +40,21 @@ fn e2e_hand_in_of_a_tree_that_cannot_be_captured_stays_until_it_can() {
     daemon.git_in(&mirror, &["update-ref", "-d", rescue]);
     wait_journal(&daemon, "gardener", "pull request #1 is on the main branch: AGENTS.md");
     assert_eq!(daemon.git_in(&mirror, &["show", &format!("{rescue}/1:AGENTS.md")]), "# Fresh");
+}
+
+#[test]
+fn e2e_hand_in_is_tested_once_where_the_forge_takes_no_status() {
+    let fake = FakeForgejo::start(Rules { statuses: false, ..Rules::default() });
+    let ci = "#!/bin/sh\necho once >> \"$HOME/tested\"\n";
+    let setup =
+        forgejo::on(&fake).reviewed().agent(&answering()).file("ci.sh", ci).file("AGENTS.md", "# Old\n");
+    let daemon = forgejo::start(&fake, setup);
+    work(&daemon, "echo '# Fresh' > AGENTS.md\n");
+    daemon.json(&["formula", "run", "run-gardener"]);
+    wait_journal(&daemon, "gardener", "needs the review of a person");
+    let [number] = fake.pulls().try_into().unwrap();
+    fake.review(number, OWNER, "APPROVED", "Good.", &[]);
+    wait_journal(&daemon, "gardener", &format!("pull request #{number} is on the main branch: AGENTS.md"));
+    let tested = std::fs::read_to_string(daemon.path("home/tested")).unwrap();
+    assert_eq!(tested, "once\n", "the merge queue knows what was tested, too");
 }
