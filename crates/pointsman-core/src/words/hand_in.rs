@@ -106,6 +106,9 @@ fn needs(need: &Need) -> String {
     match need {
         Need::Review { .. } => "needs the review of a person".to_owned(),
         Need::Checks { .. } => "is red: it waits for a person, or for the next run".to_owned(),
+        Need::Silent { .. } => {
+            "has no result of its CI in time: it waits for that, for a person, or for the next run".to_owned()
+        }
         Need::Line { why, .. } => {
             format!(
                 "is out of the merge queue ({}): it waits for a person, or for the next run",
@@ -141,6 +144,7 @@ fn lead(need: &Need) -> &'static str {
     match need {
         Need::Review { .. } => "needs your review",
         Need::Checks { .. } => "is red",
+        Need::Silent { .. } => "has no result of its CI",
         Need::Line { .. } => "is out of the merge queue",
         Need::Taken => "is yours now",
     }

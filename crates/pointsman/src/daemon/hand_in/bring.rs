@@ -9,7 +9,9 @@ use pointsman_adapters::git::BranchName;
 use pointsman_adapters::git::push::{Change, Expect, PushOutcome, PushRef};
 use pointsman_adapters::retry::Retry;
 use pointsman_core::config::CiKind;
-use pointsman_core::hand_in::{Checks, HandIn, InLine, Memory, Need, Next, ROLES, Sight, Taken, next};
+use pointsman_core::hand_in::{
+    Checks, HandIn, InLine, Memory, Need, Next, ROLES, Sight, Silence, Taken, next,
+};
 use pointsman_core::ids::{ProjectName, Sha};
 use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::task::{CiVerdict, Notice, Policy};
@@ -31,8 +33,13 @@ use crate::daemon::world::RealWorld;
 pub(crate) struct HandIns {
     world: Arc<RealWorld>,
     /// What was seen and needs nothing. All of it can be lost.
-    looks: Mutex<BTreeMap<(ProjectName, &'static str), Look<Signs>>>,
+    looks: Mutex<BTreeMap<OfRole, Look<Signs>>>,
+    /// Since when the CI of which commit is waited for.
+    waits: Mutex<BTreeMap<OfRole, (Sha, Timestamp)>>,
 }
+
+/// A role of a project.
+type OfRole = (ProjectName, &'static str);
 
 /// What tells whether there is something new about a pull request.
 #[derive(Clone, PartialEq)]
@@ -46,7 +53,7 @@ pub(crate) struct Signs {
 impl HandIns {
     /// Nothing was seen yet.
     pub(crate) fn new(world: &Arc<RealWorld>) -> Arc<Self> {
-        Arc::new(Self { world: Arc::clone(world), looks: Mutex::default() })
+        Arc::new(Self { world: Arc::clone(world), looks: Mutex::default(), waits: Mutex::default() })
     }
 
     /// Looks at what is open of a project, on a thread of its own; once more if that is under way.
@@ -93,7 +100,7 @@ impl HandIns {
         let mut checks = Checks::Green;
         let mut next = look(Checks::Green);
         if matches!(next, Next::Enter | Next::AskReview | Next::Tell(Need::Review { .. })) {
-            checks = self.checks(served, open)?;
+            checks = self.checks(served, role, open)?;
             next = look(checks.clone());
         }
         match next {
@@ -187,8 +194,10 @@ impl HandIns {
     }
 
     /// What CI says about the very commit; where nobody else would, it is run.
-    fn checks(&self, served: &Arc<Served>, open: &HandIn) -> anyhow::Result<Checks> {
+    fn checks(&self, served: &Arc<Served>, role: &'static str, open: &HandIn) -> anyhow::Result<Checks> {
         let (config, commit) = (&served.config, &open.taken.commit);
+        // Only a forge's list tells that a CI has not even begun.
+        let mut begun = true;
         let verdict = match config.ci.kind {
             CiKind::None => Some(CiVerdict::Passed),
             // The forge may not have taken what our CI said.
@@ -196,23 +205,45 @@ impl HandIns {
                 Some(verdict) => Some(verdict),
                 None => self.world.jobs.tested(served, commit)?,
             },
-            CiKind::Forge => of_checks(&served.forge.checks(commit)?, &config.ci.required),
+            CiKind::Forge => {
+                let checks = served.forge.checks(commit)?;
+                begun = !checks.is_empty();
+                of_checks(&checks, &config.ci.required)
+            }
             CiKind::Woodpecker => match &served.woodpecker {
                 Some(ci) => ci.verdict(commit)?,
                 None => None,
             },
         };
-        match (verdict, open.pr) {
-            (Some(CiVerdict::Passed), _) => Ok(Checks::Green),
-            (Some(CiVerdict::Failed { .. } | CiVerdict::Infra { .. } | CiVerdict::TimedOut { .. }), _) => {
-                Ok(Checks::Red)
+        match verdict {
+            Some(CiVerdict::Passed) => return Ok(Checks::Green),
+            Some(CiVerdict::Failed { .. } | CiVerdict::Infra { .. } | CiVerdict::TimedOut { .. }) => {
+                return Ok(Checks::Red);
             }
-            (None, Some(pr)) => {
-                self.world.jobs.check_pull_request(served, pr, commit);
-                Ok(Checks::Open)
-            }
-            (None, None) => Ok(Checks::Open),
+            None => {}
         }
+        if let Some(pr) = open.pr {
+            self.world.jobs.check_pull_request(served, pr, commit);
+        }
+        let silence = Silence {
+            waited: self.waited(&config.name, role, commit, clock::now()),
+            limit: config.timing.ci_timeout.duration(),
+            begun,
+            required: !config.ci.required.is_empty(),
+            gate: config.gate().is_some(),
+            files: &open.taken.files,
+        };
+        Ok(silence.checks())
+    }
+
+    /// How long its CI was waited for. A daemon that was not there gives it its time anew.
+    fn waited(&self, project: &ProjectName, role: &'static str, commit: &Sha, now: Timestamp) -> Duration {
+        let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = waits.entry((project.clone(), role)).or_insert_with(|| (commit.clone(), now));
+        if since.0 != *commit {
+            *since = (commit.clone(), now);
+        }
+        now.since(since.1)
     }
 
     /// A program is asked here; the review agent finds it among the open pull requests.
@@ -275,6 +306,7 @@ fn tell(world: &RealWorld, served: &Served, role: &str, open: &HandIn, need: Nee
     let what = match &need {
         Need::Review { commit } => format!("review/{commit}"),
         Need::Checks { commit } => format!("checks/{commit}"),
+        Need::Silent { commit } => format!("silent/{commit}"),
         Need::Line { commit, .. } => format!("line/{commit}"),
         Need::Taken => "taken".to_owned(),
     };

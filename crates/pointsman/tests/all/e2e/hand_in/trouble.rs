@@ -3,7 +3,7 @@
 use pointsman_testkit::fake_forgejo::{FakeForgejo, OWNER, Rules};
 
 use super::super::forgejo;
-use super::super::roles::{answering, wait_journal, work};
+use super::super::roles::{answering, journal, wait_journal, work};
 use super::factory;
 
 #[test]
@@ -57,4 +57,26 @@ fn e2e_hand_in_is_tested_once_where_the_forge_takes_no_status() {
     wait_journal(&daemon, "gardener", &format!("pull request #{number} is on the main branch: AGENTS.md"));
     let tested = std::fs::read_to_string(daemon.path("home/tested")).unwrap();
     assert_eq!(tested, "once\n", "the merge queue knows what was tested, too");
+}
+
+#[test]
+fn e2e_hand_in_whose_ci_says_nothing_is_told_once_and_the_next_run_takes_its_place() {
+    let fake = FakeForgejo::start(Rules::default());
+    let setup =
+        forgejo::on(&fake).unset("ci.command").set("ci.kind", "\"forge\"").set("timing.ci_timeout", "\"1s\"");
+    let daemon = forgejo::start(&fake, setup.agent(&answering()).file("AGENTS.md", "# Old\n"));
+    work(&daemon, "echo '# Fresh' > AGENTS.md\n");
+    daemon.json(&["formula", "run", "run-gardener"]);
+    let told = "has no result of its CI";
+    wait_journal(&daemon, "gardener", told);
+    work(&daemon, "echo '# Fresher' > AGENTS.md\n");
+    daemon.json(&["formula", "run", "run-gardener"]);
+    wait_journal(&daemon, "gardener", "brought pull request #1 up to date");
+    daemon.wait_for("the other commit to be told of", || {
+        (journal(&daemon, "gardener").iter().filter(|line| line.contains(told)).count() == 2).then_some(())
+    });
+    let notices = daemon.notices();
+    let told =
+        |notice: &&serde_json::Value| notice["title"].as_str().is_some_and(|title| title.contains(told));
+    assert_eq!(notices.iter().filter(told).count(), 2, "once for each commit: {notices:?}");
 }
