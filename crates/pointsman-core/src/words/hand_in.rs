@@ -140,6 +140,19 @@ pub fn not_opened(project: &ProjectName, role: &str, run: RunId, why: &str) -> N
     }
 }
 
+/// Something newer cannot take its place, and why.
+pub fn not_replaced(project: &ProjectName, role: &str, pr: Number, run: RunId, why: &str) -> Notice {
+    Notice {
+        title: format!("{project}: pull request #{pr} of the {role} cannot be brought up to date"),
+        body: format!(
+            "The forge refused the branch: {}\nIt is kept and tried again: pointsman run show {run}",
+            clean_line(why, 500)
+        ),
+        urgent: false,
+        repeat: 0,
+    }
+}
+
 fn lead(need: &Need) -> &'static str {
     match need {
         Need::Review { .. } => "needs your review",

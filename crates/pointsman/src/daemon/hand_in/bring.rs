@@ -135,7 +135,16 @@ impl HandIns {
         let number = match served.forge.pull_request_from(&open.branch, base)? {
             Some(pr) => pr.number,
             None => {
-                if let Err(why) = push(served, &open.branch, &open.taken.commit, Expect::Absent)? {
+                let why = match push(served, &open.branch, &open.taken.commit, Expect::Absent)? {
+                    PushOutcome::Done => None,
+                    PushOutcome::Stale { refname, .. } => {
+                        Some(format!("{refname} was moved by somebody else"))
+                    }
+                    PushOutcome::Refused { message } => {
+                        Some(format!("the forge refused {}: {message}", open.branch))
+                    }
+                };
+                if let Some(why) = why {
                     return self.not_opened(served, role, open, &why);
                 }
                 crash_point("hand-in-pushed");
@@ -172,11 +181,29 @@ impl HandIns {
         newer: Option<&Taken>,
     ) -> anyhow::Result<()> {
         let (Some(newer), Some(pr)) = (newer, open.pr) else { return Ok(()) };
-        let pushed = push(served, &open.branch, &newer.commit, Expect::At(open.taken.commit.clone()))?;
-        pushed.map_err(anyhow::Error::msg)?;
+        let expect = Expect::At(open.taken.commit.clone());
+        match push(served, &open.branch, &newer.commit, expect)? {
+            PushOutcome::Done => {}
+            // Whose it is now is seen at the next look.
+            PushOutcome::Stale { refname, .. } => anyhow::bail!("{refname} was moved by somebody else"),
+            PushOutcome::Refused { message } => {
+                let (project, link) = (&served.config.name, served.forge.pull_request_link(pr));
+                let notice = words::hand_in::not_replaced(project, role, pr, newer.run, &message);
+                let key = format!("{pr}/not-replaced/{}", newer.run);
+                self.world.put_up(&posting(served, role, &key, Some(link), notice))?;
+                anyhow::bail!("the forge refused {}: {message}", open.branch)
+            }
+        }
         crash_point("hand-in-replaced");
         let marker = format!("hand-in-{}", newer.run);
-        served.forge.comment_once(pr, &marker, &words::hand_in::replaced(newer))?;
+        match served.forge.comment_once(pr, &marker, &words::hand_in::replaced(newer)) {
+            Ok(_) => {}
+            // It is there, whether or not people can be told below it.
+            Err(error) if error.retry() == Retry::Never => {
+                tracing::warn!(pr, %error, "no comment on what is newer")
+            }
+            Err(error) => return Err(error.into()),
+        }
         moved(&self.world, served, role, open, Moved::Replaced(newer.commit.clone()))
     }
 
@@ -287,15 +314,11 @@ impl HandIns {
     }
 }
 
-/// Moves the branch from where we left it; why not, if somebody is in the way. If it is where it should be, that is the same.
-fn push(served: &Served, branch: &str, to: &Sha, expect: Expect) -> anyhow::Result<Result<(), String>> {
+/// Moves the branch from where we left it. If it is where it should be, that is the same.
+fn push(served: &Served, branch: &str, to: &Sha, expect: Expect) -> anyhow::Result<PushOutcome> {
     let branch = BranchName::new(branch).context("not a branch name")?;
     let push = PushRef { refname: branch.full(), change: Change::To(to.clone()), expect };
-    Ok(match served.mirror.push(&[push])? {
-        PushOutcome::Done => Ok(()),
-        PushOutcome::Stale { refname, .. } => Err(format!("{refname} was moved by somebody else")),
-        PushOutcome::Refused { message } => Err(format!("the forge refused {branch}: {message}")),
-    })
+    Ok(served.mirror.push(&[push])?)
 }
 
 /// Tells people what it needs, and has that written down.

@@ -22,6 +22,24 @@ fn e2e_hand_in_that_the_forge_refuses_is_told_once_and_tried_again() {
 }
 
 #[test]
+fn e2e_hand_in_that_may_not_be_brought_up_to_date_is_told_once_and_tried_again() {
+    let daemon = factory().reviewed().file("AGENTS.md", "# Old\n").start();
+    work(&daemon, "echo '# Better' > AGENTS.md\n");
+    daemon.json(&["formula", "run", "run-gardener"]);
+    wait_journal(&daemon, "gardener", "needs the review of a person");
+    // A rule of the forge: branches are made and not moved.
+    daemon.forge_git(&["config", "receive.denyNonFastForwards", "true"]);
+    work(&daemon, "echo '# Best' > AGENTS.md\n");
+    daemon.json(&["formula", "run", "run-gardener"]);
+    let told = "shop: pull request #1 of the gardener cannot be brought up to date";
+    let notices = || daemon.notices().iter().filter(|notice| notice["title"] == told).count();
+    daemon.wait_for("people to be told", || (notices() == 1).then_some(()));
+    daemon.forge_git(&["config", "--unset", "receive.denyNonFastForwards"]);
+    wait_journal(&daemon, "gardener", "brought pull request #1 up to date with AGENTS.md");
+    assert_eq!(notices(), 1);
+}
+
+#[test]
 fn e2e_hand_in_of_a_tree_that_cannot_be_captured_stays_until_it_can() {
     let daemon = factory().file("AGENTS.md", "# Old\n").start();
     let mirror = daemon.state().join("projects/shop/mirror.git");
