@@ -57,7 +57,7 @@ impl HandIn {
     /// Whether it cannot land as it is: only a person or something newer can help.
     pub fn is_stuck(&self) -> bool {
         match &self.told {
-            Some(Need::Checks { .. } | Need::Line { .. }) => true,
+            Some(Need::Checks { .. } | Need::Silent { .. } | Need::Line { .. }) => true,
             Some(Need::Review { .. } | Need::Taken) | None => false,
         }
     }
@@ -161,6 +161,8 @@ impl Memory {
 pub enum Checks {
     /// Nothing yet.
     Open,
+    /// Nothing, for longer than a CI may take.
+    Silent,
     /// Green, or there is no CI.
     Green,
     /// Red.
@@ -209,6 +211,11 @@ pub enum Need {
     /// Its CI is red.
     Checks {
         /// On which commit.
+        commit: Sha,
+    },
+    /// Its CI says nothing.
+    Silent {
+        /// About which commit.
         commit: Sha,
     },
     /// It is out of the merge queue.
@@ -281,6 +288,7 @@ pub fn next(sight: &Sight<'_>) -> Next {
     }
     match (&sight.checks, sight.review, verdict) {
         (Checks::Open, _, _) => Next::Wait,
+        (Checks::Silent, _, _) => tell(sight, Need::Silent { commit: commit.clone() }),
         (Checks::Red, _, _) => tell(sight, Need::Checks { commit: commit.clone() }),
         (Checks::Green, _, _) if approved => Next::Enter,
         (Checks::Green, review, verdict) => {

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::*;
 use crate::forge::{IssueState, PullRequest, Review};
 use crate::ids::Sha;
@@ -149,11 +151,14 @@ fn it_lands_with_what_any_other_needs_and_not_with_less() {
     use ReviewVerdict::{Approve, Discuss, RequestChanges};
     let review = || Next::Tell(Need::Review { commit: sha("a") });
     let checks = || Next::Tell(Need::Checks { commit: sha("a") });
+    let silent = || Next::Tell(Need::Silent { commit: sha("a") });
     let out = || InLine::Out("red".to_owned());
     let line = || Next::Tell(Need::Line { commit: sha("a"), why: "red".to_owned() });
     type Row<'a> = (ReviewMode, Checks, InLine, &'a [ReviewVerdict], Next);
     let table: Vec<Row<'_>> = vec![
         (Nobody, Checks::Open, InLine::No, &[], Next::Wait),
+        (Nobody, Checks::Silent, InLine::No, &[], silent()),
+        (Human, Checks::Silent, InLine::No, &[Approve], silent()),
         (Nobody, Checks::Red, InLine::No, &[], checks()),
         (Nobody, Checks::Green, InLine::No, &[], Next::Enter),
         (Human, Checks::Green, InLine::No, &[], review()),
@@ -177,6 +182,29 @@ fn it_lands_with_what_any_other_needs_and_not_with_less() {
         let at = format!("{review:?} {checks:?} {line:?} {verdicts:?}");
         let sight = Sight { hand_in: &hand_in, pr: Some(&pr), line, checks, review, newer: None };
         assert_eq!(next(&sight), expected, "{at}");
+    }
+}
+
+#[test]
+fn a_ci_that_says_nothing_is_waited_for_and_then_told_of() {
+    let (notes, code) = (["AGENTS.md".to_owned()], ["AGENTS.md".to_owned(), "a.rs".to_owned()]);
+    let quiet = Silence {
+        waited: Duration::from_secs(60),
+        limit: Duration::from_secs(60),
+        begun: false,
+        required: false,
+        gate: true,
+        files: &notes,
+    };
+    for (silence, expected) in [
+        (quiet, Checks::Green),
+        (Silence { waited: Duration::from_secs(59), ..quiet }, Checks::Open),
+        (Silence { begun: true, ..quiet }, Checks::Silent),
+        (Silence { required: true, ..quiet }, Checks::Silent),
+        (Silence { gate: false, ..quiet }, Checks::Silent),
+        (Silence { files: &code, ..quiet }, Checks::Silent),
+    ] {
+        assert_eq!(silence.checks(), expected, "{silence:?}");
     }
 }
 
@@ -224,7 +252,7 @@ fn its_pull_request_is_opened_once_followed_and_ended() {
     assert_eq!(next(&green), Next::AskReview);
     assert_eq!(next(&Sight { hand_in: &given_up, ..green }), Next::Wait);
     let stuck = |told| HandIn { told: Some(told), ..hand_in.clone() }.is_stuck();
-    assert!(stuck(Need::Checks { commit: sha("a") }));
+    assert!(stuck(Need::Checks { commit: sha("a") }) && stuck(Need::Silent { commit: sha("a") }));
     assert!(stuck(Need::Line { commit: sha("a"), why: "red".to_owned() }));
     assert!(!stuck(Need::Review { commit: sha("a") }) && !stuck(Need::Taken) && !hand_in.is_stuck());
     // People are told once.

@@ -106,6 +106,9 @@ fn needs(need: &Need) -> String {
     match need {
         Need::Review { .. } => "needs the review of a person".to_owned(),
         Need::Checks { .. } => "is red: it waits for a person, or for the next run".to_owned(),
+        Need::Silent { .. } => {
+            "has no result of its CI in time: it waits for that, for a person, or for the next run".to_owned()
+        }
         Need::Line { why, .. } => {
             format!(
                 "is out of the merge queue ({}): it waits for a person, or for the next run",
@@ -137,10 +140,24 @@ pub fn not_opened(project: &ProjectName, role: &str, run: RunId, why: &str) -> N
     }
 }
 
+/// Something newer cannot take its place, and why.
+pub fn not_replaced(project: &ProjectName, role: &str, pr: Number, run: RunId, why: &str) -> Notice {
+    Notice {
+        title: format!("{project}: pull request #{pr} of the {role} cannot be brought up to date"),
+        body: format!(
+            "The forge refused the branch: {}\nIt is kept and tried again: pointsman run show {run}",
+            clean_line(why, 500)
+        ),
+        urgent: false,
+        repeat: 0,
+    }
+}
+
 fn lead(need: &Need) -> &'static str {
     match need {
         Need::Review { .. } => "needs your review",
         Need::Checks { .. } => "is red",
+        Need::Silent { .. } => "has no result of its CI",
         Need::Line { .. } => "is out of the merge queue",
         Need::Taken => "is yours now",
     }

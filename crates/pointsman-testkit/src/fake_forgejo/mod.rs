@@ -61,6 +61,8 @@ pub struct Rules {
     pub page: usize,
     /// Whether a merge by hand can be recorded.
     pub manual_merge: bool,
+    /// Whether tokens may write the statuses of commits.
+    pub statuses: bool,
     /// How far its clock is ahead, in seconds.
     pub ahead: i64,
     /// What goes wrong.
@@ -73,6 +75,7 @@ impl Default for Rules {
             version: "7.0.5+gitea-1.21.11".to_owned(),
             page: 50,
             manual_merge: true,
+            statuses: true,
             ahead: 0,
             faults: Faults::default(),
         }

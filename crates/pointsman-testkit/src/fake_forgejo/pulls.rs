@@ -36,6 +36,9 @@ pub(super) fn answer(shared: &Shared, state: &mut State, asked: &Asked<'_>, rest
             merged.map_or_else(not_found, |(n, pull)| Reply::json(200, &json::pull(state, *n, pull)))
         }
         ("GET", ["commits", sha, "status"]) => combined(shared, state, asked, sha),
+        ("POST", ["statuses", _]) if !state.rules.statuses => {
+            Reply::json(403, &json::message("token does not have at least one of required scope(s)"))
+        }
         ("POST", ["statuses", sha]) => {
             if !exists(shared, sha) {
                 return not_found();

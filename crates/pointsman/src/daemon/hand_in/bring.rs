@@ -9,7 +9,9 @@ use pointsman_adapters::git::BranchName;
 use pointsman_adapters::git::push::{Change, Expect, PushOutcome, PushRef};
 use pointsman_adapters::retry::Retry;
 use pointsman_core::config::CiKind;
-use pointsman_core::hand_in::{Checks, HandIn, InLine, Memory, Need, Next, ROLES, Sight, Taken, next};
+use pointsman_core::hand_in::{
+    Checks, HandIn, InLine, Memory, Need, Next, ROLES, Sight, Silence, Taken, next,
+};
 use pointsman_core::ids::{ProjectName, Sha};
 use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::task::{CiVerdict, Notice, Policy};
@@ -31,8 +33,13 @@ use crate::daemon::world::RealWorld;
 pub(crate) struct HandIns {
     world: Arc<RealWorld>,
     /// What was seen and needs nothing. All of it can be lost.
-    looks: Mutex<BTreeMap<(ProjectName, &'static str), Look<Signs>>>,
+    looks: Mutex<BTreeMap<OfRole, Look<Signs>>>,
+    /// Since when the CI of which commit is waited for.
+    waits: Mutex<BTreeMap<OfRole, (Sha, Timestamp)>>,
 }
+
+/// A role of a project.
+type OfRole = (ProjectName, &'static str);
 
 /// What tells whether there is something new about a pull request.
 #[derive(Clone, PartialEq)]
@@ -46,7 +53,7 @@ pub(crate) struct Signs {
 impl HandIns {
     /// Nothing was seen yet.
     pub(crate) fn new(world: &Arc<RealWorld>) -> Arc<Self> {
-        Arc::new(Self { world: Arc::clone(world), looks: Mutex::default() })
+        Arc::new(Self { world: Arc::clone(world), looks: Mutex::default(), waits: Mutex::default() })
     }
 
     /// Looks at what is open of a project, on a thread of its own; once more if that is under way.
@@ -93,7 +100,7 @@ impl HandIns {
         let mut checks = Checks::Green;
         let mut next = look(Checks::Green);
         if matches!(next, Next::Enter | Next::AskReview | Next::Tell(Need::Review { .. })) {
-            checks = self.checks(served, open)?;
+            checks = self.checks(served, role, open)?;
             next = look(checks.clone());
         }
         match next {
@@ -128,7 +135,16 @@ impl HandIns {
         let number = match served.forge.pull_request_from(&open.branch, base)? {
             Some(pr) => pr.number,
             None => {
-                if let Err(why) = push(served, &open.branch, &open.taken.commit, Expect::Absent)? {
+                let why = match push(served, &open.branch, &open.taken.commit, Expect::Absent)? {
+                    PushOutcome::Done => None,
+                    PushOutcome::Stale { refname, .. } => {
+                        Some(format!("{refname} was moved by somebody else"))
+                    }
+                    PushOutcome::Refused { message } => {
+                        Some(format!("the forge refused {}: {message}", open.branch))
+                    }
+                };
+                if let Some(why) = why {
                     return self.not_opened(served, role, open, &why);
                 }
                 crash_point("hand-in-pushed");
@@ -165,11 +181,29 @@ impl HandIns {
         newer: Option<&Taken>,
     ) -> anyhow::Result<()> {
         let (Some(newer), Some(pr)) = (newer, open.pr) else { return Ok(()) };
-        let pushed = push(served, &open.branch, &newer.commit, Expect::At(open.taken.commit.clone()))?;
-        pushed.map_err(anyhow::Error::msg)?;
+        let expect = Expect::At(open.taken.commit.clone());
+        match push(served, &open.branch, &newer.commit, expect)? {
+            PushOutcome::Done => {}
+            // Whose it is now is seen at the next look.
+            PushOutcome::Stale { refname, .. } => anyhow::bail!("{refname} was moved by somebody else"),
+            PushOutcome::Refused { message } => {
+                let (project, link) = (&served.config.name, served.forge.pull_request_link(pr));
+                let notice = words::hand_in::not_replaced(project, role, pr, newer.run, &message);
+                let key = format!("{pr}/not-replaced/{}", newer.run);
+                self.world.put_up(&posting(served, role, &key, Some(link), notice))?;
+                anyhow::bail!("the forge refused {}: {message}", open.branch)
+            }
+        }
         crash_point("hand-in-replaced");
         let marker = format!("hand-in-{}", newer.run);
-        served.forge.comment_once(pr, &marker, &words::hand_in::replaced(newer))?;
+        match served.forge.comment_once(pr, &marker, &words::hand_in::replaced(newer)) {
+            Ok(_) => {}
+            // It is there, whether or not people can be told below it.
+            Err(error) if error.retry() == Retry::Never => {
+                tracing::warn!(pr, %error, "no comment on what is newer")
+            }
+            Err(error) => return Err(error.into()),
+        }
         moved(&self.world, served, role, open, Moved::Replaced(newer.commit.clone()))
     }
 
@@ -187,28 +221,56 @@ impl HandIns {
     }
 
     /// What CI says about the very commit; where nobody else would, it is run.
-    fn checks(&self, served: &Arc<Served>, open: &HandIn) -> anyhow::Result<Checks> {
+    fn checks(&self, served: &Arc<Served>, role: &'static str, open: &HandIn) -> anyhow::Result<Checks> {
         let (config, commit) = (&served.config, &open.taken.commit);
+        // Only a forge's list tells that a CI has not even begun.
+        let mut begun = true;
         let verdict = match config.ci.kind {
             CiKind::None => Some(CiVerdict::Passed),
-            CiKind::Command => of_checks(&served.forge.checks(commit)?, &[CHECK.to_owned()]),
-            CiKind::Forge => of_checks(&served.forge.checks(commit)?, &config.ci.required),
+            // The forge may not have taken what our CI said.
+            CiKind::Command => match of_checks(&served.forge.checks(commit)?, &[CHECK.to_owned()]) {
+                Some(verdict) => Some(verdict),
+                None => self.world.jobs.tested(served, commit)?,
+            },
+            CiKind::Forge => {
+                let checks = served.forge.checks(commit)?;
+                begun = !checks.is_empty();
+                of_checks(&checks, &config.ci.required)
+            }
             CiKind::Woodpecker => match &served.woodpecker {
                 Some(ci) => ci.verdict(commit)?,
                 None => None,
             },
         };
-        match (verdict, open.pr) {
-            (Some(CiVerdict::Passed), _) => Ok(Checks::Green),
-            (Some(CiVerdict::Failed { .. } | CiVerdict::Infra { .. } | CiVerdict::TimedOut { .. }), _) => {
-                Ok(Checks::Red)
+        match verdict {
+            Some(CiVerdict::Passed) => return Ok(Checks::Green),
+            Some(CiVerdict::Failed { .. } | CiVerdict::Infra { .. } | CiVerdict::TimedOut { .. }) => {
+                return Ok(Checks::Red);
             }
-            (None, Some(pr)) => {
-                self.world.jobs.check_pull_request(served, pr, commit);
-                Ok(Checks::Open)
-            }
-            (None, None) => Ok(Checks::Open),
+            None => {}
         }
+        if let Some(pr) = open.pr {
+            self.world.jobs.check_pull_request(served, pr, commit);
+        }
+        let silence = Silence {
+            waited: self.waited(&config.name, role, commit, clock::now()),
+            limit: config.timing.ci_timeout.duration(),
+            begun,
+            required: !config.ci.required.is_empty(),
+            gate: config.gate().is_some(),
+            files: &open.taken.files,
+        };
+        Ok(silence.checks())
+    }
+
+    /// How long its CI was waited for. A daemon that was not there gives it its time anew.
+    fn waited(&self, project: &ProjectName, role: &'static str, commit: &Sha, now: Timestamp) -> Duration {
+        let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = waits.entry((project.clone(), role)).or_insert_with(|| (commit.clone(), now));
+        if since.0 != *commit {
+            *since = (commit.clone(), now);
+        }
+        now.since(since.1)
     }
 
     /// A program is asked here; the review agent finds it among the open pull requests.
@@ -252,15 +314,11 @@ impl HandIns {
     }
 }
 
-/// Moves the branch from where we left it; why not, if somebody is in the way. If it is where it should be, that is the same.
-fn push(served: &Served, branch: &str, to: &Sha, expect: Expect) -> anyhow::Result<Result<(), String>> {
+/// Moves the branch from where we left it. If it is where it should be, that is the same.
+fn push(served: &Served, branch: &str, to: &Sha, expect: Expect) -> anyhow::Result<PushOutcome> {
     let branch = BranchName::new(branch).context("not a branch name")?;
     let push = PushRef { refname: branch.full(), change: Change::To(to.clone()), expect };
-    Ok(match served.mirror.push(&[push])? {
-        PushOutcome::Done => Ok(()),
-        PushOutcome::Stale { refname, .. } => Err(format!("{refname} was moved by somebody else")),
-        PushOutcome::Refused { message } => Err(format!("the forge refused {branch}: {message}")),
-    })
+    Ok(served.mirror.push(&[push])?)
 }
 
 /// Tells people what it needs, and has that written down.
@@ -271,6 +329,7 @@ fn tell(world: &RealWorld, served: &Served, role: &str, open: &HandIn, need: Nee
     let what = match &need {
         Need::Review { commit } => format!("review/{commit}"),
         Need::Checks { commit } => format!("checks/{commit}"),
+        Need::Silent { commit } => format!("silent/{commit}"),
         Need::Line { commit, .. } => format!("line/{commit}"),
         Need::Taken => "taken".to_owned(),
     };

@@ -74,17 +74,20 @@ impl OfPeople {
         format!("{project}-pr-{}-{}", self.number, self.sha.short())
     }
 
-    pub(super) fn run(&self, jobs: &Arc<Jobs>, served: &Arc<Served>) {
-        let Some(command) = served.config.ci.command.clone() else { return };
-        let Some(_runner) = jobs.runner(served) else { return };
+    /// Says whether there is a verdict that is remembered.
+    pub(super) fn run(&self, jobs: &Arc<Jobs>, served: &Arc<Served>) -> bool {
+        let Some(command) = served.config.ci.command.clone() else { return false };
+        let Some(_runner) = jobs.runner(served) else { return false };
         if let Err(error) = served.mirror.fetch_remote() {
             tracing::warn!(pr = self.number, %error, "its commits could not be fetched; it is not tested yet");
-            return;
+            return false;
         }
         let name = self.name(&served.config.name);
-        if let Some(verdict) = test(jobs, served, &command, name, &self.sha, Vec::new()) {
-            tracing::info!(pr = self.number, sha = %self.sha, ?verdict, "a person's pull request was tested");
+        let verdict = test(jobs, served, &command, name, &self.sha, Vec::new());
+        if let Some(verdict) = &verdict {
+            tracing::info!(pr = self.number, sha = %self.sha, ?verdict, "a pull request of no task was tested");
         }
+        verdict.is_some_and(|verdict| tells_of_code(&verdict))
     }
 }
 
@@ -162,7 +165,7 @@ fn remember_run(
     log_path: PathBuf,
     took: Duration,
 ) {
-    if !matches!(verdict, CiVerdict::Passed | CiVerdict::Failed { .. }) {
+    if !tells_of_code(verdict) {
         return;
     }
     let Ok(tree) = served.mirror.tree_of(sha) else { return };
@@ -171,6 +174,21 @@ fn remember_run(
     let record = Record::add(earlier.as_ref(), verdict.clone());
     let log_path = Some(log_path);
     remember(jobs, served, Verdict { tree: &tree, gate, record: &record, log_path, took });
+}
+
+fn tells_of_code(verdict: &CiVerdict) -> bool {
+    match verdict {
+        CiVerdict::Passed | CiVerdict::Failed { .. } => true,
+        CiVerdict::Infra { .. } | CiVerdict::TimedOut { .. } => false,
+    }
+}
+
+/// What the project's CI said about the files of a commit, as far as it ran here.
+pub(super) fn remembered(jobs: &Jobs, served: &Served, sha: &Sha) -> anyhow::Result<Option<CiVerdict>> {
+    let Some(command) = &served.config.ci.command else { return Ok(None) };
+    let tree = served.mirror.tree_of(sha)?;
+    let record = record(&jobs.reader(), &served.config.name, &tree, &gate_name(command))?;
+    Ok(record.map(|record| record.last).filter(tells_of_code))
 }
 
 /// People see on the forge what CI says; what follows from it is decided by the event.

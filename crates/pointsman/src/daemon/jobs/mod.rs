@@ -20,7 +20,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use pointsman_adapters::process::JobKiller;
 use pointsman_core::config::CiKind;
 use pointsman_core::ids::{Number, ProjectName, Sha, TaskKey};
-use pointsman_core::task::{Ci, Event, Policy, ReviewMode, State, Task};
+use pointsman_core::task::{Ci, CiVerdict, Event, Policy, ReviewMode, State, Task};
 use pointsman_store::Store;
 
 pub(super) use checkpoint::adopt;
@@ -102,8 +102,15 @@ impl Jobs {
     pub(crate) fn check_peoples(self: &Arc<Self>, served: &Arc<Served>, picture: &Picture) {
         for job in checks::untested(served, picture) {
             let name = format!("ci {}", job.name(&served.config.name));
-            self.submit(name, served, move |jobs, served| job.run(jobs, served));
+            self.submit(name, served, move |jobs, served| {
+                job.run(jobs, served);
+            });
         }
+    }
+
+    /// What CI said about a commit, where it is a command that ran here.
+    pub(crate) fn tested(&self, served: &Served, sha: &Sha) -> anyhow::Result<Option<CiVerdict>> {
+        checks::remembered(self, served, sha)
     }
 
     /// Runs CI on the head of a pull request that no task is about, where the forge does not.
@@ -113,8 +120,12 @@ impl Jobs {
             let job = checks::OfPeople { number, sha: sha.clone() };
             let name = format!("ci {}", job.name(&served.config.name));
             self.submit(name, served, move |jobs, served| {
-                job.run(jobs, served);
-                jobs.inbox.send(Inbound::AskForge { project: served.config.name.clone() });
+                let known = matches!(jobs.tested(served, &job.sha), Ok(Some(_)));
+                // Whoever wants to know looks again at once only if there is something to see.
+                if known || job.run(jobs, served) {
+                    jobs.inbox.wait_until_written();
+                    jobs.inbox.send(Inbound::AskForge { project: served.config.name.clone() });
+                }
             });
         }
     }

@@ -262,17 +262,16 @@ fn ended(world: &RealWorld, session: &str, exit: Exit) -> Option<SessionRow> {
     Some(SessionRow { ended_at: Some(clock::now()), exit: Some(exit), ..row })
 }
 
-/// Puts the session of a run that is over away: its work is captured first, whatever it was.
+/// Puts the session of a run that is over away. Its work is captured once nobody writes to it any more, whatever it was:
+/// what could not be captured stays where it is, and all of this is tried again.
 pub(super) fn end(world: &RealWorld, served: &Served, run: &Run, tell: &Tell<'_>) -> anyhow::Result<()> {
     let (name, session) = (run.identity(), run.session(run.generation));
     let desk = RunDesk::new(served, run);
-    match world.drivers.find(&name)? {
-        Some(seat) => {
-            world.take_down(served, &name, &session, &desk.tree, &seat).map_err(Trouble::into_error)?;
-        }
-        None => world.keep_work(served, &session, &desk.tree).map_err(Trouble::into_error)?,
+    if let Some(seat) = world.drivers.find(&name)? {
+        world.drivers.end(&name, &seat, served.config.timing.stop_grace.duration())?;
     }
     containers::end(world, run, run.generation);
+    world.keep_work(served, &session, &desk.tree).map_err(Trouble::into_error)?;
     crash_point("run-session-put-away");
     keep_transcript(served, &session, &desk);
     if let Err(refusal) = phase_file::remove_own_file(&desk.phase_file) {

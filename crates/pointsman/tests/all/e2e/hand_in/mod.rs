@@ -1,6 +1,7 @@
 //! Files that roles hand in: what rules allow, as one pull request, through the merge queue, and nothing else.
 
 mod kill;
+mod trouble;
 
 use pointsman_testkit::fake_forgejo::{FakeForgejo, OWNER, Rules};
 use pointsman_testkit::{Setup, TestDaemon};
@@ -259,19 +260,4 @@ fn e2e_hand_in_that_is_red_waits_and_a_person_brings_it_back() {
     wait_journal(&daemon, "gardener", "pull request #1 is on the main branch: AGENTS.md");
     assert_eq!(over(&daemon)[1], ("gardener".into(), 1.into(), 1.into(), "merged".into()));
     assert_eq!(daemon.on_main("AGENTS.md").as_deref(), Some("# Fresh"));
-}
-
-#[test]
-fn e2e_hand_in_that_the_forge_refuses_is_told_once_and_tried_again() {
-    let daemon = factory().file("AGENTS.md", "# Old\n").start();
-    // Nothing can lie below a branch.
-    daemon.forge_git(&["branch", "pointsman", "main"]);
-    work(&daemon, "echo '# Fresh' > AGENTS.md\n");
-    daemon.json(&["formula", "run", "run-gardener"]);
-    let told = "shop: what the gardener handed in cannot be opened as a pull request";
-    let notices = || daemon.notices().iter().filter(|notice| notice["title"] == told).count();
-    daemon.wait_for("people to be told", || (notices() == 1).then_some(()));
-    daemon.forge_git(&["branch", "--delete", "--force", "pointsman"]);
-    wait_journal(&daemon, "gardener", "pull request #1 is on the main branch: AGENTS.md");
-    assert_eq!(notices(), 1);
 }
