@@ -98,7 +98,10 @@ pub fn step(run: &Run, event: &Event, policy: &Policy, now: Timestamp) -> Result
             Ok(run)
         }
         Event::SessionStarted { .. } => refused("it is running already".to_owned()),
-        Event::NotStarted { why } => Ok(over(run, Status::Failed, why, now)),
+        Event::NotStarted { why } => {
+            run.never_began = run.generation == 1;
+            Ok(over(run, Status::Failed, why, now))
+        }
         Event::StepDone { generation, step } => {
             let Some((_, wanted)) = run.formula.step(step) else {
                 return refused(format!("{} has no step {}", run.formula.name, clean_line(step, 80)));

@@ -176,9 +176,17 @@ pub struct Run {
     /// What it is about; nothing for the whole project.
     #[serde(default)]
     pub subject: Option<Subject>,
+    /// Whether no session of it could ever begin.
+    #[serde(default)]
+    pub never_began: bool,
 }
 
 impl Run {
+    /// Whether nobody has answered, and not because a session did not know how to.
+    pub fn is_unheard(&self) -> bool {
+        self.never_began || self.status == Status::Stopped
+    }
+
     /// A run that is about to begin.
     pub fn new(id: RunId, formula: Formula, config: &Config, by: &str, now: Timestamp) -> Self {
         let role = config.roles.iter().find(|(name, _)| *name == formula.role());
@@ -201,6 +209,7 @@ impl Run {
             session_open: false,
             briefing: None,
             subject: None,
+            never_began: false,
         }
     }
 

@@ -76,6 +76,9 @@ pub(super) trait Asker: Serialize + DeserializeOwned + Default + Send + 'static 
 
     /// The answer was of no use.
     fn give_up(&mut self);
+
+    /// Nobody has answered, which is nobody's fault: it is asked again.
+    fn put_back(&mut self);
 }
 
 /// What is told of a plan that was carried out.
@@ -132,8 +135,8 @@ pub struct Settled {
     pub lines: Vec<String>,
     /// Further events: their kinds, issues and data.
     pub events: Vec<(&'static str, u64, Value)>,
-    /// Whether something came of it.
-    pub outcome: Outcome,
+    /// Whether something came of it; nothing if nobody was heard.
+    pub outcome: Option<Outcome>,
 }
 
 impl Watch {
@@ -214,6 +217,10 @@ fn apply<M: Asker>(
             lines.extend(closing.left.iter().cloned());
             (lines, closing)
         }
+        Some(why) if run.is_unheard() => {
+            memory.put_back();
+            (vec![format!("run {} was not heard: {why}", run.id)], Closing::default())
+        }
         Some(why) => {
             memory.give_up();
             (vec![format!("run {} was of no use: {why}", run.id)], Closing::default())
@@ -222,7 +229,10 @@ fn apply<M: Asker>(
     if let Some(posting) = &closing.posting {
         world.put_up(posting)?;
     }
-    let outcome = if closing.useful { Outcome::Used } else { Outcome::Noise };
+    let outcome = match closing.useful {
+        true => Some(Outcome::Used),
+        false => (!run.is_unheard()).then_some(Outcome::Noise),
+    };
     super::tell_pause(world, &served.config, M::ROLE, outcome, now)?;
     let settled = Settled {
         role: M::ROLE,

@@ -133,6 +133,10 @@ impl Asker for Memory {
         }
     }
 
+    fn put_back(&mut self) {
+        self.asked = None;
+    }
+
     fn give_up(&mut self) {
         self.heard_nothing_useful();
     }

@@ -203,15 +203,15 @@ pub fn value(store: &Store, project: &ProjectName, role: &str) -> Result<Value, 
     recall(store, project, &format!("value.{role}"))
 }
 
-/// Counts a result. A role that makes nothing but noise is paused, and people are told.
+/// Counts a result, if there is one. A role that makes nothing but noise is paused, and people are told.
 fn count(
     engine: &mut Engine,
     project: &ProjectName,
     role: &str,
-    outcome: Outcome,
+    outcome: Option<Outcome>,
     now: Timestamp,
 ) -> Result<(), pointsman_store::Error> {
-    let Some(config) = engine.config(project) else { return Ok(()) };
+    let (Some(config), Some(outcome)) = (engine.config(project), outcome) else { return Ok(()) };
     let mut value = value(engine.store(), project, role)?;
     let paused = value.count(outcome, &config, now);
     let mut change = Change::new(now, "role_counted");
@@ -313,9 +313,10 @@ fn tell_pause(
     world: &RealWorld,
     config: &Config,
     role: &str,
-    outcome: Outcome,
+    outcome: Option<Outcome>,
     now: Timestamp,
 ) -> anyhow::Result<()> {
+    let Some(outcome) = outcome else { return Ok(()) };
     let mut value = {
         let reader = world.reader.lock().unwrap_or_else(PoisonError::into_inner);
         value(&reader, &config.name, role)?

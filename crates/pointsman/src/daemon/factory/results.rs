@@ -60,9 +60,7 @@ impl Watch {
         let is_done = |issue| is_done(&self.world.reader(), project, issue).unwrap_or(false);
         over.extend(following.see(&open, seen.at, is_done, now));
         for outcome in &over {
-            if let Some(counts) = counts(outcome) {
-                super::tell_pause(&self.world, &served.config, &outcome.role, counts, now)?;
-            }
+            super::tell_pause(&self.world, &served.config, &outcome.role, counts(outcome), now)?;
         }
         if following != before {
             let (project, following) = (project.clone(), Box::new(following));
@@ -153,9 +151,7 @@ pub(super) fn write(
     }
     engine.store().commit(&changes)?;
     for outcome in over {
-        if let Some(counts) = counts(outcome) {
-            super::count(engine, project, &outcome.role, counts, now)?;
-        }
+        super::count(engine, project, &outcome.role, counts(outcome), now)?;
     }
     Ok(())
 }

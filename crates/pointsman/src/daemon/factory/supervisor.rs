@@ -126,7 +126,7 @@ pub(super) fn answered(store: &Store, project: &ProjectName) -> Result<Option<Ru
 }
 
 /// What people are told of what a run said; nothing if it said nothing.
-pub(super) fn judged(run: &Run) -> (Option<Posting>, Outcome) {
+pub(super) fn judged(run: &Run) -> (Option<Posting>, Option<Outcome>) {
     let summary = match run.status {
         Status::Done => judgement(run.result.as_ref()),
         Status::Failed | Status::Stopped | Status::Starting | Status::Running => Err(String::new()),
@@ -140,9 +140,9 @@ pub(super) fn judged(run: &Run) -> (Option<Posting>, Outcome) {
         notice: words::health::judged(&run.project, summary),
     };
     match summary {
-        Ok(summary) if summary.trim().is_empty() => (None, Outcome::Used),
-        Ok(summary) => (Some(posting(&summary)), Outcome::Used),
-        Err(_) => (None, Outcome::Noise),
+        Ok(summary) if summary.trim().is_empty() => (None, Some(Outcome::Used)),
+        Ok(summary) => (Some(posting(&summary)), Some(Outcome::Used)),
+        Err(_) => (None, (!run.is_unheard()).then_some(Outcome::Noise)),
     }
 }
 

@@ -140,3 +140,27 @@ fn e2e_gardener_hears_what_people_say_to_its_question() {
     daemon.wait_for("another look", || (looked_at(&daemon, "gardener") > before).then_some(()));
     assert_eq!(times(&daemon), 2, "what was said is read once");
 }
+
+/// A machine without the agent's program is no fault of the gardener's: as soon as there is one, it is asked.
+#[test]
+fn e2e_gardener_that_cannot_begin_loses_no_question() {
+    let daemon = gardened().set("roles.gardener.command", "[\"/nowhere/agent\"]").start();
+    let apples = file(&daemon, "Apples", "Nobody says when it is done.", None);
+    for run in 1..=3 {
+        make_due(&daemon, "run-gardener");
+        wait_journal(&daemon, "gardener", &format!("run {run} was not heard: the agent program"));
+    }
+    let roles = daemon.json(&["roles"]);
+    let gardener = roles.as_array().unwrap().iter().find(|role| role["role"] == "gardener").unwrap();
+    assert_eq!((&gardener["noise"], &gardener["failed"]), (&0.into(), &3.into()), "{gardener}");
+
+    let config = daemon.checkout().join("pointsman.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, text.replace("command = [\"/nowhere/agent\"]\n", "")).unwrap();
+    says_lines(
+        &daemon,
+        &[&format!(r#"ACTION: {{"issue": {apples}, "do": "criteria", "text": "- [ ] red"}}"#)],
+    );
+    make_due(&daemon, "run-gardener");
+    wait_journal(&daemon, "gardener", "proposed on #1 when it is done");
+}

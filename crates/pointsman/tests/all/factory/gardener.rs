@@ -49,7 +49,7 @@ impl Stage {
                 memory: json!(after),
                 lines: vec!["noise".to_owned()],
                 events: Vec::new(),
-                outcome,
+                outcome: Some(outcome),
             };
             settle(&mut self.engine, &shop(), &settled, at(minute)).unwrap();
             settle(&mut self.engine, &shop(), &settled, at(minute)).unwrap();

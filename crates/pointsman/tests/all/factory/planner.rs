@@ -67,7 +67,7 @@ impl Stage {
                     1,
                     json!({ "issue": 1, "verdict": "watch", "run": run.id }),
                 )],
-                outcome,
+                outcome: Some(outcome),
             };
             for _ in 0..2 {
                 settle(&mut self.engine, &shop(), &settled, at(minute)).unwrap();
