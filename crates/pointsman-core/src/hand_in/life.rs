@@ -10,6 +10,8 @@ use crate::task::{ReviewMode, ReviewVerdict};
 
 /// Contents that were dismissed are remembered, so many of the last ones.
 const DISMISSED: usize = 50;
+/// Commits that we put on its branch are remembered, so many of the last ones.
+const PUSHED: usize = 20;
 
 /// What was taken of a run's working tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,13 +47,25 @@ pub struct HandIn {
     /// What people were told last that it needs.
     #[serde(default)]
     pub told: Option<Need>,
+    /// What we ourselves put on its branch later, or were about to: candidates of the merge queue, and what is newer.
+    #[serde(default)]
+    pub pushed: Vec<Sha>,
 }
 
 impl HandIn {
     /// Nothing was done about it yet.
     pub fn new(role: &str, taken: Taken) -> Self {
         let branch = format!("pointsman/{role}-{}-{}", taken.run, taken.commit.short());
-        Self { taken, branch, pr: None, entry: None, left: false, told: None }
+        Self { taken, branch, pr: None, entry: None, left: false, told: None, pushed: Vec::new() }
+    }
+
+    /// This commit is about to be put on its branch.
+    pub fn pushes(&mut self, commit: &Sha) {
+        if !self.pushed.contains(commit) {
+            self.pushed.push(commit.clone());
+            let over = self.pushed.len().saturating_sub(PUSHED);
+            self.pushed.drain(..over);
+        }
     }
 
     /// Whether it cannot land as it is: only a person or something newer can help.
@@ -236,6 +250,8 @@ pub enum Next {
     Open,
     /// Let the newer one take its place.
     Replace,
+    /// Put its commit back on its branch.
+    PutBack,
     /// Nothing: others decide.
     Wait,
     /// A reviewer is to be asked, where that is a program.
@@ -276,15 +292,17 @@ pub fn next(sight: &Sight<'_>) -> Next {
         // The queue itself sees to a branch that moved.
         return if approved { Next::Wait } else { Next::Leave };
     }
-    let ours = |at: &Sha| at == commit || Some(at) == sight.newer;
-    if !pr.head_sha.as_ref().is_some_and(ours) {
-        return tell(sight, Need::Taken);
-    }
+    let ours = |at: &&Sha| *at == commit || Some(*at) == sight.newer || sight.hand_in.pushed.contains(at);
+    let Some(head) = pr.head_sha.as_ref().filter(ours) else { return tell(sight, Need::Taken) };
     if sight.newer.is_some() {
         return Next::Replace;
     }
     if let InLine::Out(why) = &sight.line {
         return tell(sight, Need::Line { commit: commit.clone(), why: why.clone() });
+    }
+    // A candidate is on its branch that came to nothing.
+    if head != commit {
+        return Next::PutBack;
     }
     match (&sight.checks, sight.review, verdict) {
         (Checks::Open, _, _) => Next::Wait,

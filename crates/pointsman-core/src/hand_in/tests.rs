@@ -241,6 +241,21 @@ fn its_pull_request_is_opened_once_followed_and_ended() {
     // We pushed what is newer, and did not live to write it down.
     let pushed = PullRequest { head_sha: Some(newer.clone()), ..pr(&[]) };
     assert_eq!(next(&Sight { newer: Some(&newer), pr: Some(&pushed), ..sight(InLine::No) }), Next::Replace);
+    // What the merge queue put there, or an earlier one that was to take its place, is ours as well.
+    let mut known = hand_in.clone();
+    known.pushes(&sha("c"));
+    let brought = |newer, line| next(&Sight { hand_in: &known, pr: Some(&moved), newer, ..sight(line) });
+    let out = || InLine::Out("conflict".to_owned());
+    assert_eq!(brought(Some(&newer), InLine::No), Next::Replace);
+    assert_eq!(brought(Some(&newer), out()), Next::Replace);
+    let line = Need::Line { commit: sha("a"), why: "conflict".to_owned() };
+    assert_eq!(brought(None, out()), Next::Tell(line));
+    assert_eq!(brought(None, InLine::No), Next::PutBack);
+    for one in 0..30 {
+        known.pushes(&Sha::new(&format!("{one:040x}")).unwrap());
+        known.pushes(&sha("c"));
+    }
+    assert_eq!(known.pushed.len(), 20);
     // What is newer takes its place, but not while it may land at any moment.
     assert_eq!(next(&Sight { newer: Some(&newer), ..sight(InLine::No) }), Next::Replace);
     assert_eq!(next(&Sight { newer: Some(&newer), ..sight(InLine::Out("red".to_owned())) }), Next::Replace);

@@ -105,7 +105,11 @@ impl HandIns {
         }
         match next {
             Next::Open => self.open(served, role, open),
-            Next::Replace => self.replace(served, role, open, memory.newer.as_ref()),
+            Next::Replace => {
+                let head = pr.and_then(|pr| pr.head_sha);
+                self.replace(served, role, open, memory.newer.as_ref(), head)
+            }
+            Next::PutBack => self.put_back(served, role, open, pr.and_then(|pr| pr.head_sha)),
             Next::Wait => {
                 if let Some(signs) = signs.filter(|_| checks != Checks::Open) {
                     self.saw(project, role, signs, now);
@@ -172,17 +176,21 @@ impl HandIns {
         anyhow::bail!("it is not opened yet: {why}")
     }
 
-    /// What is newer takes the place of what is open, if that is still where we left it.
+    /// What is newer takes the place of what is open, if its branch is still where we left it.
     fn replace(
         &self,
         served: &Served,
         role: &'static str,
         open: &HandIn,
         newer: Option<&Taken>,
+        head: Option<Sha>,
     ) -> anyhow::Result<()> {
-        let (Some(newer), Some(pr)) = (newer, open.pr) else { return Ok(()) };
-        let expect = Expect::At(open.taken.commit.clone());
-        match push(served, &open.branch, &newer.commit, expect)? {
+        let (Some(newer), Some(pr), Some(head)) = (newer, open.pr, head) else { return Ok(()) };
+        // Before it is there: something still newer may come before this one is written down.
+        if !open.pushed.contains(&newer.commit) {
+            moved(&self.world, served, role, open, Moved::Pushing(newer.commit.clone()))?;
+        }
+        match push(served, &open.branch, &newer.commit, Expect::At(head))? {
             PushOutcome::Done => {}
             // Whose it is now is seen at the next look.
             PushOutcome::Stale { refname, .. } => anyhow::bail!("{refname} was moved by somebody else"),
@@ -205,6 +213,27 @@ impl HandIns {
             Err(error) => return Err(error.into()),
         }
         moved(&self.world, served, role, open, Moved::Replaced(newer.commit.clone()))
+    }
+
+    /// A candidate of the merge queue gives way to the commit that people look at.
+    fn put_back(
+        &self,
+        served: &Served,
+        role: &'static str,
+        open: &HandIn,
+        head: Option<Sha>,
+    ) -> anyhow::Result<()> {
+        let Some(head) = head else { return Ok(()) };
+        match push(served, &open.branch, &open.taken.commit, Expect::At(head))? {
+            PushOutcome::Done => Ok(()),
+            // Whose it is now is seen at the next look.
+            PushOutcome::Stale { refname, .. } => anyhow::bail!("{refname} was moved by somebody else"),
+            PushOutcome::Refused { message } => {
+                let need = Need::Line { commit: open.taken.commit.clone(), why: message };
+                anyhow::ensure!(open.told.as_ref() != Some(&need), "the forge refused {}", open.branch);
+                tell(&self.world, served, role, open, need)
+            }
+        }
     }
 
     fn in_line(&self, open: &HandIn) -> anyhow::Result<InLine> {

@@ -8,6 +8,7 @@
 mod bring;
 mod take;
 
+use std::sync::MutexGuard;
 use std::sync::mpsc::sync_channel;
 
 use anyhow::Context;
@@ -52,6 +53,8 @@ pub enum Told {
 pub enum Moved {
     /// It has a pull request.
     Opened(Number),
+    /// We are about to put this commit on its branch.
+    Pushing(Sha),
     /// What is newer is in its place: this commit.
     Replaced(Sha),
     /// It goes into the merge queue.
@@ -75,12 +78,38 @@ pub(super) fn pull_request_of(
     project: &ProjectName,
     branch: &str,
 ) -> Result<Option<Number>, pointsman_store::Error> {
+    Ok(open_on(store, project, branch)?.and_then(|(_, open)| open.pr))
+}
+
+/// What is open on a branch, and whose it is.
+fn open_on(
+    store: &Store,
+    project: &ProjectName,
+    branch: &str,
+) -> Result<Option<(&'static str, HandIn)>, pointsman_store::Error> {
     for role in ROLES {
         if let Some(open) = memory(store, project, role)?.open.filter(|open| open.branch == branch) {
-            return Ok(open.pr);
+            return Ok(Some((role, open)));
         }
     }
     Ok(None)
+}
+
+/// The merge queue is about to put a candidate on a branch. If a role has handed it in, that is remembered before: whoever
+/// finds it there must not take it for somebody else's.
+pub(super) fn about_to_push(
+    reader: MutexGuard<'_, Store>,
+    inbox: &Inbox,
+    project: &ProjectName,
+    branch: &str,
+    candidate: &Sha,
+) -> anyhow::Result<()> {
+    let open = open_on(&reader, project, branch)?;
+    // The loop may need it.
+    drop(reader);
+    let Some((role, open)) = open else { return Ok(()) };
+    let moved = Moved::Pushing(candidate.clone());
+    send(inbox, project, role, Told::Moved { commit: open.taken.commit, moved })
 }
 
 fn cursor(role: &str) -> String {
@@ -130,9 +159,12 @@ pub fn write(
             let line = move_on(engine, project, role, &mut memory, &open, moved, now)?;
             let (kind, outcome) = match moved {
                 Moved::Over(outcome) => ("hand_in_over", Some(outcome.as_str())),
-                Moved::Opened(_) | Moved::Replaced(_) | Moved::Entered | Moved::Left | Moved::Told(_) => {
-                    ("hand_in", None)
-                }
+                Moved::Opened(_)
+                | Moved::Pushing(_)
+                | Moved::Replaced(_)
+                | Moved::Entered
+                | Moved::Left
+                | Moved::Told(_) => ("hand_in", None),
             };
             let now_open = memory.open.as_ref().filter(|_| outcome.is_none()).unwrap_or(&open);
             let mut data = json!({
@@ -163,6 +195,10 @@ fn move_on(
         Moved::Opened(pr) => {
             next.pr = Some(*pr);
             Some(words::hand_in::opened(*pr, &open.taken.files))
+        }
+        Moved::Pushing(commit) => {
+            next.pushes(commit);
+            None
         }
         Moved::Entered => {
             next.entry = Some(engine.store().enqueue(&NewEntry {

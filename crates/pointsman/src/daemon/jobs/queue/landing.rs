@@ -14,6 +14,7 @@ use super::report::Outcome;
 use super::{Car, Line, audit};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
+use crate::daemon::hand_in;
 use crate::daemon::served::Served;
 
 impl Line<'_> {
@@ -118,6 +119,11 @@ impl Line<'_> {
             }
             let Some(branch) = BranchName::new(&car.entry.branch) else { continue };
             let at = mirror.remote_head(&branch)?.map_or(Expect::Absent, Expect::At);
+            if car.entry.issue.is_none() {
+                let (reader, inbox) = (self.jobs.reader(), &self.jobs.inbox);
+                let (project, candidate) = (&self.served.config.name, &car.built.commit);
+                hand_in::about_to_push(reader, inbox, project, &car.entry.branch, candidate)?;
+            }
             moves.push(PushRef {
                 refname: branch.full(),
                 change: Change::To(car.built.commit.clone()),

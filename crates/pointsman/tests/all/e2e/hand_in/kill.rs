@@ -26,6 +26,48 @@ fn e2e_hand_in_killed_while_it_is_brought_up_to_date_is_one() {
 }
 
 #[test]
+fn e2e_hand_in_whose_candidate_was_pushed_in_vain_is_still_ours() {
+    let daemon = factory().reviewed().file("AGENTS.md", "# Old\n").start();
+    work(&daemon, "echo '# Better' > AGENTS.md\nmkdir -p planner && echo 'I know' > planner/MEMORY.md\n");
+    daemon.json(&["formula", "run", "run-gardener"]);
+    wait_journal(&daemon, "gardener", "pull request #1 needs the review of a person");
+    // Main moves on, so that what is to land is not the commit that was handed in.
+    daemon.json(&["formula", "run", "run-planner"]);
+    wait_journal(&daemon, "planner", "pull request #2 needs the review of a person");
+    daemon.json(&["forge", "pr", "review", "2", "--approve"]);
+    wait_journal(&daemon, "planner", "pull request #2 is on the main branch");
+    let branch = daemon.pull_request(1)["head"].as_str().unwrap().to_owned();
+    let handed_in = daemon.forge_git(&["rev-parse", &branch]);
+    daemon.stop_daemon();
+    daemon.start_with(&[("POINTSMAN_CRASH_AT", "landing-branch-pushed")]);
+    daemon.json(&["forge", "pr", "review", "1", "--approve"]);
+    daemon.wait_for_death();
+    assert_ne!(daemon.forge_git(&["rev-parse", &branch]), handed_in, "the candidate");
+    // Somebody else changes the same line.
+    let (checkout, forge) = (daemon.checkout(), daemon.state().join("projects/shop/forge.git"));
+    let forge = forge.to_string_lossy();
+    daemon.git_in(&checkout, &["fetch", "--quiet", &forge, "main"]);
+    daemon.git_in(&checkout, &["checkout", "--quiet", "--force", "FETCH_HEAD"]);
+    std::fs::write(checkout.join("AGENTS.md"), "# Mine\n").unwrap();
+    daemon.git_in(&checkout, &["commit", "--quiet", "--message=Mine", "AGENTS.md"]);
+    daemon.git_in(&checkout, &["push", "--quiet", &forge, "HEAD:main"]);
+    daemon.start();
+    daemon.wait_for("the conflict to be told", || {
+        // A push past the queue may have stopped the line.
+        if daemon.json(&["merge-queue", "status"])["frozen_by_audit"] == true {
+            daemon.json(&["merge-queue", "resume"]);
+        }
+        let out = |line: &String| line.contains("pull request #1 is out of the merge queue");
+        journal(&daemon, "gardener").iter().any(out).then_some(())
+    });
+    work(&daemon, "echo '# Best' > AGENTS.md\n");
+    daemon.json(&["formula", "run", "run-gardener"]);
+    wait_journal(&daemon, "gardener", "brought pull request #1 up to date with AGENTS.md");
+    let lines = journal(&daemon, "gardener");
+    assert!(!lines.iter().any(|line| line.contains("somebody else")), "{lines:?}");
+}
+
+#[test]
 fn e2e_hand_in_killed_before_it_is_opened_lands_once() {
     killed_at(&HAND_IN_NAMES[..3]);
 }
