@@ -107,6 +107,28 @@ fn forms_and_series_are_no_duplicates() {
     }
 }
 
+/// Long texts have many words in common, whatever they are about.
+#[test]
+fn long_issues_about_anything_are_not_alike() {
+    let set: Labelled = toml::from_str(include_str!("samples/tuning.toml")).unwrap();
+    let words: Vec<&str> = set.issue.iter().flat_map(|issue| issue.body.split_whitespace()).collect();
+    let mut state = 42_u64;
+    let mut some = |count: usize| {
+        let mut text = String::new();
+        for _ in 0..count {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            text.push_str(words[usize::try_from(state >> 33).unwrap() % words.len()]);
+            text.push(' ');
+        }
+        text
+    };
+    let issues: Vec<(String, String)> = (0..40).map(|_| (some(7), some(500))).collect();
+    let texts = Texts::new(issues.iter().map(|(title, body)| (title.as_str(), body.as_str())));
+    let pairs = (0..40).flat_map(|one| (0..one).map(move |other| (one, other)));
+    let most = pairs.map(|(one, other)| texts.alike(one, other)).fold(0.0, f64::max);
+    assert!(most < DUPLICATE, "{most:.2}");
+}
+
 #[test]
 fn an_issue_is_like_itself_and_likeness_has_no_direction() {
     let texts = Texts::new([

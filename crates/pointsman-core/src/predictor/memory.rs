@@ -20,6 +20,9 @@ pub struct Sample {
     pub at: Timestamp,
     /// How full each disk was, by the directory that matters.
     pub disks: BTreeMap<String, u64>,
+    /// Memory that was free; none if nobody knows.
+    #[serde(default)]
+    pub free_memory_mb: Option<u64>,
 }
 
 /// What is remembered.

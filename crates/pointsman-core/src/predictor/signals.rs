@@ -9,6 +9,8 @@ use crate::config::Config;
 const TREND_DAYS: usize = 3;
 /// A disk that is full later than this is nobody's business yet.
 const HORIZON_DAYS: f64 = 14.0;
+/// So well the days of a figure that hovers must lie on a line.
+const STEADY: f64 = 0.8;
 /// Fewer runs of CI in a week say nothing.
 const FEW_RUNS: u64 = 10;
 /// From so many red runs of a hundred on it is worth a word.
@@ -65,6 +67,19 @@ pub enum Prediction {
         /// Of so many percent.
         threshold: u64,
     },
+    /// Memory will be short.
+    MemoryShrinks {
+        /// How much is free.
+        free_mb: u64,
+        /// How much was on the first day looked at.
+        was: u64,
+        /// How many days ago that was.
+        over_days: u64,
+        /// In how many days it is less than the threshold.
+        in_days: u64,
+        /// Of so many megabytes.
+        threshold: u64,
+    },
     /// CI becomes redder.
     CiRedder {
         /// Red runs of a hundred, this week.
@@ -111,6 +126,7 @@ impl Prediction {
             Self::DiskFills { path, .. } => {
                 format!("disk-{}", path.replace(|c: char| !c.is_ascii_alphanumeric(), "-"))
             }
+            Self::MemoryShrinks { .. } => "memory".to_owned(),
             Self::CiRedder { .. } => "ci-redder".to_owned(),
             Self::CiUnsteady { .. } => "ci-unsteady".to_owned(),
             Self::SessionsDie { .. } => "sessions-die".to_owned(),
@@ -123,6 +139,7 @@ impl Prediction {
 /// What the figures foretell, the most pressing first.
 pub fn predict(memory: &Memory, figures: &Figures, config: &Config) -> Vec<Prediction> {
     let mut found = disks(&memory.samples, u64::from(config.health.max_disk_percent));
+    found.extend(memory_shrinks(&memory.samples, config.health.min_memory_mb));
     let Figures { week, before, .. } = figures;
     let share = |counts: &Counts| (counts.red * 100).checked_div(counts.checks).unwrap_or(0);
     if week.checks >= FEW_RUNS && share(week) >= RED_PERCENT && share(week) * 2 >= share(before) * 3 {
@@ -144,41 +161,81 @@ pub fn predict(memory: &Memory, figures: &Figures, config: &Config) -> Vec<Predi
     found
 }
 
-/// A straight line through the days.
-fn disks(samples: &[Sample], threshold: u64) -> Vec<Prediction> {
-    const DAY: f64 = 86_400_000.0;
-    let Some(last) = samples.last() else { return Vec::new() };
-    let mut found = Vec::new();
-    for (path, percent) in &last.disks {
+/// A straight line through the days of a figure, from the last day back.
+struct Line {
+    /// What it changes by a day.
+    slope: f64,
+    /// How well the days lie on it, from 0 to 1.
+    fit: f64,
+    /// The first day: how long ago, and the figure then.
+    first: (f64, f64),
+}
+
+impl Line {
+    /// Nothing if there are too few days for a trend.
+    fn through(samples: &[Sample], figure: impl Fn(&Sample) -> Option<u64>) -> Option<Self> {
+        const DAY: f64 = 86_400_000.0;
+        let last = samples.last()?;
         let days: Vec<(f64, f64)> = samples
             .iter()
             .filter_map(|sample| {
                 let ago = (last.at.0.saturating_sub(sample.at.0)) as f64 / DAY;
-                sample.disks.get(path).map(|percent| (-ago, *percent as f64))
+                figure(sample).map(|figure| (-ago, figure as f64))
             })
             .collect();
+        let first = *days.first()?;
         let count = days.len() as f64;
-        let (mean_x, mean_y) = (
-            days.iter().map(|(x, _)| x).sum::<f64>() / count,
-            days.iter().map(|(_, y)| y).sum::<f64>() / count,
-        );
-        let spread: f64 = days.iter().map(|(x, _)| (x - mean_x).powi(2)).sum();
-        if days.len() < TREND_DAYS || spread <= 0.0 || *percent > threshold {
-            continue;
+        // A few looks on one day are no trend, whatever they show.
+        if days.len() < TREND_DAYS || -first.0 < (TREND_DAYS - 1) as f64 * 0.9 {
+            return None;
         }
-        let slope = days.iter().map(|(x, y)| (x - mean_x) * (y - mean_y)).sum::<f64>() / spread;
-        let in_days = (threshold as f64 - *percent as f64 + 1.0) / slope;
-        if slope > 0.0 && in_days <= HORIZON_DAYS {
-            let (first_x, first_y) = days[0];
-            found.push(Prediction::DiskFills {
+        let mean = |of: fn(&(f64, f64)) -> f64| days.iter().map(of).sum::<f64>() / count;
+        let (mean_x, mean_y) = (mean(|day| day.0), mean(|day| day.1));
+        let sum = |of: &dyn Fn(f64, f64) -> f64| -> f64 {
+            days.iter().map(|(x, y)| of(x - mean_x, y - mean_y)).sum()
+        };
+        let (xx, xy, yy) = (sum(&|x, _| x * x), sum(&|x, y| x * y), sum(&|_, y| y * y));
+        let fit = if yy > 0.0 { xy * xy / (xx * yy) } else { 0.0 };
+        (xx > 0.0).then_some(Self { slope: xy / xx, fit, first: (-first.0, first.1) })
+    }
+
+    /// In how many days it has come so far, if that is soon.
+    fn days_to(&self, way: f64) -> Option<u64> {
+        let days = way / self.slope;
+        (self.slope != 0.0 && (0.0..=HORIZON_DAYS).contains(&days)).then(|| days.ceil() as u64)
+    }
+}
+
+fn disks(samples: &[Sample], threshold: u64) -> Vec<Prediction> {
+    let last = samples.last().into_iter().flat_map(|last| &last.disks);
+    last.filter(|(_, percent)| **percent <= threshold)
+        .filter_map(|(path, percent)| {
+            let line = Line::through(samples, |sample| sample.disks.get(path).copied())?;
+            let in_days =
+                line.days_to(threshold as f64 - *percent as f64 + 1.0).filter(|_| line.slope > 0.0)?;
+            Some(Prediction::DiskFills {
                 path: path.clone(),
                 percent: *percent,
-                was: first_y as u64,
-                over_days: (-first_x).round() as u64,
-                in_days: in_days.ceil() as u64,
+                was: line.first.1 as u64,
+                over_days: line.first.0.round() as u64,
+                in_days,
                 threshold,
-            });
-        }
-    }
-    found
+            })
+        })
+        .collect()
+}
+
+/// Memory comes and goes with what runs: only what falls steadily is a trend.
+fn memory_shrinks(samples: &[Sample], threshold: u64) -> Option<Prediction> {
+    let free_mb = samples.last()?.free_memory_mb.filter(|free| *free >= threshold)?;
+    let line = Line::through(samples, |sample| sample.free_memory_mb)?;
+    let steady = line.slope < 0.0 && line.fit >= STEADY;
+    let in_days = line.days_to(threshold as f64 - free_mb as f64).filter(|_| steady)?;
+    Some(Prediction::MemoryShrinks {
+        free_mb,
+        was: line.first.1 as u64,
+        over_days: line.first.0.round() as u64,
+        in_days,
+        threshold,
+    })
 }

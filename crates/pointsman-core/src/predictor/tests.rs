@@ -16,7 +16,8 @@ fn days(percents: &[u64]) -> Memory {
     let mut memory = Memory::default();
     for (day, percent) in percents.iter().enumerate() {
         let at = Timestamp(i64::try_from(day).unwrap() * DAY);
-        memory.measure(Sample { at, disks: [("/state".to_owned(), *percent)].into() }, at);
+        let disks = [("/state".to_owned(), *percent)].into();
+        memory.measure(Sample { at, disks, free_memory_mb: None }, at);
     }
     memory
 }
@@ -38,6 +39,40 @@ fn a_disk_that_fills_is_foretold() {
     ];
     for (what, percents, expected) in cases {
         assert_eq!(titles(&days(percents), &Figures::default()), expected, "{what}");
+    }
+}
+
+#[test]
+fn looks_on_one_day_are_no_trend() {
+    let mut memory = Memory::default();
+    for (minute, percent) in [(0, 50), (10, 60), (20, 70)] {
+        let at = Timestamp(minute * 60_000);
+        let disks = [("/state".to_owned(), percent)].into();
+        memory.measure(Sample { at, disks, free_memory_mb: Some(9000 - 100 * percent) }, at);
+    }
+    assert_eq!(titles(&memory, &Figures::default()), [""; 0]);
+}
+
+#[test]
+fn memory_that_falls_steadily_is_foretold() {
+    let free = |megabytes: &[u64]| {
+        let mut memory = Memory::default();
+        for (day, free) in megabytes.iter().enumerate() {
+            let at = Timestamp(i64::try_from(day).unwrap() * DAY);
+            memory.measure(Sample { at, disks: Default::default(), free_memory_mb: Some(*free) }, at);
+        }
+        titles(&memory, &Figures::default())
+    };
+    let cases: [(&str, &[u64], &[&str]); 6] = [
+        ("steady", &[4000, 4000, 4000], &[]),
+        ("a leak", &[4000, 3500, 3000, 2500], &["Less than 500 MB of memory are free in 4 days"]),
+        ("slow", &[4000, 3990, 3980, 3970], &[]),
+        ("it comes and goes", &[4000, 1000, 3900, 900, 3800, 2000], &[]),
+        ("more and more", &[1000, 2000, 3000], &[]),
+        ("it is short: that is health, and told", &[1000, 700, 400], &[]),
+    ];
+    for (what, megabytes, expected) in cases {
+        assert_eq!(free(megabytes), expected, "{what}");
     }
 }
 
@@ -102,7 +137,7 @@ fn five_a_day_and_nothing_twice() {
     assert_eq!(memory.news(many.clone(), &open, &config, next), many[6..], "the next day, what was not said");
     // A month later it may be said again, if it was dismissed then and is true still.
     let later = Timestamp(now.0 + 31 * DAY);
-    memory.measure(Sample { at: later, disks: Default::default() }, later);
+    memory.measure(Sample { at: later, disks: Default::default(), free_memory_mb: None }, later);
     assert_eq!(memory.news(many.clone(), &BTreeSet::new(), &config, later).len(), 5);
 }
 

@@ -61,6 +61,9 @@ pub fn facts(task: &Task, config: &Config, around: &Surroundings) -> Vec<String>
     let mut facts = vec![format!("{} for {}", task.state, ago(around.now.since(task.since)))];
     facts.extend(task.reason.as_ref().map(|reason| format!("reason: {}", clean_line(reason, QUOTE_CHARS))));
     facts.extend(dependencies(task));
+    if task.state == State::Backlog && !config.roles.dev.enabled {
+        facts.push("nothing begins by itself: roles.dev.enabled is false".to_owned());
+    }
     facts.extend(session(task, around.now));
     facts.extend(context(task, config));
     facts.extend(handover(task, around.now));
@@ -310,6 +313,8 @@ mod tests {
         assert!(text.contains("depends on #1, #2, still open"), "{text}");
         assert!(text.contains("no session was ever started"), "{text}");
         assert!(text.contains("there is no CI"), "{text}");
+        let off = told(&task(State::Backlog), "[roles.dev]\nenabled = false", Surroundings::default());
+        assert!(off.contains("nothing begins by itself: roles.dev.enabled is false"), "{off}");
     }
 
     #[test]

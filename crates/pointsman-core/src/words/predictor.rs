@@ -9,13 +9,17 @@ pub fn issue(prediction: &Prediction) -> (String, String) {
     let (title, evidence, look) = match prediction {
         Prediction::DiskFills { path, percent, was, over_days, in_days, threshold } => {
             let path = clean_line(path, 100);
-            let days = if *in_days == 1 { "1 day".to_owned() } else { format!("{in_days} days") };
             (
-                format!("The disk of {path} passes {threshold} % in {days}"),
-                format!("{percent} % full now, {was} % {over_days} days ago"),
+                format!("The disk of {path} passes {threshold} % in {}", days(*in_days)),
+                format!("{percent} % full now, {was} % {} ago", days(*over_days)),
                 "pointsman health",
             )
         }
+        Prediction::MemoryShrinks { free_mb, was, over_days, in_days, threshold } => (
+            format!("Less than {threshold} MB of memory are free in {}", days(*in_days)),
+            format!("{free_mb} MB are free now, {was} MB {} ago, and it falls steadily", days(*over_days)),
+            "pointsman health",
+        ),
         Prediction::CiRedder { percent, was, runs } => (
             format!("CI becomes redder: {percent} of 100 runs"),
             format!(
@@ -48,4 +52,8 @@ pub fn issue(prediction: &Prediction) -> (String, String) {
         "A prediction from figures; nobody has judged it yet.\n\n## Evidence\n\n- {evidence}\n- look: `{look}`\n"
     );
     (title, body)
+}
+
+fn days(days: u64) -> String {
+    if days == 1 { "1 day".to_owned() } else { format!("{days} days") }
 }

@@ -29,6 +29,7 @@ const DAY: i64 = 86_400_000;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     pointsman roles --days 30\n  \
+    pointsman roles look gardener\n  \
     pointsman roles resume gardener")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -40,6 +41,11 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Have the gardener, planner, predictor or supervisor look now, and not at its next time
+    Look {
+        /// Which
+        role: String,
+    },
     /// Let a role that was paused because of noise ask a model again
     Resume {
         /// Which
@@ -52,11 +58,19 @@ impl Arguments {
         let project = context.project()?;
         match self.command {
             None => show(context, &project, self.days),
+            Some(Command::Look { role }) => {
+                context.people_only("having a role look")?;
+                known(&project, &role)?;
+                let request = Request::LookNow { project: project.config.name.clone(), role: role.clone() };
+                context.ask(&request)?;
+                context
+                    .out
+                    .say(format!("The {role} looks: pointsman journal --role {role} tells what it found."));
+                Ok(())
+            }
             Some(Command::Resume { role }) => {
                 context.people_only("resuming a role")?;
-                if !project.config.roles.iter().any(|(name, _)| name == role) {
-                    return Err(Failure::new(Code::Usage, format!("there is no role {role:?}")));
-                }
+                known(&project, &role)?;
                 let request =
                     Request::ResumeRole { project: project.config.name.clone(), role: role.clone() };
                 context.ask(&request)?;
@@ -64,6 +78,13 @@ impl Arguments {
                 Ok(())
             }
         }
+    }
+}
+
+fn known(project: &Project, role: &str) -> Result<(), Failure> {
+    match project.config.roles.iter().any(|(name, _)| name == role) {
+        true => Ok(()),
+        false => Err(Failure::new(Code::Usage, format!("there is no role {role:?}"))),
     }
 }
 

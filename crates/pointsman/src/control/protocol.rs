@@ -150,6 +150,13 @@ pub enum Request {
         /// Which.
         role: String,
     },
+    /// Have a role look now.
+    LookNow {
+        /// Of which project.
+        project: ProjectName,
+        /// Which.
+        role: String,
+    },
     /// Tell people that this is a test.
     TryNotifiers {
         /// The project.

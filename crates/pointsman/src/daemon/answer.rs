@@ -30,6 +30,8 @@ pub(crate) struct Follow {
     pub run: bool,
     /// People are to be told something.
     pub notices: bool,
+    /// A role has something to look at.
+    pub factory: bool,
 }
 
 /// Carries out a request that is about tasks, messages or projects.
@@ -85,6 +87,10 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
             vault::answer(engine, project, command)
         }
         Request::ResumeRole { project, role } => factory::resume(engine, project, role),
+        Request::LookNow { project, role } => {
+            follow.factory = true;
+            factory::look_now(engine, project, role)
+        }
         Request::TryNotifiers { project, key } => {
             follow.notices = true;
             notifier::try_out(engine, project, key)

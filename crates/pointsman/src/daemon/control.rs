@@ -162,8 +162,10 @@ impl Control {
             self.inbox.send(Inbound::AskForge { project: project.clone() });
             return reply;
         }
-        if matches!(request, Request::ResumeRole { .. }) && peer.is_some_and(|pid| self.is_in_session(pid)) {
-            return failed(FailureKind::Refused, "an agent resumes no role".to_owned());
+        if matches!(request, Request::ResumeRole { .. } | Request::LookNow { .. })
+            && peer.is_some_and(|pid| self.is_in_session(pid))
+        {
+            return failed(FailureKind::Refused, "an agent does not steer roles".to_owned());
         }
         if matches!(request, Request::TryNotifiers { .. }) && peer.is_some_and(|pid| self.is_in_session(pid))
         {

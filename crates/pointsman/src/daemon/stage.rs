@@ -19,11 +19,13 @@ struct Stage {
     ahead_ms: i64,
     /// How full every disk is.
     disk_percent: Option<u64>,
+    /// How much memory is free.
+    free_memory_mb: Option<u64>,
 }
 
 static FILE: OnceLock<Option<PathBuf>> = OnceLock::new();
 /// The last one that could be read.
-static LAST: Mutex<Stage> = Mutex::new(Stage { ahead_ms: 0, disk_percent: None });
+static LAST: Mutex<Stage> = Mutex::new(Stage { ahead_ms: 0, disk_percent: None, free_memory_mb: None });
 
 #[allow(clippy::disallowed_methods, reason = "a variable for tests, read once")]
 fn named() -> Option<PathBuf> {
@@ -45,8 +47,10 @@ pub(super) fn time(real: Timestamp) -> Timestamp {
 
 /// The machine as it is pretended to be.
 pub(super) fn machine(real: Machine) -> Machine {
-    let Some(percent) = stage().and_then(|stage| stage.disk_percent) else { return real };
-    let mut pretended = real;
-    pretended.disks.iter_mut().for_each(|disk| disk.used_percent = percent);
+    let Some(stage) = stage() else { return real };
+    let mut pretended = Machine { free_memory_mb: stage.free_memory_mb.or(real.free_memory_mb), ..real };
+    for disk in &mut pretended.disks {
+        disk.used_percent = stage.disk_percent.unwrap_or(disk.used_percent);
+    }
     pretended
 }

@@ -159,6 +159,16 @@ fn a_person_may_begin_one_more_than_there_are_places() {
     assert_eq!(stage.engine.tasks()[&key(2)].state, State::Working);
 }
 
+#[test]
+fn without_the_dev_role_nothing_begins_by_itself() {
+    let mut stage = Stage::with("[roles.dev]\nenabled = false\n");
+    stage.take(1, seen());
+    stage.engine.tick(stage.now).unwrap();
+    assert_eq!(state(&stage, 1), State::Backlog);
+    stage.take(1, Event::Ordered { order: Order::Start });
+    assert_eq!(state(&stage, 1), State::Working, "a person may");
+}
+
 /// Lets time pass, and what follows from it happen.
 fn later(stage: &mut Stage, minutes: u64) {
     stage.now = stage.now.after(Duration::from_secs(minutes * 60));

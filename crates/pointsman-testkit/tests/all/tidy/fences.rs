@@ -44,7 +44,7 @@ const FENCES: [(&str, &str, &[&str]); 5] = [
             "crates/pointsman/src/cli/session_log.rs",
             "crates/pointsman/src/cli/up.rs",
             // A full disk says nothing when it has room again.
-            "crates/pointsman/src/daemon/dispatcher.rs",
+            "crates/pointsman/src/daemon/dispatcher/mod.rs",
             // The play watches from outside, as a person does; its agent can hang.
             "crates/pointsman/src/demo/mod.rs",
             "crates/pointsman/src/demo/stage.rs",

@@ -29,6 +29,7 @@ use pointsman_core::ids::{ProjectName, Sha};
 use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::run::{Run, RunId};
 use pointsman_core::time::Timestamp;
+use pointsman_core::timetable::Remembered;
 use pointsman_core::value::{Following, Outcome, ResultOver, Value};
 use pointsman_core::words;
 use pointsman_store::{Change, Store};
@@ -53,7 +54,7 @@ use super::hand_in;
 use super::inbound::{Inbound, Inbox};
 use super::notifier;
 use super::served::Served;
-use super::timetable::remembered;
+use super::timetable::{self, remembered};
 use super::world::{RealWorld, chain};
 use crate::control::protocol::{FailureKind, Fix, Reply};
 use crate::health_view;
@@ -266,6 +267,31 @@ pub(super) fn resume(engine: &mut Engine, project: &ProjectName, role: &str) -> 
     });
     match written {
         Ok(_) => done(json!({ "role": role, "paused_at": null })),
+        Err(error) => failed(FailureKind::Failed, chain(&error)),
+    }
+}
+
+/// A person wants a role to look now, and not at its next time.
+pub(super) fn look_now(engine: &mut Engine, project: &ProjectName, role: &str) -> Reply {
+    let (now, formula) = (clock::now(), format!("run-{role}"));
+    let enabled = engine.config(project).is_some_and(|config| {
+        by_code(&formula) && config.roles.iter().any(|(name, configured)| name == role && configured.enabled)
+    });
+    if !enabled {
+        let why = "only the gardener, the planner, the predictor and the supervisor look, and only if they are enabled";
+        return failed(FailureKind::Refused, format!("the {role} does not look: {why}"));
+    }
+    let written = remembered(engine.store(), project, &formula).and_then(|before| {
+        let never = Remembered { seen: now, used: None, inputs: None, skipped_because: None };
+        let after = Remembered { used: Some(now), skipped_because: None, ..before.unwrap_or(never) };
+        let mut change = Change::new(now, "role_look_wanted");
+        change.project = Some(project.clone());
+        change.data = json!({ "role": role });
+        change.cursor = Some((timetable::cursor(&formula), json!(after).to_string()));
+        engine.store().commit(&[change])
+    });
+    match written {
+        Ok(_) => done(json!({ "role": role })),
         Err(error) => failed(FailureKind::Failed, chain(&error)),
     }
 }

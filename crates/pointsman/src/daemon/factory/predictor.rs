@@ -132,9 +132,9 @@ impl Watch {
             (memory, figures(&reader, config, &seen.issues, now)?, value(&reader, &config.name, NAME)?)
         };
         let is_paused = value.paused_at.is_some();
-        let disks = collect::machine(&self.world.paths, config).disks;
-        let disks = disks.into_iter().map(|disk| (disk.path, disk.used_percent)).collect();
-        memory.measure(Sample { at: now, disks }, now);
+        let machine = collect::machine(&self.world.paths, config);
+        let disks = machine.disks.into_iter().map(|disk| (disk.path, disk.used_percent)).collect();
+        memory.measure(Sample { at: now, disks, free_memory_mb: machine.free_memory_mb }, now);
         let inbox = self.inbox.clone();
         self.beside(format!("predictor {}", config.name), served, now, move |served| {
             let wanted = news(&memory, &figures, &seen.issues, &served.config, now);

@@ -17,7 +17,8 @@ fn e2e_predictor_files_an_observation_with_its_evidence_once() {
     for fruit in ["Apples", "Pears", "Plums", "Figs", "Dates"] {
         daemon.json(&["forge", "issue", "create", "--title", fruit, "--body", "We want them"]);
     }
-    make_due(&daemon, "run-predictor");
+    let look = |role: &str| daemon.run(&["roles", "look", role]).code;
+    assert_eq!((look("gardener"), look("nobody"), look("predictor")), (Some(3), Some(2), Some(0)));
     daemon.wait_for("a prediction", || {
         let told = daemon.json(&["journal", "--role", "predictor"]);
         (told[0]["lines"] == json!(["#6 Issues pile up: nobody touches 5 of 5"])).then_some(())

@@ -48,20 +48,25 @@ impl Week {
         let at = MONDAY + day * DAY + (hour * 60 + minute) * MINUTE;
         let real = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis();
         let ahead = i64::try_from(u128::from(at) - real).unwrap();
-        self.daemon.stage(&json!({ "ahead_ms": ahead, "disk_percent": disk_percent }));
+        self.daemon
+            .stage(&json!({ "ahead_ms": ahead, "disk_percent": disk_percent, "free_memory_mb": 8000 }));
         at
     }
 
     /// Waits until nobody is at work but who waits for a person, and all issues are known.
     fn wait_quiet(&self) {
         self.daemon.wait_for("everybody to be through", || {
-            let open = self.daemon.json(&["forge", "issue", "list"]).as_array().map(Vec::len);
-            let known = json!(open) == self.daemon.json(&["health"])["open_issues"];
+            let open = self.daemon.json(&["forge", "issue", "list"]).as_array().cloned().unwrap_or_default();
+            let known = json!(open.len()) == self.daemon.json(&["health"])["open_issues"];
             let list = |what: &str| self.daemon.json(&[what, "list"]).as_array().cloned().unwrap_or_default();
             let runs = list("run").iter().all(|run| !run["ended_at"].is_null());
             let still = ["waiting_dependencies", "escalated", "blocked", "closed"];
             let tasks = list("task").iter().all(|task| still.iter().any(|state| task["state"] == *state));
-            (runs && tasks && known).then_some(())
+            // A task is closed before its issue is.
+            let over: Vec<Value> =
+                list("task").into_iter().filter(|task| task["state"] == "closed").collect();
+            let closed = open.iter().all(|issue| over.iter().all(|task| task["issue"] != issue["number"]));
+            (runs && tasks && known && closed).then_some(())
         });
     }
 

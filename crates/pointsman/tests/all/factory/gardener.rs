@@ -3,10 +3,9 @@
 use pointsman::daemon::factory::gardener::{look, memory};
 use pointsman::daemon::factory::{Seen, Settled, ask, settle, value};
 use pointsman_core::forge::{Issue, IssueState};
-use pointsman_core::run::{Event, Policy, Run, RunId, step};
+use pointsman_core::run::RunId;
 use pointsman_core::time::Timestamp;
 use pointsman_core::value::Outcome;
-use pointsman_store::{Change, RunScope};
 use serde_json::json;
 
 use super::{Stage, at, shop};
@@ -40,13 +39,7 @@ impl Stage {
 
     /// All runs that are under way are over, and this came of them.
     fn answer(&mut self, minute: i64, outcome: Outcome) {
-        for run in self.engine.store().runs(&shop(), RunScope::Open).unwrap() {
-            let policy = Policy::new(&self.config(), run.formula.role());
-            let over = step(&run, &Event::Stopped { by: "test".to_owned() }, &policy, at(minute)).unwrap();
-            let away = step(&over, &Event::SessionEnded, &policy, at(minute)).unwrap();
-            let mut change = Change::new(at(minute), "run_over");
-            change.run = Some(away);
-            self.engine.store().commit(&[change]).unwrap();
+        for run in self.end_runs(minute) {
             let mut after = memory(self.engine.store(), &shop()).unwrap();
             after.asked = None;
             let settled = Settled {
@@ -61,10 +54,6 @@ impl Stage {
             settle(&mut self.engine, &shop(), &settled, at(minute)).unwrap();
             settle(&mut self.engine, &shop(), &settled, at(minute)).unwrap();
         }
-    }
-
-    fn runs(&mut self) -> Vec<Run> {
-        self.engine.store().runs(&shop(), RunScope::Last(1000)).unwrap()
     }
 }
 

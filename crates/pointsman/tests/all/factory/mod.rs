@@ -11,8 +11,9 @@ use std::sync::Arc;
 use pointsman::daemon::engine::Engine;
 use pointsman_core::config::Config;
 use pointsman_core::ids::ProjectName;
+use pointsman_core::run::{Event, Policy, Run, step};
 use pointsman_core::time::Timestamp;
-use pointsman_store::{EventFilter, EventRow, NoticeRow, ProjectRow, Store};
+use pointsman_store::{Change, EventFilter, EventRow, NoticeRow, ProjectRow, RunScope, Store};
 
 const MINUTE: i64 = 60_000;
 /// 2026-03-23, a Monday, 00:00 UTC.
@@ -48,6 +49,25 @@ impl Stage {
 
     fn config(&self) -> Arc<Config> {
         self.engine.config(&shop()).unwrap()
+    }
+
+    /// All runs there ever were.
+    fn runs(&mut self) -> Vec<Run> {
+        self.engine.store().runs(&shop(), RunScope::Last(1000)).unwrap()
+    }
+
+    /// Whatever is under way is over, and its sessions are gone.
+    fn end_runs(&mut self, minute: i64) -> Vec<Run> {
+        let open = self.engine.store().runs(&shop(), RunScope::Open).unwrap();
+        for run in &open {
+            let policy = Policy::new(&self.config(), run.formula.role());
+            let over = step(run, &Event::Stopped { by: "test".to_owned() }, &policy, at(minute)).unwrap();
+            let away = step(&over, &Event::SessionEnded, &policy, at(minute)).unwrap();
+            let mut change = Change::new(at(minute), "run_over");
+            change.run = Some(away);
+            self.engine.store().commit(&[change]).unwrap();
+        }
+        open
     }
 
     /// Oldest first.

@@ -5,10 +5,8 @@ use pointsman::daemon::factory::{Settled, ask, settle, value};
 use pointsman::daemon::timetable::{Standing, remembered, tick};
 use pointsman_core::forge::{Issue, IssueState};
 use pointsman_core::planner::{Document, Plan, Sight};
-use pointsman_core::run::{Event, Policy, Run, step};
 use pointsman_core::time::Timestamp;
 use pointsman_core::value::Outcome;
-use pointsman_store::{Change, RunScope};
 use serde_json::json;
 
 use super::{Stage, at, shop};
@@ -48,13 +46,7 @@ impl Stage {
 
     /// The run that is under way is over: nothing is to be done of its answer, or it has none.
     fn planned(&mut self, minute: i64, plan: Option<Plan>) {
-        for run in self.engine.store().runs(&shop(), RunScope::Open).unwrap() {
-            let policy = Policy::new(&self.config(), run.formula.role());
-            let over = step(&run, &Event::Stopped { by: "test".to_owned() }, &policy, at(minute)).unwrap();
-            let away = step(&over, &Event::SessionEnded, &policy, at(minute)).unwrap();
-            let mut change = Change::new(at(minute), "run_over");
-            change.run = Some(away);
-            self.engine.store().commit(&[change]).unwrap();
+        for run in self.end_runs(minute) {
             let mut after = memory(self.engine.store(), &shop()).unwrap();
             let outcome = if plan.is_some() { Outcome::Used } else { Outcome::Noise };
             match &plan {
@@ -82,10 +74,6 @@ impl Stage {
             }
         }
     }
-
-    fn plans(&mut self) -> Vec<Run> {
-        self.engine.store().runs(&shop(), RunScope::Last(1000)).unwrap()
-    }
 }
 
 /// "runs weekly", "daily at 06:00 UTC via cron (1h before the planner at 07:00)"
@@ -112,7 +100,7 @@ fn a_plan_is_made_on_mondays_an_hour_after_the_predictor_and_only_of_something_n
         stage.planned(minute + 5, Some(Plan::default()));
     }
     assert_eq!(looks, [SEVEN, 7 * DAY + SEVEN, 14 * DAY + SEVEN, 21 * DAY + SEVEN]);
-    let began: Vec<Timestamp> = stage.plans().iter().map(|run| run.started_at).collect();
+    let began: Vec<Timestamp> = stage.runs().iter().map(|run| run.started_at).collect();
     assert_eq!(began, [at(SEVEN), at(21 * DAY + SEVEN)], "the same is not asked twice");
     assert_eq!(stage.events("planner_planned").len(), 2, "each counts once");
     assert_eq!(stage.events("prediction_triaged").len(), 2);
@@ -124,23 +112,23 @@ fn nobody_is_asked_without_a_goal_or_when_something_is_in_the_way_and_that_is_sa
     let mut stage = Stage::new(ON);
     let aimless = Sight { documents: Vec::new(), ..Sight::default() };
     stage.plan(0, &aimless);
-    assert_eq!((stage.plans(), stage.events("planner_looked").len()), (Vec::new(), 0));
+    assert_eq!((stage.runs(), stage.events("planner_looked").len()), (Vec::new(), 0));
 
     let mut stage = Stage::new(&format!("{ON}[limits]\nmin_free_memory_mb = 9000\n"));
     let before = memory(stage.engine.store(), &shop()).unwrap();
     let mut asking = look(&sight(&[prediction(1, "The disk fills")]), &before, &stage.config(), at(0));
     asking.free_memory_mb = Some(100);
     ask(&mut stage.engine, &shop(), &asking, at(0)).unwrap();
-    assert_eq!(stage.plans(), []);
+    assert_eq!(stage.runs(), []);
     let said = stage.events("planner_looked").pop().unwrap();
     let line = said.data["lines"][0].as_str().unwrap();
     assert_eq!(line, "found a prediction to judge, and asks later: less than 9000 MB of memory are free");
     // Said once; and its time is not used up by that.
     ask(&mut stage.engine, &shop(), &asking, at(10)).unwrap();
-    assert_eq!((stage.plans(), stage.events("planner_looked").len()), (Vec::new(), 1));
+    assert_eq!((stage.runs(), stage.events("planner_looked").len()), (Vec::new(), 1));
     assert_eq!(memory(stage.engine.store(), &shop()).unwrap(), before);
     stage.plan(20, &sight(&[prediction(1, "The disk fills")]));
-    assert_eq!(stage.plans().len(), 1);
+    assert_eq!(stage.runs().len(), 1);
 }
 
 #[test]
@@ -153,7 +141,7 @@ fn an_answer_that_is_of_no_use_is_asked_for_once_more_and_a_planner_that_gives_n
         stage.planned(week * 7 * DAY + 5, None);
         stage = stage.restart();
     }
-    let began: Vec<Timestamp> = stage.plans().iter().map(|run| run.started_at).collect();
+    let began: Vec<Timestamp> = stage.runs().iter().map(|run| run.started_at).collect();
     assert_eq!(
         began,
         [at(0), at(7 * DAY), at(21 * DAY)],

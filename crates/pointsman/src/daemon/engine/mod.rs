@@ -1,8 +1,9 @@
 //! Events in, one transaction, effects out. Synchronous, without threads, clock or world: the
 //! daemon and the simulation drive the very same thing.
 
+mod input;
+
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,10 +18,11 @@ use pointsman_core::task::{
 };
 use pointsman_core::time::Timestamp;
 use pointsman_store::{
-    Change, Committed, EffectId, EntryScope, EntryStatus, NewNotice, Outgoing, SessionRow, SessionScope,
-    Store,
+    Change, Committed, EffectId, EntryScope, EntryStatus, Outgoing, SessionRow, SessionScope, Store,
 };
 use serde_json::json;
+
+pub use input::{Happening, Input, groups};
 
 use super::budget;
 use super::crash::crash_point;
@@ -34,64 +36,6 @@ const RETRY_LAST: Duration = Duration::from_secs(60);
 const BUDGET_LOOK: Duration = Duration::from_secs(1);
 /// Before any time there is.
 const AT_ONCE: Timestamp = Timestamp(i64::MIN);
-
-/// Something that happened to a task, on its way into the store.
-#[derive(Clone, Debug)]
-pub struct Input {
-    /// Which task.
-    pub key: TaskKey,
-    /// What happened.
-    pub event: Happening,
-    /// Names the outside thing it came from, so that it counts once.
-    pub dedup: Option<String>,
-    /// The effect whose result it is.
-    pub settles: Option<EffectId>,
-    /// Why that effect could not be done.
-    pub failure: Option<String>,
-    /// That effect was a message, and the session has it: the file with its details.
-    pub sent: Option<PathBuf>,
-    /// A named value to remember with it.
-    pub cursor: Option<(String, String)>,
-    /// Sessions to write with it.
-    pub sessions: Vec<SessionRow>,
-    /// What people are to be told with it.
-    pub notices: Vec<NewNotice>,
-}
-
-impl Input {
-    /// An event with nothing attached.
-    pub fn new(key: TaskKey, event: Event) -> Self {
-        Self::with(key, Happening::Event(event))
-    }
-
-    /// An effect is done and the task learns nothing from it.
-    fn effect_done(key: TaskKey, kind: &'static str) -> Self {
-        Self::with(key, Happening::EffectDone(kind))
-    }
-
-    fn with(key: TaskKey, event: Happening) -> Self {
-        Self {
-            key,
-            event,
-            dedup: None,
-            settles: None,
-            failure: None,
-            sent: None,
-            cursor: None,
-            sessions: Vec::new(),
-            notices: Vec::new(),
-        }
-    }
-}
-
-/// What an input says.
-#[derive(Clone, Debug)]
-pub enum Happening {
-    /// Something for the task to step on.
-    Event(Event),
-    /// An effect of this kind is done.
-    EffectDone(&'static str),
-}
 
 /// What the rules of one project are.
 struct Rules {
@@ -354,7 +298,7 @@ impl Engine {
             self.budgets_at = now.after(BUDGET_LOOK);
         }
         let mut begun = Vec::new();
-        for (project, rules) in &self.rules {
+        for (project, rules) in self.rules.iter().filter(|(_, rules)| rules.config.roles.dev.enabled) {
             let tasks = self.tasks.values().map(Arc::as_ref).filter(|t| t.key.project == *project);
             let concurrency = usize::try_from(rules.config.dev.concurrency).unwrap_or(usize::MAX);
             for issue in schedule::starts(tasks, concurrency) {
@@ -536,63 +480,9 @@ fn begun(before: &Task, after: &Task, now: Timestamp) -> Option<WorkState> {
         .then(|| WorkState::begin(after.key.identity(), &after.title, now))
 }
 
-/// Cuts inputs into transactions: whether an input is a duplicate only shows when it is written, and
-/// nothing may be decided on top of one before that.
-pub fn groups(inputs: &[Input]) -> impl Iterator<Item = &[Input]> {
-    inputs.chunk_by(|a, b| a.dedup.is_none() && b.dedup.is_none())
-}
-
 /// Changes to be committed together, and the tasks as they will be.
 #[derive(Default)]
 struct Batch {
     changes: Vec<Change>,
     tasks: BTreeMap<TaskKey, Arc<Task>>,
-}
-
-impl Input {
-    /// Whether it leaves a trace even if the task stays as it is.
-    fn must_be_written(&self) -> bool {
-        self.settles.is_some() || self.cursor.is_some() || !self.sessions.is_empty()
-    }
-
-    fn change(&self, now: Timestamp, kind: &str) -> Change {
-        let mut change = Change::new(now, kind);
-        change.project = Some(self.key.project.clone());
-        change.issue = Some(self.key.issue);
-        change.dedup.clone_from(&self.dedup);
-        change.settles = self.settles;
-        change.failure.clone_from(&self.failure);
-        change.sent.clone_from(&self.sent);
-        change.cursor.clone_from(&self.cursor);
-        change.sessions.clone_from(&self.sessions);
-        change.notices.clone_from(&self.notices);
-        change
-    }
-
-    fn event_change(&self, now: Timestamp, event: &Event, before: &Task, after: State) -> Change {
-        let mut data = serde_json::to_value(event).unwrap_or_default();
-        let kind = data.get("event").and_then(|v| v.as_str()).unwrap_or("ordered").to_owned();
-        if let Some(map) = data.as_object_mut() {
-            map.remove("event");
-            if before.state != after {
-                map.insert("from".to_owned(), json!(before.state));
-            }
-            map.insert("to".to_owned(), json!(after));
-        }
-        let mut change = self.change(now, &kind);
-        change.session = before.session_id();
-        change.data = data;
-        if before.session == Session::Ending && self.settles.is_none() {
-            // It went by itself while we were about to end it: the order says how that is recorded.
-            change.sessions.clear();
-        }
-        let went = matches!(event, Event::SessionEnded { exit: Exit::Crashed | Exit::Exited, .. });
-        if before.handoff.is_some() && went {
-            // It went because it was asked to.
-            for row in &mut change.sessions {
-                row.exit = Some(Exit::Handoff);
-            }
-        }
-        change
-    }
 }

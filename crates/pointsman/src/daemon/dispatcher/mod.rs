@@ -1,21 +1,20 @@
 //! The loop: everything that happens comes in here, is decided and written down, and goes out as
 //! effects. It never waits for anything but its inbox and the disk.
 
+mod batch;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use pointsman_core::hook::Stance;
-use pointsman_core::ids::{ProjectName, TaskKey};
-use pointsman_core::run::{self as core_run, RunId};
-use pointsman_core::session::work::Observation;
+use pointsman_core::run::{self as core_run};
 use pointsman_core::task::{Event, Session};
 use pointsman_core::time::Timestamp;
-use pointsman_core::vault::{self as core_vault, ActionId};
-use pointsman_store::{
-    Audit, CheckpointRow, EffectId, MessageRow, QueueEntry, SessionRow, Stopped, VerdictRow,
-};
+use pointsman_store::{EffectId, MessageRow};
+
+use batch::{Batch, Ran, Vaulted, Wanted};
 
 use super::answer::{Follow, answer, done};
 use super::board::Board;
@@ -26,14 +25,13 @@ use super::factory;
 use super::inbound::Inbound;
 use super::lookout::Lookout;
 use super::notifier::{self, Told};
-use super::outcome::Outcome;
 use super::poller::Poller;
 use super::projections::Projections;
 use super::projects;
 use super::runs;
 use super::sources::exits::Exits;
 use super::sources::phase::Phases;
-use super::timetable::{self, Standing};
+use super::timetable::{self};
 use super::vault;
 use super::workers::{Work, Workers};
 use super::world::{Again, RealWorld, Redelivery};
@@ -84,64 +82,6 @@ pub(crate) struct Dispatcher {
     pub redelivering: BTreeMap<EffectId, Option<Timestamp>>,
     /// Sessions whose turn has just ended: what was held back is for them now.
     pub between_turns: BTreeSet<String>,
-}
-
-/// What was seen of a task's work, and how far its source was read by that.
-#[derive(Default)]
-struct Observed {
-    observations: Vec<Observation>,
-    read_to: Option<(String, String)>,
-}
-
-/// Something that happened to a vault action, and who waits for it to be written.
-struct Vaulted {
-    project: ProjectName,
-    id: ActionId,
-    event: core_vault::Event,
-    written: SyncSender<Option<Box<core_vault::Entry>>>,
-}
-
-/// The same for a run of a formula, with the sessions it is about.
-struct Ran {
-    project: ProjectName,
-    id: RunId,
-    event: core_run::Event,
-    sessions: Vec<SessionRow>,
-    written: SyncSender<Option<Box<core_run::Run>>>,
-}
-
-/// A run that is wanted.
-struct Wanted {
-    project: ProjectName,
-    formula: String,
-    subject: core_run::Subject,
-    by: String,
-    written: SyncSender<Reply>,
-}
-
-/// What was taken from the inbox and is to be written.
-#[derive(Default)]
-struct Batch {
-    inputs: Vec<Input>,
-    performed: Vec<(pointsman_store::Outgoing, Outcome)>,
-    entries: Vec<(Vec<QueueEntry>, SyncSender<()>)>,
-    stopped: Vec<(ProjectName, Stopped, SyncSender<()>)>,
-    audits: Vec<(ProjectName, Audit, SyncSender<()>)>,
-    verdicts: Vec<(ProjectName, pointsman_core::ids::Sha, String, VerdictRow)>,
-    redelivered: Vec<(MessageRow, Option<Again>)>,
-    observed: BTreeMap<TaskKey, Observed>,
-    seen: Vec<String>,
-    missed: Vec<String>,
-    checkpoints: Vec<(CheckpointRow, Vec<u64>)>,
-    vault: Vec<Vaulted>,
-    runs: Vec<Ran>,
-    wanted: Vec<Wanted>,
-    notifier: Vec<notifier::Waiting>,
-    factory: Vec<(Box<factory::Told>, SyncSender<()>)>,
-    timetables: Vec<(ProjectName, Standing)>,
-    asks: Vec<(Request, SyncSender<Reply>)>,
-    passed: Vec<SyncSender<()>>,
-    stop: bool,
 }
 
 impl Dispatcher {
@@ -340,6 +280,9 @@ impl Dispatcher {
             if follow.notices {
                 self.notices.nudge();
             }
+            if follow.factory {
+                self.factory.nudge();
+            }
             stop |= follow.stop;
             let _ = reply.send(answer);
         }
@@ -497,48 +440,6 @@ impl Dispatcher {
                     std::thread::sleep(WRITE_AGAIN);
                 }
             }
-        }
-    }
-}
-
-impl Batch {
-    fn add(&mut self, inbound: Inbound, poller: &Poller) {
-        match inbound {
-            Inbound::Inputs(inputs) => self.inputs.extend(inputs),
-            Inbound::Performed { outgoing, outcome } => self.performed.push((*outgoing, outcome)),
-            Inbound::Redelivered { message, became } => self.redelivered.push((*message, became)),
-            Inbound::QueueMoved { entries, written } => self.entries.push((entries, written)),
-            Inbound::LineStopped { project, stopped, written } => {
-                self.stopped.push((project, stopped, written));
-            }
-            Inbound::Audited { project, audit, written } => self.audits.push((project, audit, written)),
-            Inbound::VerdictGiven { project, tree, gate, verdict } => {
-                self.verdicts.push((project, tree, gate, *verdict));
-            }
-            Inbound::Observed { key, observations, read_to } => {
-                let observed = self.observed.entry(key).or_default();
-                observed.observations.extend(observations);
-                observed.read_to = read_to.or(observed.read_to.take());
-            }
-            Inbound::Seen { sessions } => self.seen.extend(sessions),
-            Inbound::Missed { sessions } => self.missed.extend(sessions),
-            Inbound::CheckpointTaken { row, pruned } => self.checkpoints.push((*row, pruned)),
-            Inbound::Vault { project, id, event, written } => {
-                self.vault.push(Vaulted { project, id, event, written });
-            }
-            Inbound::Notifier { told, written } => self.notifier.push((told, written)),
-            Inbound::Factory { told, written } => self.factory.push((told, written)),
-            Inbound::Timetable { project, standing } => self.timetables.push((project, standing)),
-            Inbound::Run { project, id, event, sessions, written } => {
-                self.runs.push(Ran { project, id, event, sessions, written });
-            }
-            Inbound::Passed { written } => self.passed.push(written),
-            Inbound::RunWanted { project, formula, subject, by, written } => {
-                self.wanted.push(Wanted { project, formula, subject, by, written });
-            }
-            Inbound::Ask { request, reply } => self.asks.push((request, reply)),
-            Inbound::AskForge { project } => poller.ask(&project),
-            Inbound::Stop => self.stop = true,
         }
     }
 }

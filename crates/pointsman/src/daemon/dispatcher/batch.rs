@@ -1,0 +1,120 @@
+//! What was taken from the inbox together and is written together.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::SyncSender;
+
+use pointsman_core::ids::{ProjectName, TaskKey};
+use pointsman_core::run::{self as core_run, RunId};
+use pointsman_core::session::work::Observation;
+use pointsman_core::vault::{self as core_vault, ActionId};
+use pointsman_store::{Audit, CheckpointRow, MessageRow, QueueEntry, SessionRow, Stopped, VerdictRow};
+
+use crate::control::protocol::{Reply, Request};
+use crate::daemon::engine::Input;
+use crate::daemon::factory;
+use crate::daemon::inbound::Inbound;
+use crate::daemon::notifier;
+use crate::daemon::outcome::Outcome;
+use crate::daemon::poller::Poller;
+use crate::daemon::timetable::Standing;
+use crate::daemon::world::Again;
+
+/// What was seen of a task's work, and how far its source was read by that.
+#[derive(Default)]
+pub(super) struct Observed {
+    pub(super) observations: Vec<Observation>,
+    pub(super) read_to: Option<(String, String)>,
+}
+
+/// Something that happened to a vault action, and who waits for it to be written.
+pub(super) struct Vaulted {
+    pub(super) project: ProjectName,
+    pub(super) id: ActionId,
+    pub(super) event: core_vault::Event,
+    pub(super) written: SyncSender<Option<Box<core_vault::Entry>>>,
+}
+
+/// The same for a run of a formula, with the sessions it is about.
+pub(super) struct Ran {
+    pub(super) project: ProjectName,
+    pub(super) id: RunId,
+    pub(super) event: core_run::Event,
+    pub(super) sessions: Vec<SessionRow>,
+    pub(super) written: SyncSender<Option<Box<core_run::Run>>>,
+}
+
+/// A run that is wanted.
+pub(super) struct Wanted {
+    pub(super) project: ProjectName,
+    pub(super) formula: String,
+    pub(super) subject: core_run::Subject,
+    pub(super) by: String,
+    pub(super) written: SyncSender<Reply>,
+}
+
+/// What was taken from the inbox and is to be written.
+#[derive(Default)]
+pub(super) struct Batch {
+    pub(super) inputs: Vec<Input>,
+    pub(super) performed: Vec<(pointsman_store::Outgoing, Outcome)>,
+    pub(super) entries: Vec<(Vec<QueueEntry>, SyncSender<()>)>,
+    pub(super) stopped: Vec<(ProjectName, Stopped, SyncSender<()>)>,
+    pub(super) audits: Vec<(ProjectName, Audit, SyncSender<()>)>,
+    pub(super) verdicts: Vec<(ProjectName, pointsman_core::ids::Sha, String, VerdictRow)>,
+    pub(super) redelivered: Vec<(MessageRow, Option<Again>)>,
+    pub(super) observed: BTreeMap<TaskKey, Observed>,
+    pub(super) seen: Vec<String>,
+    pub(super) missed: Vec<String>,
+    pub(super) checkpoints: Vec<(CheckpointRow, Vec<u64>)>,
+    pub(super) vault: Vec<Vaulted>,
+    pub(super) runs: Vec<Ran>,
+    pub(super) wanted: Vec<Wanted>,
+    pub(super) notifier: Vec<notifier::Waiting>,
+    pub(super) factory: Vec<(Box<factory::Told>, SyncSender<()>)>,
+    pub(super) timetables: Vec<(ProjectName, Standing)>,
+    pub(super) asks: Vec<(Request, SyncSender<Reply>)>,
+    pub(super) passed: Vec<SyncSender<()>>,
+    pub(super) stop: bool,
+}
+
+impl Batch {
+    pub(super) fn add(&mut self, inbound: Inbound, poller: &Poller) {
+        match inbound {
+            Inbound::Inputs(inputs) => self.inputs.extend(inputs),
+            Inbound::Performed { outgoing, outcome } => self.performed.push((*outgoing, outcome)),
+            Inbound::Redelivered { message, became } => self.redelivered.push((*message, became)),
+            Inbound::QueueMoved { entries, written } => self.entries.push((entries, written)),
+            Inbound::LineStopped { project, stopped, written } => {
+                self.stopped.push((project, stopped, written));
+            }
+            Inbound::Audited { project, audit, written } => self.audits.push((project, audit, written)),
+            Inbound::VerdictGiven { project, tree, gate, verdict } => {
+                self.verdicts.push((project, tree, gate, *verdict));
+            }
+            Inbound::Observed { key, observations, read_to } => {
+                let observed = self.observed.entry(key).or_default();
+                observed.observations.extend(observations);
+                observed.read_to = read_to.or(observed.read_to.take());
+            }
+            Inbound::Seen { sessions } => self.seen.extend(sessions),
+            Inbound::Missed { sessions } => self.missed.extend(sessions),
+            Inbound::CheckpointTaken { row, pruned } => self.checkpoints.push((*row, pruned)),
+            Inbound::Vault { project, id, event, written } => {
+                self.vault.push(Vaulted { project, id, event, written });
+            }
+            Inbound::Notifier { told, written } => self.notifier.push((told, written)),
+            Inbound::Factory { told, written } => self.factory.push((told, written)),
+            Inbound::Timetable { project, standing } => self.timetables.push((project, standing)),
+            Inbound::Run { project, id, event, sessions, written } => {
+                self.runs.push(Ran { project, id, event, sessions, written });
+            }
+            Inbound::Passed { written } => self.passed.push(written),
+            Inbound::RunWanted { project, formula, subject, by, written } => {
+                self.wanted.push(Wanted { project, formula, subject, by, written });
+            }
+            Inbound::Ask { request, reply } => self.asks.push((request, reply)),
+            Inbound::AskForge { project } => poller.ask(&project),
+            Inbound::Stop => self.stop = true,
+        }
+    }
+}
