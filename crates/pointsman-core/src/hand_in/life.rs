@@ -132,8 +132,14 @@ impl Memory {
         }
         self.looked = Some(run);
         let Some(taken) = taken else { return Took::Nothing };
-        if self.latest().is_some_and(|known| known.content == taken.content) {
-            return Took::Nothing;
+        let stuck = self.newer.is_none() && self.open.as_ref().is_some_and(HandIn::is_stuck);
+        if let Some(known) = self.latest().filter(|known| known.content == taken.content) {
+            // What cannot land where it stands may land on another main.
+            if !stuck || known.base == taken.base {
+                return Took::Nothing;
+            }
+            self.newer = Some(taken);
+            return Took::New;
         }
         if self.dismissed.contains(&taken.content) {
             return Took::Dismissed;

@@ -301,3 +301,34 @@ fn there_is_one_at_a_time_and_none_that_was_dismissed() {
     assert_eq!(memory.end("gardener", Outcome::Merged).unwrap().taken.run, RunId(6));
     assert_eq!(memory.end("gardener", Outcome::Merged), None);
 }
+
+#[test]
+fn the_same_takes_the_place_of_what_is_stuck_on_another_main_only() {
+    let again = |run| Taken { base: sha("c"), commit: sha("d"), ..taken(run, "x") };
+    let red = Some(Need::Checks { commit: sha("a") });
+    let review = Some(Need::Review { commit: sha("a") });
+    for (told, handed_in, expected) in [
+        (None, again(2), Took::Nothing),
+        (review, again(2), Took::Nothing),
+        (red.clone(), taken(2, "x"), Took::Nothing),
+        (red, again(2), Took::New),
+    ] {
+        let mut memory = Memory::default();
+        assert_eq!(memory.take("gardener", RunId(1), Some(taken(1, "x"))), Took::New);
+        let at = format!("{told:?} {handed_in:?}");
+        if let Some(open) = &mut memory.open {
+            open.told = told;
+        }
+        assert_eq!(memory.take("gardener", RunId(2), Some(handed_in)), expected, "{at}");
+        assert_eq!(memory.newer.is_some(), expected == Took::New, "{at}");
+        if expected == Took::New {
+            let base = sha("e");
+            let third = Taken { base, ..again(3) };
+            assert_eq!(
+                memory.take("gardener", RunId(3), Some(third)),
+                Took::Nothing,
+                "what waits is not stuck"
+            );
+        }
+    }
+}

@@ -69,6 +69,30 @@ pub(in crate::daemon) fn take(
     if let Some(at) = served.mirror.read_ref(&base)? {
         served.mirror.delete_ref(&base, &at)?;
     }
+    tidy(world, served)
+}
+
+/// Lets go of commits that are neither open nor about to be. One whose run is not through yet still has its base.
+fn tidy(world: &RealWorld, served: &Served) -> anyhow::Result<()> {
+    let (mirror, project) = (&served.mirror, &served.config.name);
+    let all = RefName::new("refs/pointsman/hand-in").context("a name")?;
+    for (name, commit) in mirror.list_refs(&all)? {
+        let run = name.as_str().rsplit("/run-").next().and_then(|run| run.parse().ok()).map(RunId);
+        let Some(run) = run else { continue };
+        // In this order: what is written down is written before its base goes.
+        if mirror.read_ref(&reference("base", run)?)?.is_some() {
+            continue;
+        }
+        let mut wanted = false;
+        for role in ROLES {
+            let memory = memory(&world.reader(), project, role)?;
+            wanted |= memory.open.is_some_and(|open| open.taken.run == run);
+            wanted |= memory.newer.is_some_and(|newer| newer.run == run);
+        }
+        if !wanted {
+            mirror.delete_ref(&name, &commit)?;
+        }
+    }
     Ok(())
 }
 

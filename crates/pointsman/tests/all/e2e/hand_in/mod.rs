@@ -120,6 +120,13 @@ fn e2e_hand_in_waits_for_a_person_where_people_review_and_a_dismissed_one_stays_
     daemon.json(&["forge", "pr", "review", "2", "--approve"]);
     wait_journal(&daemon, "gardener", "pull request #2 is on the main branch");
     assert_eq!(daemon.on_main("AGENTS.md").as_deref(), Some("# Best"));
+    // What is over is let go of when the next run is.
+    work(&daemon, "");
+    daemon.json(&["formula", "run", "run-gardener"]);
+    daemon.wait_for("its commits to be let go of", || {
+        let mirror = daemon.state().join("projects/shop/mirror.git");
+        daemon.git_in(&mirror, &["for-each-ref", "refs/pointsman/hand-in"]).is_empty().then_some(())
+    });
     assert_eq!(
         over(&daemon),
         [

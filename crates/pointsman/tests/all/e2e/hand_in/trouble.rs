@@ -98,3 +98,21 @@ fn e2e_hand_in_whose_ci_says_nothing_is_told_once_and_the_next_run_takes_its_pla
         |notice: &&serde_json::Value| notice["title"].as_str().is_some_and(|title| title.contains(told));
     assert_eq!(notices.iter().filter(told).count(), 2, "once for each commit: {notices:?}");
 }
+
+#[test]
+fn e2e_hand_in_that_was_red_lands_when_the_next_run_writes_the_same_on_another_main() {
+    // What makes it red is not in it.
+    let ci = "#!/bin/sh\n! grep -q Fresh AGENTS.md || [ -e planner/MEMORY.md ]\n";
+    let daemon = factory().file("ci.sh", ci).file("AGENTS.md", "# Old\n").start();
+    work(&daemon, "echo '# Fresh' > AGENTS.md\n");
+    daemon.json(&["formula", "run", "run-gardener"]);
+    wait_journal(&daemon, "gardener", "pull request #1 is red");
+    work(&daemon, "mkdir -p planner && echo 'I know' > planner/MEMORY.md\n");
+    daemon.json(&["formula", "run", "run-planner"]);
+    wait_journal(&daemon, "planner", "pull request #2 is on the main branch");
+    work(&daemon, "echo '# Fresh' > AGENTS.md\n");
+    daemon.json(&["formula", "run", "run-gardener"]);
+    wait_journal(&daemon, "gardener", "brought pull request #1 up to date with AGENTS.md");
+    wait_journal(&daemon, "gardener", "pull request #1 is on the main branch: AGENTS.md");
+    assert_eq!(daemon.on_main("AGENTS.md").as_deref(), Some("# Fresh"));
+}
