@@ -166,7 +166,9 @@ impl Forge for EmbeddedForge {
             // Work that was brought to the base by hand is found merged here.
             let pr = self.with_facts(pr)?;
             let Some(head) = pr.head_sha.filter(|_| pr.merged) else { continue };
-            let named = head == *sha || pr.merge_sha.as_ref() == Some(sha) || parents.contains(&head);
+            // A merge has it as a further parent; the first one only says on top of what.
+            let merges = parents.iter().skip(1).any(|parent| *parent == head);
+            let named = head == *sha || pr.merge_sha.as_ref() == Some(sha) || merges;
             if named || self.repository.is_on(sha, &head).map_err(git_error(OPERATION))? {
                 return Ok(Some(pr.number));
             }

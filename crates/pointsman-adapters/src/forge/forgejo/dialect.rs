@@ -137,7 +137,8 @@ impl Dialect for Forgejo {
             closed.unwrap_or_default().into_iter().filter(WirePull::is_merged).collect();
         let named = |pr: &&WirePull| {
             let is = |sha: &Sha| pr.head.sha == sha.as_str() || pr.merge_commit_sha == sha.as_str();
-            is(sha) || parents.iter().any(|parent| pr.head.sha == parent.as_str())
+            // A merge has it as a further parent; the first one only says on top of what.
+            is(sha) || parents.iter().skip(1).any(|parent| pr.head.sha == parent.as_str())
         };
         if let Some(pr) = merged.iter().find(named) {
             return Ok(Some(pr.number));

@@ -311,6 +311,7 @@ pub(super) fn a_landed_commit_is_explained_by_its_pull_request(stage: &Stage) {
     stage.push("main", &direct);
     let next = stage.commit(&direct);
     stage.push("main", &next);
+    assert_eq!(explained(&direct, &head), None, "it only stands on what landed");
     assert_eq!(explained(&next, &direct), None, "nobody asked for it");
 }
 
