@@ -48,6 +48,18 @@ impl Store {
         const SQL: &str = "UPDATE replies SET taken_at = $1 WHERE id = $2 AND taken_at IS NULL";
         self.execute("take a reply", SQL, params![at.0, id]).map(|taken| taken > 0)
     }
+
+    /// Whoever took what was said at this time did not come to read it: it waits again.
+    pub fn give_back_replies(
+        &mut self,
+        project: &ProjectName,
+        topic: &Topic,
+        taken_at: Timestamp,
+    ) -> Result<()> {
+        const SQL: &str =
+            "UPDATE replies SET taken_at = NULL WHERE project = $1 AND topic = $2 AND taken_at = $3";
+        self.execute("give replies back", SQL, params![Word(project), Word(topic), taken_at.0]).map(drop)
+    }
 }
 
 pub(super) const OPEN: &str = "SELECT id, project, topic, said_by, words, reply, at FROM replies

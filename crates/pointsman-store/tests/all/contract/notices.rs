@@ -152,6 +152,12 @@ pub(crate) fn what_people_said_is_written_once_and_taken_once(store: &mut Store)
     assert_eq!(waiting.iter().map(|row| &row.said.reply).collect::<Vec<_>>(), [&ignore, &Reply::Text]);
     assert!(store.take_reply(waiting[0].id, at(20)).unwrap());
     assert!(!store.take_reply(waiting[0].id, at(21)).unwrap(), "it is taken once");
+    let left = store.replies(&waiting[0].said.project, &waiting[0].said.topic).unwrap().len();
+    for (taken_at, waits) in [(19, left), (20, left + 1), (20, left + 1)] {
+        store.give_back_replies(&waiting[0].said.project, &waiting[0].said.topic, at(taken_at)).unwrap();
+        assert_eq!(store.replies(&waiting[0].said.project, &waiting[0].said.topic).unwrap().len(), waits);
+    }
+    assert!(store.take_reply(waiting[0].id, at(22)).unwrap(), "it waited again");
     assert_eq!(store.replies(&project("shop"), &supervisor).unwrap().len(), 1);
     assert!(store.replies(&project("shop"), &Topic::Agent("gardener".into())).unwrap().is_empty());
 }

@@ -173,7 +173,8 @@ pub(super) fn due<M: Asker>(
     now: Timestamp,
 ) -> Result<Option<M>, pointsman_store::Error> {
     let Waiting { hindered, .. } = recall(store, project, M::ROLE)?;
-    if hindered.is_some_and(|hindered| now.since(hindered.at) < HINDERED) {
+    // The clock may have been set back.
+    if hindered.is_some_and(|hindered| hindered.at <= now && now.since(hindered.at) < HINDERED) {
         return Ok(None);
     }
     let memory: M = recall(store, project, M::ROLE)?;
@@ -336,6 +337,12 @@ pub fn settle(
     let Settled { role, kind, run, memory, lines, events, outcome } = settled;
     if !waits_for(engine, project, role, *run)? {
         return Ok(());
+    }
+    if outcome.is_none()
+        && let Some(run) = engine.store().run(project, *run)?
+    {
+        let topic = Topic::Agent((*role).to_owned());
+        engine.store().give_back_replies(project, &topic, run.started_at)?;
     }
     let mut change = Change::new(now, *kind);
     change.project = Some(project.clone());

@@ -2,10 +2,13 @@
 
 use pointsman::daemon::factory::gardener::{look, memory};
 use pointsman::daemon::factory::{Seen, Settled, ask, settle, value};
+use pointsman_core::chat::Reply;
 use pointsman_core::forge::{Issue, IssueState};
-use pointsman_core::run::RunId;
+use pointsman_core::notifier::Topic;
+use pointsman_core::run::{Run, RunId};
 use pointsman_core::time::Timestamp;
 use pointsman_core::value::Outcome;
+use pointsman_store::{Change, NewReply};
 use serde_json::json;
 
 use super::{Stage, at, shop};
@@ -38,7 +41,8 @@ impl Stage {
     }
 
     /// All runs that are under way are over, and this came of them.
-    fn answer(&mut self, minute: i64, outcome: Outcome) {
+    fn answer(&mut self, minute: i64, outcome: impl Into<Option<Outcome>>) {
+        let outcome = outcome.into();
         for run in self.end_runs(minute) {
             let mut after = memory(self.engine.store(), &shop()).unwrap();
             after.asked = None;
@@ -49,7 +53,7 @@ impl Stage {
                 memory: json!(after),
                 lines: vec!["noise".to_owned()],
                 events: Vec::new(),
-                outcome: Some(outcome),
+                outcome,
             };
             settle(&mut self.engine, &shop(), &settled, at(minute)).unwrap();
             settle(&mut self.engine, &shop(), &settled, at(minute)).unwrap();
@@ -86,4 +90,26 @@ fn a_role_that_makes_only_noise_is_paused_and_said() {
     assert_eq!(titles, ["shop: no model is asked for the gardener any more"]);
     let said = stage.events("gardener_looked").pop().unwrap();
     assert!(said.data["lines"][0].as_str().unwrap().contains("pointsman roles resume gardener"), "{said:?}");
+}
+
+#[test]
+fn what_people_said_to_a_run_that_was_not_heard_is_read_by_the_next() {
+    let mut stage = Stage::new(ON);
+    let mut said = Change::new(at(0), "said");
+    said.reply = Some(NewReply {
+        project: shop(),
+        topic: Topic::Agent("gardener".to_owned()),
+        by: "@ann:example.org".to_owned(),
+        words: "The red ones.".to_owned(),
+        reply: Reply::Text,
+    });
+    stage.engine.store().commit(&[said]).unwrap();
+    for (minute, outcome) in [(1, None), (3, Some(Outcome::Noise)), (5, None)] {
+        stage.garden(minute, &[issue(1, &format!("Apples, take {minute}"))]);
+        stage.answer(minute + 1, outcome);
+        stage = stage.restart();
+    }
+    let reads = |run: &Run| run.briefing.as_deref().is_some_and(|text| text.contains("The red ones."));
+    let read: Vec<bool> = stage.runs().iter().map(reads).collect();
+    assert_eq!(read, [true, true, false], "until one was heard");
 }
