@@ -1,5 +1,6 @@
 //! What became of what roles did: read from the log and from what the forge said anyway, and written down once.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -46,7 +47,7 @@ impl Watch {
     pub(super) fn follow_results(&mut self, served: &Arc<Served>, now: Timestamp) -> anyhow::Result<()> {
         let project = &served.config.name;
         let Some(seen) = served.seen() else { return Ok(()) };
-        if self.followed.get(project).is_some_and(|at| *at >= seen.at) {
+        if self.followed.get(project) == Some(&seen.at) {
             return Ok(());
         }
         let (before, mut following, mut over) = {
@@ -57,8 +58,19 @@ impl Watch {
             (before, following, over)
         };
         let open: BTreeSet<Number> = seen.issues.iter().map(|issue| issue.number).collect();
-        let is_done = |issue| is_done(&self.world.reader(), project, issue).unwrap_or(false);
+        let unread = RefCell::new(None);
+        let is_done = |issue| {
+            let done = is_done(&self.world.reader(), project, issue);
+            done.unwrap_or_else(|error| {
+                unread.replace(Some(error));
+                false
+            })
+        };
         over.extend(following.see(&open, seen.at, is_done, now));
+        // What could not be read is no result: all of it is looked at again.
+        if let Some(error) = unread.into_inner() {
+            return Err(error.into());
+        }
         for outcome in &over {
             super::tell_pause(&self.world, &served.config, &outcome.role, counts(outcome), now)?;
         }
