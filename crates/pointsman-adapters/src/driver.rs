@@ -40,15 +40,11 @@ pub struct NewSession {
 /// A session that is there, or was until just now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seat {
-    /// Where.
     pub placed: Placed,
-    /// Its process.
     pub pid: u32,
     /// When that process started; nothing if it is not known any more.
     pub start_time: Option<u64>,
-    /// Which run it is.
     pub epoch: String,
-    /// Whether it has ended.
     pub dead: bool,
     /// How it ended, as far as anybody saw.
     pub exit: Option<Exit>,
@@ -57,7 +53,6 @@ pub struct Seat {
 /// Where a session is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Placed {
-    /// In this pane.
     Pane(PaneId),
     /// In no terminal.
     Headless,
@@ -85,7 +80,6 @@ impl From<PaneInfo> for Seat {
 pub struct Words<'w> {
     /// Names the saying: a second one of the same name is not said. `[A-Za-z0-9_-]`.
     pub operation: &'w str,
-    /// A line.
     pub text: &'w str,
     /// It asks the agent to go; a session that cannot go by itself is over when the agent has dealt with it.
     pub last: bool,
@@ -193,7 +187,6 @@ impl Driver for Server {
 /// Why a driver did not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// tmux.
     #[error(transparent)]
     Tmux(#[from] tmux::Error),
     /// Without a terminal.
@@ -214,9 +207,7 @@ impl Error {
 /// Both drivers.
 #[derive(Debug)]
 pub struct Drivers {
-    /// In terminals.
     pub tmux: Arc<Server>,
-    /// Without.
     pub headless: Headless,
 }
 

@@ -43,19 +43,13 @@ pub enum Refusal {
     SeveralLinks(u64),
     /// It is larger than it can rightly be.
     #[error("it has {size} bytes, more than {limit}")]
-    TooLarge {
-        /// Its size.
-        size: u64,
-        /// The limit.
-        limit: u64,
-    },
+    TooLarge { size: u64, limit: u64 },
     /// It should not have been there.
     #[error("it exists already")]
     Exists,
     /// There is no such file.
     #[error("it does not exist")]
     Missing,
-    /// The system refused.
     #[error("{0}")]
     Os(String),
 }
@@ -73,7 +67,6 @@ impl Refusal {
 /// Tells two states of a file apart without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Stamp {
-    /// The inode.
     pub ino: u64,
     /// The last change of its content, in nanoseconds since the epoch.
     pub mtime_ns: i64,
@@ -106,7 +99,6 @@ pub enum Reading {
 pub enum Opened {
     /// It was there, and is ours.
     Reused,
-    /// It was made.
     Created,
 }
 

@@ -249,11 +249,8 @@ impl fmt::Display for End {
 /// A run that is over.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    /// How it ended.
     pub end: End,
-    /// Standard output, capped.
     pub stdout: Vec<u8>,
-    /// Standard error, capped.
     pub stderr: Vec<u8>,
     /// Some of the output was left out: do not parse it.
     pub truncated: bool,
@@ -264,36 +261,16 @@ pub struct Finished {
 pub enum Error {
     /// There is no such program.
     #[error("program `{program}` not found")]
-    NotFound {
-        /// The program.
-        program: String,
-    },
+    NotFound { program: String },
     /// The directory to run in does not exist.
     #[error("directory {} to run `{program}` in does not exist", dir.display())]
-    NoDirectory {
-        /// The program.
-        program: String,
-        /// The directory.
-        dir: PathBuf,
-    },
+    NoDirectory { program: String, dir: PathBuf },
     /// The operating system did not start it.
     #[error("`{program}` could not be started")]
-    Spawn {
-        /// The program.
-        program: String,
-        /// The cause.
-        source: io::Error,
-    },
+    Spawn { program: String, source: io::Error },
     /// It was started, and talking to it failed.
     #[error("could not {what} `{program}`")]
-    Io {
-        /// The program.
-        program: String,
-        /// What was tried.
-        what: &'static str,
-        /// The cause.
-        source: io::Error,
-    },
+    Io { program: String, what: &'static str, source: io::Error },
 }
 
 impl Error {

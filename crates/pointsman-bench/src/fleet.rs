@@ -20,7 +20,6 @@ pub(crate) struct Fleet {
 /// What an agent says.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Answer {
-    /// It runs.
     Up,
     /// The daemon's first prompt is on its terminal.
     Prompted,

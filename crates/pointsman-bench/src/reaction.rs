@@ -29,7 +29,6 @@ pub(crate) struct Pace {
 /// One line of the table.
 pub(crate) struct Finding {
     pub(crate) sessions: u64,
-    /// Whose reaction.
     pub(crate) way: &'static str,
     /// What the sessions claimed `done` from.
     pub(crate) claim: &'static str,

@@ -8,13 +8,11 @@ use crate::proc;
 
 /// Everything one benchmark found.
 pub(crate) struct Report {
-    /// Names the file.
     pub(crate) name: &'static str,
     /// What it is about, in one line.
     pub(crate) title: String,
     /// The table's first row.
     pub(crate) header: Vec<&'static str>,
-    /// The other rows.
     pub(crate) rows: Vec<Vec<String>>,
     /// What was to be reached.
     pub(crate) targets: Vec<Target>,

@@ -33,7 +33,6 @@ const LOG_LINES: usize = 20;
 
 /// What is measured, and where there is room for it.
 pub(crate) struct Place {
-    /// The program.
     pub(crate) program: PathBuf,
     /// A directory on a real disk: what is measured waits for it.
     pub(crate) scratch: PathBuf,

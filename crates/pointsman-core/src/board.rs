@@ -33,7 +33,6 @@ pub fn column(labels: &[String]) -> &'static str {
 /// What a board of the forge is to show of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// Its Status.
     pub status: BoardStatus,
     /// Its Agent; empty for nobody.
     pub agent: String,

@@ -12,7 +12,6 @@ use crate::time::Timestamp;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IssueState {
-    /// Open.
     Open,
     /// Closed; a pull request may be merged as well.
     Closed,
@@ -32,12 +31,9 @@ impl IssueState {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StateFilter {
-    /// Open ones.
     #[default]
     Open,
-    /// Closed ones.
     Closed,
-    /// All.
     All,
 }
 
@@ -57,19 +53,13 @@ impl StateFilter {
 pub struct Issue {
     /// Its number; issues and pull requests share one sequence.
     pub number: Number,
-    /// Its title.
     pub title: String,
-    /// Its text.
     pub body: String,
-    /// Whether it is open.
     pub state: IssueState,
-    /// Its labels, sorted.
     pub labels: Vec<String>,
     /// Its comments, oldest first.
     pub comments: Vec<Comment>,
-    /// Who has claimed it.
     pub assignee: Option<String>,
-    /// Who wrote it.
     pub author: String,
     /// When it was written.
     pub created_at: Timestamp,
@@ -78,13 +68,9 @@ pub struct Issue {
 /// A comment on an issue or a pull request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Comment {
-    /// Grows with every comment.
     pub id: u64,
-    /// Who.
     pub author: String,
-    /// The text.
     pub body: String,
-    /// When.
     pub at: Timestamp,
 }
 
@@ -93,9 +79,7 @@ pub struct Comment {
 pub struct PullRequest {
     /// Its number; issues and pull requests share one sequence.
     pub number: Number,
-    /// Its title.
     pub title: String,
-    /// Its text.
     pub body: String,
     /// The branch with the work.
     pub head: String,
@@ -103,32 +87,24 @@ pub struct PullRequest {
     pub base: String,
     /// Where the head branch stands; none if the forge does not know (any more).
     pub head_sha: Option<Sha>,
-    /// Whether it is open.
     pub state: IssueState,
     /// Whether its work is on the base branch.
     pub merged: bool,
-    /// As which commit.
     pub merge_sha: Option<Sha>,
     /// Its reviews, oldest first.
     pub reviews: Vec<Review>,
-    /// Who opened it.
     pub author: String,
 }
 
 /// A review of one commit of a pull request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Review {
-    /// Grows with every review.
     pub id: u64,
-    /// Who.
     pub author: String,
-    /// What it says.
     pub verdict: ReviewVerdict,
-    /// The text.
     pub body: String,
     /// The commit it is bound to: it says nothing about any other.
     pub sha: Sha,
-    /// When.
     pub at: Timestamp,
     /// Whether it was taken back.
     pub dismissed: bool,
@@ -139,7 +115,6 @@ pub struct Review {
 pub struct Check {
     /// What was checked, in the words of whoever did.
     pub name: String,
-    /// What came out.
     pub state: CheckState,
 }
 
@@ -147,9 +122,7 @@ pub struct Check {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckState {
-    /// Green.
     Success,
-    /// Red, or broken.
     Failure,
     /// Not finished.
     Pending,
@@ -160,15 +133,12 @@ pub enum CheckState {
 pub enum BoardStatus {
     /// Not looked at yet.
     Backlog,
-    /// May be taken.
     Ready,
-    /// Somebody works on it.
     #[serde(rename = "In Progress")]
     InProgress,
     /// Its pull request is open.
     #[serde(rename = "In Review")]
     InReview,
-    /// Over.
     Done,
 }
 
@@ -222,11 +192,8 @@ impl std::fmt::Display for BoardStatus {
 pub struct BoardItem {
     /// The board's own name for it.
     pub item_id: String,
-    /// The issue.
     pub number: Number,
-    /// Its title.
     pub title: String,
-    /// Where it stands.
     pub status: BoardStatus,
     /// Who works on it; empty for nobody.
     pub agent: String,

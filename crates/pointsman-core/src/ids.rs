@@ -91,9 +91,7 @@ impl fmt::Display for Sha {
 /// Which task: a project and one of its issues.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TaskKey {
-    /// The project.
     pub project: ProjectName,
-    /// The issue.
     pub issue: Number,
 }
 

@@ -9,7 +9,6 @@ pub struct Origin {
     pub kind: Option<ForgeKind>,
     /// Its address for people and for the API.
     pub url: String,
-    /// `owner/name`
     pub repo: String,
 }
 

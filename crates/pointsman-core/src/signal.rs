@@ -8,11 +8,9 @@ use serde::{Deserialize, Serialize};
 pub enum Signal {
     /// A session has an identity and is about to start.
     AgentRegistered,
-    /// A session died.
     AgentCrashed,
     /// A session ended as it should.
     AgentTerminated,
-    /// A work state changed.
     HookUpdated,
     /// A branch is green, approved and in the merge queue.
     MergeReady,
@@ -20,11 +18,9 @@ pub enum Signal {
     MergeConflict,
     /// A branch is on the main branch.
     MergeComplete,
-    /// A context fills up.
     ContextWarning,
     /// A session was asked to hand over.
     HandoffRequested,
-    /// Its successor runs.
     HandoffComplete,
     /// It did not hand over in time.
     OrchestratorStuck,

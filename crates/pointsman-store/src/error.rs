@@ -18,72 +18,27 @@ pub enum Error {
     },
     /// A newer program has written it; we would not understand it.
     #[error("{} has version {found}, this program knows only up to {known}", path.display())]
-    TooNew {
-        /// The database.
-        path: PathBuf,
-        /// Its version.
-        found: i64,
-        /// Ours.
-        known: i64,
-    },
+    TooNew { path: PathBuf, found: i64, known: i64 },
     /// An older program has written it and a reader may not migrate; starting the daemon does.
     #[error("{} has version {found} and must first be brought to {known} by starting the daemon", path.display())]
-    TooOld {
-        /// The database.
-        path: PathBuf,
-        /// Its version.
-        found: i64,
-        /// Ours.
-        known: i64,
-    },
+    TooOld { path: PathBuf, found: i64, known: i64 },
     /// The file itself cannot be made or opened.
     #[error("cannot open {}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    File { path: PathBuf, source: std::io::Error },
     /// The disk is full, or a quota or a limit on file size is reached. Nothing was written.
     #[error("no space left to {operation}")]
-    Full {
-        /// What was tried.
-        operation: &'static str,
-        /// SQLite's words.
-        source: rusqlite::Error,
-    },
+    Full { operation: &'static str, source: rusqlite::Error },
     /// The file is damaged, or not a database at all.
     #[error("the database is damaged: cannot {operation}")]
-    Corrupt {
-        /// What was tried.
-        operation: &'static str,
-        /// SQLite's words.
-        source: rusqlite::Error,
-    },
+    Corrupt { operation: &'static str, source: rusqlite::Error },
     /// Another process held the database for longer than we wait.
     #[error("the database is busy: cannot {operation}")]
-    Busy {
-        /// What was tried.
-        operation: &'static str,
-        /// SQLite's words.
-        source: rusqlite::Error,
-    },
-    /// Anything else SQLite says.
+    Busy { operation: &'static str, source: rusqlite::Error },
     #[error("cannot {operation}")]
-    Sql {
-        /// What was tried.
-        operation: &'static str,
-        /// SQLite's words.
-        source: rusqlite::Error,
-    },
+    Sql { operation: &'static str, source: rusqlite::Error },
     /// A stored value cannot be read, for example a task snapshot of another version.
     #[error("a stored value is not readable: cannot {operation}")]
-    Data {
-        /// What was tried.
-        operation: &'static str,
-        /// Which column, and why.
-        source: rusqlite::Error,
-    },
+    Data { operation: &'static str, source: rusqlite::Error },
     /// The caller asked for something that makes no sense; nothing was written.
     #[error("refused: {what}")]
     Invalid {
@@ -92,10 +47,7 @@ pub enum Error {
     },
     /// It does not exist.
     #[error("there is no {what}")]
-    NotFound {
-        /// What was looked for.
-        what: String,
-    },
+    NotFound { what: String },
     /// An open pull request for the same two branches exists: this one.
     #[error("pull request #{0} already exists for this branch")]
     Exists(Number),

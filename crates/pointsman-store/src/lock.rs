@@ -16,22 +16,15 @@ pub struct DaemonLock {
 /// Why the lock was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Another process has it.
     #[error("{} is held by another daemon", path.display())]
     Held {
-        /// The lock file.
         path: PathBuf,
         /// Who says to hold it; a hint for people, never something to signal.
         pid_hint: Option<u32>,
     },
     /// The lock file cannot be used.
     #[error("cannot lock {}", path.display())]
-    File {
-        /// The lock file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    File { path: PathBuf, source: std::io::Error },
 }
 
 impl DaemonLock {

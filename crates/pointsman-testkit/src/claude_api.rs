@@ -19,7 +19,6 @@ const MEANWHILE: &str = "The user sent a new message while you were working:";
 /// What the model does next.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Runs a command.
     Bash(String),
     /// Says something; its turn ends.
     Text(String),

@@ -15,9 +15,7 @@ const LARGEST: u64 = 256 * 1024;
 /// A formula's text and where it comes from.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// Its name.
     pub name: String,
-    /// Its text.
     pub text: String,
     /// The project's file; none if it is shipped.
     pub file: Option<PathBuf>,
@@ -29,15 +27,8 @@ pub enum Error {
     /// There is none of this name.
     #[error("there is no formula {0}")]
     Missing(String),
-    /// It cannot be read.
     #[error("cannot read {}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// It says something wrong.
+    Unreadable { path: PathBuf, source: std::io::Error },
     #[error(transparent)]
     Invalid(#[from] formula::Error),
 }

@@ -10,11 +10,8 @@ const PAGE: u32 = 1_000;
 
 /// An entry and when it was written.
 pub(crate) struct Written {
-    /// When.
     pub(crate) at: Timestamp,
-    /// About which issue.
     pub(crate) issue: Option<u64>,
-    /// What.
     pub(crate) entry: Entry,
 }
 

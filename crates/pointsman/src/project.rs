@@ -16,7 +16,6 @@ const LARGEST: u64 = 1 << 20;
 /// A configuration and where it lies.
 #[derive(Clone, Debug)]
 pub struct Project {
-    /// What it says.
     pub config: Config,
     /// The file, absolute.
     pub config_path: PathBuf,
@@ -46,15 +45,8 @@ impl Project {
 /// A configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It cannot be read.
     #[error("cannot read {}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// It says something wrong.
+    Unreadable { path: PathBuf, source: std::io::Error },
     #[error(transparent)]
     Invalid(#[from] config::Error),
 }

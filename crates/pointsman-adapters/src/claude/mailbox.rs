@@ -40,13 +40,10 @@ const WAITER: &str = "waiter";
 /// What became of a letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Letter {
-    /// Nobody has it yet.
     Offered,
-    /// A hook has it.
     Taken,
     /// Its sender has it back.
     Withdrawn,
-    /// It went another way.
     Given,
 }
 

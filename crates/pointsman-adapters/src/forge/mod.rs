@@ -172,7 +172,6 @@ pub trait Forge: Send + Sync {
 /// What changes on the board; the rest stays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BoardChange<'a> {
-    /// Its Status.
     pub status: Option<BoardStatus>,
     /// Its Agent; empty for nobody.
     pub agent: Option<&'a str>,
@@ -188,24 +187,13 @@ fn no_board(operation: &'static str) -> Error {
 pub enum Error {
     /// It does not answer, or not now.
     #[error("the forge is unavailable: {reason}")]
-    Unavailable {
-        /// What it said.
-        reason: String,
-    },
+    Unavailable { reason: String },
     /// There is no such thing.
     #[error("the forge has no {what}")]
-    NotFound {
-        /// What was asked for.
-        what: String,
-    },
+    NotFound { what: String },
     /// It says no.
     #[error("the forge refused to {operation}: {reason}")]
-    Refused {
-        /// What was tried.
-        operation: &'static str,
-        /// Its words.
-        reason: String,
-    },
+    Refused { operation: &'static str, reason: String },
 }
 
 impl Error {

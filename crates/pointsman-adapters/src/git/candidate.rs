@@ -44,7 +44,6 @@ pub enum Candidate {
 pub struct Built {
     /// The commit to test and to land.
     pub commit: Sha,
-    /// Its tree.
     pub tree: Sha,
     /// The candidate is the branch's head itself.
     pub same_as_head: bool,

@@ -29,7 +29,6 @@ pub const SESSION_TRAILER: &str = "Pointsman-Session";
 pub struct CheckpointName {
     /// The issue that is worked on.
     pub task: Number,
-    /// Counts up.
     pub n: u32,
 }
 
@@ -54,7 +53,6 @@ pub enum Taken {
     Unchanged,
     /// There is a new checkpoint.
     Saved {
-        /// The commit.
         commit: Sha,
         /// Its tree, for the next time.
         tree: Sha,
@@ -151,9 +149,7 @@ impl<'a> Keeper<'a> {
 /// A checkpoint that is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// Which.
     pub name: CheckpointName,
-    /// Its commit.
     pub commit: Sha,
     /// All files of the working tree.
     pub tree: Sha,

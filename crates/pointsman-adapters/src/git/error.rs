@@ -19,22 +19,12 @@ const INPUTS: usize = 400;
 pub enum Error {
     /// The program could not be run.
     #[error("git {operation} [{inputs}] could not be run")]
-    Run {
-        /// The git command.
-        operation: &'static str,
-        /// Its arguments.
-        inputs: String,
-        /// The cause.
-        source: process::Error,
-    },
+    Run { operation: &'static str, inputs: String, source: process::Error },
     /// Git ran and did not succeed.
     #[error("git {operation} [{inputs}] failed ({end}): {stderr}")]
     Failed {
-        /// The git command.
         operation: &'static str,
-        /// Its arguments.
         inputs: String,
-        /// How it ended.
         end: End,
         /// The last of what it said.
         stderr: String,
@@ -44,41 +34,23 @@ pub enum Error {
     /// Git answered something that it should not.
     #[error("git {operation} [{inputs}] gave an unexpected answer: {what}")]
     Unexpected {
-        /// The git command.
         operation: &'static str,
-        /// Its arguments.
         inputs: String,
         /// What was wrong with it.
         what: &'static str,
     },
     /// A file of a repository could not be read or written.
     #[error("could not {what} {}", path.display())]
-    File {
-        /// What was tried.
-        what: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    File { what: &'static str, path: PathBuf, source: io::Error },
     /// What is at a path is not what we put there.
     #[error("{} is not {expected}", path.display())]
-    NotOurs {
-        /// The path.
-        path: PathBuf,
-        /// What it should be.
-        expected: &'static str,
-    },
+    NotOurs { path: PathBuf, expected: &'static str },
     /// An address that git could take for something else.
     #[error("`{url}` is not a usable remote address")]
-    BadRemote {
-        /// The address.
-        url: String,
-    },
+    BadRemote { url: String },
     /// A commit that should be there is not.
     #[error("commit {sha} is not in {}", repository.display())]
     NoCommit {
-        /// The commit.
         sha: Sha,
         /// Where it was looked for.
         repository: PathBuf,
@@ -86,17 +58,13 @@ pub enum Error {
     /// Two commits have no history in common.
     #[error("{head} and {onto} have no common history")]
     Unrelated {
-        /// The branch's commit.
         head: Sha,
         /// The commit it should go onto.
         onto: Sha,
     },
     /// A reference that should be new exists already and is something else.
     #[error("{refname} exists already")]
-    RefTaken {
-        /// The reference.
-        refname: String,
-    },
+    RefTaken { refname: String },
 }
 
 impl Error {

@@ -25,7 +25,6 @@ const FIELDS: usize = 7;
 pub struct Touched {
     /// Commits since; all of them if it never was there.
     pub commits: u64,
-    /// Whether it is there.
     pub is_there: bool,
 }
 
@@ -54,16 +53,13 @@ impl Mirror {
 /// A person or program on a commit, cleaned for display. Anybody can write anything there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// The name.
     pub name: String,
-    /// The address.
     pub email: String,
 }
 
 /// A commit of main.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MainCommit {
-    /// Its id.
     pub sha: Sha,
     /// Its parents; the first one is where main was before.
     pub parents: Vec<Sha>,

@@ -25,7 +25,6 @@ pub struct LocalCheckout {
 /// What there is where a checkout was looked for.
 #[derive(Clone, Debug)]
 pub enum Found {
-    /// A checkout.
     Checkout(LocalCheckout),
     /// A repository without a working tree.
     Bare,
@@ -36,7 +35,6 @@ pub enum Found {
 /// A file or directory at the top of a commit's tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopLevel {
-    /// Its name.
     pub name: String,
     /// Whether it is a program.
     pub executable: bool,

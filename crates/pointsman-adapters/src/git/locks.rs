@@ -24,12 +24,7 @@ pub enum Locks {
     /// These were left by processes that are dead, and are gone now.
     Cleared(Vec<PathBuf>),
     /// Somebody works on the repository, so they were left alone.
-    InUse {
-        /// The locks.
-        locks: Vec<PathBuf>,
-        /// Who might hold them.
-        by: Vec<u32>,
-    },
+    InUse { locks: Vec<PathBuf>, by: Vec<u32> },
 }
 
 /// Removes what a killed git left in a repository of ours and answers what it was. Every later write to a reference

@@ -20,7 +20,6 @@ const QUIETLY: &str = "--no-messages";
 
 /// What came of a merge.
 pub(super) enum Merged {
-    /// The tree of both.
     Clean(Sha),
     /// Where they do not fit, sorted.
     Conflict(Vec<String>),

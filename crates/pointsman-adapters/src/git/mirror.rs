@@ -24,11 +24,9 @@ pub struct Mirror {
 /// What became of a change to one reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RefUpdate {
-    /// It is done.
     Done,
     /// The reference was somewhere else than expected, and was left there.
     Stale {
-        /// Where it is.
         actual: Option<Sha>,
     },
 }

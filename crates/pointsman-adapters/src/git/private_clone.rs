@@ -12,9 +12,7 @@ use super::{BranchName, Error, RefName, files};
 /// What goes into a new repository.
 pub(super) struct Content<'a> {
     pub(super) at: &'a Sha,
-    /// What is checked out.
     pub(super) branch: &'a BranchName,
-    /// Further references.
     pub(super) refs: Vec<(RefName, Sha)>,
     /// Lines added to its configuration.
     pub(super) config: Vec<u8>,

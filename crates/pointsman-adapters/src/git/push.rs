@@ -39,7 +39,6 @@ impl Expect {
 pub enum Change {
     /// It shall point to this commit of the mirror.
     To(Sha),
-    /// It shall be gone.
     Delete,
 }
 
@@ -55,9 +54,7 @@ impl Change {
 /// One reference of a push.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PushRef {
-    /// Which.
     pub refname: RefName,
-    /// What it shall become.
     pub change: Change,
     /// What it must be now.
     pub expect: Expect,
@@ -69,17 +66,9 @@ pub enum PushOutcome {
     /// Every reference is as it should be (also if it had been before).
     Done,
     /// This reference was not where it was expected; nothing of a push of several was done.
-    Stale {
-        /// Which.
-        refname: RefName,
-        /// Where it is.
-        actual: Option<Sha>,
-    },
+    Stale { refname: RefName, actual: Option<Sha> },
     /// The remote said no although everything was as expected: a rule or a hook of its own.
-    Refused {
-        /// Its words.
-        message: String,
-    },
+    Refused { message: String },
 }
 
 impl Mirror {

@@ -36,11 +36,9 @@ impl Kind {
 /// One capture or checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rescue {
-    /// Which of the two.
     pub kind: Kind,
     /// Its reference in the mirror.
     pub refname: RefName,
-    /// Its commit.
     pub commit: Sha,
     /// The session it is of, if that is known.
     pub session: Option<String>,

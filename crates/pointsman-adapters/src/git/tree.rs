@@ -25,9 +25,7 @@ const MARKER_CAP: u64 = 1024;
 /// The tree to make.
 #[derive(Clone, Debug)]
 pub struct TreeSpec<'a> {
-    /// Where.
     pub dir: PathBuf,
-    /// What it borrows from.
     pub mirror: &'a Mirror,
     /// Its `origin`.
     pub gateway: &'a Gateway,
@@ -50,7 +48,6 @@ pub struct TreeSpec<'a> {
 /// A session's working tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tree {
-    /// Where it is.
     pub dir: PathBuf,
     /// It was there already and is as it was left.
     pub reused: bool,

@@ -13,7 +13,6 @@ pub struct UnionGlobs(Vec<String>);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{}` cannot be a glob for union merge: {reason}", glob.escape_debug())]
 pub struct BadGlob {
-    /// The glob.
     pub glob: String,
     /// What is wrong with it.
     pub reason: &'static str,

@@ -37,7 +37,6 @@ pub(super) struct Slot {
 pub(super) struct Known {
     /// The commit it started from.
     pub(super) head: Option<Sha>,
-    /// The tree it made.
     pub(super) tree: Sha,
     /// A checkpoint has this tree on top of this commit.
     pub(super) checkpointed: bool,

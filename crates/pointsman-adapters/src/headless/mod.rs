@@ -43,7 +43,6 @@ pub enum Error {
     Malformed {
         /// What the value was meant to be.
         what: &'static str,
-        /// The value.
         value: String,
     },
     /// Another session of that name is there.
@@ -52,7 +51,6 @@ pub enum Error {
     /// The keeper was started and did not take its seat.
     #[error("the keeper of {session} did not start: {log}")]
     NotSeated {
-        /// Whose.
         session: String,
         /// The end of what it said.
         log: String,
@@ -60,12 +58,9 @@ pub enum Error {
     /// The keeper could not be started.
     #[error("the keeper could not be started")]
     Process(#[source] process::Error),
-    /// A file operation failed.
     #[error("{what}")]
     Io {
-        /// What was being done.
         what: &'static str,
-        /// The system's answer.
         #[source]
         source: io::Error,
     },
@@ -90,7 +85,6 @@ impl Error {
 /// What a session is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
-    /// Waiting for a prompt.
     Nothing,
     /// A turn runs, or its prompt is there.
     Turn,

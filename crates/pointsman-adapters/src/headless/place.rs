@@ -33,7 +33,6 @@ pub struct Opened {
 /// A process, named for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
-    /// Its pid.
     pub pid: u32,
     /// When it started.
     pub start_time: u64,
@@ -55,7 +54,6 @@ impl Process {
 /// What is to be said to the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prompt {
-    /// The words.
     pub text: String,
     /// The session is over after the turn that takes it.
     pub last: bool,

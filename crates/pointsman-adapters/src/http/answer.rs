@@ -13,7 +13,6 @@ pub struct Answer {
     pub(super) repeatable: bool,
     /// The status: 200 to 299.
     pub status: u16,
-    /// The body.
     pub body: Vec<u8>,
     /// How many there are in all, if the server says so of a list.
     pub(super) total: Option<usize>,

@@ -17,7 +17,6 @@ pub(super) struct Breaker {
 /// May a call be made?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leave {
-    /// Yes.
     Go,
     /// Not for this long.
     Rest(Duration),

@@ -11,7 +11,6 @@ pub struct Count {
     pub calls: u64,
     /// Answers "it has not changed".
     pub unchanged: u64,
-    /// Tries that failed, however.
     pub failed: u64,
     /// Bytes of bodies sent.
     pub sent: u64,

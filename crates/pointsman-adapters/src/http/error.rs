@@ -8,11 +8,9 @@ use crate::retry::Retry;
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {operation}: {host} {trouble}")]
 pub struct Error {
-    /// What was tried.
     pub operation: &'static str,
     /// Whom it was asked of.
     pub host: String,
-    /// What happened.
     pub trouble: Trouble,
     pub(super) retry: Retry,
 }
@@ -21,67 +19,37 @@ pub struct Error {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Trouble {
-    /// Nothing was sent.
     #[error("cannot be reached: {reason}")]
-    Unreachable {
-        /// Why.
-        reason: String,
-    },
+    Unreachable { reason: String },
     /// Something was sent, and no whole answer came.
     #[error("did not answer: {reason}")]
-    Broken {
-        /// Why.
-        reason: String,
-    },
+    Broken { reason: String },
     /// It failed too often and is left alone.
     #[error("failed too often or asked for a pause; it is asked again in {} s", for_.as_secs() + 1)]
-    Resting {
-        /// For this long.
-        for_: Duration,
-    },
+    Resting { for_: Duration },
     /// It has had enough of us for now.
     #[error("has a limit on requests that is used up; it has room again in {} s", for_.as_secs() + 1)]
-    Limited {
-        /// For this long.
-        for_: Duration,
-    },
+    Limited { for_: Duration },
     /// It said no, or that it cannot.
     #[error("answered {status}{}", said(reason))]
-    Status {
-        /// The number.
-        status: u16,
-        /// Its words.
-        reason: String,
-    },
+    Status { status: u16, reason: String },
     /// It points somewhere else. We do not follow with a token in hand.
     #[error(
         "answered {status} and points to {to}: is the address right, or is a proxy's login page in between?"
     )]
-    Moved {
-        /// The number.
-        status: u16,
-        /// Where to.
-        to: String,
-    },
+    Moved { status: u16, to: String },
     /// A web page came instead of data.
     #[error(
         "answered with a web page{} instead of data: is the address right, or is a proxy's login page in between?",
         titled(title)
     )]
-    WebPage {
-        /// Its title.
-        title: String,
-    },
+    WebPage { title: String },
     /// The data ends in the middle.
     #[error("answered with data that is cut off or garbled")]
     Cut,
     /// The data is whole, but not what was expected.
     #[error("answered with something unexpected: {what}")]
-    Unexpected {
-        /// What.
-        what: String,
-    },
-    /// More than is taken.
+    Unexpected { what: String },
     #[error("answered with more than {limit} bytes")]
     TooLarge {
         /// The most that is taken.

@@ -25,9 +25,7 @@ const IDLE_CONNECTIONS: usize = 4;
 /// How many requests a server still takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
-    /// In all.
     pub limit: u64,
-    /// Left.
     pub remaining: u64,
     /// Until it is full again.
     pub resets_in: Duration,

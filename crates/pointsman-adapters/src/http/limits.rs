@@ -23,7 +23,6 @@ pub struct Limits {
     pub failures: u32,
     /// How long it is left alone at first; doubles up to `longest_rest`.
     pub rest: Duration,
-    /// The longest rest.
     pub longest_rest: Duration,
 }
 

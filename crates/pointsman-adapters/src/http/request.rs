@@ -5,15 +5,12 @@ use serde::Serialize;
 /// The verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Reads.
     Get,
     /// Makes something: twice makes two.
     Post,
-    /// Sets something.
     Put,
     /// Changes something to what it says.
     Patch,
-    /// Takes something away.
     Delete,
 }
 

@@ -22,33 +22,19 @@ pub enum Error {
     #[error(
         "the room {room} is encrypted, and encrypted rooms are not supported: use a room without encryption"
     )]
-    Encrypted {
-        /// Which.
-        room: String,
-    },
+    Encrypted { room: String },
     /// We are not in the room.
     #[error("{me} is not in the room {room} and was not invited: invite it")]
-    NotInvited {
-        /// Who we are.
-        me: String,
-        /// Which.
-        room: String,
-    },
+    NotInvited { me: String, room: String },
     /// The room has no such name.
     #[error("there is no room {room}")]
-    NoRoom {
-        /// Which.
-        room: String,
-    },
+    NoRoom { room: String },
     /// An address that is none.
     #[error("the webhook's address is none: it must begin with https:// or http:// and name a host")]
     Address,
     /// The desktop's program did not work.
     #[error("notify-send did not work: {how}")]
-    Desktop {
-        /// What happened.
-        how: String,
-    },
+    Desktop { how: String },
 }
 
 impl Error {

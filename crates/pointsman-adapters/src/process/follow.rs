@@ -44,7 +44,6 @@ pub struct Followed {
 /// How it ended.
 #[derive(Debug)]
 pub struct FollowedEnd {
-    /// How.
     pub end: End,
     /// What it said on standard error, capped.
     pub stderr: Vec<u8>,

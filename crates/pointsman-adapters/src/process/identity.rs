@@ -31,7 +31,6 @@ pub fn host_name() -> String {
 pub enum Leftover {
     /// Its leader is gone, or the pid means another process by now: nothing was signalled.
     Gone,
-    /// The group was ended.
     Killed,
     /// The process is there and leads no group of its own: nothing was signalled.
     NotALeader,

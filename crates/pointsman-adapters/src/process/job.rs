@@ -62,7 +62,6 @@ pub struct Job {
 /// How a job ended and what is in its log.
 #[derive(Debug)]
 pub struct JobEnd {
-    /// How it ended.
     pub end: End,
     /// The middle of its output was left out of the log.
     pub truncated: bool,

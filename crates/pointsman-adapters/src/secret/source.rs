@@ -41,46 +41,20 @@ pub struct Source<'a> {
 /// Why there is no token.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nothing was found anywhere.
     #[error("there is no token for {whose}: {hint}")]
-    Missing {
-        /// Whose.
-        whose: &'static str,
-        /// What to do.
-        hint: String,
-    },
+    Missing { whose: &'static str, hint: String },
     /// The program failed. What it printed is not repeated.
     #[error("the program {program} gave no token for {whose} ({how})")]
-    Command {
-        /// Whose.
-        whose: &'static str,
-        /// Its name.
-        program: String,
-        /// How it ended.
-        how: String,
-    },
+    Command { whose: &'static str, program: String, how: String },
     /// The file could not be read.
     #[error("cannot read {}", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
     /// Everybody on this machine can read the file.
     #[error("{} can be read by others: chmod 600 it", path.display())]
-    Open {
-        /// Which.
-        path: PathBuf,
-    },
+    Open { path: PathBuf },
     /// What was found is not a token.
     #[error("what {place} holds for {whose} is no token: it is empty, or has spaces or odd characters")]
-    Unfit {
-        /// Whose.
-        whose: &'static str,
-        /// Where it was found.
-        place: String,
-    },
+    Unfit { whose: &'static str, place: String },
 }
 
 /// A private key or its like: the whole text of a file that only we may read.

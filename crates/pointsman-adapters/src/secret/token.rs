@@ -19,7 +19,6 @@ pub trait Renewed: Send + Sync {
 /// What an account shows to a server.
 #[derive(Clone)]
 pub enum Token {
-    /// Always the same.
     Fixed(Secret),
     /// Another one from time to time.
     Renewed(Arc<dyn Renewed>),

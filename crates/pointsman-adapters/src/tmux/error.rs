@@ -22,16 +22,12 @@ pub enum Error {
     },
     /// Something that is not a socket of ours sits at the socket's path; it is left alone.
     #[error("{path} exists and is not a socket of ours")]
-    SocketOccupied {
-        /// The path in question.
-        path: PathBuf,
-    },
+    SocketOccupied { path: PathBuf },
     /// A value that becomes part of a tmux command is outside its character set.
     #[error("{what} {value:?} is not made of {allowed}")]
     Malformed {
         /// What the value was meant to be.
         what: &'static str,
-        /// The value.
         value: String,
         /// The permitted characters, for the message.
         allowed: &'static str,
@@ -58,10 +54,7 @@ pub enum Error {
     },
     /// No server answers on the socket.
     #[error("no tmux server is running on {socket}")]
-    NotRunning {
-        /// Its socket.
-        socket: PathBuf,
-    },
+    NotRunning { socket: PathBuf },
     /// The connection ended after the command was given: it may have been carried out.
     #[error("the tmux connection ended before {command} was answered")]
     Interrupted {
@@ -73,7 +66,6 @@ pub enum Error {
     Timeout {
         /// The first word of the command.
         command: String,
-        /// The limit that passed.
         seconds: u64,
     },
     /// tmux answered with an error.
@@ -81,7 +73,6 @@ pub enum Error {
     Refused {
         /// The first word of the command.
         command: String,
-        /// tmux's own words.
         message: String,
     },
     /// tmux answered something this code does not understand.
@@ -89,7 +80,6 @@ pub enum Error {
     Unexpected {
         /// The first word of the command.
         command: String,
-        /// What came.
         answer: String,
     },
     /// There is no tmux program.
@@ -101,9 +91,7 @@ pub enum Error {
     /// A file or pipe operation of ours failed.
     #[error("{what}")]
     Io {
-        /// What was being done.
         what: &'static str,
-        /// The system's answer.
         #[source]
         source: io::Error,
     },

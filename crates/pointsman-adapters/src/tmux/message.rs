@@ -15,7 +15,6 @@ pub const MESSAGE_LIMIT: usize = 1000;
 /// What became of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sent {
-    /// It was typed now.
     Sent,
     /// This operation had typed it before; nothing was typed now.
     Duplicate,
@@ -30,7 +29,6 @@ pub enum Sent {
 /// How a typed text ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ending {
-    /// With Enter.
     Enter,
     /// Not at all: Enter comes by itself.
     Open,

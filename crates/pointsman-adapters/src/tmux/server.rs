@@ -39,7 +39,6 @@ pub struct Server {
 pub enum Target<'a> {
     /// The session of exactly this name.
     Session(&'a str),
-    /// One pane.
     Pane(&'a PaneId),
 }
 

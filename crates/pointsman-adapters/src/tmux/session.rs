@@ -16,9 +16,7 @@ pub struct NewSession {
     /// The program and its arguments, at least two words: tmux hands a single word to a shell. The program starts
     /// in `/` with the server's environment and `TMUX`; use `env` to change either.
     pub argv: Vec<String>,
-    /// Columns of the terminal.
     pub width: u16,
-    /// Rows of the terminal.
     pub height: u16,
     /// Where everything that the terminal shows is appended, from the first byte on.
     ///
@@ -33,9 +31,7 @@ pub struct NewSession {
 /// A session that was started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Started {
-    /// Its pane.
     pub pane_id: PaneId,
-    /// The program's process.
     pub pid: u32,
     /// When it started; `None` if it has ended already.
     pub start_time: Option<u64>,

@@ -40,12 +40,10 @@ pub enum Error {
     /// The kernel is too old: pidfds came with Linux 5.3.
     #[error("this kernel cannot watch processes (pidfd_open is missing; Linux 5.3 or newer is needed)")]
     Unsupported,
-    /// The system refused.
     #[error("cannot watch process {pid}")]
     Os {
         /// The pid that was asked for.
         pid: u32,
-        /// The system's answer.
         #[source]
         source: io::Error,
     },

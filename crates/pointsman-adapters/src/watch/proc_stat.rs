@@ -6,9 +6,7 @@ use std::io::{self, Read};
 pub(crate) struct ProcStat {
     /// `R`, `S`, `D`, `T`, `Z` …
     pub(crate) state: char,
-    /// The parent's pid.
     pub(crate) parent: u32,
-    /// The process group.
     pub(crate) group: i32,
     /// The controlling terminal's device number; 0 for none.
     pub(crate) terminal: i32,

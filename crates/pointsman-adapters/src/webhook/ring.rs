@@ -10,7 +10,6 @@ const READ: u64 = 1 << 20;
 /// What a ring says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ring {
-    /// What has changed.
     pub about: About,
     /// The account that changed it, if it is said.
     pub by: Option<String>,
@@ -19,7 +18,6 @@ pub struct Ring {
 /// What has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum About {
-    /// Branches.
     Push,
     /// What CI says about a commit.
     Checks,

@@ -60,11 +60,9 @@ impl Clock {
 
 /// What the server was asked at certain times of the day.
 pub(super) struct Lived {
-    /// Before anything happened.
     pub(super) night: Traffic,
     /// From the first issue to the end of the last one, for each.
     pub(super) tasks: Vec<Traffic>,
-    /// All of it.
     pub(super) day: Traffic,
     /// What was asked how often.
     pub(super) asked: BTreeMap<String, u64>,

@@ -36,7 +36,6 @@ pub(super) struct Way {
 pub(super) struct Taken {
     /// From the start to the last branch that is over.
     pub(super) seconds: f64,
-    /// How many landed.
     pub(super) landed: usize,
     /// How often the gate was started.
     pub(super) gates: usize,

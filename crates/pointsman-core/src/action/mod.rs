@@ -64,7 +64,6 @@ pub fn formula(body: &str) -> &str {
 /// An issue as it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Sight<'a> {
-    /// Its labels.
     pub labels: &'a [String],
     /// Whether it waits for another issue.
     pub waits: bool,
@@ -77,9 +76,7 @@ pub struct Sight<'a> {
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Nothing, for now.
     Nothing,
-    /// A run begins.
     Begin,
     /// The last run is through: its report is posted, and the issue closed or handed on.
     Report,

@@ -13,17 +13,14 @@ pub enum Act {
     Speak,
     /// An order to the task.
     Order(Order),
-    /// The action may go.
     Approve {
         /// Although it may have been fired before.
         again: bool,
     },
     /// It may not.
     Reject {
-        /// Why.
         reason: String,
     },
-    /// Somebody wants to know.
     Tell(Report),
     /// It is kept for the agent that reads it when it runs next.
     Keep(Reply),
@@ -36,9 +33,7 @@ pub enum Act {
 pub enum Report {
     /// What does not go on.
     Stuck,
-    /// How things stand.
     Status,
-    /// Which words there are.
     Help,
 }
 
@@ -63,13 +58,10 @@ pub enum Refusal {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "snake_case")]
 pub enum Reply {
-    /// A command.
     Command {
-        /// Which.
         #[serde(flatten)]
         command: Command,
     },
-    /// Anything else.
     Text,
 }
 

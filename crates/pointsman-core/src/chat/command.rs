@@ -11,7 +11,6 @@ const WORDS: usize = 300;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub enum Command {
-    /// Let the action go.
     Approve {
         /// Although it may have been fired before.
         again: bool,
@@ -20,20 +19,15 @@ pub enum Command {
     },
     /// Do not.
     Reject {
-        /// Why.
         reason: String,
     },
-    /// End the agent.
     Kill,
-    /// Hold the task.
     Pause,
     /// Go on with the task.
     Resume,
     /// What does not go on?
     Stuck,
-    /// How do things stand?
     Status,
-    /// Which words are there?
     Help,
     /// Say no more about a warning.
     Ignore {
@@ -42,7 +36,6 @@ pub enum Command {
     },
     /// Something after a `!` that is no command.
     Unknown {
-        /// What.
         word: String,
     },
 }

@@ -11,17 +11,14 @@ const TEXT_BYTES: usize = 16 << 10;
 pub struct Heard {
     /// Its name on the server.
     pub event: String,
-    /// Who wrote it.
     pub sender: String,
     /// When, by our clock.
     pub at: Timestamp,
     /// Whether it is a text that a person typed, and no notice, picture or gesture.
     pub typed: bool,
-    /// The plain text.
     pub body: String,
     /// The same with markup, which is what most people see.
     pub formatted: Option<String>,
-    /// What it belongs to.
     pub relation: Relation,
     /// Whether its writer changed it afterwards.
     pub edited: bool,
@@ -30,9 +27,7 @@ pub struct Heard {
 /// What a message belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Relation {
-    /// Nothing.
     None,
-    /// A thread.
     Thread {
         /// The message that the thread is about.
         root: String,
@@ -41,12 +36,10 @@ pub enum Relation {
     },
     /// One other message, which it repeats.
     Reply {
-        /// Which.
         to: String,
     },
     /// It takes the place of another one.
     Replacement {
-        /// Which.
         of: Option<String>,
     },
     /// Something that we do not know.
@@ -56,7 +49,6 @@ pub enum Relation {
 /// Why somebody is not listened to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ignored {
-    /// We wrote it.
     Own,
     /// Its writer is not listed.
     Stranger,
@@ -66,7 +58,6 @@ pub enum Ignored {
     Edit,
     /// It belongs to something that we do not know.
     Elsewhere,
-    /// It says nothing.
     Empty,
 }
 
@@ -77,7 +68,6 @@ pub enum Place {
     Thread(String),
     /// As an answer to this message, outside of any thread.
     Answer(String),
-    /// In the room.
     Room,
 }
 
@@ -86,11 +76,9 @@ pub enum Place {
 pub struct Said {
     /// Its name on the server.
     pub event: String,
-    /// Who.
     pub by: String,
     /// When, by our clock.
     pub at: Timestamp,
-    /// Where.
     pub place: Place,
     /// What, without what it repeats.
     pub text: String,

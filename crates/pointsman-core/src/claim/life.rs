@@ -52,9 +52,7 @@ pub fn poll_is_due(last: Option<Timestamp>, now: Timestamp) -> bool {
 /// What is missing before a pull request can be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// The branch.
     Branch,
-    /// The summary.
     Summary,
 }
 

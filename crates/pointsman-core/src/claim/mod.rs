@@ -34,7 +34,6 @@ pub struct Claim {
     /// Who works on it: the Agent field of the board.
     #[serde(default)]
     pub agent_id: String,
-    /// How far it is.
     #[serde(default)]
     pub phase: Phase,
     /// The title of the pull request.
@@ -72,7 +71,6 @@ pub enum Phase {
     ChecksRunning,
     /// A person has confirmed that the issue can be closed.
     Done,
-    /// Anything else.
     Other(String),
 }
 
@@ -117,10 +115,7 @@ pub enum Error {
         "schema_version {found} is not understood, only {SCHEMA_VERSION} is: finish it with the program that wrote it, or \
          remove {FILE_NAME} and claim again"
     )]
-    Version {
-        /// What stands there.
-        found: String,
-    },
+    Version { found: String },
     /// It is not JSON, or a field has a wrong type.
     #[error("it cannot be read: {0}")]
     Malformed(String),

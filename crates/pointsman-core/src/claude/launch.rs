@@ -108,7 +108,6 @@ pub fn skips_permissions(command: &[String]) -> bool {
 /// Whether a release wakes its model with what an asynchronous hook says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waking {
-    /// It was seen to.
     Able,
     /// It might wait for such a hook instead.
     Unknown,

@@ -9,17 +9,12 @@ use serde_json::{Number, Value};
 /// A JSON value whose objects keep their order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ordered {
-    /// `null`
     Null,
     /// `true` or `false`
     Bool(bool),
-    /// A number.
     Number(Number),
-    /// A text.
     Text(String),
-    /// A list.
     List(Vec<Ordered>),
-    /// An object.
     Object(Vec<(String, Ordered)>),
 }
 

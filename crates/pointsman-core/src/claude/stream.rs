@@ -34,28 +34,20 @@ pub enum Said {
     Begun {
         /// Claude's own name for it.
         conversation: Option<String>,
-        /// The model.
         model: Option<String>,
     },
-    /// The agent said something.
     Spoke {
-        /// What.
         text: String,
     },
-    /// A tool is used.
     Uses {
-        /// Its name.
         tool: String,
         /// On what, if that can be said in a line.
         what: String,
     },
-    /// A tool has answered.
     Did {
-        /// Its name.
         tool: String,
         /// What that means for the work.
         work: Work,
-        /// Whether it succeeded.
         succeeded: bool,
     },
     /// The service refuses for now, and Claude tries again by itself.
@@ -120,7 +112,6 @@ pub struct Measured {
 pub struct Sums {
     /// Tokens of all models.
     pub tokens: u64,
-    /// Money.
     pub micro_usd: u64,
 }
 
@@ -287,7 +278,6 @@ impl Turn {
 pub enum Talks {
     /// Claude Code: without a result it has died.
     Always,
-    /// Any other program.
     Perhaps,
 }
 

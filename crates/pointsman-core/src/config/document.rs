@@ -23,7 +23,6 @@ struct Place {
 pub(super) struct Document<'t> {
     text: &'t str,
     origin: &'t str,
-    /// By dotted key.
     places: BTreeMap<String, Place>,
 }
 

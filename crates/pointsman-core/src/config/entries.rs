@@ -18,11 +18,8 @@ pub enum Origin {
 /// A key in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its dotted name.
     pub key: String,
-    /// Its value in TOML.
     pub value: String,
-    /// Where it comes from.
     pub origin: Origin,
 }
 

@@ -52,23 +52,16 @@ pub const DEFAULT_TOML: &str = include_str!("default.toml");
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The project's name.
     pub name: ProjectName,
     /// The branch that work lands on.
     pub primary_branch: String,
     /// Where issues and pull requests live.
     pub forge: Forge,
-    /// Who tests commits.
     pub ci: Ci,
-    /// How agents are run.
     pub agent: Agent,
-    /// What differs per role.
     pub roles: Roles,
-    /// Who reviews.
     pub review: Review,
-    /// How work lands.
     pub merge: Merge,
-    /// What pull requests contain.
     pub pr: Pr,
     /// How issues are worked on.
     pub dev: Dev,
@@ -80,21 +73,16 @@ pub struct Config {
     pub health: Health,
     /// When a context is how full.
     pub context: Context,
-    /// The Woodpecker server.
     pub woodpecker: Woodpecker,
     /// Webhooks of the forge and the CI, to us.
     pub webhooks: Webhooks,
-    /// How people are told.
     pub notify: Notify,
-    /// The Matrix room.
     pub matrix: Matrix,
     /// The address that is called.
     pub webhook: Webhook,
-    /// What work may cost.
     pub budget: Budget,
     /// When formulas run by themselves.
     pub schedule: Schedule,
-    /// Dangerous actions.
     pub vault: Vault,
     /// What formulas can use beside what they are given.
     #[serde(default)]

@@ -6,7 +6,6 @@ use super::Span;
 use super::sections::table;
 
 table! {
-    /// `[timing]`
     Timing {
         /// No result of the CI for this long is a time-out.
         ci_timeout: Span,
@@ -32,7 +31,6 @@ table! {
         done_grace: Span,
         /// Before the second restart; doubles each time.
         restart_backoff: Span,
-        /// Longest back-off.
         restart_backoff_max: Span,
         /// Slow look at phase files, should a notification be lost.
         phase_rescan: Span,
@@ -72,7 +70,6 @@ table! {
 }
 
 table! {
-    /// `[limits]`
     Limits {
         /// CI failures handed to the agent.
         ci_fixes: u32,
@@ -96,7 +93,6 @@ table! {
         pane_lines: u32,
         /// Sessions that hand over because of a full context, per task.
         handoffs: u32,
-        /// Checkpoints kept per task.
         checkpoints: u32,
         /// Issues that one review may file.
         review_followups: u32,

@@ -48,11 +48,9 @@ macro_rules! choice {
 choice! {
     /// Where issues and pull requests live.
     ForgeKind {
-        /// Embedded, on this machine.
         Local = "local",
         /// A Forgejo or Gitea server.
         Forgejo = "forgejo",
-        /// GitHub.
         Github = "github",
         /// A plain git repository: no issues, no pull requests, only the merge queue.
         Git = "git",
@@ -74,11 +72,8 @@ table! {
 }
 
 table! {
-    /// `[forge]`
     Forge {
-        /// Which forge.
         kind: ForgeKind,
-        /// Address of the server.
         url: Option<String>,
         /// `owner/name` of the repository.
         repo: Option<String>,
@@ -111,23 +106,17 @@ impl Forge {
 }
 
 choice! {
-    /// Who tests a commit.
     CiKind {
-        /// Nobody.
         None = "none",
         /// A command on this machine.
         Command = "command",
-        /// The forge's own checks.
         Forge = "forge",
-        /// A Woodpecker server.
         Woodpecker = "woodpecker",
     }
 }
 
 table! {
-    /// `[ci]`
     Ci {
-        /// Which CI.
         kind: CiKind,
         /// What to run in a clean checkout of the commit.
         command: Option<Argv>,
@@ -145,7 +134,6 @@ choice! {
     Runtime {
         /// Interactive, in a private tmux server.
         Tmux = "tmux",
-        /// Over pipes.
         Headless = "headless",
     }
 }
@@ -153,9 +141,7 @@ choice! {
 table! {
     /// `[agent]`: what holds for every role that does not say otherwise.
     Agent {
-        /// How it is run.
         runtime: Runtime,
-        /// The program.
         command: Argv,
         /// Names of further environment variables it gets.
         pass_env: Vec<String>,
@@ -169,7 +155,6 @@ table! {
 }
 
 table! {
-    /// `[roles.<role>]`
     Role {
         /// Whether the role works at all.
         enabled: bool,
@@ -188,23 +173,15 @@ table! {
 }
 
 table! {
-    /// `[roles]`
     Roles {
-        /// Implements issues.
         dev: Role,
-        /// Reviews pull requests.
         review: Role,
-        /// Grooms the backlog.
         gardener: Role,
         /// Watches the health of it all.
         supervisor: Role,
-        /// Plans.
         planner: Role,
-        /// Sees trouble coming.
         predictor: Role,
-        /// Carries out operational tasks.
         action: Role,
-        /// Guards dangerous actions.
         vault: Role,
     }
 }
@@ -234,15 +211,12 @@ choice! {
         Human = "human",
         /// The review agent, or `review.command` in its place.
         Agent = "agent",
-        /// Nobody: green is enough.
         None = "none",
     }
 }
 
 table! {
-    /// `[review]`
     Review {
-        /// Who reviews.
         mode: ReviewMode,
         /// A program that decides in the agent's place.
         command: Option<Argv>,
@@ -262,11 +236,9 @@ table! {
 choice! {
     /// How many candidates the merge queue tests at a time.
     MergeStrategy {
-        /// One after the other.
         Sequential = "sequential",
         /// Several in one, bisected on red.
         Batch = "batch",
-        /// Several at once.
         Speculative = "speculative",
     }
 }
@@ -276,19 +248,14 @@ choice! {
     MergeStyle {
         /// Its commits on top of main.
         Rebase = "rebase",
-        /// A merge commit.
         Merge = "merge",
-        /// One commit.
         Squash = "squash",
     }
 }
 
 table! {
-    /// `[merge]`
     Merge {
-        /// How candidates are tested.
         strategy: MergeStrategy,
-        /// How branches land.
         style: MergeStyle,
         /// What a candidate must pass; see [`super::Config::gate`] for the default.
         gate: Option<Argv>,
@@ -304,7 +271,6 @@ table! {
 }
 
 table! {
-    /// `[pr]`
     Pr {
         /// Lines put into the PR body as unchecked boxes.
         checklist: Vec<String>,
@@ -322,7 +288,6 @@ choice! {
 }
 
 table! {
-    /// `[dev]`
     Dev {
         /// Tasks at the same time.
         concurrency: u32,
@@ -336,9 +301,7 @@ table! {
 }
 
 table! {
-    /// `[woodpecker]`
     Woodpecker {
-        /// Address of the server.
         url: Option<String>,
         /// Number of the repository there.
         repo_id: Option<u64>,
@@ -352,7 +315,6 @@ table! {
 }
 
 table! {
-    /// `[webhooks]`
     Webhooks {
         /// Where webhooks are listened for.
         listen: Option<SocketAddr>,
@@ -366,9 +328,7 @@ table! {
 }
 
 table! {
-    /// `[matrix]`
     Matrix {
-        /// Address of the homeserver.
         homeserver: Option<String>,
         /// Room that is written to: its id, or an alias.
         room: Option<String>,
@@ -384,7 +344,6 @@ table! {
 }
 
 choice! {
-    /// Who tells people.
     NotifierKind {
         /// A file, and lines of the daemon's log.
         Log = "log",
@@ -392,13 +351,11 @@ choice! {
         Desktop = "desktop",
         /// A call to an address: Slack and whatever takes JSON.
         Webhook = "webhook",
-        /// A room of Matrix.
         Matrix = "matrix",
     }
 }
 
 table! {
-    /// `[notify]`
     Notify {
         /// By whom people are told, all at the same time.
         to: Vec<NotifierKind>,
@@ -414,13 +371,11 @@ table! {
 }
 
 table! {
-    /// `[webhook]`
     Webhook {
         /// The address, if it is no secret.
         url: Option<String>,
         /// Variable that holds the address, if it is one.
         url_env: String,
-        /// File that holds it.
         url_file: Option<PathBuf>,
         /// Variable that holds a token to be shown there.
         token_env: Option<String>,
@@ -459,7 +414,6 @@ table! {
 }
 
 table! {
-    /// `[schedule]`
     Schedule {
         /// Where the times hold: the name of a time zone, such as `Europe/Berlin`.
         timezone: String,

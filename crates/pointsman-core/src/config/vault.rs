@@ -9,7 +9,6 @@ use super::sections::{Argv, table};
 use crate::vault::Risk;
 
 table! {
-    /// `[vault]`
     Vault {
         /// Whether what is harmless enough is fired without a person.
         auto_approve: bool,
@@ -48,7 +47,6 @@ table! {
         secret_files: Vec<String>,
         /// Variable that holds a token to be shown at the address.
         token_env: Option<String>,
-        /// File that holds it.
         token_file: Option<PathBuf>,
     }
 }

@@ -20,11 +20,8 @@ pub use template::{Variables, variables};
 /// Steps for an agent, checked and in an order in which they can be done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Formula {
-    /// Its name.
     pub name: String,
-    /// What it is for.
     pub description: String,
-    /// Its version, for people.
     pub version: u32,
     /// The model it asks for; a project's own word wins.
     pub model: Option<String>,
@@ -37,11 +34,8 @@ pub struct Formula {
 /// One step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    /// Its name.
     pub id: String,
-    /// In a few words.
     pub title: String,
-    /// In all words.
     pub description: String,
     /// Steps that come before it.
     pub needs: Vec<String>,

@@ -22,11 +22,8 @@ const LINE: usize = 8000;
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
-    /// Something to do.
     Action {
-        /// About which issue.
         issue: Number,
-        /// What.
         action: Action,
     },
     /// Too small for an issue of its own.
@@ -40,29 +37,22 @@ pub enum Line {
 pub enum Action {
     /// Close it: another one says the same.
     Duplicate {
-        /// Which.
         of: Number,
-        /// Why.
         why: String,
     },
     /// Say when it is done.
     Criteria {
-        /// In these words.
         text: String,
     },
     /// Mark it as too large or too vague.
     Underspecified {
-        /// Why.
         why: String,
     },
-    /// Take the block away.
     Unblock {
-        /// Why.
         why: String,
     },
     /// Leave it as it is.
     Keep {
-        /// Why.
         why: String,
     },
 }
@@ -71,13 +61,11 @@ pub enum Action {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DustLine {
-    /// Which issue.
     pub issue: Number,
     /// With what it belongs together: a file, a part.
     pub group: String,
     /// What is to be done.
     pub title: String,
-    /// Why it is dust.
     pub reason: String,
 }
 
@@ -85,7 +73,6 @@ pub struct DustLine {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Escalate {
-    /// About which issue.
     pub issue: Number,
     /// What is to be decided.
     pub question: String,
@@ -105,7 +92,6 @@ struct Written {
 /// A whole answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// Its lines.
     pub lines: Vec<Line>,
 }
 

@@ -27,44 +27,29 @@ const GROUP: usize = 60;
 pub enum Deed {
     /// Close an issue that another one stands for.
     CloseDuplicate {
-        /// Which.
         issue: Number,
-        /// The one that stays.
         of: Number,
-        /// Why.
         why: String,
     },
     /// Comment on when it is done.
     SuggestCriteria {
-        /// Which.
         issue: Number,
-        /// In these words.
         text: String,
     },
-    /// Mark it.
     MarkUnderspecified {
-        /// Which.
         issue: Number,
-        /// Why.
         why: String,
     },
-    /// Take the label off.
     Unblock {
-        /// Which.
         issue: Number,
-        /// Why.
         why: String,
     },
-    /// Tell people.
     Ask {
-        /// About which.
         issue: Number,
-        /// What.
         question: String,
     },
     /// File one issue for many, then close those.
     Bundle {
-        /// What is in it.
         dust: Vec<Dust>,
     },
 }
@@ -86,7 +71,6 @@ impl Deed {
 /// What follows from an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// What is done.
     pub deeds: Vec<Deed>,
     /// What is not, in words.
     pub refused: Vec<String>,

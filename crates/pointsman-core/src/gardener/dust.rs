@@ -13,15 +13,12 @@ pub const BUNDLE: usize = 3;
 /// Something too small.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dust {
-    /// Its issue.
     pub issue: Number,
     /// With what it belongs together.
     pub group: String,
     /// What is to be done.
     pub title: String,
-    /// Why it is dust.
     pub reason: String,
-    /// Since when.
     pub at: Timestamp,
 }
 

@@ -40,46 +40,22 @@ pub enum Finding {
         missing: bool,
     },
     /// Two issues say the same, it seems.
-    Duplicate {
-        /// The younger one.
-        issue: Number,
-        /// The older one.
-        of: Number,
-        /// How alike they are.
-        percent: u32,
-    },
+    Duplicate { issue: Number, of: Number, percent: u32 },
     /// Nothing says when it is done.
-    NoCriteria {
-        /// Which.
-        issue: Number,
-    },
+    NoCriteria { issue: Number },
     /// It is more than one task.
-    Oversized {
-        /// Which.
-        issue: Number,
-    },
+    Oversized { issue: Number },
     /// Nobody has touched it for long.
-    Stale {
-        /// Which.
-        issue: Number,
-        /// For how many days.
-        days: u64,
-    },
+    Stale { issue: Number, days: u64 },
     /// Issues wait for each other.
     Cycle {
         /// Which; the first stands for all.
         issues: Vec<Number>,
     },
     /// Others wait for it, and it is open for long.
-    StaleDependency {
-        /// Which.
-        issue: Number,
-        /// Who waits.
-        waiting: Vec<Number>,
-    },
+    StaleDependency { issue: Number, waiting: Vec<Number> },
     /// It is blocked: perhaps no longer for a reason.
     Blocked {
-        /// Which.
         issue: Number,
         /// Issues it waits for that are open.
         #[serde(default)]
@@ -92,10 +68,7 @@ pub enum Finding {
         because: Option<String>,
     },
     /// It may be too small for an issue of its own.
-    Small {
-        /// Which.
-        issue: Number,
-    },
+    Small { issue: Number },
 }
 
 impl Finding {

@@ -61,7 +61,6 @@ pub struct Ground {
 /// How far the main branch has come.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Main {
-    /// Its head.
     pub head: Sha,
     /// Commits since `AGENTS.md` was touched or asked about.
     pub commits: u64,
@@ -72,7 +71,6 @@ pub struct Main {
 /// Why a task is blocked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blocker {
-    /// In words.
     pub because: Option<String>,
     /// The issues that its agent said must be closed first.
     pub waits_for: Vec<Number>,
@@ -81,7 +79,6 @@ pub struct Blocker {
 /// A finding that is asked about, with the state of its issues.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
-    /// What.
     pub finding: Finding,
     /// The state of its issues.
     pub state: String,

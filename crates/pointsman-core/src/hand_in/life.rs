@@ -16,22 +16,18 @@ const PUSHED: usize = 20;
 /// What was taken of a run's working tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Taken {
-    /// Which run.
     pub run: RunId,
-    /// The one commit.
     pub commit: Sha,
     /// The head of the main branch that it stands on.
     pub base: Sha,
     /// Tells one content of the files from another, whatever they stand on.
     pub content: String,
-    /// Which files.
     pub files: Vec<String>,
 }
 
 /// Something handed in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandIn {
-    /// What.
     pub taken: Taken,
     /// Its branch on the forge.
     pub branch: String,
@@ -83,7 +79,6 @@ impl HandIn {
 pub struct Memory {
     /// The last run that was looked at.
     pub looked: Option<RunId>,
-    /// What is open.
     pub open: Option<HandIn>,
     /// What is newer and waits to take its place.
     pub newer: Option<Taken>,
@@ -100,7 +95,6 @@ pub enum Took {
     Nothing,
     /// A person closed the very same before.
     Dismissed,
-    /// Something new.
     New,
 }
 
@@ -110,7 +104,6 @@ pub enum Took {
 pub enum Outcome {
     /// It is on the main branch.
     Merged,
-    /// A person closed it.
     Dismissed,
 }
 
@@ -179,13 +172,11 @@ impl Memory {
 /// What CI says about its commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Checks {
-    /// Nothing yet.
     Open,
     /// Nothing, for longer than a CI may take.
     Silent,
     /// Green, or there is no CI.
     Green,
-    /// Red.
     Red,
 }
 
@@ -194,9 +185,7 @@ pub enum Checks {
 pub enum InLine {
     /// Not in it, or taken out of it by us.
     No,
-    /// In it.
     Waiting,
-    /// Through it.
     Landed,
     /// Out of it, and it says why.
     Out(String),
@@ -205,13 +194,10 @@ pub enum InLine {
 /// How things stand with what is open.
 #[derive(Clone, Debug)]
 pub struct Sight<'a> {
-    /// What.
     pub hand_in: &'a HandIn,
     /// Its pull request; none if the forge has it no more.
     pub pr: Option<&'a PullRequest>,
-    /// In the merge queue.
     pub line: InLine,
-    /// By CI.
     pub checks: Checks,
     /// Who decides whether it may land: the same as for any other.
     pub review: ReviewMode,
@@ -225,24 +211,17 @@ pub struct Sight<'a> {
 pub enum Need {
     /// An approval by a person.
     Review {
-        /// Of which commit.
         commit: Sha,
     },
-    /// Its CI is red.
     Checks {
-        /// On which commit.
         commit: Sha,
     },
-    /// Its CI says nothing.
     Silent {
-        /// About which commit.
         commit: Sha,
     },
     /// It is out of the merge queue.
     Line {
-        /// Which commit.
         commit: Sha,
-        /// Why.
         why: String,
     },
     /// Somebody else has pushed to its branch.
@@ -258,7 +237,6 @@ pub enum Next {
     Replace,
     /// Put its commit back on its branch.
     PutBack,
-    /// Nothing: others decide.
     Wait,
     /// A reviewer is to be asked, where that is a program.
     AskReview,
@@ -266,9 +244,7 @@ pub enum Next {
     Enter,
     /// Take it out of the merge queue.
     Leave,
-    /// Tell people.
     Tell(Need),
-    /// It has ended.
     Over(Outcome),
 }
 

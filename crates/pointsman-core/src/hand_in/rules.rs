@@ -19,7 +19,6 @@ pub const ROLES: [&str; 2] = ["gardener", "planner"];
 /// What a path is, by its mode in git.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A file.
     Regular,
     /// A file that can be run.
     Executable,
@@ -44,9 +43,7 @@ impl Kind {
 pub struct Change {
     /// Which; odd bytes are replaced by U+FFFD.
     pub path: String,
-    /// What was there before.
     pub before: Option<Kind>,
-    /// What is there now.
     pub after: Option<Kind>,
     /// How large it is now, in bytes.
     pub size: u64,
@@ -55,9 +52,7 @@ pub struct Change {
 /// A path that is not handed in, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Which.
     pub path: String,
-    /// Why.
     pub why: Why,
 }
 
@@ -66,13 +61,11 @@ pub struct Refusal {
 pub enum Why {
     /// It is none of the role's files.
     NotTheirs,
-    /// It was deleted.
     Deleted,
     /// It is no plain file, or became another kind of file.
     NotPlain,
     /// It takes the place of something else.
     InTheWay,
-    /// It is too large.
     TooLarge,
     /// It is no text.
     NotText,
@@ -83,7 +76,6 @@ pub enum Why {
 /// What is handed in and what is not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// Paths that are.
     pub taken: Vec<String>,
     /// Paths that are not.
     pub refused: Vec<Refusal>,

@@ -18,7 +18,6 @@ pub struct Silence<'a> {
     pub required: bool,
     /// Whether the merge queue tests with a command of its own.
     pub gate: bool,
-    /// The files.
     pub files: &'a [String],
 }
 

@@ -14,7 +14,6 @@ use crate::time::Timestamp;
 /// What was found, worst first, and what could not be looked at.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assessment {
-    /// What is wrong.
     pub findings: Vec<Finding>,
     /// What nobody knows, by name.
     pub unknown: Vec<String>,

@@ -13,7 +13,6 @@ pub struct Disk {
     pub path: String,
     /// How full it is for us, 0 to 100.
     pub used_percent: u64,
-    /// What is left.
     pub free_mb: u64,
 }
 
@@ -22,7 +21,6 @@ pub struct Disk {
 pub struct Machine {
     /// Memory that programs could still have.
     pub free_memory_mb: Option<u64>,
-    /// Swap in use.
     pub used_swap_mb: Option<u64>,
     /// File systems that matter to us.
     pub disks: Vec<Disk>,
@@ -30,7 +28,6 @@ pub struct Machine {
     pub load_centi: Option<u64>,
     /// The load over the last 15 minutes, in hundredths.
     pub load15_centi: Option<u64>,
-    /// Processors.
     pub cores: Option<u64>,
     /// Containers that run; none if nobody can tell.
     pub containers: Option<u64>,
@@ -59,7 +56,6 @@ pub struct Tail {
 /// A session that has not ended, as far as is on record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionFact {
-    /// Which.
     pub session: String,
     /// Its task, if it has one.
     pub issue: Option<Number>,
@@ -72,7 +68,6 @@ pub struct SessionFact {
 /// An open issue, as far as health is concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenIssue {
-    /// Which.
     pub number: Number,
     /// When it was written.
     pub created_at: Timestamp,
@@ -94,13 +89,9 @@ pub struct Leftovers {
 /// Everything the rules look at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// The machine.
     pub machine: Machine,
-    /// Whether a daemon runs.
     pub daemon: bool,
-    /// The project's tasks.
     pub tasks: Vec<Task>,
-    /// The project's sessions.
     pub sessions: Vec<SessionFact>,
     /// The open issues; none if the forge was not asked.
     pub issues: Option<Vec<OpenIssue>>,
@@ -112,7 +103,6 @@ pub struct Facts {
     pub line_stopped: Option<String>,
     /// Notifiers that do not work.
     pub ill_notifiers: Vec<String>,
-    /// What lies about.
     pub leftovers: Leftovers,
     /// Errors that our own log repeats; none if there is no log.
     pub log_errors: Option<Vec<LogError>>,

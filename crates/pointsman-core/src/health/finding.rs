@@ -8,15 +8,10 @@ use crate::time::Timestamp;
 /// How bad. P0 to P2 are told a person at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Priority {
-    /// A memory crisis.
     P0,
-    /// The disk.
     P1,
-    /// The factory stands still.
     P2,
-    /// Something is degraded.
     P3,
-    /// Housekeeping.
     P4,
 }
 
@@ -40,35 +35,21 @@ impl std::fmt::Display for Priority {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Memory.
     Memory,
-    /// Swap.
     Swap,
-    /// A disk.
     Disk,
-    /// The load.
     Load,
-    /// Containers.
     Containers,
-    /// The daemon.
     Daemon,
-    /// Our own log.
     Log,
-    /// CI.
     Ci,
-    /// An agent.
     Agent,
     /// What should go on and does not.
     Pipeline,
-    /// A notifier.
     Notifier,
-    /// A pull request.
     PullRequest,
-    /// Dependencies between issues.
     Dependency,
-    /// A blocked issue.
     Blocked,
-    /// What lies about.
     Housekeeping,
 }
 
@@ -133,35 +114,25 @@ impl Kind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "finding", rename_all = "snake_case")]
 pub enum Finding {
-    /// Little memory is left.
     MemoryLow {
-        /// How much.
         free_mb: u64,
     },
-    /// Much is swapped out.
     SwapHigh {
-        /// How much.
         used_mb: u64,
     },
     /// A disk is nearly full.
     DiskFull {
-        /// A directory on it.
         path: String,
-        /// How full.
         used_percent: u64,
-        /// What is left.
         free_mb: u64,
     },
     /// More is to be done than the processors can, for a while.
     LoadHigh {
         /// Over 15 minutes, in hundredths.
         load_centi: u64,
-        /// Processors.
         cores: u64,
     },
-    /// Containers are ill.
     ContainersIll {
-        /// Which.
         names: Vec<String>,
     },
     /// Our own log repeats an error.
@@ -178,54 +149,40 @@ pub enum Finding {
     },
     /// CI does not answer, or its machinery fails.
     CiStuck {
-        /// Of which task.
         issue: Number,
-        /// Since when.
         since: Timestamp,
     },
     /// A session's process is gone, and nobody has brought it back.
     AgentDead {
-        /// Which.
         session: String,
-        /// Its task.
         issue: Option<Number>,
         /// When it was last known to live.
         since: Timestamp,
     },
     /// The merge queue is stopped.
     LineStopped {
-        /// Why.
         why: String,
     },
     /// An issue is ready, a place is free, and nothing begins.
     NothingBegins {
-        /// Which.
         issue: Number,
-        /// Since when.
         since: Timestamp,
     },
     /// Every place is taken by a task that waits for a person.
     AllWaitForPeople {
-        /// Which.
         issues: Vec<Number>,
     },
     /// The forge does not answer.
     ForgeSilent {
-        /// Since when.
         since: Timestamp,
     },
-    /// People cannot be told.
     NotifierIll {
-        /// By which.
         notifier: String,
     },
     /// A pull request gets nowhere.
     PullRequestStuck {
-        /// Of which task.
         issue: Number,
-        /// Which.
         pr: Number,
-        /// Since when.
         since: Timestamp,
     },
     /// Issues wait for each other.
@@ -235,33 +192,24 @@ pub enum Finding {
     },
     /// An issue that others wait for is open for long.
     DependencyStale {
-        /// Which.
         issue: Number,
-        /// Who waits.
         waiting: Vec<Number>,
-        /// Open since.
         since: Timestamp,
     },
-    /// A task is blocked.
     TaskBlocked {
-        /// Which.
         issue: Number,
-        /// Since when.
         since: Timestamp,
     },
     /// A killed git left locks behind.
     LocksLeft {
-        /// How many.
         count: usize,
     },
     /// A task is over, its working tree is still there.
     TreeLeft {
-        /// Which.
         issue: Number,
     },
     /// Logs are older than they are kept.
     LogsOld {
-        /// How many.
         count: u64,
     },
 }

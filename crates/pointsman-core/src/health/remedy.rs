@@ -14,10 +14,7 @@ pub enum Remedy {
     /// Remove locks in our own repositories whose makers are proven dead.
     ClearLocks,
     /// Capture a task's working tree and put it away; the task is over.
-    PutAwayTree {
-        /// Which.
-        issue: Number,
-    },
+    PutAwayTree { issue: Number },
     /// Remove logs of ended sessions and checks that are older than they are kept.
     PruneLogs,
     /// Ask the forge now instead of later.

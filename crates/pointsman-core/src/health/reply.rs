@@ -11,26 +11,22 @@ use crate::time::Timestamp;
 pub enum Verdict {
     /// A warning is not told until then.
     Ignore {
-        /// Which.
         kind: Kind,
         /// Until when.
         until: Timestamp,
     },
     /// The task's session is ended; its work is kept.
     Stop {
-        /// Which.
         issue: Number,
     },
     /// There is nobody or more than one who could be meant.
     WhichAgent {
-        /// Who.
         issues: Vec<Number>,
     },
     /// There is no such warning.
     WhichWarning,
     /// It is said how things stand.
     Tell,
-    /// Nobody here reads prose.
     NoCommand,
 }
 

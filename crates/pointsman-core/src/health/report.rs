@@ -29,7 +29,6 @@ pub struct Memory {
     pub findings: Vec<Finding>,
     /// What people were told last, by key.
     pub told: BTreeSet<String>,
-    /// When.
     pub told_at: Timestamp,
     /// How often the same was told.
     pub repeat: u32,

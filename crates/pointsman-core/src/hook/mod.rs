@@ -36,9 +36,7 @@ pub struct Report {
     pub id: String,
     /// The session that says so: a claim.
     pub session: String,
-    /// When.
     pub at: Timestamp,
-    /// What.
     pub told: Told,
 }
 
@@ -52,19 +50,16 @@ pub enum Told {
         source: String,
         /// Claude's own name for it.
         conversation: Option<String>,
-        /// The model.
         model: Option<String>,
     },
     /// A prompt was handed in, with these messages of ours in it.
     Prompted {
-        /// Their ids.
         messages: Vec<i64>,
     },
     /// A tool is about to be used, or was.
     Tool {
         /// What that means for the work.
         work: Work,
-        /// Whether it is over.
         done: bool,
         /// How many tokens the context holds, by the transcript.
         #[serde(default)]
@@ -87,7 +82,6 @@ pub enum Told {
     },
     /// The agent's response was cut off by an error.
     Failed {
-        /// Claude's name for it.
         error: String,
         /// What it says about it.
         details: String,
@@ -99,28 +93,22 @@ pub enum Told {
     Measured {
         /// How full the context is.
         gauge: Option<Gauge>,
-        /// What was spent.
         spent: Spent,
     },
     /// A dialog waits for a person.
     Asked {
-        /// What for.
         what: String,
     },
     /// The session is idle, says Claude.
     Idle,
     /// The conversation is about to be compacted.
     Compacting,
-    /// It was.
     Compacted,
-    /// The conversation is over.
     Ended {
-        /// Why.
         reason: String,
     },
     /// Nothing that we act on.
     Other {
-        /// Its name.
         name: String,
     },
 }
@@ -133,17 +121,11 @@ pub enum Work {
     Read,
     /// A plan was written down.
     Planned,
-    /// A file was changed.
     Edited,
-    /// Tests began.
     Testing,
-    /// Tests passed.
     TestsPassed,
-    /// Tests failed.
     TestsFailed,
-    /// Committed, pushed or signalled.
     Finished,
-    /// Anything else.
     Other,
 }
 

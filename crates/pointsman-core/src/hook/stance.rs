@@ -16,10 +16,7 @@ pub enum Stance {
     /// The turn has ended: it waits for its next prompt.
     AtPrompt,
     /// A dialog waits for a person, whether it is on the screen yet or not.
-    AtDialog {
-        /// What it asks.
-        what: String,
-    },
+    AtDialog { what: String },
 }
 
 impl Stance {

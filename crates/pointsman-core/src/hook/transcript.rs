@@ -14,7 +14,6 @@ pub fn messages_read(transcript: &str) -> Vec<i64> {
 /// The messages of ours that a transcript shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shown {
-    /// The model has them.
     pub read: Vec<i64>,
     /// They wait in Claude's own queue, or did.
     pub queued: Vec<i64>,

@@ -23,9 +23,7 @@ const REASON_CHARS: usize = 400;
 /// A notifier that fails.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Health {
-    /// Why.
     pub error: String,
-    /// Since when.
     pub since: Timestamp,
     /// How often in a row.
     pub failed: u32,

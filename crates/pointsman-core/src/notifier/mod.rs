@@ -24,15 +24,11 @@ pub use topic::Topic;
 pub struct Posting {
     /// Whoever says it again under the same key has said it already.
     pub key: String,
-    /// Whose.
     pub project: ProjectName,
-    /// What it is about.
     pub topic: Topic,
-    /// Where to look.
     pub link: Option<String>,
     /// The question that it asks, if an answer counts for exactly this one only.
     pub question: Option<String>,
-    /// The words.
     pub notice: Notice,
 }
 

@@ -10,7 +10,6 @@ use crate::timetable::Zone;
 /// What a project says about being told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// By whom.
     pub to: Vec<NotifierKind>,
     /// When not.
     pub quiet: Option<QuietHours>,

@@ -47,18 +47,14 @@ const FORMULA: usize = 64;
 pub struct Answer {
     /// What it says about predictions.
     pub triage: Vec<Triage>,
-    /// What it would file.
     pub issues: Vec<Proposal>,
 }
 
 /// A verdict on a prediction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Triage {
-    /// Which.
     pub issue: Number,
-    /// What.
     pub verdict: Verdict,
-    /// Why.
     pub why: String,
 }
 
@@ -69,14 +65,12 @@ pub enum Verdict {
     Promote(Proposal),
     /// It is looked at again later.
     Watch,
-    /// It is closed.
     Dismiss,
 }
 
 /// An issue that is proposed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proposal {
-    /// Its title.
     pub title: String,
     /// What is to be done and why it matters.
     pub text: String,

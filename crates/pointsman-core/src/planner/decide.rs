@@ -31,30 +31,20 @@ const COMPARED: usize = 1_000;
 pub enum Deed {
     /// File an issue about a prediction, then close that.
     Promote {
-        /// Which prediction.
         prediction: Number,
-        /// Why.
         why: String,
-        /// What is filed.
         issue: NewIssue,
     },
-    /// File an issue.
     File {
-        /// What is filed.
         issue: NewIssue,
     },
     /// Look at a prediction again later.
     Watch {
-        /// Which.
         prediction: Number,
-        /// Why.
         why: String,
     },
-    /// Close a prediction.
     Dismiss {
-        /// Which.
         prediction: Number,
-        /// Why.
         why: String,
     },
 }
@@ -84,7 +74,6 @@ impl Deed {
 /// An issue that is filed, in words that were cleaned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewIssue {
-    /// Its title.
     pub title: String,
     /// What is to be done and why it matters.
     pub text: String,
@@ -108,7 +97,6 @@ impl NewIssue {
 /// What follows from an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// What is done.
     pub deeds: Vec<Deed>,
     /// What is not, in words.
     pub refused: Vec<String>,

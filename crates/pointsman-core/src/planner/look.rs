@@ -30,7 +30,6 @@ const AGAIN: Duration = Duration::from_secs(28 * 86_400);
 /// A file of the main branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
-    /// Which.
     pub path: &'static str,
     /// What it says, as far as it is shown.
     pub text: String,
@@ -39,7 +38,6 @@ pub struct Document {
 /// What a plan is made from.
 #[derive(Clone, Debug, Default)]
 pub struct Sight {
-    /// The open issues.
     pub issues: Vec<Issue>,
     /// The files that are there.
     pub documents: Vec<Document>,

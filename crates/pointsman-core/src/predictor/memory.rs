@@ -16,7 +16,6 @@ const SAID: i64 = 30 * 86_400_000;
 /// The machine on a day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
-    /// When.
     pub at: Timestamp,
     /// How full each disk was, by the directory that matters.
     pub disks: BTreeMap<String, u64>,

@@ -23,15 +23,11 @@ const HEAP: u64 = 5;
 /// What happened in a week.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Runs of CI.
     pub checks: u64,
-    /// Of these red.
     pub red: u64,
     /// Of these spoilt by the machinery, or stopped at their time limit.
     pub infra: u64,
-    /// Sessions that died.
     pub crashes: u64,
-    /// Tasks that became blocked.
     pub blocked: u64,
 }
 
@@ -40,9 +36,7 @@ pub struct Counts {
 pub struct Figures {
     /// The last seven days.
     pub week: Counts,
-    /// The seven before.
     pub before: Counts,
-    /// Open issues.
     pub open: u64,
     /// Of these untouched for `timing.stale_issue`.
     pub stale: u64,
@@ -54,9 +48,7 @@ pub struct Figures {
 pub enum Prediction {
     /// A disk will be too full.
     DiskFills {
-        /// Where.
         path: String,
-        /// How full it is.
         percent: u64,
         /// How full it was on the first day looked at.
         was: u64,
@@ -67,9 +59,7 @@ pub enum Prediction {
         /// Of so many percent.
         threshold: u64,
     },
-    /// Memory will be short.
     MemoryShrinks {
-        /// How much is free.
         free_mb: u64,
         /// How much was on the first day looked at.
         was: u64,
@@ -80,41 +70,28 @@ pub enum Prediction {
         /// Of so many megabytes.
         threshold: u64,
     },
-    /// CI becomes redder.
     CiRedder {
         /// Red runs of a hundred, this week.
         percent: u64,
-        /// The week before.
         was: u64,
-        /// Runs this week.
         runs: u64,
     },
     /// CI's machinery fails again and again.
     CiUnsteady {
-        /// How often this week.
         times: u64,
-        /// The week before.
         was: u64,
     },
-    /// Sessions die more often.
     SessionsDie {
-        /// How often this week.
         times: u64,
-        /// The week before.
         was: u64,
     },
     /// Tasks become blocked more often.
     TasksBlock {
-        /// How often this week.
         times: u64,
-        /// The week before.
         was: u64,
     },
-    /// Issues lie about.
     IssuesPileUp {
-        /// How many nobody touched.
         stale: u64,
-        /// Of how many.
         open: u64,
     },
 }

@@ -9,11 +9,9 @@ use crate::time::Timestamp;
 /// An entry that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// Which.
     pub id: EntryId,
     /// More goes first; 0 unless said otherwise.
     pub priority: i64,
-    /// Since when.
     pub requested_at: Timestamp,
 }
 

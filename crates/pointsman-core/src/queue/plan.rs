@@ -19,7 +19,6 @@ use super::{EntryId, Runs, Standing};
 /// How the line is worked through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
-    /// One after another.
     Sequential,
     /// So many are tested together; a red batch is bisected.
     Batch {
@@ -87,7 +86,6 @@ pub enum Fault {
 pub struct Plan {
     /// Land this candidate, and with it all before it.
     pub land: Option<usize>,
-    /// These are out.
     pub eject: Vec<(EntryId, Fault)>,
     /// These are tested once more beside the train, which goes on without them; or, red on a red main, held there until
     /// main moves.
@@ -151,13 +149,11 @@ enum Ruling {
     Open,
     /// Red once: a second run decides.
     Confirm,
-    /// Green.
     Innocent,
     /// Red; whether it is to blame depends on main, which is not known.
     AskMain,
     /// Red, and so is main.
     Hold,
-    /// Out of the line.
     Out(Fault),
 }
 

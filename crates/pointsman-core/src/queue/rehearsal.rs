@@ -14,9 +14,7 @@ pub type Tree = BTreeSet<EntryId>;
 /// A branch that was taken out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ejected {
-    /// Which.
     pub entry: EntryId,
-    /// Why.
     pub fault: Fault,
     /// The candidate that it was judged by; without the branch itself, its base.
     pub candidate: Tree,
@@ -42,7 +40,6 @@ pub struct Rehearsal {
 pub struct Cost {
     /// From the first start to the last decision, in units of one gate run.
     pub makespan: usize,
-    /// Gate runs that ended.
     pub runs: u32,
 }
 

@@ -7,7 +7,6 @@ use crate::task::CiVerdict;
 /// How often a gate ran on a tree, and how it ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Runs {
-    /// Ended green.
     pub green: u32,
     /// Ended red (or at its time limit).
     pub red: u32,
@@ -58,7 +57,6 @@ impl Runs {
 /// What is remembered about a tree and a gate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// All runs.
     pub runs: Runs,
     /// The last red or green verdict, or the last one at all.
     pub last: CiVerdict,

@@ -27,9 +27,7 @@ const BODY_BYTES: usize = 10 << 10;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Answer {
-    /// What it decides.
     pub verdict: Verdict,
-    /// Why, in a sentence.
     pub verdict_reason: String,
     /// All of it, for people.
     #[serde(default)]
@@ -46,11 +44,9 @@ pub struct Answer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Verdict {
-    /// It may land.
     Approve,
     /// It must change first.
     RequestChanges,
-    /// A person should decide.
     Discuss,
 }
 
@@ -69,12 +65,10 @@ impl Verdict {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Finding {
-    /// Which file.
     pub file: String,
     /// Which line; none for all of it.
     #[serde(default)]
     pub line: Option<u32>,
-    /// What about it.
     pub text: String,
 }
 
@@ -82,9 +76,7 @@ pub struct Finding {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FollowUp {
-    /// In a few words.
     pub title: String,
-    /// In all words.
     #[serde(default)]
     pub body: String,
 }

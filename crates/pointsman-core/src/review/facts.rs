@@ -38,11 +38,8 @@ pub struct Facts {
 /// How large a change is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// Files.
     pub files: usize,
-    /// Lines that came.
     pub added: usize,
-    /// Lines that went.
     pub removed: usize,
     /// Whether anything of it is more than prose.
     pub has_code: bool,
@@ -55,7 +52,6 @@ pub struct Scope {
 /// A commit of the main branch, with what it changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Landed {
-    /// Which.
     pub sha: Sha,
     /// What it says it does.
     pub subject: String,
@@ -70,7 +66,6 @@ pub struct TakenBack {
     pub sha: Sha,
     /// What that says it did.
     pub subject: String,
-    /// In which file.
     pub path: String,
 }
 

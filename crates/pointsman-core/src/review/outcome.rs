@@ -10,7 +10,6 @@ use crate::task::ReviewVerdict;
 /// What is posted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The formal verdict.
     pub verdict: ReviewVerdict,
     /// Why a person must decide although the reviewer approves.
     pub needs_person: Option<String>,

@@ -3,16 +3,13 @@
 /// All that a branch changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// File by file.
     pub files: Vec<File>,
 }
 
 /// What happened to a file. A renamed one is deleted and added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It is new.
     Added,
-    /// It is gone.
     Deleted,
     /// Its content, its mode or its type is another.
     Changed,
@@ -23,7 +20,6 @@ pub enum Kind {
 pub struct File {
     /// Its path; odd bytes are replaced.
     pub path: String,
-    /// What happened to it.
     pub kind: Kind,
     /// Its lines that changed; none for what is not text.
     pub hunks: Vec<Hunk>,
@@ -34,9 +30,7 @@ pub struct File {
 pub struct Hunk {
     /// Where the new lines begin, from 1.
     pub at: u32,
-    /// Lines that went.
     pub removed: Vec<String>,
-    /// Lines that came.
     pub added: Vec<String>,
 }
 

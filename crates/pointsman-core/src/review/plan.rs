@@ -21,20 +21,16 @@ pub enum Ci {
 /// A review of a head that was begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
-    /// It is under way.
     UnderWay,
     /// It has an answer that can be used.
     Answered,
-    /// It came to nothing.
     Unusable,
-    /// A person ended it.
     Stopped,
 }
 
 /// A pull request as it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Sight<'a> {
-    /// With its reviews.
     pub pr: &'a PullRequest,
     /// The branch that work lands on.
     pub primary: &'a str,
@@ -49,16 +45,13 @@ pub struct Sight<'a> {
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Nothing, for now.
     Nothing,
     /// Ask a reviewer; so many answers were unusable.
     Ask {
-        /// How many.
         unusable: usize,
     },
     /// Post the answer of this attempt.
     Post {
-        /// Its place.
         attempt: usize,
     },
     /// A person has to review it.

@@ -17,11 +17,9 @@ const BLANK: &str = "[secret]";
 /// Something that looks like a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Secret {
-    /// In which file.
     pub path: String,
     /// In which line; 0 for the file itself.
     pub line: u32,
-    /// What it looks like.
     pub what: &'static str,
 }
 

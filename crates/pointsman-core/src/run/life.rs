@@ -18,50 +18,35 @@ const REASON_CHARS: usize = 500;
 pub enum Event {
     /// Its session has a name and is about to start.
     SessionPrepared {
-        /// Which.
         generation: u32,
     },
-    /// Its session is there.
     SessionStarted {
-        /// Which.
         generation: u32,
     },
     /// No session can be started.
     NotStarted {
-        /// Why.
         why: String,
     },
     /// A step is done, says its session.
     StepDone {
-        /// Which session.
         generation: u32,
-        /// Which step.
         step: String,
     },
     /// The session is through, and its result was read.
     Finished {
-        /// Which session.
         generation: u32,
-        /// Its result.
         result: Option<serde_json::Value>,
     },
     /// The session gave up, or its result cannot be used.
     GaveUp {
-        /// Which session.
         generation: u32,
-        /// Why.
         why: String,
     },
-    /// The session is gone.
     SessionDied {
-        /// Which.
         generation: u32,
     },
-    /// Time passed.
     TimePassed,
-    /// A person ends it.
     Stopped {
-        /// Who.
         by: String,
     },
     /// Its session was put away, with its work kept.
@@ -174,7 +159,6 @@ fn refused(why: String) -> Result<Run, Refused> {
 /// What is to be done about a run now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duty {
-    /// Its time is up.
     Time,
     /// A session is to be started, or found.
     Start,
@@ -182,7 +166,6 @@ pub enum Duty {
     Follow,
     /// Its session is to be put away.
     End,
-    /// Nothing.
     Wait,
 }
 

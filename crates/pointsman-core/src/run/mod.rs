@@ -44,11 +44,9 @@ pub enum Status {
     Starting,
     /// A session works on it.
     Running,
-    /// All steps are done.
     Done,
     /// It will not be finished.
     Failed,
-    /// A person ended it.
     Stopped,
 }
 
@@ -79,21 +77,15 @@ impl Status {
 pub enum Subject {
     /// A commit of a pull request that is to be reviewed.
     Review {
-        /// Which pull request.
         pr: Number,
-        /// Which commit.
         sha: Sha,
         /// A fingerprint of all that the reviewer is given.
         inputs: String,
     },
     /// An issue whose action is to be carried out.
-    Action {
-        /// Which issue.
-        issue: Number,
-    },
+    Action { issue: Number },
     /// An action in the vault that is to be looked at.
     Vault {
-        /// Which action.
         id: ActionId,
         /// Exactly which: a changed one is another.
         hash: String,
@@ -129,9 +121,7 @@ pub fn vault_key(hash: &str) -> String {
 /// A step that was done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepDone {
-    /// Which.
     pub id: String,
-    /// When.
     pub at: Timestamp,
     /// By which session of the run.
     pub generation: u32,
@@ -140,21 +130,16 @@ pub struct StepDone {
 /// One execution of a formula.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
-    /// Its number.
     pub id: RunId,
-    /// Whose.
     pub project: ProjectName,
     /// The formula as it was when the run began; a changed file changes the next run.
     pub formula: Formula,
     /// The model its sessions are asked to use.
     pub model: Option<String>,
-    /// Who wanted it.
     pub by: String,
-    /// Where it stands.
     pub status: Status,
     /// Which of its sessions is the present one, from 1.
     pub generation: u32,
-    /// What is done.
     pub done: Vec<StepDone>,
     /// When it began.
     pub started_at: Timestamp,
@@ -282,7 +267,6 @@ pub struct Policy {
     pub restarts: u32,
     /// Before the second of them; doubles each time.
     pub backoff: Duration,
-    /// The longest pause.
     pub backoff_max: Duration,
 }
 

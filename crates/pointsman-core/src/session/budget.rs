@@ -8,11 +8,9 @@ use crate::config::{Budget, Span, Usd};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Spent {
-    /// Tokens.
     pub tokens: u64,
     /// Money, in millionths of a dollar.
     pub micro_usd: u64,
-    /// Turns of the agent.
     pub turns: u64,
     /// Sessions that were started because one died. Counted by the store, not reported.
     pub restarts: u64,
@@ -36,15 +34,12 @@ impl Spent {
 /// What may be spent; nothing means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limit {
-    /// Tokens.
     pub tokens: Option<u64>,
     /// Money, in millionths of a dollar.
     pub micro_usd: Option<u64>,
-    /// Turns of the agent.
     pub turns: Option<u64>,
     /// Sessions that are started because one died.
     pub restarts: Option<u64>,
-    /// Wall time of sessions.
     pub millis: Option<u64>,
 }
 
@@ -138,7 +133,6 @@ pub fn dollars(micro_usd: u64) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// Enough is left.
     Within,
     /// Over the soft mark: a warning, and no new work.
     Soft,

@@ -65,12 +65,9 @@ pub fn from_tokens(tokens: u64, model: Option<&str>, configured: Option<u64>) ->
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Urgency {
-    /// Nothing to do.
     #[default]
     None,
-    /// Watch.
     Low,
-    /// Checkpoint now.
     Medium,
     /// Hand over at the next turn boundary.
     High,
@@ -79,11 +76,8 @@ pub enum Urgency {
 /// The marks, in thousandths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marks {
-    /// From here on: low.
     pub low: u16,
-    /// From here on: medium.
     pub medium: u16,
-    /// From here on: high.
     pub high: u16,
 }
 

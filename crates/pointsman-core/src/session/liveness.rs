@@ -41,7 +41,6 @@ pub struct Evidence {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Liveness {
-    /// Seen lately.
     Alive,
     /// Not seen for longer than it should be, confirmed; not a death.
     Stale,
@@ -58,7 +57,6 @@ pub struct Rules {
     pub start_grace: Duration,
     /// Not seen for this long is stale.
     pub stale_after: Duration,
-    /// Confirmed this often.
     pub stale_looks: u32,
 }
 
@@ -133,7 +131,6 @@ pub enum Standing {
     Open(Liveness),
     /// It ended as it should.
     Ended,
-    /// It died.
     Crashed,
 }
 
@@ -141,13 +138,9 @@ pub enum Standing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Colour {
-    /// Fresh.
     Green,
-    /// Stale or unknown.
     Yellow,
-    /// Crashed.
     Red,
-    /// Ended.
     Gray,
 }
 

@@ -17,7 +17,6 @@ const LONGEST_SECONDS: i64 = 8 * 24 * 3600;
 pub struct Window {
     /// Its name: `five_hour`, `seven_day`.
     pub name: String,
-    /// Used, in thousandths.
     pub used_permille: u16,
     /// When it begins anew.
     pub resets_at: Timestamp,

@@ -55,9 +55,7 @@ pub fn typed(pane: &str) -> Option<String> {
 pub enum Screen {
     /// There is a box for the next prompt, with this in it.
     Prompt(String),
-    /// A dialog asks this.
     Dialog(String),
-    /// Nothing that anybody knows.
     Unknown,
 }
 

@@ -14,7 +14,6 @@ pub enum Kind {
     ServerError,
     /// It does not know us (any more).
     AuthenticationFailed,
-    /// It wants money.
     BillingError,
 }
 
@@ -41,7 +40,6 @@ impl Kind {
 /// Trouble that a session reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutsideTrouble {
-    /// What.
     pub kind: Kind,
     /// When it is over, if that is known.
     pub until: Option<Timestamp>,

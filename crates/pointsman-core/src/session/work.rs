@@ -10,15 +10,10 @@ use crate::time::Timestamp;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkPhase {
-    /// Reading.
     Investigation,
-    /// Deciding how.
     Planning,
-    /// Changing files.
     Implementation,
-    /// Running tests.
     Testing,
-    /// Committing, pushing, handing in.
     Completion,
 }
 
@@ -54,10 +49,8 @@ impl std::fmt::Display for WorkPhase {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TestsStatus {
-    /// Nothing.
     #[default]
     Unknown,
-    /// They run.
     Running,
     /// The last run passed.
     Passing,
@@ -74,9 +67,7 @@ pub struct WorkState {
     pub current_bead: Option<String>,
     /// A node of another plan, if the issue names one.
     pub current_node: Option<String>,
-    /// The phase.
     pub work_phase: WorkPhase,
-    /// What it works on.
     pub work_summary: String,
     /// When this was last true.
     pub last_checkpoint_at: Timestamp,
@@ -173,12 +164,9 @@ impl WorkState {
 pub enum Observation {
     /// The agent said so itself.
     Said {
-        /// The phase.
         phase: Option<WorkPhase>,
-        /// What it works on.
         summary: Option<String>,
     },
-    /// It did something.
     Did(Action),
     /// These files differ from the main branch.
     Files(Vec<String>),
@@ -187,17 +175,14 @@ pub enum Observation {
 /// Something an agent does, as a hook or its terminal shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Read or searched files.
     Read,
     /// Wrote down a plan or a list of things to do.
     Planned,
-    /// Changed a file.
     Edited,
     /// Ran tests; with their result if it is known.
     Tested(Option<bool>),
     /// Committed, pushed or signalled a phase.
     Finished,
-    /// Anything else.
     Other,
 }
 

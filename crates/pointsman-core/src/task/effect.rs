@@ -13,14 +13,12 @@ pub enum Effect {
     ClaimIssue,
     /// Prepare the working tree, the gateway, the phase file and the prompt, and start the agent.
     StartSession {
-        /// Which generation.
         generation: u32,
         /// What the first prompt tells.
         opening: Opening,
     },
     /// Capture the work, then end the session; its pane's last lines come back.
     EndSession {
-        /// Which generation.
         generation: u32,
         /// How this end is recorded.
         exit: Exit,
@@ -36,14 +34,11 @@ pub enum Effect {
     OpenPullRequest,
     /// Have CI look at exactly this commit.
     RunChecks {
-        /// The commit.
         sha: Sha,
-        /// Which try.
         run: u32,
     },
     /// Ask for a review of this commit.
     RequestReview {
-        /// The commit.
         sha: Sha,
     },
     /// Put the branch into the merge queue at this head.
@@ -51,9 +46,7 @@ pub enum Effect {
         /// The head that is green and approved.
         head: Sha,
     },
-    /// Take it out again.
     Dequeue,
-    /// Tell the agent something.
     Deliver {
         /// The session it is for; another generation never gets it.
         generation: u32,
@@ -66,25 +59,19 @@ pub enum Effect {
     },
     /// Change labels: set and read back.
     SetLabels {
-        /// These must be there.
         add: Vec<String>,
         /// These must not.
         remove: Vec<String>,
     },
     /// Comment on the issue, once.
     Comment {
-        /// Finds the comment again.
         marker: String,
-        /// The text.
         body: String,
     },
-    /// Tell people.
     Notify(Notice),
-    /// Close the issue.
     CloseIssue,
     /// Write the last CI result where the protocol has it.
     RecordCiResult {
-        /// The text.
         text: String,
     },
     /// Remove the protocol's state files; the transcript moves to the state directory.
@@ -143,11 +130,9 @@ pub enum Exit {
     IdleTimeout,
     /// It went back to its prompt without ever writing a phase.
     IdlePrompt,
-    /// Its process died.
     Crashed,
     /// Its program ended by itself, without an error.
     Exited,
-    /// Nobody answered its escalation.
     EscalationTimeout,
     /// Its limits are used up.
     Exhausted,
@@ -185,7 +170,6 @@ impl Exit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Headline {
-    /// CI is green.
     CiPassed,
     /// CI is red; the log is attached.
     CiFailed,
@@ -193,9 +177,7 @@ pub enum Headline {
     CiTimeout,
     /// A reviewer wants changes; the text is attached.
     ChangesRequested,
-    /// A reviewer approved.
     Approved,
-    /// Nobody reviewed in time.
     NoReview,
     /// `done` was claimed too early.
     NotMerged,
@@ -203,7 +185,6 @@ pub enum Headline {
     MergeConflict,
     /// The work is on the main branch.
     Merged,
-    /// A person's answer.
     Answer,
     /// The context fills up: save what is there.
     CheckpointNow,

@@ -15,11 +15,8 @@ use crate::time::Timestamp;
 pub enum Event {
     /// The forge was asked about the issue.
     IssueObserved {
-        /// Its title.
         title: String,
-        /// Whether it is open.
         open: bool,
-        /// Its labels.
         labels: Vec<String>,
         /// Those of its dependencies that are open.
         open_dependencies: Vec<Number>,
@@ -30,33 +27,25 @@ pub enum Event {
     Claimed,
     /// Somebody else has it, or it is closed: not ours to work on.
     ClaimLost {
-        /// What was found instead.
         reason: String,
     },
-    /// The session runs.
     SessionStarted {
-        /// Which generation.
         generation: u32,
     },
     /// The session could not be started, and trying again will not help.
     SessionNotStarted {
-        /// Which generation.
         generation: u32,
-        /// Why.
         error: String,
     },
     /// The session's process is gone (or was ended by us).
     SessionEnded {
-        /// Which generation.
         generation: u32,
-        /// How.
         exit: Exit,
         /// The last lines of its pane.
         tail: String,
     },
     /// A look at a session that has written no phase.
     IdleLooked {
-        /// Which generation.
         generation: u32,
         /// Whether it sat at its prompt without output since the last look.
         at_prompt: bool,
@@ -65,7 +54,6 @@ pub enum Event {
     PhaseClaimed {
         /// The generation whose file it is.
         generation: u32,
-        /// The claim.
         phase: Phase,
         /// Its second line.
         reason: Option<String>,
@@ -84,48 +72,37 @@ pub enum Event {
         /// Its head; none if nothing beyond the main branch was pushed.
         head: Option<Sha>,
     },
-    /// The pull request exists.
     PullRequestOpened {
-        /// Its number.
         number: Number,
     },
     /// The forge was asked about the pull request.
     PullRequestObserved {
-        /// What it said.
         fact: PrFact,
     },
     /// The agent's gateway holds another head than the forge.
     HeadMoved,
     /// CI has begun on this commit (it may have waited for a free runner).
     ChecksStarted {
-        /// The commit.
         sha: Sha,
     },
     /// CI has an answer for this commit.
     ChecksFinished {
-        /// The commit.
         sha: Sha,
-        /// Which try.
         run: u32,
-        /// The answer.
         verdict: CiVerdict,
     },
     /// A review of this commit is on the forge.
     ReviewPosted {
         /// The commit it is bound to.
         sha: Sha,
-        /// What it says.
         verdict: ReviewVerdict,
-        /// Who.
         by: String,
-        /// The text.
         body: String,
     },
     /// The merge queue has an answer.
     QueueReported {
         /// The head it was asked to land.
         head: Sha,
-        /// The answer.
         outcome: QueueOutcome,
     },
     /// Git was asked whether the work is on the main branch.
@@ -135,31 +112,24 @@ pub enum Event {
     },
     /// The session's context was measured.
     ContextMeasured {
-        /// Which generation.
         generation: u32,
-        /// How full it is.
         gauge: Gauge,
     },
     /// A sign of a full context was seen.
     SymptomSeen {
-        /// Which generation.
         generation: u32,
-        /// Which sign.
         symptom: Symptom,
     },
     /// The agent's context was compacted: whatever was known of its size is over.
     ContextCompacted {
-        /// Which generation.
         generation: u32,
     },
     /// The agent finished a turn: a good moment to save its work.
     TurnEnded {
-        /// Which generation.
         generation: u32,
     },
     /// The agent's turn was cut off by an error of its service.
     TurnFailed {
-        /// Which generation.
         generation: u32,
         /// The service's name for the error.
         error: String,
@@ -171,64 +141,50 @@ pub enum Event {
     },
     /// The agent ended a turn with these words, and people want to read along.
     ResponseGiven {
-        /// Which generation.
         generation: u32,
         /// What it said, cleaned and cut.
         text: String,
     },
     /// The agent's program waits at a dialog that nobody may answer for a person.
     DialogSeen {
-        /// Which generation.
         generation: u32,
         /// What it asks, in one line.
         what: String,
-        /// What its terminal showed.
         picture: String,
     },
     /// The agent's program should have reported by now and has not: its hooks do not work.
     HooksSilent {
-        /// Which generation.
         generation: u32,
         /// Whether the project wants no session without them.
         #[serde(default)]
         required: bool,
-        /// What its terminal showed.
         #[serde(default)]
         picture: String,
     },
     /// A budget's mark was passed.
     BudgetReached {
-        /// Which mark.
         level: Level,
-        /// Whose budget, in words.
         what: String,
     },
     /// A person answered an escalation.
     Answered {
-        /// Who.
         by: String,
-        /// The text, outside text.
         text: String,
     },
     /// A person or the scheduler gave an order.
     Ordered {
-        /// Which.
         order: Order,
     },
     /// A deadline may have passed.
     TimePassed,
     /// An effect cannot be done, whatever we try.
     EffectGaveUp {
-        /// Which kind.
         effect: String,
-        /// Why.
         error: String,
     },
     /// A message was sent as often as allowed and never acknowledged.
     MessageUnacknowledged {
-        /// Its id.
         message: i64,
-        /// Its headline.
         headline: String,
     },
 }
@@ -243,7 +199,6 @@ pub enum Order {
     Start,
     /// Set aside, session ended, work kept.
     Pause,
-    /// Go on.
     Resume,
     /// Give up, session ended, work kept.
     Stop,
@@ -253,13 +208,11 @@ pub enum Order {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "fact", rename_all = "snake_case")]
 pub enum PrFact {
-    /// Open.
     Open,
     /// Closed without a merge.
     Closed,
     /// Merged, as this commit on the main branch.
     Merged {
-        /// The commit.
         sha: Sha,
     },
 }
@@ -268,18 +221,15 @@ pub enum PrFact {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum CiVerdict {
-    /// Green.
     Passed,
     /// Red: the code is at fault.
     Failed {
-        /// One line.
         summary: String,
         /// The end of the log, cleaned.
         log: String,
     },
     /// Neither red nor green: infrastructure is at fault.
     Infra {
-        /// Which pattern said so.
         reason: String,
         /// The end of the log, cleaned.
         log: String,
@@ -295,11 +245,9 @@ pub enum CiVerdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReviewVerdict {
-    /// May land.
     Approve,
     /// Must change first.
     RequestChanges,
-    /// A person should decide.
     Discuss,
 }
 
@@ -308,13 +256,9 @@ pub enum ReviewVerdict {
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum QueueOutcome {
     /// The tested candidate is on the main branch.
-    Landed {
-        /// The candidate.
-        sha: Sha,
-    },
+    Landed { sha: Sha },
     /// It does not apply to the main branch.
     Conflict {
-        /// Exactly these files.
         files: Vec<String>,
         /// The landed branch that changed them too, if it is known.
         #[serde(default)]
@@ -322,19 +266,12 @@ pub enum QueueOutcome {
     },
     /// It applies, and its tests fail there.
     Red {
-        /// One line.
         summary: String,
         /// The end of the log, cleaned.
         log: String,
     },
     /// Infrastructure trouble, again after a retry.
-    Infra {
-        /// What.
-        reason: String,
-    },
+    Infra { reason: String },
     /// The branch or its pull request changed while it waited.
-    Stale {
-        /// How.
-        reason: String,
-    },
+    Stale { reason: String },
 }

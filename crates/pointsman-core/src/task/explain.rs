@@ -20,7 +20,6 @@ const QUOTE_CHARS: usize = 200;
 /// What is known about a task beyond its snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
-    /// What time it is.
     pub now: Timestamp,
     /// Orders to the world that are not done yet, in their order.
     pub effects: Vec<PendingEffect>,
@@ -35,9 +34,7 @@ pub struct Surroundings {
 /// An order to the world that is not done yet.
 #[derive(Clone, Debug)]
 pub struct PendingEffect {
-    /// The order.
     pub effect: Effect,
-    /// How often it failed.
     pub attempts: u32,
     /// What went wrong the last time.
     pub error: Option<String>,
@@ -48,7 +45,6 @@ pub struct PendingEffect {
 /// A message that the agent has not acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub struct Unheard {
-    /// Its number.
     pub id: i64,
     /// Its first words.
     pub headline: Headline,

@@ -17,11 +17,9 @@ pub enum Phase {
     AwaitingCi,
     /// CI passed, the pull request waits for a review.
     AwaitingReview,
-    /// A person is needed.
     Escalate,
     /// The pull request is merged.
     Done,
-    /// The agent gave up.
     Failed,
 }
 
@@ -76,9 +74,7 @@ impl fmt::Display for Phase {
 /// Why an agent turned a task down, from its summary file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// Which kind of refusal.
     pub status: RefusalStatus,
-    /// In the agent's words.
     #[serde(default)]
     pub reason: String,
     /// The issues that must be closed first.

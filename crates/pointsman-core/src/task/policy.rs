@@ -12,7 +12,6 @@ pub enum ReviewMode {
     Human,
     /// A program of the project's own.
     Command,
-    /// Nobody: green is enough.
     None,
 }
 
@@ -21,7 +20,6 @@ pub enum ReviewMode {
 pub struct Policy {
     /// Whether there is a CI at all.
     pub has_ci: bool,
-    /// Who reviews.
     pub review: ReviewMode,
     /// No answer from CI for this long is a time-out.
     pub ci_timeout: Duration,

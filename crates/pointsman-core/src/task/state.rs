@@ -11,15 +11,12 @@ use crate::time::Timestamp;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Queued for implementation.
     Backlog,
     /// Queued, but an issue it depends on is still open.
     WaitingDependencies,
     /// Claimed; a session works on it or is being brought back.
     Working,
-    /// Pushed; CI decides.
     AwaitingCi,
-    /// Green; a reviewer decides.
     AwaitingReview,
     /// Green and approved; waits for its turn on the main branch.
     MergeQueue,
@@ -33,7 +30,6 @@ pub enum State {
     Paused,
     /// On the main branch; the session is being told.
     Merged,
-    /// Over.
     Closed,
 }
 
@@ -104,9 +100,7 @@ pub enum Session {
     None,
     /// Ordered; not yet known to run.
     Starting,
-    /// Known to run.
     Alive,
-    /// Ordered to end.
     Ending,
 }
 
@@ -114,33 +108,24 @@ pub enum Session {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Ci {
-    /// Nothing was asked yet.
     #[default]
     None,
     /// Running on this commit; `run` counts the tries on it.
     Pending {
-        /// The commit.
         sha: Sha,
-        /// Which try.
         run: u32,
     },
-    /// Green.
     Passed {
-        /// The commit.
         sha: Sha,
     },
-    /// Red, or infrastructure trouble.
     Failed {
-        /// The commit.
         sha: Sha,
         /// Whether infrastructure was at fault.
         infra: bool,
-        /// One line for people.
         summary: String,
     },
     /// No answer in time.
     TimedOut {
-        /// The commit.
         sha: Sha,
     },
 }
@@ -159,20 +144,14 @@ pub enum Review {
     /// No review counts for the present head.
     #[default]
     None,
-    /// Approved at this commit.
     Approved {
-        /// The commit.
         sha: Sha,
-        /// Who.
         by: String,
     },
     /// Changes were requested at this commit.
     ChangesRequested {
-        /// The commit.
         sha: Sha,
-        /// Who.
         by: String,
-        /// What, for the agent.
         body: String,
     },
 }
@@ -201,11 +180,9 @@ pub struct Attempts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EscalationCause {
-    /// The agent asked.
     Agent,
     /// CI did not answer, or its infrastructure failed again.
     Ci,
-    /// Nobody reviewed.
     Review,
     /// Something else the daemon could not settle.
     Daemon,
@@ -214,11 +191,8 @@ pub enum EscalationCause {
 /// A question to a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Escalation {
-    /// Why.
     pub cause: EscalationCause,
-    /// In words.
     pub reason: String,
-    /// Since when.
     pub at: Timestamp,
     /// When it is asked again.
     pub renotify_at: Timestamp,
@@ -229,13 +203,10 @@ pub struct Escalation {
 /// Everything remembered about one task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// Which one.
     pub key: TaskKey,
     /// The issue's title, outside text.
     pub title: String,
-    /// Where it stands.
     pub state: State,
-    /// Since when.
     pub since: Timestamp,
     /// What the agent last claimed in this claim of the issue.
     pub phase: Option<Phase>,
@@ -250,7 +221,6 @@ pub struct Task {
     pub claimed: bool,
     /// The branch the agent pushes.
     pub branch: String,
-    /// Its pull request.
     pub pr: Option<Number>,
     /// The head of the branch as the forge has it.
     pub head: Option<Sha>,
@@ -258,11 +228,9 @@ pub struct Task {
     pub generation: u32,
     /// The session of this generation.
     pub session: Session,
-    /// CI on the head.
     pub ci: Ci,
     /// How often CI was ordered: tells answers of different tries apart.
     pub ci_run: u32,
-    /// Review of the head.
     pub review: Review,
     /// What has been used up.
     pub attempts: Attempts,
@@ -335,7 +303,6 @@ pub struct Handoff {
 /// A budget that is used up while the agent is in the middle of a turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exhausted {
-    /// Which budget, in words.
     pub what: String,
     /// A turn that does not end by then is cut off.
     pub deadline: Timestamp,

@@ -57,10 +57,7 @@ pub enum Decision {
     /// No time has come.
     Wait,
     /// One has, and is passed over.
-    Skip {
-        /// Why.
-        why: String,
-    },
+    Skip { why: String },
     /// One has, and is used.
     Run,
 }

@@ -26,7 +26,6 @@ pub enum Outcome {
 /// Something that was done of a result. It is written down before the next is, and not done again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Done {
-    /// What, for the journal.
     pub line: String,
     /// The issue that was filed with it.
     pub filed: Option<Number>,

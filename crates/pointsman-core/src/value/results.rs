@@ -34,15 +34,11 @@ pub struct Following {
 pub enum Heard {
     /// A role filed an issue.
     Filed {
-        /// Which role.
         role: String,
     },
-    /// A role closed one.
     Closed {
-        /// Which role.
         role: String,
     },
-    /// A prediction was judged.
     Triaged {
         /// As what: `action`, `backlog`, `watch` or `dismiss`.
         verdict: String,
@@ -80,11 +76,8 @@ impl Became {
 /// What became of one thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Whose it was.
     pub role: String,
-    /// Which issue.
     pub issue: Number,
-    /// What became of it.
     pub became: Became,
 }
 

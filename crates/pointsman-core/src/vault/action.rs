@@ -19,9 +19,7 @@ const SOURCE_CHARS: usize = 200;
 pub enum Risk {
     /// None worth a question.
     Low,
-    /// Some.
     Medium,
-    /// Much.
     High,
 }
 
@@ -97,7 +95,6 @@ pub struct Action {
     /// Which handler it is for.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Who wants it.
     pub source: String,
     /// The submitter's own estimate; it only ever counts upwards.
     pub risk: Risk,

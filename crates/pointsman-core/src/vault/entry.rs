@@ -23,7 +23,6 @@ pub(super) const REASON_CHARS: usize = 500;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// A person is asked.
     Pending,
     /// It may be fired, once.
     Approved,
@@ -57,9 +56,7 @@ impl Status {
 /// An action and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Whose.
     pub project: ProjectName,
-    /// What was submitted.
     pub action: Action,
     /// What approvals are bound to.
     pub hash: String,
@@ -70,7 +67,6 @@ pub struct Entry {
     /// Whether the vault's agent is to look at it before anything else happens.
     #[serde(default)]
     pub awaits_look: bool,
-    /// Where it stands.
     pub status: Status,
     /// Since when it is here.
     pub submitted_at: Timestamp,
@@ -78,7 +74,6 @@ pub struct Entry {
     pub expires_at: Option<Timestamp>,
     /// Who approved or rejected it: a person, or `rule`.
     pub decided_by: Option<String>,
-    /// When.
     pub decided_at: Option<Timestamp>,
     /// Why it stands where it stands.
     pub reason: Option<String>,
@@ -113,7 +108,6 @@ pub struct Policy {
 pub enum Event {
     /// A person says yes to exactly this action.
     Approved {
-        /// Who.
         by: String,
         /// The hash of what they saw.
         hash: String,
@@ -122,18 +116,13 @@ pub enum Event {
     },
     /// A person says no.
     Rejected {
-        /// Who.
         by: String,
-        /// Why.
         reason: String,
     },
     /// Somebody thinks it more dangerous than it looked.
     Raised {
-        /// Who.
         by: String,
-        /// What they think.
         estimate: Estimate,
-        /// Why.
         reason: String,
     },
     /// The vault's agent has looked at it, or could not.
@@ -142,18 +131,14 @@ pub enum Event {
         hash: String,
         /// What it thinks; nothing if it said nothing that can be used.
         opinion: Option<Estimate>,
-        /// Why.
         reason: String,
     },
-    /// Time passed.
     TimePassed,
     /// Its handler is about to run.
     FiringBegun,
-    /// Its handler ended.
     FiringEnded {
         /// Which of its runs, counted from 1.
         firing: u32,
-        /// How.
         outcome: Outcome,
     },
     /// Whoever ran its handler is gone.
@@ -166,16 +151,13 @@ pub enum Event {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
-    /// It did it.
     Done,
     /// It said that it could not, or never ran.
     Failed {
-        /// Why.
         why: String,
     },
     /// It was ended before it could say.
     Unknown {
-        /// Why.
         why: String,
     },
 }
@@ -477,7 +459,6 @@ pub enum Duty {
     Follow,
     /// People are to be told.
     Tell,
-    /// Nothing.
     Wait,
 }
 

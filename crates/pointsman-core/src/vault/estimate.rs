@@ -35,11 +35,9 @@ impl Estimate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Route {
-    /// It is fired.
     Fire,
     /// It is fired, and a person is told.
     FireAndTell,
-    /// A person is asked.
     Ask,
 }
 

@@ -24,7 +24,6 @@ pub struct Opinion {
     pub reversible: bool,
     /// Whether a person must be asked whatever else holds.
     pub requires_human: bool,
-    /// Why, in a sentence.
     pub reason: String,
 }
 

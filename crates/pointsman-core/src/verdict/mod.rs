@@ -28,7 +28,6 @@ pub enum Class {
         /// Why we think so, one line.
         reason: String,
     },
-    /// The change failed.
     Code,
 }
 

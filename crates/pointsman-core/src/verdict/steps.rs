@@ -7,13 +7,9 @@ use crate::text::clean_line;
 /// A step that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedStep {
-    /// Its name.
     pub name: String,
-    /// What it exited with.
     pub exit: Option<i32>,
-    /// Whether somebody ended it.
     pub ended: bool,
-    /// What it printed.
     pub log: String,
 }
 

@@ -12,7 +12,6 @@ const LINES: usize = 40;
 /// An entry of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Whose.
     pub role: String,
     /// What; the first line leads.
     pub lines: Vec<String>,

@@ -16,7 +16,6 @@ pub struct Briefing {
     pub body: String,
     /// Where the agent writes its phase.
     pub phase_file: String,
-    /// The primary branch.
     pub primary_branch: String,
     /// Where summary or refusal go.
     pub summary_file: String,
@@ -33,7 +32,6 @@ pub struct Recovery {
     pub handed_over: bool,
     /// Where it was in its work.
     pub work: Option<WorkState>,
-    /// Commits made so far.
     pub log: String,
     /// `git diff --stat` of the work so far, committed or not.
     pub diff_stat: String,
@@ -41,7 +39,6 @@ pub struct Recovery {
     pub last_ci: Option<String>,
     /// Review comments that were not dealt with.
     pub reviews: Vec<String>,
-    /// Messages that nobody acknowledged.
     pub messages: Vec<String>,
 }
 

@@ -19,17 +19,13 @@ const FILES: usize = 2000;
 /// What a reviewer is given to read, each a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Material {
-    /// What was asked for.
     pub request: String,
     /// What is known about the change.
     pub facts: String,
-    /// The files it touches.
     pub files: String,
-    /// The change.
     pub diff: String,
     /// Our last review of it, if there is one.
     pub earlier: Option<String>,
-    /// What changed since that.
     pub since: Option<String>,
 }
 

@@ -12,7 +12,6 @@ const SAID: usize = 4000;
 pub struct Places {
     /// Where it writes its phase.
     pub phase_file: String,
-    /// Where its result goes.
     pub result_file: String,
 }
 

@@ -13,7 +13,6 @@ use crate::column::{Word, maybe_word, whole};
 /// A session and what its task is at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AgentRow {
-    /// The session.
     pub session: SessionRow,
     /// Where its task stands; nothing for a session without one.
     pub state: Option<State>,

@@ -14,7 +14,6 @@ use crate::error::{Error, failed_to};
 /// A captured working tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CheckpointRow {
-    /// Of which task.
     pub task: TaskKey,
     /// Its number within the task, never given twice.
     pub n: u64,
@@ -27,7 +26,6 @@ pub struct CheckpointRow {
     pub commit: Sha,
     /// The tree of that commit: the same tree is the same work.
     pub tree: Sha,
-    /// When.
     pub at: Timestamp,
     /// What for (`turn_end`, `phase_change`, `before_stop`).
     pub why: String,

@@ -23,7 +23,6 @@ use crate::error::{Error, failed_to};
 /// Something that happened, and all that follows from it. It is remembered as a whole or not at all.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// When.
     pub at: Timestamp,
     /// What, as a short name (`phase_claimed`).
     pub kind: String,
@@ -97,7 +96,6 @@ impl Change {
 /// What became of a [`Change`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Committed {
-    /// It is on disk.
     Done {
         /// The number of its event; its signals have the next ones.
         seq: i64,

@@ -19,28 +19,23 @@ pub struct DeliveryId(pub i64);
 /// A notice that one notifier is to tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// Its number.
     pub id: DeliveryId,
-    /// By whom.
     pub notifier: NotifierKind,
     /// When the notice was written.
     pub at: Timestamp,
     /// Not before then.
     pub not_before: Timestamp,
-    /// What.
     pub posting: Posting,
     /// `pending`, `sent` or `dropped`.
     pub status: String,
     /// When it was settled.
     pub settled_at: Option<Timestamp>,
-    /// Why it was dropped.
     pub error: Option<String>,
 }
 
 /// What became of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delivered {
-    /// It is told.
     Sent {
         /// What the other side calls it.
         sent_as: Option<String>,
@@ -48,16 +43,12 @@ pub enum Delivered {
         thread: Option<Thread>,
     },
     /// It will not be.
-    Dropped {
-        /// Why.
-        why: String,
-    },
+    Dropped { why: String },
 }
 
 /// What waits for a notifier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waiting {
-    /// How many.
     pub pending: u64,
     /// Since when the oldest does.
     pub oldest: Option<Timestamp>,

@@ -20,17 +20,12 @@ use crate::error::{Error, failed_to};
 pub struct EventRow {
     /// Its number; grows, never reused.
     pub seq: i64,
-    /// When.
     pub at: Timestamp,
     /// What, as a short name.
     pub kind: String,
-    /// Of which project.
     pub project: Option<ProjectName>,
-    /// About which issue.
     pub issue: Option<u64>,
-    /// From which session.
     pub session: Option<String>,
-    /// The details.
     pub data: Value,
 }
 

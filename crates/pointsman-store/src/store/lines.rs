@@ -25,11 +25,8 @@ pub struct LineRow {
 /// Why nothing lands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Stopped {
-    /// Since when.
     pub at: Timestamp,
-    /// By whom.
     pub by: StoppedBy,
-    /// In words.
     pub reason: String,
 }
 
@@ -37,7 +34,6 @@ pub struct Stopped {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StoppedBy {
-    /// A person, by command.
     Person,
     /// The audit: something reached the main branch past the queue.
     Audit,
@@ -50,7 +46,6 @@ pub struct Audit {
     pub after: Option<Sha>,
     /// The main branch as it was audited.
     pub upto: Sha,
-    /// Commits past the queue.
     pub direct: u64,
     /// Pull requests merged by people.
     pub person: u64,

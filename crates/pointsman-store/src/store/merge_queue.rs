@@ -17,13 +17,11 @@ use crate::error::{Error, failed_to};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EntryStatus {
-    /// Waits for its turn.
     Queued,
     /// Its candidate is being made.
     Building,
     /// Its candidate is being tested.
     Testing,
-    /// On the main branch.
     Landed,
     /// Does not apply to the main branch.
     Conflict,
@@ -31,7 +29,6 @@ pub enum EntryStatus {
     Red,
     /// Its branch or pull request changed while it waited.
     Stale,
-    /// Taken out.
     Removed,
 }
 
@@ -50,20 +47,16 @@ impl EntryStatus {
 pub enum EntryScope {
     /// Those that still wait for their end.
     Unfinished,
-    /// All that ever were.
     All,
 }
 
 /// A branch that wants to land.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewEntry {
-    /// The project.
     pub project: ProjectName,
-    /// The branch.
     pub branch: String,
     /// The issue it is for.
     pub issue: Option<u64>,
-    /// Its pull request.
     pub pr: Option<u64>,
     /// Who asked (`dev-shop-3`).
     pub identity: Option<String>,
@@ -82,17 +75,12 @@ pub struct NewEntry {
 /// A branch in the line, or one that was.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct QueueEntry {
-    /// Its number.
     pub id: EntryId,
-    /// The project.
     pub project: ProjectName,
-    /// The branch.
     pub branch: String,
     /// The issue it is for.
     pub issue: Option<u64>,
-    /// Its pull request.
     pub pr: Option<u64>,
-    /// Who asked.
     pub identity: Option<String>,
     /// The head that is to land.
     pub head: Sha,
@@ -100,9 +88,7 @@ pub struct QueueEntry {
     pub base: Option<Sha>,
     /// The commit that is tested and lands.
     pub candidate: Option<Sha>,
-    /// Where it stands.
     pub status: EntryStatus,
-    /// Where it conflicts.
     pub conflict_files: Vec<String>,
     /// When it was asked for.
     pub requested_at: Timestamp,

@@ -17,11 +17,9 @@ use crate::error::failed_to;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageStatus {
-    /// Waits in the outbox.
     Queued,
     /// Given to the session; not yet acknowledged.
     Sent,
-    /// The agent has it.
     Acknowledged,
     /// Sent as often as allowed, never acknowledged.
     Unacknowledged,
@@ -34,7 +32,6 @@ pub enum MessageStatus {
 pub struct MessageRow {
     /// Its number: `m-<id>` on the agent's line.
     pub id: EffectId,
-    /// For which task.
     pub task: TaskKey,
     /// For which session of it.
     pub generation: u32,
@@ -42,7 +39,6 @@ pub struct MessageRow {
     pub headline: Headline,
     /// The file with the rest.
     pub path: Option<PathBuf>,
-    /// Where it is.
     pub status: MessageStatus,
     /// How often it was sent; 0 if it is held back.
     pub tries: u32,

@@ -14,7 +14,6 @@ use crate::error::failed_to;
 /// A notice to write, and who tells it when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewNotice {
-    /// What is told.
     pub posting: Posting,
     /// By whom, not before when.
     pub to: Vec<(NotifierKind, Timestamp)>,
@@ -23,13 +22,10 @@ pub struct NewNotice {
 /// A notice as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoticeRow {
-    /// Its number.
     pub id: i64,
-    /// When.
     pub at: Timestamp,
     /// How often it was said.
     pub times: u32,
-    /// What it says.
     pub posting: Posting,
 }
 

@@ -31,7 +31,6 @@ impl fmt::Display for EffectId {
 /// An effect that is to be performed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// Its number.
     pub id: EffectId,
     /// Names it to the outside, the same at every attempt: `<event>.<place>`.
     pub key: String,

@@ -14,11 +14,9 @@ use crate::column::{Word, time, word};
 /// A project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProjectRow {
-    /// Its name.
     pub name: ProjectName,
     /// Its `pointsman.toml`.
     pub config_path: PathBuf,
-    /// The user's checkout.
     pub checkout: PathBuf,
     /// When it was added.
     pub added_at: Timestamp,

@@ -14,26 +14,19 @@ use crate::error::failed_to;
 /// Words to keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewReply {
-    /// Whose project.
     pub project: ProjectName,
-    /// For whom.
     pub topic: Topic,
-    /// Who said it.
     pub by: String,
-    /// The words.
     pub words: String,
-    /// What they are.
     pub reply: Reply,
 }
 
 /// Words that are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplyRow {
-    /// Their number.
     pub id: i64,
     /// When they were said.
     pub at: Timestamp,
-    /// What was said.
     pub said: NewReply,
 }
 

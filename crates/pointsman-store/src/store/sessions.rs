@@ -26,7 +26,6 @@ pub struct SessionRow {
     pub session: String,
     /// Whose session it is (`dev-shop-3`); the same across generations.
     pub identity: String,
-    /// Its project.
     pub project: ProjectName,
     /// Its issue; a formula's session has none.
     pub issue: Option<u64>,
@@ -44,15 +43,12 @@ pub struct SessionRow {
     pub node_id: Option<String>,
     /// The file that shows its work state.
     pub hook_path: Option<PathBuf>,
-    /// Its tmux session's name.
     pub tmux_session: Option<String>,
     /// Its tmux pane (`%3`).
     pub pane: Option<String>,
-    /// Its process.
     pub pid: Option<u32>,
     /// When that process began, as the system counts it: with the pid, it names one process for ever.
     pub start_time: Option<u64>,
-    /// Its working tree.
     pub tree: Option<PathBuf>,
     /// When it was registered.
     pub created_at: Timestamp,
@@ -62,11 +58,8 @@ pub struct SessionRow {
     pub times_stale: u32,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
-    /// How it ended.
     pub exit: Option<Exit>,
-    /// Whether it acknowledges messages.
     pub acknowledges: bool,
-    /// The session it replaced.
     pub predecessor: Option<String>,
     /// How full its context was when last measured.
     pub gauge: Option<Gauge>,
@@ -82,9 +75,7 @@ pub enum SessionStatus {
     Starting,
     /// Running, as far as anybody knows.
     Active,
-    /// Ended as it should.
     Terminated,
-    /// Died.
     Crashed,
 }
 
@@ -138,7 +129,6 @@ impl SessionRow {
 pub enum SessionScope {
     /// Those that have not ended.
     Live,
-    /// All that ever were.
     All,
 }
 

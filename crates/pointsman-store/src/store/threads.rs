@@ -13,15 +13,11 @@ use crate::error::failed_to;
 /// A thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
-    /// Whose.
     pub project: ProjectName,
-    /// The room.
     pub place: String,
-    /// What it is about.
     pub topic: Topic,
     /// Its first message, by the name the server gave it.
     pub root: String,
-    /// What that said.
     pub first: String,
     /// How things stand, as that shows it now; empty as long as it shows what it said.
     pub shown: String,

@@ -16,7 +16,6 @@ use crate::error::{Error, failed_to};
 pub enum VaultScope {
     /// Those with something left to be done about them.
     Open,
-    /// All that ever were.
     All,
 }
 

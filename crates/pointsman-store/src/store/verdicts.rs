@@ -16,9 +16,7 @@ use crate::column::{Json, Whole, Word, json, maybe_whole, maybe_word, time};
 pub struct VerdictRow {
     /// The verdict, as whoever gave it writes it.
     pub verdict: Value,
-    /// Where the log is.
     pub log_path: Option<PathBuf>,
-    /// When.
     pub at: Timestamp,
     /// How long the last run took, in milliseconds.
     pub took_ms: Option<u64>,

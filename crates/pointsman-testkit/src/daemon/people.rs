@@ -13,9 +13,7 @@ use super::setup::Setup;
 pub struct Answer {
     /// Its exit code; none if a signal ended it.
     pub code: Option<i32>,
-    /// Its standard output.
     pub stdout: String,
-    /// Its standard error.
     pub stderr: String,
 }
 

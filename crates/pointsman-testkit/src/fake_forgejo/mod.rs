@@ -65,7 +65,6 @@ pub struct Rules {
     pub statuses: bool,
     /// How far its clock is ahead, in seconds.
     pub ahead: i64,
-    /// What goes wrong.
     pub faults: Faults,
 }
 
@@ -116,7 +115,6 @@ struct State {
 /// What its API was asked and answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Requests.
     pub calls: u64,
     /// Bytes of their bodies.
     pub sent: u64,
@@ -127,7 +125,6 @@ pub struct Traffic {
 /// A request of GitHub's API and its answer.
 #[derive(Clone, Debug)]
 pub struct Exchange {
-    /// The verb.
     pub method: String,
     /// The path, piece by piece, without what all paths begin with.
     pub path: Vec<String>,

@@ -5,11 +5,8 @@ use super::{FakeForgejo, Review, Status, issues, pulls};
 /// A pull request as a test sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenPull {
-    /// Its number.
     pub number: u64,
-    /// Where its head stands.
     pub head_sha: String,
-    /// Whether it is open.
     pub open: bool,
     /// As what it was merged.
     pub merged_as: Option<String>,
@@ -190,11 +187,9 @@ impl FakeForgejo {
 /// An issue as a test sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenIssue {
-    /// Whether it is open.
     pub open: bool,
     /// Its labels, oldest label first.
     pub labels: Vec<String>,
-    /// Who works on it.
     pub assignees: Vec<String>,
     /// Author and text of its comments.
     pub comments: Vec<(String, String)>,

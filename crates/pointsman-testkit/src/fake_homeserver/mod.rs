@@ -67,7 +67,6 @@ struct Room {
     joined: Vec<String>,
     invited: Vec<String>,
     encrypted: bool,
-    /// Each with its position.
     events: Vec<(u64, Value)>,
     /// Who was shown the door, and when.
     left: BTreeMap<String, u64>,

@@ -10,7 +10,6 @@ const CAP: u64 = 256 << 20;
 /// What was asked.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// The verb.
     pub method: String,
     /// The path, unescaped, without the query.
     pub path: String,
@@ -20,7 +19,6 @@ pub struct Request {
     pub raw_query: String,
     /// Header names in lower case, with their values.
     pub headers: Vec<(String, String)>,
-    /// The body, whole.
     pub body: Vec<u8>,
 }
 
@@ -93,13 +91,9 @@ pub enum Fault {
 /// What is answered.
 #[derive(Clone, Debug, Default)]
 pub struct Reply {
-    /// The status.
     pub status: u16,
-    /// Further headers.
     pub headers: Vec<(String, String)>,
-    /// The body.
     pub body: Vec<u8>,
-    /// How it goes wrong.
     pub fault: Fault,
 }
 

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Taken {
     /// The board's name for it; empty without a board.
     pub item_id: String,
-    /// Its title.
     pub title: String,
     /// What the board shows now.
     pub status: BoardStatus,
@@ -18,11 +17,9 @@ pub(crate) struct Taken {
 /// A branch was handed in.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct HandedIn {
-    /// The pull request.
     pub pr: Number,
     /// Where people look at it.
     pub link: String,
-    /// It was there before.
     pub found: bool,
 }
 
@@ -31,7 +28,6 @@ pub(crate) struct HandedIn {
 pub(crate) struct Looked {
     /// Which; none if there is none.
     pub pr: Option<Number>,
-    /// How it stands.
     pub state: PullState,
     /// What the checks say about its head.
     pub checks: Vec<Check>,
@@ -45,18 +41,15 @@ pub(crate) struct Looked {
 pub(crate) enum PullState {
     /// There is none.
     None,
-    /// Open.
     Open,
     /// Closed without a merge.
     Closed,
-    /// On the main branch.
     Merged,
 }
 
 /// What is on the board.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Board {
-    /// The open issues.
     pub items: Vec<BoardItem>,
     /// What could be taken next.
     pub next: Option<BoardItem>,

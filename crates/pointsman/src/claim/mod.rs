@@ -30,9 +30,7 @@ use crate::control::protocol::{ClaimOrder, FailureKind, Reply};
 
 /// What orders are carried out with.
 pub(crate) struct Place<'a> {
-    /// The project's forge.
     pub forge: &'a dyn Forge,
-    /// The door to git.
     pub git: &'a Git,
     /// What it says in `pointsman.toml`.
     pub config: &'a Config,

@@ -22,7 +22,6 @@ pub(crate) enum Problem {
     /// It is no claim of ours.
     #[error("{}: {error}", path.display())]
     Invalid { path: PathBuf, error: claim::Error },
-    /// It cannot be written.
     #[error("cannot write {}: {error}", path.display())]
     Unwritable { path: PathBuf, error: std::io::Error },
     /// It is gone, or another claim stands there now.

@@ -31,7 +31,6 @@ const ENVIRONMENT: remote::Environment = |name| std::env::var_os(name);
 pub(crate) struct Context {
     pub(crate) out: Out,
     pub(crate) paths: Paths,
-    /// `--project`
     pub(crate) wanted: Option<ProjectName>,
     /// How much more to say.
     pub(crate) verbose: u8,

@@ -11,7 +11,6 @@ use crate::project::Project;
 /// What is known of a session's hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hearing {
-    /// They were heard.
     Heard,
     /// Not yet, and it is early.
     Waiting,

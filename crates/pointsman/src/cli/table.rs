@@ -16,7 +16,6 @@ const LEAST_LAST: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Table<'a> {
     header: Vec<&'static str>,
-    /// One row after another.
     cells: Vec<Cell<'a>>,
 }
 

@@ -13,7 +13,6 @@ const REPLY_LIMIT: Duration = Duration::from_secs(60);
 /// Why the daemon gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nobody listens.
     #[error("the daemon is not running")]
     NotRunning,
     /// It was reached, and then something broke; whether it acted is unknown.

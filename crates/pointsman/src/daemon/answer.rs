@@ -20,13 +20,10 @@ use crate::paths::Paths;
 pub(crate) struct Follow {
     /// Projects were added, removed or changed.
     pub reload: bool,
-    /// Stop.
     pub stop: bool,
     /// The merge queue of this project has something to look at.
     pub land: Option<ProjectName>,
-    /// A vault has.
     pub vault: bool,
-    /// A run has.
     pub run: bool,
     /// People are to be told something.
     pub notices: bool,

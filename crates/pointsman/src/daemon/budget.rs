@@ -146,7 +146,6 @@ pub(crate) fn turn_ended(
 struct Mark {
     /// Tells it from other marks of the same task.
     name: String,
-    /// In words.
     whose: &'static str,
     spent: Spent,
     limit: Limit,

@@ -52,7 +52,6 @@ pub(crate) struct Control {
     pub callers: AtomicUsize,
     /// Which sessions there are, as far as hooks need to know.
     pub panes: Mutex<Panes>,
-    /// How quickly sessions answer.
     pub paces: Mutex<Paces>,
 }
 

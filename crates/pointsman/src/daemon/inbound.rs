@@ -23,18 +23,13 @@ pub(super) const INBOX_LIMIT: usize = 10_000;
 
 /// Everything that can happen to the daemon.
 pub(crate) enum Inbound {
-    /// Something happened to tasks.
     Inputs(Vec<Input>),
-    /// An effect was performed.
     Performed {
-        /// Which.
         outgoing: Box<Outgoing>,
-        /// What became of it.
         outcome: Outcome,
     },
     /// A message that nobody had acknowledged was looked after.
     Redelivered {
-        /// Which.
         message: Box<MessageRow>,
         /// What became of it; none if something stood in the way.
         became: Option<Again>,
@@ -48,51 +43,37 @@ pub(crate) enum Inbound {
     },
     /// A merge queue has to stop; `written` is told when that is on disk.
     LineStopped {
-        /// Whose.
         project: ProjectName,
-        /// Why.
         stopped: Stopped,
         /// Told when it is written.
         written: SyncSender<()>,
     },
     /// The main branch was audited; `written` is told when that is on disk.
     Audited {
-        /// Whose.
         project: ProjectName,
-        /// What was found.
         audit: Audit,
         /// Told when it is written.
         written: SyncSender<()>,
     },
     /// A gate gave its verdict on a tree.
     VerdictGiven {
-        /// The project.
         project: ProjectName,
-        /// The tree.
         tree: Sha,
-        /// Which gate.
         gate: String,
-        /// What it said.
         verdict: Box<VerdictRow>,
     },
     /// Something happened to a vault action; `written` is told what became of it when that is on disk.
     Vault {
-        /// Whose.
         project: ProjectName,
-        /// Which.
         id: ActionId,
-        /// What.
         event: vault::Event,
         /// Told the action as it is then; nothing if it did not allow it.
         written: SyncSender<Option<Box<vault::Entry>>>,
     },
     /// Something happened to a run; `written` is told what became of it when that is on disk.
     Run {
-        /// Whose.
         project: ProjectName,
-        /// Which.
         id: RunId,
-        /// What.
         event: run::Event,
         /// Sessions to write with it.
         sessions: Vec<SessionRow>,
@@ -101,62 +82,47 @@ pub(crate) enum Inbound {
     },
     /// A run about something is to begin; `written` is told what became of that.
     RunWanted {
-        /// Whose.
         project: ProjectName,
-        /// Of which formula.
         formula: String,
-        /// About what.
         subject: run::Subject,
-        /// Who wants it.
         by: String,
         /// Told the run, or why there is none.
         written: SyncSender<Reply>,
     },
     /// People are to be told, were told, or spoke; `written` is told when that is on disk.
     Notifier {
-        /// What.
         told: Box<Told>,
         /// Told when it is written.
         written: SyncSender<()>,
     },
     /// A role that works by rules has looked, or was spoken to; `written` is told when that is on disk.
     Factory {
-        /// What.
         told: Box<factory::Told>,
         /// Told when it is written.
         written: SyncSender<()>,
     },
     /// A look at the clock, for formulas that run by themselves.
     Timetable {
-        /// Whose.
         project: ProjectName,
-        /// How things stand there.
         standing: Standing,
     },
-    /// A command asks.
     Ask {
-        /// What.
         request: Request,
-        /// Where the answer goes.
         reply: SyncSender<Reply>,
     },
     /// Something was seen of a session's work.
     Observed {
-        /// Of which task.
         key: TaskKey,
-        /// What, in its order.
         observations: Vec<Observation>,
         /// How far its source was read by that: a named value to remember.
         read_to: Option<(String, String)>,
     },
     /// These sessions were seen alive.
     Seen {
-        /// Which.
         sessions: Vec<String>,
     },
     /// These sessions were looked for in vain; that says nothing by itself.
     Missed {
-        /// Which.
         sessions: Vec<String>,
     },
     /// A working tree was saved.
@@ -168,15 +134,12 @@ pub(crate) enum Inbound {
     },
     /// Somebody wants to know when everything that was sent before this is on disk.
     Passed {
-        /// Told then.
         written: SyncSender<()>,
     },
     /// Something changed on the forge of this project: ask it now.
     AskForge {
-        /// Which.
         project: ProjectName,
     },
-    /// Stop; sessions stay.
     Stop,
 }
 

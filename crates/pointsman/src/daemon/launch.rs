@@ -18,11 +18,8 @@ use crate::keeper::Keep;
 /// What to become.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Launch {
-    /// Program and arguments.
     pub argv: Vec<String>,
-    /// Where.
     pub cwd: PathBuf,
-    /// The whole environment.
     pub env: BTreeMap<String, String>,
     /// Commits what the predecessor left uncommitted, with this message. It is done here, inside the
     /// session, because the daemon never runs git in a tree that an agent can write.

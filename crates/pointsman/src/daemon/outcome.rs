@@ -15,16 +15,13 @@ pub trait World: Send + Sync {
 /// The answer to an order.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It is so now.
     Done(Performed),
     /// Not now; nothing is lost by trying again.
     Later {
-        /// Why.
         error: String,
     },
     /// Never, until somebody changes something.
     Never {
-        /// Why.
         error: String,
     },
 }
@@ -41,11 +38,8 @@ pub(crate) enum NotTaken {
 /// What follows from a performed effect.
 #[derive(Debug, Default)]
 pub struct Performed {
-    /// What the task learns.
     pub events: Vec<Event>,
-    /// Sessions to write down.
     pub sessions: Vec<SessionRow>,
-    /// Something for another table.
     pub note: Option<Note>,
 }
 
@@ -53,24 +47,15 @@ pub struct Performed {
 #[derive(Debug)]
 pub enum Note {
     /// A message is on the agent's terminal; its details are in this file.
-    MessageSent {
-        /// The file.
-        path: PathBuf,
-    },
+    MessageSent { path: PathBuf },
     /// A message waits: a dialog or an unknown screen is a person's to deal with first. Its details are in this file.
-    MessageHeld {
-        /// The file.
-        path: PathBuf,
-    },
+    MessageHeld { path: PathBuf },
     /// A message has nobody to go to; the successor's prompt tells it.
     MessageSuperseded,
     /// A branch wants to land.
     Enqueue(Box<NewEntry>),
     /// A branch no longer wants to land.
-    Dequeue {
-        /// Which.
-        branch: String,
-    },
+    Dequeue { branch: String },
 }
 
 impl Outcome {

@@ -26,7 +26,6 @@ use crate::remote::{self, Environment, Notifiers};
 pub(crate) struct Served {
     /// What it says in `pointsman.toml`.
     pub config: Arc<Config>,
-    /// Where its things lie.
     pub paths: ProjectPaths,
     /// Its issues and pull requests.
     pub forge: Arc<dyn Forge>,
@@ -167,7 +166,6 @@ impl Served {
 pub(crate) struct Desk {
     /// All that its sessions may touch of ours.
     pub root: PathBuf,
-    /// The working tree.
     pub tree: PathBuf,
     /// What `origin` is for the agent.
     pub gateway: PathBuf,

@@ -24,7 +24,6 @@ const AGAIN: Duration = Duration::from_secs(30);
 
 /// A project that listens.
 pub(crate) struct Listening {
-    /// Where.
     pub(crate) listen: SocketAddr,
     /// What its servers sign with.
     pub(crate) secret: Secret,

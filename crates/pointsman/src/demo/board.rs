@@ -11,7 +11,6 @@ use super::verdict::{Facts, way};
 /// One task with its end.
 #[derive(Debug)]
 pub(super) struct Played {
-    /// What was asked.
     pub(super) filed: Filed,
     /// What is true of it.
     pub(super) facts: Facts,
@@ -22,11 +21,9 @@ pub(super) struct Played {
 /// The whole play.
 #[derive(Debug)]
 pub(super) struct Board {
-    /// Every task.
     pub(super) played: Vec<Played>,
     /// What went wrong beside the tasks.
     pub(super) troubles: Vec<String>,
-    /// How long it took.
     pub(super) took: Duration,
 }
 

@@ -25,9 +25,7 @@ pub(super) fn of(state: State) -> Style {
 /// Whether colours are wanted where the text goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ink {
-    /// Yes.
     Coloured,
-    /// No.
     Black,
 }
 

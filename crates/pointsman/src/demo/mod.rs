@@ -49,7 +49,6 @@ pub struct Options {
     pub json: bool,
     /// Everything is left to look around in.
     pub keep: bool,
-    /// Colours may be used.
     pub color: bool,
 }
 

@@ -19,20 +19,16 @@ const TRIES: u32 = 10;
 /// An issue of one of the projects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Part {
-    /// The project.
     pub(super) project: &'static str,
-    /// Its number.
     pub(super) issue: Number,
 }
 
 /// An issue that was filed, and its part in the play.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Filed {
-    /// Which.
     pub(super) part: Part,
     /// The story it belongs to.
     pub(super) story: &'static str,
-    /// What must happen.
     pub(super) act: &'static Act,
     /// The issue it waits for.
     pub(super) after: Option<Part>,

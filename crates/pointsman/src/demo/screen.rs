@@ -18,11 +18,8 @@ const UNMEASURED: usize = 1000;
 /// What one line tells.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
-    /// The issue.
     pub(super) issue: Number,
-    /// Its story.
     pub(super) story: &'static str,
-    /// Its title.
     pub(super) title: &'static str,
     /// Where it stands; none before the daemon found it.
     pub(super) state: Option<State>,
@@ -41,8 +38,10 @@ pub(super) struct Screen<'a, W> {
 }
 
 enum Manner {
-    /// Redraws this many lines.
-    Live { lines: usize, last: Option<Instant> },
+    Live {
+        lines: usize,
+        last: Option<Instant>,
+    },
     /// Appends a line for each change.
     Plain,
 }

@@ -12,13 +12,11 @@ use super::watch::Seen;
 /// A story of one task, or of several.
 #[derive(Debug)]
 pub(super) struct Story {
-    /// The name scripts see.
     pub(super) name: &'static str,
     /// In which project it is played.
     pub(super) project: &'static str,
     /// How its tasks follow each other.
     pub(super) order: Order,
-    /// Its tasks, in order.
     pub(super) acts: &'static [Act],
 }
 
@@ -36,7 +34,6 @@ pub(super) enum Order {
 /// One issue and all that belongs to it.
 #[derive(Debug)]
 pub(super) struct Act {
-    /// The issue's title.
     pub(super) title: &'static str,
     /// What the issue asks for.
     pub(super) wish: &'static str,
@@ -48,14 +45,12 @@ pub(super) struct Act {
     pub(super) answers: &'static [&'static str],
     /// What a person answers if the agent asks.
     pub(super) answer: Option<&'static str>,
-    /// How it must end.
     pub(super) ends: Ends,
 }
 
 /// What a reviewer says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Opinion {
-    /// It may land.
     Approve,
     /// It must change first, in these words.
     RequestChanges(&'static str),
@@ -73,7 +68,6 @@ pub(super) enum Outcome {
 /// How a task must end, and by which way.
 #[derive(Debug)]
 pub(super) struct Ends {
-    /// How.
     pub(super) outcome: Outcome,
     /// How many sessions it took.
     pub(super) sessions: usize,

@@ -23,7 +23,6 @@ pub(super) struct Facts {
     pub(super) exits: Vec<Option<Exit>>,
     /// How often CI looked at it.
     pub(super) ci_runs: u32,
-    /// Its pull request.
     pub(super) pr: Option<Number>,
     /// Whether the commit that it landed as is an ancestor of the main branch.
     pub(super) on_main: bool,
@@ -31,9 +30,7 @@ pub(super) struct Facts {
     pub(super) pr_merged: bool,
     /// Whether the issue is open.
     pub(super) issue_open: bool,
-    /// The issue's labels.
     pub(super) labels: Vec<String>,
-    /// The issue's comments.
     pub(super) comments: Vec<String>,
     /// Which of the story's lines are in files of the main branch.
     pub(super) lines_on_main: Vec<bool>,

@@ -37,9 +37,7 @@ pub(super) struct Seen {
 /// A session as far as the stories care.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SeenSession {
-    /// Its process.
     pub(super) pid: Option<u32>,
-    /// How it ended.
     pub(super) exit: Option<Exit>,
 }
 

@@ -42,7 +42,6 @@ pub struct Wishes {
 /// Where issues and pull requests should be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WantedForge {
-    /// On this machine.
     #[default]
     Here,
     /// Where `origin` is, on a server of the kind that its name tells.
@@ -55,9 +54,7 @@ pub enum WantedForge {
 #[derive(Debug)]
 pub struct Plan {
     root: PathBuf,
-    /// What the configuration says.
     pub config: Config,
-    /// Its text.
     pub text: String,
     /// What people should know beforehand.
     pub notes: Vec<String>,
@@ -92,12 +89,7 @@ pub enum Obstacle {
     BadName(String),
     /// Another checkout has the name.
     #[error("a project called {name} is registered for {}", path.display())]
-    NameTaken {
-        /// The name.
-        name: ProjectName,
-        /// Its configuration.
-        path: PathBuf,
-    },
+    NameTaken { name: ProjectName, path: PathBuf },
     /// The remote's name is used for something else.
     #[error("the checkout has a remote called `{REMOTE}` already: {0}")]
     RemoteTaken(String),

@@ -40,7 +40,6 @@ const TAKEN_LOOK: Duration = Duration::from_millis(250);
 /// What a session without a terminal needs beside its program.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Keep {
-    /// Whose.
     pub session: String,
     /// Whether anybody wants to hear of its turns.
     pub told: bool,
@@ -48,7 +47,6 @@ pub(crate) struct Keep {
     pub conversation: Option<Conversation>,
     /// Whether the program ends its turns with a result.
     pub talks: Talks,
-    /// For one turn.
     pub turn_limit: Duration,
     /// Between asking a turn to end and ending it.
     pub grace: Duration,

@@ -16,7 +16,6 @@ pub(super) struct Telling {
     /// None if nobody wants to hear it.
     paths: Option<Paths>,
     told: u64,
-    /// Since the session's start.
     spent: Spent,
     /// What the agent said last.
     spoke: Option<String>,

@@ -14,7 +14,6 @@ const LAST_CI: &str = "Last CI result";
 pub(super) struct Message {
     /// What to acknowledge; unknown for what only a prompt tells.
     pub(super) id: Option<i64>,
-    /// Headline and subject.
     pub(super) text: String,
     /// The file with the details.
     pub(super) details: Option<PathBuf>,

@@ -33,7 +33,6 @@ const EARLIER: &str = "earlier-review.md";
 
 /// What an agent program finds.
 pub(super) struct Surroundings {
-    /// Its working tree.
     pub(super) tree: PathBuf,
     /// Where it writes its phase.
     pub(super) phase_file: PathBuf,
@@ -47,7 +46,6 @@ pub(super) struct Surroundings {
     pub(super) pointsman: PathBuf,
     /// Where it reports what nobody sees from outside.
     pub(super) reporter: Reporter,
-    /// Its session.
     pub(super) session: String,
     /// Which turn this is, if it has no terminal to wait at.
     pub(super) turn: Option<u32>,
@@ -56,9 +54,7 @@ pub(super) struct Surroundings {
 /// How a play ends.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// With this exit code.
     Exit(i32),
-    /// By SIGKILL.
     Crash,
     /// Never, and busy.
     Hang,

@@ -33,7 +33,6 @@ const NO_SCRIPT: &str =
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Print a line.
     Say(String),
     /// Put this text into a file of the tree.
     Write {
@@ -51,15 +50,12 @@ pub enum Step {
     },
     /// Commit everything in the tree.
     Commit(String),
-    /// Push the branch.
     Push,
     /// Take the main branch in; conflicts stay in the tree.
     MergeMain,
     /// Write the pull request's summary.
     Summary(String),
-    /// Write a phase.
     Phase {
-        /// As it is spelled.
         name: String,
         /// The second line.
         reason: Option<String>,
@@ -68,38 +64,28 @@ pub enum Step {
     RawPhase(String),
     /// Wait for a message whose line begins like this.
     Expect(String),
-    /// Turn the task down.
     Refuse {
-        /// Which kind of refusal.
         status: RefusalStatus,
-        /// Why.
         reason: String,
     },
     /// Report how full the context is, in percent.
     Context(u16),
-    /// Report a further expense.
     Spend {
-        /// Tokens.
         tokens: u64,
-        /// Money.
         cents: u64,
     },
     /// Say where the work stands.
     Checkpoint {
-        /// The phase of work.
         phase: WorkPhase,
-        /// What is worked on.
         summary: String,
     },
     /// A dangerous action, to the vault.
     Submit(String),
     /// All steps of a formula, and its result.
     Answer(String),
-    /// SIGKILL.
     Crash,
     /// The service refuses for so many seconds.
     RateLimit(u32),
-    /// Exit.
     Exit(i32),
     /// Exit as soon as one is asked to.
     ExitClean {
@@ -131,9 +117,7 @@ pub enum Error {
     Needs {
         /// Which line of the script.
         line: usize,
-        /// The step.
         step: &'static str,
-        /// What it needs.
         needs: &'static str,
     },
 }

@@ -47,20 +47,10 @@ pub enum Error {
     Unnamed,
     /// The server does not speak the API we know.
     #[error("{host} is Woodpecker {version}; 3.0 or newer is needed")]
-    TooOld {
-        /// Which.
-        host: String,
-        /// Its version.
-        version: String,
-    },
+    TooOld { host: String, version: String },
     /// There is no such step.
     #[error("pipeline {pipeline} has no step {step}")]
-    NoStep {
-        /// In which pipeline.
-        pipeline: u64,
-        /// Which.
-        step: String,
-    },
+    NoStep { pipeline: u64, step: String },
 }
 
 impl Woodpecker {

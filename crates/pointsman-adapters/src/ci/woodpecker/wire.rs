@@ -11,13 +11,9 @@ use serde::{Deserialize, Serialize};
 pub enum Status {
     /// Made, not queued yet.
     Created,
-    /// Queued.
     Pending,
-    /// At work.
     Running,
-    /// Green.
     Success,
-    /// Red.
     Failure,
     /// Ended by somebody or by the server.
     Killed,
@@ -25,7 +21,6 @@ pub enum Status {
     Canceled,
     /// Not even begun: its configuration is wrong.
     Error,
-    /// Waits for somebody's approval.
     Blocked,
     /// Did not get it.
     Declined,
@@ -87,13 +82,9 @@ pub struct Pipeline {
     pub parent: u64,
     /// What caused it: `push`, `pull_request`, `cron` …
     pub event: String,
-    /// How it stands.
     pub status: Status,
-    /// The commit.
     pub commit: String,
-    /// The branch.
     pub branch: String,
-    /// The commit's message.
     pub message: String,
     /// When it was made, in seconds.
     pub created: i64,
@@ -102,7 +93,6 @@ pub struct Pipeline {
     /// What is wrong with its configuration.
     #[serde(deserialize_with = "or_empty")]
     pub errors: Vec<ConfigError>,
-    /// Its workflows.
     #[serde(deserialize_with = "or_empty")]
     pub workflows: Vec<Workflow>,
 }
@@ -111,7 +101,6 @@ pub struct Pipeline {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConfigError {
-    /// In words.
     pub message: String,
     /// Whether it runs all the same.
     pub is_warning: bool,
@@ -121,13 +110,10 @@ pub struct ConfigError {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Workflow {
-    /// Its name.
     pub name: String,
-    /// How it stands.
     pub state: Status,
     /// What went wrong with it as a whole.
     pub error: String,
-    /// Its steps.
     #[serde(deserialize_with = "or_empty")]
     pub children: Vec<Step>,
 }
@@ -140,11 +126,8 @@ pub struct Step {
     pub id: u64,
     /// Its place in the pipeline, as people see it.
     pub pid: u64,
-    /// Its name.
     pub name: String,
-    /// How it stands.
     pub state: Status,
-    /// What it ended with.
     pub exit_code: i32,
     /// What went wrong beside that.
     pub error: String,

@@ -50,13 +50,10 @@ fn api(url: &str) -> String {
 pub struct AppOpening<'a> {
     /// Address of the server, as people type it.
     pub url: &'a str,
-    /// `owner/name`.
     pub repo: &'a str,
     /// Token of the account that reviews, if there is one.
     pub review_token: Option<Secret>,
-    /// Our clock.
     pub clock: fn() -> Timestamp,
-    /// Limits of every call.
     pub limits: Limits,
     /// Ends waiting when everything ends.
     pub patience: Patience,

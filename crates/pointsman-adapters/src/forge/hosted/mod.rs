@@ -36,7 +36,6 @@ use crate::http::{Client, Count, Host, Method, Request, Scheme};
 pub(super) struct Manner {
     /// How it wants to see a token.
     pub(super) scheme: Scheme,
-    /// What every request carries.
     pub(super) headers: &'static [(&'static str, &'static str)],
     /// The most it gives at once.
     pub(super) page: usize,

@@ -21,15 +21,12 @@ const ANYBODY: &str = "x-access-token";
 pub struct Opening<'a> {
     /// Address of the server, as people type it.
     pub url: &'a str,
-    /// `owner/name`.
     pub repo: &'a str,
     /// Token of the account that develops.
     pub token: Token,
     /// Token of the account that reviews, if there is one.
     pub review_token: Option<Secret>,
-    /// Our clock.
     pub clock: fn() -> Timestamp,
-    /// Limits of every call.
     pub limits: Limits,
     /// Ends waiting when everything ends.
     pub patience: Patience,
@@ -38,9 +35,7 @@ pub struct Opening<'a> {
 /// Something our accounts must be able to do.
 #[derive(Debug)]
 pub struct Right {
-    /// In words.
     pub what: &'static str,
-    /// Whether it is so.
     pub checked: Result<(), Error>,
 }
 

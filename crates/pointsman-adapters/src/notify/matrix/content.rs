@@ -10,7 +10,6 @@ const TEXT_BYTES: usize = 6 << 10;
 pub struct Message<'a> {
     /// The first line.
     pub title: &'a str,
-    /// The rest.
     pub body: &'a str,
     /// An address to look at; anything else than one of the web is shown as text.
     pub link: Option<&'a str>,

@@ -29,15 +29,12 @@ const API: [&str; 3] = ["_matrix", "client", "v3"];
 
 /// What a room is opened with.
 pub struct Opening<'a> {
-    /// The server's address.
     pub homeserver: &'a str,
     /// The room's id or alias.
     pub room: &'a str,
     /// Our token there.
     pub token: Secret,
-    /// Our own time.
     pub clock: fn() -> Timestamp,
-    /// Limits of every call.
     pub limits: Limits,
     /// Ends the pauses between tries.
     pub patience: Patience,
@@ -56,9 +53,7 @@ pub struct Matrix {
 /// Who and where we are.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// Our own name.
     pub me: String,
-    /// The room's id.
     pub room: String,
 }
 

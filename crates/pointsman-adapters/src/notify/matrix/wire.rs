@@ -12,13 +12,10 @@ use super::content::NOTICE;
 /// A notice of ours in the room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Own {
-    /// The message's name.
     pub event: String,
     /// When it came there, by our clock.
     pub at: Timestamp,
-    /// Whose notice.
     pub project: String,
-    /// Which.
     pub key: String,
 }
 
@@ -76,13 +73,10 @@ pub(super) struct Page {
 
 /// What a room's event is to us.
 pub(super) enum Event {
-    /// We told a notice.
     Own(Own),
-    /// Somebody wrote something.
     Message(Box<Heard>),
     /// The room is encrypted from now on.
     Encryption,
-    /// Nothing.
     Other,
 }
 

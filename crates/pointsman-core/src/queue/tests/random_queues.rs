@@ -13,9 +13,7 @@ use crate::task::CiVerdict;
 #[derive(Clone, Debug)]
 struct World {
     entries: i64,
-    /// Red wherever they are.
     bad: Tree,
-    /// Red wherever both are.
     at_odds: Option<(EntryId, EntryId)>,
     /// Main is red; green with this branch, if it is in line.
     repair: Option<EntryId>,

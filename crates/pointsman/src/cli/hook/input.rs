@@ -16,7 +16,6 @@ const CHUNK: usize = 64 * 1024;
 
 /// What was read.
 pub(super) enum Input {
-    /// All of it.
     Text(Vec<u8>),
     /// More than there can rightly be; the rest was read and dropped, so that the writer is not broken.
     TooLarge,

@@ -26,7 +26,6 @@ const TOOL_BYTES: u64 = 64 * 1024;
 
 /// What a session of ours is started with.
 pub(super) struct Desk {
-    /// `POINTSMAN_SESSION`
     pub(super) session: String,
     /// Variables of the session by name.
     pub(super) variable: fn(&str) -> String,

@@ -46,33 +46,23 @@ const WRITE_AGAIN: Duration = Duration::from_millis(500);
 
 /// Everything the loop needs.
 pub(crate) struct Dispatcher {
-    /// Decides and remembers.
     pub engine: Engine,
-    /// What comes in.
     pub inbound: Receiver<Inbound>,
-    /// What everybody sees.
     pub board: Board,
     /// What effects are performed with.
     pub world: Arc<RealWorld>,
-    /// Who performs them.
     pub workers: Workers,
-    /// Phase files.
     pub phases: Arc<Phases>,
-    /// Ended processes.
     pub exits: Arc<Exits>,
     /// Identities and work states as files.
     pub(crate) projections: Projections,
     /// The forge, asked now and then.
     pub poller: Arc<Poller>,
-    /// Dangerous actions.
     pub vault: Arc<Lookout>,
-    /// Runs of formulas.
     pub runs: Arc<Lookout>,
-    /// Notices to people.
     pub notices: Arc<Lookout>,
     /// Roles that work by rules.
     pub factory: Arc<Lookout>,
-    /// Since when.
     pub started_at: Timestamp,
     /// What stands in the way of projects.
     pub problems: Vec<String>,

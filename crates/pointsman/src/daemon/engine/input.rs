@@ -11,9 +11,7 @@ use serde_json::json;
 /// Something that happened to a task, on its way into the store.
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// Which task.
     pub key: TaskKey,
-    /// What happened.
     pub event: Happening,
     /// Names the outside thing it came from, so that it counts once.
     pub dedup: Option<String>,

@@ -90,16 +90,13 @@ pub(super) struct Closing {
     pub(super) useful: bool,
     /// Further events: their kinds, issues and data.
     pub(super) events: Vec<(&'static str, u64, Value)>,
-    /// What people are told.
     pub(super) posting: Option<Posting>,
 }
 
 /// A look of a role's.
 #[derive(Clone, Debug)]
 pub struct Asking {
-    /// Whose.
     pub role: &'static str,
-    /// Its formula.
     pub formula: &'static str,
     /// What is to be remembered.
     pub memory: Value,
@@ -116,20 +113,16 @@ pub struct Question {
     pub found: String,
     /// What is remembered of it while it is asked.
     pub asked: Value,
-    /// What the session reads.
     pub briefing: String,
 }
 
 /// What came of a run.
 #[derive(Clone, Debug)]
 pub struct Settled {
-    /// Whose.
     pub role: &'static str,
     /// The event's name in the log.
     pub kind: &'static str,
-    /// Which run.
     pub run: RunId,
-    /// What is remembered.
     pub memory: Value,
     /// What happened, one line each.
     pub lines: Vec<String>,

@@ -34,9 +34,7 @@ const LOCK_AGE: Duration = Duration::from_secs(600);
 /// What the forge said when it was asked last.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// Its open issues.
     pub issues: Vec<Issue>,
-    /// When.
     pub at: Timestamp,
 }
 

@@ -61,84 +61,36 @@ use crate::health_view;
 
 /// What those beside the loop tell it.
 pub(crate) enum Told {
-    /// The supervisor has looked.
     Looked {
-        /// At which project.
         project: ProjectName,
         /// What was found and done.
         looked: Box<Looked>,
     },
     /// A role that asks a model has looked.
     Asking {
-        /// At which project.
         project: ProjectName,
         /// What was found, and what is asked.
         asking: Box<Asking>,
     },
     /// The work on a run's answer goes on.
-    Remembered {
-        /// In which project.
-        project: ProjectName,
-        /// Whose work.
-        role: &'static str,
-        /// Which run.
-        run: RunId,
-        /// How far it is.
-        memory: serde_json::Value,
-    },
+    Remembered { project: ProjectName, role: &'static str, run: RunId, memory: serde_json::Value },
     /// Something came of a run that a role asked, or nothing.
-    Settled {
-        /// In which project.
-        project: ProjectName,
-        /// What.
-        settled: Box<Settled>,
-    },
+    Settled { project: ProjectName, settled: Box<Settled> },
     /// A run of the supervisor's was heard.
-    Judged {
-        /// Of which project.
-        project: ProjectName,
-        /// Which.
-        run: Box<Run>,
-    },
-    /// The predictor has looked.
+    Judged { project: ProjectName, run: Box<Run> },
     Predicted {
-        /// At which project.
         project: ProjectName,
         /// What was found and filed.
         predicted: Box<predictor::Predicted>,
     },
     /// Something happened to files that a role hands in.
-    HandIn {
-        /// In which project.
-        project: ProjectName,
-        /// Whose.
-        role: String,
-        /// What.
-        told: hand_in::Told,
-    },
+    HandIn { project: ProjectName, role: String, told: hand_in::Told },
     /// It is known what became of what roles did.
-    Followed {
-        /// In which project.
-        project: ProjectName,
-        /// What is still followed.
-        following: Box<Following>,
-        /// What is over.
-        over: Vec<ResultOver>,
-    },
+    Followed { project: ProjectName, following: Box<Following>, over: Vec<ResultOver> },
     /// Main was looked at for what takes landings back.
-    Reverted {
-        /// In which project.
-        project: ProjectName,
-        /// Up to where.
-        upto: Sha,
-        /// What was found.
-        reverts: Vec<results::Revert>,
-    },
+    Reverted { project: ProjectName, upto: Sha, reverts: Vec<results::Revert> },
     /// People said something to the supervisor.
-    Heard {
-        /// Of which project.
-        project: ProjectName,
-    },
+    Heard { project: ProjectName },
 }
 
 /// Whether the times of a formula are its role's, whose code decides whether a session is needed at all.
@@ -248,7 +200,6 @@ fn hindrance(
 
 /// Why nobody is asked.
 struct Hindrance {
-    /// In words.
     why: String,
     /// Whether it passes by itself.
     passes: bool,

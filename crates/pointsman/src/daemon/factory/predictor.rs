@@ -35,7 +35,6 @@ pub struct Predicted {
     pub memory: Memory,
     /// What was filed, one line each.
     pub lines: Vec<String>,
-    /// As which issues.
     pub issues: Vec<Number>,
 }
 

@@ -20,7 +20,6 @@ use crate::daemon::world::{RealWorld, Trouble};
 /// Whether something is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// It is.
     Do,
     /// It is only said.
     Dry,

@@ -32,13 +32,10 @@ const TRIAGED: &str = "prediction_triaged";
 /// A landing that was taken back.
 #[derive(Clone, Debug)]
 pub(crate) struct Revert {
-    /// What was taken back.
     pub(crate) sha: Sha,
-    /// By which commit.
     pub(crate) by: Sha,
     /// The issue it was for.
     pub(crate) issue: Option<Number>,
-    /// Its pull request.
     pub(crate) pr: Option<Number>,
 }
 

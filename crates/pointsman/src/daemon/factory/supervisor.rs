@@ -29,11 +29,9 @@ const NAME: &str = "supervisor";
 /// What was seen and done.
 #[derive(Clone, Debug)]
 pub struct Looked {
-    /// What was found.
     pub assessment: Assessment,
     /// What was done about it, one line each.
     pub done: Vec<String>,
-    /// The machine's figures.
     pub machine: Machine,
     /// The ends of logs, for whoever has to judge.
     pub tails: Vec<Tail>,

@@ -32,7 +32,6 @@ use super::inbound::{Inbound, Inbox};
 pub enum Told {
     /// A run is done, and this is what it may hand in.
     Taken {
-        /// Which run.
         run: RunId,
         /// What, if anything.
         taken: Option<Taken>,
@@ -40,12 +39,7 @@ pub enum Told {
         refused: Vec<String>,
     },
     /// Something happened to what is open.
-    Moved {
-        /// Its commit then.
-        commit: Sha,
-        /// What.
-        moved: Moved,
-    },
+    Moved { commit: Sha, moved: Moved },
 }
 
 /// What happened to something handed in.
@@ -61,9 +55,7 @@ pub enum Moved {
     Entered,
     /// It goes out of the merge queue.
     Left,
-    /// People were told.
     Told(Need),
-    /// It has ended.
     Over(Outcome),
 }
 

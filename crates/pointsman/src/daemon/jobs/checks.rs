@@ -216,11 +216,8 @@ pub(super) fn record(
 
 /// What a gate said about a tree.
 pub(super) struct Verdict<'a> {
-    /// The tree.
     pub(super) tree: &'a Sha,
-    /// The gate's name.
     pub(super) gate: String,
-    /// All its runs.
     pub(super) record: &'a Record,
     /// The last run's log.
     pub(super) log_path: Option<PathBuf>,

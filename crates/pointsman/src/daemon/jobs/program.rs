@@ -27,11 +27,8 @@ const INHERITED: [&str; 5] = ["PATH", "HOME", "LANG", "SHELL", "USER"];
 pub(super) struct Program<'a> {
     /// Unique among what runs at the same time; also the name of its log.
     pub(super) name: String,
-    /// Program and arguments.
     pub(super) command: &'a [String],
-    /// The commit.
     pub(super) sha: &'a Sha,
-    /// Further variables.
     pub(super) env: Vec<(&'static str, String)>,
     /// It is ended after this long.
     pub(super) limit: Duration,

@@ -36,17 +36,12 @@ use crate::control::protocol::{FailureKind, Reply};
 
 /// What those beside the loop tell it.
 pub(crate) enum Told {
-    /// Something people should know.
     Posted(Posting),
     /// What became of a notice.
     Settled {
-        /// Whose.
         project: ProjectName,
-        /// Which delivery.
         id: DeliveryId,
-        /// By whom.
         by: NotifierKind,
-        /// What.
         delivered: Delivered,
         /// When: nobody can have answered before that.
         at: Timestamp,
@@ -55,25 +50,19 @@ pub(crate) enum Told {
     Shown(Thread),
     /// A part of telling people does not work.
     Failed {
-        /// Whose.
         project: ProjectName,
         /// Which part, see [`health_name`] and [`LISTENER`].
         part: String,
-        /// Why.
         error: String,
         /// How long the other side asks to wait.
         asked: Option<Duration>,
     },
     /// An agent has what a person said to it.
     Taken {
-        /// Which.
         reply: i64,
     },
-    /// People said something.
     Heard {
-        /// Whose room.
         project: ProjectName,
-        /// The room.
         place: String,
         /// Notices of ours that are there: it may be news to us that they are told.
         own: Vec<Own>,

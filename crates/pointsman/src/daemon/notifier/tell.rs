@@ -28,7 +28,6 @@ const BATCH: u32 = 20;
 pub(super) enum Trouble {
     /// The notifier does not work.
     Broken {
-        /// Why.
         error: String,
         /// How long it asks to wait.
         asked: Option<Duration>,

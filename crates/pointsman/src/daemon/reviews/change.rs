@@ -23,7 +23,6 @@ const LANDED_FILES: usize = 500;
 pub(in crate::daemon) struct Examined {
     /// Where it left the main branch.
     pub(in crate::daemon) base: Sha,
-    /// What it changes.
     pub(in crate::daemon) change: Change,
     /// What is known about it.
     pub(in crate::daemon) facts: Facts,

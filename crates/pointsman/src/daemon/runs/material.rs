@@ -21,7 +21,6 @@ pub(super) struct Laid {
     pub(super) files: Vec<(&'static str, String)>,
     /// What its prompt says about them.
     pub(super) briefing: String,
-    /// Further variables.
     pub(super) env: Vec<(&'static str, String)>,
 }
 

@@ -84,9 +84,7 @@ pub(super) fn happened(
 
 /// A run that somebody wants.
 pub(super) struct Wish<'w> {
-    /// Of which formula.
     pub(super) formula: &'w str,
-    /// Who wants it.
     pub(super) by: &'w str,
     /// About what; nothing for the whole project.
     pub(super) subject: Option<&'w Subject>,

@@ -160,7 +160,6 @@ impl Watch {
 
 /// Why a file was not taken.
 enum Unusable {
-    /// It may be, later.
     Later(String),
     /// As it is it never will be.
     Never(String),

@@ -55,9 +55,7 @@ pub(super) struct Dispatch<'a> {
     pub(super) seat: &'a Seat,
     pub(super) pane: &'a PaneId,
     pub(super) headline: Headline,
-    /// The message's own number.
     pub(super) id: i64,
-    /// Names this try.
     pub(super) operation: &'a str,
     pub(super) line: &'a str,
 }

@@ -45,15 +45,11 @@ pub(crate) use stances::Stances;
 
 /// Everything effects are performed with.
 pub(crate) struct RealWorld {
-    /// Where everything lies.
     pub paths: Paths,
-    /// The door to git.
     pub git: Git,
-    /// Where sessions run.
     pub drivers: Drivers,
     /// Processes that are watched for their end.
     pub exits: Arc<ExitWatch>,
-    /// CI, reviews and landings.
     pub jobs: Arc<Jobs>,
     /// What the sessions are doing, as their hooks say.
     pub stances: Stances,

@@ -27,7 +27,6 @@ pub(super) struct Stage {
     mirror: Mirror,
     checkout: TempRepo,
     names: Cell<u32>,
-    /// Held for its drop.
     _world: Box<dyn std::any::Any>,
 }
 

@@ -20,7 +20,6 @@ const KEPT: usize = 1000;
 /// What came of building one entry on one commit.
 #[derive(Clone)]
 pub(super) enum Made {
-    /// A candidate.
     Built(Built),
     /// It conflicts in these files.
     Conflict(Vec<String>),

@@ -39,7 +39,6 @@ const RECENT: u32 = 20;
 
 /// What wakes the queue while it waits for a gate.
 pub(super) enum Signal {
-    /// A gate is done.
     Finished(Box<Finished>),
     /// Something changed: an entry came or went, the line was stopped or goes on.
     Look,
@@ -97,7 +96,6 @@ struct Line<'a> {
     main: Option<Sha>,
     /// Main was fetched, and what of the line is on it has not been looked for yet.
     fetched: bool,
-    /// The trees of commits.
     trees: BTreeMap<Sha, Sha>,
     /// What candidates change of what they are built on although their branches did not.
     strays: BTreeMap<Sha, Vec<String>>,
@@ -107,7 +105,6 @@ struct Line<'a> {
     records: BTreeMap<Sha, Record>,
     /// Candidates by what they are built on and whose they are: building is a function.
     built: BTreeMap<(Sha, EntryId), chain::Made>,
-    /// Suspects beside the train.
     aside: Vec<Car>,
     /// Gates at work, by tree.
     running: BTreeMap<Sha, Running>,

@@ -17,9 +17,7 @@ use crate::daemon::inbound::Inbound;
 
 /// An entry and what became of it.
 pub(crate) struct Outcome {
-    /// The entry.
     pub entry: QueueEntry,
-    /// Its end.
     pub outcome: QueueOutcome,
     /// Its branch is gone already.
     pub tidied: bool,

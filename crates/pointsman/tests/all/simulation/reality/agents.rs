@@ -10,7 +10,6 @@ use super::{Quality, Reality};
 /// What belongs to a task and stays when a session goes.
 #[derive(Clone, Debug, Default)]
 pub(in crate::simulation) struct Desk {
-    /// What the agent pushed.
     pub(in crate::simulation) gateway: Option<Sha>,
     /// Its branch on the forge.
     pub(in crate::simulation) remote: Option<Sha>,
@@ -69,7 +68,6 @@ enum Deed {
     Refuse,
     /// Write something that is no phase.
     Scribble,
-    /// Sit at the prompt.
     Idle,
     /// Do nothing at all, for ever.
     Hang,

@@ -59,7 +59,6 @@ pub(super) struct Record {
     pub(super) typed: BTreeSet<(Number, u32, EffectId)>,
     /// Things said once (a CI try, a review, an answer), and the message that said them.
     pub(super) said: BTreeMap<String, EffectId>,
-    /// Sessions that were started.
     pub(super) started: BTreeSet<(Number, u32)>,
     /// Sessions that somebody was unable to end.
     pub(super) unended: BTreeSet<(Number, u32)>,
