@@ -143,7 +143,7 @@ fn show(context: &Context, issue: Number) -> Result<(), Failure> {
             other => context.out.line(format!("{field:<12} {other}"))?,
         }
     }
-    if let Some(gauge) = task.gauge {
+    if let Some(gauge) = task.session.context.gauge {
         context.out.line(format!("context      {}% full", gauge.percent()))?;
     }
     if let Some(told) = budget::describe(spent, Limit::per_task(&project.config.budget)) {
@@ -226,11 +226,11 @@ pub(crate) fn to_json(task: &Task, spent: Spent) -> Value {
         "since": time::rfc3339(task.since),
         "deadline": task.deadline.map(time::rfc3339),
         "waiting_for": task.waiting_for(),
-        "restart_at": task.restart_at.map(time::rfc3339),
+        "restart_at": task.session.restart_at.map(time::rfc3339),
         "open_dependencies": task.open_dependencies,
         "merged_as": task.merged_as,
-        "parked_until": task.parked_until.map(time::rfc3339),
-        "context_percent": task.gauge.map(Gauge::percent),
+        "parked_until": task.session.parked_until.map(time::rfc3339),
+        "context_percent": task.session.context.gauge.map(Gauge::percent),
         "cost_usd": usd(spent),
         "tokens": spent.tokens,
         "turns": spent.turns,
@@ -259,10 +259,10 @@ mod tests {
         let key = TaskKey { project: ProjectName::new("shop").unwrap(), issue: 3 };
         let mut task = Task::new(key, "t".into(), "pointsman/issue-3".into(), Timestamp(0));
         task.state = State::AwaitingCi;
-        (task.generation, task.session) = (2, Session::Alive);
+        (task.generation, task.session) = (2, Stage::Alive);
         task.ci = Ci::Pending { sha: Sha::new(&"a".repeat(40)).unwrap(), run: 1 };
         task.deadline = Some(Timestamp(1_000));
-        task.gauge = Some(Gauge { used_permille: 935, source: Source::Transcript });
+        task.session.context.gauge = Some(Gauge { used_permille: 935, source: Source::Transcript });
         let spent = Spent { micro_usd: 1_270_000, ..Spent::default() };
         let value = super::to_json(&task, spent);
         for field in [

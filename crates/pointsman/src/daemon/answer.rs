@@ -198,7 +198,7 @@ fn checkpoint(engine: &mut Engine, session: &str, said: Observation) -> Reply {
         Ok(task) => task,
         Err(reply) => return reply,
     };
-    if task.generation != generation || task.session == Session::None {
+    if task.generation != generation || task.session.stage == Stage::None {
         return failed(FailureKind::Refused, format!("session {session} is over"));
     }
     let now = clock::now();
@@ -217,7 +217,7 @@ fn send(engine: &mut Engine, project: &ProjectName, issue: Number, text: &str) -
         Ok(task) => task,
         Err(reply) => return reply,
     };
-    if task.session != Session::Alive {
+    if task.session.stage != Stage::Alive {
         return failed(FailureKind::Refused, format!("task {issue} has no live session"));
     }
     let (subject, details) = words::message::from_operator(text);
@@ -236,7 +236,7 @@ fn remove(engine: &mut Engine, project: &ProjectName) -> Reply {
     let busy: Vec<String> = engine
         .tasks()
         .values()
-        .filter(|t| t.key.project == *project && t.session != Session::None)
+        .filter(|t| t.key.project == *project && t.session.stage != Stage::None)
         .map(|t| format!("#{}", t.key.issue))
         .collect();
     if !busy.is_empty() {

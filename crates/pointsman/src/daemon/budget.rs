@@ -243,7 +243,7 @@ fn day_passed(
 }
 
 fn running(engine: &Engine, project: &ProjectName) -> Vec<Arc<Task>> {
-    let tasks = engine.tasks().values().filter(|t| t.key.project == *project && t.session != Session::None);
+    let tasks = engine.tasks().values().filter(|t| t.key.project == *project && t.session.stage != Stage::None);
     tasks.cloned().collect()
 }
 

@@ -240,7 +240,7 @@ impl Asking {
     /// The last words of a turn that went to a spool, because we were not there yet or too busy: no further hook brings
     /// them. By the door that hooks use, so that they count as if they had come by it in the first place.
     fn tell_older(&self) {
-        for task in self.board.look().values().filter(|task| task.session == Session::Alive) {
+        for task in self.board.look().values().filter(|task| task.session.stage == Stage::Alive) {
             report::tell_older(&self.world.paths, &task.key, &|trouble| {
                 tracing::warn!(task = %task.key, trouble, "a report stays in the spool");
             });

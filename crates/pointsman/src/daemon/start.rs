@@ -140,7 +140,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         }
         // Whatever an earlier daemon was about to save when it ended.
         for task in dispatcher.engine.tasks().values() {
-            if task.key.project == served.config.name && task.session == Session::Alive {
+            if task.key.project == served.config.name && task.session.stage == Stage::Alive {
                 jobs.checkpoint(served, task, "a new daemon");
             }
         }

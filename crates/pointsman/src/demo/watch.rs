@@ -61,7 +61,7 @@ impl Seen {
             | State::Escalated
             | State::Merged => false,
         };
-        stopped && task.session == Session::None && self.pending == 0
+        stopped && task.session.stage == Stage::None && self.pending == 0
     }
 
     fn happened(&mut self, event: &EventRow) {
@@ -177,7 +177,7 @@ mod tests {
         ];
         for (kind, from, to) in steps {
             task.state = to;
-            task.session = if kind == "session_started" { Session::Alive } else { Session::None };
+            task.session = if kind == "session_started" { Stage::Alive } else { Stage::None };
             let data = if from == to {
                 json!({ "to": to, "effect": "clean_up", "error": "no" })
             } else {

@@ -222,7 +222,7 @@ impl Engine {
             self.budgets_at = AT_ONCE;
         }
         for (key, task) in batch.tasks {
-            if task.state == State::Closed && task.session == Session::None && task.block_seen {
+            if task.state == State::Closed && task.session.stage == Stage::None && task.block_seen {
                 self.tasks.remove(&key);
             } else {
                 self.tasks.insert(key, task);
@@ -236,7 +236,7 @@ impl Engine {
     /// new one.
     fn show_gauge(&mut self, task: &Task) -> Result<(), pointsman_store::Error> {
         let known = self.tasks.get(&task.key).and_then(|known| known.gauge);
-        match (task.gauge, task.session_id()) {
+        match (task.session.context.gauge, task.session_id()) {
             (Some(gauge), Some(session)) if known != Some(gauge) => {
                 self.store.session_measured(&session, Some(gauge), None).map(drop)
             }

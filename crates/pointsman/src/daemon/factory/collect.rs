@@ -134,7 +134,7 @@ fn leftovers(paths: &Paths, config: &Config, tasks: &[Task], now: Timestamp) -> 
         .collect();
     let over = |task: &&Task| {
         task.state == State::Closed
-            && task.session == Session::None
+            && task.session.stage == Stage::None
             && now.since(task.since) > keep
             && project.sandbox(&task.key).join("tree").exists()
     };

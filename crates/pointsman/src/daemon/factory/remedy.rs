@@ -82,7 +82,7 @@ fn put_away(world: &RealWorld, served: &Served, issue: Number, mode: Mode) -> an
         reader.task(&key)?
     };
     let tree = served.desk(&key).tree;
-    let over = task.filter(|task| task.state == State::Closed && task.session == Session::None);
+    let over = task.filter(|task| task.state == State::Closed && task.session.stage == Stage::None);
     let Some(task) = over.filter(|_| tree.exists() && census::inside(&tree).is_empty()) else {
         return Ok(Vec::new());
     };

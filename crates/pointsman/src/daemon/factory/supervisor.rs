@@ -213,7 +213,7 @@ fn answer(
     let key = |issue: Number| TaskKey { project: project.clone(), issue };
     let has_session = |issue| {
         engine.tasks().get(&key(issue)).is_some_and(|task| {
-            task.state.has_session() && matches!(task.session, Session::Alive | Session::Starting)
+            task.state.has_session() && matches!(task.session.stage, Stage::Alive | Stage::Starting)
         })
     };
     let verdict = decide(&row.said.reply, &memory, has_session, &config, now);

@@ -167,7 +167,7 @@ impl Words<'_> {
             let event = Event::Answered { by: by.clone(), text: text.clone() };
             return self.step(engine, &task, event, words::chat::answered(&task));
         }
-        if task.session != Session::Alive {
+        if task.session.stage != Stage::Alive {
             return self.answer(engine, words::chat::nobody_there(&task));
         }
         let (subject, details) = words::message::from_chat(by, text);

@@ -63,7 +63,7 @@ impl Exits {
         let mut gone = Vec::new();
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         let alive: BTreeSet<String> =
-            picture.values().filter(|t| t.session == Session::Alive).filter_map(|t| t.session_id()).collect();
+            picture.values().filter(|t| t.session.stage == Stage::Alive).filter_map(|t| t.session_id()).collect();
         watched.retain(|session| alive.contains(session));
         for session in alive {
             if watched.contains(&session) {

@@ -43,7 +43,7 @@ pub(crate) fn conversation_name(session: &str) -> String {
 fn is_present(engine: &Engine, session: &str) -> bool {
     let Some((key, generation)) = TaskKey::parse_session(session) else { return false };
     engine.tasks().get(&key).is_some_and(|task| {
-        task.generation == generation && matches!(task.session, Session::Starting | Session::Alive)
+        task.generation == generation && matches!(task.session.stage, Stage::Starting | Stage::Alive)
     })
 }
 
@@ -252,7 +252,7 @@ impl Silence {
     /// Looks at every session that should have reported by now.
     pub(crate) fn listen(&mut self, picture: &Picture, now: Timestamp) {
         let mut told = BTreeSet::new();
-        for task in picture.values().filter(|task| task.session == Session::Alive) {
+        for task in picture.values().filter(|task| task.session.stage == Stage::Alive) {
             let (Some(session), Some(served)) = (task.session_id(), self.world.project(&task.key.project))
             else {
                 continue;

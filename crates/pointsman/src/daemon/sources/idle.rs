@@ -90,7 +90,7 @@ impl Idle {
 }
 
 fn is_watched(task: &Task) -> bool {
-    task.state == State::Working && task.session == Session::Alive && task.phase.is_none()
+    task.state == State::Working && task.session.stage == Stage::Alive && task.phase.is_none()
 }
 
 fn transcript_length(desk: &Desk) -> u64 {

@@ -67,14 +67,14 @@ impl Phases {
     pub(crate) fn follow(&self, picture: &Picture) {
         let mut watched = self.lock();
         watched.retain(|key, entry| {
-            let stays = picture.get(key).is_some_and(|t| t.session != Session::None);
+            let stays = picture.get(key).is_some_and(|t| t.session.stage != Stage::None);
             if !stays && let Some(watch) = &*self.watch.lock().unwrap_or_else(PoisonError::into_inner) {
                 watch.unregister(&entry.path);
             }
             stays
         });
         for (key, task) in picture.iter() {
-            if task.session == Session::None || watched.contains_key(key) {
+            if task.session.stage == Stage::None || watched.contains_key(key) {
                 continue;
             }
             let Some(served) = self.world.project(&key.project) else { continue };

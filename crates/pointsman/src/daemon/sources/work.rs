@@ -52,7 +52,7 @@ impl Work {
     /// Reads on in every live session's transcript.
     pub(crate) fn look(&mut self, picture: &Picture, now: Timestamp) {
         let mut read = BTreeMap::new();
-        for task in picture.values().filter(|t| t.session == Session::Alive) {
+        for task in picture.values().filter(|t| t.session.stage == Stage::Alive) {
             let (Some(session), Some(served)) = (task.session_id(), self.world.project(&task.key.project))
             else {
                 continue;

@@ -103,7 +103,7 @@ impl Ledger {
             let issue = task.key.issue;
             let pending = engine.store().pending_effects(&task.key).expect("the outbox can be read");
             assert!(pending.is_empty(), "#{issue} is over with orders left: {pending:?}");
-            assert_eq!(task.session, Session::None, "#{issue} is over with a session");
+            assert_eq!(task.session.stage, Stage::None, "#{issue} is over with a session");
             assert!(reality.is_at_rest(&task), "#{issue} is over, the world does not know: {task:?}");
         }
         let live = engine.store().sessions(None, SessionScope::Live).expect("sessions can be read");

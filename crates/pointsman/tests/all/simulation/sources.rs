@@ -44,9 +44,9 @@ impl Daemon {
     pub(super) fn look_at_phases(&mut self) {
         let tasks = self.tasks();
         let present =
-            |issue: &Number| tasks.iter().any(|t| t.key.issue == *issue && t.session != Session::None);
+            |issue: &Number| tasks.iter().any(|t| t.key.issue == *issue && t.session.stage != Stage::None);
         self.memory.phases.retain(|issue, _| present(issue));
-        for task in tasks.iter().filter(|t| t.session != Session::None) {
+        for task in tasks.iter().filter(|t| t.session.stage != Stage::None) {
             self.look_at_phase(task);
         }
     }
@@ -80,7 +80,7 @@ impl Daemon {
 
     /// Sessions that are thought alive and are not. What they wrote last is told before.
     pub(super) fn look_for_exits(&mut self) {
-        for task in self.tasks().into_iter().filter(|t| t.session == Session::Alive) {
+        for task in self.tasks().into_iter().filter(|t| t.session.stage == Stage::Alive) {
             let (issue, generation) = (task.key.issue, task.generation);
             let alive = self
                 .reality()
@@ -112,7 +112,7 @@ impl Daemon {
 
     /// Contexts fill up while anything may go wrong; when everyone is honest they have room.
     pub(super) fn measure_contexts(&mut self) {
-        for task in self.tasks().into_iter().filter(|t| t.session == Session::Alive) {
+        for task in self.tasks().into_iter().filter(|t| t.session.stage == Stage::Alive) {
             let used_permille = {
                 let mut reality = self.reality();
                 if reality.calm { 100 } else { *reality.chance.pick(&[100, 500, 760, 860, 930]) }
@@ -126,7 +126,7 @@ impl Daemon {
     /// Looks whether sessions without any phase sit at their prompt.
     pub(super) fn look_for_idle(&mut self) {
         let watched =
-            |t: &Task| t.state == State::Working && t.session == Session::Alive && t.phase.is_none();
+            |t: &Task| t.state == State::Working && t.session.stage == Stage::Alive && t.phase.is_none();
         for task in self.tasks().into_iter().filter(|t| watched(t)) {
             let generation = task.generation;
             let at_prompt = self.reality().desk(task.key.issue).pane.as_ref().is_some_and(|pane| pane.idle);
