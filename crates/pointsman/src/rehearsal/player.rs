@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use pointsman_adapters::process::{Finished, Run};
+use pointsman_core::role::Role;
 use pointsman_core::task::{Refusal, RefusalStatus};
 
 use super::message::{self, Message};
@@ -120,7 +121,7 @@ impl<F: AsFd, W: Write> Player<F, W> {
             return script::parse(prompt);
         }
         let read = |name: &str| fs::read_to_string(self.place.inbox.join(name)).ok();
-        let role = self.place.session.split('-').next().unwrap_or_default();
+        let role = Role::of_session(&self.place.session).map_err(script::Error::Role)?;
         // Who is asked about many things finds its script where they are quoted.
         let request = read(REQUEST).unwrap_or_else(|| prompt.to_owned());
         script::parse_role(&request, role, read(EARLIER).is_some())

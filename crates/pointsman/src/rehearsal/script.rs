@@ -21,6 +21,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use pointsman_core::role::{Role, UnknownRole};
 use pointsman_core::session::work::WorkPhase;
 use pointsman_core::task::{Phase, RefusalStatus};
 
@@ -101,6 +102,8 @@ pub enum Step {
 /// A script that cannot be played.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
+    #[error(transparent)]
+    Role(UnknownRole),
     /// There is no complete block.
     #[error("there is no script between `{BEGIN}` and `{END}` in the issue")]
     NoScript,
@@ -124,7 +127,7 @@ pub enum Error {
 
 /// The script of a role that runs a formula, between `rehearsal-ROLE:begin` and `rehearsal-ROLE:end`: the first one, or the
 /// last one if it is asked again. Without any, it has nothing to find.
-pub fn parse_role(text: &str, role: &str, again: bool) -> Result<Vec<Step>, Error> {
+pub fn parse_role(text: &str, role: Role, again: bool) -> Result<Vec<Step>, Error> {
     let (begin, end) = (format!("rehearsal-{role}:begin"), format!("rehearsal-{role}:end"));
     let lines: Vec<&str> = text.lines().map(unquoted).collect();
     let mut begins = lines.iter().enumerate().filter(|(_, line)| **line == begin).map(|(at, _)| at);
@@ -254,11 +257,11 @@ mod tests {
     fn a_role_has_scripts_of_its_own() {
         let text = "rehearsal:begin\npush\nrehearsal:end\n> rehearsal-review:begin\n> answer {\"a\": 1}\n> rehearsal-review:end\n\
                     rehearsal-review:begin\nhang\nrehearsal-review:end\n";
-        assert_eq!(parse_role(text, "review", false), Ok(vec![Step::Answer("{\"a\": 1}".to_owned())]));
-        assert_eq!(parse_role(text, "review", true), Ok(vec![Step::Hang]));
+        assert_eq!(parse_role(text, Role::Review, false), Ok(vec![Step::Answer("{\"a\": 1}".to_owned())]));
+        assert_eq!(parse_role(text, Role::Review, true), Ok(vec![Step::Hang]));
         assert_eq!(parse(text), Ok(vec![Step::Push]));
-        assert_eq!(parse_role("", "review", false), Ok(vec![Step::Answer(NO_SCRIPT.to_owned())]));
-        assert_eq!(parse_role("rehearsal-action:begin\n", "action", false), Err(Error::NoScript));
+        assert_eq!(parse_role("", Role::Review, false), Ok(vec![Step::Answer(NO_SCRIPT.to_owned())]));
+        assert_eq!(parse_role("rehearsal-action:begin\n", Role::Action, false), Err(Error::NoScript));
     }
 
     #[test]
