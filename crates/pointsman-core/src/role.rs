@@ -37,9 +37,7 @@ pub enum Role {
 
 /// A word that names no role.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "there is no role {0:?}: it is one of dev, review, gardener, supervisor, planner, predictor, action, vault"
-)]
+#[error("there is no role {0:?}: it is one of {list}", list = Role::ALL.map(Role::as_str).join(", "))]
 pub struct UnknownRole(pub String);
 
 /// The occasion for a role's work.
@@ -115,6 +113,7 @@ impl Role {
         session.split('-').next().unwrap_or(session).parse()
     }
 
+    /// The occasion for its work.
     pub const fn occasion(self) -> Occasion {
         match self {
             Self::Dev => Occasion::Issue,
@@ -170,6 +169,7 @@ impl Role {
         Self::ALL.into_iter().find(|role| role.journal_kinds().contains(&kind))
     }
 
+    /// Whether it writes lines of its own into the log.
     pub const fn keeps_journal(self) -> bool {
         !self.journal_kinds().is_empty()
     }
@@ -203,7 +203,7 @@ impl Role {
         }
     }
 
-    /// How long one of its runs may take.
+    /// The longest time that one of its runs may take.
     pub const fn lifetime(self, timing: &Timing) -> Span {
         match self {
             Self::Supervisor => timing.supervisor_session,
@@ -215,8 +215,7 @@ impl Role {
         }
     }
 
-    /// How long a session of one of its runs may show no sign of life before the run is given up. The other roles have
-    /// only their lifetime.
+    /// The time after which a run is given up whose session shows no sign of life. Most roles have only their lifetime.
     pub const fn idle_limit(self, timing: &Timing) -> Option<Span> {
         match self {
             Self::Action => Some(timing.action_idle_timeout),

@@ -189,7 +189,7 @@ table! {
 }
 
 impl Roles {
-    /// What is configured for one role.
+    /// The settings of one role.
     pub fn get(&self, role: Role) -> &RoleSettings {
         match role {
             Role::Dev => &self.dev,
