@@ -243,6 +243,7 @@ impl Reality {
             title: format!("issue {number}"),
             open: false,
             labels: Vec::new(),
+            dependencies: Vec::new(),
             open_dependencies: Vec::new(),
             cycle: None,
         })
