@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::phase::{Phase, Refusal};
 use crate::ids::{Number, Sha, TaskKey};
 use crate::part::session::{Demand, Session, Stage};
+use crate::role::Role;
 use crate::time::Timestamp;
 
 /// Where a task stands. The names are part of the surface that scripts rely on.
@@ -258,6 +259,9 @@ pub struct Task {
 }
 
 impl Task {
+    /// The role of the sessions that work on tasks.
+    pub const ROLE: Role = Role::Dev;
+
     /// A task for an issue seen for the first time.
     pub fn new(key: TaskKey, title: String, branch: String, now: Timestamp) -> Self {
         Self {

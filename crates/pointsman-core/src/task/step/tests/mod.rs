@@ -98,6 +98,7 @@ impl Play {
             title: "Add a door".into(),
             open: true,
             labels,
+            dependencies: vec![],
             open_dependencies: vec![],
             cycle: None,
         })
@@ -108,6 +109,7 @@ impl Play {
             title: "Add a door".into(),
             open: false,
             labels: vec![],
+            dependencies: vec![],
             open_dependencies: vec![],
             cycle: None,
         })
