@@ -7,7 +7,7 @@ use anyhow::Context;
 use pointsman::daemon::clock;
 use pointsman_adapters::tmux::Server;
 use pointsman_core::labels::BACKLOG;
-use pointsman_core::task::{Session, State, Task};
+use pointsman_core::task::{Stage, State, Task};
 use pointsman_store::{ForgeShelf, Store};
 
 use crate::fleet::Fleet;

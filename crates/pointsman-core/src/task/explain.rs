@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::effect::{Effect, Headline};
 use super::policy::Policy;
 use super::state::{Ci, Review, State, Task};
-use crate::part::session::Stage;
 use crate::config::{CiKind, Config, ReviewMode};
+use crate::part::session::Stage;
 use crate::session::budget::{self, Level, Limit, Spent};
 use crate::session::context::{Source, Urgency};
 use crate::text::clean_line;
@@ -96,8 +96,9 @@ fn session(task: &Task, now: Timestamp) -> Vec<String> {
         Stage::Alive => format!("session {name} is alive"),
         Stage::Ending => format!("session {name} is being ended"),
     }];
-    facts
-        .extend(task.session.restart_at.map(|at| format!("a new session is held back: it starts {}", when(at, now))));
+    facts.extend(
+        task.session.restart_at.map(|at| format!("a new session is held back: it starts {}", when(at, now))),
+    );
     if task.session.idle_looks > 0 {
         facts.push(format!("the agent sat idle at its prompt for {} looks", task.session.idle_looks));
     }
@@ -121,8 +122,12 @@ fn context(task: &Task, config: &Config) -> Option<String> {
 }
 
 fn handover(task: &Task, now: Timestamp) -> Option<String> {
-    let successor =
-        || format!("session {} goes on where its predecessor handed over", task.key.session(task.session.generation));
+    let successor = || {
+        format!(
+            "session {} goes on where its predecessor handed over",
+            task.key.session(task.session.generation)
+        )
+    };
     let Some(handoff) = task.session.handoff else {
         return (task.session.continues && task.session.stage != Stage::None).then(successor);
     };

@@ -14,8 +14,9 @@ pub fn signals(before: &Task, event: &Event, after: &Task) -> Vec<(Signal, Value
     let mut given = Vec::new();
     if let Event::SessionEnded { generation, exit, .. } = event {
         let session = before.key.session(*generation);
-        let expected =
-            before.session.stage == Stage::Ending || before.session.handoff.is_some() || after.state == State::Closed;
+        let expected = before.session.stage == Stage::Ending
+            || before.session.handoff.is_some()
+            || after.state == State::Closed;
         let clean = expected || *exit == Exit::Exited;
         let signal = if clean { Signal::AgentTerminated } else { Signal::AgentCrashed };
         // Its process just went; that it was asked to is what counts.
@@ -26,7 +27,11 @@ pub fn signals(before: &Task, event: &Event, after: &Task) -> Vec<(Signal, Value
     // A compaction is told by itself: it saves, and changes nobody's mind about what is urgent.
     let compacting = matches!(event, Event::SymptomSeen { symptom: Symptom::Compacting, .. });
     if after.session.context.urgency > before.session.context.urgency || compacting {
-        let urgency = if compacting { after.session.context.urgency.max(Urgency::Medium) } else { after.session.context.urgency };
+        let urgency = if compacting {
+            after.session.context.urgency.max(Urgency::Medium)
+        } else {
+            after.session.context.urgency
+        };
         let warning = json!({ "urgency": urgency, "gauge": after.session.context.gauge, "symptoms": after.session.context.symptoms });
         given.push((Signal::ContextWarning, warning));
     }
@@ -43,7 +48,8 @@ pub fn signals(before: &Task, event: &Event, after: &Task) -> Vec<(Signal, Value
         (None | Some(_), None) | (Some(_), Some(_)) => {}
     }
     if after.session.generation > before.session.generation {
-        let predecessor = (before.session.generation > 0).then(|| before.key.session(before.session.generation));
+        let predecessor =
+            (before.session.generation > 0).then(|| before.key.session(before.session.generation));
         let session = after.key.session(after.session.generation);
         given.push((Signal::AgentRegistered, json!({ "session": session, "predecessor_id": predecessor })));
     }

@@ -323,7 +323,9 @@ impl Task {
                 format!("dependencies to be closed: {}", open.join(", "))
             }
             State::Working => match self.session.stage {
-                Stage::None if self.session.restart_at.is_some() => "the back-off before a new session".to_owned(),
+                Stage::None if self.session.restart_at.is_some() => {
+                    "the back-off before a new session".to_owned()
+                }
                 Stage::None | Stage::Starting => "a session to start".to_owned(),
                 Stage::Alive if self.session.parked_until.is_some() => {
                     "outside trouble to pass (parked)".to_owned()

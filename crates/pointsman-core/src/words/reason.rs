@@ -183,7 +183,8 @@ pub fn old_generation(generation: u32, present: u32) -> String {
 /// The reason why a look at an idle terminal changes nothing.
 pub const NOT_WATCHED: &str = "only a working session that has not written a phase yet is watched";
 /// The reason why an error after the last phase changes nothing.
-pub const FINAL_PHASE_STANDS: &str = "the agent's last phase ended its work, and an error does not take that back";
+pub const FINAL_PHASE_STANDS: &str =
+    "the agent's last phase ended its work, and an error does not take that back";
 /// The reason why a failed turn changes nothing.
 pub const NOTHING_EXPECTED: &str = "nothing is expected of the agent at present";
 /// The reason why a used-up budget changes nothing.

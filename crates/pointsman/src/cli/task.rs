@@ -182,7 +182,7 @@ fn answer(context: &Context, issue: Number, text: String) -> Result<(), Failure>
 pub(crate) fn spent(store: Option<&Store>, task: &Task) -> Result<Spent, Failure> {
     match store {
         // Without a session nothing was spent: most of a long backlog is not asked about.
-        Some(store) if task.generation > 0 => Ok(store.spent_on_task(&task.key, time::now())?),
+        Some(store) if task.session.generation > 0 => Ok(store.spent_on_task(&task.key, time::now())?),
         Some(_) | None => Ok(Spent::default()),
     }
 }
@@ -217,7 +217,7 @@ pub(crate) fn to_json(task: &Task, spent: Spent) -> Value {
         "pr": task.pr,
         "head_sha": task.head,
         "session": task.session_id(),
-        "generation": task.generation,
+        "generation": task.session.generation,
         "ci": ci,
         "ci_sha": ci_sha,
         "review": review,
@@ -251,7 +251,7 @@ mod tests {
     use pointsman_core::ids::{ProjectName, Sha, TaskKey};
     use pointsman_core::session::budget::Spent;
     use pointsman_core::session::context::{Gauge, Source};
-    use pointsman_core::task::{Ci, Session, State, Task};
+    use pointsman_core::task::{Ci, Stage, State, Task};
     use pointsman_core::time::Timestamp;
 
     #[test]
@@ -259,7 +259,7 @@ mod tests {
         let key = TaskKey { project: ProjectName::new("shop").unwrap(), issue: 3 };
         let mut task = Task::new(key, "t".into(), "pointsman/issue-3".into(), Timestamp(0));
         task.state = State::AwaitingCi;
-        (task.generation, task.session) = (2, Stage::Alive);
+        (task.session.generation, task.session.stage) = (2, Stage::Alive);
         task.ci = Ci::Pending { sha: Sha::new(&"a".repeat(40)).unwrap(), run: 1 };
         task.deadline = Some(Timestamp(1_000));
         task.session.context.gauge = Some(Gauge { used_permille: 935, source: Source::Transcript });

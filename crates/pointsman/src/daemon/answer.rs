@@ -4,7 +4,7 @@ use std::path::Path;
 
 use pointsman_core::ids::{Number, ProjectName, TaskKey};
 use pointsman_core::session::work::Observation;
-use pointsman_core::task::{Effect, Event, Headline, Order, Refused, Session, Task};
+use pointsman_core::task::{Effect, Event, Headline, Order, Refused, Stage, Task};
 use pointsman_core::words;
 use pointsman_store::{Change, EffectId};
 use serde_json::{Value, json};
@@ -198,7 +198,7 @@ fn checkpoint(engine: &mut Engine, session: &str, said: Observation) -> Reply {
         Ok(task) => task,
         Err(reply) => return reply,
     };
-    if task.generation != generation || task.session.stage == Stage::None {
+    if task.session.generation != generation || task.session.stage == Stage::None {
         return failed(FailureKind::Refused, format!("session {session} is over"));
     }
     let now = clock::now();
@@ -222,8 +222,12 @@ fn send(engine: &mut Engine, project: &ProjectName, issue: Number, text: &str) -
     }
     let (subject, details) = words::message::from_operator(text);
     let mut change = Change::new(clock::now(), "operator_spoke");
-    change.effects =
-        vec![Effect::Deliver { generation: task.generation, headline: Headline::Answer, subject, details }];
+    change.effects = vec![Effect::Deliver {
+        generation: task.session.generation,
+        headline: Headline::Answer,
+        subject,
+        details,
+    }];
     change.session = task.session_id();
     change.task = Some(task);
     match engine.store().commit(&[change]) {

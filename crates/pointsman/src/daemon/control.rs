@@ -243,7 +243,7 @@ impl Control {
             return Some(failed(FailureKind::Refused, message));
         }
         let served = self.world.project(&key.project)?;
-        let present = self.board.look().get(&key).is_some_and(|task| task.generation == generation);
+        let present = self.board.look().get(&key).is_some_and(|task| task.session.generation == generation);
         if !present {
             return None;
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use pointsman_core::config::ForgeKind;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::schedule::{Ears, forge_pace};
-use pointsman_core::task::Session;
+use pointsman_core::task::Stage;
 use pointsman_core::time::Timestamp;
 
 use super::actions;

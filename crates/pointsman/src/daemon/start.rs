@@ -15,7 +15,7 @@ use pointsman_adapters::tmux::Server;
 use pointsman_adapters::watch::exits::ExitWatch;
 use pointsman_core::config::{Config, ForgeKind};
 use pointsman_core::ids::ProjectName;
-use pointsman_core::task::Session;
+use pointsman_core::task::Stage;
 use pointsman_store::lock::Error as LockError;
 use pointsman_store::{DaemonLock, Store};
 

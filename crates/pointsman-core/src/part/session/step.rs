@@ -353,10 +353,9 @@ impl Session {
                 let deadline = around.now.after(around.policy.handoff_timeout);
                 self.exhausted.get_or_insert(Exhausted { what: what.to_owned(), deadline });
             }
-            Level::Hard => out.push(Reaction::Fail {
-                reason: words::reason::budget(what),
-                exit: Exit::Exhausted,
-            }),
+            Level::Hard => {
+                out.push(Reaction::Fail { reason: words::reason::budget(what), exit: Exit::Exhausted })
+            }
         }
         Ok(out)
     }
@@ -374,11 +373,7 @@ impl Session {
 }
 
 fn can_ask(demand: Demand) -> Result<(), Refused> {
-    if demand.may_ask() {
-        Ok(())
-    } else {
-        Err(Refused::NotNow(words::reason::NOBODY_IS_ASKED.to_owned()))
-    }
+    if demand.may_ask() { Ok(()) } else { Err(Refused::NotNow(words::reason::NOBODY_IS_ASKED.to_owned())) }
 }
 
 /// The pause before restart number `restarts`, counted from 1.

@@ -2,12 +2,12 @@
 
 use super::{Draft, Refused};
 use crate::ids::Sha;
+use crate::part::session::Stage;
 use crate::session::trouble::OutsideTrouble;
 use crate::task::effect::{Effect, Exit, Headline};
 use crate::task::event::PrFact;
 use crate::task::phase::{Phase, Refusal};
 use crate::task::state::{Ci, EscalationCause, Review, State};
-use crate::part::session::Stage;
 use crate::words;
 
 impl Draft<'_> {

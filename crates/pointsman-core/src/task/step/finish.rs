@@ -2,10 +2,10 @@
 
 use super::Draft;
 use crate::labels::{BACKLOG, BLOCKED, IN_PROGRESS, UNDERSPECIFIED};
+use crate::part::session::Stage;
 use crate::task::effect::{Effect, Exit};
 use crate::task::phase::{Refusal, RefusalStatus};
-use crate::task::state::{State};
-use crate::part::session::Stage;
+use crate::task::state::State;
 use crate::words;
 
 impl Draft<'_> {

@@ -3,10 +3,10 @@
 use super::{Draft, Refused};
 use crate::ids::Number;
 use crate::labels::{BACKLOG, BLOCKED, IN_PROGRESS, UNDERSPECIFIED, has};
+use crate::part::session::Stage;
 use crate::task::effect::{Effect, Exit};
 use crate::task::phase::RefusalStatus;
 use crate::task::state::{Attempts, Ci, Review, State};
-use crate::part::session::Stage;
 use crate::words;
 
 impl Draft<'_> {

@@ -1,10 +1,10 @@
 //! Orders from people and from the scheduler.
 
 use super::{Draft, Refused};
+use crate::part::session::Stage;
 use crate::task::effect::{Effect, Exit};
 use crate::task::event::Order;
-use crate::task::state::{State};
-use crate::part::session::Stage;
+use crate::task::state::State;
 use crate::words;
 
 impl Draft<'_> {

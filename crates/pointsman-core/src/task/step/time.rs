@@ -1,9 +1,9 @@
 //! Deadlines. Every state that costs something has one, and a way out.
 
 use super::Draft;
+use crate::part::session::Stage;
 use crate::task::effect::{Exit, Headline};
 use crate::task::state::{Ci, EscalationCause, State};
-use crate::part::session::Stage;
 use crate::words;
 
 impl Draft<'_> {

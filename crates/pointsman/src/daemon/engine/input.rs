@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pointsman_core::ids::TaskKey;
-use pointsman_core::task::{Event, Exit, Session, State, Task};
+use pointsman_core::task::{Event, Exit, Stage, State, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_store::{Change, EffectId, NewNotice, SessionRow};
 use serde_json::json;

@@ -10,7 +10,7 @@ use pointsman_core::ids::{Number, ProjectName, TaskKey};
 use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::role::Role;
 use pointsman_core::run::{Run, Status};
-use pointsman_core::task::{Event, Notice, Order, Refused, Session};
+use pointsman_core::task::{Event, Notice, Order, Refused, Stage};
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
 use pointsman_core::value::Outcome;

@@ -9,7 +9,7 @@ use pointsman_core::config::NotifierKind;
 use pointsman_core::ids::{ProjectName, TaskKey};
 use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::role::Role;
-use pointsman_core::task::{Effect, Event, Headline, Notice, Order, Refused, Session, State, Task};
+use pointsman_core::task::{Effect, Event, Headline, Notice, Order, Refused, Stage, State, Task};
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
 use pointsman_core::vault::{self as core_vault, ActionId};
@@ -174,7 +174,7 @@ impl Words<'_> {
         let (subject, details) = words::message::from_chat(by, text);
         let mut change = self.change(words::chat::passed_on(&task));
         change.effects = vec![Effect::Deliver {
-            generation: task.generation,
+            generation: task.session.generation,
             headline: Headline::Answer,
             subject,
             details,

@@ -13,7 +13,7 @@ use pointsman_core::hook::{Report, Told};
 use pointsman_core::ids::TaskKey;
 use pointsman_core::session::context::{self, Pace, Symptom};
 use pointsman_core::session::work::Observation;
-use pointsman_core::task::{Event, Session, Task};
+use pointsman_core::task::{Event, Stage, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_store::{EffectId, SessionRow};
 use serde_json::json;
@@ -43,7 +43,7 @@ pub(crate) fn conversation_name(session: &str) -> String {
 fn is_present(engine: &Engine, session: &str) -> bool {
     let Some((key, generation)) = TaskKey::parse_session(session) else { return false };
     engine.tasks().get(&key).is_some_and(|task| {
-        task.generation == generation && matches!(task.session.stage, Stage::Starting | Stage::Alive)
+        task.session.generation == generation && matches!(task.session.stage, Stage::Starting | Stage::Alive)
     })
 }
 
@@ -272,7 +272,7 @@ impl Silence {
             };
             let patience = served.config.timing.hook_silence.duration();
             if begun.is_some_and(|at| at.after(patience) <= now) {
-                let (generation, required) = (task.generation, served.config.agent.require_hooks);
+                let (generation, required) = (task.session.generation, served.config.agent.require_hooks);
                 let identity = task.key.identity();
                 let seat = self.world.drivers.find(&identity).ok().flatten();
                 let picture = seat.map(|seat| self.world.tail(&served, &identity, &seat)).unwrap_or_default();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
 use pointsman_adapters::process;
-use pointsman_core::task::Session;
+use pointsman_core::task::Stage;
 use pointsman_core::time::Timestamp;
 
 use crate::daemon::board::Picture;

@@ -13,7 +13,7 @@ use pointsman_core::config::Runtime;
 use pointsman_core::ids::TaskKey;
 use pointsman_core::session::context::{self, Pace, Symptom};
 use pointsman_core::session::work::{Action, Observation};
-use pointsman_core::task::{Event, Session, Task};
+use pointsman_core::task::{Event, Stage, Task};
 use pointsman_core::text;
 use pointsman_core::time::Timestamp;
 
@@ -62,8 +62,10 @@ impl Work {
                 continue;
             }
             let pause = served.config.timing.phase_rescan.duration();
-            let mut progress =
-                self.read.remove(&session).unwrap_or_else(|| self.begin(&task.key, task.generation, pause));
+            let mut progress = self
+                .read
+                .remove(&session)
+                .unwrap_or_else(|| self.begin(&task.key, task.session.generation, pause));
             let transcript = served.desk(&task.key).transcript;
             if let Some(fresh) = read_on(&transcript, &mut progress.offset) {
                 let of_claude = is_claude(&self.world.agent_command(&served));
@@ -75,11 +77,11 @@ impl Work {
                 };
                 if !observations.is_empty() {
                     let read_to =
-                        Some((cursor(&task.key), format!("{} {}", task.generation, progress.offset)));
+                        Some((cursor(&task.key), format!("{} {}", task.session.generation, progress.offset)));
                     self.inbox.send(Inbound::Observed { key: task.key.clone(), observations, read_to });
                 }
                 for symptom in progress.symptoms(&fresh, of_claude, now) {
-                    let event = Event::SymptomSeen { generation: task.generation, symptom };
+                    let event = Event::SymptomSeen { generation: task.session.generation, symptom };
                     self.inbox.tell(Input::new(task.key.clone(), event));
                 }
             }

@@ -8,7 +8,7 @@ use pointsman_core::ids::{ProjectName, TaskKey};
 use pointsman_core::role::Role;
 use pointsman_core::session::budget::Spent;
 use pointsman_core::session::context::{Gauge, Source};
-use pointsman_core::task::{Exit, Phase, Session, State, Task};
+use pointsman_core::task::{Exit, Phase, Stage, State, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_store::{Change, SessionRow, Store};
 
@@ -68,7 +68,7 @@ pub(crate) fn ended(issue: u64, generation: u32, exit: Exit, minutes: u64) -> Se
 pub(crate) fn working(issue: u64, generation: u32) -> Task {
     let key = TaskKey { project: ProjectName::new("shop").unwrap(), issue };
     let mut task = Task::new(key, "Add a door".into(), format!("pointsman/issue-{issue}"), minutes_ago(120));
-    (task.state, task.session, task.generation) = (State::Working, Stage::Alive, generation);
+    (task.state, task.session.stage, task.session.generation) = (State::Working, Stage::Alive, generation);
     task
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pointsman::daemon::engine::Engine;
 use pointsman_core::ids::{Number, Sha, TaskKey};
-use pointsman_core::task::{Review, Session, State, Task};
+use pointsman_core::task::{Review, Stage, State, Task};
 use pointsman_store::{EffectId, EventFilter, EventRow, Outgoing, SessionScope};
 
 use super::reality::Reality;
@@ -65,8 +65,12 @@ impl Ledger {
     fn check_task(&mut self, task: &Task, reality: &Reality) {
         let issue = task.key.issue;
         assert_eq!(self.replayed.get(&issue), Some(&task.state), "#{issue}: log and snapshot disagree");
-        let before = self.generations.insert(issue, task.generation).unwrap_or(0);
-        assert!(before <= task.generation, "#{issue}: generation {before}, then {}", task.generation);
+        let before = self.generations.insert(issue, task.session.generation).unwrap_or(0);
+        assert!(
+            before <= task.session.generation,
+            "#{issue}: generation {before}, then {}",
+            task.session.generation
+        );
         let stopped =
             matches!(task.state, State::Escalated | State::Blocked | State::Refused | State::Paused);
         assert!(!stopped || task.reason.is_some(), "#{issue} is {} without a reason", task.state);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::{HOUR, Play, alive, infra, red, sha};
 use crate::task::{
-    CiVerdict, Effect, Event, Exit, Headline, Phase, PrFact, QueueOutcome, ReviewMode, ReviewVerdict,
-    Stage, State,
+    CiVerdict, Effect, Event, Exit, Headline, Phase, PrFact, QueueOutcome, ReviewMode, ReviewVerdict, Stage,
+    State,
 };
 
 #[test]

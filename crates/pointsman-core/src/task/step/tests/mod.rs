@@ -14,8 +14,7 @@ use super::{Transition, step};
 use crate::ids::{ProjectName, Sha, TaskKey};
 use crate::labels;
 use crate::task::{
-    CiVerdict, Effect, Event, Exit, Headline, Order, Phase, Policy, ReviewMode, ReviewVerdict,
-    State, Task,
+    CiVerdict, Effect, Event, Exit, Headline, Order, Phase, Policy, ReviewMode, ReviewVerdict, State, Task,
 };
 use crate::time::Timestamp;
 

@@ -98,7 +98,10 @@ fn check(before: &Play, after: &Play) {
         || (task.state == State::Working && task.session.stage == Stage::None);
     assert!(!costs || has_exit, "{task:?}");
     if !costs {
-        assert!(!matches!(task.session.stage, Stage::Alive | Stage::Starting), "a session outlives: {task:?}");
+        assert!(
+            !matches!(task.session.stage, Stage::Alive | Stage::Starting),
+            "a session outlives: {task:?}"
+        );
         assert_eq!(task.session.restart_at, None, "{task:?}");
     }
     assert_eq!(task.escalation.is_some(), task.state == State::Escalated);
