@@ -10,7 +10,7 @@ use pointsman_core::labels;
 use pointsman_core::task::ReviewVerdict;
 use pointsman_core::words;
 
-use super::caller::{Caller, Door, Kind, Own, Scopes};
+use super::caller::{Caller, Door, Own, Scopes};
 use super::protocol::{ClaimOrder, Fix, ForgeCommand, QueueCommand, Request, RunCommand, VaultCommand};
 
 /// What comes of a request.
@@ -164,10 +164,12 @@ fn session(own: &Own, request: &Request) -> Access {
         Request::Vault { project, command } => {
             let said = |command| allowed(Request::Vault { project: project.clone(), command });
             match command {
-                VaultCommand::Submit { text, .. } => in_project(own, project, || match own.kind {
-                    Kind::VaultLook => Access::Refused(words::access::look_submits(me)),
-                    Kind::Work => said(VaultCommand::Submit { text: text.clone(), from: Some(identity(me)) }),
-                }),
+                VaultCommand::Submit { text, .. } => {
+                    in_project(own, project, || match own.role.submits_to_vault() {
+                        false => Access::Refused(words::access::look_submits(me)),
+                        true => said(VaultCommand::Submit { text: text.clone(), from: Some(identity(me)) }),
+                    })
+                }
                 VaultCommand::Raise { id, risk, irreversible, requires_human, reason, .. } => {
                     in_project(own, project, || {
                         said(VaultCommand::Raise {

@@ -9,6 +9,7 @@ use std::fmt;
 use pointsman_adapters::process::Process;
 use pointsman_adapters::process::lineage::{Lineage, Top};
 use pointsman_core::ids::{Number, ProjectName, Sha};
+use pointsman_core::role::Role;
 use pointsman_core::words;
 use serde::{Deserialize, Serialize};
 
@@ -46,20 +47,12 @@ pub enum Caller {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Own {
     pub session: String,
+    pub role: Role,
     pub project: ProjectName,
     pub issue: Option<Number>,
     pub pr: Option<Number>,
     /// The head of its pull request: the commit whose checks are its own.
     pub head: Option<Sha>,
-    pub kind: Kind,
-}
-
-/// How sessions differ in what they may ask.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Work,
-    /// The look of the vault's agent at an action.
-    VaultLook,
 }
 
 /// What a token is good for.

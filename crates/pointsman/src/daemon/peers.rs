@@ -17,7 +17,7 @@ use pointsman_core::run::{RunId, Subject};
 use pointsman_store::{self as store, SessionRow, SessionScope, Store};
 
 use super::world::epoch;
-use crate::control::caller::{Caller, Kind, Known, Origin, Own, Placing, Seat, Seen, Told, Unknown, tell};
+use crate::control::caller::{Caller, Known, Origin, Own, Placing, Seat, Seen, Told, Unknown, tell};
 use crate::paths::Paths;
 
 /// Names the session to its agent and to all that it starts.
@@ -217,8 +217,8 @@ impl Peers {
 /// What a session owns, by what is written down of it.
 fn own(store: &Store, session: &str) -> Option<Own> {
     let row = store.session(session).ok().flatten()?;
-    let kind = if row.role == "vault" { Kind::VaultLook } else { Kind::Work };
-    let nothing = Own { session: row.session, project: row.project, issue: None, pr: None, head: None, kind };
+    let (issue, pr, head) = (None, None, None);
+    let nothing = Own { session: row.session, role: row.role, project: row.project, issue, pr, head };
     let project = &nothing.project;
     if let Some(issue) = row.issue {
         let task = store.task(&TaskKey { project: project.clone(), issue }).ok().flatten();

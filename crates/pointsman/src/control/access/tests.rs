@@ -7,13 +7,14 @@ use pointsman_core::forge::{CheckState, StateFilter};
 use pointsman_core::hook::{Report, Told};
 use pointsman_core::ids::{ProjectName, Sha};
 use pointsman_core::labels;
+use pointsman_core::role::Role;
 use pointsman_core::run::RunId;
 use pointsman_core::task::{Order, ReviewVerdict};
 use pointsman_core::time::Timestamp;
 use pointsman_core::vault::{ActionId, Risk};
 
 use super::{Access, Condition, Needs, may, name_of, needs};
-use crate::control::caller::{Caller, Door, Kind, Own, Scopes, Unknown};
+use crate::control::caller::{Caller, Door, Own, Scopes, Unknown};
 use crate::control::protocol::{
     ClaimOrder, Fix, ForgeCommand, QueueCommand, Request, RunCommand, VaultCommand,
 };
@@ -33,7 +34,7 @@ fn sha(digit: &str) -> Sha {
 
 fn own() -> Own {
     let (issue, pr, head) = (Some(3), Some(5), Some(sha("a")));
-    Own { session: ME.to_owned(), project: shop(), issue, pr, head, kind: Kind::Work }
+    Own { session: ME.to_owned(), project: shop(), issue, pr, head, role: Role::Dev }
 }
 
 fn report(session: &str) -> Request {
@@ -120,8 +121,8 @@ fn every_request() -> Vec<Request> {
         }),
         Request::ForgeStats { project: project.clone() },
         Request::Health { project: project.clone(), fix: Fix::Do },
-        Request::ResumeRole { project: project.clone(), role: "gardener".into() },
-        Request::LookNow { project: project.clone(), role: "gardener".into() },
+        Request::ResumeRole { project: project.clone(), role: Role::Gardener },
+        Request::LookNow { project: project.clone(), role: Role::Gardener },
         Request::TryNotifiers { project, key: "k".into() },
         issue(&[]),
         forge(ForgeCommand::CreatePull {
@@ -332,7 +333,7 @@ fn a_session_files_no_issue_that_somebody_would_start_on() {
 
 #[test]
 fn the_look_of_the_vaults_agent_submits_nothing() {
-    let look = Caller::Session(Own { kind: Kind::VaultLook, session: "vault-shop-9.1".to_owned(), ..own() });
+    let look = Caller::Session(Own { role: Role::Vault, session: "vault-shop-9.1".to_owned(), ..own() });
     assert!(!is_allowed(&look, &submit()));
     assert!(allowed(&look).contains(&"vault raise".to_owned()));
 }
