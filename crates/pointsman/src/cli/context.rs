@@ -6,6 +6,7 @@ use pointsman_adapters::ci::woodpecker::Woodpecker;
 use pointsman_adapters::forge::Forge;
 use pointsman_adapters::forge::forgejo::Forgejo;
 use pointsman_adapters::forge::github::Github;
+use pointsman_adapters::login;
 use pointsman_adapters::notify::matrix::Matrix;
 use pointsman_adapters::notify::webhook::Webhook;
 use pointsman_core::config::{Config, ForgeKind};
@@ -257,14 +258,10 @@ impl Context {
         remote::webhook(&self.paths, config, ENVIRONMENT)
     }
 
-    /// Under which name we write.
-    #[allow(clippy::disallowed_methods, reason = "a command begins here: the environment is its input")]
+    /// Under which name we write, for what is shown before anybody is asked. What is written down is the name that the
+    /// daemon sees (`control/access.rs`).
     pub(crate) fn author(&self) -> String {
-        let user = || std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).ok();
-        inside_session()
-            .or_else(user)
-            .filter(|name| !name.is_empty())
-            .unwrap_or_else(|| "operator".to_owned())
+        inside_session().unwrap_or_else(|| login::name(rustix::process::getuid().as_raw()))
     }
 }
 
