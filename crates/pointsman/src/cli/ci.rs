@@ -1,7 +1,6 @@
 use clap::Subcommand;
 use pointsman_adapters::ci::woodpecker::{Error as CiError, Pipeline, Status, Woodpecker};
 use pointsman_adapters::retry::Retry;
-use pointsman_core::config::CiKind;
 use pointsman_core::text::{clean_block, clean_line};
 use pointsman_core::time::Timestamp;
 use pointsman_core::verdict::{self, FailedStep};
@@ -75,11 +74,10 @@ impl Command {
 
 fn open(context: &Context) -> Result<Woodpecker, Failure> {
     let project = context.project()?;
-    if project.config.ci.kind != CiKind::Woodpecker {
-        return Err(Failure::refused(format!("the CI of this project is {}", project.config.ci.kind))
-            .hint("set ci.kind = \"woodpecker\" and woodpecker.url"));
-    }
-    context.woodpecker(&project.config)
+    context.ci(&project.config)?.ok_or_else(|| {
+        Failure::refused(format!("the CI of this project is {}", project.config.ci.kind))
+            .hint("set ci.kind = \"woodpecker\" and woodpecker.url")
+    })
 }
 
 fn told(error: CiError) -> Failure {

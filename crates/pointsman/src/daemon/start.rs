@@ -12,7 +12,7 @@ use pointsman_adapters::phase_file;
 use pointsman_adapters::process::census;
 use pointsman_adapters::tmux::Server;
 use pointsman_adapters::watch::exits::ExitWatch;
-use pointsman_core::config::{Config, ForgeKind};
+use pointsman_core::config::Config;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::task::Session;
 use pointsman_core::words;
@@ -333,7 +333,7 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
         };
         let config = super::read_config(&row.config_path)?;
         let git = Git::open(paths.state())?;
-        if let (Request::Claim { order, .. }, true) = (request, config.forge.kind != ForgeKind::Local) {
+        if let (Request::Claim { order, .. }, true) = (request, !config.forge.kind.is_embedded()) {
             let served = Served::open(paths, &git, Arc::new(config), ENVIRONMENT)?;
             let place = claim::Place { forge: &*served.forge, git: &git, config: &served.config };
             return Ok(claim::carry_out(&place, order));
