@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::time::Timestamp;
 use pointsman_store::{EventFilter, Store};
+use pointsman_view::role::Outcomes;
 use serde_json::Value;
 
 use crate::daemon::factory::results::{CLOSED, FILED, OVER, REVERTED};
@@ -102,12 +103,27 @@ impl Tally {
         *self.counts.entry((role.to_owned(), what.to_owned())).or_default() += 1;
     }
 
-    /// What is known of a role.
-    pub(crate) fn of(&self, role: &str) -> impl Iterator<Item = (&'static str, u64)> {
-        known(role).iter().map(move |name| {
-            let key = (role.to_owned(), (*name).to_owned());
-            (*name, self.counts.get(&key).copied().unwrap_or_default())
-        })
+    /// The counts that are known of a role.
+    pub(crate) fn of(&self, role: &str) -> Outcomes {
+        let known = known(role);
+        let count = |name: &str| {
+            let key = (role.to_owned(), name.to_owned());
+            known.contains(&name).then(|| self.counts.get(&key).copied().unwrap_or_default())
+        };
+        Outcomes {
+            merged: count("merged"),
+            reverted: count("reverted"),
+            dismissed: count("dismissed"),
+            false_alarms: count("false_alarms"),
+            filed: count("filed"),
+            landed: count("landed"),
+            closed: count("closed"),
+            promoted: count("promoted"),
+            watched: count("watched"),
+            // Tasks are counted from the tasks, not from the log.
+            blocked: None,
+            refused: None,
+        }
     }
 }
 
@@ -115,6 +131,7 @@ impl Tally {
 mod tests {
     use std::collections::BTreeMap;
 
+    use pointsman_view::role::Outcomes;
     use serde_json::{Value, json};
 
     use super::Tally;
@@ -146,15 +163,30 @@ mod tests {
         for (kind, data) in &events {
             tally.take(kind, data, &handed_in);
         }
-        let of = |role: &str| tally.of(role).collect::<Vec<_>>();
-        assert_eq!(of("dev"), [("reverted", 1)]);
-        assert_eq!(of("supervisor"), [("false_alarms", 1)]);
-        let predictor =
-            [("dismissed", 1), ("false_alarms", 1), ("filed", 2), ("promoted", 1), ("watched", 0)];
-        assert_eq!(of("predictor"), predictor);
-        let planner = [("merged", 1), ("reverted", 1), ("dismissed", 2), ("filed", 1), ("landed", 1)];
-        assert_eq!(of("planner"), planner);
-        assert_eq!(of("gardener")[3..6], [("false_alarms", 1), ("filed", 0), ("closed", 1)]);
-        assert_eq!(of("vault"), []);
+        let dev = Outcomes { reverted: Some(1), ..Outcomes::default() };
+        assert_eq!(tally.of("dev"), dev);
+        let supervisor = Outcomes { false_alarms: Some(1), ..Outcomes::default() };
+        assert_eq!(tally.of("supervisor"), supervisor);
+        let predictor = Outcomes {
+            dismissed: Some(1),
+            false_alarms: Some(1),
+            filed: Some(2),
+            promoted: Some(1),
+            watched: Some(0),
+            ..Outcomes::default()
+        };
+        assert_eq!(tally.of("predictor"), predictor);
+        let planner = Outcomes {
+            merged: Some(1),
+            reverted: Some(1),
+            dismissed: Some(2),
+            filed: Some(1),
+            landed: Some(1),
+            ..Outcomes::default()
+        };
+        assert_eq!(tally.of("planner"), planner);
+        let gardener = tally.of("gardener");
+        assert_eq!((gardener.false_alarms, gardener.filed, gardener.closed), (Some(1), Some(0), Some(1)));
+        assert_eq!(tally.of("vault"), Outcomes::default());
     }
 }

@@ -15,6 +15,8 @@ use pointsman_core::ids::TaskKey;
 use pointsman_core::session::context::Symptom;
 use pointsman_core::session::work::Observation;
 use pointsman_core::task::{Event, ReviewVerdict, State};
+use pointsman_view::forge::{Cost, Queued};
+use pointsman_view::session::Taken;
 
 use super::answer::{done, failed};
 use super::board::Board;
@@ -136,7 +138,7 @@ impl Control {
                 return failed(FailureKind::Refused, "an agent remedies nothing".to_owned());
             }
             return match factory::examine(&self.world, &self.inbox, &served, *fix) {
-                Ok(value) => done(value),
+                Ok(health) => done(health),
                 Err(error) => failed(FailureKind::Failed, format!("{error:#}")),
             };
         }
@@ -263,7 +265,7 @@ impl Control {
                 let mut input = Input::new(key, event);
                 input.dedup = Some(format!("hook-{}", report.id));
                 self.inbox.tell(input);
-                Some(done(serde_json::json!({ "taken": true })))
+                Some(done(Taken { taken: true }))
             }
             told if told.matters() => None,
             _ => {
@@ -275,7 +277,7 @@ impl Control {
                     let observations = vec![Observation::Did((*work).into())];
                     self.inbox.send(Inbound::Observed { key, observations, read_to: None });
                 }
-                Some(done(serde_json::json!({ "taken": true })))
+                Some(done(Taken { taken: true }))
             }
         }
     }
@@ -321,7 +323,7 @@ impl Control {
                 body: "merge ordered".to_owned(),
                 author: "operator".to_owned(),
             }),
-            State::MergeQueue => Err(done(serde_json::json!({ "number": number, "state": task.state }))),
+            State::MergeQueue => Err(done(Queued { number, state: task.state })),
             State::Backlog
             | State::WaitingDependencies
             | State::Working
@@ -358,17 +360,15 @@ fn approves(command: &ForgeCommand) -> bool {
 }
 
 /// What asking a forge has cost, as `forge stats` prints it.
-fn costs(costs: &[(&'static str, Count)]) -> serde_json::Value {
-    let one = |(operation, count): &(&'static str, Count)| {
-        serde_json::json!({
-            "operation": operation,
-            "calls": count.calls,
-            "unchanged": count.unchanged,
-            "failed": count.failed,
-            "sent_bytes": count.sent,
-            "received_bytes": count.received,
-            "waited_ms": u64::try_from(count.waited.as_millis()).unwrap_or(u64::MAX),
-        })
+fn costs(costs: &[(&'static str, Count)]) -> Vec<Cost> {
+    let one = |(operation, count): &(&'static str, Count)| Cost {
+        operation: (*operation).to_owned(),
+        calls: count.calls,
+        unchanged: count.unchanged,
+        failed: count.failed,
+        sent_bytes: count.sent,
+        received_bytes: count.received,
+        waited_ms: u64::try_from(count.waited.as_millis()).unwrap_or(u64::MAX),
     };
     costs.iter().map(one).collect()
 }
