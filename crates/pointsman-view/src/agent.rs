@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use pointsman_core::ids::{Number, ProjectName};
+use pointsman_core::role::Role;
 use pointsman_core::session::context::Source;
 use pointsman_core::session::liveness::Colour;
 use pointsman_core::session::work::WorkPhase;
@@ -15,7 +16,7 @@ use crate::session::Status;
 /// The identity of an agent: the newest session of a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    pub role: String,
+    pub role: Role,
     pub name: String,
     pub session_id: String,
     pub pid: Option<u32>,

@@ -1,6 +1,7 @@
 //! The log: `events`, `signals`, `journal`.
 
 use pointsman_core::ids::{Number, ProjectName};
+use pointsman_core::role::Role;
 use pointsman_core::words::journal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -23,7 +24,7 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalEntry {
     pub at: Time,
-    pub role: String,
+    pub role: Role,
     pub issue: Option<Number>,
     pub lines: Vec<String>,
 }
@@ -31,6 +32,6 @@ pub struct JournalEntry {
 impl JournalEntry {
     /// The view of an entry of the journal.
     pub fn new(at: Time, issue: Option<Number>, entry: journal::Entry) -> Self {
-        Self { at, role: entry.role.to_string(), issue, lines: entry.lines }
+        Self { at, role: entry.role, issue, lines: entry.lines }
     }
 }

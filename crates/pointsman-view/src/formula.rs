@@ -1,6 +1,7 @@
 //! Formulas: `formula list`, `formula show`, `formula check`.
 
 use pointsman_core::formula as core;
+use pointsman_core::role::Role;
 use serde::{Deserialize, Serialize};
 
 /// A formula of the project.
@@ -10,7 +11,7 @@ pub struct Formula {
     pub description: String,
     pub version: u32,
     pub model: Option<String>,
-    pub role: String,
+    pub role: Role,
     /// Its file, or `shipped`.
     pub origin: String,
     pub files: Vec<String>,
@@ -25,7 +26,7 @@ impl Formula {
             description: formula.description.clone(),
             version: formula.version,
             model,
-            role: formula.role().to_string(),
+            role: formula.role(),
             origin,
             files: formula.files.clone(),
             steps: formula.steps.iter().map(Step::from).collect(),

@@ -1,5 +1,6 @@
 //! Roles: `roles`, `roles look`, `roles resume`.
 
+use pointsman_core::role as core;
 use serde::{Deserialize, Serialize};
 
 use crate::Time;
@@ -7,7 +8,7 @@ use crate::Time;
 /// A role with its work and the outcome of that work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Role {
-    pub role: String,
+    pub role: core::Role,
     pub enabled: bool,
     pub schedule: Option<String>,
     /// Absent as long as nothing was ever written down.
@@ -61,13 +62,13 @@ pub struct Outcomes {
 /// The answer to `roles look`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Looking {
-    pub role: String,
+    pub role: core::Role,
 }
 
 /// The answer to `roles resume`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resumed {
-    pub role: String,
+    pub role: core::Role,
     /// None: it is not paused any more.
     pub paused_at: Option<Time>,
 }

@@ -1,6 +1,7 @@
 //! Runs of formulas, and when they run by themselves: `run …`, `formula run`, `step done`, `schedule`.
 
 use pointsman_core::ids::ProjectName;
+use pointsman_core::role::Role;
 use pointsman_core::run::{self as core, RunId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,7 +15,7 @@ pub struct Run {
     pub run: Option<RunId>,
     pub project: ProjectName,
     pub formula: String,
-    pub role: String,
+    pub role: Role,
     pub model: Option<String>,
     pub step: Option<String>,
     pub steps: Vec<Step>,
@@ -96,7 +97,7 @@ impl From<&core::Run> for Run {
             run: Some(run.id),
             project: run.project.clone(),
             formula: run.formula.name.clone(),
-            role: run.formula.role().to_string(),
+            role: run.formula.role(),
             model: run.model.clone(),
             step: run.next_step().map(|step| step.id.clone()),
             steps: run.formula.steps.iter().map(step).collect(),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use pointsman_core::ids::{Number, ProjectName};
+use pointsman_core::role::Role;
 use pointsman_core::session::liveness::Colour;
 use pointsman_core::session::work::{self, TestsStatus, WorkPhase};
 use pointsman_core::task::Exit;
@@ -15,7 +16,7 @@ use crate::task::Line;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
     pub session: String,
-    pub role: String,
+    pub role: Role,
     pub task: Option<Number>,
     pub tmux_session: Option<String>,
     pub pid: Option<u32>,

@@ -7,7 +7,7 @@ use pointsman_view::session::{Session, Status};
 /// The identity of a session.
 pub(crate) fn of(row: &SessionRow) -> Identity {
     Identity {
-        role: row.role.clone(),
+        role: row.role,
         name: row.name().to_owned(),
         session_id: row.session.clone(),
         pid: row.pid,
@@ -30,7 +30,7 @@ pub(crate) fn of(row: &SessionRow) -> Identity {
 pub(crate) fn session(row: &SessionRow) -> Session {
     Session {
         session: row.session.clone(),
-        role: row.role.clone(),
+        role: row.role,
         task: row.issue,
         tmux_session: row.tmux_session.clone(),
         pid: row.pid,

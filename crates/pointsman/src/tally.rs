@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use pointsman_core::ids::ProjectName;
+use pointsman_core::role::Role;
+use pointsman_core::task::Task;
 use pointsman_core::time::Timestamp;
 use pointsman_store::{EventFilter, Store};
 use pointsman_view::role::Outcomes;
@@ -21,19 +23,7 @@ const HEARD: &str = "supervisor_heard";
 
 /// Counts by role and name.
 pub(crate) struct Tally {
-    counts: BTreeMap<(String, String), u64>,
-}
-
-/// What is known of a role, by name; what is not in the list nobody knows.
-fn known(role: &str) -> &'static [&'static str] {
-    match role {
-        "dev" => &["reverted"],
-        "gardener" => &["merged", "reverted", "dismissed", "false_alarms", "filed", "closed", "landed"],
-        "planner" => &["merged", "reverted", "dismissed", "filed", "landed"],
-        "predictor" => &["dismissed", "false_alarms", "filed", "promoted", "watched"],
-        "supervisor" => &["false_alarms"],
-        _ => &[],
-    }
+    counts: BTreeMap<(Role, String), u64>,
 }
 
 impl Tally {
@@ -54,15 +44,14 @@ impl Tally {
         };
         let mut tally = Self { counts: BTreeMap::new() };
         // Whose pull requests they are that are nobody's task.
-        let mut handed_in: BTreeMap<u64, String> = BTreeMap::new();
+        let mut handed_in: BTreeMap<u64, Role> = BTreeMap::new();
         loop {
             let page = store.events(&filter)?;
             let Some(last) = page.last() else { return Ok(tally) };
             filter.since = last.seq;
             for event in &page {
                 if let (HANDED_IN, Some(pr)) = (event.kind.as_str(), event.data["pr"].as_u64()) {
-                    let role = event.data["role"].as_str().unwrap_or_default();
-                    handed_in.insert(pr, role.to_owned());
+                    handed_in.extend(named(&event.data).map(|role| (pr, role)));
                 }
                 if event.at >= begins {
                     tally.take(&event.kind, &event.data, &handed_in);
@@ -71,43 +60,45 @@ impl Tally {
         }
     }
 
-    fn take(&mut self, kind: &str, data: &Value, handed_in: &BTreeMap<u64, String>) {
-        let role = data["role"].as_str().unwrap_or_default();
+    fn take(&mut self, kind: &str, data: &Value, handed_in: &BTreeMap<u64, Role>) {
         let outcome = data["outcome"].as_str().unwrap_or_default();
-        match kind {
-            FILED => self.count(role, "filed"),
-            CLOSED => self.count(role, "closed"),
-            HANDED_IN => self.count(role, outcome),
-            OVER if outcome == "reopened" => self.count(role, "false_alarms"),
-            OVER => {
+        match (kind, named(data)) {
+            (FILED, Some(role)) => self.count(role, "filed"),
+            (CLOSED, Some(role)) => self.count(role, "closed"),
+            (HANDED_IN, Some(role)) => self.count(role, outcome),
+            (OVER, Some(role)) if outcome == "reopened" => self.count(role, "false_alarms"),
+            (OVER, Some(role)) => {
                 self.count(role, outcome);
-                if role == "predictor" && outcome == "dismissed" {
+                if role.predicts() && outcome == "dismissed" {
                     self.count(role, "false_alarms");
                 }
             }
-            REVERTED => {
-                let by_role = data["pr"].as_u64().and_then(|pr| handed_in.get(&pr)).cloned();
-                match by_role {
-                    Some(role) => self.count(&role, "reverted"),
-                    // An issue is a task's; what is nobody's was a person's.
-                    None if data["issue"].is_u64() => self.count("dev", "reverted"),
-                    None => {}
+            (REVERTED, _) => {
+                // An issue is a task's; what is nobody's was a person's.
+                let of_task = || data["issue"].is_u64().then_some(Task::ROLE);
+                let handed_in = data["pr"].as_u64().and_then(|pr| handed_in.get(&pr)).copied();
+                if let Some(role) = handed_in.or_else(of_task) {
+                    self.count(role, "reverted");
                 }
             }
-            HEARD if !data["ignored"].is_null() => self.count("supervisor", "false_alarms"),
+            (HEARD, _) if !data["ignored"].is_null() => {
+                if let Some(role) = Role::of_entry(HEARD) {
+                    self.count(role, "false_alarms");
+                }
+            }
             _ => {}
         }
     }
 
-    fn count(&mut self, role: &str, what: &str) {
-        *self.counts.entry((role.to_owned(), what.to_owned())).or_default() += 1;
+    fn count(&mut self, role: Role, what: &str) {
+        *self.counts.entry((role, what.to_owned())).or_default() += 1;
     }
 
     /// The counts that are known of a role.
-    pub(crate) fn of(&self, role: &str) -> Outcomes {
-        let known = known(role);
+    pub(crate) fn of(&self, role: Role) -> Outcomes {
+        let known = role.results();
         let count = |name: &str| {
-            let key = (role.to_owned(), name.to_owned());
+            let key = (role, name.to_owned());
             known.contains(&name).then(|| self.counts.get(&key).copied().unwrap_or_default())
         };
         Outcomes {
@@ -127,6 +118,11 @@ impl Tally {
     }
 }
 
+/// The role that an entry of the log names.
+fn named(data: &Value) -> Option<Role> {
+    data["role"].as_str()?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -134,11 +130,13 @@ mod tests {
     use pointsman_view::role::Outcomes;
     use serde_json::{Value, json};
 
+    use pointsman_core::role::Role;
+
     use super::Tally;
 
     #[test]
     fn each_role_is_told_what_came_of_its_work_and_nothing_else() {
-        let handed_in = BTreeMap::from([(40, "planner".to_owned())]);
+        let handed_in = BTreeMap::from([(40, Role::Planner)]);
         let mut tally = Tally { counts: BTreeMap::new() };
         let over = |role: &str, outcome: &str| json!({ "role": role, "outcome": outcome });
         let events: Vec<(&str, Value)> = vec![
@@ -164,9 +162,9 @@ mod tests {
             tally.take(kind, data, &handed_in);
         }
         let dev = Outcomes { reverted: Some(1), ..Outcomes::default() };
-        assert_eq!(tally.of("dev"), dev);
+        assert_eq!(tally.of(Role::Dev), dev);
         let supervisor = Outcomes { false_alarms: Some(1), ..Outcomes::default() };
-        assert_eq!(tally.of("supervisor"), supervisor);
+        assert_eq!(tally.of(Role::Supervisor), supervisor);
         let predictor = Outcomes {
             dismissed: Some(1),
             false_alarms: Some(1),
@@ -175,7 +173,7 @@ mod tests {
             watched: Some(0),
             ..Outcomes::default()
         };
-        assert_eq!(tally.of("predictor"), predictor);
+        assert_eq!(tally.of(Role::Predictor), predictor);
         let planner = Outcomes {
             merged: Some(1),
             reverted: Some(1),
@@ -184,9 +182,9 @@ mod tests {
             landed: Some(1),
             ..Outcomes::default()
         };
-        assert_eq!(tally.of("planner"), planner);
-        let gardener = tally.of("gardener");
+        assert_eq!(tally.of(Role::Planner), planner);
+        let gardener = tally.of(Role::Gardener);
         assert_eq!((gardener.false_alarms, gardener.filed, gardener.closed), (Some(1), Some(0), Some(1)));
-        assert_eq!(tally.of("vault"), Outcomes::default());
+        assert_eq!(tally.of(Role::Vault), Outcomes::default());
     }
 }

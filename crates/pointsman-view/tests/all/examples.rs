@@ -13,6 +13,7 @@ use pointsman_core::health::{Disk, Machine, Priority, Tail};
 use pointsman_core::ids::{ProjectName, Sha, TaskKey};
 use pointsman_core::notifier::Topic;
 use pointsman_core::queue::EntryId;
+use pointsman_core::role::Role;
 use pointsman_core::run::{Run, RunId};
 use pointsman_core::session::budget::Spent;
 use pointsman_core::session::context::Source;
@@ -173,7 +174,7 @@ fn daemon(all: &mut BTreeMap<&'static str, Vec<Value>>) {
     };
     all.insert("health", shown([health]));
     let entry =
-        event::JournalEntry { at: at(), role: text("dev"), issue: Some(3), lines: vec![text("landed")] };
+        event::JournalEntry { at: at(), role: Role::Dev, issue: Some(3), lines: vec![text("landed")] };
     all.insert("journal", shown([entry]));
     all.insert("roles", roles());
     let event = event::Event {
@@ -192,7 +193,7 @@ fn roles() -> Vec<Value> {
     let work =
         role::Work { runs: 2, failed: 1, tokens: 9, usd: 0.5, turns: 3, used: 1, noise: 0, paused_at: None };
     let new = role::Role {
-        role: text("dev"),
+        role: Role::Dev,
         enabled: true,
         schedule: None,
         work: None,
@@ -261,7 +262,7 @@ fn tasks(all: &mut BTreeMap<&'static str, Vec<Value>>) {
 
 fn sessions(all: &mut BTreeMap<&'static str, Vec<Value>>) {
     let identity = agent::Identity {
-        role: text("dev"),
+        role: Role::Dev,
         name: text("shop-3"),
         session_id: text("dev-shop-3.1"),
         pid: Some(7),
@@ -310,7 +311,7 @@ fn sessions(all: &mut BTreeMap<&'static str, Vec<Value>>) {
     all.insert("session explain", shown([explained]));
     let listed = session::Session {
         session: text("dev-shop-3.1"),
-        role: text("dev"),
+        role: Role::Dev,
         task: Some(3),
         tmux_session: Some(text("dev-shop-3")),
         pid: Some(7),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
+use pointsman_core::role::Role;
 use pointsman_core::run::Status;
 use pointsman_core::session::budget::Spent;
 use pointsman_core::task::{State, Task};
@@ -12,7 +13,7 @@ use pointsman_view::role as view;
 use pointsman_view::task::usd;
 
 use super::context::Context;
-use super::failure::{Code, Failure};
+use super::failure::Failure;
 use super::table::Table;
 use super::time;
 use crate::control::protocol::Request;
@@ -45,12 +46,14 @@ enum Command {
     /// Have the gardener, planner, predictor or supervisor look now, and not at its next time
     Look {
         /// Which
-        role: String,
+        #[arg(value_parser = super::role())]
+        role: Role,
     },
     /// Let a role that was paused because of noise ask a model again
     Resume {
         /// Which
-        role: String,
+        #[arg(value_parser = super::role())]
+        role: Role,
     },
 }
 
@@ -61,8 +64,7 @@ impl Arguments {
             None => show(context, &project, self.days),
             Some(Command::Look { role }) => {
                 context.people_only("having a role look")?;
-                known(&project, &role)?;
-                let request = Request::LookNow { project: project.config.name.clone(), role: role.clone() };
+                let request = Request::LookNow { project: project.config.name.clone(), role };
                 let _: view::Looking = context.ask(&request)?;
                 context
                     .out
@@ -71,21 +73,12 @@ impl Arguments {
             }
             Some(Command::Resume { role }) => {
                 context.people_only("resuming a role")?;
-                known(&project, &role)?;
-                let request =
-                    Request::ResumeRole { project: project.config.name.clone(), role: role.clone() };
+                let request = Request::ResumeRole { project: project.config.name.clone(), role };
                 let _: view::Resumed = context.ask(&request)?;
                 context.out.say(format!("The {role} may ask again."));
                 Ok(())
             }
         }
-    }
-}
-
-fn known(project: &Project, role: &str) -> Result<(), Failure> {
-    match project.config.roles.iter().any(|(name, _)| name == role) {
-        true => Ok(()),
-        false => Err(Failure::new(Code::Usage, format!("there is no role {role:?}"))),
     }
 }
 
@@ -95,17 +88,17 @@ fn show(context: &Context, project: &Project, days: u32) -> Result<(), Failure> 
     let store = context.store()?;
     let mut rows = Vec::new();
     let tally = store.as_ref().map(|store| Tally::read(store, &project.config.name, begins)).transpose()?;
-    for (name, role) in project.config.roles.iter() {
+    for (role, settings) in project.config.roles.iter() {
         let (mut work, mut outcomes) = (None, view::Outcomes::default());
         if let (Some(store), Some(tally)) = (&store, &tally) {
-            work = Some(sums(store, project, name, begins, now)?);
-            outcomes = tally.of(name);
-            if name == "dev" {
+            work = Some(sums(store, project, role, begins, now)?);
+            outcomes = tally.of(role);
+            if role == Task::ROLE {
                 count_tasks(&store.tasks(Some(&project.config.name))?, begins, &mut outcomes);
             }
         }
-        let schedule = role.schedule.clone();
-        rows.push(view::Role { role: name.to_owned(), enabled: role.enabled, schedule, work, outcomes });
+        let (enabled, schedule) = (settings.enabled, settings.schedule.clone());
+        rows.push(view::Role { role, enabled, schedule, work, outcomes });
     }
     if context.out.is_json() {
         return context.out.value(&rows);
@@ -154,7 +147,7 @@ fn show(context: &Context, project: &Project, days: u32) -> Result<(), Failure> 
 fn sums(
     store: &Store,
     project: &Project,
-    role: &str,
+    role: Role,
     begins: Timestamp,
     now: Timestamp,
 ) -> Result<view::Work, Failure> {
@@ -162,8 +155,8 @@ fn sums(
     let mut spent = Spent::default();
     let mut at = begins;
     while at <= now {
-        let of_day: BTreeMap<String, Spent> = store.spent_by_role_on_day(Some(name), &time::day(at), now)?;
-        spent = of_day.get(role).map_or(spent, |more| spent.plus(*more));
+        let of_day: BTreeMap<Role, Spent> = store.spent_by_role_on_day(Some(name), &time::day(at), now)?;
+        spent = of_day.get(&role).map_or(spent, |more| spent.plus(*more));
         at = Timestamp(at.0 + DAY);
     }
     let runs = store.runs(name, RunScope::Last(RUNS))?;

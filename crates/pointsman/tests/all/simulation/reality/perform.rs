@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use pointsman::daemon::outcome::{Note, Outcome, Performed, World};
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::labels::{BACKLOG, BLOCKED, IN_PROGRESS, UNDERSPECIFIED};
+use pointsman_core::role::Role;
 use pointsman_core::session::budget::Spent;
 use pointsman_core::task::{Effect, Event, Exit, Headline, State, Task};
 use pointsman_store::{EffectId, NewEntry, Outgoing, SessionRow};
@@ -144,7 +145,7 @@ impl Reality {
             identity: task.key.identity(),
             project: task.key.project.clone(),
             issue: Some(issue),
-            role: "dev".to_owned(),
+            role: Role::Dev,
             generation,
             host: "signal-box".to_owned(),
             model: None,
@@ -243,6 +244,7 @@ impl Reality {
             title: format!("issue {number}"),
             open: false,
             labels: Vec::new(),
+            dependencies: Vec::new(),
             open_dependencies: Vec::new(),
             cycle: None,
         })
