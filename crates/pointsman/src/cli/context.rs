@@ -12,7 +12,8 @@ use pointsman_core::config::Config;
 use pointsman_core::ids::{Number, ProjectName, TaskKey};
 use pointsman_core::task::Task;
 use pointsman_store::{self as store, ProjectRow, Store};
-use serde_json::Value;
+use pointsman_view::project::Named;
+use serde::de::DeserializeOwned;
 
 use super::daemon_door::{self, By};
 use super::failure::{Code, Failure};
@@ -38,21 +39,21 @@ pub(crate) struct Context {
 
 impl Context {
     /// Asks the daemon; without one, acts in its place.
-    pub(crate) fn ask(&self, request: &Request) -> Result<Value, Failure> {
-        daemon_door::ask(&self.paths, request).map(|(value, _)| value)
+    pub(crate) fn ask<V: DeserializeOwned>(&self, request: &Request) -> Result<V, Failure> {
+        daemon_door::ask(&self.paths, request).map(|(view, _)| view)
     }
 
     /// The same, and says so if what follows must wait for a daemon.
-    pub(crate) fn ask_and_say(&self, request: &Request) -> Result<Value, Failure> {
-        let (value, by) = daemon_door::ask(&self.paths, request)?;
+    pub(crate) fn ask_and_say<V: DeserializeOwned>(&self, request: &Request) -> Result<V, Failure> {
+        let (view, by) = daemon_door::ask(&self.paths, request)?;
         if by == By::Alone {
             self.out.say("The daemon is not running: this is written down, and acted on when it starts (pointsman up).");
         }
-        Ok(value)
+        Ok(view)
     }
 
     /// Asks the daemon; without one there is nobody to ask.
-    pub(crate) fn ask_daemon(&self, request: &Request) -> Result<Value, Failure> {
+    pub(crate) fn ask_daemon<V: DeserializeOwned>(&self, request: &Request) -> Result<V, Failure> {
         daemon_door::ask_daemon(&self.paths, request)
     }
 
@@ -162,7 +163,7 @@ impl Context {
     }
 
     /// Registers a project.
-    pub(crate) fn register(&self, project: &Project) -> Result<Value, Failure> {
+    pub(crate) fn register(&self, project: &Project) -> Result<Named, Failure> {
         let path = project.config_path.to_str().ok_or_else(|| {
             Failure::failed(format!("{} is not UTF-8 text", project.config_path.display()))
                 .hint("move the checkout to a path that is")

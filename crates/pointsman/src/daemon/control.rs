@@ -14,6 +14,8 @@ use pointsman_core::ids::{ProjectName, TaskKey};
 use pointsman_core::session::context::Symptom;
 use pointsman_core::session::work::Observation;
 use pointsman_core::task::{Event, ReviewVerdict, State};
+use pointsman_view::forge::{Cost, Queued};
+use pointsman_view::session::Taken;
 
 use super::answer::{done, failed};
 use super::board::Board;
@@ -246,7 +248,7 @@ impl Control {
                 let mut input = Input::new(key, event);
                 input.dedup = Some(format!("hook-{}", report.id));
                 self.inbox.tell(input);
-                Some(done(serde_json::json!({ "taken": true })))
+                Some(done(Taken { taken: true }))
             }
             told if told.matters() => None,
             _ => {
@@ -258,7 +260,7 @@ impl Control {
                     let observations = vec![Observation::Did((*work).into())];
                     self.inbox.send(Inbound::Observed { key, observations, read_to: None });
                 }
-                Some(done(serde_json::json!({ "taken": true })))
+                Some(done(Taken { taken: true }))
             }
         }
     }
@@ -285,7 +287,7 @@ impl Control {
                 body: "merge ordered".to_owned(),
                 author: caller.to_string(),
             }),
-            State::MergeQueue => Err(done(serde_json::json!({ "number": number, "state": task.state }))),
+            State::MergeQueue => Err(done(Queued { number, state: task.state })),
             State::Backlog
             | State::WaitingDependencies
             | State::Working
@@ -313,17 +315,15 @@ fn not_served(project: &ProjectName) -> Reply {
 }
 
 /// What asking a forge has cost, as `forge stats` prints it.
-fn costs(costs: &[(&'static str, Count)]) -> serde_json::Value {
-    let one = |(operation, count): &(&'static str, Count)| {
-        serde_json::json!({
-            "operation": operation,
-            "calls": count.calls,
-            "unchanged": count.unchanged,
-            "failed": count.failed,
-            "sent_bytes": count.sent,
-            "received_bytes": count.received,
-            "waited_ms": u64::try_from(count.waited.as_millis()).unwrap_or(u64::MAX),
-        })
+fn costs(costs: &[(&'static str, Count)]) -> Vec<Cost> {
+    let one = |(operation, count): &(&'static str, Count)| Cost {
+        operation: (*operation).to_owned(),
+        calls: count.calls,
+        unchanged: count.unchanged,
+        failed: count.failed,
+        sent_bytes: count.sent,
+        received_bytes: count.received,
+        waited_ms: u64::try_from(count.waited.as_millis()).unwrap_or(u64::MAX),
     };
     costs.iter().map(one).collect()
 }
