@@ -94,6 +94,7 @@ fn seen() -> Event {
         labels: vec!["backlog".to_owned()],
         open_dependencies: vec![],
         cycle: None,
+        asked_at: None,
     }
 }
 

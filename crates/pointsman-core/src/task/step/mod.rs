@@ -57,8 +57,9 @@ impl fmt::Display for Refused {
 pub fn step(task: &Task, event: &Event, policy: &Policy, now: Timestamp) -> Result<Transition, Refused> {
     let mut draft = Draft { task: task.clone(), effects: Vec::new(), policy, now };
     match event {
-        Event::IssueObserved { title, open, labels, open_dependencies, cycle } => {
-            draft.issue_observed(title, *open, labels, open_dependencies, cycle.as_deref());
+        Event::IssueObserved { title, open, labels, open_dependencies, cycle, asked_at } => {
+            let look = issue::Look { labels, cycle: cycle.as_deref(), asked_at: *asked_at };
+            draft.issue_observed(title, *open, open_dependencies, look);
         }
         Event::Claimed => draft.claimed()?,
         Event::ClaimLost { reason } => draft.claim_lost(reason)?,

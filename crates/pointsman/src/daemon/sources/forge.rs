@@ -120,6 +120,7 @@ pub(crate) fn ask(
             labels: issue.labels,
             open_dependencies,
             cycle: dependencies::cycle_through(&graph, number),
+            asked_at: Some(now),
         };
         inputs.push(Input::new(key, event));
     }

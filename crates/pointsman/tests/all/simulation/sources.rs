@@ -194,6 +194,7 @@ fn observed(
         labels: issue.labels.iter().cloned().collect(),
         open_dependencies,
         cycle: dependencies::cycle_through(graph, number),
+        asked_at: None,
     }
 }
 

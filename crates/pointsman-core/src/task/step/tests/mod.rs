@@ -98,6 +98,7 @@ impl Play {
             labels,
             open_dependencies: vec![],
             cycle: None,
+            asked_at: None,
         })
     }
 
@@ -108,6 +109,7 @@ impl Play {
             labels: vec![],
             open_dependencies: vec![],
             cycle: None,
+            asked_at: None,
         })
     }
 

@@ -33,6 +33,7 @@ fn event(play: &Play, nudge: &Nudge) -> Event {
         labels: labels.iter().map(|&l| l.into()).collect(),
         open_dependencies: dependencies,
         cycle: None,
+        asked_at: None,
     };
     match nudge.kind {
         0 => observed(true, &["backlog"], vec![]),
