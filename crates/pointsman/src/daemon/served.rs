@@ -70,7 +70,8 @@ impl Served {
             }
             ForgeKind::Git => {
                 let url = config.forge.url.as_deref().context("forge.url names no repository")?;
-                (Arc::new(PlainRepository::new(Mirror::open_or_create(&git, &project.mirror(), url)?)), None)
+                let mirror = Mirror::open_or_create_like_remote(&git, &project.mirror(), url)?;
+                (Arc::new(PlainRepository::new(mirror)), None)
             }
             ForgeKind::Forgejo => {
                 let forge = Arc::new(remote::forgejo(paths, &config, environment)?);
