@@ -102,6 +102,8 @@ table! {
         concurrency: u32,
         /// With the kind `forge`: the checks that must be green; empty for all there are.
         required: Vec<String>,
+        /// Further variables of the daemon's environment for the programs of CI and gate, by name.
+        pass_env: Vec<String>,
     }
 }
 

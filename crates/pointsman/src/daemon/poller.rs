@@ -17,7 +17,7 @@ use super::inbound::{Inbound, Inbox};
 use super::reviews::Reviews;
 use super::served::Served;
 use super::sources::{forge, hooks::Silence, idle::Idle, phase::Phases, pulse::Pulse, work::Work};
-use super::webhooks::Webhooks;
+use super::webhooks::{Topic, Webhooks};
 use super::world::RealWorld;
 use crate::report;
 
@@ -174,7 +174,7 @@ fn pace(served: &Served, picture: &Picture, now: Timestamp) -> Duration {
         return pace;
     }
     let ours = picture.values().filter(|task| task.key.project == served.config.name);
-    let ears = served.listening.as_ref().map_or(Ears::Asking, |listening| listening.ears(now));
+    let ears = served.listening.as_ref().map_or(Ears::Asking, |l| l.ears(Topic::Talk, now));
     forge_pace(pace, ears, ours.map(|task| &**task), now)
 }
 

@@ -75,7 +75,8 @@ impl Served {
             }
             (None, false) => {
                 let url = config.forge.url.as_deref().context("forge.url names no repository")?;
-                (Arc::new(PlainRepository::new(Mirror::open_or_create(&git, &project.mirror(), url)?)), None)
+                let mirror = Mirror::open_or_create_like_remote(&git, &project.mirror(), url)?;
+                (Arc::new(PlainRepository::new(mirror)), None)
             }
         };
         let woodpecker = remote::ci(paths, &config, environment)?;

@@ -209,8 +209,21 @@ pub(super) fn record(
     tree: &Sha,
     gate: &str,
 ) -> Result<Option<Record>, pointsman_store::Error> {
+    Ok(last_verdict(store, project, tree, gate)?.map(|(record, _)| record))
+}
+
+/// The same with the row it is kept in. Earlier versions kept runs that told nothing about the code; they do not count.
+pub(super) fn last_verdict(
+    store: &Store,
+    project: &ProjectName,
+    tree: &Sha,
+    gate: &str,
+) -> Result<Option<(Record, VerdictRow)>, pointsman_store::Error> {
     let row = store.verdict(project, tree, gate)?;
-    Ok(row.and_then(|row| serde_json::from_value(row.verdict).ok()))
+    Ok(row.and_then(|row| {
+        let record: Record = serde_json::from_value(row.verdict.clone()).ok()?;
+        Some((record.kept()?, row))
+    }))
 }
 
 /// What a gate said about a tree.
