@@ -1,6 +1,7 @@
 # What a script needs before it can work; to be sourced. Quick when nothing is missing.
 #
 #   need_command git git          # the command, and the Debian package that has it
+#   need_file /path/to/it tzdata  # the file, and the Debian package that has it
 #   need_commands_done            # installs what was found missing, in one go
 #   need_cargo                    # a Rust toolchain cannot be installed by us; says how to get one
 
@@ -13,6 +14,11 @@ need_say() {
 # need_command COMMAND PACKAGE: remembers the package if the command is not there.
 need_command() {
     command -v "$1" >/dev/null 2>&1 || need_missing+=("$2")
+}
+
+# need_file FILE PACKAGE: remembers the package if the file is not there.
+need_file() {
+    [ -e "$1" ] || need_missing+=("$2")
 }
 
 # Installs all missing packages, or says what to install, and fails.

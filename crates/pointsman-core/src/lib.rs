@@ -26,6 +26,7 @@ pub mod planner;
 pub mod predictor;
 pub mod queue;
 pub mod review;
+pub mod role;
 pub mod run;
 pub mod schedule;
 pub mod session;

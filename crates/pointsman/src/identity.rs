@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use pointsman_core::role::Role;
 use pointsman_core::session::work::WorkState;
 use pointsman_store::SessionRow;
 use serde::Serialize;
@@ -12,7 +13,7 @@ use crate::daemon::clock::rfc3339;
 /// The identity fields of a session. Written straight to JSON: a thousand of them are a list that people wait for.
 #[derive(Debug, Serialize)]
 pub(crate) struct Fields<'r> {
-    role: &'r str,
+    role: Role,
     name: &'r str,
     session_id: &'r str,
     pid: Option<u32>,
@@ -34,7 +35,7 @@ impl<'r> Fields<'r> {
     /// Of this session.
     pub(crate) fn of(row: &'r SessionRow) -> Self {
         Self {
-            role: &row.role,
+            role: row.role,
             name: row.name(),
             session_id: &row.session,
             pid: row.pid,

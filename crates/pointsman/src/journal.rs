@@ -1,6 +1,7 @@
 //! What happened in a span of time, read from the log: for the command, and for the files that roles keep.
 
 use pointsman_core::ids::ProjectName;
+use pointsman_core::role::Role;
 use pointsman_core::time::Timestamp;
 use pointsman_core::words::journal::{Entry, entry};
 use pointsman_store::{EventFilter, Store};
@@ -20,7 +21,7 @@ pub(crate) fn read(
     store: &Store,
     project: &ProjectName,
     (begins, ends): (Timestamp, Timestamp),
-    role: Option<&str>,
+    role: Option<Role>,
 ) -> Result<Vec<Written>, pointsman_store::Error> {
     let mut filter = EventFilter {
         since: store.seq_before(begins)?,

@@ -72,6 +72,7 @@ mod tests {
     use pointsman_core::ids::ProjectName;
     use pointsman_core::session::budget::Spent;
     use pointsman_core::session::liveness::Sighting;
+    use pointsman_core::task::Task;
     use pointsman_core::time::Timestamp;
     use pointsman_store::SessionRow;
 
@@ -84,7 +85,7 @@ mod tests {
             identity: "dev-shop-3".into(),
             project: ProjectName::new("shop").unwrap(),
             issue: Some(3),
-            role: "dev".into(),
+            role: Task::ROLE,
             generation: 1,
             host: pointsman_adapters::process::host_name(),
             model: None,

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use pointsman_core::ids::ProjectName;
+use pointsman_core::role::Role;
+use pointsman_core::task::Task;
 use pointsman_core::time::Timestamp;
 use pointsman_store::{EventFilter, Store};
 use serde_json::Value;
@@ -20,19 +22,7 @@ const HEARD: &str = "supervisor_heard";
 
 /// Counts by role and name.
 pub(crate) struct Tally {
-    counts: BTreeMap<(String, String), u64>,
-}
-
-/// What is known of a role, by name; what is not in the list nobody knows.
-fn known(role: &str) -> &'static [&'static str] {
-    match role {
-        "dev" => &["reverted"],
-        "gardener" => &["merged", "reverted", "dismissed", "false_alarms", "filed", "closed", "landed"],
-        "planner" => &["merged", "reverted", "dismissed", "filed", "landed"],
-        "predictor" => &["dismissed", "false_alarms", "filed", "promoted", "watched"],
-        "supervisor" => &["false_alarms"],
-        _ => &[],
-    }
+    counts: BTreeMap<(Role, String), u64>,
 }
 
 impl Tally {
@@ -53,15 +43,14 @@ impl Tally {
         };
         let mut tally = Self { counts: BTreeMap::new() };
         // Whose pull requests they are that are nobody's task.
-        let mut handed_in: BTreeMap<u64, String> = BTreeMap::new();
+        let mut handed_in: BTreeMap<u64, Role> = BTreeMap::new();
         loop {
             let page = store.events(&filter)?;
             let Some(last) = page.last() else { return Ok(tally) };
             filter.since = last.seq;
             for event in &page {
                 if let (HANDED_IN, Some(pr)) = (event.kind.as_str(), event.data["pr"].as_u64()) {
-                    let role = event.data["role"].as_str().unwrap_or_default();
-                    handed_in.insert(pr, role.to_owned());
+                    handed_in.extend(named(&event.data).map(|role| (pr, role)));
                 }
                 if event.at >= begins {
                     tally.take(&event.kind, &event.data, &handed_in);
@@ -70,45 +59,52 @@ impl Tally {
         }
     }
 
-    fn take(&mut self, kind: &str, data: &Value, handed_in: &BTreeMap<u64, String>) {
-        let role = data["role"].as_str().unwrap_or_default();
+    fn take(&mut self, kind: &str, data: &Value, handed_in: &BTreeMap<u64, Role>) {
         let outcome = data["outcome"].as_str().unwrap_or_default();
-        match kind {
-            FILED => self.count(role, "filed"),
-            CLOSED => self.count(role, "closed"),
-            HANDED_IN => self.count(role, outcome),
-            OVER if outcome == "reopened" => self.count(role, "false_alarms"),
-            OVER => {
+        match (kind, named(data)) {
+            (FILED, Some(role)) => self.count(role, "filed"),
+            (CLOSED, Some(role)) => self.count(role, "closed"),
+            (HANDED_IN, Some(role)) => self.count(role, outcome),
+            (OVER, Some(role)) if outcome == "reopened" => self.count(role, "false_alarms"),
+            (OVER, Some(role)) => {
                 self.count(role, outcome);
-                if role == "predictor" && outcome == "dismissed" {
+                if role.predicts() && outcome == "dismissed" {
                     self.count(role, "false_alarms");
                 }
             }
-            REVERTED => {
-                let by_role = data["pr"].as_u64().and_then(|pr| handed_in.get(&pr)).cloned();
-                match by_role {
-                    Some(role) => self.count(&role, "reverted"),
-                    // An issue is a task's; what is nobody's was a person's.
-                    None if data["issue"].is_u64() => self.count("dev", "reverted"),
-                    None => {}
+            (REVERTED, _) => {
+                // An issue is a task's; what is nobody's was a person's.
+                let of_task = || data["issue"].is_u64().then_some(Task::ROLE);
+                let handed_in = data["pr"].as_u64().and_then(|pr| handed_in.get(&pr)).copied();
+                if let Some(role) = handed_in.or_else(of_task) {
+                    self.count(role, "reverted");
                 }
             }
-            HEARD if !data["ignored"].is_null() => self.count("supervisor", "false_alarms"),
+            (HEARD, _) if !data["ignored"].is_null() => {
+                if let Some(role) = Role::of_entry(HEARD) {
+                    self.count(role, "false_alarms");
+                }
+            }
             _ => {}
         }
     }
 
-    fn count(&mut self, role: &str, what: &str) {
-        *self.counts.entry((role.to_owned(), what.to_owned())).or_default() += 1;
+    fn count(&mut self, role: Role, what: &str) {
+        *self.counts.entry((role, what.to_owned())).or_default() += 1;
     }
 
     /// What is known of a role.
-    pub(crate) fn of(&self, role: &str) -> impl Iterator<Item = (&'static str, u64)> {
-        known(role).iter().map(move |name| {
-            let key = (role.to_owned(), (*name).to_owned());
+    pub(crate) fn of(&self, role: Role) -> impl Iterator<Item = (&'static str, u64)> {
+        role.results().iter().map(move |name| {
+            let key = (role, (*name).to_owned());
             (*name, self.counts.get(&key).copied().unwrap_or_default())
         })
     }
+}
+
+/// The role that an entry of the log names.
+fn named(data: &Value) -> Option<Role> {
+    data["role"].as_str()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -117,11 +113,13 @@ mod tests {
 
     use serde_json::{Value, json};
 
+    use pointsman_core::role::Role;
+
     use super::Tally;
 
     #[test]
     fn each_role_is_told_what_came_of_its_work_and_nothing_else() {
-        let handed_in = BTreeMap::from([(40, "planner".to_owned())]);
+        let handed_in = BTreeMap::from([(40, Role::Planner)]);
         let mut tally = Tally { counts: BTreeMap::new() };
         let over = |role: &str, outcome: &str| json!({ "role": role, "outcome": outcome });
         let events: Vec<(&str, Value)> = vec![
@@ -146,15 +144,15 @@ mod tests {
         for (kind, data) in &events {
             tally.take(kind, data, &handed_in);
         }
-        let of = |role: &str| tally.of(role).collect::<Vec<_>>();
-        assert_eq!(of("dev"), [("reverted", 1)]);
-        assert_eq!(of("supervisor"), [("false_alarms", 1)]);
+        let of = |role: Role| tally.of(role).collect::<Vec<_>>();
+        assert_eq!(of(Role::Dev), [("reverted", 1)]);
+        assert_eq!(of(Role::Supervisor), [("false_alarms", 1)]);
         let predictor =
             [("dismissed", 1), ("false_alarms", 1), ("filed", 2), ("promoted", 1), ("watched", 0)];
-        assert_eq!(of("predictor"), predictor);
+        assert_eq!(of(Role::Predictor), predictor);
         let planner = [("merged", 1), ("reverted", 1), ("dismissed", 2), ("filed", 1), ("landed", 1)];
-        assert_eq!(of("planner"), planner);
-        assert_eq!(of("gardener")[3..6], [("false_alarms", 1), ("filed", 0), ("closed", 1)]);
-        assert_eq!(of("vault"), []);
+        assert_eq!(of(Role::Planner), planner);
+        assert_eq!(of(Role::Gardener)[3..6], [("false_alarms", 1), ("filed", 0), ("closed", 1)]);
+        assert_eq!(of(Role::Vault), []);
     }
 }

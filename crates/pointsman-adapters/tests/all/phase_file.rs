@@ -223,8 +223,7 @@ fn drafts_of_dead_writers_are_swept_and_nothing_else() {
 #[test]
 fn a_foreign_draft_stays() {
     if !rustix::process::geteuid().is_root() {
-        // Nobody else can give a file away.
-        return;
+        return pointsman_testkit::not_run("root", "only root can give a file away");
     }
     let (dir, _) = directory();
     let foreign = dir.path().join(".pointsman-draft-aB3dE6");

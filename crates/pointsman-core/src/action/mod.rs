@@ -14,12 +14,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::labels::{ACTION, BLOCKED, has};
+use crate::role::{FORMULA_PREFIX, Role};
 use crate::run::{Run, Status};
 use crate::text::clean_line;
 use crate::time::Timestamp;
 
+/// The role whose sessions carry actions out.
+pub const ROLE: Role = Role::Action;
 /// The formula of an issue that names none.
-pub const FORMULA: &str = "run-action";
+pub const FORMULA: &str = ROLE.formula();
 /// Actions under way at the same time, in one project. Each may wait for a person for hours.
 pub const AT_ONCE: usize = 4;
 /// The longest report, in bytes.
@@ -58,7 +61,7 @@ pub fn formula(body: &str) -> &str {
         line.contains("formula:") || line.contains("formulas/")
     };
     let named = NAMED.captures_iter(body).filter(meant).filter_map(|found| found.get(1)).last();
-    named.map(|name| name.as_str()).filter(|name| !name.starts_with("run-")).unwrap_or(FORMULA)
+    named.map(|name| name.as_str()).filter(|name| !name.starts_with(FORMULA_PREFIX)).unwrap_or(FORMULA)
 }
 
 /// An issue as it is.

@@ -43,7 +43,7 @@ fn run(config: &Config) -> Run {
 #[test]
 fn what_is_next_for_an_action() {
     let config = Config::parse("name = \"shop\"\n", "p.toml").unwrap();
-    let policy = Policy::new(&config, "action");
+    let policy = Policy::new(&config, Role::Action);
     let begun = run(&config);
     let over = |run: &Run| step(run, &Event::SessionEnded, &policy, Timestamp(9)).unwrap();
     let failing = step(&begun, &Event::NotStarted { why: "no".to_owned() }, &policy, Timestamp(5)).unwrap();
@@ -78,7 +78,7 @@ fn what_is_next_for_an_action() {
 fn an_action_has_eight_hours_and_four_of_silence() {
     const HOUR: i64 = 3_600_000;
     let config = Config::parse("name = \"shop\"\n", "p.toml").unwrap();
-    let policy = Policy::new(&config, "action");
+    let policy = Policy::new(&config, Role::Action);
     let idle = config.timing.action_idle_timeout.duration();
     let running =
         step(&run(&config), &Event::SessionStarted { generation: 1 }, &policy, Timestamp(0)).unwrap();

@@ -33,8 +33,8 @@ pub use error::Error;
 pub use numbers::{Health, Limits, Timing};
 pub use sections::{
     Agent, Argv, Budget, Ci, CiKind, Context, Dev, Forge, ForgeKind, Matrix, Merge, MergeStrategy,
-    MergeStyle, NotifierKind, Notify, Pr, Review, ReviewMode, Role, Roles, Runtime, Schedule, Webhook,
-    Webhooks, Woodpecker, Worktree,
+    MergeStyle, NotifierKind, Notify, Pr, Review, ReviewMode, RoleSettings, Roles, Runtime, Schedule,
+    Webhook, Webhooks, Woodpecker, Worktree,
 };
 pub use share::Share;
 pub use span::{ParseSpanError, Span};
@@ -43,6 +43,7 @@ pub use usd::Usd;
 pub use vault::{Vault, VaultType};
 
 use crate::ids::ProjectName;
+use crate::role::Role;
 use document::Document;
 
 /// All defaults, as the file that people can read.
@@ -119,14 +120,18 @@ impl Config {
     }
 
     /// How the sessions of a role are run.
-    pub fn runtime(&self, role: &str) -> Runtime {
-        let own = self.roles.iter().find(|(name, _)| *name == role).and_then(|(_, role)| role.runtime);
-        own.unwrap_or(self.agent.runtime)
+    pub fn runtime(&self, role: Role) -> Runtime {
+        self.roles.get(role).runtime.unwrap_or(self.agent.runtime)
+    }
+
+    /// The program of a role's sessions with its arguments.
+    pub fn command(&self, role: Role) -> &Argv {
+        self.roles.get(role).command.as_ref().unwrap_or(&self.agent.command)
     }
 
     /// Whether any role that works runs in terminals.
     pub fn wants_terminals(&self) -> bool {
-        self.roles.iter().any(|(name, role)| role.enabled && self.runtime(name) == Runtime::Tmux)
+        self.roles.iter().any(|(role, settings)| settings.enabled && self.runtime(role) == Runtime::Tmux)
     }
 
     /// Whether the review agent decides.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Share, Span, Usd};
 use crate::notifier::QuietHours;
+use crate::role::Role;
 
 /// A program and its arguments; run as they are, without a shell.
 pub type Argv = Vec<String>;
@@ -157,7 +158,8 @@ table! {
 }
 
 table! {
-    Role {
+    /// `[roles.<role>]`.
+    RoleSettings {
         /// Whether the role works at all.
         enabled: bool,
         /// Instead of `agent.runtime`.
@@ -176,33 +178,36 @@ table! {
 
 table! {
     Roles {
-        dev: Role,
-        review: Role,
-        gardener: Role,
+        dev: RoleSettings,
+        review: RoleSettings,
+        gardener: RoleSettings,
         /// Watches the health of it all.
-        supervisor: Role,
-        planner: Role,
-        predictor: Role,
-        action: Role,
-        vault: Role,
+        supervisor: RoleSettings,
+        planner: RoleSettings,
+        predictor: RoleSettings,
+        action: RoleSettings,
+        vault: RoleSettings,
     }
 }
 
 impl Roles {
-    /// The roles with their names, in a fixed order.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Role)> {
-        let Self { dev, review, gardener, supervisor, planner, predictor, action, vault } = self;
-        [
-            ("dev", dev),
-            ("review", review),
-            ("gardener", gardener),
-            ("supervisor", supervisor),
-            ("planner", planner),
-            ("predictor", predictor),
-            ("action", action),
-            ("vault", vault),
-        ]
-        .into_iter()
+    /// The settings of one role.
+    pub fn get(&self, role: Role) -> &RoleSettings {
+        match role {
+            Role::Dev => &self.dev,
+            Role::Review => &self.review,
+            Role::Gardener => &self.gardener,
+            Role::Supervisor => &self.supervisor,
+            Role::Planner => &self.planner,
+            Role::Predictor => &self.predictor,
+            Role::Action => &self.action,
+            Role::Vault => &self.vault,
+        }
+    }
+
+    /// Every role with what is configured for it, in the order of [`Role::ALL`].
+    pub fn iter(&self) -> impl Iterator<Item = (Role, &RoleSettings)> {
+        Role::ALL.into_iter().map(|role| (role, self.get(role)))
     }
 }
 

@@ -8,6 +8,7 @@ use super::{
     CiKind, Config, DEFAULT_TOML, Error, ForgeKind, Origin, ReviewMode, Runtime, Span, Worktree, template,
 };
 use crate::ids::ProjectName;
+use crate::role::Role;
 
 /// The example of the documentation, complete.
 const EXAMPLE: &str = r#"
@@ -296,8 +297,8 @@ fn a_role_can_be_run_in_another_way_than_the_rest() {
         roles = { review = { runtime = "tmux" } }
     "#;
     let config = parse(text).unwrap();
-    assert_eq!((config.runtime("dev"), config.runtime("review")), (Runtime::Headless, Runtime::Tmux));
-    assert_eq!(parse("name = \"a\"").unwrap().runtime("dev"), Runtime::Tmux);
+    assert_eq!((config.runtime(Role::Dev), config.runtime(Role::Review)), (Runtime::Headless, Runtime::Tmux));
+    assert_eq!(parse("name = \"a\"").unwrap().runtime(Role::Dev), Runtime::Tmux);
     assert!(config.unsupported().is_empty());
     assert!(!config.wants_terminals(), "the review role does not work");
     assert!(parse("name = \"a\"").unwrap().wants_terminals());

@@ -12,6 +12,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 pub use crate::config::Error;
+use crate::role::Role;
 pub use check::check_files;
 pub use shipped::{SHIPPED, shipped};
 pub(crate) use template::is_variable;
@@ -53,12 +54,9 @@ impl Formula {
         template::render(text, origin, variables)
     }
 
-    /// The role that it is for: `run-planner` is the planner's. Anything else is an action.
-    pub fn role(&self) -> &'static str {
-        const ROLES: [&str; 8] =
-            ["dev", "review", "gardener", "supervisor", "planner", "predictor", "action", "vault"];
-        let wanted = self.name.strip_prefix("run-").unwrap_or_default();
-        ROLES.into_iter().find(|role| *role == wanted).unwrap_or("action")
+    /// The role whose sessions follow it.
+    pub fn role(&self) -> Role {
+        Role::of_formula(&self.name)
     }
 
     /// A step and its place from 1.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::forge::{IssueState, PullRequest};
 use crate::ids::{Number, Sha};
 use crate::queue::EntryId;
+use crate::role::Role;
 use crate::run::RunId;
 use crate::task::{ReviewMode, ReviewVerdict};
 
@@ -50,7 +51,7 @@ pub struct HandIn {
 
 impl HandIn {
     /// Nothing was done about it yet.
-    pub fn new(role: &str, taken: Taken) -> Self {
+    pub fn new(role: Role, taken: Taken) -> Self {
         let branch = format!("pointsman/{role}-{}-{}", taken.run, taken.commit.short());
         Self { taken, branch, pr: None, entry: None, left: false, told: None, pushed: Vec::new() }
     }
@@ -119,7 +120,7 @@ impl Outcome {
 
 impl Memory {
     /// Takes in what a run left.
-    pub fn take(&mut self, role: &str, run: RunId, taken: Option<Taken>) -> Took {
+    pub fn take(&mut self, role: Role, run: RunId, taken: Option<Taken>) -> Took {
         if self.looked.is_some_and(|looked| looked >= run) {
             return Took::Before;
         }
@@ -150,7 +151,7 @@ impl Memory {
     }
 
     /// What is open has ended; what waited behind it is next.
-    pub fn end(&mut self, role: &str, outcome: Outcome) -> Option<HandIn> {
+    pub fn end(&mut self, role: Role, outcome: Outcome) -> Option<HandIn> {
         let open = self.open.take()?;
         if outcome == Outcome::Dismissed {
             self.dismissed.push(open.taken.content.clone());

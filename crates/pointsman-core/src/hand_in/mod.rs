@@ -13,6 +13,6 @@ mod tests;
 
 pub use life::{Checks, HandIn, InLine, Memory, Need, Next, Outcome, Sight, Taken, Took, next};
 pub use rules::{
-    Change, Choice, FILE_BYTES, FILES, Kind, ROLES, Refusal, Why, carries_on, choose, content, is_text,
+    Change, Choice, FILE_BYTES, FILES, Kind, Refusal, Why, carries_on, choose, content, is_text,
 };
 pub use silence::Silence;

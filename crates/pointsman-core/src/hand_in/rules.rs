@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use sha2::{Digest, Sha256};
 
 use crate::ids::Sha;
+use crate::role::{HandsIn, Role};
 
 /// The largest file that is handed in, in bytes.
 pub const FILE_BYTES: u64 = 64 << 10;
@@ -12,9 +13,6 @@ pub const FILE_BYTES: u64 = 64 << 10;
 pub const FILES: usize = 10;
 /// The longest path, in bytes.
 const PATH_BYTES: usize = 200;
-
-/// The roles that hand in files, each under its own rule.
-pub const ROLES: [&str; 2] = ["gardener", "planner"];
 
 /// What a path is, by its mode in git.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +80,7 @@ pub struct Choice {
 }
 
 /// Picks, for a role, among everything that changed. What is taken must still be text ([`is_text`]).
-pub fn choose(role: &str, changes: &[Change]) -> Choice {
+pub fn choose(role: Role, changes: &[Change]) -> Choice {
     let gone: BTreeSet<&str> =
         changes.iter().filter(|change| change.after.is_none()).map(|change| change.path.as_str()).collect();
     let mut choice = Choice::default();
@@ -99,7 +97,7 @@ pub fn choose(role: &str, changes: &[Change]) -> Choice {
     choice
 }
 
-fn refusal(role: &str, change: &Change, gone: &BTreeSet<&str>) -> Option<Why> {
+fn refusal(role: Role, change: &Change, gone: &BTreeSet<&str>) -> Option<Why> {
     if !is_theirs(role, &change.path) {
         return Some(Why::NotTheirs);
     }
@@ -118,18 +116,18 @@ fn refusal(role: &str, change: &Change, gone: &BTreeSet<&str>) -> Option<Why> {
 }
 
 /// The table: whose files are which.
-fn is_theirs(role: &str, path: &str) -> bool {
+fn is_theirs(role: Role, path: &str) -> bool {
     if !is_plain(path) {
         return false;
     }
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-    match role {
-        "gardener" => name == "AGENTS.md",
-        "planner" => {
-            path == "planner/MEMORY.md"
-                || (folder == "planner/journal" && name.ends_with(".md") && is_word(name))
+    match role.hands_in() {
+        Some(HandsIn::Guides) => name == "AGENTS.md",
+        Some(HandsIn::Notes) => {
+            path == format!("{role}/MEMORY.md")
+                || (folder == format!("{role}/journal") && name.ends_with(".md") && is_word(name))
         }
-        _ => false,
+        None => false,
     }
 }
 
@@ -161,6 +159,6 @@ pub fn content<'f>(files: impl IntoIterator<Item = (&'f str, &'f Sha)>) -> Strin
 
 /// Whether the next session of a role begins with what the last one handed in and what is not on the main branch yet: its
 /// own notes. What steers other agents is not carried on before it landed.
-pub fn carries_on(role: &str) -> bool {
-    role == "planner"
+pub fn carries_on(role: Role) -> bool {
+    role.hands_in() == Some(HandsIn::Notes)
 }

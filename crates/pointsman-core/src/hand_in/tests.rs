@@ -4,6 +4,7 @@ use super::*;
 use crate::forge::{IssueState, PullRequest, Review};
 use crate::ids::Sha;
 use crate::queue::EntryId;
+use crate::role::Role;
 use crate::run::RunId;
 use crate::task::{ReviewMode, ReviewVerdict};
 use crate::time::Timestamp;
@@ -24,52 +25,52 @@ const NONE: &str = "000000";
 fn each_role_hands_in_its_own_files_and_nothing_else() {
     use Why::{Deleted, NotPlain, NotTheirs};
     let long = format!("{}/AGENTS.md", "a".repeat(200));
-    let table: &[(&str, &str, &str, &str, Option<Why>)] = &[
-        ("gardener", "AGENTS.md", FILE, FILE, None),
-        ("gardener", "AGENTS.md", NONE, FILE, None),
-        ("gardener", "crates/core/AGENTS.md", NONE, FILE, None),
-        ("gardener", "größe/AGENTS.md", NONE, FILE, None),
-        ("gardener", "AGENTS.md", RUN, RUN, None),
-        ("gardener", "AGENTS.md", FILE, NONE, Some(Deleted)),
-        ("gardener", "AGENTS.md", FILE, LINK, Some(NotPlain)),
-        ("gardener", "AGENTS.md", NONE, LINK, Some(NotPlain)),
-        ("gardener", "AGENTS.md", LINK, LINK, Some(NotPlain)),
-        ("gardener", "AGENTS.md", LINK, FILE, Some(NotPlain)),
-        ("gardener", "AGENTS.md", FILE, RUN, Some(NotPlain)),
-        ("gardener", "AGENTS.md", RUN, FILE, Some(NotPlain)),
-        ("gardener", "AGENTS.md", NONE, RUN, Some(NotPlain)),
-        ("gardener", "AGENTS.md", NONE, REPOSITORY, Some(NotPlain)),
-        ("gardener", "AGENTS.md", FILE, "100600", Some(NotPlain)),
-        ("gardener", "agents.md", NONE, FILE, Some(NotTheirs)),
-        ("gardener", "XAGENTS.md", NONE, FILE, Some(NotTheirs)),
-        ("gardener", "AGENTS.md/x", NONE, FILE, Some(NotTheirs)),
-        ("gardener", "CLAUDE.md", FILE, FILE, Some(NotTheirs)),
-        ("gardener", "src/main.rs", FILE, FILE, Some(NotTheirs)),
-        ("gardener", ".claude/agents/AGENTS.md", NONE, FILE, Some(NotTheirs)),
-        ("gardener", ".github/AGENTS.md", NONE, FILE, Some(NotTheirs)),
-        ("gardener", "-x/AGENTS.md", NONE, FILE, Some(NotTheirs)),
-        ("gardener", "packages/@shop/ui_kit-2.0/AGENTS.md", NONE, FILE, None),
-        ("gardener", "a\nb/AGENTS.md", NONE, FILE, Some(NotTheirs)),
-        ("gardener", "closes #7 /AGENTS.md", NONE, FILE, Some(NotTheirs)),
-        ("gardener", "`id`/AGENTS.md", NONE, FILE, Some(NotTheirs)),
-        ("gardener", "a/../AGENTS.md", NONE, FILE, Some(NotTheirs)),
-        ("gardener", "a\u{fffd}b/AGENTS.md", NONE, FILE, Some(NotTheirs)),
-        ("gardener", &long, NONE, FILE, Some(NotTheirs)),
-        ("gardener", "planner/MEMORY.md", FILE, FILE, Some(NotTheirs)),
-        ("planner", "planner/MEMORY.md", NONE, FILE, None),
-        ("planner", "planner/journal/2026-11-16.md", NONE, FILE, None),
-        ("planner", "planner/journal/deep/x.md", NONE, FILE, Some(NotTheirs)),
-        ("planner", "planner/journal/.md", NONE, FILE, Some(NotTheirs)),
-        ("planner", "planner/journal/a b.md", NONE, FILE, Some(NotTheirs)),
-        ("planner", "planner/journal/x.toml", NONE, FILE, Some(NotTheirs)),
-        ("planner", "x/planner/MEMORY.md", NONE, FILE, Some(NotTheirs)),
-        ("planner", "AGENTS.md", FILE, FILE, Some(NotTheirs)),
-        ("planner", "planner/MEMORY.md", FILE, LINK, Some(NotPlain)),
-        ("predictor", "AGENTS.md", FILE, FILE, Some(NotTheirs)),
-        ("dev", "AGENTS.md", FILE, FILE, Some(NotTheirs)),
+    let table: &[(Role, &str, &str, &str, Option<Why>)] = &[
+        (Role::Gardener, "AGENTS.md", FILE, FILE, None),
+        (Role::Gardener, "AGENTS.md", NONE, FILE, None),
+        (Role::Gardener, "crates/core/AGENTS.md", NONE, FILE, None),
+        (Role::Gardener, "größe/AGENTS.md", NONE, FILE, None),
+        (Role::Gardener, "AGENTS.md", RUN, RUN, None),
+        (Role::Gardener, "AGENTS.md", FILE, NONE, Some(Deleted)),
+        (Role::Gardener, "AGENTS.md", FILE, LINK, Some(NotPlain)),
+        (Role::Gardener, "AGENTS.md", NONE, LINK, Some(NotPlain)),
+        (Role::Gardener, "AGENTS.md", LINK, LINK, Some(NotPlain)),
+        (Role::Gardener, "AGENTS.md", LINK, FILE, Some(NotPlain)),
+        (Role::Gardener, "AGENTS.md", FILE, RUN, Some(NotPlain)),
+        (Role::Gardener, "AGENTS.md", RUN, FILE, Some(NotPlain)),
+        (Role::Gardener, "AGENTS.md", NONE, RUN, Some(NotPlain)),
+        (Role::Gardener, "AGENTS.md", NONE, REPOSITORY, Some(NotPlain)),
+        (Role::Gardener, "AGENTS.md", FILE, "100600", Some(NotPlain)),
+        (Role::Gardener, "agents.md", NONE, FILE, Some(NotTheirs)),
+        (Role::Gardener, "XAGENTS.md", NONE, FILE, Some(NotTheirs)),
+        (Role::Gardener, "AGENTS.md/x", NONE, FILE, Some(NotTheirs)),
+        (Role::Gardener, "CLAUDE.md", FILE, FILE, Some(NotTheirs)),
+        (Role::Gardener, "src/main.rs", FILE, FILE, Some(NotTheirs)),
+        (Role::Gardener, ".claude/agents/AGENTS.md", NONE, FILE, Some(NotTheirs)),
+        (Role::Gardener, ".github/AGENTS.md", NONE, FILE, Some(NotTheirs)),
+        (Role::Gardener, "-x/AGENTS.md", NONE, FILE, Some(NotTheirs)),
+        (Role::Gardener, "packages/@shop/ui_kit-2.0/AGENTS.md", NONE, FILE, None),
+        (Role::Gardener, "a\nb/AGENTS.md", NONE, FILE, Some(NotTheirs)),
+        (Role::Gardener, "closes #7 /AGENTS.md", NONE, FILE, Some(NotTheirs)),
+        (Role::Gardener, "`id`/AGENTS.md", NONE, FILE, Some(NotTheirs)),
+        (Role::Gardener, "a/../AGENTS.md", NONE, FILE, Some(NotTheirs)),
+        (Role::Gardener, "a\u{fffd}b/AGENTS.md", NONE, FILE, Some(NotTheirs)),
+        (Role::Gardener, &long, NONE, FILE, Some(NotTheirs)),
+        (Role::Gardener, "planner/MEMORY.md", FILE, FILE, Some(NotTheirs)),
+        (Role::Planner, "planner/MEMORY.md", NONE, FILE, None),
+        (Role::Planner, "planner/journal/2026-11-16.md", NONE, FILE, None),
+        (Role::Planner, "planner/journal/deep/x.md", NONE, FILE, Some(NotTheirs)),
+        (Role::Planner, "planner/journal/.md", NONE, FILE, Some(NotTheirs)),
+        (Role::Planner, "planner/journal/a b.md", NONE, FILE, Some(NotTheirs)),
+        (Role::Planner, "planner/journal/x.toml", NONE, FILE, Some(NotTheirs)),
+        (Role::Planner, "x/planner/MEMORY.md", NONE, FILE, Some(NotTheirs)),
+        (Role::Planner, "AGENTS.md", FILE, FILE, Some(NotTheirs)),
+        (Role::Planner, "planner/MEMORY.md", FILE, LINK, Some(NotPlain)),
+        (Role::Predictor, "AGENTS.md", FILE, FILE, Some(NotTheirs)),
+        (Role::Dev, "AGENTS.md", FILE, FILE, Some(NotTheirs)),
     ];
     for (role, path, before, after, why) in table {
-        let choice = choose(role, &[change(path, before, after)]);
+        let choice = choose(*role, &[change(path, before, after)]);
         assert_eq!(choice.refused.first().map(|refusal| refusal.why), *why, "{role} {path} {before} {after}");
         assert_eq!(choice.taken.len(), usize::from(why.is_none()), "{role} {path}");
     }
@@ -78,28 +79,28 @@ fn each_role_hands_in_its_own_files_and_nothing_else() {
 #[test]
 fn few_and_small_files_that_take_nobodys_place() {
     let large = |size| Change { size, ..change("AGENTS.md", FILE, FILE) };
-    assert_eq!(choose("gardener", &[large(FILE_BYTES)]).taken, ["AGENTS.md"]);
-    assert_eq!(choose("gardener", &[large(FILE_BYTES + 1)]).refused[0].why, Why::TooLarge);
+    assert_eq!(choose(Role::Gardener, &[large(FILE_BYTES)]).taken, ["AGENTS.md"]);
+    assert_eq!(choose(Role::Gardener, &[large(FILE_BYTES + 1)]).refused[0].why, Why::TooLarge);
     let many: Vec<Change> = (0..12).map(|n| change(&format!("d{n}/AGENTS.md"), NONE, FILE)).collect();
-    let choice = choose("gardener", &many);
+    let choice = choose(Role::Gardener, &many);
     assert_eq!((choice.taken.len(), choice.refused.len()), (FILES, 2));
     assert!(choice.refused.iter().all(|refusal| refusal.why == Why::TooMany));
     // A file became a folder, or a folder a file.
     let folder = [change("docs", FILE, NONE), change("docs/AGENTS.md", NONE, FILE)];
-    assert_eq!(choose("gardener", &folder).refused[1].why, Why::InTheWay);
+    assert_eq!(choose(Role::Gardener, &folder).refused[1].why, Why::InTheWay);
     let file = [change("AGENTS.md", NONE, FILE), change("AGENTS.md/a", FILE, NONE)];
-    assert_eq!(choose("gardener", &file).refused[0].why, Why::InTheWay);
+    assert_eq!(choose(Role::Gardener, &file).refused[0].why, Why::InTheWay);
     let beside = [change("docs.md", FILE, NONE), change("docs/AGENTS.md", NONE, FILE)];
-    assert_eq!(choose("gardener", &beside).taken, ["docs/AGENTS.md"]);
+    assert_eq!(choose(Role::Gardener, &beside).taken, ["docs/AGENTS.md"]);
     assert!(is_text("größer".as_bytes()) && is_text(b""));
     assert!(!is_text(b"\xff\xfe") && !is_text(b"a\0b"));
-    assert!(carries_on("planner") && !carries_on("gardener"));
+    assert!(carries_on(Role::Planner) && !carries_on(Role::Gardener));
 }
 
 #[test]
 fn what_is_refused_is_named_and_not_endlessly() {
     let many: Vec<Change> = (0..30).map(|n| change(&format!("src/{n}`@all`.rs"), FILE, FILE)).collect();
-    let lines = words::hand_in::refused(RunId(3), &choose("gardener", &many).refused);
+    let lines = words::hand_in::refused(RunId(3), &choose(Role::Gardener, &many).refused);
     assert_eq!(lines.len(), 12);
     assert_eq!(lines[0], "refused: src/0all.rs, which is none of its files");
     assert_eq!(lines[10], "refused: 20 more");
@@ -176,7 +177,8 @@ fn it_lands_with_what_any_other_needs_and_not_with_less() {
         (Nobody, Checks::Green, out(), &[], line()),
         (Nobody, Checks::Green, InLine::Landed, &[], Next::Over(Outcome::Merged)),
     ];
-    let hand_in = HandIn { pr: Some(7), entry: Some(EntryId(1)), ..HandIn::new("gardener", taken(3, "x")) };
+    let hand_in =
+        HandIn { pr: Some(7), entry: Some(EntryId(1)), ..HandIn::new(Role::Gardener, taken(3, "x")) };
     for (review, checks, line, verdicts, expected) in table {
         let pr = pr(verdicts);
         let at = format!("{review:?} {checks:?} {line:?} {verdicts:?}");
@@ -210,7 +212,7 @@ fn a_ci_that_says_nothing_is_waited_for_and_then_told_of() {
 
 #[test]
 fn its_pull_request_is_opened_once_followed_and_ended() {
-    let hand_in = HandIn { pr: Some(7), ..HandIn::new("gardener", taken(3, "x")) };
+    let hand_in = HandIn { pr: Some(7), ..HandIn::new(Role::Gardener, taken(3, "x")) };
     let (open, newer) = (pr(&[]), sha("d"));
     let sight = |line| Sight {
         hand_in: &hand_in,
@@ -220,7 +222,7 @@ fn its_pull_request_is_opened_once_followed_and_ended() {
         review: ReviewMode::Human,
         newer: None,
     };
-    let new = HandIn::new("gardener", taken(3, "x"));
+    let new = HandIn::new(Role::Gardener, taken(3, "x"));
     assert_eq!(new.branch, "pointsman/gardener-3-aaaaaaaaaa");
     assert_eq!(next(&Sight { hand_in: &new, pr: None, ..sight(InLine::No) }), Next::Open);
     let ended = |pr: Option<&PullRequest>, line| next(&Sight { pr, ..sight(line) });
@@ -278,12 +280,12 @@ fn its_pull_request_is_opened_once_followed_and_ended() {
 #[test]
 fn there_is_one_at_a_time_and_none_that_was_dismissed() {
     let mut memory = Memory::default();
-    assert_eq!(memory.take("gardener", RunId(1), None), Took::Nothing);
-    assert_eq!(memory.take("gardener", RunId(2), Some(taken(2, "x"))), Took::New);
-    assert_eq!(memory.take("gardener", RunId(2), Some(taken(2, "y"))), Took::Before);
-    assert_eq!(memory.take("gardener", RunId(3), Some(taken(3, "x"))), Took::Nothing, "the same is open");
-    assert_eq!(memory.take("gardener", RunId(4), Some(taken(4, "y"))), Took::New);
-    assert_eq!(memory.take("gardener", RunId(5), Some(taken(5, "z"))), Took::New, "the newest waits");
+    assert_eq!(memory.take(Role::Gardener, RunId(1), None), Took::Nothing);
+    assert_eq!(memory.take(Role::Gardener, RunId(2), Some(taken(2, "x"))), Took::New);
+    assert_eq!(memory.take(Role::Gardener, RunId(2), Some(taken(2, "y"))), Took::Before);
+    assert_eq!(memory.take(Role::Gardener, RunId(3), Some(taken(3, "x"))), Took::Nothing, "the same is open");
+    assert_eq!(memory.take(Role::Gardener, RunId(4), Some(taken(4, "y"))), Took::New);
+    assert_eq!(memory.take(Role::Gardener, RunId(5), Some(taken(5, "z"))), Took::New, "the newest waits");
     assert_eq!((memory.open.as_ref().unwrap().taken.run, memory.latest().unwrap().run), (RunId(2), RunId(5)));
     let pr = HandIn { pr: Some(7), entry: Some(EntryId(1)), ..memory.open.clone().unwrap() };
     memory.open = Some(pr.clone());
@@ -294,12 +296,12 @@ fn there_is_one_at_a_time_and_none_that_was_dismissed() {
         (RunId(5), Some(7), None, true)
     );
     assert_eq!(open.branch, pr.branch);
-    assert_eq!(memory.take("gardener", RunId(6), Some(taken(6, "w"))), Took::New);
-    let over = memory.end("gardener", Outcome::Dismissed).unwrap();
+    assert_eq!(memory.take(Role::Gardener, RunId(6), Some(taken(6, "w"))), Took::New);
+    let over = memory.end(Role::Gardener, Outcome::Dismissed).unwrap();
     assert_eq!((over.taken.run, memory.open.as_ref().unwrap().taken.run), (RunId(5), RunId(6)));
-    assert_eq!(memory.take("gardener", RunId(7), Some(taken(7, "z"))), Took::Dismissed);
-    assert_eq!(memory.end("gardener", Outcome::Merged).unwrap().taken.run, RunId(6));
-    assert_eq!(memory.end("gardener", Outcome::Merged), None);
+    assert_eq!(memory.take(Role::Gardener, RunId(7), Some(taken(7, "z"))), Took::Dismissed);
+    assert_eq!(memory.end(Role::Gardener, Outcome::Merged).unwrap().taken.run, RunId(6));
+    assert_eq!(memory.end(Role::Gardener, Outcome::Merged), None);
 }
 
 #[test]
@@ -314,18 +316,18 @@ fn the_same_takes_the_place_of_what_is_stuck_on_another_main_only() {
         (red, again(2), Took::New),
     ] {
         let mut memory = Memory::default();
-        assert_eq!(memory.take("gardener", RunId(1), Some(taken(1, "x"))), Took::New);
+        assert_eq!(memory.take(Role::Gardener, RunId(1), Some(taken(1, "x"))), Took::New);
         let at = format!("{told:?} {handed_in:?}");
         if let Some(open) = &mut memory.open {
             open.told = told;
         }
-        assert_eq!(memory.take("gardener", RunId(2), Some(handed_in)), expected, "{at}");
+        assert_eq!(memory.take(Role::Gardener, RunId(2), Some(handed_in)), expected, "{at}");
         assert_eq!(memory.newer.is_some(), expected == Took::New, "{at}");
         if expected == Took::New {
             let base = sha("e");
             let third = Taken { base, ..again(3) };
             assert_eq!(
-                memory.take("gardener", RunId(3), Some(third)),
+                memory.take(Role::Gardener, RunId(3), Some(third)),
                 Took::Nothing,
                 "what waits is not stuck"
             );

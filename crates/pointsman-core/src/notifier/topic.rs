@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::Number;
+use crate::role::{FORMULA_PREFIX, Role};
 use crate::vault::{ActionId, is_name};
 
 /// One task, one agent, one dangerous action: each is told in a thread of its own.
@@ -22,9 +23,14 @@ pub enum Topic {
 }
 
 impl Topic {
+    /// The thread of a role.
+    pub fn of_role(role: Role) -> Self {
+        Self::Agent(role.as_str().to_owned())
+    }
+
     /// The agent that carries out a formula: `run-supervisor` is the supervisor's.
     pub fn of_formula(formula: &str) -> Self {
-        Self::Agent(formula.strip_prefix("run-").unwrap_or(formula).to_owned())
+        Self::Agent(formula.strip_prefix(FORMULA_PREFIX).unwrap_or(formula).to_owned())
     }
 
     /// The issue, if it is a task.

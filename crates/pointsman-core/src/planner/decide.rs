@@ -12,6 +12,7 @@ use crate::forge::Issue;
 use crate::gardener::{DUPLICATE, Texts};
 use crate::ids::Number;
 use crate::labels::ACTION;
+use crate::role::FORMULA_PREFIX;
 use crate::text::{clean_block, clean_line, plain_line};
 
 /// Longest title that is filed.
@@ -224,7 +225,10 @@ impl<'d> Desk<'d> {
         }
         if let Some(formula) = &issue.formula {
             // Roles are not for issues to call.
-            if formula.starts_with("run-") || !self.formulas.contains(formula) || issue.label != ACTION {
+            if formula.starts_with(FORMULA_PREFIX)
+                || !self.formulas.contains(formula)
+                || issue.label != ACTION
+            {
                 return Err(format!("there is no formula {:?} for an action", clean_line(formula, 64)));
             }
         }

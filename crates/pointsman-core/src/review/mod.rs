@@ -26,8 +26,10 @@ pub use paths::{is_code, is_steering, is_test, protected};
 pub use plan::{Attempt, Ci, Next, Sight, closes, plan};
 pub use secrets::{Secret, blank_secrets, secrets};
 
+/// The role whose sessions review.
+pub const ROLE: crate::role::Role = crate::role::Role::Review;
 /// The formula of a review.
-pub const FORMULA: &str = "run-review";
+pub const FORMULA: &str = ROLE.formula();
 
 /// How often one commit is asked about: an unusable answer is asked for once more.
 pub const TRIES: usize = 2;

@@ -18,6 +18,7 @@ pub use life::{Duty, Event, Refused, duty, step};
 use crate::config::Config;
 use crate::formula::{Formula, Step};
 use crate::ids::{Number, ProjectName, Sha};
+use crate::role::Role;
 use crate::time::Timestamp;
 use crate::vault::{self, ActionId};
 use crate::{action, review};
@@ -174,8 +175,7 @@ impl Run {
 
     /// A run that is about to begin.
     pub fn new(id: RunId, formula: Formula, config: &Config, by: &str, now: Timestamp) -> Self {
-        let role = config.roles.iter().find(|(name, _)| *name == formula.role());
-        let model = role.and_then(|(_, role)| role.model.clone()).or_else(|| formula.model.clone());
+        let model = config.roles.get(formula.role()).model.clone().or_else(|| formula.model.clone());
         Self {
             id,
             project: config.name.clone(),
@@ -272,16 +272,10 @@ pub struct Policy {
 
 impl Policy {
     /// As it is configured for a role.
-    pub fn new(config: &Config, role: &str) -> Self {
+    pub fn new(config: &Config, role: Role) -> Self {
         let Config { timing, limits, .. } = config;
-        let lifetime = match role {
-            "supervisor" => timing.supervisor_session,
-            "action" => timing.action_max_lifetime,
-            "vault" => timing.vault_look,
-            _ => timing.session_timeout,
-        };
         Self {
-            lifetime: lifetime.duration(),
+            lifetime: role.lifetime(timing).duration(),
             restarts: limits.restarts,
             backoff: timing.restart_backoff.duration(),
             backoff_max: timing.restart_backoff_max.duration(),

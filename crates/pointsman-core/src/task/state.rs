@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::phase::{Phase, Refusal};
 use crate::ids::{Number, Sha, TaskKey};
+use crate::role::Role;
 use crate::session::context::{Gauge, Symptom, Urgency};
 use crate::time::Timestamp;
 
@@ -312,6 +313,9 @@ pub struct Exhausted {
 }
 
 impl Task {
+    /// The role of the sessions that work on tasks.
+    pub const ROLE: Role = Role::Dev;
+
     /// A task for an issue seen for the first time.
     pub fn new(key: TaskKey, title: String, branch: String, now: Timestamp) -> Self {
         Self {

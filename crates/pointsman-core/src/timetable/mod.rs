@@ -39,10 +39,9 @@ impl Zone for Utc {
 
 /// The formulas of a project that run by themselves: those of its roles that are at work, and those it lists.
 pub fn entries(config: &Config) -> Vec<(String, Cron)> {
-    // Issues, pull requests and vault actions come to the other roles by themselves.
-    const BY_TIME: [&str; 4] = ["gardener", "supervisor", "planner", "predictor"];
-    let roles = config.roles.iter().filter(|(name, role)| role.enabled && BY_TIME.contains(name));
-    let of_roles = roles.filter_map(|(name, role)| Some((format!("run-{name}"), role.schedule.as_deref()?)));
+    let roles = config.roles.iter().filter(|(role, settings)| settings.enabled && role.works_by_timetable());
+    let of_roles =
+        roles.filter_map(|(role, settings)| Some((role.formula().to_owned(), settings.schedule.as_deref()?)));
     let listed = config.schedule.formulas.iter().map(|(name, cron)| (name.clone(), cron.as_str()));
     let mut all: Vec<(String, Cron)> = of_roles
         .filter(|(name, _)| !config.schedule.formulas.contains_key(name))

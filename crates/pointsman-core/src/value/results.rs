@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{Number, Sha};
+use crate::role::Role;
 use crate::time::Timestamp;
 
 /// What was closed or landed is undone if it is within so long.
@@ -22,11 +23,11 @@ pub struct Following {
     /// How far the log was read.
     pub seq: i64,
     /// Open issues that a role filed: whose, and when.
-    pub filed: BTreeMap<Number, (String, Timestamp)>,
+    pub filed: BTreeMap<Number, (Role, Timestamp)>,
     /// Those of them that are not open any more, and since when.
     pub gone: BTreeMap<Number, Timestamp>,
     /// Issues that a role closed a short while ago: whose, and when.
-    pub closed: BTreeMap<Number, (String, Timestamp)>,
+    pub closed: BTreeMap<Number, (Role, Timestamp)>,
 }
 
 /// What the log says.
@@ -34,10 +35,10 @@ pub struct Following {
 pub enum Heard {
     /// A role filed an issue.
     Filed {
-        role: String,
+        role: Role,
     },
     Closed {
-        role: String,
+        role: Role,
     },
     Triaged {
         /// As what: `action`, `backlog`, `watch` or `dismiss`.
@@ -76,7 +77,7 @@ impl Became {
 /// What became of one thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    pub role: String,
+    pub role: Role,
     pub issue: Number,
     pub became: Became,
 }
@@ -85,8 +86,8 @@ impl Following {
     /// Takes in what the log says about an issue.
     pub fn hear(&mut self, issue: Number, heard: &Heard, at: Timestamp) -> Option<Outcome> {
         match heard {
-            Heard::Filed { role } => drop(self.filed.insert(issue, (role.clone(), at))),
-            Heard::Closed { role } => drop(self.closed.insert(issue, (role.clone(), at))),
+            Heard::Filed { role } => drop(self.filed.insert(issue, (*role, at))),
+            Heard::Closed { role } => drop(self.closed.insert(issue, (*role, at))),
             Heard::Triaged { verdict } => {
                 let became = match verdict.as_str() {
                     "action" | "backlog" => Became::Promoted,
@@ -124,12 +125,12 @@ impl Following {
             }
             gone.remove(issue);
             let became = if is_done(*issue) { Became::Landed } else { Became::Dismissed };
-            over.push(Outcome { role: role.clone(), issue: *issue, became });
+            over.push(Outcome { role: *role, issue: *issue, became });
             false
         });
         self.closed.retain(|issue, (role, at)| {
             if seen_at > *at && open.contains(issue) {
-                over.push(Outcome { role: role.clone(), issue: *issue, became: Became::Reopened });
+                over.push(Outcome { role: *role, issue: *issue, became: Became::Reopened });
                 return false;
             }
             now.since(*at) <= UNDONE_WITHIN
@@ -152,13 +153,14 @@ pub fn reverted_by(message: &str, landed_at: impl Fn(&Sha) -> Option<Timestamp>,
 mod tests {
     use super::{Became, Following, Heard, reverted_by};
     use crate::ids::{Number, Sha};
+    use crate::role::Role;
     use crate::time::Timestamp;
 
     const HOUR: i64 = 3_600_000;
     const DAY: i64 = 24 * HOUR;
 
-    fn filed(role: &str) -> Heard {
-        Heard::Filed { role: role.to_owned() }
+    fn filed(role: Role) -> Heard {
+        Heard::Filed { role }
     }
 
     fn triaged(verdict: &str) -> Heard {
@@ -166,7 +168,7 @@ mod tests {
     }
 
     /// What became of the issues when the forge says that these are open, after so long.
-    fn see(following: &mut Following, open: &[Number], at: i64) -> Vec<(String, Number, Became)> {
+    fn see(following: &mut Following, open: &[Number], at: i64) -> Vec<(Role, Number, Became)> {
         let (open, at) = (open.iter().copied().collect(), Timestamp(at));
         let over = following.see(&open, at, |issue| issue == 7, at);
         over.into_iter().map(|one| (one.role, one.issue, one.became)).collect()
@@ -176,11 +178,11 @@ mod tests {
     fn what_was_filed_is_followed_until_it_is_closed() {
         let mut following = Following::default();
         for issue in [7, 8, 9] {
-            assert_eq!(following.hear(issue, &filed("planner"), Timestamp(HOUR)), None);
+            assert_eq!(following.hear(issue, &filed(Role::Planner), Timestamp(HOUR)), None);
         }
         assert_eq!(see(&mut following, &[], HOUR), [], "the forge was asked before");
         assert_eq!(see(&mut following, &[7, 8, 9], 2 * HOUR), []);
-        let planner = |issue, became| ("planner".to_owned(), issue, became);
+        let planner = |issue, became| (Role::Planner, issue, became);
         assert_eq!(see(&mut following, &[9], 3 * HOUR), [], "somebody may still be writing down why");
         assert_eq!(
             see(&mut following, &[9], 4 * HOUR),
@@ -201,7 +203,7 @@ mod tests {
             ("nonsense", None),
         ] {
             let mut following = Following::default();
-            following.hear(3, &filed("predictor"), Timestamp(HOUR));
+            following.hear(3, &filed(Role::Predictor), Timestamp(HOUR));
             let over = following.hear(3, &triaged(verdict), Timestamp(2 * HOUR));
             assert_eq!(over.map(|one| one.became), became, "{verdict}");
             see(&mut following, &[], 3 * HOUR);
@@ -214,12 +216,12 @@ mod tests {
 
     #[test]
     fn what_was_closed_and_is_open_again_within_a_week_was_a_mistake() {
-        let closed = Heard::Closed { role: "gardener".to_owned() };
+        let closed = Heard::Closed { role: Role::Gardener };
         let mut following = Following::default();
         following.hear(3, &closed, Timestamp(HOUR));
         assert_eq!(see(&mut following, &[3], HOUR), [], "it was listed before it was closed");
         assert_eq!(see(&mut following, &[], 2 * HOUR), []);
-        assert_eq!(see(&mut following, &[3], 3 * HOUR), [("gardener".to_owned(), 3, Became::Reopened)]);
+        assert_eq!(see(&mut following, &[3], 3 * HOUR), [(Role::Gardener, 3, Became::Reopened)]);
         following.hear(4, &closed, Timestamp(HOUR));
         assert_eq!(see(&mut following, &[], 8 * DAY), []);
         assert_eq!(see(&mut following, &[4], 9 * DAY), [], "a week has passed");

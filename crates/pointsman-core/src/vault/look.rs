@@ -6,11 +6,14 @@ use serde_json::Value;
 use super::action::Risk;
 use super::entry::{Entry, Policy, REASON_CHARS, Refused, Status, refused, way};
 use super::estimate::{Estimate, Route};
+use crate::role::Role;
 use crate::text::clean_line;
 use crate::time::Timestamp;
 
+/// The role whose sessions look at actions.
+pub const ROLE: Role = Role::Vault;
 /// The formula of its sessions.
-pub const FORMULA: &str = "run-vault";
+pub const FORMULA: &str = ROLE.formula();
 /// Longest reason that an answer may give.
 const REASON_BYTES: usize = 4096;
 

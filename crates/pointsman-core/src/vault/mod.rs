@@ -19,5 +19,5 @@ pub use action::{Action, ActionId, MAX_BYTES, Malformed, Risk};
 pub use address::Address;
 pub use entry::{Duty, Entry, Event, Outcome, Policy, Refused, Status, duty, step, submit};
 pub use estimate::{Estimate, Route, route};
-pub use look::{FORMULA, Opinion};
+pub use look::{FORMULA, Opinion, ROLE};
 pub use rules::rule;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::forge::Issue;
 use crate::gardener::{Deed, Dust, Finding, Question};
 use crate::ids::{Number, ProjectName};
+use crate::role::Role;
 use crate::task::Notice;
 use crate::text::{clean_block, clean_line, plain_line, quote_block};
 
@@ -147,7 +148,7 @@ pub fn done(deed: &Deed) -> String {
 }
 
 /// A role whose results were all noise.
-pub fn paused(project: &ProjectName, role: &str) -> Notice {
+pub fn paused(project: &ProjectName, role: Role) -> Notice {
     Notice {
         title: format!("{project}: no model is asked for the {role} any more"),
         body: format!(

@@ -2,6 +2,7 @@
 
 use crate::hand_in::{Need, Outcome, Refusal, Taken, Why};
 use crate::ids::{Number, ProjectName};
+use crate::role::Role;
 use crate::run::RunId;
 use crate::task::Notice;
 use crate::text::clean_line;
@@ -10,12 +11,12 @@ use crate::text::clean_line;
 const NAMED: usize = 10;
 
 /// The message of the one commit.
-pub fn message(role: &str, run: RunId, files: &[String]) -> String {
+pub fn message(role: Role, run: RunId, files: &[String]) -> String {
     format!("{role}: {}\n\nHanded in by run {run}.\n", title(files))
 }
 
 /// Title and text of the pull request.
-pub fn pull_request(role: &str, taken: &Taken) -> (String, String) {
+pub fn pull_request(role: Role, taken: &Taken) -> (String, String) {
     let list: String = taken.files.iter().map(|file| format!("- `{}`\n", shown(file))).collect();
     let body = format!(
         "Run {} of the {role} changed these files:\n\n{list}\nRules picked them: nothing else that the session \
@@ -120,7 +121,7 @@ fn needs(need: &Need) -> String {
 }
 
 /// What people are told that it needs.
-pub fn notice(project: &ProjectName, role: &str, pr: Number, need: &Need, link: &str) -> Notice {
+pub fn notice(project: &ProjectName, role: Role, pr: Number, need: &Need, link: &str) -> Notice {
     let urgent = matches!(need, Need::Review { .. });
     Notice {
         title: format!("{project}: pull request #{pr} of the {role} {}", lead(need)),
@@ -131,7 +132,7 @@ pub fn notice(project: &ProjectName, role: &str, pr: Number, need: &Need, link: 
 }
 
 /// It could not be opened, and why.
-pub fn not_opened(project: &ProjectName, role: &str, run: RunId, why: &str) -> Notice {
+pub fn not_opened(project: &ProjectName, role: Role, run: RunId, why: &str) -> Notice {
     Notice {
         title: format!("{project}: what the {role} handed in cannot be opened as a pull request"),
         body: format!("{}\nIt is kept and tried again: pointsman run show {run}", clean_line(why, 500)),
@@ -141,7 +142,7 @@ pub fn not_opened(project: &ProjectName, role: &str, run: RunId, why: &str) -> N
 }
 
 /// Something newer cannot take its place, and why.
-pub fn not_replaced(project: &ProjectName, role: &str, pr: Number, run: RunId, why: &str) -> Notice {
+pub fn not_replaced(project: &ProjectName, role: Role, pr: Number, run: RunId, why: &str) -> Notice {
     Notice {
         title: format!("{project}: pull request #{pr} of the {role} cannot be brought up to date"),
         body: format!(

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::role::Role;
+use crate::task::Task;
 use crate::text::clean_line;
 
 /// Longest line.
@@ -12,7 +14,7 @@ const LINES: usize = 40;
 /// An entry of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    pub role: String,
+    pub role: Role,
     /// What; the first line leads.
     pub lines: Vec<String>,
 }
@@ -20,10 +22,10 @@ pub struct Entry {
 /// What an event says to a reader; nothing if it is none of their business.
 pub fn entry(kind: &str, issue: Option<u64>, data: &Value) -> Option<Entry> {
     let role = match kind {
-        "hand_in" | "hand_in_over" => data["role"].as_str(),
-        _ => kind.split_once('_').map(|(role, _)| role),
+        "hand_in" | "hand_in_over" => data["role"].as_str().and_then(|word| word.parse().ok()),
+        _ => Role::of_entry(kind),
     };
-    if let Some(role) = role.filter(|role| KEEPERS.contains(role)) {
+    if let Some(role) = role.filter(|role: &Role| role.keeps_journal()) {
         let lines: Vec<String> = data["lines"]
             .as_array()?
             .iter()
@@ -31,7 +33,7 @@ pub fn entry(kind: &str, issue: Option<u64>, data: &Value) -> Option<Entry> {
             .map(|line| clean_line(line, LINE))
             .take(LINES)
             .collect();
-        return (!lines.is_empty()).then(|| Entry { role: role.to_owned(), lines });
+        return (!lines.is_empty()).then(|| Entry { role, lines });
     }
     let said = match kind {
         "run_begun" => "began".to_owned(),
@@ -43,13 +45,9 @@ pub fn entry(kind: &str, issue: Option<u64>, data: &Value) -> Option<Entry> {
         _ => return of_task(issue?, data),
     };
     let formula = data["formula"].as_str()?;
-    let role = formula.strip_prefix("run-").unwrap_or("action");
     let line = clean_line(&format!("run {} of {formula} {said}", data["run"]), LINE);
-    Some(Entry { role: role.to_owned(), lines: vec![line] })
+    Some(Entry { role: Role::of_formula(formula), lines: vec![line] })
 }
-
-/// Roles that write their own lines.
-const KEEPERS: [&str; 4] = ["supervisor", "gardener", "predictor", "planner"];
 
 /// A task came to where a person would look up.
 fn of_task(issue: u64, data: &Value) -> Option<Entry> {
@@ -63,7 +61,7 @@ fn of_task(issue: u64, data: &Value) -> Option<Entry> {
         "closed" => "is closed",
         _ => return None,
     };
-    Some(Entry { role: "dev".to_owned(), lines: vec![format!("#{issue} {said}")] })
+    Some(Entry { role: Task::ROLE, lines: vec![format!("#{issue} {said}")] })
 }
 
 #[cfg(test)]

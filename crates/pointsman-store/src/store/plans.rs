@@ -1,6 +1,7 @@
 //! What grows for ever must not be scanned: query plans of the reads a running daemon repeats.
 
 use pointsman_core::ids::{ProjectName, TaskKey};
+use pointsman_core::role::Role;
 use pointsman_core::session::budget::Spent;
 use pointsman_core::signal::Signal;
 use pointsman_core::time::Timestamp;
@@ -136,7 +137,7 @@ fn session(task: TaskKey, generation: u32) -> SessionRow {
         identity: task.identity(),
         issue: Some(task.issue),
         project: task.project,
-        role: "dev".to_owned(),
+        role: Role::Dev,
         generation,
         host: "signal-box".to_owned(),
         model: None,

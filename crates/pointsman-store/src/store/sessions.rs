@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 
 use pointsman_core::ids::ProjectName;
+use pointsman_core::role::Role;
 use pointsman_core::session::budget::Spent;
 use pointsman_core::session::context::Gauge;
 use pointsman_core::task::Exit;
@@ -30,7 +31,7 @@ pub struct SessionRow {
     /// Its issue; a formula's session has none.
     pub issue: Option<u64>,
     /// Its role (`dev`).
-    pub role: String,
+    pub role: Role,
     /// Which session of its identity.
     pub generation: u32,
     /// The machine it runs on; empty if that was never recorded.
@@ -285,7 +286,7 @@ pub(super) fn upsert(connection: &Connection, session: &SessionRow) -> Result<()
             session.identity,
             project,
             session.issue.map(Whole),
-            session.role,
+            session.role.as_str(),
             session.generation,
             session.host,
             session.model,
@@ -319,7 +320,7 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
         identity: row.get(1)?,
         project: word(row, 2)?,
         issue: maybe_whole(row, 3)?,
-        role: row.get(4)?,
+        role: word(row, 4)?,
         generation: row.get(5)?,
         host: row.get(6)?,
         model: row.get(7)?,

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use pointsman_core::ids::{ProjectName, TaskKey};
+use pointsman_core::role::Role;
 use pointsman_core::session::budget::Spent;
 use pointsman_core::task::Exit;
 use pointsman_core::time::Timestamp;
@@ -19,7 +20,7 @@ use crate::column::{Whole, Word, maybe_time, maybe_whole, maybe_word, time};
 use crate::error::{Error, failed_to};
 
 /// What was spent by each role. A session that was never registered has none.
-type ByRole = Vec<(Option<String>, Spent)>;
+type ByRole = Vec<(Option<Role>, Spent)>;
 
 impl Store {
     /// Takes a session's report in: what it has spent since its start, as of this day
@@ -66,7 +67,7 @@ impl Store {
     }
 
     /// What the sessions of a task have spent, by role.
-    pub fn spent_by_role_on_task(&self, task: &TaskKey, now: Timestamp) -> Result<BTreeMap<String, Spent>> {
+    pub fn spent_by_role_on_task(&self, task: &TaskKey, now: Timestamp) -> Result<BTreeMap<Role, Spent>> {
         Ok(by_role(self.task_parts(task, now)?))
     }
 
@@ -82,13 +83,13 @@ impl Store {
         project: Option<&ProjectName>,
         day: &str,
         now: Timestamp,
-    ) -> Result<BTreeMap<String, Spent>> {
+    ) -> Result<BTreeMap<Role, Spent>> {
         Ok(by_role(self.day_parts(project, day, now)?))
     }
 
     fn task_parts(&self, task: &TaskKey, now: Timestamp) -> Result<ByRole> {
         let values = params![Word(&task.project), Whole(task.issue)];
-        let read = |row: &Row<'_>| Ok((row.get(0)?, spent(row, 1)?));
+        let read = |row: &Row<'_>| Ok((maybe_word(row, 0)?, spent(row, 1)?));
         let mut parts = self.rows("read what was spent", TASK, values, read)?;
         parts.extend(
             self.rows("read how long sessions ran", RAN_ON_TASK, values, |row| ran(row, Span::ALWAYS, now))?,
@@ -99,7 +100,7 @@ impl Store {
     fn day_parts(&self, project: Option<&ProjectName>, day: &str, now: Timestamp) -> Result<ByRole> {
         let span = Span::of_day(day)?;
         let (reported, times) = (day_query(project.is_some()), ran_query(project.is_some()));
-        let read = |row: &Row<'_>| Ok((row.get(0)?, share(spent(row, 1)?, spent(row, 4)?)));
+        let read = |row: &Row<'_>| Ok((maybe_word(row, 0)?, share(spent(row, 1)?, spent(row, 4)?)));
         let read_times = |row: &Row<'_>| ran(row, span, now);
         let (what, times_what) = ("read what was spent", "read how long sessions ran");
         let (mut parts, more) = match project {
@@ -154,8 +155,8 @@ fn sum(parts: ByRole) -> Spent {
     parts.into_iter().fold(Spent::default(), |sum, (_, part)| sum.plus(part))
 }
 
-fn by_role(parts: ByRole) -> BTreeMap<String, Spent> {
-    let mut roles: BTreeMap<String, Spent> = BTreeMap::new();
+fn by_role(parts: ByRole) -> BTreeMap<Role, Spent> {
+    let mut roles: BTreeMap<Role, Spent> = BTreeMap::new();
     for (role, part) in parts {
         if let Some(role) = role {
             let sum = roles.entry(role).or_default();
@@ -182,7 +183,7 @@ fn spent(row: &Row<'_>, first: usize) -> rusqlite::Result<Spent> {
 }
 
 /// The share of a span in a session's life. A session belongs to the restarts of the span it began in.
-fn ran(row: &Row<'_>, span: Span, now: Timestamp) -> rusqlite::Result<(Option<String>, Spent)> {
+fn ran(row: &Row<'_>, span: Span, now: Timestamp) -> rusqlite::Result<(Option<Role>, Spent)> {
     let (begun, ended) = (time(row, 1)?, maybe_time(row, 2)?.unwrap_or(now));
     let millis = ended.0.min(span.ends).saturating_sub(begun.0.max(span.begins));
     let followed: Option<Exit> = maybe_word(row, 3)?;
@@ -190,7 +191,7 @@ fn ran(row: &Row<'_>, span: Span, now: Timestamp) -> rusqlite::Result<(Option<St
         && (span.begins..span.ends).contains(&begun.0);
     let spent =
         Spent { restarts: restart.into(), millis: u64::try_from(millis).unwrap_or(0), ..Spent::default() };
-    Ok((row.get(0)?, spent))
+    Ok((maybe_word(row, 0)?, spent))
 }
 
 /// From when to when, in milliseconds since the epoch.

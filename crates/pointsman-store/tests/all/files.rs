@@ -6,7 +6,7 @@ use pointsman_core::task::Effect;
 use pointsman_store::{Change, Error, Retry, Store};
 use serde_json::json;
 
-use crate::world::{Fresh, at, change, commit, key, message, nobody, project};
+use crate::world::{Fresh, at, change, commit, key, message, nobody, project, session};
 
 #[test]
 fn the_bundled_sqlite_has_the_write_ahead_log_fix_of_3_51_3() {
@@ -140,4 +140,20 @@ fn an_effect_that_failed_keeps_its_reason() {
     let sql = "SELECT status, error, settled_at FROM outbox";
     let row = connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
     assert_eq!(row, ("failed".to_owned(), "no branch".to_owned(), 1000_i64));
+}
+
+#[test]
+fn a_session_of_a_role_that_nobody_knows_is_an_error_and_not_another_role() {
+    let mut fresh = Fresh::new();
+    fresh.store.upsert_session(&session(1, 1)).unwrap();
+    let connection = rusqlite::Connection::open(fresh.path()).unwrap();
+    connection.execute("UPDATE sessions SET role = 'gardner'", []).unwrap();
+    let error = fresh.store.session("dev-shop-1.1").unwrap_err();
+    let told = chain(&error);
+    assert!(told.contains("gardner") && told.contains("gardener"), "{told}");
+}
+
+/// An error with all that caused it.
+fn chain(error: &dyn std::error::Error) -> String {
+    std::iter::successors(Some(error), |error| error.source()).map(|error| format!("{error}: ")).collect()
 }

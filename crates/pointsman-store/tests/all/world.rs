@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use pointsman_core::ids::{ProjectName, Sha, TaskKey};
+use pointsman_core::role::Role;
 use pointsman_core::session::budget::Spent;
 use pointsman_core::session::context::{Gauge, Source};
 use pointsman_core::task::{Effect, Headline, Opening, Task};
@@ -77,7 +78,7 @@ pub(crate) fn session(issue: u64, generation: u32) -> SessionRow {
         identity: key(issue).identity(),
         project: project("shop"),
         issue: Some(issue),
-        role: "dev".to_owned(),
+        role: Role::Dev,
         generation,
         host: "signal-box".to_owned(),
         model: Some("sonnet".to_owned()),

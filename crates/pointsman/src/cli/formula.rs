@@ -161,9 +161,7 @@ fn rendered(found: &Found, project: &Project) -> Result<Formula, Failure> {
 
 /// The project's word for the formula's role wins over the formula's own.
 fn model(formula: &Formula, project: &Project) -> Option<String> {
-    let role = formula.role();
-    let own =
-        project.config.roles.iter().find(|(name, _)| *name == role).and_then(|(_, role)| role.model.clone());
+    let own = project.config.roles.get(formula.role()).model.clone();
     own.or_else(|| formula.model.clone())
 }
 

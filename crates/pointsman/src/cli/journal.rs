@@ -1,6 +1,7 @@
 //! What happened on a day, as a person would tell it.
 
 use clap::Args;
+use pointsman_core::role::Role;
 use serde_json::{Value, json};
 
 use super::context::Context;
@@ -19,27 +20,20 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "YYYY-MM-DD")]
     day: Option<String>,
     /// Only of this role
-    #[arg(long, value_name = "ROLE")]
-    role: Option<String>,
+    #[arg(long, value_name = "ROLE", value_parser = super::role())]
+    role: Option<Role>,
 }
 
 impl Arguments {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         let project = context.project()?;
-        if let Some(role) = &self.role
-            && !project.config.roles.iter().any(|(name, _)| name == role)
-        {
-            let names: Vec<&str> = project.config.roles.iter().map(|(name, _)| name).collect();
-            return Err(Failure::new(Code::Usage, format!("there is no role {role:?}"))
-                .hint(format!("one of: {}", names.join(", "))));
-        }
         let day = self.day.unwrap_or_else(|| time::day(time::now()));
         let Some(span) = span_of(&day) else {
             return Err(Failure::new(Code::Usage, format!("{day:?} is no day"))
                 .hint("a day is written as 2026-11-15, and is one of UTC"));
         };
         let found = match context.store()? {
-            Some(store) => read(&store, &project.config.name, span, self.role.as_deref())?,
+            Some(store) => read(&store, &project.config.name, span, self.role)?,
             None => Vec::new(),
         };
         let rows: Vec<Value> = found

@@ -63,6 +63,7 @@ use std::sync::atomic::AtomicBool;
 
 use clap::{Args, Parser, Subcommand};
 use pointsman_core::ids::ProjectName;
+use pointsman_core::role::Role;
 
 use context::Context;
 use failure::Failure;
@@ -285,6 +286,12 @@ fn exit_on_interrupt() {
     let at_once = Arc::new(AtomicBool::new(true));
     // Without the handler the signal still ends us.
     let _ = signal_hook::flag::register_conditional_shutdown(signal_hook::consts::SIGINT, 130, at_once);
+}
+
+/// Reads a role's word; the words are part of the help and of an error.
+fn role() -> impl clap::builder::TypedValueParser<Value = Role> {
+    use clap::builder::TypedValueParser as _;
+    clap::builder::PossibleValuesParser::new(Role::ALL.map(Role::as_str)).try_map(|word| word.parse::<Role>())
 }
 
 fn project_name(text: &str) -> Result<ProjectName, String> {

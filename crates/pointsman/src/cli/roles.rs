@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
+use pointsman_core::role::Role;
 use pointsman_core::run::Status;
 use pointsman_core::session::budget::Spent;
 use pointsman_core::task::{State, Task};
@@ -11,7 +12,7 @@ use pointsman_store::{RunScope, Store};
 use serde_json::{Value, json};
 
 use super::context::Context;
-use super::failure::{Code, Failure};
+use super::failure::Failure;
 use super::table::Table;
 use super::time;
 use crate::control::protocol::Request;
@@ -44,12 +45,14 @@ enum Command {
     /// Have the gardener, planner, predictor or supervisor look now, and not at its next time
     Look {
         /// Which
-        role: String,
+        #[arg(value_parser = super::role())]
+        role: Role,
     },
     /// Let a role that was paused because of noise ask a model again
     Resume {
         /// Which
-        role: String,
+        #[arg(value_parser = super::role())]
+        role: Role,
     },
 }
 
@@ -60,8 +63,7 @@ impl Arguments {
             None => show(context, &project, self.days),
             Some(Command::Look { role }) => {
                 context.people_only("having a role look")?;
-                known(&project, &role)?;
-                let request = Request::LookNow { project: project.config.name.clone(), role: role.clone() };
+                let request = Request::LookNow { project: project.config.name.clone(), role };
                 context.ask(&request)?;
                 context
                     .out
@@ -70,21 +72,12 @@ impl Arguments {
             }
             Some(Command::Resume { role }) => {
                 context.people_only("resuming a role")?;
-                known(&project, &role)?;
-                let request =
-                    Request::ResumeRole { project: project.config.name.clone(), role: role.clone() };
+                let request = Request::ResumeRole { project: project.config.name.clone(), role };
                 context.ask(&request)?;
                 context.out.say(format!("The {role} may ask again."));
                 Ok(())
             }
         }
-    }
-}
-
-fn known(project: &Project, role: &str) -> Result<(), Failure> {
-    match project.config.roles.iter().any(|(name, _)| name == role) {
-        true => Ok(()),
-        false => Err(Failure::new(Code::Usage, format!("there is no role {role:?}"))),
     }
 }
 
@@ -94,15 +87,15 @@ fn show(context: &Context, project: &Project, days: u32) -> Result<(), Failure> 
     let store = context.store()?;
     let mut rows = Vec::new();
     let tally = store.as_ref().map(|store| Tally::read(store, &project.config.name, begins)).transpose()?;
-    for (name, role) in project.config.roles.iter() {
+    for (role, settings) in project.config.roles.iter() {
         let sums = match &store {
-            Some(store) => sums(store, project, name, begins, now)?,
+            Some(store) => sums(store, project, role, begins, now)?,
             None => json!({}),
         };
-        let mut row = json!({ "role": name, "enabled": role.enabled, "schedule": role.schedule });
+        let mut row = json!({ "role": role, "enabled": settings.enabled, "schedule": settings.schedule });
         if let (Some(row), Value::Object(sums)) = (row.as_object_mut(), sums) {
             row.extend(sums);
-            let known = tally.iter().flat_map(|tally| tally.of(name));
+            let known = tally.iter().flat_map(|tally| tally.of(role));
             row.extend(known.map(|(name, count)| (name.to_owned(), json!(count))));
         }
         rows.push(row);
@@ -155,7 +148,7 @@ fn show(context: &Context, project: &Project, days: u32) -> Result<(), Failure> 
 fn sums(
     store: &Store,
     project: &Project,
-    role: &str,
+    role: Role,
     begins: Timestamp,
     now: Timestamp,
 ) -> Result<Value, Failure> {
@@ -163,8 +156,8 @@ fn sums(
     let mut spent = Spent::default();
     let mut at = begins;
     while at <= now {
-        let of_day: BTreeMap<String, Spent> = store.spent_by_role_on_day(Some(name), &time::day(at), now)?;
-        spent = of_day.get(role).map_or(spent, |more| spent.plus(*more));
+        let of_day: BTreeMap<Role, Spent> = store.spent_by_role_on_day(Some(name), &time::day(at), now)?;
+        spent = of_day.get(&role).map_or(spent, |more| spent.plus(*more));
         at = Timestamp(at.0 + DAY);
     }
     let runs = store.runs(name, RunScope::Last(RUNS))?;
@@ -180,7 +173,7 @@ fn sums(
         "noise": value.noise,
         "paused_at": value.paused_at.map(time::rfc3339),
     });
-    if role == "dev" {
+    if role == Task::ROLE {
         let tasks = store.tasks(Some(name))?;
         let count = |wanted: fn(&Task) -> bool| {
             tasks.iter().filter(|task| task.since >= begins && wanted(task)).count()

@@ -7,6 +7,7 @@ use pointsman_core::config::MergeStyle;
 use pointsman_core::forge::{BoardStatus, CheckState, StateFilter};
 use pointsman_core::hook::Report;
 use pointsman_core::ids::{Number, ProjectName, Sha};
+use pointsman_core::role::Role;
 use pointsman_core::run::RunId;
 use pointsman_core::session::budget::Spent;
 use pointsman_core::session::context::Gauge;
@@ -116,12 +117,12 @@ pub enum Request {
     /// A role that was paused because of noise goes on.
     ResumeRole {
         project: ProjectName,
-        role: String,
+        role: Role,
     },
     /// Have a role look now.
     LookNow {
         project: ProjectName,
-        role: String,
+        role: Role,
     },
     /// Tell people that this is a test.
     TryNotifiers {

@@ -9,7 +9,7 @@ use std::sync::mpsc::sync_channel;
 use anyhow::Context;
 use pointsman_adapters::git::RefName;
 use pointsman_adapters::process::free_memory_mb;
-use pointsman_core::action::{AT_ONCE, Next, Report, Sight, formula, plan};
+use pointsman_core::action::{self, AT_ONCE, Next, Report, Sight, formula, plan};
 use pointsman_core::dependencies;
 use pointsman_core::forge::{Issue, IssueState};
 use pointsman_core::ids::{Number, Sha};
@@ -25,7 +25,7 @@ use super::world::RealWorld;
 use crate::control::protocol::{FailureKind, Reply};
 
 /// Who asks, in the list of runs.
-const BY: &str = "action";
+const BY: &str = action::ROLE.as_str();
 
 /// Looks at a project's actions, on a thread of its own; once more if that is under way.
 pub(crate) fn look(world: &Arc<RealWorld>, served: &Arc<Served>) {

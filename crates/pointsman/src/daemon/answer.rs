@@ -83,10 +83,10 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
             follow.vault = true;
             vault::answer(engine, project, command)
         }
-        Request::ResumeRole { project, role } => factory::resume(engine, project, role),
+        Request::ResumeRole { project, role } => factory::resume(engine, project, *role),
         Request::LookNow { project, role } => {
             follow.factory = true;
-            factory::look_now(engine, project, role)
+            factory::look_now(engine, project, *role)
         }
         Request::TryNotifiers { project, key } => {
             follow.notices = true;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pointsman_core::config::{Budget, Config};
 use pointsman_core::ids::{ProjectName, TaskKey};
+use pointsman_core::role::Role;
 use pointsman_core::session::budget::{self, Level, Limit, Spent, level};
 use pointsman_core::session::context::Gauge;
 use pointsman_core::session::quota::{self, Window};
@@ -21,7 +22,7 @@ use crate::control::protocol::{FailureKind, Reply};
 /// The kind under which the end of a turn is in the log.
 const TURN_ENDED: &str = "turn_ended";
 /// The role that works on tasks.
-const ROLE: &str = "dev";
+const ROLE: Role = Task::ROLE;
 
 /// Under which name the rate limits of a project's account are remembered.
 const QUOTA: &str = "rate-limits";
@@ -169,7 +170,7 @@ fn of_task(
     task: &Task,
     now: Timestamp,
 ) -> Result<Vec<Mark>, pointsman_store::Error> {
-    let (key, role) = (&task.key, config.roles.dev.budget.as_ref());
+    let (key, role) = (&task.key, config.roles.get(ROLE).budget.as_ref());
     let mut marks = Vec::new();
     let mut add = |name: &str, whose, spent, limit| {
         marks.push(Mark { name: name.to_owned(), whose, spent, limit });
@@ -180,7 +181,7 @@ fn of_task(
     }
     let limit = role.map(Limit::per_task).unwrap_or_default();
     if limit.is_any() {
-        let spent = store.spent_by_role_on_task(key, now)?.remove(ROLE).unwrap_or_default();
+        let spent = store.spent_by_role_on_task(key, now)?.remove(&ROLE).unwrap_or_default();
         add("role on task", "by its role for this task", spent, limit);
     }
     let limits = [("session", Some(&config.budget)), ("session of role", role)];
@@ -205,10 +206,10 @@ fn of_day(store: &Store, config: &Config, now: Timestamp) -> Result<Vec<Mark>, p
         let spent = store.spent_on_day(Some(&config.name), &day, now)?;
         marks.push(Mark { name: format!("day {day}"), whose: "today", spent, limit });
     }
-    let limit = config.roles.dev.budget.as_ref().map(Limit::per_day).unwrap_or_default();
+    let limit = config.roles.get(ROLE).budget.as_ref().map(Limit::per_day).unwrap_or_default();
     if limit.is_any() {
         let mut roles = store.spent_by_role_on_day(Some(&config.name), &day, now)?;
-        let spent = roles.remove(ROLE).unwrap_or_default();
+        let spent = roles.remove(&ROLE).unwrap_or_default();
         marks.push(Mark { name: format!("role on day {day}"), whose: "by its role today", spent, limit });
     }
     Ok(marks)
@@ -255,7 +256,7 @@ pub(crate) fn passed_by_themselves(
     let mut inputs = Vec::new();
     let projects: Vec<ProjectName> = engine.served().cloned().collect();
     for config in projects.iter().filter_map(|project| engine.config(project)).collect::<Vec<_>>() {
-        let budgets = [Some(&config.budget), config.roles.dev.budget.as_ref()];
+        let budgets = [Some(&config.budget), config.roles.get(ROLE).budget.as_ref()];
         let any = |limit: fn(&Budget) -> Limit| {
             budgets.iter().flatten().any(|budget| limit(budget).passes_by_itself())
         };

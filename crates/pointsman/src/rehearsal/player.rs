@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use pointsman_adapters::process::{Finished, Run};
+use pointsman_core::role::Role;
 use pointsman_core::task::{Refusal, RefusalStatus};
 
 use super::message::{self, Message};
@@ -120,7 +121,7 @@ impl<F: AsFd, W: Write> Player<F, W> {
             return script::parse(prompt);
         }
         let read = |name: &str| fs::read_to_string(self.place.inbox.join(name)).ok();
-        let role = self.place.session.split('-').next().unwrap_or_default();
+        let role = Role::of_session(&self.place.session).map_err(script::Error::Role)?;
         // Who is asked about many things finds its script where they are quoted.
         let request = read(REQUEST).unwrap_or_else(|| prompt.to_owned());
         script::parse_role(&request, role, read(EARLIER).is_some())
@@ -183,7 +184,7 @@ impl<F: AsFd, W: Write> Player<F, W> {
                 fs::write(&self.place.phase_file, format!("{text}\n"))?;
             }
             Step::Expect(headline) => return self.expect(headline),
-            Step::Refuse { status, reason } => self.refuse(*status, reason)?,
+            Step::Refuse { status, blocked_by, reason } => self.refuse(*status, blocked_by, reason)?,
             Step::Context(percent) => self.report_context(*percent),
             Step::Spend { tokens, cents } => {
                 self.note(&format!("report {tokens} tokens, {cents} cents"));
@@ -303,9 +304,9 @@ impl<F: AsFd, W: Write> Player<F, W> {
         Ok(())
     }
 
-    fn refuse(&mut self, status: RefusalStatus, reason: &str) -> anyhow::Result<()> {
+    fn refuse(&mut self, status: RefusalStatus, blocked_by: &[u64], reason: &str) -> anyhow::Result<()> {
         self.note("refuse the task");
-        let refusal = Refusal { status, reason: reason.to_owned(), blocked_by: Vec::new() };
+        let refusal = Refusal { status, reason: reason.to_owned(), blocked_by: blocked_by.to_vec() };
         fs::write(&self.place.summary_file, serde_json::to_vec(&refusal)?)?;
         self.phase("failed", Some("refused"))
     }

@@ -9,7 +9,7 @@
 //! | `summary TEXT` | into the summary file |
 //! | `phase NAME [REASON]`, `raw-phase TEXT` | into the phase file, the second whatever it is |
 //! | `expect HEADLINE` | waits for a message that begins so, reads and acknowledges it |
-//! | `refuse STATUS REASON` | turns the task down |
+//! | `refuse STATUS [#ISSUE …] REASON` | turns the task down, and names the issues that must be closed first |
 //! | `context PERCENT`, `spend TOKENS CENTS` | reports how full its context is, or a further expense |
 //! | `checkpoint PHASE SUMMARY` | says where it is in its work |
 //! | `crash`, `exit CODE` | ends by SIGKILL or by itself; a successor goes on after it |
@@ -21,6 +21,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use pointsman_core::role::{Role, UnknownRole};
 use pointsman_core::session::work::WorkPhase;
 use pointsman_core::task::{Phase, RefusalStatus};
 
@@ -66,6 +67,8 @@ pub enum Step {
     Expect(String),
     Refuse {
         status: RefusalStatus,
+        /// The issues that must be closed first.
+        blocked_by: Vec<u64>,
         reason: String,
     },
     /// Report how full the context is, in percent.
@@ -101,6 +104,8 @@ pub enum Step {
 /// A script that cannot be played.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
+    #[error(transparent)]
+    Role(UnknownRole),
     /// There is no complete block.
     #[error("there is no script between `{BEGIN}` and `{END}` in the issue")]
     NoScript,
@@ -124,7 +129,7 @@ pub enum Error {
 
 /// The script of a role that runs a formula, between `rehearsal-ROLE:begin` and `rehearsal-ROLE:end`: the first one, or the
 /// last one if it is asked again. Without any, it has nothing to find.
-pub fn parse_role(text: &str, role: &str, again: bool) -> Result<Vec<Step>, Error> {
+pub fn parse_role(text: &str, role: Role, again: bool) -> Result<Vec<Step>, Error> {
     let (begin, end) = (format!("rehearsal-{role}:begin"), format!("rehearsal-{role}:end"));
     let lines: Vec<&str> = text.lines().map(unquoted).collect();
     let mut begins = lines.iter().enumerate().filter(|(_, line)| **line == begin).map(|(at, _)| at);
@@ -180,9 +185,14 @@ fn step(line: usize, text: &str) -> Result<Step, Error> {
         "raw-phase" => Step::RawPhase(rest.to_owned()),
         "expect" => Step::Expect(text_of("expect")?),
         "refuse" => {
-            let (status, reason) = split_word(rest);
+            let (status, mut reason) = split_word(rest);
             let status = refusal(status).ok_or(needs("refuse", "a status of the protocol"))?;
-            Step::Refuse { status, reason: reason.to_owned() }
+            let mut blocked_by = Vec::new();
+            while let Some((number, after)) = issue_number(reason) {
+                blocked_by.push(number);
+                reason = after;
+            }
+            Step::Refuse { status, blocked_by, reason: reason.to_owned() }
         }
         "context" => Step::Context(percentage(rest).ok_or(needs("context", "a percentage"))?),
         "spend" => {
@@ -221,6 +231,12 @@ fn split_word(text: &str) -> (&str, &str) {
     text.split_once(char::is_whitespace).map_or((text, ""), |(word, rest)| (word, rest.trim_start()))
 }
 
+/// The issue that a text begins with (`#3 …`), and the rest of it.
+fn issue_number(text: &str) -> Option<(u64, &str)> {
+    let (word, rest) = split_word(text);
+    Some((word.strip_prefix('#')?.parse().ok()?, rest))
+}
+
 /// A path that stays in the tree and out of git's own files.
 fn inside(path: &str) -> Option<PathBuf> {
     let path = Path::new(path);
@@ -254,11 +270,11 @@ mod tests {
     fn a_role_has_scripts_of_its_own() {
         let text = "rehearsal:begin\npush\nrehearsal:end\n> rehearsal-review:begin\n> answer {\"a\": 1}\n> rehearsal-review:end\n\
                     rehearsal-review:begin\nhang\nrehearsal-review:end\n";
-        assert_eq!(parse_role(text, "review", false), Ok(vec![Step::Answer("{\"a\": 1}".to_owned())]));
-        assert_eq!(parse_role(text, "review", true), Ok(vec![Step::Hang]));
+        assert_eq!(parse_role(text, Role::Review, false), Ok(vec![Step::Answer("{\"a\": 1}".to_owned())]));
+        assert_eq!(parse_role(text, Role::Review, true), Ok(vec![Step::Hang]));
         assert_eq!(parse(text), Ok(vec![Step::Push]));
-        assert_eq!(parse_role("", "review", false), Ok(vec![Step::Answer(NO_SCRIPT.to_owned())]));
-        assert_eq!(parse_role("rehearsal-action:begin\n", "action", false), Err(Error::NoScript));
+        assert_eq!(parse_role("", Role::Review, false), Ok(vec![Step::Answer(NO_SCRIPT.to_owned())]));
+        assert_eq!(parse_role("rehearsal-action:begin\n", Role::Action, false), Err(Error::NoScript));
     }
 
     #[test]
@@ -283,7 +299,19 @@ mod tests {
         assert_eq!(one("expect CI failed"), Step::Expect("CI failed".to_owned()));
         assert_eq!(
             one("refuse too_large split it"),
-            Step::Refuse { status: RefusalStatus::TooLarge, reason: "split it".to_owned() }
+            Step::Refuse {
+                status: RefusalStatus::TooLarge,
+                blocked_by: vec![],
+                reason: "split it".to_owned()
+            }
+        );
+        assert_eq!(
+            one("refuse unmet_dependency #3 #12 not yet"),
+            Step::Refuse {
+                status: RefusalStatus::UnmetDependency,
+                blocked_by: vec![3, 12],
+                reason: "not yet".to_owned()
+            }
         );
         assert_eq!(one("context 93"), Step::Context(93));
         assert_eq!(one("rate-limit 90"), Step::RateLimit(90));

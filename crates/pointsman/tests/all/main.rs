@@ -14,3 +14,4 @@ mod real_claude_headless;
 mod real_claude_person;
 mod simulation;
 mod timetable;
+mod upgrade;

@@ -1,12 +1,12 @@
 //! The real Claude Code in real tmux, against a scripted API: no network, no model.
 //!
-//! `scripts/test-claude` installs the program and names it in `POINTSMAN_CLAUDE`; without that there is nothing to test
-//! here, and the tests say so and end.
+//! `scripts/test-claude` installs the program and names it in `POINTSMAN_CLAUDE`; without that the tests are reported as
+//! not run.
 
 use std::fs;
 
 use pointsman_testkit::claude_api::{ClaudeApi, Step};
-use pointsman_testkit::{Setup, TestDaemon};
+use pointsman_testkit::{Setup, TestDaemon, not_run};
 
 /// Made up; nothing outside the loopback interface ever sees it.
 const KEY: &str = "sk-ant-test-0000000000000000000000000000";
@@ -27,7 +27,7 @@ pub(crate) fn text(words: &str) -> Step {
 /// A project whose agent is the real program, and the API it talks to.
 pub(crate) fn shop(flags: &[&str]) -> Option<(Setup, ClaudeApi)> {
     let Some(program) = std::env::var("POINTSMAN_CLAUDE").ok().filter(|path| !path.is_empty()) else {
-        eprintln!("POINTSMAN_CLAUDE is not set: the real Claude Code is not tested (scripts/test-claude)");
+        not_run("claude", "POINTSMAN_CLAUDE names no program; scripts/test-claude installs one");
         return None;
     };
     let api = ClaudeApi::start();

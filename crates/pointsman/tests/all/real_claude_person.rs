@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use pointsman_testkit::claude_api::{ClaudeApi, Step};
-use pointsman_testkit::{Setup, TestDaemon};
+use pointsman_testkit::{Setup, TestDaemon, not_run};
 use serde_json::{Value, json};
 
 /// Made up; nothing outside the loopback interface ever sees it.
@@ -114,8 +114,7 @@ fn waits_for_phase(world: &TestDaemon, phase: &str) -> Value {
 #[test]
 fn real_claude_of_a_person_goes_from_claim_to_close() {
     let Some(claude) = std::env::var("POINTSMAN_CLAUDE").ok().filter(|path| !path.is_empty()) else {
-        eprintln!("POINTSMAN_CLAUDE is not set: the real Claude Code is not tested (scripts/test-claude)");
-        return;
+        return not_run("claude", "POINTSMAN_CLAUDE names no program; scripts/test-claude installs one");
     };
     let world = Setup::new(env!("CARGO_BIN_EXE_pointsman")).build();
     assert_eq!(world.run(&["claude", "install"]).code, Some(0));

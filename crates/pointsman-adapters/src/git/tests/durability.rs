@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use pointsman_core::ids::Sha;
+use pointsman_testkit::not_run;
 
 use super::World;
 use crate::git::Git;
@@ -55,9 +56,7 @@ fn trace(world: &World, program: &Path, args: &[&str], n: u32) -> Option<Vec<Str
             panic!("the traced program failed: {}", String::from_utf8_lossy(&done.stdout))
         }
         untraced => {
-            eprintln!(
-                "SKIPPED: THE FSYNC CALLS ARE NOT COUNTED, because strace does not work here: {untraced:?}"
-            );
+            not_run("strace", &format!("the calls of fsync cannot be counted: {untraced:?}"));
             None
         }
     }

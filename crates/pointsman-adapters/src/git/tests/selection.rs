@@ -2,6 +2,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use pointsman_core::hand_in::choose;
+use pointsman_core::role::Role;
 
 use super::World;
 use crate::git::selection::{Changed, commit, contents, differences};
@@ -10,7 +11,7 @@ use crate::git::selection::{Changed, commit, contents, differences};
 fn take(world: &World, tree: &std::path::Path) -> (Vec<Changed>, Vec<String>, pointsman_core::ids::Sha) {
     let found = differences(&world.mirror, tree, &world.base).unwrap();
     let changes: Vec<_> = found.iter().map(|one| one.change.clone()).collect();
-    let choice = choose("gardener", &changes);
+    let choice = choose(Role::Gardener, &changes);
     let picked: Vec<&Changed> = found.iter().filter(|one| choice.taken.contains(&one.change.path)).collect();
     let made = commit(&world.mirror, &world.base, &picked, "gardener: update", 1_700_000_000).unwrap();
     (found.clone(), choice.taken, made)

@@ -19,6 +19,8 @@ const UNDER_WAY: Duration = Duration::from_secs(600);
 #[derive(Clone, Copy)]
 pub(super) struct Look<'a> {
     pub(super) labels: &'a [String],
+    /// The issues that were looked up, open or not.
+    pub(super) dependencies: &'a [Number],
     /// The cycle of dependencies it is part of.
     pub(super) cycle: Option<&'a [Number]>,
     pub(super) asked_at: Option<Timestamp>,
@@ -33,15 +35,7 @@ fn was_overtaken(asked_at: Option<Timestamp>, other: Option<Timestamp>) -> bool 
 }
 
 impl Draft<'_> {
-    pub(super) fn issue_observed(
-        &mut self,
-        title: &str,
-        open: bool,
-        open_dependencies: &[Number],
-        look: Look<'_>,
-    ) {
-        title.clone_into(&mut self.task.title);
-        self.task.open_dependencies = open_dependencies.to_vec();
+    pub(super) fn issue_observed(&mut self, open: bool, look: Look<'_>) {
         if !open {
             self.closed_by_someone();
             return;
@@ -82,7 +76,7 @@ impl Draft<'_> {
     /// must have been there first, which is seen when we set it and read it back: an answer from before
     /// it was set says nothing.
     fn look_for_lifting(&mut self, look: Look<'_>) {
-        let Look { labels, cycle, asked_at } = look;
+        let Look { labels, dependencies, cycle, asked_at } = look;
         let stopped = match self.task.state {
             State::Refused => match self.task.refusal.as_ref().map(|r| r.status) {
                 Some(RefusalStatus::TooLarge) => has(labels, UNDERSPECIFIED) || !has(labels, BACKLOG),
@@ -106,11 +100,14 @@ impl Draft<'_> {
                 self.task.block_seen = true;
                 self.task.block_seen_at = asked_at;
             }
-            let unmet =
-                self.task.refusal.as_ref().is_some_and(|r| r.status == RefusalStatus::UnmetDependency);
-            if unmet && !self.task.open_dependencies.is_empty() {
+            let refusal = self.task.refusal.as_ref();
+            let unmet = refusal.filter(|r| r.status == RefusalStatus::UnmetDependency);
+            // Nothing is known of an issue that was not looked up: it may well be open.
+            let looked_up = |n: &Number| *n == self.task.key.issue || dependencies.contains(n);
+            let all_looked_up = unmet.is_some_and(|r| r.blocked_by.iter().all(looked_up));
+            if unmet.is_some() && !self.task.open_dependencies.is_empty() {
                 self.task.dependencies_seen = true;
-            } else if unmet && self.task.dependencies_seen {
+            } else if all_looked_up && self.task.dependencies_seen {
                 // We set this label because of them, and they are closed now. An agent that named none,
                 // or none that is open, would only refuse again: then a person decides.
                 self.set_labels(&[], &[BLOCKED]);

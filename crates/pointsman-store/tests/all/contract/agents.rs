@@ -1,5 +1,6 @@
 //! Who is there, where they are in their work, and what they tell others.
 
+use pointsman_core::role::Role;
 use pointsman_core::session::budget::Spent;
 use pointsman_core::session::context::{Gauge, Source};
 use pointsman_core::session::work::{Observation, WorkPhase, WorkState};
@@ -101,7 +102,7 @@ pub(crate) fn agents_are_the_newest_sessions_with_what_their_tasks_are_at(store:
     let successor = SessionRow { predecessor: Some("dev-shop-1.9".into()), ..session(1, 10) };
     let mut bare = SessionRow { issue: None, project: project("harbour"), ..session(7, 1) };
     (bare.session, bare.identity) = ("gardener-harbour-1.1".into(), "gardener-harbour-1".into());
-    bare.role = "gardener".into();
+    bare.role = Role::Gardener;
     // Out of order: an old row may be written again after its successor's.
     for row in [&successor, &session(1, 9), &bare, &session(2, 1), &session(1, 9)] {
         store.upsert_session(row).unwrap();

@@ -1,6 +1,7 @@
 //! What is counted and kept: spending, checkpoints, and the line's new columns.
 
 use pointsman_core::ids::ProjectName;
+use pointsman_core::role::Role;
 use pointsman_core::session::budget::Spent;
 use pointsman_core::task::Exit;
 use pointsman_core::time::Timestamp;
@@ -71,8 +72,8 @@ pub(crate) fn a_clock_set_back_over_midnight_charges_nothing_twice(store: &mut S
 }
 
 pub(crate) fn a_day_is_shared_out_by_role(store: &mut Store) {
-    for (issue, role) in [(1, "dev"), (2, "dev"), (3, "review")] {
-        store.upsert_session(&SessionRow { role: role.to_owned(), ..session(issue, 1) }).unwrap();
+    for (issue, role) in [(1, Role::Dev), (2, Role::Dev), (3, Role::Review)] {
+        store.upsert_session(&SessionRow { role, ..session(issue, 1) }).unwrap();
         report(store, issue, 1, MONDAY, 100);
         report(store, issue, 1, TUESDAY, 100 + issue);
     }
@@ -114,7 +115,7 @@ pub(crate) fn wall_time_is_counted_from_starts_and_ends_in_parallel_and_over_mid
     assert_eq!(hours(store.spent_on_day(Some(&shop), TUESDAY, hour(32)).unwrap()), 1 + 6, "time goes on");
     assert_eq!(hours(store.spent_on_day(None, MONDAY, now).unwrap()), 3 + 2 + 2 + 1);
     assert_eq!(hours(store.spent_on_day(Some(&shop), "2026-03-01", now).unwrap()), 0);
-    assert_eq!(hours(store.spent_by_role_on_task(&key(3), now).unwrap()["dev"]), 6);
+    assert_eq!(hours(store.spent_by_role_on_task(&key(3), now).unwrap()[&Role::Dev]), 6);
     // A clock that was set back takes nothing away.
     assert_eq!(hours(store.spent_on_task(&key(4), hour(0)).unwrap()), 2);
 }
@@ -139,7 +140,7 @@ pub(crate) fn a_session_after_a_death_is_a_restart_of_the_day_it_began(store: &m
     assert_eq!(store.spent_on_task(&key(3), now).unwrap().restarts, 3);
     assert_eq!(store.spent_on_day(None, MONDAY, now).unwrap().restarts, 1);
     let roles = store.spent_by_role_on_day(Some(&project("shop")), TUESDAY, now).unwrap();
-    assert_eq!((roles["dev"].restarts, roles["dev"].millis), (2, 3 * 60_000));
+    assert_eq!((roles[&Role::Dev].restarts, roles[&Role::Dev].millis), (2, 3 * 60_000));
 }
 
 pub(crate) fn a_day_that_is_none_is_refused(store: &mut Store) {

@@ -3,6 +3,7 @@
 use pointsman_core::config::Config;
 use pointsman_core::formula::{Formula, SHIPPED, variables};
 use pointsman_core::ids::Sha;
+use pointsman_core::role::Role;
 use pointsman_core::run::{Event, Policy, Run, RunId, Subject, step};
 use pointsman_store::{Change, RunScope, Store};
 
@@ -35,7 +36,7 @@ pub(crate) fn runs_are_numbered_and_found(store: &mut Store) {
     assert_eq!(store.run(&shop, RunId(2)).unwrap(), Some(second.clone()));
     assert_eq!(store.last_run(&shop, SHIPPED[0].0).unwrap(), Some(third.clone()));
     assert_eq!(store.last_run(&shop, "nothing").unwrap(), None);
-    let policy = Policy::new(&config, "action");
+    let policy = Policy::new(&config, Role::Action);
     let stopped = step(&first, &Event::Stopped { by: "ann".to_owned() }, &policy, at(3)).unwrap();
     write(store, &stopped);
     assert_eq!(store.runs(&shop, RunScope::Open).unwrap().len(), 3, "its session is still to be put away");

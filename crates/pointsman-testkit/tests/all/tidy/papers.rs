@@ -114,7 +114,7 @@ fn documented() -> BTreeMap<String, String> {
     for (key, value) in shared {
         rows.remove(&key);
         for (role, _) in Config::default().roles.iter() {
-            rows.entry(key.replace("<role>", role)).or_insert_with(|| value.clone());
+            rows.entry(key.replace("<role>", role.as_str())).or_insert_with(|| value.clone());
         }
     }
     rows

@@ -447,14 +447,14 @@ fn registered(before: &Task, after: &Task, config: &Config, now: Timestamp) -> O
         identity: key.identity(),
         project: key.project.clone(),
         issue: Some(key.issue),
-        role: "dev".to_owned(),
+        role: Task::ROLE,
         generation: after.generation,
         host: String::new(),
-        model: config.roles.dev.model.clone(),
+        model: config.roles.get(Task::ROLE).model.clone(),
         bead_id: None,
         node_id: None,
         hook_path: None,
-        tmux_session: match config.runtime("dev") {
+        tmux_session: match config.runtime(Task::ROLE) {
             Runtime::Tmux => Some(key.identity()),
             Runtime::Headless => None,
         },

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use pointsman_core::ids::ProjectName;
 use pointsman_core::notifier::{Posting, Topic};
+use pointsman_core::role::Role;
 use pointsman_core::run::{Run, RunId, Status};
 use pointsman_core::time::Timestamp;
 use pointsman_core::value::{Done, Outcome};
@@ -33,9 +34,7 @@ const HINDERED: Duration = Duration::from_secs(600);
 /// and what.
 pub(super) trait Asker: Serialize + DeserializeOwned + Default + Send + 'static {
     /// The role: its thread, and the name under which it is remembered.
-    const ROLE: &'static str;
-    /// Its formula.
-    const FORMULA: &'static str;
+    const ROLE: Role;
     /// What is written in the log when something came of an answer.
     const SETTLED: &'static str;
     /// Places where tests kill the daemon: a plan is written, a deed is done.
@@ -96,8 +95,7 @@ pub(super) struct Closing {
 /// A look of a role's.
 #[derive(Clone, Debug)]
 pub struct Asking {
-    pub role: &'static str,
-    pub formula: &'static str,
+    pub role: Role,
     /// What is to be remembered.
     pub memory: Value,
     /// What is asked; nothing if nobody is.
@@ -119,7 +117,7 @@ pub struct Question {
 /// What came of a run.
 #[derive(Clone, Debug)]
 pub struct Settled {
-    pub role: &'static str,
+    pub role: Role,
     /// The event's name in the log.
     pub kind: &'static str,
     pub run: RunId,
@@ -142,7 +140,7 @@ impl Watch {
         let project = &served.config.name;
         let (memory, asked) = {
             let reader = self.world.reader();
-            let asked = recall::<M>(&reader, project, M::ROLE)?.asked();
+            let asked = recall::<M>(&reader, project, M::ROLE.as_str())?.asked();
             let asked = asked.map(|run| reader.run(project, run)).transpose()?.flatten();
             (due::<M>(&reader, project, now)?, asked)
         };
@@ -165,14 +163,14 @@ pub(super) fn due<M: Asker>(
     project: &ProjectName,
     now: Timestamp,
 ) -> Result<Option<M>, pointsman_store::Error> {
-    let Waiting { hindered, .. } = recall(store, project, M::ROLE)?;
+    let Waiting { hindered, .. } = recall(store, project, M::ROLE.as_str())?;
     // The clock may have been set back.
     if hindered.is_some_and(|hindered| hindered.at <= now && now.since(hindered.at) < HINDERED) {
         return Ok(None);
     }
-    let memory: M = recall(store, project, M::ROLE)?;
+    let memory: M = recall(store, project, M::ROLE.as_str())?;
     let waits = memory.asked().map(|run| store.run(project, run)).transpose()?.flatten().is_some();
-    let due = !waits && is_due(store, project, M::FORMULA, memory.looked_at())?;
+    let due = !waits && is_due(store, project, M::ROLE.formula(), memory.looked_at())?;
     Ok(due.then_some(memory))
 }
 
@@ -186,7 +184,7 @@ fn apply<M: Asker>(
 ) -> anyhow::Result<()> {
     let project = &served.config.name;
     // As it is now: another job may have seen to it since somebody looked.
-    let mut memory: M = recall(&world.reader(), project, M::ROLE)?;
+    let mut memory: M = recall(&world.reader(), project, M::ROLE.as_str())?;
     if memory.asked() != Some(run.id) {
         return Ok(());
     }
@@ -266,29 +264,31 @@ pub fn ask(
     asking: &Asking,
     now: Timestamp,
 ) -> Result<(), pointsman_store::Error> {
-    let Asking { role, formula, memory, question, free_memory_mb } = asking;
+    let Asking { role, memory, question, free_memory_mb } = asking;
     let Some(question) = question else {
-        return engine.store().set_cursor(Some(project), role, &memory.to_string());
+        return engine.store().set_cursor(Some(project), role.as_str(), &memory.to_string());
     };
-    let drafted = match super::hindrance(engine, project, role, *free_memory_mb, now)? {
+    let drafted = match super::hindrance(engine, project, *role, *free_memory_mb, now)? {
         Some(hindrance) => Err(hindrance),
-        None => runs::draft(engine, project, &runs::Wish::new(formula, "schedule"), now)?.map_err(|reply| {
-            let why = match reply {
-                Reply::Failed { message, .. } => message,
-                Reply::Done { .. } => String::new(),
-            };
-            Hindrance { why, passes: false }
-        }),
+        None => runs::draft(engine, project, &runs::Wish::new(role.formula(), "schedule"), now)?.map_err(
+            |reply| {
+                let why = match reply {
+                    Reply::Failed { message, .. } => message,
+                    Reply::Done { .. } => String::new(),
+                };
+                Hindrance { why, passes: false }
+            },
+        ),
     };
     match drafted {
         Ok(run) => {
-            let said = engine.store().replies(project, &Topic::Agent((*role).to_owned()))?;
+            let said = engine.store().replies(project, &Topic::of_role(*role))?;
             let words = said.iter().map(|row| (row.said.by.as_str(), row.said.words.as_str()));
             let briefing = format!("{}{}", question.briefing, words::run::said(words));
             let run = Run { briefing: Some(briefing), ..run };
             let mut memory = memory.clone();
             memory["asked"] = json!([run.id, question.asked]);
-            runs::write_begun(engine, &run, Some(((*role).to_owned(), memory.to_string())), now)?;
+            runs::write_begun(engine, &run, Some((role.to_string(), memory.to_string())), now)?;
             // Whoever dies before this has them read once more.
             for row in said {
                 engine.store().take_reply(row.id, now)?;
@@ -300,7 +300,7 @@ pub fn ask(
             let mut change = Change::new(now, format!("{role}_looked"));
             change.project = Some(project.clone());
             change.data = json!({ "lines": [format!("{}, and asked nobody: {why}", question.found)] });
-            change.cursor = Some(((*role).to_owned(), memory.to_string()));
+            change.cursor = Some((role.to_string(), memory.to_string()));
             engine.store().commit(&[change]).map(drop)
         }
     }
@@ -310,12 +310,12 @@ pub fn ask(
 pub(super) fn remember(
     engine: &mut Engine,
     project: &ProjectName,
-    role: &str,
+    role: Role,
     run: RunId,
     memory: &Value,
 ) -> Result<(), pointsman_store::Error> {
     if waits_for(engine, project, role, run)? {
-        engine.store().set_cursor(Some(project), role, &memory.to_string())?;
+        engine.store().set_cursor(Some(project), role.as_str(), &memory.to_string())?;
     }
     Ok(())
 }
@@ -328,19 +328,19 @@ pub fn settle(
     now: Timestamp,
 ) -> Result<(), pointsman_store::Error> {
     let Settled { role, kind, run, memory, lines, events, outcome } = settled;
-    if !waits_for(engine, project, role, *run)? {
+    if !waits_for(engine, project, *role, *run)? {
         return Ok(());
     }
     if outcome.is_none()
         && let Some(run) = engine.store().run(project, *run)?
     {
-        let topic = Topic::Agent((*role).to_owned());
+        let topic = Topic::of_role(*role);
         engine.store().give_back_replies(project, &topic, run.started_at)?;
     }
     let mut change = Change::new(now, *kind);
     change.project = Some(project.clone());
     change.data = json!({ "run": run, "lines": lines });
-    change.cursor = Some(((*role).to_owned(), memory.to_string()));
+    change.cursor = Some((role.to_string(), memory.to_string()));
     let more = events.iter().map(|(kind, issue, data)| {
         let mut change = Change::new(now, *kind);
         change.project = Some(project.clone());
@@ -350,7 +350,7 @@ pub fn settle(
     });
     let changes: Vec<Change> = [change].into_iter().chain(more).collect();
     engine.store().commit(&changes)?;
-    super::count(engine, project, role, *outcome, now)
+    super::count(engine, project, *role, *outcome, now)
 }
 
 /// Nobody can be asked just now. The role's time is not used up by that: it looks again in a while, and says so once.
@@ -363,20 +363,20 @@ fn hindered(
     now: Timestamp,
 ) -> Result<(), pointsman_store::Error> {
     let role = asking.role;
-    let before: Waiting = recall(engine.store(), project, role)?;
+    let before: Waiting = recall(engine.store(), project, role.as_str())?;
     let said = before.hindered.is_some_and(|before| before.why == why);
-    let mut memory: Value = recall(engine.store(), project, role)?;
+    let mut memory: Value = recall(engine.store(), project, role.as_str())?;
     if memory.is_null() {
         memory = json!({});
     }
     memory["hindered"] = json!(Hindered { why: why.clone(), at: now });
     if said {
-        return engine.store().set_cursor(Some(project), role, &memory.to_string());
+        return engine.store().set_cursor(Some(project), role.as_str(), &memory.to_string());
     }
     let mut change = Change::new(now, format!("{role}_looked"));
     change.project = Some(project.clone());
     change.data = json!({ "lines": [format!("{found}, and asks later: {why}")] });
-    change.cursor = Some((role.to_owned(), memory.to_string()));
+    change.cursor = Some((role.to_string(), memory.to_string()));
     engine.store().commit(&[change]).map(drop)
 }
 
@@ -399,9 +399,9 @@ struct Hindered {
 fn waits_for(
     engine: &mut Engine,
     project: &ProjectName,
-    role: &str,
+    role: Role,
     run: RunId,
 ) -> Result<bool, pointsman_store::Error> {
-    let waiting: Waiting = recall(engine.store(), project, role)?;
+    let waiting: Waiting = recall(engine.store(), project, role.as_str())?;
     Ok(waiting.asked.is_some_and(|(asked, _)| asked == run))
 }

@@ -10,6 +10,7 @@ use pointsman_core::gardener::{Answer, Deed, Memory, findings, plan, questions};
 use pointsman_core::ids::{Number, ProjectName};
 use pointsman_core::labels::{BACKLOG, BLOCKED, UNDERSPECIFIED};
 use pointsman_core::notifier::{Posting, Topic};
+use pointsman_core::role::Role;
 use pointsman_core::run::{Run, RunId};
 use pointsman_core::time::Timestamp;
 use pointsman_core::value::Done;
@@ -25,10 +26,10 @@ use crate::daemon::crash::GARDENER_NAMES;
 use crate::daemon::served::Served;
 use crate::daemon::world::RealWorld;
 
-/// Its formula.
-pub(super) const FORMULA: &str = "run-gardener";
+/// The role that this file is about.
+pub(super) const ROLE: Role = Role::Gardener;
 /// Its thread, and the name under which it is remembered.
-const NAME: &str = "gardener";
+const NAME: &str = ROLE.as_str();
 
 /// What the gardener remembers of a project.
 pub fn memory(store: &Store, project: &ProjectName) -> Result<Memory, pointsman_store::Error> {
@@ -46,7 +47,7 @@ pub fn look(seen: &Seen, memory: &Memory, config: &Config, now: Timestamp) -> As
         asked: json!(questions),
         briefing: words::gardener::briefing(&questions, &seen.issues),
     });
-    Asking { role: NAME, formula: FORMULA, memory: json!(memory), question, free_memory_mb: None }
+    Asking { role: ROLE, memory: json!(memory), question, free_memory_mb: None }
 }
 
 impl Watch {
@@ -55,7 +56,7 @@ impl Watch {
         let config = &served.config;
         let Some(seen) = served.seen() else { return Ok(()) };
         let Some(mut memory) = self.to_look::<Memory>(served, now)? else { return Ok(()) };
-        if !self.world.reader().replies(&config.name, &Topic::Agent(NAME.to_owned()))?.is_empty() {
+        if !self.world.reader().replies(&config.name, &Topic::of_role(ROLE))?.is_empty() {
             memory.reconsider();
         }
         let memory = Memory { ground: ground::survey(&self.world, served, &memory)?, ..memory };
@@ -67,8 +68,7 @@ impl Watch {
 }
 
 impl Asker for Memory {
-    const ROLE: &'static str = NAME;
-    const FORMULA: &'static str = FORMULA;
+    const ROLE: Role = ROLE;
     const SETTLED: &'static str = "gardener_groomed";
     const PLACES: [&'static str; 2] = GARDENER_NAMES;
 
@@ -166,7 +166,7 @@ fn carry_out(world: &RealWorld, served: &Served, run: &Run, deed: &Deed) -> anyh
         Deed::Ask { issue, question } => world.put_up(&Posting {
             key: format!("gardener/{}/{}/{issue}", run.project, run.id),
             project: run.project.clone(),
-            topic: Topic::Agent(NAME.to_owned()),
+            topic: Topic::of_role(ROLE),
             link: Some(forge.issue_link(*issue)),
             question: None,
             notice: words::gardener::question(&run.project, *issue, question),

@@ -16,7 +16,7 @@ pub(super) fn survey(world: &RealWorld, served: &Served, memory: &Memory) -> any
     let project = &served.config.name;
     let (tasks, open) = {
         let reader = world.reader();
-        (reader.tasks(Some(project))?, hand_in::memory(&reader, project, "gardener")?.open)
+        (reader.tasks(Some(project))?, hand_in::memory(&reader, project, super::gardener::ROLE)?.open)
     };
     let blocker = |task: &Task| Blocker {
         because: task.reason.clone(),

@@ -27,6 +27,7 @@ use pointsman_core::config::Config;
 use pointsman_core::health::{assess, remedies};
 use pointsman_core::ids::{ProjectName, Sha};
 use pointsman_core::notifier::{Posting, Topic};
+use pointsman_core::role::Role;
 use pointsman_core::run::{Run, RunId};
 use pointsman_core::time::Timestamp;
 use pointsman_core::timetable::Remembered;
@@ -73,7 +74,7 @@ pub(crate) enum Told {
         asking: Box<Asking>,
     },
     /// The work on a run's answer goes on.
-    Remembered { project: ProjectName, role: &'static str, run: RunId, memory: serde_json::Value },
+    Remembered { project: ProjectName, role: Role, run: RunId, memory: serde_json::Value },
     /// Something came of a run that a role asked, or nothing.
     Settled { project: ProjectName, settled: Box<Settled> },
     /// A run of the supervisor's was heard.
@@ -84,7 +85,7 @@ pub(crate) enum Told {
         predicted: Box<predictor::Predicted>,
     },
     /// Something happened to files that a role hands in.
-    HandIn { project: ProjectName, role: String, told: hand_in::Told },
+    HandIn { project: ProjectName, role: Role, told: hand_in::Told },
     /// It is known what became of what roles did.
     Followed { project: ProjectName, following: Box<Following>, over: Vec<ResultOver> },
     /// Main was looked at for what takes landings back.
@@ -95,7 +96,7 @@ pub(crate) enum Told {
 
 /// Whether the times of a formula are its role's, whose code decides whether a session is needed at all.
 pub fn by_code(formula: &str) -> bool {
-    [supervisor::FORMULA, gardener::FORMULA, predictor::FORMULA, planner::FORMULA].contains(&formula)
+    Role::of_formula(formula).looks_by_rules()
 }
 
 /// Whether a role's time has come since it last looked.
@@ -130,10 +131,10 @@ pub(super) fn take(engine: &mut Engine, told: &Told, now: Timestamp) -> Result<(
         Told::Judged { project, run } => supervisor::settle(engine, project, run, now),
         Told::Predicted { project, predicted } => predictor::write(engine, project, predicted, now),
         Told::Remembered { project, role, run, memory } => {
-            asking::remember(engine, project, role, *run, memory)
+            asking::remember(engine, project, *role, *run, memory)
         }
         Told::Settled { project, settled } => settle(engine, project, settled, now),
-        Told::HandIn { project, role, told } => hand_in::write(engine, project, role, told, now),
+        Told::HandIn { project, role, told } => hand_in::write(engine, project, *role, told, now),
     }
 }
 
@@ -151,7 +152,7 @@ pub(super) fn recall<T: DeserializeOwned + Default>(
 }
 
 /// What a role's results were worth so far.
-pub fn value(store: &Store, project: &ProjectName, role: &str) -> Result<Value, pointsman_store::Error> {
+pub fn value(store: &Store, project: &ProjectName, role: Role) -> Result<Value, pointsman_store::Error> {
     recall(store, project, &format!("value.{role}"))
 }
 
@@ -159,7 +160,7 @@ pub fn value(store: &Store, project: &ProjectName, role: &str) -> Result<Value, 
 fn count(
     engine: &mut Engine,
     project: &ProjectName,
-    role: &str,
+    role: Role,
     outcome: Option<Outcome>,
     now: Timestamp,
 ) -> Result<(), pointsman_store::Error> {
@@ -180,7 +181,7 @@ fn count(
 fn hindrance(
     engine: &mut Engine,
     project: &ProjectName,
-    role: &str,
+    role: Role,
     free_memory_mb: Option<u64>,
     now: Timestamp,
 ) -> Result<Option<Hindrance>, pointsman_store::Error> {
@@ -206,7 +207,7 @@ struct Hindrance {
 }
 
 /// A person lets a role ask again.
-pub(super) fn resume(engine: &mut Engine, project: &ProjectName, role: &str) -> Reply {
+pub(super) fn resume(engine: &mut Engine, project: &ProjectName, role: Role) -> Reply {
     let now = clock::now();
     let written = value(engine.store(), project, role).and_then(|mut value| {
         value.resume();
@@ -223,22 +224,21 @@ pub(super) fn resume(engine: &mut Engine, project: &ProjectName, role: &str) -> 
 }
 
 /// A person wants a role to look now, and not at its next time.
-pub(super) fn look_now(engine: &mut Engine, project: &ProjectName, role: &str) -> Reply {
-    let (now, formula) = (clock::now(), format!("run-{role}"));
-    let enabled = engine.config(project).is_some_and(|config| {
-        by_code(&formula) && config.roles.iter().any(|(name, configured)| name == role && configured.enabled)
-    });
+pub(super) fn look_now(engine: &mut Engine, project: &ProjectName, role: Role) -> Reply {
+    let (now, formula) = (clock::now(), role.formula());
+    let enabled =
+        role.looks_by_rules() && engine.config(project).is_some_and(|config| config.roles.get(role).enabled);
     if !enabled {
         let why = "only the gardener, the planner, the predictor and the supervisor look, and only if they are enabled";
         return failed(FailureKind::Refused, format!("the {role} does not look: {why}"));
     }
-    let written = remembered(engine.store(), project, &formula).and_then(|before| {
+    let written = remembered(engine.store(), project, formula).and_then(|before| {
         let never = Remembered { seen: now, used: None, inputs: None, skipped_because: None };
         let after = Remembered { used: Some(now), skipped_because: None, ..before.unwrap_or(never) };
         let mut change = Change::new(now, "role_look_wanted");
         change.project = Some(project.clone());
         change.data = json!({ "role": role });
-        change.cursor = Some((timetable::cursor(&formula), json!(after).to_string()));
+        change.cursor = Some((timetable::cursor(formula), json!(after).to_string()));
         engine.store().commit(&[change])
     });
     match written {
@@ -248,11 +248,11 @@ pub(super) fn look_now(engine: &mut Engine, project: &ProjectName, role: &str) -
 }
 
 /// What people are told of a role that is paused. Its key is the same until the result is counted.
-fn pause(project: &ProjectName, role: &str, value: &Value) -> Posting {
+fn pause(project: &ProjectName, role: Role, value: &Value) -> Posting {
     Posting {
         key: format!("noise:{project}:{role}:{}", value.noise),
         project: project.clone(),
-        topic: Topic::Agent(role.to_owned()),
+        topic: Topic::of_role(role),
         link: None,
         question: None,
         notice: words::gardener::paused(project, role),
@@ -263,7 +263,7 @@ fn pause(project: &ProjectName, role: &str, value: &Value) -> Posting {
 fn tell_pause(
     world: &RealWorld,
     config: &Config,
-    role: &str,
+    role: Role,
     outcome: Option<Outcome>,
     now: Timestamp,
 ) -> anyhow::Result<()> {

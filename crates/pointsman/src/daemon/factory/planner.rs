@@ -16,6 +16,7 @@ use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::planner::{
     Answer, DOCUMENTS, Deed, Document, Memory, NewIssue, OWN, Sight, plan, question,
 };
+use pointsman_core::role::Role;
 use pointsman_core::run::{Run, RunId};
 use pointsman_core::text::clean_block;
 use pointsman_core::time::Timestamp;
@@ -33,10 +34,10 @@ use crate::daemon::served::Served;
 use crate::daemon::world::RealWorld;
 use crate::formulas;
 
-/// Its formula.
-pub(super) const FORMULA: &str = "run-planner";
+/// The role that this file is about.
+pub(super) const ROLE: Role = Role::Planner;
 /// Its thread, and the name under which it is remembered.
-const NAME: &str = "planner";
+const NAME: &str = ROLE.as_str();
 /// A larger file is not read.
 const LARGEST: usize = 1 << 20;
 /// How much of a file counts as read, in bytes: a plan depends on no more.
@@ -56,7 +57,7 @@ pub fn look(sight: &Sight, memory: &Memory, config: &Config, now: Timestamp) -> 
         asked: json!(question),
         briefing: words::planner::briefing(sight, &question, config.limits.planner_issues, now),
     });
-    Asking { role: NAME, formula: FORMULA, memory: json!(memory), question, free_memory_mb: None }
+    Asking { role: ROLE, memory: json!(memory), question, free_memory_mb: None }
 }
 
 impl Watch {
@@ -71,7 +72,7 @@ impl Watch {
             return Ok(());
         }
         let (world, inbox) = (Arc::clone(&self.world), self.inbox.clone());
-        self.beside(format!("{NAME} {}", served.config.name), served, now, move |served| {
+        self.beside(format!("{ROLE} {}", served.config.name), served, now, move |served| {
             if let Some(asking) = look_at(&world, served, &seen, now)? {
                 let project = served.config.name.clone();
                 send(&inbox, Told::Asking { project, asking: Box::new(asking) });
@@ -149,8 +150,7 @@ fn formulas(world: &RealWorld, config: &Config) -> anyhow::Result<Vec<(String, S
 }
 
 impl Asker for Memory {
-    const ROLE: &'static str = NAME;
-    const FORMULA: &'static str = FORMULA;
+    const ROLE: Role = ROLE;
     const SETTLED: &'static str = "planner_planned";
     const PLACES: [&'static str; 2] = [PLANNER_NAMES[0], PLANNER_NAMES[1]];
 
@@ -223,7 +223,7 @@ impl Asker for Memory {
             posting: (!filed.is_empty()).then(|| Posting {
                 key: format!("planner/{}/{}", run.project, run.id),
                 project: run.project.clone(),
-                topic: Topic::Agent(NAME.to_owned()),
+                topic: Topic::of_role(ROLE),
                 link: None,
                 question: None,
                 notice: words::planner::summary(&run.project, filed.len(), &filed),

@@ -9,6 +9,7 @@ use pointsman_core::gardener;
 use pointsman_core::ids::{Number, ProjectName};
 use pointsman_core::labels::UNREVIEWED;
 use pointsman_core::predictor::{Counts, Figures, Memory, Prediction, Sample, predict};
+use pointsman_core::role::Role;
 use pointsman_core::task::State;
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
@@ -22,10 +23,12 @@ use crate::daemon::engine::Engine;
 use crate::daemon::inbound::Inbox;
 use crate::daemon::served::Served;
 
+/// The role that this file is about.
+pub(super) const ROLE: Role = Role::Predictor;
 /// Its formula, whose times it uses.
-pub(super) const FORMULA: &str = "run-predictor";
+pub(super) const FORMULA: &str = ROLE.formula();
 /// The name under which it is remembered.
-const NAME: &str = "predictor";
+const NAME: &str = ROLE.as_str();
 const WEEK: i64 = 7 * 86_400_000;
 
 /// A look, and what was filed.
@@ -128,7 +131,7 @@ impl Watch {
             if !is_due(&reader, &config.name, FORMULA, memory.looked_at)? {
                 return Ok(());
             }
-            (memory, figures(&reader, config, &seen.issues, now)?, value(&reader, &config.name, NAME)?)
+            (memory, figures(&reader, config, &seen.issues, now)?, value(&reader, &config.name, ROLE)?)
         };
         let is_paused = value.paused_at.is_some();
         let machine = collect::machine(&self.world.paths, config);

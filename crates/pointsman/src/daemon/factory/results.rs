@@ -69,7 +69,7 @@ impl Watch {
             return Err(error.into());
         }
         for outcome in &over {
-            super::tell_pause(&self.world, &served.config, &outcome.role, counts(outcome), now)?;
+            super::tell_pause(&self.world, &served.config, outcome.role, counts(outcome), now)?;
         }
         if following != before {
             let (project, following) = (project.clone(), Box::new(following));
@@ -106,11 +106,12 @@ fn hear(
 }
 
 fn heard(event: &EventRow) -> Option<Heard> {
-    let word = |name: &str| event.data[name].as_str().map(str::to_owned);
+    let word = |name: &str| event.data[name].as_str();
+    let role = || word("role").and_then(|word| word.parse().ok());
     match event.kind.as_str() {
-        FILED => Some(Heard::Filed { role: word("role")? }),
-        CLOSED => Some(Heard::Closed { role: word("role")? }),
-        TRIAGED => Some(Heard::Triaged { verdict: word("verdict")? }),
+        FILED => Some(Heard::Filed { role: role()? }),
+        CLOSED => Some(Heard::Closed { role: role()? }),
+        TRIAGED => Some(Heard::Triaged { verdict: word("verdict")?.to_owned() }),
         _ => None,
     }
 }
@@ -126,11 +127,12 @@ fn is_done(store: &Store, project: &ProjectName, issue: Number) -> Result<bool, 
 /// Whether it counts for the pause of a role. Predictions are results by themselves; what else roles did was counted
 /// when it was done, and a single mistake among it does not make it noise.
 fn counts(outcome: &ResultOver) -> Option<Outcome> {
-    match (outcome.role.as_str(), outcome.became) {
-        ("predictor", Became::Dismissed) => Some(Outcome::Noise),
-        ("predictor", Became::Promoted | Became::Watched | Became::Landed) => Some(Outcome::Used),
-        _ => None,
+    match outcome.became {
+        Became::Dismissed => Some(Outcome::Noise),
+        Became::Promoted | Became::Watched | Became::Landed => Some(Outcome::Used),
+        Became::Reopened => None,
     }
+    .filter(|_| outcome.role.predicts())
 }
 
 /// Writes down what became of things. Twice is the same as once.
@@ -160,7 +162,7 @@ pub(super) fn write(
     }
     engine.store().commit(&changes)?;
     for outcome in over {
-        super::count(engine, project, &outcome.role, counts(outcome), now)?;
+        super::count(engine, project, outcome.role, counts(outcome), now)?;
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use pointsman_core::health::{
 };
 use pointsman_core::ids::{Number, ProjectName, TaskKey};
 use pointsman_core::notifier::{Posting, Topic};
+use pointsman_core::role::Role;
 use pointsman_core::run::{Run, Status};
 use pointsman_core::task::{Event, Notice, Order, Refused, Session};
 use pointsman_core::text::clean_line;
@@ -21,10 +22,12 @@ use super::recall;
 use crate::daemon::engine::{Engine, Input};
 use crate::daemon::{notifier, runs};
 
+/// The role that this file is about.
+pub(super) const ROLE: Role = Role::Supervisor;
 /// Its formula, for what needs judgement.
-pub(super) const FORMULA: &str = "run-supervisor";
+pub(super) const FORMULA: &str = ROLE.formula();
 /// Its thread, and the name under which it is remembered.
-const NAME: &str = "supervisor";
+const NAME: &str = ROLE.as_str();
 
 /// What was seen and done.
 #[derive(Clone, Debug)]
@@ -39,7 +42,7 @@ pub struct Looked {
 
 /// Whom people talk to.
 pub(super) fn topic() -> Topic {
-    Topic::Agent(NAME.to_owned())
+    Topic::of_role(ROLE)
 }
 
 /// What the supervisor remembers of a project.
@@ -103,10 +106,10 @@ fn ask(
     now: Timestamp,
 ) -> Result<Option<Run>, pointsman_store::Error> {
     let free = looked.machine.free_memory_mb;
-    if report.ask.is_empty() || super::hindrance(engine, project, NAME, free, now)?.is_some() {
+    if report.ask.is_empty() || super::hindrance(engine, project, ROLE, free, now)?.is_some() {
         return Ok(None);
     }
-    let wish = runs::Wish::new(FORMULA, "supervisor");
+    let wish = runs::Wish::new(FORMULA, NAME);
     let Ok(run) = runs::draft(engine, project, &wish, now)? else { return Ok(None) };
     let figures = words::health::machine(&looked.machine);
     report.memory.judged.extend(report.ask.iter().map(|finding| (finding.key(), now)));
@@ -164,7 +167,7 @@ pub fn settle(
         json!({ "run": run.id, "lines": [format!("run {} says: {}", run.id, clean_line(said, 200))] });
     change.cursor = Some((NAME.to_owned(), json!(memory).to_string()));
     engine.store().commit(&[change])?;
-    super::count(engine, project, NAME, outcome, now)
+    super::count(engine, project, ROLE, outcome, now)
 }
 
 /// What people are told of a look. Its key is the same until the look is written down.

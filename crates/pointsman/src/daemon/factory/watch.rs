@@ -84,7 +84,7 @@ impl Watch {
             if let Some(posting) = posting {
                 self.world.put_up(&posting)?;
             }
-            super::tell_pause(&self.world, config, "supervisor", outcome, now)?;
+            super::tell_pause(&self.world, config, supervisor::ROLE, outcome, now)?;
             send(&self.inbox, Told::Judged { project: project.clone(), run: Box::new(run) });
             return Ok(());
         }
@@ -131,7 +131,7 @@ impl Watch {
         let Some(span) = journal::span_of(&day) else { return Ok(()) };
         let written = {
             let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-            journal::read(&reader, &served.config.name, span, Some("supervisor"))?
+            journal::read(&reader, &served.config.name, span, Some(supervisor::ROLE))?
         };
         let mut text = format!("# {} on {day}\n", served.config.name);
         for written in &written {
@@ -141,7 +141,7 @@ impl Watch {
         }
         projection::write(
             served.paths.root(),
-            &["supervisor", "journal"],
+            &[supervisor::ROLE.as_str(), "journal"],
             &format!("{day}.md"),
             text.as_bytes(),
         )?;

@@ -9,11 +9,10 @@ use pointsman_adapters::git::BranchName;
 use pointsman_adapters::git::push::{Change, Expect, PushOutcome, PushRef};
 use pointsman_adapters::retry::Retry;
 use pointsman_core::config::CiKind;
-use pointsman_core::hand_in::{
-    Checks, HandIn, InLine, Memory, Need, Next, ROLES, Sight, Silence, Taken, next,
-};
+use pointsman_core::hand_in::{Checks, HandIn, InLine, Memory, Need, Next, Sight, Silence, Taken, next};
 use pointsman_core::ids::{ProjectName, Sha};
 use pointsman_core::notifier::{Posting, Topic};
+use pointsman_core::role::Role;
 use pointsman_core::task::{CiVerdict, Notice, Policy};
 use pointsman_core::time::Timestamp;
 use pointsman_core::verdict::of_checks;
@@ -39,7 +38,7 @@ pub(crate) struct HandIns {
 }
 
 /// A role of a project.
-type OfRole = (ProjectName, &'static str);
+type OfRole = (ProjectName, Role);
 
 /// What tells whether there is something new about a pull request.
 #[derive(Clone, PartialEq)]
@@ -59,25 +58,25 @@ impl HandIns {
     /// Looks at what is open of a project, on a thread of its own; once more if that is under way.
     pub(crate) fn look(self: &Arc<Self>, served: &Arc<Served>) {
         let project = &served.config.name;
-        let is_open = |role: &&str| {
+        let is_open = |role: Role| {
             memory(&self.world.reader(), project, role).map_or(true, |memory| memory.open.is_some())
         };
-        if !ROLES.iter().any(is_open) {
+        if !Role::handing_in().any(is_open) {
             return;
         }
         let (hand_ins, jobs) = (Arc::clone(self), Arc::clone(&self.world.jobs));
         jobs.submit_anew(format!("hand-ins {project}"), served, move |_, served| {
-            for role in ROLES {
+            for role in Role::handing_in() {
                 if let Err(error) = hand_ins.attend(served, role) {
                     // It is tried again when the forge is next asked.
-                    tracing::warn!(role, error = format!("{error:#}"), "what was handed in has to wait");
+                    tracing::warn!(%role, error = format!("{error:#}"), "what was handed in has to wait");
                 }
             }
         });
     }
 
     /// Does what is next for what a role has handed in.
-    fn attend(&self, served: &Arc<Served>, role: &'static str) -> anyhow::Result<()> {
+    fn attend(&self, served: &Arc<Served>, role: Role) -> anyhow::Result<()> {
         let (project, now) = (&served.config.name, clock::now());
         let memory = memory(&self.world.reader(), project, role)?;
         let Some(open) = &memory.open else { return Ok(()) };
@@ -133,7 +132,7 @@ impl HandIns {
     }
 
     /// Pushes the branch and opens its pull request; both are found if they are there.
-    fn open(&self, served: &Served, role: &'static str, open: &HandIn) -> anyhow::Result<()> {
+    fn open(&self, served: &Served, role: Role, open: &HandIn) -> anyhow::Result<()> {
         let base = served.primary.as_str();
         // One that is closed was opened and closed while nobody wrote it down.
         let number = match served.forge.pull_request_from(&open.branch, base)? {
@@ -169,7 +168,7 @@ impl HandIns {
     }
 
     /// The forge says no: people are told, once, and it is tried again when the forge is next asked.
-    fn not_opened(&self, served: &Served, role: &str, open: &HandIn, why: &str) -> anyhow::Result<()> {
+    fn not_opened(&self, served: &Served, role: Role, open: &HandIn, why: &str) -> anyhow::Result<()> {
         let run = open.taken.run;
         let notice = words::hand_in::not_opened(&served.config.name, role, run, why);
         self.world.put_up(&posting(served, role, &format!("{run}/not-opened"), None, notice))?;
@@ -180,7 +179,7 @@ impl HandIns {
     fn replace(
         &self,
         served: &Served,
-        role: &'static str,
+        role: Role,
         open: &HandIn,
         newer: Option<&Taken>,
         head: Option<Sha>,
@@ -216,13 +215,7 @@ impl HandIns {
     }
 
     /// A candidate of the merge queue gives way to the commit that people look at.
-    fn put_back(
-        &self,
-        served: &Served,
-        role: &'static str,
-        open: &HandIn,
-        head: Option<Sha>,
-    ) -> anyhow::Result<()> {
+    fn put_back(&self, served: &Served, role: Role, open: &HandIn, head: Option<Sha>) -> anyhow::Result<()> {
         let Some(head) = head else { return Ok(()) };
         match push(served, &open.branch, &open.taken.commit, Expect::At(head))? {
             PushOutcome::Done => Ok(()),
@@ -250,7 +243,7 @@ impl HandIns {
     }
 
     /// What CI says about the very commit; where nobody else would, it is run.
-    fn checks(&self, served: &Arc<Served>, role: &'static str, open: &HandIn) -> anyhow::Result<Checks> {
+    fn checks(&self, served: &Arc<Served>, role: Role, open: &HandIn) -> anyhow::Result<Checks> {
         let (config, commit) = (&served.config, &open.taken.commit);
         // Only a forge's list tells that a CI has not even begun.
         let mut begun = true;
@@ -293,7 +286,7 @@ impl HandIns {
     }
 
     /// How long its CI was waited for. A daemon that was not there gives it its time anew.
-    fn waited(&self, project: &ProjectName, role: &'static str, commit: &Sha, now: Timestamp) -> Duration {
+    fn waited(&self, project: &ProjectName, role: Role, commit: &Sha, now: Timestamp) -> Duration {
         let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
         let since = waits.entry((project.clone(), role)).or_insert_with(|| (commit.clone(), now));
         if since.0 != *commit {
@@ -303,7 +296,7 @@ impl HandIns {
     }
 
     /// A program is asked here; the review agent finds it among the open pull requests.
-    fn ask_review(&self, served: &Arc<Served>, role: &'static str, open: &HandIn) {
+    fn ask_review(&self, served: &Arc<Served>, role: Role, open: &HandIn) {
         let Some(pr) = open.pr else { return };
         let (world, open) = (Arc::clone(&self.world), open.clone());
         let commit = open.taken.commit.clone();
@@ -326,7 +319,7 @@ impl HandIns {
     fn is_seen(
         &self,
         project: &ProjectName,
-        role: &'static str,
+        role: Role,
         signs: &Signs,
         net: Duration,
         now: Timestamp,
@@ -335,7 +328,7 @@ impl HandIns {
         looks.get(&(project.clone(), role)).is_some_and(|look| look.is_enough(signs, net, now))
     }
 
-    fn saw(&self, project: &ProjectName, role: &'static str, signs: Signs, now: Timestamp) {
+    fn saw(&self, project: &ProjectName, role: Role, signs: Signs, now: Timestamp) {
         let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (project.clone(), role);
         let look = Look::again(looks.get(&key), signs, now);
@@ -351,7 +344,7 @@ fn push(served: &Served, branch: &str, to: &Sha, expect: Expect) -> anyhow::Resu
 }
 
 /// Tells people what it needs, and has that written down.
-fn tell(world: &RealWorld, served: &Served, role: &str, open: &HandIn, need: Need) -> anyhow::Result<()> {
+fn tell(world: &RealWorld, served: &Served, role: Role, open: &HandIn, need: Need) -> anyhow::Result<()> {
     let Some(pr) = open.pr else { return Ok(()) };
     let link = served.forge.pull_request_link(pr);
     let notice = words::hand_in::notice(&served.config.name, role, pr, &need, &link);
@@ -366,19 +359,19 @@ fn tell(world: &RealWorld, served: &Served, role: &str, open: &HandIn, need: Nee
     moved(world, served, role, open, Moved::Told(need))
 }
 
-fn posting(served: &Served, role: &str, key: &str, link: Option<String>, notice: Notice) -> Posting {
+fn posting(served: &Served, role: Role, key: &str, link: Option<String>, notice: Notice) -> Posting {
     let project = &served.config.name;
     Posting {
         key: format!("hand-in/{project}/{role}/{key}"),
         project: project.clone(),
-        topic: Topic::Agent(role.to_owned()),
+        topic: Topic::of_role(role),
         link,
         question: None,
         notice,
     }
 }
 
-fn moved(world: &RealWorld, served: &Served, role: &str, open: &HandIn, moved: Moved) -> anyhow::Result<()> {
+fn moved(world: &RealWorld, served: &Served, role: Role, open: &HandIn, moved: Moved) -> anyhow::Result<()> {
     let goes_on = matches!(moved, Moved::Opened(_) | Moved::Replaced(_) | Moved::Left);
     let (inbox, project) = (&world.jobs.inbox, &served.config.name);
     send(inbox, project, role, Told::Moved { commit: open.taken.commit.clone(), moved })?;

@@ -12,8 +12,9 @@ use std::sync::MutexGuard;
 use std::sync::mpsc::sync_channel;
 
 use anyhow::Context;
-use pointsman_core::hand_in::{HandIn, Memory, Need, Outcome, ROLES, Taken, Took};
+use pointsman_core::hand_in::{HandIn, Memory, Need, Outcome, Taken, Took};
 use pointsman_core::ids::{Number, ProjectName, Sha};
+use pointsman_core::role::Role;
 use pointsman_core::run::RunId;
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
@@ -60,7 +61,7 @@ pub enum Moved {
 }
 
 /// What is remembered of a role's hand-ins.
-pub fn memory(store: &Store, project: &ProjectName, role: &str) -> Result<Memory, pointsman_store::Error> {
+pub fn memory(store: &Store, project: &ProjectName, role: Role) -> Result<Memory, pointsman_store::Error> {
     factory::recall(store, project, &cursor(role))
 }
 
@@ -78,8 +79,8 @@ fn open_on(
     store: &Store,
     project: &ProjectName,
     branch: &str,
-) -> Result<Option<(&'static str, HandIn)>, pointsman_store::Error> {
-    for role in ROLES {
+) -> Result<Option<(Role, HandIn)>, pointsman_store::Error> {
+    for role in Role::handing_in() {
         if let Some(open) = memory(store, project, role)?.open.filter(|open| open.branch == branch) {
             return Ok(Some((role, open)));
         }
@@ -104,14 +105,14 @@ pub(super) fn about_to_push(
     send(inbox, project, role, Told::Moved { commit: open.taken.commit, moved })
 }
 
-fn cursor(role: &str) -> String {
+fn cursor(role: Role) -> String {
     format!("hand-in.{role}")
 }
 
 /// Has the loop write something down, and waits until it is.
-fn send(inbox: &Inbox, project: &ProjectName, role: &str, told: Told) -> anyhow::Result<()> {
+fn send(inbox: &Inbox, project: &ProjectName, role: Role, told: Told) -> anyhow::Result<()> {
     let (written, answer) = sync_channel(1);
-    let told = factory::Told::HandIn { project: project.clone(), role: role.to_owned(), told };
+    let told = factory::Told::HandIn { project: project.clone(), role, told };
     inbox.send(Inbound::Factory { told: Box::new(told), written });
     answer.recv().context("the daemon ends")
 }
@@ -120,7 +121,7 @@ fn send(inbox: &Inbox, project: &ProjectName, role: &str, told: Told) -> anyhow:
 pub fn write(
     engine: &mut Engine,
     project: &ProjectName,
-    role: &str,
+    role: Role,
     told: &Told,
     now: Timestamp,
 ) -> Result<(), pointsman_store::Error> {
@@ -176,7 +177,7 @@ pub fn write(
 fn move_on(
     engine: &mut Engine,
     project: &ProjectName,
-    role: &str,
+    role: Role,
     memory: &mut Memory,
     open: &HandIn,
     moved: &Moved,
@@ -244,7 +245,7 @@ fn move_on(
 fn save(
     engine: &mut Engine,
     project: &ProjectName,
-    role: &str,
+    role: Role,
     memory: &Memory,
     kind: &str,
     mut data: Value,

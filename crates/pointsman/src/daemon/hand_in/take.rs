@@ -8,8 +8,9 @@ use pointsman_adapters::git::checkout::{checkout_exact, restore_from};
 use pointsman_adapters::git::mirror::{Mirror, RefUpdate};
 use pointsman_adapters::git::push::Expect;
 use pointsman_adapters::git::selection::{self, Changed};
-use pointsman_core::hand_in::{ROLES, Refusal, Taken, Why, carries_on, choose, content, is_text};
+use pointsman_core::hand_in::{Refusal, Taken, Why, carries_on, choose, content, is_text};
 use pointsman_core::ids::Sha;
+use pointsman_core::role::Role;
 use pointsman_core::run::{Run, RunId, Status};
 use pointsman_core::words;
 
@@ -21,7 +22,7 @@ use crate::daemon::world::RealWorld;
 
 /// Whether what it changes in files may be handed in.
 fn hands_in(run: &Run) -> bool {
-    run.subject.is_none() && ROLES.contains(&run.formula.role())
+    run.subject.is_none() && run.formula.role().hands_in().is_some()
 }
 
 /// Makes a run's working tree of the head of the main branch, and remembers that head where no agent can write. A role that
@@ -84,7 +85,7 @@ fn tidy(world: &RealWorld, served: &Served) -> anyhow::Result<()> {
             continue;
         }
         let mut wanted = false;
-        for role in ROLES {
+        for role in Role::handing_in() {
             let memory = memory(&world.reader(), project, role)?;
             wanted |= memory.open.is_some_and(|open| open.taken.run == run);
             wanted |= memory.newer.is_some_and(|newer| newer.run == run);

@@ -8,6 +8,7 @@ use pointsman_core::chat::{Act, Command, Place, Reply, Report, Said, act};
 use pointsman_core::config::NotifierKind;
 use pointsman_core::ids::{ProjectName, TaskKey};
 use pointsman_core::notifier::{Posting, Topic};
+use pointsman_core::role::Role;
 use pointsman_core::task::{Effect, Event, Headline, Notice, Order, Refused, Session, State, Task};
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
@@ -29,7 +30,7 @@ type Result<T> = std::result::Result<T, pointsman_store::Error>;
 /// Clocks of servers that differ by less are not corrected; an answer is not refused for it.
 const SAME_CLOCK: Duration = Duration::from_secs(5);
 /// Whoever reads what is said in the room about the machine.
-const SUPERVISOR: &str = "supervisor";
+const SUPERVISOR: &str = Role::Supervisor.as_str();
 
 /// One message of a person, with all that is known about where it was said.
 struct Words<'a> {

@@ -19,7 +19,7 @@ use pointsman_core::forge::PullRequest;
 use pointsman_core::formula::{self, Formula};
 use pointsman_core::ids::{Number, ProjectName, Sha};
 use pointsman_core::notifier::{Posting, Topic};
-use pointsman_core::review::{Answer, Attempt, Ci, FORMULA, Next, Sight, is_code, plan};
+use pointsman_core::review::{Answer, Attempt, Ci, FORMULA, Next, ROLE, Sight, is_code, plan};
 use pointsman_core::run::{Event as RunEvent, Run, Status, Subject, review_key};
 use pointsman_core::task::{CiVerdict, Event, State, Task};
 use pointsman_core::verdict::of_checks;
@@ -38,7 +38,7 @@ use crate::control::protocol::Reply;
 use crate::formulas;
 
 /// Who asks, in the list of runs.
-const BY: &str = "review";
+const BY: &str = ROLE.as_str();
 
 /// Looks after the pull requests of all projects.
 pub(crate) struct Reviews {

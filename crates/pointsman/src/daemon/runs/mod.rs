@@ -11,6 +11,7 @@ mod watch;
 
 use pointsman_core::formula;
 use pointsman_core::ids::ProjectName;
+use pointsman_core::role::Occasion;
 use pointsman_core::run::{Event, Policy, Refused, Run, RunId, Subject, parse_session, step};
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
@@ -164,11 +165,17 @@ pub(super) fn draft(
         }
         Err(error) => return Ok(Err(failed(FailureKind::Configuration, chain(&error)))),
     };
-    let by_itself = match (formula.role(), wish.subject) {
-        ("dev", _) => Some("issues are implemented by tasks: label one backlog"),
-        ("review", None) => Some("pull requests are reviewed by themselves: set roles.review.enabled = true"),
-        ("vault", None) => Some("vault actions are looked at by themselves: set roles.vault.enabled = true"),
-        (_, _) => None,
+    let by_itself = match (formula.role().occasion(), wish.subject) {
+        (Occasion::Issue, _) => Some("issues are implemented by tasks: label one backlog"),
+        (Occasion::PullRequest, None) => {
+            Some("pull requests are reviewed by themselves: set roles.review.enabled = true")
+        }
+        (Occasion::VaultAction, None) => {
+            Some("vault actions are looked at by themselves: set roles.vault.enabled = true")
+        }
+        (Occasion::PullRequest | Occasion::VaultAction, Some(_)) | (Occasion::Order | Occasion::Time, _) => {
+            None
+        }
     };
     if let Some(why) = by_itself {
         return Ok(Err(failed(FailureKind::Refused, why.to_owned())));

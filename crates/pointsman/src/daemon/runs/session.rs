@@ -198,8 +198,7 @@ fn prepare(
 }
 
 fn command(served: &Served, run: &Run) -> Vec<String> {
-    let role = served.config.roles.iter().find(|(name, _)| *name == run.formula.role());
-    let own = role.and_then(|(_, role)| role.command.clone());
+    let own = served.config.roles.get(run.formula.role()).command.clone();
     own.unwrap_or_else(|| served.config.agent.command.clone())
 }
 
@@ -231,7 +230,7 @@ fn row(run: &Run, desk: &RunDesk, seat: Option<&Seat>) -> SessionRow {
         identity: run.identity(),
         project: run.project.clone(),
         issue: None,
-        role: run.formula.role().to_owned(),
+        role: run.formula.role(),
         generation: run.generation,
         host: process::host_name(),
         model: run.model.clone(),

@@ -172,15 +172,14 @@ impl Watch {
 
     /// An action whose session shows no sign of life for too long is given up.
     fn idle(&self, served: &Served, run: &Run, desk: &RunDesk) -> Option<Event> {
-        let limit = served.config.timing.action_idle_timeout.duration();
-        let of_action = run.formula.role() == "action";
+        let limit = run.formula.role().idle_limit(&served.config.timing)?.duration();
         let since = desk
             .last_active()
             .into_iter()
             .chain(run.done.iter().map(|done| done.at))
             .chain([run.started_at])
             .max()?;
-        let idle = of_action && run.next_step().is_some() && is_idle(since, limit, clock::now());
+        let idle = run.next_step().is_some() && is_idle(since, limit, clock::now());
         idle.then(|| Event::GaveUp { generation: run.generation, why: words::action::idle(limit) })
     }
 

@@ -95,7 +95,7 @@ fn act(
                 }
             }
             // A headless program reports its turns itself.
-            let runtime = engine.config(&key.project).map(|config| config.runtime("dev"));
+            let runtime = engine.config(&key.project).map(|config| config.runtime(Task::ROLE));
             if runtime != Some(Runtime::Headless) {
                 budget::turn_ended(engine, key, &report.session, &named(report), now)?;
             }
@@ -258,7 +258,7 @@ impl Silence {
                 continue;
             };
             // What has no terminal tells everything by its output.
-            let headless = served.config.runtime("dev") == Runtime::Headless;
+            let headless = served.config.runtime(Task::ROLE) == Runtime::Headless;
             if headless || !is_claude(&self.world.agent_command(&served)) {
                 continue;
             }

@@ -13,7 +13,7 @@ use pointsman_core::config::Runtime;
 use pointsman_core::ids::TaskKey;
 use pointsman_core::session::context::{self, Pace, Symptom};
 use pointsman_core::session::work::{Action, Observation};
-use pointsman_core::task::{Event, Session};
+use pointsman_core::task::{Event, Session, Task};
 use pointsman_core::text;
 use pointsman_core::time::Timestamp;
 
@@ -57,7 +57,7 @@ impl Work {
             else {
                 continue;
             };
-            if served.config.runtime("dev") == Runtime::Headless {
+            if served.config.runtime(Task::ROLE) == Runtime::Headless {
                 // Its output says all of it, better than a screen.
                 continue;
             }

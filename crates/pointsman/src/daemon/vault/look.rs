@@ -9,7 +9,7 @@ use std::sync::mpsc::sync_channel;
 use anyhow::Context;
 use pointsman_adapters::process::free_memory_mb;
 use pointsman_core::run::{Event as RunEvent, Run, Status, Subject, vault_key};
-use pointsman_core::vault::{Entry, Event, FORMULA, Opinion};
+use pointsman_core::vault::{Entry, Event, FORMULA, Opinion, ROLE};
 use pointsman_store::RunScope;
 
 use super::fire::tell;
@@ -20,7 +20,7 @@ use crate::daemon::served::Served;
 use crate::daemon::world::RealWorld;
 
 /// Who asks, in the list of runs.
-const BY: &str = "vault";
+const BY: &str = ROLE.as_str();
 
 /// Begins the look, or takes what came of it.
 pub(super) fn attend(inbox: &Inbox, world: &Arc<RealWorld>, served: &Served, entry: &Entry) {

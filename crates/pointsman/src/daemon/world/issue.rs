@@ -63,6 +63,8 @@ impl RealWorld {
                 title: task.title.clone(),
                 open: true,
                 labels,
+                // None was looked up.
+                dependencies: Vec::new(),
                 open_dependencies: task.open_dependencies.clone(),
                 cycle: None,
                 asked_at: Some(clock::now()),
@@ -97,6 +99,7 @@ impl RealWorld {
             title: task.title.clone(),
             open: false,
             labels: Vec::new(),
+            dependencies: Vec::new(),
             open_dependencies: Vec::new(),
             cycle: None,
             asked_at: Some(clock::now()),

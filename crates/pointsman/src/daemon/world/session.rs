@@ -12,6 +12,7 @@ use pointsman_adapters::git::tree::{Tree, TreeSpec, rebuild_from};
 use pointsman_adapters::{phase_file, process};
 use pointsman_core::claude::launch::is_claude;
 use pointsman_core::config::Worktree;
+use pointsman_core::role::Role;
 use pointsman_core::session::budget::Spent;
 use pointsman_core::task::{Event, Exit, Opening, Task};
 use pointsman_core::words;
@@ -27,7 +28,7 @@ use crate::daemon::outcome::Performed;
 use crate::daemon::served::{Desk, Served};
 
 /// Who works on tasks.
-const ROLE: &str = "dev";
+const ROLE: Role = Task::ROLE;
 /// Variables of the daemon that every agent gets.
 const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "SHELL"];
 
@@ -101,7 +102,7 @@ impl RealWorld {
             identity: task.key.identity(),
             project: task.key.project.clone(),
             issue: Some(task.key.issue),
-            role: ROLE.to_owned(),
+            role: ROLE,
             generation,
             host: process::host_name(),
             model: None,

@@ -34,6 +34,19 @@ fn an_unknown_key_is_shown_with_its_line() {
 }
 
 #[test]
+fn a_role_that_does_not_exist_is_wrong_usage_and_the_roles_are_named() {
+    let environment = Environment::with_project();
+    for args in [
+        &["roles", "look", "gardner"][..],
+        &["roles", "resume", "gardner"],
+        &["journal", "--role", "gardner"],
+    ] {
+        environment.run(args).code(2).says("gardner").says("gardener, supervisor, planner").prints("");
+    }
+    environment.run(&["journal", "--role", "gardener"]).ok();
+}
+
+#[test]
 fn what_needs_the_daemon_says_so() {
     let environment = Environment::with_project();
     environment.run(&["down"]).code(5).says("hint: pointsman up");

@@ -5,6 +5,7 @@ use std::time::Duration;
 use pointsman::paths::Paths;
 use pointsman_adapters::process;
 use pointsman_core::ids::{ProjectName, TaskKey};
+use pointsman_core::role::Role;
 use pointsman_core::session::budget::Spent;
 use pointsman_core::session::context::{Gauge, Source};
 use pointsman_core::task::{Exit, Phase, Session, State, Task};
@@ -32,7 +33,7 @@ pub(crate) fn alive(issue: u64, generation: u32) -> SessionRow {
         identity: key.identity(),
         project: key.project.clone(),
         issue: Some(issue),
-        role: "dev".to_owned(),
+        role: Role::Dev,
         generation,
         host: process::host_name(),
         model: Some("sonnet".to_owned()),

@@ -5,6 +5,7 @@ use pointsman::daemon::factory::{Seen, Settled, ask, settle, value};
 use pointsman_core::chat::Reply;
 use pointsman_core::forge::{Issue, IssueState};
 use pointsman_core::notifier::Topic;
+use pointsman_core::role::Role;
 use pointsman_core::run::{Run, RunId};
 use pointsman_core::time::Timestamp;
 use pointsman_core::value::Outcome;
@@ -47,7 +48,7 @@ impl Stage {
             let mut after = memory(self.engine.store(), &shop()).unwrap();
             after.asked = None;
             let settled = Settled {
-                role: "gardener",
+                role: Role::Gardener,
                 kind: "gardener_groomed",
                 run: run.id,
                 memory: json!(after),
@@ -84,7 +85,7 @@ fn a_role_that_makes_only_noise_is_paused_and_said() {
         stage.answer(n * day + 10, Outcome::Noise);
     }
     assert_eq!(stage.runs().len(), 15, "14 days and one");
-    let worth = value(stage.engine.store(), &shop(), "gardener").unwrap();
+    let worth = value(stage.engine.store(), &shop(), Role::Gardener).unwrap();
     assert_eq!((worth.noise, worth.paused_at), (15, Some(at(14 * day + 10))), "each result counts once");
     let titles: Vec<String> = stage.notices().into_iter().map(|row| row.posting.notice.title).collect();
     assert_eq!(titles, ["shop: no model is asked for the gardener any more"]);

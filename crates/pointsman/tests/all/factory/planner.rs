@@ -5,6 +5,7 @@ use pointsman::daemon::factory::{Settled, ask, settle, value};
 use pointsman::daemon::timetable::{Standing, remembered, tick};
 use pointsman_core::forge::{Issue, IssueState};
 use pointsman_core::planner::{Document, Plan, Sight};
+use pointsman_core::role::Role;
 use pointsman_core::time::Timestamp;
 use pointsman_core::value::Outcome;
 use serde_json::json;
@@ -57,7 +58,7 @@ impl Stage {
                 None => after.heard_nothing_useful(),
             }
             let settled = Settled {
-                role: "planner",
+                role: Role::Planner,
                 kind: "planner_planned",
                 run: run.id,
                 memory: json!(after),
@@ -147,7 +148,7 @@ fn an_answer_that_is_of_no_use_is_asked_for_once_more_and_a_planner_that_gives_n
         [at(0), at(7 * DAY), at(21 * DAY)],
         "the same twice, and after the third nobody any more"
     );
-    let worth = value(stage.engine.store(), &shop(), "planner").unwrap();
+    let worth = value(stage.engine.store(), &shop(), Role::Planner).unwrap();
     assert_eq!((worth.noise, worth.paused_at), (3, Some(at(21 * DAY + 5))));
     let titles: Vec<String> = stage.notices().into_iter().map(|row| row.posting.notice.title).collect();
     assert_eq!(titles, ["shop: no model is asked for the planner any more"]);

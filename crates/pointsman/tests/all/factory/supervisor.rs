@@ -8,6 +8,7 @@ use pointsman_core::chat::{Command, Reply};
 use pointsman_core::health::{Disk, Facts, Kind, Machine, Tail, assess};
 use pointsman_core::ids::TaskKey;
 use pointsman_core::notifier::Topic;
+use pointsman_core::role::Role;
 use pointsman_core::run::{Event, Policy, Run, Status, step};
 use pointsman_core::task::{State, Task};
 use pointsman_store::{Change, NewReply, RunScope};
@@ -221,7 +222,7 @@ fn a_model_judges_what_no_recipe_covers_once() {
     // Nothing of what it says is done but telling it: a result of any other form is noise.
     stage
         .judge(90, Some(serde_json::json!({ "summary": "x", "kill": ["dev-shop-3.1"], "vault": "approve" })));
-    let worth = value(stage.engine.store(), &shop(), "supervisor").unwrap();
+    let worth = value(stage.engine.store(), &shop(), Role::Supervisor).unwrap();
     assert_eq!((worth.used, worth.noise), (1, 1));
 }
 

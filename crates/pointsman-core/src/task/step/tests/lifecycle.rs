@@ -8,6 +8,7 @@ fn observed(labels: &[&str], open_dependencies: &[u64]) -> Event {
         title: "t".into(),
         open: true,
         labels: labels.iter().map(|&l| l.into()).collect(),
+        dependencies: vec![3, 4],
         open_dependencies: open_dependencies.to_vec(),
         cycle: None,
         asked_at: None,
@@ -57,6 +58,7 @@ fn a_circular_dependency_is_never_ready_and_says_so() {
         title: "t".into(),
         open: true,
         labels: vec!["backlog".into()],
+        dependencies: vec![3],
         open_dependencies: vec![3],
         cycle: Some(vec![42, 3]),
         asked_at: None,
@@ -91,6 +93,29 @@ fn refused_for_an_unmet_dependency_is_blocked_until_the_dependency_is_closed() {
     let play = play.event(observed(&["backlog", "blocked"], &[]));
     assert_eq!(play.labels().1, ["blocked"]);
     assert!(play.event(observed(&["backlog"], &[])).is(State::Backlog).task.ready);
+}
+
+#[test]
+fn an_observation_that_did_not_look_the_dependency_up_lifts_nothing() {
+    let waiting = || {
+        refused(RefusalStatus::UnmetDependency)
+            .event(observed(&["backlog", "blocked"], &[3]))
+            .is(State::Refused)
+    };
+    for looked_up in [vec![], vec![4]] {
+        let event = Event::IssueObserved {
+            title: "t".into(),
+            open: true,
+            labels: vec!["backlog".into(), "blocked".into()],
+            dependencies: looked_up.clone(),
+            open_dependencies: vec![],
+            cycle: None,
+            asked_at: None,
+        };
+        let play = waiting().event(event);
+        assert_eq!(play.kinds(), [""; 0], "looked up: {looked_up:?}");
+        assert!(play.task.dependencies_seen);
+    }
 }
 
 #[test]
@@ -149,9 +174,9 @@ fn pausing_a_task_that_never_began_keeps_it_from_beginning() {
 #[test]
 fn a_label_that_is_lifted_before_the_next_look_is_lifted() {
     let seen = |labels: &[&str], second: i64| match observed(labels, &[]) {
-        Event::IssueObserved { title, open, labels, open_dependencies, cycle, .. } => {
+        Event::IssueObserved { title, open, labels, dependencies, open_dependencies, cycle, .. } => {
             let asked_at = Some(crate::time::Timestamp(second * 1000));
-            Event::IssueObserved { title, open, labels, open_dependencies, cycle, asked_at }
+            Event::IssueObserved { title, open, labels, dependencies, open_dependencies, cycle, asked_at }
         }
         other => other,
     };

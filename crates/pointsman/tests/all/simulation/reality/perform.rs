@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use pointsman::daemon::outcome::{Note, Outcome, Performed, World};
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::labels::{BACKLOG, BLOCKED, IN_PROGRESS, UNDERSPECIFIED};
+use pointsman_core::role::Role;
 use pointsman_core::session::budget::Spent;
 use pointsman_core::task::{Effect, Event, Exit, Headline, State, Task};
 use pointsman_store::{EffectId, NewEntry, Outgoing, SessionRow};
@@ -89,17 +90,18 @@ impl Reality {
                 labels.retain(|label| !remove.contains(label));
                 let labels = labels.iter().cloned().collect();
                 // Read back, as the real world does.
-                match task.state {
-                    State::Blocked | State::Refused => Outcome::event(Event::IssueObserved {
-                        title: task.title.clone(),
-                        open: true,
-                        labels,
-                        open_dependencies: task.open_dependencies.clone(),
-                        cycle: None,
-                        asked_at: None,
-                    }),
-                    _ => Outcome::done(),
+                if !matches!(task.state, State::Blocked | State::Refused) {
+                    return Outcome::done();
                 }
+                Outcome::event(Event::IssueObserved {
+                    title: task.title.clone(),
+                    open: true,
+                    labels,
+                    dependencies: Vec::new(),
+                    open_dependencies: task.open_dependencies.clone(),
+                    cycle: None,
+                    asked_at: None,
+                })
             }
             Effect::Comment { marker, .. } => self.comment(issue, marker, outgoing.id),
             Effect::Notify(_) => {
@@ -156,7 +158,7 @@ impl Reality {
             identity: task.key.identity(),
             project: task.key.project.clone(),
             issue: Some(issue),
-            role: "dev".to_owned(),
+            role: Role::Dev,
             generation,
             host: "signal-box".to_owned(),
             model: None,
@@ -255,6 +257,7 @@ impl Reality {
             title: format!("issue {number}"),
             open: false,
             labels: Vec::new(),
+            dependencies: Vec::new(),
             open_dependencies: Vec::new(),
             cycle: None,
             asked_at: None,

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::repository::command;
 
+pub mod tokens;
+
 /// A file of the workspace.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
@@ -34,15 +36,42 @@ impl SourceFile {
             || self.path.starts_with("crates/pointsman-testkit/")
     }
 
-    /// What ships of a Rust file: without comments, and without the test module at its end.
-    pub fn shipped_code(&self) -> String {
+    /// The part of a Rust file that ships: everything before the test module at its end.
+    pub fn shipped_text(&self) -> &str {
         if self.is_for_tests() {
-            return String::new();
+            return "";
         }
-        let shipped = self.text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-        let code = |line: &str| line.split("//").next().unwrap_or_default().to_owned();
-        shipped.lines().map(code).collect::<Vec<_>>().join("\n")
+        self.text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default()
     }
+
+    /// The same without comments.
+    pub fn shipped_code(&self) -> String {
+        let code = |line: &str| line.split("//").next().unwrap_or_default().to_owned();
+        self.shipped_text().lines().map(code).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// The Rust files of which something ships. A module behind `#[cfg(test)]` does not, wherever its file lies.
+pub fn shipped_files() -> Vec<SourceFile> {
+    let files = files();
+    let mut tests = Vec::new();
+    for file in files.iter().filter(|file| file.is_rust()) {
+        let (folder, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
+        let inside = match name {
+            "mod.rs" | "lib.rs" | "main.rs" => folder.to_owned(),
+            _ => format!("{folder}/{}", name.trim_end_matches(".rs")),
+        };
+        for after in file.text.split("#[cfg(test)]\n").skip(1) {
+            let line = after.lines().next().unwrap_or_default();
+            let module = line.trim_start_matches("pub ").trim_start_matches("pub(crate) ");
+            let module = module.strip_prefix("mod ").and_then(|rest| rest.strip_suffix(';'));
+            tests.extend(module.map(|module| format!("{inside}/{module}")));
+        }
+    }
+    let is_test = |path: &str| {
+        tests.iter().any(|test| path == format!("{test}.rs") || path.starts_with(&format!("{test}/")))
+    };
+    files.into_iter().filter(|f| f.is_rust() && !f.shipped_text().is_empty() && !is_test(&f.path)).collect()
 }
 
 /// The workspace's root.
