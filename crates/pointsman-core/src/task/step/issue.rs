@@ -19,7 +19,7 @@ const UNDER_WAY: Duration = Duration::from_secs(600);
 #[derive(Clone, Copy)]
 pub(super) struct Look<'a> {
     pub(super) labels: &'a [String],
-    /// The issues it depends on, as far as they were looked up.
+    /// The issues that were looked up, open or not.
     pub(super) dependencies: &'a [Number],
     /// The cycle of dependencies it is part of.
     pub(super) cycle: Option<&'a [Number]>,

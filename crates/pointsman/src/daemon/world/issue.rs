@@ -63,7 +63,7 @@ impl RealWorld {
                 title: task.title.clone(),
                 open: true,
                 labels,
-                // Only the labels were read back; about other issues this says nothing new.
+                // None was looked up.
                 dependencies: Vec::new(),
                 open_dependencies: task.open_dependencies.clone(),
                 cycle: None,

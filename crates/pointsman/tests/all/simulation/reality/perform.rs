@@ -90,18 +90,18 @@ impl Reality {
                 labels.retain(|label| !remove.contains(label));
                 let labels = labels.iter().cloned().collect();
                 // Read back, as the real world does.
-                match task.state {
-                    State::Blocked | State::Refused => Outcome::event(Event::IssueObserved {
-                        title: task.title.clone(),
-                        open: true,
-                        labels,
-                        dependencies: Vec::new(),
-                        open_dependencies: task.open_dependencies.clone(),
-                        cycle: None,
-                        asked_at: None,
-                    }),
-                    _ => Outcome::done(),
+                if !matches!(task.state, State::Blocked | State::Refused) {
+                    return Outcome::done();
                 }
+                Outcome::event(Event::IssueObserved {
+                    title: task.title.clone(),
+                    open: true,
+                    labels,
+                    dependencies: Vec::new(),
+                    open_dependencies: task.open_dependencies.clone(),
+                    cycle: None,
+                    asked_at: None,
+                })
             }
             Effect::Comment { marker, .. } => self.comment(issue, marker, outgoing.id),
             Effect::Notify(_) => {
