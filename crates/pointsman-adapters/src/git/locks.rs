@@ -135,10 +135,7 @@ impl Mirror {
     /// The locks in the remote, if it is a repository on this machine: why a push is refused. It may not be ours, so
     /// they are only told.
     pub fn remote_locks(&self) -> Result<Vec<PathBuf>, Error> {
-        let remote = Path::new(self.remote_url());
-        if !remote.is_absolute() {
-            return Ok(Vec::new());
-        }
+        let Some(remote) = self.remote_path() else { return Ok(Vec::new()) };
         let inner = remote.join(".git");
         list_locks(if inner.is_dir() { &inner } else { remote })
     }

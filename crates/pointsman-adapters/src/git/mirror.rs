@@ -17,8 +17,18 @@ pub struct Mirror {
     pub(super) git: Git,
     dir: PathBuf,
     remote: String,
+    owner: RemoteOwner,
     /// Two fetches at once would both want to move a reference from where they saw it, and one of them fails.
     fetching: Arc<Mutex<()>>,
+}
+
+/// The owner of the remote, which decides whose configuration and hooks apply to a push to a repository on this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RemoteOwner {
+    /// The embedded forge: our configuration, and no hooks.
+    Us,
+    /// Anybody else: their hooks run and their configuration counts, as in any push.
+    Others,
 }
 
 /// What became of a change to one reference.
@@ -46,7 +56,24 @@ impl Mirror {
         // A mirror has no branches of its own; HEAD only has to be something.
         let unused = BranchName::new("pointsman-mirror").expect("a constant that follows the rules");
         init_bare(git, &dir, &unused)?;
-        Ok(Self { git: git.clone(), dir, remote: remote_url.to_owned(), fetching: Arc::default() })
+        let remote = remote_url.to_owned();
+        Ok(Self { git: git.clone(), dir, remote, owner: RemoteOwner::Others, fetching: Arc::default() })
+    }
+
+    /// The same mirror, of a remote that is a repository of ours.
+    pub fn of_our_own_remote(mut self) -> Self {
+        self.owner = RemoteOwner::Us;
+        self
+    }
+
+    /// The remote, if it is a repository on this machine, whoever owns it.
+    pub(super) fn remote_path(&self) -> Option<&Path> {
+        let path = Path::new(self.remote.strip_prefix("file://").unwrap_or(&self.remote));
+        path.is_absolute().then_some(path)
+    }
+
+    pub(super) fn remote_owner(&self) -> RemoteOwner {
+        self.owner
     }
 
     /// The door it uses.

@@ -2,8 +2,8 @@
 
 use pointsman_core::ids::Sha;
 
-use super::mirror::Mirror;
-use super::{Error, RefName};
+use super::mirror::{Mirror, RemoteOwner};
+use super::{ENVIRONMENT, Error, RefName};
 use crate::process::End;
 use crate::retry::Retry;
 
@@ -71,6 +71,16 @@ pub enum PushOutcome {
     Refused { message: String },
 }
 
+/// The receiving end of a push to somebody else's repository on this machine. Git starts it as a child, so it would
+/// inherit our environment, in which hooks are switched off: the owner's protections and deployments would be bypassed
+/// without a word. It gets none of our settings; a repository of another user is then refused by git, as in any push.
+fn receive_pack_of_others() -> String {
+    let ours = ENVIRONMENT.iter().map(|(name, _)| *name).chain(["GIT_CONFIG_GLOBAL"]);
+    // Messages stay in one language.
+    let unset: String = ours.filter(|name| *name != "LC_ALL").map(|name| format!(" -u {name}")).collect();
+    format!("env{unset} git receive-pack")
+}
+
 impl Mirror {
     /// Pushes commits of the mirror to the remote, each reference only if it is where it is expected, several of them
     /// all or none. A push that has happened before is done, not stale.
@@ -83,6 +93,9 @@ impl Mirror {
         let mut call = self.call("push").args(["--porcelain", "--no-verify", "--recurse-submodules=no"]);
         if refs.len() > 1 {
             call = call.arg("--atomic");
+        }
+        if let (Some(_), RemoteOwner::Others) = (self.remote_path(), self.remote_owner()) {
+            call = call.arg(format!("--receive-pack={}", receive_pack_of_others()));
         }
         // Always with the expected value: the bare form trusts whatever was last fetched.
         call = call

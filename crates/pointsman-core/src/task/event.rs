@@ -18,6 +18,9 @@ pub enum Event {
         title: String,
         open: bool,
         labels: Vec<String>,
+        /// The issues that were looked up as its dependencies. About any other issue this observation says nothing.
+        #[serde(default)]
+        dependencies: Vec<Number>,
         /// Those of its dependencies that are open.
         open_dependencies: Vec<Number>,
         /// The cycle of dependencies it is part of.

@@ -10,12 +10,19 @@ use pointsman_core::task::Task;
 pub type Picture = Arc<BTreeMap<TaskKey, Arc<Task>>>;
 
 /// Where the loop hangs the picture after every change.
-#[derive(Clone, Default)]
+///
+/// There is no empty board: whoever looked at one would take tasks that are not loaded yet for tasks that do not exist.
+#[derive(Clone)]
 pub struct Board {
     picture: Arc<RwLock<Picture>>,
 }
 
 impl Board {
+    /// A board that shows the tasks as they were loaded.
+    pub fn new(tasks: &BTreeMap<TaskKey, Arc<Task>>) -> Self {
+        Self { picture: Arc::new(RwLock::new(Arc::new(tasks.clone()))) }
+    }
+
     /// Hangs a new picture.
     pub fn publish(&self, tasks: &BTreeMap<TaskKey, Arc<Task>>) {
         *self.picture.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tasks.clone());

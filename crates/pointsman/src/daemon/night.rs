@@ -126,7 +126,8 @@ impl Loop {
         let mut engine = Engine::open(store).unwrap();
         engine.serve(opened.served.values().map(|served| Arc::clone(&served.config)));
         *world.projects.write().unwrap() = opened.served;
-        Self { engine, inbox, inbound, board: Board::default(), world, poller: Arc::default() }
+        let board = Board::new(engine.tasks());
+        Self { engine, inbox, inbound, board, world, poller: Arc::default() }
     }
 
     fn take(&mut self, inbound: Inbound, now: Timestamp) {

@@ -85,7 +85,10 @@ impl Served {
         for dir in [project.checkouts(), project.logs(), project.indexes(), project.vault_pending()] {
             std::fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
         }
-        let mirror = Mirror::open_or_create(&git, &project.mirror(), &forge.remote())?;
+        let mut mirror = Mirror::open_or_create(&git, &project.mirror(), &forge.remote())?;
+        if embedded.is_some() {
+            mirror = mirror.of_our_own_remote();
+        }
         // A server is not waited for here; whoever needs its branches fetches them.
         if !config.forge.kind.is_hosted() {
             mirror.fetch_remote()?;

@@ -71,7 +71,8 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     let tmux = Arc::new(Server::new(paths.tmux_socket(), paths.tmux_config())?);
     survive_file_limits()?;
     let (inbox, inbound) = Inbox::new();
-    let board = Board::default();
+    let engine = Engine::open(store)?;
+    let board = Board::new(engine.tasks());
     let jobs = Jobs::new(inbox.clone(), Store::open_read_only(&paths.database())?);
 
     // The watch needs to know whom to tell before that one can be made.
@@ -102,7 +103,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     let poller = Arc::new(Poller::default());
     let [vault, runs, notices, roles] = std::array::from_fn(|_| Arc::new(Lookout::default()));
     let mut dispatcher = Dispatcher {
-        engine: Engine::open(store)?,
+        engine,
         inbound,
         board: board.clone(),
         workers: Workers::start(&world, &inbox)?,

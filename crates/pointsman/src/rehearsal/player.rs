@@ -184,7 +184,7 @@ impl<F: AsFd, W: Write> Player<F, W> {
                 fs::write(&self.place.phase_file, format!("{text}\n"))?;
             }
             Step::Expect(headline) => return self.expect(headline),
-            Step::Refuse { status, reason } => self.refuse(*status, reason)?,
+            Step::Refuse { status, blocked_by, reason } => self.refuse(*status, blocked_by, reason)?,
             Step::Context(percent) => self.report_context(*percent),
             Step::Spend { tokens, cents } => {
                 self.note(&format!("report {tokens} tokens, {cents} cents"));
@@ -304,9 +304,9 @@ impl<F: AsFd, W: Write> Player<F, W> {
         Ok(())
     }
 
-    fn refuse(&mut self, status: RefusalStatus, reason: &str) -> anyhow::Result<()> {
+    fn refuse(&mut self, status: RefusalStatus, blocked_by: &[u64], reason: &str) -> anyhow::Result<()> {
         self.note("refuse the task");
-        let refusal = Refusal { status, reason: reason.to_owned(), blocked_by: Vec::new() };
+        let refusal = Refusal { status, reason: reason.to_owned(), blocked_by: blocked_by.to_vec() };
         fs::write(&self.place.summary_file, serde_json::to_vec(&refusal)?)?;
         self.phase("failed", Some("refused"))
     }

@@ -9,7 +9,7 @@
 //! | `summary TEXT` | into the summary file |
 //! | `phase NAME [REASON]`, `raw-phase TEXT` | into the phase file, the second whatever it is |
 //! | `expect HEADLINE` | waits for a message that begins so, reads and acknowledges it |
-//! | `refuse STATUS REASON` | turns the task down |
+//! | `refuse STATUS [#ISSUE …] REASON` | turns the task down, and names the issues that must be closed first |
 //! | `context PERCENT`, `spend TOKENS CENTS` | reports how full its context is, or a further expense |
 //! | `checkpoint PHASE SUMMARY` | says where it is in its work |
 //! | `crash`, `exit CODE` | ends by SIGKILL or by itself; a successor goes on after it |
@@ -67,6 +67,8 @@ pub enum Step {
     Expect(String),
     Refuse {
         status: RefusalStatus,
+        /// The issues that must be closed first.
+        blocked_by: Vec<u64>,
         reason: String,
     },
     /// Report how full the context is, in percent.
@@ -183,9 +185,14 @@ fn step(line: usize, text: &str) -> Result<Step, Error> {
         "raw-phase" => Step::RawPhase(rest.to_owned()),
         "expect" => Step::Expect(text_of("expect")?),
         "refuse" => {
-            let (status, reason) = split_word(rest);
+            let (status, mut reason) = split_word(rest);
             let status = refusal(status).ok_or(needs("refuse", "a status of the protocol"))?;
-            Step::Refuse { status, reason: reason.to_owned() }
+            let mut blocked_by = Vec::new();
+            while let Some((number, after)) = issue_number(reason) {
+                blocked_by.push(number);
+                reason = after;
+            }
+            Step::Refuse { status, blocked_by, reason: reason.to_owned() }
         }
         "context" => Step::Context(percentage(rest).ok_or(needs("context", "a percentage"))?),
         "spend" => {
@@ -222,6 +229,12 @@ fn percentage(text: &str) -> Option<u16> {
 
 fn split_word(text: &str) -> (&str, &str) {
     text.split_once(char::is_whitespace).map_or((text, ""), |(word, rest)| (word, rest.trim_start()))
+}
+
+/// The issue that a text begins with (`#3 …`), and the rest of it.
+fn issue_number(text: &str) -> Option<(u64, &str)> {
+    let (word, rest) = split_word(text);
+    Some((word.strip_prefix('#')?.parse().ok()?, rest))
 }
 
 /// A path that stays in the tree and out of git's own files.
@@ -286,7 +299,19 @@ mod tests {
         assert_eq!(one("expect CI failed"), Step::Expect("CI failed".to_owned()));
         assert_eq!(
             one("refuse too_large split it"),
-            Step::Refuse { status: RefusalStatus::TooLarge, reason: "split it".to_owned() }
+            Step::Refuse {
+                status: RefusalStatus::TooLarge,
+                blocked_by: vec![],
+                reason: "split it".to_owned()
+            }
+        );
+        assert_eq!(
+            one("refuse unmet_dependency #3 #12 not yet"),
+            Step::Refuse {
+                status: RefusalStatus::UnmetDependency,
+                blocked_by: vec![3, 12],
+                reason: "not yet".to_owned()
+            }
         );
         assert_eq!(one("context 93"), Step::Context(93));
         assert_eq!(one("rate-limit 90"), Step::RateLimit(90));

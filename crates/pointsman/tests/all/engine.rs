@@ -92,6 +92,7 @@ fn seen() -> Event {
         title: "t".to_owned(),
         open: true,
         labels: vec!["backlog".to_owned()],
+        dependencies: vec![],
         open_dependencies: vec![],
         cycle: None,
     }

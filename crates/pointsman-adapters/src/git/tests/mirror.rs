@@ -157,6 +157,43 @@ fn a_rule_of_the_remote_is_a_refusal_with_its_words() {
 }
 
 #[test]
+fn hooks_of_a_remote_on_this_machine_run_and_can_refuse() {
+    let world = World::new();
+    let forge = world.path("forge.git");
+    let (hooks, mark) = (forge.join("hooks"), world.path("mark"));
+    fs::create_dir_all(&hooks).unwrap();
+    let hook = |name: &str, script: &str| {
+        fs::write(hooks.join(name), format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(hooks.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    // A hook that runs git finds the repository's own settings, not ours.
+    hook("post-receive", &format!("env | grep ^GIT_CONFIG > {0}; cat >> {0}", mark.display()));
+    let url = format!("file://{}", forge.display());
+    let by_url = Mirror::open_or_create(&world.git, world.mirror.dir(), &url).unwrap();
+    let mut at = world.base.clone();
+    for (n, mirror) in [&world.mirror, &by_url].into_iter().enumerate() {
+        let to = world.commit_on(&format!("branch-{n}"), &at, &[("b", &n.to_string())]);
+        let change = Change::To(to.clone());
+        let push = [PushRef { refname: main_ref(), change, expect: Expect::At(at.clone()) }];
+        hook("pre-receive", "echo 'only on Tuesdays' >&2; exit 1");
+        let outcome = mirror.push(&push).unwrap();
+        assert!(
+            matches!(&outcome, PushOutcome::Refused { message } if message.contains("only on Tuesdays")),
+            "{outcome:?}"
+        );
+        hook("pre-receive", "exit 0");
+        assert_eq!(mirror.push(&push).unwrap(), PushOutcome::Done);
+        assert_eq!(fs::read_to_string(&mark).unwrap(), format!("{at} {to} refs/heads/main\n"));
+        at = to;
+    }
+    // The embedded forge is ours: nothing that lies there is run.
+    let to = world.commit_on("branch-9", &at, &[("b", "9")]);
+    hook("pre-receive", "exit 1");
+    let push = [PushRef { refname: main_ref(), change: Change::To(to), expect: Expect::At(at) }];
+    assert_eq!(world.mirror.clone().of_our_own_remote().push(&push).unwrap(), PushOutcome::Done);
+}
+
+#[test]
 fn a_lock_that_a_killed_git_left_stops_a_push_until_it_is_cleared() {
     let world = World::new();
     let one = world.commit_on("one", &world.base, &[("b", "1")]);

@@ -11,21 +11,20 @@ use crate::words;
 impl Draft<'_> {
     pub(super) fn issue_observed(
         &mut self,
-        title: &str,
         open: bool,
         labels: &[String],
-        open_dependencies: &[Number],
+        dependencies: &[Number],
         cycle: Option<&[Number]>,
     ) {
-        title.clone_into(&mut self.task.title);
-        self.task.open_dependencies = open_dependencies.to_vec();
         if !open {
             self.closed_by_someone();
             return;
         }
         match self.task.state {
             State::Backlog | State::WaitingDependencies => self.queue_up(labels, cycle),
-            State::Blocked | State::Refused | State::Closed => self.look_for_lifting(labels, cycle),
+            State::Blocked | State::Refused | State::Closed => {
+                self.look_for_lifting(labels, dependencies, cycle);
+            }
             State::Working
             | State::AwaitingCi
             | State::AwaitingReview
@@ -57,7 +56,7 @@ impl Draft<'_> {
 
     /// A task that was stopped by a label (or by being closed) goes on when that is gone. The label
     /// must have been seen first: an answer from before it was set says nothing.
-    fn look_for_lifting(&mut self, labels: &[String], cycle: Option<&[Number]>) {
+    fn look_for_lifting(&mut self, labels: &[String], dependencies: &[Number], cycle: Option<&[Number]>) {
         let stopped = match self.task.state {
             State::Refused => match self.task.refusal.as_ref().map(|r| r.status) {
                 Some(RefusalStatus::TooLarge) => has(labels, UNDERSPECIFIED) || !has(labels, BACKLOG),
@@ -78,11 +77,14 @@ impl Draft<'_> {
         };
         if stopped {
             self.task.block_seen = true;
-            let unmet =
-                self.task.refusal.as_ref().is_some_and(|r| r.status == RefusalStatus::UnmetDependency);
-            if unmet && !self.task.open_dependencies.is_empty() {
+            let refusal = self.task.refusal.as_ref();
+            let unmet = refusal.filter(|r| r.status == RefusalStatus::UnmetDependency);
+            // Nothing is known of an issue that was not looked up: it may well be open.
+            let looked_up = |n: &Number| *n == self.task.key.issue || dependencies.contains(n);
+            let all_looked_up = unmet.is_some_and(|r| r.blocked_by.iter().all(looked_up));
+            if unmet.is_some() && !self.task.open_dependencies.is_empty() {
                 self.task.dependencies_seen = true;
-            } else if unmet && self.task.dependencies_seen {
+            } else if all_looked_up && self.task.dependencies_seen {
                 // We set this label because of them, and they are closed now. An agent that named none,
                 // or none that is open, would only refuse again: then a person decides.
                 self.set_labels(&[], &[BLOCKED]);

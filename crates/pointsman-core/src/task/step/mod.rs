@@ -57,8 +57,10 @@ impl fmt::Display for Refused {
 pub fn step(task: &Task, event: &Event, policy: &Policy, now: Timestamp) -> Result<Transition, Refused> {
     let mut draft = Draft { task: task.clone(), effects: Vec::new(), policy, now };
     match event {
-        Event::IssueObserved { title, open, labels, open_dependencies, cycle } => {
-            draft.issue_observed(title, *open, labels, open_dependencies, cycle.as_deref());
+        Event::IssueObserved { title, open, labels, dependencies, open_dependencies, cycle } => {
+            title.clone_into(&mut draft.task.title);
+            draft.task.open_dependencies.clone_from(open_dependencies);
+            draft.issue_observed(*open, labels, dependencies, cycle.as_deref());
         }
         Event::Claimed => draft.claimed()?,
         Event::ClaimLost { reason } => draft.claim_lost(reason)?,

@@ -109,15 +109,16 @@ pub(crate) fn ask(
         }
         wanted.remove(&number);
         let mut open_dependencies = Vec::new();
-        for dependency in wanted {
-            if !is_closed(served, &open, &mut memory.closed, dependency)? {
-                open_dependencies.push(dependency);
+        for dependency in &wanted {
+            if !is_closed(served, &open, &mut memory.closed, *dependency)? {
+                open_dependencies.push(*dependency);
             }
         }
         let event = Event::IssueObserved {
             title: issue.title,
             open: issue.state == IssueState::Open,
             labels: issue.labels,
+            dependencies: wanted.into_iter().collect(),
             open_dependencies,
             cycle: dependencies::cycle_through(&graph, number),
         };

@@ -76,6 +76,7 @@ impl RealWorld {
             title: task.title.clone(),
             open: false,
             labels: Vec::new(),
+            dependencies: Vec::new(),
             open_dependencies: Vec::new(),
             cycle: None,
         }))

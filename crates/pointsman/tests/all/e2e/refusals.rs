@@ -2,6 +2,9 @@
 
 use super::{clean, shop};
 
+/// So often the daemon is killed while a dependency is open.
+const RESTARTS: usize = 6;
+
 #[test]
 fn e2e_each_refusal_has_its_labels_and_a_comment() {
     let daemon = shop().set("dev.concurrency", "3").start();
@@ -38,4 +41,33 @@ fn e2e_a_refused_task_starts_again_when_a_person_queues_it_again() {
     daemon.wait_closed(issue);
     assert_eq!(daemon.main_log(), ["Add apples", "Open the shop"]);
     assert_eq!(daemon.sessions(issue).len(), 2);
+}
+
+#[test]
+fn e2e_a_task_refused_for_an_open_dependency_does_not_start_because_of_a_restart() {
+    let daemon = shop().start();
+    let needed = daemon.file_issue_with("Buy a scale", "Nobody works on this one: it is a person's.");
+    daemon.json(&["forge", "issue", "label", &needed.to_string(), "--remove", "backlog"]);
+    let script = format!("refuse unmet_dependency #{needed} no scale yet\nexit 0\n{}", clean("apples"));
+    let refused = daemon.file_issue("Apples", &script);
+    daemon.wait_state(refused, "refused");
+    daemon.wait_until(refused, "its dependency is seen", |task| {
+        task["waiting_for"].as_str().is_some_and(|waits| waits.contains(&format!("#{needed}")))
+            || task["open_dependencies"] == serde_json::json!([needed])
+    });
+    daemon.wait_settled(refused);
+    for round in 0..RESTARTS {
+        daemon.restart();
+        // Filed after the start, so that the forge was asked at least once before it is seen.
+        let probe = daemon.file_issue_with("Probe", &format!("Depends on #{needed}."));
+        daemon.wait_state(probe, "waiting_dependencies");
+        daemon.wait_settled(refused);
+        assert_eq!(daemon.labels(refused), ["backlog", "blocked"], "round {round}");
+        assert_eq!(daemon.task(refused)["state"], "refused", "round {round}");
+        assert_eq!(daemon.sessions(refused).len(), 1, "round {round}");
+        daemon.json(&["forge", "issue", "close", &probe.to_string()]);
+    }
+    daemon.json(&["forge", "issue", "close", &needed.to_string()]);
+    daemon.wait_closed(refused);
+    assert_eq!(daemon.main_log(), ["Add apples", "Open the shop"]);
 }

@@ -183,15 +183,18 @@ fn observed(
     graph: &BTreeMap<Number, BTreeSet<Number>>,
 ) -> Event {
     let issue = &reality.issues[&number];
+    let mut dependencies: Vec<Number> = graph.get(&number).into_iter().flatten().copied().collect();
     let mut open_dependencies = reality.open_dependencies(number);
     if let Some(refusal) = task.and_then(|t| t.refusal.as_ref()) {
         let others = refusal.blocked_by.iter().filter(|n| reality.issues.get(n).is_none_or(|i| i.open));
         open_dependencies.extend(others);
+        dependencies.extend(&refusal.blocked_by);
     }
     Event::IssueObserved {
         title: format!("issue {number}"),
         open: issue.open,
         labels: issue.labels.iter().cloned().collect(),
+        dependencies,
         open_dependencies,
         cycle: dependencies::cycle_through(graph, number),
     }

@@ -8,6 +8,7 @@ fn observed(labels: &[&str], open_dependencies: &[u64]) -> Event {
         title: "t".into(),
         open: true,
         labels: labels.iter().map(|&l| l.into()).collect(),
+        dependencies: vec![3, 4],
         open_dependencies: open_dependencies.to_vec(),
         cycle: None,
     }
@@ -56,6 +57,7 @@ fn a_circular_dependency_is_never_ready_and_says_so() {
         title: "t".into(),
         open: true,
         labels: vec!["backlog".into()],
+        dependencies: vec![3],
         open_dependencies: vec![3],
         cycle: Some(vec![42, 3]),
     };
@@ -89,6 +91,28 @@ fn refused_for_an_unmet_dependency_is_blocked_until_the_dependency_is_closed() {
     let play = play.event(observed(&["backlog", "blocked"], &[]));
     assert_eq!(play.labels().1, ["blocked"]);
     assert!(play.event(observed(&["backlog"], &[])).is(State::Backlog).task.ready);
+}
+
+#[test]
+fn an_observation_that_did_not_look_the_dependency_up_lifts_nothing() {
+    let waiting = || {
+        refused(RefusalStatus::UnmetDependency)
+            .event(observed(&["backlog", "blocked"], &[3]))
+            .is(State::Refused)
+    };
+    for looked_up in [vec![], vec![4]] {
+        let event = Event::IssueObserved {
+            title: "t".into(),
+            open: true,
+            labels: vec!["backlog".into(), "blocked".into()],
+            dependencies: looked_up.clone(),
+            open_dependencies: vec![],
+            cycle: None,
+        };
+        let play = waiting().event(event);
+        assert_eq!(play.kinds(), [""; 0], "looked up: {looked_up:?}");
+        assert!(play.task.dependencies_seen);
+    }
 }
 
 #[test]

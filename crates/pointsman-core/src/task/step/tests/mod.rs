@@ -96,6 +96,7 @@ impl Play {
             title: "Add a door".into(),
             open: true,
             labels,
+            dependencies: vec![],
             open_dependencies: vec![],
             cycle: None,
         })
@@ -106,6 +107,7 @@ impl Play {
             title: "Add a door".into(),
             open: false,
             labels: vec![],
+            dependencies: vec![],
             open_dependencies: vec![],
             cycle: None,
         })

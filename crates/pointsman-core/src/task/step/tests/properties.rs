@@ -31,6 +31,7 @@ fn event(play: &Play, nudge: &Nudge) -> Event {
         title: "t".into(),
         open,
         labels: labels.iter().map(|&l| l.into()).collect(),
+        dependencies: dependencies.clone(),
         open_dependencies: dependencies,
         cycle: None,
     };

@@ -244,6 +244,7 @@ impl Reality {
             title: format!("issue {number}"),
             open: false,
             labels: Vec::new(),
+            dependencies: Vec::new(),
             open_dependencies: Vec::new(),
             cycle: None,
         })
