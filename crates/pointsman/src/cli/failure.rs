@@ -6,6 +6,7 @@ use pointsman_adapters::{git, tmux};
 use pointsman_core::config;
 use pointsman_core::text::clean_block;
 use pointsman_store as store;
+use pointsman_view::failure as view;
 
 use crate::control::protocol::FailureKind;
 use crate::daemon::NotAPerson;
@@ -87,7 +88,8 @@ impl Failure {
         let message = clean_block(message, SHOWN_BYTES);
         if json {
             let hint = (!self.hints.is_empty()).then(|| self.hints.join("\n"));
-            anstream::eprintln!("{}", serde_json::json!({ "error": message, "hint": hint }));
+            let told = view::Failure { error: message, hint };
+            anstream::eprintln!("{}", serde_json::to_string(&told).unwrap_or_default());
             return;
         }
         let (red, cyan) = (super::style::ERROR, super::style::HINT);

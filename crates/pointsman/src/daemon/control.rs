@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use pointsman_adapters::http::Count;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::task::{ReviewVerdict, State};
+use pointsman_view::forge::{Cost, Queued};
 
 use super::answer::{done, failed};
 use super::board::Board;
@@ -217,7 +218,7 @@ impl Control {
                 body: "merge ordered".to_owned(),
                 author: caller.to_string(),
             }),
-            State::MergeQueue => Err(done(serde_json::json!({ "number": number, "state": task.state }))),
+            State::MergeQueue => Err(done(Queued { number, state: task.state })),
             State::Backlog
             | State::WaitingDependencies
             | State::Working
@@ -245,17 +246,15 @@ fn not_served(project: &ProjectName) -> Reply {
 }
 
 /// What asking a forge has cost, as `forge stats` prints it.
-fn costs(costs: &[(&'static str, Count)]) -> serde_json::Value {
-    let one = |(operation, count): &(&'static str, Count)| {
-        serde_json::json!({
-            "operation": operation,
-            "calls": count.calls,
-            "unchanged": count.unchanged,
-            "failed": count.failed,
-            "sent_bytes": count.sent,
-            "received_bytes": count.received,
-            "waited_ms": u64::try_from(count.waited.as_millis()).unwrap_or(u64::MAX),
-        })
+fn costs(costs: &[(&'static str, Count)]) -> Vec<Cost> {
+    let one = |(operation, count): &(&'static str, Count)| Cost {
+        operation: (*operation).to_owned(),
+        calls: count.calls,
+        unchanged: count.unchanged,
+        failed: count.failed,
+        sent_bytes: count.sent,
+        received_bytes: count.received,
+        waited_ms: u64::try_from(count.waited.as_millis()).unwrap_or(u64::MAX),
     };
     costs.iter().map(one).collect()
 }

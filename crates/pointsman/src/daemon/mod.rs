@@ -45,9 +45,10 @@ mod workers;
 mod world;
 
 pub(crate) use budget::quota;
+pub use jobs::Outcomes;
 pub use launch::launch;
 pub(crate) use launch::{Launch, commit as commit_leftovers};
 pub use projects::read_config;
 pub(crate) use sources::hooks::conversation_name;
-pub use start::{NotAPerson, Options, answer_alone, run};
+pub use start::{NotAPerson, OnlyQueue, Options, answer_alone, run};
 pub(crate) use world::mailbox;

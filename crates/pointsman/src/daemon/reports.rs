@@ -9,6 +9,7 @@ use pointsman_core::ids::TaskKey;
 use pointsman_core::session::context::Symptom;
 use pointsman_core::session::work::Observation;
 use pointsman_core::task::Event;
+use pointsman_view::session::Taken;
 
 use super::answer::{done, failed};
 use super::board::Board;
@@ -100,7 +101,7 @@ impl Reports {
                 let mut input = Input::new(key, event);
                 input.dedup = Some(format!("hook-{}", report.id));
                 self.inbox.tell(input);
-                Some(done(serde_json::json!({ "taken": true })))
+                Some(done(Taken { taken: true }))
             }
             told if told.matters() => None,
             _ => {
@@ -112,7 +113,7 @@ impl Reports {
                     let observations = vec![Observation::Did((*work).into())];
                     self.inbox.send(Inbound::Observed { key, observations, read_to: None });
                 }
-                Some(done(serde_json::json!({ "taken": true })))
+                Some(done(Taken { taken: true }))
             }
         }
     }

@@ -12,8 +12,9 @@ use pointsman_adapters::phase_file;
 use pointsman_adapters::process::census;
 use pointsman_adapters::tmux::Server;
 use pointsman_adapters::watch::exits::ExitWatch;
-use pointsman_core::config::{Config, ForgeKind};
+use pointsman_core::config::Config;
 use pointsman_core::ids::ProjectName;
+use pointsman_core::queue::EntryId;
 use pointsman_core::task::Session;
 use pointsman_core::words;
 use pointsman_store::lock::Error as LockError;
@@ -28,7 +29,7 @@ use super::dispatcher::Dispatcher;
 use super::engine::Engine;
 use super::factory;
 use super::inbound::{Inbound, Inbox};
-use super::jobs::{Jobs, adopt, clear_leftovers};
+use super::jobs::{Jobs, Outcomes, adopt, clear_leftovers};
 use super::line;
 use super::lookout::Lookout;
 use super::notifier;
@@ -63,7 +64,17 @@ pub struct Options {
     /// Without terminals, and so without sessions: a merge queue needs none.
     pub no_sessions: bool,
     /// Works on this project's merge queue alone, and ends when nothing is left to do there.
-    pub only_queue: Option<ProjectName>,
+    pub only_queue: Option<OnlyQueue>,
+    /// Who is told what becomes of branches.
+    pub outcomes: Option<Outcomes>,
+}
+
+/// The merge queue of one project, worked on by a command.
+#[derive(Clone, Debug)]
+pub struct OnlyQueue {
+    pub project: ProjectName,
+    /// This entry and no other; all of them if there is none.
+    pub entry: Option<EntryId>,
 }
 
 /// Runs the daemon until it is told to stop; prints `ready` on stderr when commands are heard.
@@ -82,6 +93,9 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     let engine = Engine::open(store)?;
     let board = Board::new(engine.tasks());
     let jobs = Jobs::new(inbox.clone(), Store::open_read_only(&paths.database())?);
+    if let Some(outcomes) = options.outcomes.clone() {
+        jobs.tell_outcomes(outcomes);
+    }
 
     // The watch needs to know whom to tell before that one can be made.
     let listener: Arc<Mutex<Weak<Exits>>> = Arc::default();
@@ -156,7 +170,10 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     }
     // Before anybody can tell something newer.
     hooks::read_spools(&world, &mut dispatcher.engine);
-    if let Some(project) = options.only_queue {
+    if let Some(OnlyQueue { project, entry }) = options.only_queue {
+        if let Some(entry) = entry {
+            jobs.work_on_only(entry);
+        }
         let served = world.project(&project).with_context(|| dispatcher.problems.join("; "))?;
         stop_on_signals(&inbox)?;
         jobs.land(&served);
@@ -339,7 +356,7 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
         };
         let config = super::read_config(&row.config_path)?;
         let git = Git::open(paths.state())?;
-        if let (Request::Claim { order, .. }, true) = (request, config.forge.kind != ForgeKind::Local) {
+        if let (Request::Claim { order, .. }, true) = (request, !config.forge.kind.is_embedded()) {
             let served = Served::open(paths, &git, Arc::new(config), ENVIRONMENT)?;
             let place = claim::Place { forge: &*served.forge, git: &git, config: &served.config };
             return Ok(claim::carry_out(&place, order));

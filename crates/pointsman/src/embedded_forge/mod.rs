@@ -10,7 +10,6 @@
 
 mod command;
 mod create;
-mod json;
 mod limits;
 mod serve;
 mod standing;

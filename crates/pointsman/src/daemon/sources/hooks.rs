@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 
 use pointsman_adapters::phase_file;
-use pointsman_core::claude::launch::is_claude;
 use pointsman_core::config::Runtime;
 use pointsman_core::hook::{Report, Told};
 use pointsman_core::ids::TaskKey;
@@ -16,7 +15,7 @@ use pointsman_core::session::work::Observation;
 use pointsman_core::task::{Event, Session, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_store::{EffectId, SessionRow};
-use serde_json::json;
+use pointsman_view::session::Taken;
 
 use crate::control::protocol::{FailureKind, Reply};
 use crate::daemon::answer::{done, failed};
@@ -61,7 +60,7 @@ pub(crate) fn take(engine: &mut Engine, report: &Report) -> Reply {
         return failed(FailureKind::Refused, format!("session {} is over", report.session));
     }
     match act(engine, &key, generation, report) {
-        Ok(()) => done(json!({ "taken": true })),
+        Ok(()) => done(Taken { taken: true }),
         Err(error) => failed(FailureKind::Failed, chain(&error)),
     }
 }
@@ -268,7 +267,7 @@ impl Silence {
             };
             // What has no terminal tells everything by its output.
             let headless = served.config.runtime(Task::ROLE) == Runtime::Headless;
-            if headless || !is_claude(&self.world.agent_command(&served)) {
+            if headless || !served.config.agent_kind(Task::ROLE).capabilities().hooks {
                 continue;
             }
             if self.told.contains(&session) || self.is_heard(task, &session) {

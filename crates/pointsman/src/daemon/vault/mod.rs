@@ -16,6 +16,7 @@ use pointsman_core::vault::{
     Action, ActionId, Entry, Estimate, Event, Policy, Refused, Status, rule, step, submit,
 };
 use pointsman_store::Change;
+use pointsman_view::vault as view;
 use serde_json::{Value, json};
 
 pub(super) use fire::trusted;
@@ -27,7 +28,6 @@ use super::engine::Engine;
 use super::outcome::NotTaken;
 use super::world::chain;
 use crate::control::protocol::{FailureKind, Reply, VaultCommand};
-use crate::vault_view;
 
 /// Carries out an order.
 pub(super) fn answer(engine: &mut Engine, project: &ProjectName, command: &VaultCommand) -> Reply {
@@ -50,7 +50,7 @@ pub(super) fn answer(engine: &mut Engine, project: &ProjectName, command: &Vault
         }
     };
     match happened(engine, project, id, &event, now) {
-        Ok(Ok(entry)) => done(vault_view::to_json(&entry)),
+        Ok(Ok(entry)) => done(view::Action::from(&entry)),
         Ok(Err(NotTaken::Missing)) => {
             failed(FailureKind::NotFound, format!("the vault of {project} has no action {id}"))
         }
@@ -121,7 +121,7 @@ fn take_in(
     }
     if let Some(known) = engine.store().vault_entry(project, &action.id)? {
         return Ok(if known.hash == action.hash(project) {
-            done(vault_view::to_json(&known))
+            done(view::Action::from(&known))
         } else {
             let message = format!("the id {} belongs to another action: take a new one", action.id);
             failed(FailureKind::Refused, message)
@@ -132,7 +132,7 @@ fn take_in(
     engine.store().commit(&[changed("vault_submitted", &entry, Value::Null, now)])?;
     Ok(match entry.status {
         Status::Rejected => failed(FailureKind::Refused, entry.reason.unwrap_or_default()),
-        _ => done(vault_view::to_json(&entry)),
+        _ => done(view::Action::from(&entry)),
     })
 }
 
