@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use pointsman_adapters::ci::woodpecker::Woodpecker;
 use pointsman_adapters::forge::ServerForge;
+use pointsman_adapters::login;
 use pointsman_adapters::notify::matrix::Matrix;
 use pointsman_adapters::notify::webhook::Webhook;
 use pointsman_core::config::Config;
 use pointsman_core::ids::{Number, ProjectName, TaskKey};
 use pointsman_core::task::Task;
 use pointsman_store::{self as store, ProjectRow, Store};
-use serde_json::Value;
+use pointsman_view::project::Named;
+use serde::de::DeserializeOwned;
 
 use super::daemon_door::{self, By};
 use super::failure::{Code, Failure};
@@ -37,21 +39,21 @@ pub(crate) struct Context {
 
 impl Context {
     /// Asks the daemon; without one, acts in its place.
-    pub(crate) fn ask(&self, request: &Request) -> Result<Value, Failure> {
-        daemon_door::ask(&self.paths, request).map(|(value, _)| value)
+    pub(crate) fn ask<V: DeserializeOwned>(&self, request: &Request) -> Result<V, Failure> {
+        daemon_door::ask(&self.paths, request).map(|(view, _)| view)
     }
 
     /// The same, and says so if what follows must wait for a daemon.
-    pub(crate) fn ask_and_say(&self, request: &Request) -> Result<Value, Failure> {
-        let (value, by) = daemon_door::ask(&self.paths, request)?;
+    pub(crate) fn ask_and_say<V: DeserializeOwned>(&self, request: &Request) -> Result<V, Failure> {
+        let (view, by) = daemon_door::ask(&self.paths, request)?;
         if by == By::Alone {
             self.out.say("The daemon is not running: this is written down, and acted on when it starts (pointsman up).");
         }
-        Ok(value)
+        Ok(view)
     }
 
     /// Asks the daemon; without one there is nobody to ask.
-    pub(crate) fn ask_daemon(&self, request: &Request) -> Result<Value, Failure> {
+    pub(crate) fn ask_daemon<V: DeserializeOwned>(&self, request: &Request) -> Result<V, Failure> {
         daemon_door::ask_daemon(&self.paths, request)
     }
 
@@ -161,7 +163,7 @@ impl Context {
     }
 
     /// Registers a project.
-    pub(crate) fn register(&self, project: &Project) -> Result<Value, Failure> {
+    pub(crate) fn register(&self, project: &Project) -> Result<Named, Failure> {
         let path = project.config_path.to_str().ok_or_else(|| {
             Failure::failed(format!("{} is not UTF-8 text", project.config_path.display()))
                 .hint("move the checkout to a path that is")
@@ -246,14 +248,10 @@ impl Context {
         remote::webhook(&self.paths, config, ENVIRONMENT)
     }
 
-    /// Under which name we write.
-    #[allow(clippy::disallowed_methods, reason = "a command begins here: the environment is its input")]
+    /// Under which name we write, for what is shown before anybody is asked. What is written down is the name that the
+    /// daemon sees (`control/access.rs`).
     pub(crate) fn author(&self) -> String {
-        let user = || std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).ok();
-        inside_session()
-            .or_else(user)
-            .filter(|name| !name.is_empty())
-            .unwrap_or_else(|| "operator".to_owned())
+        inside_session().unwrap_or_else(|| login::name(rustix::process::getuid().as_raw()))
     }
 }
 

@@ -6,6 +6,7 @@ use pointsman_adapters::forge::Forge;
 use pointsman_adapters::retry::Retry;
 use pointsman_core::config::ForgeKind;
 use pointsman_core::labels;
+use pointsman_view::project::Made;
 
 use super::context::Context;
 use super::failure::{Code, Failure};
@@ -88,14 +89,14 @@ impl Arguments {
             out.say(format!("made {} labels, as far as they were not there", labels::ALL.len()));
         }
         if out.is_json() {
-            return out.value(&serde_json::json!({
-                "name": plan.config.name,
-                "primary_branch": plan.config.primary_branch,
-                "ci": plan.config.ci.command,
-                "config_path": file,
-                "url": repository,
-                "notes": plan.notes,
-            }));
+            return out.value(&Made {
+                name: plan.config.name,
+                primary_branch: plan.config.primary_branch,
+                ci: plan.config.ci.command,
+                config_path: file,
+                url: repository,
+                notes: plan.notes,
+            });
         }
         let Some(repository) = repository else {
             let forge = &plan.config.forge;

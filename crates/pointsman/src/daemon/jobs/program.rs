@@ -82,7 +82,7 @@ impl Program<'_> {
             self.command.split_first().ok_or_else(|| anyhow::anyhow!("an empty command"))?;
         // `./ci.sh` is a file of the checkout, `cargo` one of the PATH.
         let program = if program.contains('/') { dir.join(program).into_os_string() } else { program.into() };
-        let mut run = Run::new(program).args(args).cwd(dir).inherit(&INHERITED).env("CI", "true");
+        let mut run = Run::new(program).untrusted().args(args).cwd(dir).inherit(&INHERITED).env("CI", "true");
         run = run.env("POINTSMAN_SHA", self.sha.as_str()).env(CHECKOUT, dir);
         for (name, value) in &self.env {
             run = run.env(*name, value);
