@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use pointsman_core::board::{COLUMNS, column};
-use pointsman_core::config::ForgeKind;
 use pointsman_core::forge::StateFilter;
 use pointsman_core::labels;
 use pointsman_core::task::Task;
@@ -80,7 +79,7 @@ fn cards(context: &Context) -> Result<Vec<Card>, Failure> {
         state: of_task(number).map(|task| task.state),
         phase: of_task(number).and_then(|task| task.phase),
     };
-    if project.config.forge.kind != ForgeKind::Local {
+    if !project.config.forge.kind.is_embedded() {
         let open = tasks.values().filter(|task| task.state.name() != "closed");
         return Ok(open.map(|task| card(task.key.issue, &task.title, label_of(task))).collect());
     }

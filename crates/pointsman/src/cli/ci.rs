@@ -1,7 +1,6 @@
 use clap::Subcommand;
 use pointsman_adapters::ci::woodpecker::{Error as CiError, Pipeline, Status, Step, Woodpecker, Workflow};
 use pointsman_adapters::retry::Retry;
-use pointsman_core::config::CiKind;
 use pointsman_core::text::{clean_block, clean_line};
 use pointsman_core::time::Timestamp;
 use pointsman_core::verdict::{self, FailedStep};
@@ -87,37 +86,34 @@ fn all_logs(
     step: Option<&str>,
     out: Out,
 ) -> Result<(), Failure> {
-    match context.project()?.config.ci.kind {
-        CiKind::Command => {
-            if step.is_some() {
-                return Err(Failure::new(Code::Usage, "a CI that is one command has no steps"));
-            }
-            let which = || Failure::new(Code::Usage, "say which issue or pull request");
-            evidence::ci_logs(context, number.ok_or_else(which)?, run)
+    let kind = context.project()?.config.ci.kind;
+    if kind.runs_here() {
+        if step.is_some() {
+            return Err(Failure::new(Code::Usage, "a CI that is one command has no steps"));
         }
-        CiKind::Woodpecker => {
-            if run.is_some() {
-                return Err(Failure::new(
-                    Code::Usage,
-                    "with Woodpecker, the number of the pipeline is the run",
-                )
-                .hint("pointsman ci list"));
-            }
-            logs(&open(context)?, number, step, out)
+        let which = || Failure::new(Code::Usage, "say which issue or pull request");
+        return evidence::ci_logs(context, number.ok_or_else(which)?, run);
+    }
+    if kind.capabilities().pipelines {
+        if run.is_some() {
+            let message = "with pipelines, the number of the pipeline is the run";
+            return Err(Failure::new(Code::Usage, message).hint("pointsman ci list"));
         }
-        CiKind::Forge => Err(Failure::refused("the forge runs the CI of this project and keeps its logs")
+        return logs(&open(context)?, number, step, out);
+    }
+    match kind.runs_outside() {
+        true => Err(Failure::refused("the forge runs the CI of this project and keeps its logs")
             .hint("look at the checks of the pull request on the forge")),
-        CiKind::None => Err(Failure::refused("this project has no CI").hint("ci.kind in pointsman.toml")),
+        false => Err(Failure::refused("this project has no CI").hint("ci.kind in pointsman.toml")),
     }
 }
 
 fn open(context: &Context) -> Result<Woodpecker, Failure> {
     let project = context.project()?;
-    if project.config.ci.kind != CiKind::Woodpecker {
-        return Err(Failure::refused(format!("the CI of this project is {}", project.config.ci.kind))
-            .hint("set ci.kind = \"woodpecker\" and woodpecker.url"));
-    }
-    context.woodpecker(&project.config)
+    context.ci(&project.config)?.ok_or_else(|| {
+        Failure::refused(format!("the CI of this project is {}", project.config.ci.kind))
+            .hint("set ci.kind = \"woodpecker\" and woodpecker.url")
+    })
 }
 
 fn told(error: CiError) -> Failure {

@@ -6,9 +6,10 @@
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use pointsman_adapters::forge::Forge;
+use pointsman_adapters::forge::ServerForge;
 use pointsman_adapters::git::mirror::Mirror;
 use pointsman_adapters::git::{BranchName, Git};
 use pointsman_core::ids::{Number, Sha};
@@ -47,7 +48,7 @@ struct Source<'c> {
     context: &'c Context,
     project: Project,
     /// The project's forge, if it is on a server; else it is the embedded one.
-    server: Option<Box<dyn Forge>>,
+    server: Option<Arc<dyn ServerForge>>,
 }
 
 /// A pull request, as far as evidence about it goes.
@@ -268,7 +269,7 @@ impl<'c> Source<'c> {
 
     /// Whether the CI is a command that the daemon runs.
     fn runs_ci(&self) -> bool {
-        self.project.config.ci.command.is_some()
+        self.project.config.ci.kind.runs_here()
     }
 
     /// The newest run of our own CI on a commit, with the end of its log.

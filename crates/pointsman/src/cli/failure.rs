@@ -9,6 +9,7 @@ use pointsman_store as store;
 use pointsman_view::failure as view;
 
 use crate::control::protocol::FailureKind;
+use crate::daemon::NotAPerson;
 use crate::project;
 
 /// Errors may quote outside text; more than this helps nobody.
@@ -103,6 +104,9 @@ impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
         if let Some(held) = error.downcast_ref::<store::lock::Error>() {
             return held.into();
+        }
+        if let Some(refused) = error.downcast_ref::<NotAPerson>() {
+            return Self::refused(refused.to_string());
         }
         if error.chain().any(|cause| matches!(cause.downcast_ref(), Some(tmux::Error::NoTmux))) {
             return Self::failed(format!("{error:#}"))

@@ -477,9 +477,9 @@ fn stats(context: &Context) -> Result<(), Failure> {
 }
 
 fn require_local(kind: ForgeKind) -> Result<(), Failure> {
-    match kind {
-        ForgeKind::Local => Ok(()),
-        ForgeKind::Forgejo | ForgeKind::Github | ForgeKind::Git => Err(Failure::refused(format!(
+    match kind.is_embedded() {
+        true => Ok(()),
+        false => Err(Failure::refused(format!(
             "the forge of this project is {kind}: these commands are for the embedded one"
         ))
         .hint("use the forge's own pages or program")),

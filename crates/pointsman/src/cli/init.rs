@@ -1,6 +1,7 @@
 use std::io::{BufRead, IsTerminal};
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use pointsman_adapters::forge::Forge;
 use pointsman_adapters::retry::Retry;
 use pointsman_core::config::ForgeKind;
@@ -32,8 +33,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     branch: Option<String>,
     /// Use the issues and pull requests of the remote `origin`: the kind is known by its name, or given
-    #[arg(long, value_name = "KIND", num_args = 0..=1, value_parser = ["forgejo", "github"])]
-    forge: Option<Option<String>>,
+    #[arg(long, value_name = "KIND", num_args = 0..=1, value_parser = hosted())]
+    forge: Option<Option<ForgeKind>>,
     /// Make the labels that Pointsman uses on that server
     #[arg(long, requires = "forge")]
     labels: bool,
@@ -45,6 +46,12 @@ pub(crate) struct Arguments {
     ci: Option<Vec<String>>,
 }
 
+/// Reads the kind of a forge on a server.
+fn hosted() -> impl TypedValueParser<Value = ForgeKind> {
+    let words = PossibleValuesParser::new(ForgeKind::hosted().map(ForgeKind::as_str));
+    words.try_map(|word| ForgeKind::hosted().find(|kind| kind.as_str() == word).ok_or("no kind of forge"))
+}
+
 impl Arguments {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         context.people_only("setting a project up")?;
@@ -54,11 +61,10 @@ impl Arguments {
             name: self.name.or_else(|| context.wanted.as_ref().map(ToString::to_string)),
             branch: self.branch,
             ci: self.ci.map(command),
-            forge: match self.forge.as_ref().map(Option::as_deref) {
+            forge: match self.forge {
                 None => WantedForge::Here,
                 Some(None) => WantedForge::Origin,
-                Some(Some("github")) => WantedForge::OriginAs(ForgeKind::Github),
-                Some(Some(_)) => WantedForge::OriginAs(ForgeKind::Forgejo),
+                Some(Some(kind)) => WantedForge::OriginAs(kind),
             },
         };
         let plan = init::plan(&context.paths, &std::env::current_dir()?, wishes, &registered)?;

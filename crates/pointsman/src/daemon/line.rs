@@ -52,7 +52,7 @@ fn bring(served: &Served, name: &str, checkout: Option<&Path>) -> Result<Sha, Re
     }
     let broken = |error: git::Error| failed(FailureKind::Unavailable, chain(&error));
     let mirror = &served.mirror;
-    mirror.fetch_remote().map_err(broken)?;
+    mirror.fetch_branches(&[&branch, &served.primary]).map_err(broken)?;
     let there = mirror.remote_head(&branch).map_err(broken)?;
     let here = match checkout {
         Some(checkout) => taken_from(served, checkout, &branch).map_err(broken)?,

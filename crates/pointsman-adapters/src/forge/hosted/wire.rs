@@ -69,7 +69,7 @@ wire! {
 }
 wire! {
     /// Gitea says `status`, GitHub `state`.
-    Status { context: String, status: String, state: String, }
+    Status { context: String, status: String, state: String, description: String, target_url: String, }
 }
 
 /// A page of a list that says how long it is.
@@ -203,6 +203,7 @@ impl Status {
             // What we do not know is not green.
             _ => CheckState::Failure,
         };
-        Check { name: self.context, state }
+        let details = format!("{}\n{}", self.description, self.target_url).trim().to_owned();
+        Check { name: self.context, state, details }
     }
 }

@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::context::Context;
+use super::daemon_door::{self, By};
 use super::failure::Failure;
 use super::time;
 use crate::control::protocol::{QueueCommand, Request};
@@ -41,7 +42,7 @@ pub(crate) enum Command {
     Add(Add),
     /// Take a branch out of the line; it stays as it is
     Remove(Remove),
-    /// Work on the line now and wait for the first one, also without a daemon
+    /// Land the next branch now and wait for it, also without a daemon
     Process(process::Arguments),
     /// Let nothing land until `resume`
     Pause(Pause),
@@ -168,6 +169,8 @@ impl Add {
 pub(super) struct Queue {
     context: Context,
     project: Project,
+    /// The repository, if it is the queue of a `merge-queue serve`.
+    repo: Option<String>,
 }
 
 impl Queue {
@@ -177,7 +180,7 @@ impl Queue {
             None => context.clone(),
         };
         let project = context.project()?;
-        Ok(Self { context, project })
+        Ok(Self { context, project, repo: which.repo.clone() })
     }
 
     fn read(&self, scope: EntryScope) -> Result<Vec<QueueEntry>, Failure> {
@@ -195,7 +198,17 @@ impl Queue {
 
     fn order<V: DeserializeOwned>(&self, command: QueueCommand) -> Result<V, Failure> {
         let project = self.project.config.name.clone();
-        self.context.ask_and_say(&Request::Queue { project, command })
+        let (value, by) = daemon_door::ask(&self.context.paths, &Request::Queue { project, command })?;
+        if by == By::Alone {
+            let start = match &self.repo {
+                Some(repo) => format!("pointsman merge-queue serve --repo {repo} --gate COMMAND"),
+                None => "pointsman up".to_owned(),
+            };
+            self.context.out.say(format!(
+                "Nobody works on this merge queue now. This is written down; to go on: {start}"
+            ));
+        }
+        Ok(value)
     }
 
     fn tell(&self, view: &impl Serialize, words: &str) -> Result<(), Failure> {

@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 
 use pointsman_adapters::phase_file;
-use pointsman_core::claude::launch::is_claude;
 use pointsman_core::config::Runtime;
 use pointsman_core::hook::{Report, Told};
 use pointsman_core::ids::TaskKey;
@@ -259,7 +258,7 @@ impl Silence {
             };
             // What has no terminal tells everything by its output.
             let headless = served.config.runtime(Task::ROLE) == Runtime::Headless;
-            if headless || !is_claude(&self.world.agent_command(&served)) {
+            if headless || !served.config.agent_kind(Task::ROLE).capabilities().hooks {
                 continue;
             }
             if self.told.contains(&session) || self.is_heard(task, &session) {

@@ -29,26 +29,6 @@ use super::outcome::NotTaken;
 use super::world::chain;
 use crate::control::protocol::{FailureKind, Reply, VaultCommand};
 
-/// What a session may ask for, in its own name; the rest is for people.
-pub(super) fn from_session(command: VaultCommand, session: &str) -> Result<VaultCommand, Reply> {
-    match command {
-        // Else each look could be the cause of the next.
-        VaultCommand::Submit { .. } if session.starts_with("vault-") => {
-            Err(failed(FailureKind::Refused, "who looks at actions submits none".to_owned()))
-        }
-        VaultCommand::Submit { text, .. } => {
-            Ok(VaultCommand::Submit { text, from: Some(session.to_owned()) })
-        }
-        VaultCommand::Raise { id, risk, irreversible, requires_human, reason, .. } => {
-            let by = session.to_owned();
-            Ok(VaultCommand::Raise { id, risk, irreversible, requires_human, reason, by })
-        }
-        VaultCommand::Approve { .. } | VaultCommand::Reject { .. } => {
-            Err(failed(FailureKind::Refused, "an agent decides nothing about the vault".to_owned()))
-        }
-    }
-}
-
 /// Carries out an order.
 pub(super) fn answer(engine: &mut Engine, project: &ProjectName, command: &VaultCommand) -> Reply {
     let now = clock::now();
