@@ -31,6 +31,7 @@ mod places;
 mod poller;
 mod projections;
 mod projects;
+mod reports;
 mod reviews;
 mod runs;
 mod served;

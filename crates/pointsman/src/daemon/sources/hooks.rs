@@ -46,6 +46,11 @@ fn is_present(engine: &Engine, session: &str) -> bool {
     })
 }
 
+/// Whether a report names a session of this task.
+pub(crate) fn is_of(report: &Report, key: &TaskKey) -> bool {
+    TaskKey::parse_session(&report.session).is_some_and(|(named, _)| named == *key)
+}
+
 /// Takes one report in.
 pub(crate) fn take(engine: &mut Engine, report: &Report) -> Reply {
     let Some((key, generation)) = TaskKey::parse_session(&report.session) else {
@@ -216,6 +221,10 @@ pub(crate) fn read_spools(world: &RealWorld, engine: &mut Engine) {
     for key in sessions {
         let spool = Spool::in_dir(&world.paths.project(&key.project).sandbox(&key));
         let read = spool.drain(|report| {
+            if !is_of(report, &key) {
+                tracing::warn!(task = %key, session = report.session, "a report in another session's spool");
+                return true;
+            }
             match take(engine, report) {
                 Reply::Done { .. } => {
                     world.stances.hear(report);
