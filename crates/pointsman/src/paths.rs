@@ -95,6 +95,11 @@ impl Paths {
         self.state.join("daemon.lock")
     }
 
+    /// Where the last daemon came from, as far as processes tell.
+    pub fn origin(&self) -> PathBuf {
+        self.state.join("origin.json")
+    }
+
     /// What git reads instead of the user's configuration.
     pub fn git_config(&self) -> PathBuf {
         self.state.join("gitconfig")

@@ -7,6 +7,7 @@ use pointsman_core::role::Role;
 use pointsman_core::task::Task;
 use pointsman_core::time::Timestamp;
 use pointsman_store::{EventFilter, Store};
+use pointsman_view::role::Outcomes;
 use serde_json::Value;
 
 use crate::daemon::factory::results::{CLOSED, FILED, OVER, REVERTED};
@@ -93,12 +94,27 @@ impl Tally {
         *self.counts.entry((role, what.to_owned())).or_default() += 1;
     }
 
-    /// What is known of a role.
-    pub(crate) fn of(&self, role: Role) -> impl Iterator<Item = (&'static str, u64)> {
-        role.results().iter().map(move |name| {
-            let key = (role, (*name).to_owned());
-            (*name, self.counts.get(&key).copied().unwrap_or_default())
-        })
+    /// The counts that are known of a role.
+    pub(crate) fn of(&self, role: Role) -> Outcomes {
+        let known = role.results();
+        let count = |name: &str| {
+            let key = (role, name.to_owned());
+            known.contains(&name).then(|| self.counts.get(&key).copied().unwrap_or_default())
+        };
+        Outcomes {
+            merged: count("merged"),
+            reverted: count("reverted"),
+            dismissed: count("dismissed"),
+            false_alarms: count("false_alarms"),
+            filed: count("filed"),
+            landed: count("landed"),
+            closed: count("closed"),
+            promoted: count("promoted"),
+            watched: count("watched"),
+            // Tasks are counted from the tasks, not from the log.
+            blocked: None,
+            refused: None,
+        }
     }
 }
 
@@ -111,6 +127,7 @@ fn named(data: &Value) -> Option<Role> {
 mod tests {
     use std::collections::BTreeMap;
 
+    use pointsman_view::role::Outcomes;
     use serde_json::{Value, json};
 
     use pointsman_core::role::Role;
@@ -144,15 +161,30 @@ mod tests {
         for (kind, data) in &events {
             tally.take(kind, data, &handed_in);
         }
-        let of = |role: Role| tally.of(role).collect::<Vec<_>>();
-        assert_eq!(of(Role::Dev), [("reverted", 1)]);
-        assert_eq!(of(Role::Supervisor), [("false_alarms", 1)]);
-        let predictor =
-            [("dismissed", 1), ("false_alarms", 1), ("filed", 2), ("promoted", 1), ("watched", 0)];
-        assert_eq!(of(Role::Predictor), predictor);
-        let planner = [("merged", 1), ("reverted", 1), ("dismissed", 2), ("filed", 1), ("landed", 1)];
-        assert_eq!(of(Role::Planner), planner);
-        assert_eq!(of(Role::Gardener)[3..6], [("false_alarms", 1), ("filed", 0), ("closed", 1)]);
-        assert_eq!(of(Role::Vault), []);
+        let dev = Outcomes { reverted: Some(1), ..Outcomes::default() };
+        assert_eq!(tally.of(Role::Dev), dev);
+        let supervisor = Outcomes { false_alarms: Some(1), ..Outcomes::default() };
+        assert_eq!(tally.of(Role::Supervisor), supervisor);
+        let predictor = Outcomes {
+            dismissed: Some(1),
+            false_alarms: Some(1),
+            filed: Some(2),
+            promoted: Some(1),
+            watched: Some(0),
+            ..Outcomes::default()
+        };
+        assert_eq!(tally.of(Role::Predictor), predictor);
+        let planner = Outcomes {
+            merged: Some(1),
+            reverted: Some(1),
+            dismissed: Some(2),
+            filed: Some(1),
+            landed: Some(1),
+            ..Outcomes::default()
+        };
+        assert_eq!(tally.of(Role::Planner), planner);
+        let gardener = tally.of(Role::Gardener);
+        assert_eq!((gardener.false_alarms, gardener.filed, gardener.closed), (Some(1), Some(0), Some(1)));
+        assert_eq!(tally.of(Role::Vault), Outcomes::default());
     }
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::kinds::{CiKind, ForgeKind};
 use super::{Share, Span, Usd};
 use crate::notifier::QuietHours;
 use crate::role::Role;
@@ -44,18 +45,6 @@ macro_rules! choice {
             }
         }
     };
-}
-
-choice! {
-    /// Where issues and pull requests live.
-    ForgeKind {
-        Local = "local",
-        /// A Forgejo or Gitea server.
-        Forgejo = "forgejo",
-        Github = "github",
-        /// A plain git repository: no issues, no pull requests, only the merge queue.
-        Git = "git",
-    }
 }
 
 table! {
@@ -98,21 +87,7 @@ table! {
 impl Forge {
     /// The variable that holds the token: the one given, else the usual one of the kind.
     pub fn token_env(&self) -> Option<&str> {
-        self.token_env.as_deref().or(match self.kind {
-            ForgeKind::Local | ForgeKind::Git => None,
-            ForgeKind::Forgejo => Some("CODEBERG_TOKEN"),
-            ForgeKind::Github => Some("GITHUB_TOKEN"),
-        })
-    }
-}
-
-choice! {
-    CiKind {
-        None = "none",
-        /// A command on this machine.
-        Command = "command",
-        Forge = "forge",
-        Woodpecker = "woodpecker",
+        self.token_env.as_deref().or(self.kind.capabilities().token_env)
     }
 }
 
@@ -438,4 +413,4 @@ table! {
     }
 }
 
-pub(super) use table;
+pub(super) use {choice, table};

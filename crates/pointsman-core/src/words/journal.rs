@@ -33,7 +33,7 @@ pub fn entry(kind: &str, issue: Option<u64>, data: &Value) -> Option<Entry> {
             .map(|line| clean_line(line, LINE))
             .take(LINES)
             .collect();
-        return (!lines.is_empty()).then(|| Entry { role, lines });
+        return (!lines.is_empty()).then_some(Entry { role, lines });
     }
     let said = match kind {
         "run_begun" => "began".to_owned(),

@@ -1,6 +1,7 @@
 //! Every sentence said to people and agents, as pure functions, one file per audience or subject; each file says whom it
 //! speaks to. Outside text only appears in details, quoted; never in a subject line.
 
+pub mod access;
 pub mod action;
 pub mod chat;
 pub mod claim;

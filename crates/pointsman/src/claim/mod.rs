@@ -5,7 +5,6 @@
 //! opened or closed. Carried out by the daemon, or by a command in its place. The file itself is the business of
 //! `cli/claim_file.rs`, when the hooks ask for what is in `pointsman_core::claim::life`.
 
-mod answer;
 #[cfg(test)]
 mod tests;
 
@@ -22,9 +21,8 @@ use pointsman_core::ids::Number;
 use pointsman_core::labels::{BACKLOG, BLOCKED, IN_PROGRESS, has};
 use pointsman_core::text::clean_line;
 use pointsman_core::words;
+use pointsman_view::claim::{Board, HandedIn, Looked, PullState, Taken};
 use serde::Serialize;
-
-pub(crate) use answer::{Board, HandedIn, Looked, PullState, Taken};
 
 use crate::control::protocol::{ClaimOrder, FailureKind, Reply};
 

@@ -1,11 +1,10 @@
 use clap::Subcommand;
-use pointsman_adapters::ci::woodpecker::{Error as CiError, Pipeline, Status, Woodpecker};
+use pointsman_adapters::ci::woodpecker::{Error as CiError, Pipeline, Status, Step, Woodpecker, Workflow};
 use pointsman_adapters::retry::Retry;
-use pointsman_core::config::CiKind;
 use pointsman_core::text::{clean_block, clean_line};
 use pointsman_core::time::Timestamp;
 use pointsman_core::verdict::{self, FailedStep};
-use serde_json::{Value, json};
+use pointsman_view::ci as view;
 
 use super::context::Context;
 use super::deps::read_stdin;
@@ -75,11 +74,10 @@ impl Command {
 
 fn open(context: &Context) -> Result<Woodpecker, Failure> {
     let project = context.project()?;
-    if project.config.ci.kind != CiKind::Woodpecker {
-        return Err(Failure::refused(format!("the CI of this project is {}", project.config.ci.kind))
-            .hint("set ci.kind = \"woodpecker\" and woodpecker.url"));
-    }
-    context.woodpecker(&project.config)
+    context.ci(&project.config)?.ok_or_else(|| {
+        Failure::refused(format!("the CI of this project is {}", project.config.ci.kind))
+            .hint("set ci.kind = \"woodpecker\" and woodpecker.url")
+    })
 }
 
 fn told(error: CiError) -> Failure {
@@ -123,7 +121,7 @@ fn colour(status: Status) -> anstyle::Style {
 fn list(ci: &Woodpecker, out: Out) -> Result<(), Failure> {
     let pipelines = ci.pipelines().map_err(told)?;
     if out.is_json() {
-        return out.value(&pipelines.iter().map(summary).collect::<Vec<_>>());
+        return out.value(&pipelines.iter().map(view_of).collect::<Vec<_>>());
     }
     let mut table = Table::new(["NUMBER", "STATUS", "EVENT", "COMMIT", "SINCE", "MESSAGE"]);
     for pipeline in &pipelines {
@@ -139,23 +137,40 @@ fn list(ci: &Woodpecker, out: Out) -> Result<(), Failure> {
     out.table(&table, "no pipelines")
 }
 
-fn summary(pipeline: &Pipeline) -> Value {
-    json!({
-        "number": pipeline.number,
-        "parent": pipeline.parent,
-        "status": pipeline.status,
-        "event": pipeline.event,
-        "sha": pipeline.commit,
-        "branch": pipeline.branch,
-        "message": pipeline.message,
-    })
+fn view_of(pipeline: &Pipeline) -> view::Pipeline {
+    view::Pipeline {
+        number: pipeline.number,
+        parent: pipeline.parent,
+        status: pipeline.status.to_string(),
+        event: pipeline.event.clone(),
+        sha: pipeline.commit.clone(),
+        branch: pipeline.branch.clone(),
+        message: pipeline.message.clone(),
+        workflows: None,
+    }
+}
+
+fn workflow(workflow: &Workflow) -> view::Workflow {
+    let step = |step: &Step| view::Step {
+        id: step.id,
+        pid: step.pid,
+        name: step.name.clone(),
+        state: step.state.to_string(),
+        exit_code: step.exit_code,
+        error: step.error.clone(),
+    };
+    view::Workflow {
+        name: workflow.name.clone(),
+        state: workflow.state.to_string(),
+        error: workflow.error.clone(),
+        children: workflow.children.iter().map(step).collect(),
+    }
 }
 
 fn status(pipeline: &Pipeline, out: Out) -> Result<(), Failure> {
     if out.is_json() {
-        let mut whole = summary(pipeline);
-        whole["workflows"] = json!(pipeline.workflows);
-        return out.value(&whole);
+        let workflows = Some(pipeline.workflows.iter().map(workflow).collect());
+        return out.value(&view::Pipeline { workflows, ..view_of(pipeline) });
     }
     out.line(format!(
         "pipeline {} ({}) of {}: {}",
@@ -188,7 +203,8 @@ fn logs(ci: &Woodpecker, number: Option<u64>, wanted: Option<&str>, out: Out) ->
     for step in steps {
         let log = ci.log(pipeline.number, step.id).map_err(told)?;
         if out.is_json() {
-            read.push(json!({ "step": step.name, "status": step.state, "exit": step.exit_code, "log": log }));
+            let (name, status) = (step.name.clone(), step.state.to_string());
+            read.push(view::StepLog { step: name, status, exit: step.exit_code, log });
         } else {
             out.line(format!("== {} ({}, exit {})", clean_line(&step.name, 60), step.state, step.exit_code))?;
             out.line(clean_block(&log, SHOWN))?;
@@ -207,7 +223,13 @@ fn failures(ci: &Woodpecker, number: Option<u64>, out: Out) -> Result<(), Failur
         None => Vec::new(),
     };
     if out.is_json() {
-        let one = |step: &FailedStep| json!({ "pipeline": red, "step": step.name, "exit": step.exit, "class": step.class(), "log": step.log });
+        let one = |step: &FailedStep| view::FailedStep {
+            pipeline: red,
+            step: step.name.clone(),
+            exit: step.exit,
+            class: step.class(),
+            log: step.log.clone(),
+        };
         return out.value(&failed.iter().map(one).collect::<Vec<_>>());
     }
     let Some(red) = red else { return out.line("no pipeline has failed") };

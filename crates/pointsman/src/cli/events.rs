@@ -6,7 +6,8 @@ use pointsman_adapters::phase_file;
 use pointsman_core::ids::Number;
 use pointsman_core::text::clean_line;
 use pointsman_store::{self as store, EventFilter, EventRow, Store};
-use serde_json::{Value, json};
+use pointsman_view::event::Event;
+use serde_json::Value;
 
 use super::context::Context;
 use super::failure::{Code, Failure};
@@ -123,7 +124,7 @@ fn read_bookmark(file: &Path) -> Result<i64, Failure> {
 
 fn print_entry(context: &Context, event: &EventRow) -> Result<(), Failure> {
     if context.out.is_json() {
-        return context.out.value_line(&to_json(event));
+        return context.out.value_line(&view(event));
     }
     let quiet = style::QUIET;
     let about = match (&event.project, event.issue) {
@@ -141,17 +142,17 @@ fn print_entry(context: &Context, event: &EventRow) -> Result<(), Failure> {
     context.out.line(line.trim_end())
 }
 
-/// An event as scripts see it.
-fn to_json(event: &EventRow) -> Value {
-    json!({
-        "seq": event.seq,
-        "at": time::rfc3339(event.at),
-        "kind": event.kind,
-        "project": event.project,
-        "issue": event.issue,
-        "session": event.session,
-        "data": event.data,
-    })
+/// The view of an event.
+fn view(event: &EventRow) -> Event {
+    Event {
+        seq: event.seq,
+        at: event.at.into(),
+        kind: event.kind.clone(),
+        project: event.project.clone(),
+        issue: event.issue,
+        session: event.session.clone(),
+        data: event.data.clone(),
+    }
 }
 
 /// An event's details on one line: the simple ones without those that are told elsewhere, outside text cleaned.

@@ -3,6 +3,7 @@
 use pointsman_core::claude::launch::is_claude;
 use pointsman_core::time::Timestamp;
 use pointsman_store::{SessionRow, Store};
+use pointsman_view::session::Hooks;
 
 use super::failure::Failure;
 use crate::daemon::conversation_name;
@@ -41,11 +42,11 @@ impl Hearing {
     }
 
     /// For scripts.
-    pub(crate) fn name(self) -> &'static str {
+    pub(crate) fn view(self) -> Hooks {
         match self {
-            Self::Heard => "heard",
-            Self::Waiting => "waiting",
-            Self::Silent => "silent",
+            Self::Heard => Hooks::Heard,
+            Self::Waiting => Hooks::Waiting,
+            Self::Silent => Hooks::Silent,
         }
     }
 

@@ -7,7 +7,10 @@ use pointsman_core::session::work::Observation;
 use pointsman_core::task::{Effect, Event, Headline, Order, Refused, Session, Task};
 use pointsman_core::words;
 use pointsman_store::{Change, EffectId};
-use serde_json::{Value, json};
+use pointsman_view::project::Named;
+use pointsman_view::session::{Acknowledged, Saved, Sent};
+use pointsman_view::task::Ordered;
+use serde::Serialize;
 
 use super::engine::{Engine, Input};
 use super::sources::hooks;
@@ -55,7 +58,7 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
         Request::AddProject { config_path } => {
             follow.reload = true;
             match projects::add(paths, engine.store(), Path::new(config_path)) {
-                Ok(config) => done(json!({ "name": config.name })),
+                Ok(config) => done(Named { name: config.name }),
                 Err(error) => failed(FailureKind::Configuration, format!("{error:#}")),
             }
         }
@@ -65,11 +68,11 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
         }
         Request::ReloadProjects => {
             follow.reload = true;
-            done(Value::Null)
+            done(())
         }
         Request::Down => {
             follow.stop = true;
-            done(Value::Null)
+            done(())
         }
         Request::Queue { project, command } => {
             follow.land = Some(project.clone());
@@ -103,9 +106,9 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
     (reply, follow)
 }
 
-/// Done, with this to print.
-pub(crate) fn done(value: Value) -> Reply {
-    Reply::Done { value }
+/// Done, with this view to print.
+pub(crate) fn done(view: impl Serialize) -> Reply {
+    Reply::done(view)
 }
 
 /// Not done.
@@ -120,7 +123,7 @@ fn give(engine: &mut Engine, project: &ProjectName, issue: Number, event: Event)
     }
     match engine.take(&[Input::new(key.clone(), event)], clock::now()).map(|mut answers| answers.pop()) {
         Ok(Some(Ok(()))) => match find(engine, &key) {
-            Ok(task) => done(json!({ "issue": issue, "state": task.state })),
+            Ok(task) => done(Ordered { issue, state: task.state }),
             Err(reply) => reply,
         },
         Ok(Some(Err(Refused::NotNow(why) | Refused::Stale(why)))) => {
@@ -147,7 +150,7 @@ fn find(engine: &mut Engine, key: &TaskKey) -> Result<Task, Reply> {
 
 fn acknowledge(engine: &mut Engine, message: i64, session: Option<&str>) -> Reply {
     if message == 0 {
-        return done(json!({ "message": message, "acknowledged": true }));
+        return done(Acknowledged { message, acknowledged: true });
     }
     let now = clock::now();
     let store = engine.store();
@@ -164,7 +167,7 @@ fn acknowledge(engine: &mut Engine, message: i64, session: Option<&str>) -> Repl
         Ok(exists)
     });
     match acknowledged {
-        Ok(true) => done(json!({ "message": message, "acknowledged": true })),
+        Ok(true) => done(Acknowledged { message, acknowledged: true }),
         Ok(false) => failed(FailureKind::NotFound, format!("there is no message m-{message}")),
         Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
     }
@@ -206,7 +209,7 @@ fn checkpoint(engine: &mut Engine, session: &str, said: Observation) -> Reply {
         .observe(&key, &[said], None, now)
         .and_then(|()| engine.take(&[Input::new(key, Event::TurnEnded { generation })], now));
     match written {
-        Ok(_) => done(json!({ "session": session, "saved": true })),
+        Ok(_) => done(Saved { session: session.to_owned(), saved: true }),
         Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
     }
 }
@@ -227,7 +230,7 @@ fn send(engine: &mut Engine, project: &ProjectName, issue: Number, text: &str) -
     change.session = task.session_id();
     change.task = Some(task);
     match engine.store().commit(&[change]) {
-        Ok(_) => done(json!({ "issue": issue, "sent": true })),
+        Ok(_) => done(Sent { issue, sent: true }),
         Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
     }
 }
@@ -247,7 +250,7 @@ fn remove(engine: &mut Engine, project: &ProjectName) -> Reply {
         return failed(FailureKind::Refused, message);
     }
     match engine.store().remove_project(project, clock::now()) {
-        Ok(true) => done(json!({ "name": project })),
+        Ok(true) => done(Named { name: project.clone() }),
         Ok(false) => failed(FailureKind::NotFound, format!("there is no project {project}")),
         Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
     }

@@ -12,7 +12,8 @@ use pointsman_core::task::{Event, Session, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
 use pointsman_store::{EntryScope, SessionRow, Store};
-use serde_json::json;
+use pointsman_view::session::Measured;
+use pointsman_view::task::{CiStatus, Line};
 
 use super::answer::{done, failed};
 use super::clock;
@@ -68,20 +69,23 @@ pub(crate) fn measure(
         Ok(false) => failed(FailureKind::NotFound, format!("there is no session {session}")),
         Ok(true) => {
             let task = task_line(engine, &key);
-            done(json!({ "session": session, "measured": true, "task": task }))
+            done(Measured { session: session.to_owned(), measured: true, task })
         }
         Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
     }
 }
 
 /// What a status line shows of a task.
-fn task_line(engine: &mut Engine, key: &TaskKey) -> serde_json::Value {
-    let Some(task) = engine.tasks().get(key).cloned() else { return serde_json::Value::Null };
+fn task_line(engine: &mut Engine, key: &TaskKey) -> Option<Line> {
+    let task = engine.tasks().get(key).cloned()?;
     let entries = engine.store().queue_entries(&key.project, EntryScope::Unfinished).unwrap_or_default();
     let position = entries.iter().position(|entry| entry.issue == Some(key.issue)).map(|at| at + 1);
-    json!({
-        "state": task.state, "phase": task.phase.map(|phase| phase.name()), "ci": serde_json::to_value(&task.ci).unwrap_or_default()["status"], "pr": task.pr,
-        "queue_position": position,
+    Some(Line {
+        state: task.state,
+        phase: task.phase,
+        ci: CiStatus::of(&task.ci),
+        pr: task.pr,
+        queue_position: position,
     })
 }
 

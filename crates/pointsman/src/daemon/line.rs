@@ -11,7 +11,7 @@ use pointsman_core::config::MergeStyle;
 use pointsman_core::ids::{ProjectName, Sha};
 use pointsman_core::text::clean_line;
 use pointsman_store::{EntryScope, EntryStatus, NewEntry, QueueEntry, Stopped, StoppedBy};
-use serde_json::{Value, json};
+use pointsman_view::queue::{Added, Paused, Removed};
 
 use super::answer::{done, failed};
 use super::clock;
@@ -20,6 +20,7 @@ use super::hand_in;
 use super::served::Served;
 use super::world::chain;
 use crate::control::protocol::{FailureKind, QueueCommand, Reply};
+use crate::queue_view;
 
 /// Does what needs git, and answers with what is left to be written down.
 pub(crate) fn prepare(served: &Served, command: QueueCommand) -> Result<QueueCommand, Reply> {
@@ -121,12 +122,16 @@ pub(crate) fn answer(engine: &mut Engine, project: &ProjectName, command: &Queue
         QueueCommand::Pause { reason } => {
             let reason = clean_line(reason, 500);
             let stopped = Stopped { at: clock::now(), by: StoppedBy::Person, reason };
-            engine.store().stop_line(project, &stopped).map(|()| done(json!({ "paused": true })))
+            engine
+                .store()
+                .stop_line(project, &stopped)
+                .map(|()| done(Paused { paused: true, was_paused: None }))
         }
-        QueueCommand::Resume => {
-            engine.store().resume_line(project).map(|was| done(json!({ "paused": false, "was_paused": was })))
-        }
-        QueueCommand::Look => Ok(done(Value::Null)),
+        QueueCommand::Resume => engine
+            .store()
+            .resume_line(project)
+            .map(|was| done(Paused { paused: false, was_paused: Some(was) })),
+        QueueCommand::Look => Ok(done(())),
     };
     written.unwrap_or_else(|error| failed(FailureKind::Failed, chain(&error)))
 }
@@ -182,7 +187,7 @@ fn enter(
         (entry.priority, entry.style) = (priority, style);
         engine.store().update_entry(&entry)?;
     }
-    Ok(done(json!({ "entry": entry.id, "branch": entry.branch, "head_sha": entry.head })))
+    Ok(done(Added { entry: entry.id, branch: entry.branch, head_sha: entry.head }))
 }
 
 fn remove(
@@ -209,5 +214,5 @@ fn remove(
     entry.status = EntryStatus::Removed;
     entry.reason = Some(format!("taken out by {}", clean_line(by, 100)));
     engine.store().update_entry(&entry)?;
-    Ok(done(json!({ "entry": entry.id, "branch": entry.branch, "status": entry.status })))
+    Ok(done(Removed { entry: entry.id, status: queue_view::status(entry.status), branch: entry.branch }))
 }

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use pointsman_core::config::ForgeKind;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::schedule::{Ears, forge_pace};
 use pointsman_core::task::Session;
@@ -171,14 +170,12 @@ pub(super) struct Asking {
 /// Our own forge costs nothing to ask; one on a server is asked as often as there is something to expect.
 fn pace(served: &Served, picture: &Picture, now: Timestamp) -> Duration {
     let pace = served.config.timing.forge_poll.duration();
-    match served.config.forge.kind {
-        ForgeKind::Local | ForgeKind::Git => pace,
-        ForgeKind::Forgejo | ForgeKind::Github => {
-            let ours = picture.values().filter(|task| task.key.project == served.config.name);
-            let ears = served.listening.as_ref().map_or(Ears::Asking, |l| l.ears(Topic::Talk, now));
-            forge_pace(pace, ears, ours.map(|task| &**task), now)
-        }
+    if !served.config.forge.kind.is_hosted() {
+        return pace;
     }
+    let ours = picture.values().filter(|task| task.key.project == served.config.name);
+    let ears = served.listening.as_ref().map_or(Ears::Asking, |l| l.ears(Topic::Talk, now));
+    forge_pace(pace, ears, ours.map(|task| &**task), now)
 }
 
 impl Asking {
@@ -251,7 +248,7 @@ impl Asking {
     /// whenever it lands something; and while a merge is not shown yet, which is told again with it.
     fn look_at_main(&mut self, served: &Arc<Served>, now: Timestamp) {
         let name = &served.config.name;
-        let hosted = matches!(served.config.forge.kind, ForgeKind::Forgejo | ForgeKind::Github);
+        let hosted = served.config.forge.kind.is_hosted();
         let due = self.main_at.get(name).is_none_or(|at| *at <= now);
         if hosted && !due && !self.world.jobs.owes_the_forge(name) {
             return;

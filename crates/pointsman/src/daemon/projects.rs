@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use pointsman_adapters::git::Git;
 use pointsman_adapters::git::local_checkout::{Found, LocalCheckout};
-use pointsman_core::config::{Config, ForgeKind};
+use pointsman_core::config::Config;
 use pointsman_core::ids::ProjectName;
 use pointsman_store::{ProjectRow, Store};
 
@@ -44,7 +44,7 @@ pub(crate) fn add(paths: &Paths, store: &mut Store, config_path: &Path) -> anyho
             config.name
         );
     }
-    if config.forge.kind == ForgeKind::Local {
+    if config.forge.kind.is_embedded() {
         crate::embedded_forge::create(paths, &config, &checkout)?;
     }
     store.add_project(&ProjectRow {

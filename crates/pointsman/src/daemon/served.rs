@@ -10,7 +10,7 @@ use pointsman_adapters::forge::plain::PlainRepository;
 use pointsman_adapters::git::mirror::Mirror;
 use pointsman_adapters::git::union::UnionGlobs;
 use pointsman_adapters::git::{BranchName, Git};
-use pointsman_core::config::{CiKind, Config, ForgeKind};
+use pointsman_core::config::Config;
 use pointsman_core::ids::TaskKey;
 use pointsman_core::task::Task;
 use pointsman_core::time::Timestamp;
@@ -62,32 +62,24 @@ impl Served {
         let primary = BranchName::new(&config.primary_branch)
             .with_context(|| format!("`{}` is not a branch name", config.primary_branch))?;
         let mut git = git.clone();
-        let (forge, embedded): (Arc<dyn Forge>, _) = match config.forge.kind {
-            ForgeKind::Local => {
+        let server = remote::forge(paths, &config, environment)?;
+        let (forge, embedded): (Arc<dyn Forge>, _) = match (server, config.forge.kind.is_embedded()) {
+            (Some(server), _) => {
+                git = git.with_account(server.account());
+                (server, None)
+            }
+            (None, true) => {
                 let forge =
                     Arc::new(EmbeddedForge::open(&project, &config.primary_branch, &git, clock::now)?);
                 (Arc::clone(&forge) as _, Some(forge))
             }
-            ForgeKind::Git => {
+            (None, false) => {
                 let url = config.forge.url.as_deref().context("forge.url names no repository")?;
                 let mirror = Mirror::open_or_create_like_remote(&git, &project.mirror(), url)?;
                 (Arc::new(PlainRepository::new(mirror)), None)
             }
-            ForgeKind::Forgejo => {
-                let forge = Arc::new(remote::forgejo(paths, &config, environment)?);
-                git = git.with_account(forge.account());
-                (forge, None)
-            }
-            ForgeKind::Github => {
-                let forge = Arc::new(remote::github(paths, &config, environment)?);
-                git = git.with_account(forge.account());
-                (forge, None)
-            }
         };
-        let woodpecker = match config.ci.kind {
-            CiKind::Woodpecker => Some(remote::woodpecker(paths, &config, environment)?),
-            CiKind::None | CiKind::Command | CiKind::Forge => None,
-        };
+        let woodpecker = remote::ci(paths, &config, environment)?;
         let listening = remote::listening(paths, &config, environment)?;
         let notifiers = remote::notifiers(paths, &config, environment);
         let union = UnionGlobs::new(&config.merge.union)?;
@@ -99,7 +91,7 @@ impl Served {
             mirror = mirror.of_our_own_remote();
         }
         // A server is not waited for here; whoever needs its branches fetches them.
-        if matches!(config.forge.kind, ForgeKind::Local | ForgeKind::Git) {
+        if !config.forge.kind.is_hosted() {
             mirror.fetch_remote()?;
         }
         Ok(Self {

@@ -1,7 +1,6 @@
 //! Putting the daemon together, and acting in its place when there is none.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, RwLock, Weak};
 use std::time::{Duration, Instant};
 
@@ -13,16 +12,18 @@ use pointsman_adapters::phase_file;
 use pointsman_adapters::process::census;
 use pointsman_adapters::tmux::Server;
 use pointsman_adapters::watch::exits::ExitWatch;
-use pointsman_core::config::{Config, ForgeKind};
+use pointsman_core::config::Config;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::queue::EntryId;
 use pointsman_core::task::Session;
+use pointsman_core::words;
 use pointsman_store::lock::Error as LockError;
 use pointsman_store::{DaemonLock, Store};
 
 use super::answer::{answer, failed};
 use super::board::Board;
 use super::clock;
+use super::conditions::{self, AtTheForge};
 use super::control::Control;
 use super::dispatcher::Dispatcher;
 use super::engine::Engine;
@@ -32,6 +33,7 @@ use super::jobs::{Jobs, Outcomes, adopt, clear_leftovers};
 use super::line;
 use super::lookout::Lookout;
 use super::notifier;
+use super::peers::Peers;
 use super::poller::Poller;
 use super::projections::Projections;
 use super::runs;
@@ -43,6 +45,8 @@ use super::vault;
 use super::workers::Workers;
 use super::world::{RealWorld, Stances};
 use crate::claim;
+use crate::control::access::{Access, may};
+use crate::control::caller::{Caller, Unknown};
 use crate::control::client;
 use crate::control::protocol::{FailureKind, Reply, Request};
 use crate::embedded_forge::{self, EmbeddedForge};
@@ -76,8 +80,10 @@ pub struct OnlyQueue {
 #[allow(clippy::disallowed_methods, reason = "the daemon begins here: the environment is its input")]
 pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     paths.create()?;
+    may_start(paths)?;
     let _lock = take_over(paths)?;
     let store = Store::open(&paths.database())?;
+    let peers = Peers::of_daemon(paths).context("where this process comes from cannot be told")?;
     let git = Git::open(paths.state())?;
     let tmux = Arc::new(Server::new(paths.tmux_socket(), paths.tmux_config())?);
     survive_file_limits()?;
@@ -189,8 +195,15 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         notices.start("notices", move || telling.look())?,
         roles.start("roles", move || all_roles.look(clock::now()))?,
     ];
-    let (callers, panes, paces) = (AtomicUsize::new(0), Mutex::default(), Mutex::default());
-    let control = Control { inbox: inbox.clone(), board, world, callers, panes, paces };
+    let control = Control {
+        inbox: inbox.clone(),
+        board,
+        world,
+        peers,
+        places: Arc::default(),
+        paces: Mutex::default(),
+        filing: Mutex::default(),
+    };
     Arc::new(control).listen(&paths.control_socket())?;
     stop_on_signals(&inbox)?;
     eprintln!("ready");
@@ -207,6 +220,27 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+/// Refuses to become a daemon inside a session: whoever starts one is a person to it. Where everybody is marked nothing
+/// more can be told, and a service that restarts itself is no person either.
+fn may_start(paths: &Paths) -> anyhow::Result<()> {
+    let why = match Peers::of_command(paths)?.ourselves() {
+        Caller::Person { .. } | Caller::Other(Unknown::NotTold) => return Ok(()),
+        Caller::Other(Unknown::Marked) => words::access::daemon_marked(&paths.origin().to_string_lossy()),
+        Caller::Other(unknown) => words::access::nobody(unknown.why(), "up"),
+        caller @ (Caller::Session(_)
+        | Caller::Keeper { .. }
+        | Caller::Launcher { .. }
+        | Caller::Runner { .. }
+        | Caller::Token { .. }) => words::access::daemon_of(&caller.to_string()),
+    };
+    anyhow::bail!(NotAPerson(why))
+}
+
+/// Whoever started this may not.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct NotAPerson(String);
 
 /// Whether any role runs in terminals. Nobody knows what will be served where nothing is yet.
 fn wants_terminals(world: &RealWorld) -> bool {
@@ -298,18 +332,33 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
     paths.create()?;
     let _lock = DaemonLock::acquire(&paths.lock())?;
     let store = Store::open(&paths.database())?;
+    // There is no daemon to look at us, so we look at ourselves, by the same rules.
+    let caller = Peers::of_command(paths)?.ourselves();
+    let (request, condition) = match may(&caller, request) {
+        Access::Allowed(request) => (request, None),
+        Access::AllowedIf(request, condition) => (request, Some(condition)),
+        Access::Refused(why) => return Ok(failed(FailureKind::Refused, why)),
+    };
+    let check = |forge: Option<AtTheForge<'_>>| match (condition, &caller) {
+        (Some(condition), Caller::Session(own)) => conditions::holds(condition, own, &store, forge),
+        _ => Ok(()),
+    };
+    let request = &*request;
     if let Request::Forge { project, .. } | Request::Claim { project, .. } = request {
         let Some(row) = store.project(project)? else {
             return Ok(failed(FailureKind::NotFound, format!("there is no project {project}")));
         };
         let config = super::read_config(&row.config_path)?;
         let git = Git::open(paths.state())?;
-        if let (Request::Claim { order, .. }, true) = (request, config.forge.kind != ForgeKind::Local) {
+        if let (Request::Claim { order, .. }, true) = (request, !config.forge.kind.is_embedded()) {
             let served = Served::open(paths, &git, Arc::new(config), ENVIRONMENT)?;
             let place = claim::Place { forge: &*served.forge, git: &git, config: &served.config };
             return Ok(claim::carry_out(&place, order));
         }
         let forge = EmbeddedForge::open(&paths.project(project), &config.primary_branch, &git, clock::now)?;
+        if let Err(reply) = check(Some(AtTheForge { forge: &forge, config: &config })) {
+            return Ok(reply);
+        }
         match request {
             Request::Forge { command, .. } => return Ok(embedded_forge::run_command(&forge, command)),
             Request::Claim { order, .. } => {
@@ -318,6 +367,9 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
             }
             _ => {}
         }
+    }
+    if let Err(reply) = check(None) {
+        return Ok(reply);
     }
     let mut request = request.clone();
     if let Request::Queue { project, command } = request {

@@ -2,7 +2,7 @@
 //!
 //! `layers` says who may know whom, `fences` who may touch the world, `files` what every file looks like, `papers`
 //! that the documentation tells the truth, `matches` that no arm catches what nobody thought of, `prose` where sentences
-//! stand and that items are explained. A rule that only people know is not one.
+//! stand and that items are explained, `views` that what the program shows is a view. A rule that only people know is not one.
 //!
 //! A rule that the code does not keep everywhere yet has a list of exceptions in `known/`, with a count per file. The list
 //! may only shrink: a new finding fails, and so does an entry that is no longer needed.
@@ -13,6 +13,7 @@ mod layers;
 mod matches;
 mod papers;
 mod prose;
+mod views;
 
 use std::collections::BTreeMap;
 

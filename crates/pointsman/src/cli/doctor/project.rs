@@ -9,7 +9,6 @@ use pointsman_adapters::headless::Headless;
 use pointsman_adapters::process::find_program;
 use pointsman_adapters::tmux::Server;
 use pointsman_core::claude::launch::is_claude;
-use pointsman_core::config::ForgeKind;
 use pointsman_core::ids::ProjectName;
 use pointsman_store::SessionScope;
 
@@ -36,7 +35,7 @@ pub(super) fn checks(context: &Context) -> Vec<Check> {
         checks.push(hooks::check(context, &project));
     }
     checks.push(phase_dir(&project));
-    if project.config.forge.kind == ForgeKind::Local {
+    if project.config.forge.kind.is_embedded() {
         checks.push(forge(context, &project));
     }
     checks.extend(services::checks(context, &project.config));

@@ -11,7 +11,7 @@ use crate::queue_view;
 
 pub(super) fn print(context: &Context, entries: &[QueueEntry], nothing: &str) -> Result<(), Failure> {
     if context.out.is_json() {
-        return context.out.value(&queue_view::to_json(entries));
+        return context.out.value(&queue_view::of(entries));
     }
     let mut table = Table::new(["#", "ENTRY", "STATUS", "ISSUE", "PR", "SINCE", "BRANCH"]);
     let now = time::now();

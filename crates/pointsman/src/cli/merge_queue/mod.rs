@@ -8,6 +8,9 @@ mod train;
 use clap::{Args, Subcommand};
 use pointsman_core::config::MergeStyle;
 use pointsman_store::{EntryScope, QueueEntry};
+use pointsman_view::queue::{Added, Paused, Removed};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::context::Context;
@@ -105,22 +108,22 @@ impl Command {
             Self::Remove(Remove { what, which }) => {
                 context.people_only("steering the merge queue")?;
                 let queue = Queue::of(context, &which)?;
-                let value = queue.order(QueueCommand::Remove { what, by: context.author() })?;
-                queue.tell(&value, &format!("Entry {} is out of the line.", value["entry"]))
+                let removed: Removed = queue.order(QueueCommand::Remove { what, by: context.author() })?;
+                queue.tell(&removed, &format!("Entry {} is out of the line.", removed.entry))
             }
             Self::Process(arguments) => arguments.run(context),
             Self::Pause(Pause { reason, which }) => {
                 context.people_only("steering the merge queue")?;
                 let queue = Queue::of(context, &which)?;
-                let value = queue.order(QueueCommand::Pause { reason })?;
-                queue.tell(&value, "Nothing lands until: pointsman merge-queue resume")
+                let paused: Paused = queue.order(QueueCommand::Pause { reason })?;
+                queue.tell(&paused, "Nothing lands until: pointsman merge-queue resume")
             }
             Self::Resume(which) => {
                 context.people_only("steering the merge queue")?;
                 let queue = Queue::of(context, &which)?;
-                let value = queue.order(QueueCommand::Resume)?;
-                let was = value["was_paused"] == true;
-                queue.tell(&value, if was { "The line goes on." } else { "The line was not stopped." })
+                let resumed: Paused = queue.order(QueueCommand::Resume)?;
+                let was = resumed.was_paused == Some(true);
+                queue.tell(&resumed, if was { "The line goes on." } else { "The line was not stopped." })
             }
             Self::Serve(arguments) => arguments.run(context),
         }
@@ -141,7 +144,7 @@ impl Add {
             Some(_) => None,
             None => Some(std::env::current_dir()?),
         };
-        let value = queue.order(QueueCommand::Add {
+        let added: Added = queue.order(QueueCommand::Add {
             branch: self.branch,
             checkout,
             priority: self.priority,
@@ -149,13 +152,16 @@ impl Add {
             by: context.author(),
         })?;
         let entries = queue.entries(EntryScope::Unfinished)?;
-        let place = entries.iter().position(|entry| value["entry"] == entry.id.0);
+        let place = entries.iter().position(|entry| added.entry == entry.id);
         if context.out.is_json() {
-            let found = place.map(|at| queue_view::to_json(&entries)[at].clone());
-            return context.out.value(&found.unwrap_or(value));
+            return match place.and_then(|at| queue_view::of(&entries).into_iter().nth(at)) {
+                Some(entry) => context.out.value(&entry),
+                // It is over already.
+                None => context.out.value(&added),
+            };
         }
         let place = place.map(|at| format!(", number {} in the line", at + 1)).unwrap_or_default();
-        context.out.line(format!("Entry {}{place}.", value["entry"]))
+        context.out.line(format!("Entry {}{place}.", added.entry))
     }
 }
 
@@ -190,7 +196,7 @@ impl Queue {
         Ok(queue_view::sorted(self.read(scope)?, time::now(), ageing))
     }
 
-    fn order(&self, command: QueueCommand) -> Result<Value, Failure> {
+    fn order<V: DeserializeOwned>(&self, command: QueueCommand) -> Result<V, Failure> {
         let project = self.project.config.name.clone();
         let (value, by) = daemon_door::ask(&self.context.paths, &Request::Queue { project, command })?;
         if by == By::Alone {
@@ -205,9 +211,9 @@ impl Queue {
         Ok(value)
     }
 
-    fn tell(&self, value: &Value, words: &str) -> Result<(), Failure> {
+    fn tell(&self, view: &impl Serialize, words: &str) -> Result<(), Failure> {
         match self.context.out.is_json() {
-            true => self.context.out.value(value),
+            true => self.context.out.value(view),
             false => self.context.out.line(words),
         }
     }

@@ -37,13 +37,13 @@ impl Arguments {
         }
         if watched.is_empty() {
             context.out.say("The merge queue is empty.");
-            return if context.out.is_json() { context.out.value(&Vec::<u8>::new()) } else { Ok(()) };
+            return if context.out.is_json() { context.out.value(&queue_view::of(&[])) } else { Ok(()) };
         }
         for entry in &watched {
             context.out.say(format!("{}: waiting", entry.branch));
         }
         if client::answers(&queue.context.paths.control_socket()) {
-            queue.order(QueueCommand::Look)?;
+            queue.order::<()>(QueueCommand::Look)?;
             follow(&queue, &watched)?;
         } else {
             super::super::up::log_to_stderr(context.verbose, "warn");
@@ -56,7 +56,7 @@ impl Arguments {
         let over: Vec<QueueEntry> =
             all.into_iter().filter(|entry| watched.iter().any(|w| w.id == entry.id)).collect();
         if context.out.is_json() {
-            context.out.value(&queue_view::to_json(&over))?;
+            context.out.value(&queue_view::of(&over))?;
         } else {
             for entry in &over {
                 let why = entry.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();

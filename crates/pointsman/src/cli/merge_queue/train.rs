@@ -9,7 +9,7 @@ use pointsman_core::queue::EntryId;
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
 use pointsman_store::{EntryScope, EntryStatus, LineRow, QueueEntry, StoppedBy};
-use serde_json::json;
+use pointsman_view::queue::Overview;
 
 use super::super::context::Context;
 use super::super::failure::Failure;
@@ -42,7 +42,7 @@ impl Arguments {
         loop {
             let picture = Picture::look(&queue)?;
             if context.out.is_json() {
-                context.out.value(&picture.to_json())?;
+                context.out.value(&picture.view())?;
             } else if self.watch {
                 context.out.redraw_text(&picture.draw(time::now()))?;
             } else {
@@ -95,24 +95,25 @@ impl Picture {
         Ok(Self { line, waiting, over, landed, pace, primary: config.primary_branch.clone() })
     }
 
-    fn to_json(&self) -> serde_json::Value {
-        let waiting = queue_view::to_json(&self.waiting);
+    fn view(&self) -> Overview {
+        let entries = queue_view::of(&self.waiting);
         let current = self.waiting.iter().position(|entry| entry.status != EntryStatus::Queued);
         let last = self.over.iter().filter_map(|entry| entry.landed_at).max();
-        json!({
-            "length": self.waiting.len(),
-            "current": current.map(|at| waiting[at].clone()),
-            "landed": self.landed,
-            "last_landed_at": last.map(time::rfc3339),
-            "paused": self.line.stopped.is_some(),
-            "paused_reason": self.line.stopped.as_ref().map(|s| &s.reason),
-            "frozen_by_audit": self.line.stopped.as_ref().is_some_and(|s| s.by == StoppedBy::Audit),
-            "direct_merges_total": self.line.direct_merges,
-            "person_merges_total": self.line.person_merges,
-            "main_sha": self.line.audited,
-            "gate_seconds": self.pace.map(|ms| ms as f64 / 1000.0),
-            "entries": waiting,
-        })
+        let stopped = self.line.stopped.as_ref();
+        Overview {
+            length: entries.len(),
+            current: current.and_then(|at| entries.get(at).cloned()),
+            landed: self.landed,
+            last_landed_at: last.map(Into::into),
+            paused: stopped.is_some(),
+            paused_reason: stopped.map(|stopped| stopped.reason.clone()),
+            frozen_by_audit: stopped.is_some_and(|stopped| stopped.by == StoppedBy::Audit),
+            direct_merges_total: self.line.direct_merges,
+            person_merges_total: self.line.person_merges,
+            main_sha: self.line.audited.clone(),
+            gate_seconds: self.pace.map(|ms| ms as f64 / 1000.0),
+            entries,
+        }
     }
 
     fn draw(&self, now: Timestamp) -> String {

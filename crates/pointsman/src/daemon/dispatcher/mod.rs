@@ -13,6 +13,7 @@ use pointsman_core::run::{self as core_run};
 use pointsman_core::task::{Event, Session};
 use pointsman_core::time::Timestamp;
 use pointsman_store::{EffectId, MessageRow};
+use pointsman_view::status::Daemon;
 
 use batch::{Batch, Ran, Vaulted, Wanted};
 
@@ -35,7 +36,7 @@ use super::timetable::{self};
 use super::vault;
 use super::workers::{Work, Workers};
 use super::world::{Again, RealWorld, Redelivery};
-use crate::control::protocol::{Reply, Request, Status};
+use crate::control::protocol::{Reply, Request};
 
 /// How many things are taken into one transaction at most.
 const BATCH: usize = 512;
@@ -284,14 +285,14 @@ impl Dispatcher {
 
     fn answer(&mut self, request: &Request) -> (Reply, Follow) {
         if let Request::Status = request {
-            let status = Status {
+            let daemon = Daemon {
                 pid: std::process::id(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
-                started_at: clock::rfc3339(self.started_at),
+                started_at: self.started_at.into(),
                 projects: self.engine.served().cloned().collect(),
                 problems: self.problems.clone(),
             };
-            return (done(serde_json::to_value(status).unwrap_or_default()), Follow::default());
+            return (done(daemon), Follow::default());
         }
         let paths = self.world.paths.clone();
         answer(&paths, &mut self.engine, request)

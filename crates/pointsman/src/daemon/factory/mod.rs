@@ -34,6 +34,8 @@ use pointsman_core::timetable::Remembered;
 use pointsman_core::value::{Following, Outcome, ResultOver, Value};
 use pointsman_core::words;
 use pointsman_store::{Change, Store};
+use pointsman_view::health::Health;
+use pointsman_view::role::{Looking, Resumed};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
@@ -58,7 +60,6 @@ use super::served::Served;
 use super::timetable::{self, remembered};
 use super::world::{RealWorld, chain};
 use crate::control::protocol::{FailureKind, Fix, Reply};
-use crate::health_view;
 
 /// What those beside the loop tell it.
 pub(crate) enum Told {
@@ -218,7 +219,7 @@ pub(super) fn resume(engine: &mut Engine, project: &ProjectName, role: Role) -> 
         engine.store().commit(&[change])
     });
     match written {
-        Ok(_) => done(json!({ "role": role, "paused_at": null })),
+        Ok(_) => done(Resumed { role, paused_at: None }),
         Err(error) => failed(FailureKind::Failed, chain(&error)),
     }
 }
@@ -242,7 +243,7 @@ pub(super) fn look_now(engine: &mut Engine, project: &ProjectName, role: Role) -
         engine.store().commit(&[change])
     });
     match written {
-        Ok(_) => done(json!({ "role": role })),
+        Ok(_) => done(Looking { role }),
         Err(error) => failed(FailureKind::Failed, chain(&error)),
     }
 }
@@ -279,12 +280,7 @@ fn tell_pause(
 }
 
 /// How well a project and the machine are right now, as scripts see it.
-pub(super) fn examine(
-    world: &RealWorld,
-    inbox: &Inbox,
-    served: &Served,
-    fix: Fix,
-) -> anyhow::Result<serde_json::Value> {
+pub(super) fn examine(world: &RealWorld, inbox: &Inbox, served: &Served, fix: Fix) -> anyhow::Result<Health> {
     let (config, now) = (&served.config, clock::now());
     let path = (world.environment)("PATH");
     let machine = whole_machine(&world.paths, config, path.as_deref());
@@ -304,5 +300,5 @@ pub(super) fn examine(
         done.extend(carry_out(world, inbox, served, &remedy, mode.unwrap_or(Mode::Dry), now)?);
     }
     let tails = tails(&world.paths, config, &facts, &assessment.findings);
-    Ok(health_view::to_json(&facts, &assessment, &tails, &memory, &done, now))
+    Ok(Health::new(&facts, &assessment, &tails, &memory, &done, now))
 }

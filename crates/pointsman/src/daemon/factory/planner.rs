@@ -8,7 +8,7 @@ use anyhow::Context;
 use pointsman_adapters::forge;
 use pointsman_adapters::git::{self, mirror::Mirror};
 use pointsman_adapters::process::free_memory_mb;
-use pointsman_core::config::{Config, ForgeKind};
+use pointsman_core::config::Config;
 use pointsman_core::formula;
 use pointsman_core::ids::{Number, ProjectName, Sha};
 use pointsman_core::labels::{ACTIONED, UNREVIEWED, WATCHED};
@@ -64,7 +64,7 @@ impl Watch {
     /// Does what is due.
     pub(super) fn plan(&self, served: &Arc<Served>, now: Timestamp) -> anyhow::Result<()> {
         // A plan is made of issues.
-        if served.config.forge.kind == ForgeKind::Git {
+        if !served.config.forge.kind.capabilities().issues {
             return Ok(());
         }
         let Some(seen) = served.seen() else { return Ok(()) };

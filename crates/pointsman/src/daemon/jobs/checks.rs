@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pointsman_adapters::forge::{Error, Forge};
-use pointsman_core::config::CiKind;
 use pointsman_core::forge::CheckState;
 use pointsman_core::ids::{Number, ProjectName, Sha, TaskKey};
 use pointsman_core::queue::Record;
@@ -37,7 +36,7 @@ impl Check {
     }
 
     pub(super) fn run(&self, jobs: &Arc<Jobs>, served: &Arc<Served>) {
-        if matches!(served.config.ci.kind, CiKind::Forge | CiKind::Woodpecker) {
+        if served.config.ci.kind.runs_outside() {
             return self.ask_outside(jobs, served);
         }
         let Some(command) = served.config.ci.command.clone() else { return };
@@ -94,7 +93,7 @@ impl OfPeople {
 /// Pull requests of people that CI has not looked at: on the embedded forge nobody else would. A test that a daemon did
 /// not live to finish is begun again.
 pub(super) fn untested(served: &Served, picture: &Picture) -> Vec<OfPeople> {
-    let Some(forge) = served.embedded.as_ref().filter(|_| served.config.ci.kind == CiKind::Command) else {
+    let Some(forge) = served.embedded.as_ref().filter(|_| served.config.ci.kind.runs_here()) else {
         return Vec::new();
     };
     let is_of_a_task = |branch: &str| {

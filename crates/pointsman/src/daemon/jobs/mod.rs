@@ -18,7 +18,6 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use pointsman_adapters::process::JobKiller;
-use pointsman_core::config::CiKind;
 use pointsman_core::ids::{Number, ProjectName, Sha, TaskKey};
 use pointsman_core::queue::EntryId;
 use pointsman_core::task::{Ci, CiVerdict, Event, Policy, ReviewMode, State, Task};
@@ -122,7 +121,7 @@ impl Jobs {
     /// Runs CI on the head of a pull request that no task is about, where the forge does not.
     pub(crate) fn check_pull_request(self: &Arc<Self>, served: &Arc<Served>, number: Number, sha: &Sha) {
         // On the embedded forge that is done for all of them.
-        if served.config.ci.kind == CiKind::Command && served.embedded.is_none() {
+        if served.config.ci.kind.runs_here() && served.embedded.is_none() {
             let job = checks::OfPeople { number, sha: sha.clone() };
             let name = format!("ci {}", job.name(&served.config.name));
             self.submit(name, served, move |jobs, served| {

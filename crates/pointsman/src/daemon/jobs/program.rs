@@ -82,7 +82,7 @@ impl Program<'_> {
             self.command.split_first().ok_or_else(|| anyhow::anyhow!("an empty command"))?;
         // `./ci.sh` is a file of the checkout, `cargo` one of the PATH.
         let program = if program.contains('/') { dir.join(program).into_os_string() } else { program.into() };
-        let mut run = Run::new(program).args(args).cwd(dir).inherit(&INHERITED).env("CI", "true");
+        let mut run = Run::new(program).untrusted().args(args).cwd(dir).inherit(&INHERITED).env("CI", "true");
         let passed: Vec<&str> = served.config.ci.pass_env.iter().map(String::as_str).collect();
         run = run.inherit(&passed);
         run = run.env("POINTSMAN_SHA", self.sha.as_str()).env(CHECKOUT, dir);

@@ -23,6 +23,7 @@ use pointsman_core::time::Timestamp;
 use pointsman_core::timetable::Utc;
 use pointsman_core::words;
 use pointsman_store::{Delivered, DeliveryId, NewNotice, Store, Thread};
+use pointsman_view::notice::Testing;
 
 pub(crate) use watch::Watch;
 
@@ -193,7 +194,7 @@ pub(super) fn try_out(engine: &mut Engine, project: &ProjectName, key: &str) -> 
     let to =
         config.notify.to.iter().filter(|kind| **kind != NotifierKind::Log).map(|kind| (*kind, now)).collect();
     match engine.store().add_notice(&NewNotice { posting: posting.clone(), to }, now) {
-        Ok(_) => done(serde_json::json!({ "key": posting.key })),
+        Ok(_) => done(Testing { key: posting.key }),
         Err(error) => failed(FailureKind::Failed, chain(&error)),
     }
 }

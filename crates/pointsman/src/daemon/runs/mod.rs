@@ -16,6 +16,7 @@ use pointsman_core::run::{Event, Policy, Refused, Run, RunId, Subject, parse_ses
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
 use pointsman_store::{Change, RunScope, SessionRow};
+use pointsman_view::run as view;
 use serde_json::{Value, json};
 
 pub(crate) use watch::Watch;
@@ -28,7 +29,6 @@ use super::outcome::NotTaken;
 use super::world::chain;
 use crate::control::protocol::{FailureKind, Reply, RunCommand};
 use crate::formulas;
-use crate::run_view;
 
 /// Carries out an order.
 pub(super) fn answer(engine: &mut Engine, project: &ProjectName, command: &RunCommand) -> Reply {
@@ -55,7 +55,7 @@ pub(super) fn answer(engine: &mut Engine, project: &ProjectName, command: &RunCo
         RunCommand::Stop { id, by } => (*id, Event::Stopped { by: by.clone() }),
     };
     match happened(engine, project, id, &event, &[], now) {
-        Ok(Ok(run)) => done(run_view::to_json(&run)),
+        Ok(Ok(run)) => done(view::Run::from(&run)),
         Ok(Err(NotTaken::Missing)) => failed(FailureKind::NotFound, format!("{project} has no run {id}")),
         Ok(Err(NotTaken::Refused(why))) => failed(FailureKind::Refused, format!("run {id}: {why}")),
         Err(error) => failed(FailureKind::Failed, chain(&error)),
@@ -128,7 +128,7 @@ pub(super) fn begin(
     match draft(engine, project, wish, now)? {
         Ok(run) => {
             write_begun(engine, &run, wish.cursor.clone(), now)?;
-            Ok(done(run_view::to_json(&run)))
+            Ok(done(view::Run::from(&run)))
         }
         Err(reply) => Ok(reply),
     }

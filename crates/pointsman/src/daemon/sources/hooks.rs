@@ -16,7 +16,7 @@ use pointsman_core::session::work::Observation;
 use pointsman_core::task::{Event, Session, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_store::{EffectId, SessionRow};
-use serde_json::json;
+use pointsman_view::session::Taken;
 
 use crate::control::protocol::{FailureKind, Reply};
 use crate::daemon::answer::{done, failed};
@@ -56,7 +56,7 @@ pub(crate) fn take(engine: &mut Engine, report: &Report) -> Reply {
         return failed(FailureKind::Refused, format!("session {} is over", report.session));
     }
     match act(engine, &key, generation, report) {
-        Ok(()) => done(json!({ "taken": true })),
+        Ok(()) => done(Taken { taken: true }),
         Err(error) => failed(FailureKind::Failed, chain(&error)),
     }
 }

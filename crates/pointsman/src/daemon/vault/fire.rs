@@ -98,6 +98,7 @@ fn run_program(
     let input = serde_json::to_vec(&entry.action)
         .map_err(|_| failed("the action cannot be written as JSON".to_owned()))?;
     let mut run = Run::new(program)
+        .untrusted()
         .args(args)
         .cwd("/")
         .inherit(&INHERITED)

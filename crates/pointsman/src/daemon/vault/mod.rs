@@ -16,6 +16,7 @@ use pointsman_core::vault::{
     Action, ActionId, Entry, Estimate, Event, Policy, Refused, Status, rule, step, submit,
 };
 use pointsman_store::Change;
+use pointsman_view::vault as view;
 use serde_json::{Value, json};
 
 pub(super) use fire::trusted;
@@ -27,27 +28,6 @@ use super::engine::Engine;
 use super::outcome::NotTaken;
 use super::world::chain;
 use crate::control::protocol::{FailureKind, Reply, VaultCommand};
-use crate::vault_view;
-
-/// What a session may ask for, in its own name; the rest is for people.
-pub(super) fn from_session(command: VaultCommand, session: &str) -> Result<VaultCommand, Reply> {
-    match command {
-        // Else each look could be the cause of the next.
-        VaultCommand::Submit { .. } if session.starts_with("vault-") => {
-            Err(failed(FailureKind::Refused, "who looks at actions submits none".to_owned()))
-        }
-        VaultCommand::Submit { text, .. } => {
-            Ok(VaultCommand::Submit { text, from: Some(session.to_owned()) })
-        }
-        VaultCommand::Raise { id, risk, irreversible, requires_human, reason, .. } => {
-            let by = session.to_owned();
-            Ok(VaultCommand::Raise { id, risk, irreversible, requires_human, reason, by })
-        }
-        VaultCommand::Approve { .. } | VaultCommand::Reject { .. } => {
-            Err(failed(FailureKind::Refused, "an agent decides nothing about the vault".to_owned()))
-        }
-    }
-}
 
 /// Carries out an order.
 pub(super) fn answer(engine: &mut Engine, project: &ProjectName, command: &VaultCommand) -> Reply {
@@ -70,7 +50,7 @@ pub(super) fn answer(engine: &mut Engine, project: &ProjectName, command: &Vault
         }
     };
     match happened(engine, project, id, &event, now) {
-        Ok(Ok(entry)) => done(vault_view::to_json(&entry)),
+        Ok(Ok(entry)) => done(view::Action::from(&entry)),
         Ok(Err(NotTaken::Missing)) => {
             failed(FailureKind::NotFound, format!("the vault of {project} has no action {id}"))
         }
@@ -141,7 +121,7 @@ fn take_in(
     }
     if let Some(known) = engine.store().vault_entry(project, &action.id)? {
         return Ok(if known.hash == action.hash(project) {
-            done(vault_view::to_json(&known))
+            done(view::Action::from(&known))
         } else {
             let message = format!("the id {} belongs to another action: take a new one", action.id);
             failed(FailureKind::Refused, message)
@@ -152,7 +132,7 @@ fn take_in(
     engine.store().commit(&[changed("vault_submitted", &entry, Value::Null, now)])?;
     Ok(match entry.status {
         Status::Rejected => failed(FailureKind::Refused, entry.reason.unwrap_or_default()),
-        _ => done(vault_view::to_json(&entry)),
+        _ => done(view::Action::from(&entry)),
     })
 }
 

@@ -86,7 +86,7 @@ impl RealWorld {
         let Some(found) = pointsman_adapters::process::find_program(program, path.as_deref(), tree) else {
             return Waking::Unknown;
         };
-        let mut run = Run::new(found).args(["--version"]).cwd(tree).time_limit(VERSION_LIMIT);
+        let mut run = Run::new(found).untrusted().args(["--version"]).cwd(tree).time_limit(VERSION_LIMIT);
         for name in ["PATH", "HOME"] {
             if let Some(value) = (self.environment)(name) {
                 run = run.env(name, value);

@@ -220,7 +220,7 @@ fn e2e_hooks_a_session_speaks_only_for_itself() {
     daemon.wait_until(1, "parked", |t| !t["parked_until"].is_null());
     assert_eq!(daemon.task(2)["parked_until"], json!(null));
     let log = fs::read_to_string(daemon.state().join("hook.log")).unwrap();
-    assert!(log.contains("another session speaks for dev-shop-2.1"), "{log}");
+    assert!(log.contains("session dev-shop-1.1 speaks for itself, not for dev-shop-2.1"), "{log}");
 }
 
 #[test]
