@@ -453,6 +453,7 @@ fn merge_queue(all: &mut BTreeMap<&'static str, Vec<Value>>) {
         tested_since: None,
         landed_at: None,
         reason: None,
+        log_path: None,
     };
     all.insert("merge-queue list", shown([entry.clone()]));
     let overview = Overview {
@@ -471,7 +472,12 @@ fn merge_queue(all: &mut BTreeMap<&'static str, Vec<Value>>) {
     };
     all.insert("merge-queue status", shown([overview]));
     let added = Added { entry: EntryId(4), branch: text("fix-login"), head_sha: sha() };
-    all.insert("merge-queue add", [shown([entry]), shown([added])].concat());
+    all.insert("merge-queue add", [shown([entry.clone()]), shown([added])].concat());
+    let entry = Entry { log_path: Some("/logs/4.log".into()), status: Status::Red, ..entry };
+    let (verdict, log) = (Some(text("red")), Some(text("1 test failed")));
+    all.insert("merge-queue show", shown([Shown { entry, tested_at: Some(at()), verdict, log }]));
+    let retested = |entry| Retested { forgotten: 2, entry };
+    all.insert("merge-queue retest", shown([retested(None), retested(Some(EntryId(5)))]));
     let removed = Removed { entry: EntryId(4), branch: text("fix-login"), status: Status::Removed };
     all.insert("merge-queue remove", shown([removed]));
     let paused = Paused { paused: true, was_paused: None };
