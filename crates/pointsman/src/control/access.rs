@@ -72,6 +72,8 @@ fn in_the_name_of(name: &str, request: &Request) -> Request {
         Request::Queue { command, .. } => match command {
             QueueCommand::Add { by, .. }
             | QueueCommand::Enter { by, .. }
+            | QueueCommand::Retest { by, .. }
+            | QueueCommand::Forget { by, .. }
             | QueueCommand::Remove { by, .. } => {
                 *by = name();
             }
@@ -346,7 +348,11 @@ pub fn needs(request: &Request) -> Needs {
         | Request::LookNow { .. }
         | Request::TryNotifiers { .. } => Needs::Order,
         Request::Queue { command, .. } => match command {
-            QueueCommand::Add { .. } | QueueCommand::Enter { .. } => Needs::Approve,
+            // A branch that is tested again may land.
+            QueueCommand::Add { .. }
+            | QueueCommand::Enter { .. }
+            | QueueCommand::Retest { .. }
+            | QueueCommand::Forget { .. } => Needs::Approve,
             QueueCommand::Remove { .. }
             | QueueCommand::Pause { .. }
             | QueueCommand::Resume

@@ -9,9 +9,11 @@ use pointsman_adapters::git::push::{Change, Expect, PushOutcome, PushRef};
 use pointsman_adapters::git::{self, BranchName, RefName};
 use pointsman_core::config::MergeStyle;
 use pointsman_core::ids::{ProjectName, Sha};
+use pointsman_core::queue::{Record, Runs};
+use pointsman_core::task::CiVerdict;
 use pointsman_core::text::clean_line;
-use pointsman_store::{EntryScope, EntryStatus, NewEntry, QueueEntry, Stopped, StoppedBy};
-use pointsman_view::queue::{Added, Paused, Removed};
+use pointsman_store::{EntryScope, EntryStatus, NewEntry, QueueEntry, Stopped, StoppedBy, VerdictRow};
+use pointsman_view::queue::{Added, Paused, Removed, Retested};
 
 use super::answer::{done, failed};
 use super::clock;
@@ -29,15 +31,41 @@ pub(crate) fn prepare(served: &Served, command: QueueCommand) -> Result<QueueCom
             let head = bring(served, &branch, checkout.as_deref())?;
             Ok(QueueCommand::Enter { branch, head, priority, style, by })
         }
-        // Only we say that a branch is where it is.
-        QueueCommand::Enter { .. } => {
-            Err(failed(FailureKind::Refused, "a branch enters the line by `merge-queue add`".to_owned()))
+        QueueCommand::Retest { what, candidates, by } => {
+            let trees = trees_of(served, &what, &candidates)?;
+            served.test_again(&trees);
+            Ok(QueueCommand::Forget { what, trees, by })
+        }
+        // Only we say that a branch is where it is, and what a tree is.
+        QueueCommand::Enter { .. } | QueueCommand::Forget { .. } => {
+            let message = "branches enter the queue by `merge-queue add` and `merge-queue retest`";
+            Err(failed(FailureKind::Refused, message.to_owned()))
         }
         other @ (QueueCommand::Remove { .. }
         | QueueCommand::Pause { .. }
         | QueueCommand::Resume
         | QueueCommand::Look) => Ok(other),
     }
+}
+
+/// The name by which people mean the branch that others land on.
+const MAIN: &str = "main";
+
+/// The trees of candidates that are still known, and of main if it is meant.
+fn trees_of(served: &Served, what: &str, candidates: &[Sha]) -> Result<Vec<Sha>, Reply> {
+    let broken = |error: git::Error| failed(FailureKind::Unavailable, chain(&error));
+    let mirror = &served.mirror;
+    let mut commits = Vec::new();
+    for candidate in candidates {
+        if mirror.commit_exists(candidate).map_err(broken)? {
+            commits.push(candidate.clone());
+        }
+    }
+    if what == MAIN {
+        mirror.fetch_branches(&[&served.primary]).map_err(broken)?;
+        commits.extend(mirror.remote_head(&served.primary).map_err(broken)?);
+    }
+    commits.iter().map(|commit| mirror.tree_of(commit).map_err(broken)).collect()
 }
 
 /// Brings a branch to the forge, unless it is there, and answers its head.
@@ -112,9 +140,10 @@ fn taken_from(served: &Served, checkout: &Path, branch: &BranchName) -> Result<O
 /// Writes an order down.
 pub(crate) fn answer(engine: &mut Engine, project: &ProjectName, command: &QueueCommand) -> Reply {
     let written = match command {
-        QueueCommand::Add { .. } => {
+        QueueCommand::Add { .. } | QueueCommand::Retest { .. } => {
             return failed(FailureKind::Failed, "this request is answered elsewhere".to_owned());
         }
+        QueueCommand::Forget { what, trees, by } => forget(engine, project, what, trees, by),
         QueueCommand::Enter { branch, head, priority, style, by } => {
             enter(engine, project, branch, head, *priority, *style, by)
         }
@@ -190,6 +219,72 @@ fn enter(
     Ok(done(Added { entry: entry.id, branch: entry.branch, head_sha: entry.head }))
 }
 
+/// Red verdicts are forgotten, so that their trees are tested again. An entry that was taken out is in the queue again.
+fn forget(
+    engine: &mut Engine,
+    project: &ProjectName,
+    what: &str,
+    trees: &[Sha],
+    by: &str,
+) -> Result<Reply, pointsman_store::Error> {
+    let gate = engine.config(project).and_then(|config| queue_view::gate_name(&config));
+    for tree in trees {
+        let Some(gate) = &gate else { break };
+        let nothing = Record { runs: Runs::default(), last: CiVerdict::Passed };
+        let row = VerdictRow {
+            verdict: serde_json::to_value(nothing).unwrap_or_default(),
+            log_path: None,
+            at: clock::now(),
+            took_ms: None,
+        };
+        engine.store().remember_verdict(project, tree, gate, &row)?;
+    }
+    let mut retested = Retested { forgotten: trees.len(), entry: None };
+    if what != MAIN {
+        let all = engine.store().queue_entries(project, EntryScope::All)?;
+        let Some(entry) = all.into_iter().rev().find(|entry| is_meant(entry, what)) else {
+            let message = format!("no branch and no entry of the queue is called {}", clean_line(what, 200));
+            return Ok(failed(FailureKind::NotFound, message));
+        };
+        match (entry.status, entry.issue) {
+            (EntryStatus::Queued | EntryStatus::Building | EntryStatus::Testing, _) => {}
+            (EntryStatus::Landed, _) => {
+                return Ok(failed(FailureKind::Refused, format!("{} has landed", entry.branch)));
+            }
+            (
+                EntryStatus::Conflict | EntryStatus::Red | EntryStatus::Stale | EntryStatus::Removed,
+                Some(issue),
+            ) => {
+                let message = format!(
+                    "entry {} belongs to the task of issue #{issue}, which brings it back itself",
+                    entry.id
+                );
+                return Ok(failed(FailureKind::Refused, message));
+            }
+            (EntryStatus::Conflict | EntryStatus::Red | EntryStatus::Stale | EntryStatus::Removed, None) => {
+                let id = engine.store().enqueue(&NewEntry {
+                    project: project.clone(),
+                    branch: entry.branch,
+                    issue: None,
+                    pr: entry.pr,
+                    identity: Some(clean_line(by, 100)),
+                    head: entry.head,
+                    requested_at: clock::now(),
+                    priority: entry.priority,
+                    worktree: None,
+                    style: entry.style,
+                })?;
+                retested.entry = Some(id);
+            }
+        }
+    }
+    Ok(done(retested))
+}
+
+fn is_meant(entry: &QueueEntry, what: &str) -> bool {
+    entry.branch == what || what.strip_prefix('#').unwrap_or(what).parse() == Ok(entry.id.0)
+}
+
 fn remove(
     engine: &mut Engine,
     project: &ProjectName,
@@ -197,10 +292,7 @@ fn remove(
     by: &str,
 ) -> Result<Reply, pointsman_store::Error> {
     let waiting = engine.store().queue_entries(project, EntryScope::Unfinished)?;
-    let meant = |entry: &QueueEntry| {
-        entry.branch == what || what.strip_prefix('#').unwrap_or(what).parse() == Ok(entry.id.0)
-    };
-    let Some(mut entry) = waiting.into_iter().find(meant) else {
+    let Some(mut entry) = waiting.into_iter().find(|entry| is_meant(entry, what)) else {
         let message = format!("no branch and no entry of the line is called {}", clean_line(what, 200));
         return Ok(failed(FailureKind::NotFound, message));
     };

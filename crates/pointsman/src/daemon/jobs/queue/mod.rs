@@ -179,6 +179,10 @@ impl<'a> Line<'a> {
         while let Ok(signal) = self.signals.try_recv() {
             self.take(signal);
         }
+        for tree in self.served.take_retests() {
+            self.records.remove(&tree);
+            self.retest.insert(tree);
+        }
         if let Some(outage) = self.outage.take() {
             anyhow::bail!(outage);
         }

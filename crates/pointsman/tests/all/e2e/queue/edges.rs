@@ -222,3 +222,41 @@ fn e2e_queue_serve_tells_every_outcome_and_hands_variables_to_the_gate() {
     let log = fs::read_to_string(lines[1].rsplit(' ').next().unwrap()).unwrap();
     assert!(log.contains("colour is blue") && log.contains("BUG"), "{log}");
 }
+
+/// A service was missing: what was red for that is tested again when a person says so, and the log says why it was red.
+#[test]
+fn e2e_queue_red_can_be_asked_again_and_says_why_it_was_red() {
+    let gate = "[ -e \"$HOME/service\" ] || { echo the service is missing; exit 1; }";
+    let rig = Rig::new(gate, &[]);
+    rig.serve();
+    rig.enter("one");
+    let waits = rig.daemon.wait_for("main to be found red", || {
+        let entry = rig.entry("one");
+        entry["reason"].as_str().filter(|reason| reason.contains("main itself is red")).map(str::to_owned)
+    });
+    assert!(waits.contains("as tested at ") && waits.contains("merge-queue retest main"), "{waits}");
+    // A restart changes nothing about it.
+    rig.restart();
+    fs::write(rig.daemon.path("home/service"), "").unwrap();
+    let retested = rig.json(&["retest", "main"]);
+    assert!(retested["forgotten"].as_u64().unwrap() >= 1, "{retested:#}");
+    rig.wait("one", "landed");
+
+    // Now main is green, and a branch that removes the service is red for its own fault.
+    fs::remove_file(rig.daemon.path("home/service")).unwrap();
+    rig.enter("two");
+    let red = rig.wait("two", "red");
+    let shown = rig.json(&["show", "two"]);
+    assert_eq!((&shown["entry"], &shown["verdict"]), (&red["entry"], &"red".into()), "{shown:#}");
+    assert!(shown["log"].as_str().unwrap().contains("the service is missing"), "{shown:#}");
+    assert!(shown["tested_at"].as_str().unwrap().ends_with('Z'));
+    let log = red["log_path"].as_str().unwrap_or_else(|| panic!("no log in {red:#}"));
+    assert!(fs::read_to_string(log).unwrap().contains("the service is missing"));
+    assert!(rig.mq(&["show", "two"]).stdout.contains("the service is missing"));
+    fs::write(rig.daemon.path("home/service"), "").unwrap();
+    let again = rig.json(&["retest", "two"]);
+    assert_ne!(again["entry"], red["entry"]);
+    rig.wait("two", "landed");
+    assert_eq!(rig.mq(&["retest", "two"]).code, Some(3), "it has landed");
+    assert_eq!(rig.mq(&["retest", "nowhere"]).code, Some(4));
+}
