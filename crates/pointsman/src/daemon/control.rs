@@ -14,16 +14,16 @@ use pointsman_view::forge::{Cost, Queued};
 
 use super::answer::{done, failed};
 use super::board::Board;
-use super::conditions::{self, AtTheForge};
+use super::conditions::{self, ForgeContext};
+use super::connections::{ConnectionLimits, LookPermit};
 use super::factory;
 use super::inbound::{Inbound, Inbox};
 use super::line;
 use super::peers::{Peer, Peers};
-use super::places::{Look, Places};
 use super::reports::{Reports, ask_loop};
 use super::world::RealWorld;
 use crate::control::access::{Access, Condition, may, name_of};
-use crate::control::caller::{Caller, Told, Unknown};
+use crate::control::caller::{Caller, CallerKind, Unknown};
 use crate::control::protocol::{FailureKind, ForgeCommand, Reply, Request};
 use crate::{claim, embedded_forge};
 
@@ -44,7 +44,7 @@ pub(crate) struct Control {
     pub world: Arc<RealWorld>,
     /// Who asks.
     pub peers: Peers,
-    pub places: Arc<Places>,
+    pub connections: Arc<ConnectionLimits>,
     pub reports: Arc<Reports>,
     /// Held while a session files an issue, so that two of its processes do not both file the last one.
     pub filing: Mutex<()>,
@@ -73,7 +73,7 @@ impl Control {
     }
 
     fn serve(self: Arc<Self>, stream: UnixStream) {
-        let look = self.places.look();
+        let look = self.connections.look();
         let spawned = std::thread::Builder::new().name("caller".to_owned()).spawn(move || {
             if let Err(error) = self.talk(&stream, look) {
                 tracing::debug!(%error, "a command went away");
@@ -84,20 +84,21 @@ impl Control {
         }
     }
 
-    fn talk(&self, stream: &UnixStream, look: Look) -> std::io::Result<()> {
+    fn talk(&self, stream: &UnixStream, look: LookPermit) -> std::io::Result<()> {
         stream.set_read_timeout(Some(REQUEST_LIMIT))?;
         stream.set_write_timeout(Some(REQUEST_LIMIT))?;
         let peer = rustix::net::sockopt::socket_peercred(stream)?;
         let peer = Peer { uid: peer.uid.as_raw(), pid: peer.pid.as_raw_nonzero().get().unsigned_abs() };
         let mut told = self.peers.look(peer);
         drop(look);
-        let reply = match self.places.take(&told, Instant::now()) {
-            Ok(_place) => {
+        let reply = match self.connections.take(&told, Instant::now()) {
+            Ok(_connection) => {
                 // tmux may be slow to answer, so that is asked only of those who cannot be people.
-                if told == Told::Other(Unknown::InATerminal) {
+                if told == CallerKind::Other(Unknown::InATerminal) {
                     told = self.peers.look_again(peer);
                 }
-                let most = if matches!(told, Told::Person { .. }) { REQUEST_BYTES } else { FOREIGN_BYTES };
+                let most =
+                    if matches!(told, CallerKind::Person { .. }) { REQUEST_BYTES } else { FOREIGN_BYTES };
                 let caller = self.peers.caller(told);
                 let mut line = Vec::new();
                 BufReader::new(stream.take(most)).read_until(b'\n', &mut line)?;
@@ -130,7 +131,7 @@ impl Control {
         if let (Some(condition), Caller::Session(own)) = (condition, caller) {
             let served = self.world.project(&own.project);
             let at_the_forge = served.as_deref().and_then(|served| {
-                Some(AtTheForge { forge: served.embedded.as_deref()?, config: &served.config })
+                Some(ForgeContext { forge: served.embedded.as_deref()?, config: &served.config })
             });
             let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
             if let Err(reply) = conditions::holds(condition, own, &reader, at_the_forge) {

@@ -17,7 +17,10 @@ use pointsman_core::run::{RunId, Subject};
 use pointsman_store::{self as store, SessionRow, SessionScope, Store};
 
 use super::world::epoch;
-use crate::control::caller::{Caller, Known, Origin, Own, Placing, Seat, Seen, Told, Unknown, tell};
+use crate::control::caller::{
+    Caller, CallerKind, Origin, OwnProcesses, OwnSession, ProcessFacts, SessionProcess, SessionProcessKind,
+    Unknown, identify,
+};
 use crate::paths::Paths;
 
 /// Names the session to its agent and to all that it starts.
@@ -25,7 +28,7 @@ const SESSION: &str = "POINTSMAN_SESSION";
 /// The file of [`Origin`] is a few numbers.
 const ORIGIN_BYTES: u64 = 1 << 20;
 
-/// What is looked at, and what stays the same while we run.
+/// The means to identify a caller.
 pub(crate) struct Peers {
     uid: u32,
     daemon: Option<Process>,
@@ -94,14 +97,14 @@ impl Peers {
         })
     }
 
-    /// Who this is, without asking tmux.
-    pub(crate) fn look(&self, peer: Peer) -> Told {
+    /// Identifies a peer without asking tmux.
+    pub(crate) fn look(&self, peer: Peer) -> CallerKind {
         self.told(peer, self.sessions())
     }
 
     /// The same with tmux's word on its sessions. Only for those that cannot be people: a session that has just been
     /// started speaks before its process is written down.
-    pub(crate) fn look_again(&self, peer: Peer) -> Told {
+    pub(crate) fn look_again(&self, peer: Peer) -> CallerKind {
         let mut seats = Vec::new();
         for (identity, pane) in self.tmux.list().unwrap_or_default() {
             // `dev-shop-3_2` in tmux is `dev-shop-3.2`.
@@ -110,7 +113,11 @@ impl Peers {
                 continue;
             };
             let process = Process { pid: pane.pid, start_time };
-            seats.push(Seat { process, session: format!("{identity}.{generation}"), runtime: Placing::Pane });
+            seats.push(SessionProcess {
+                process,
+                session: format!("{identity}.{generation}"),
+                runtime: SessionProcessKind::Pane,
+            });
         }
         self.told(peer, seats)
     }
@@ -119,29 +126,29 @@ impl Peers {
     pub(crate) fn ourselves(&self) -> Caller {
         let peer = Peer { uid: self.uid, pid: std::process::id() };
         match self.look(peer) {
-            Told::Other(Unknown::InATerminal) => self.caller(self.look_again(peer)),
+            CallerKind::Other(Unknown::InATerminal) => self.caller(self.look_again(peer)),
             told => self.caller(told),
         }
     }
 
     /// With the name of a person, and with what a session owns.
-    pub(crate) fn caller(&self, told: Told) -> Caller {
+    pub(crate) fn caller(&self, told: CallerKind) -> Caller {
         match told {
-            Told::Person { uid } => {
+            CallerKind::Person { uid } => {
                 let mut logins = self.logins.lock().unwrap_or_else(PoisonError::into_inner);
                 Caller::Person { name: logins.entry(uid).or_insert_with(|| login::name(uid)).clone() }
             }
-            Told::Session(session) => match self.read(|store| own(store, &session)) {
+            CallerKind::Session(session) => match self.read(|store| own(store, &session)) {
                 Some(own) => Caller::Session(own),
                 None => Caller::Other(Unknown::StrangeSession),
             },
-            Told::Keeper(session) => Caller::Keeper { session },
-            Told::Other(unknown) => Caller::Other(unknown),
+            CallerKind::Keeper(session) => Caller::Keeper { session },
+            CallerKind::Other(unknown) => Caller::Other(unknown),
         }
     }
 
-    fn told(&self, peer: Peer, sessions: Vec<Seat>) -> Told {
-        let known = Known {
+    fn told(&self, peer: Peer, sessions: Vec<SessionProcess>) -> CallerKind {
+        let known = OwnProcesses {
             uid: self.uid,
             daemon: self.daemon,
             tmux: self.terminals(),
@@ -149,15 +156,15 @@ impl Peers {
             origin: self.origin.clone(),
         };
         match self.see(peer) {
-            Ok(seen) => tell(&seen, &known),
+            Ok(seen) => identify(&seen, &known),
             Err(error) => {
                 tracing::debug!(pid = peer.pid, %error, "a caller cannot be looked at");
-                Told::Other(Unknown::Unseen)
+                CallerKind::Other(Unknown::Unseen)
             }
         }
     }
 
-    fn see(&self, peer: Peer) -> std::io::Result<Seen> {
+    fn see(&self, peer: Peer) -> std::io::Result<ProcessFacts> {
         let held = Held::open(peer.pid)?;
         let lineage = held.lineage()?;
         let marked = lineage::is_marked(peer.pid)?;
@@ -169,13 +176,13 @@ impl Peers {
         let names = lineage::variable_of(peer.pid, SESSION).filter(|session| !session.is_empty());
         // Now, after everything was read: the pid meant the same process all the time.
         match held.is_there() {
-            true => Ok(Seen { uid: peer.uid, lineage, marked, foreign, names }),
+            true => Ok(ProcessFacts { uid: peer.uid, lineage, marked, foreign, names }),
             false => Err(std::io::Error::from(std::io::ErrorKind::NotFound)),
         }
     }
 
     /// Sessions as they are written down: none of it needs tmux to answer.
-    fn sessions(&self) -> Vec<Seat> {
+    fn sessions(&self) -> Vec<SessionProcess> {
         let rows = self.read(|store| {
             let read = store.sessions(None, SessionScope::Live);
             let failed =
@@ -186,16 +193,17 @@ impl Peers {
     }
 
     fn read<T>(&self, from: impl FnOnce(&Store) -> Option<T>) -> Option<T> {
-        from(&*self.store.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
+        from(&self.store.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn seat(&self, row: SessionRow) -> Option<Seat> {
+    fn seat(&self, row: SessionRow) -> Option<SessionProcess> {
         if !row.host.is_empty() && row.host != self.host {
             return None;
         }
         let (process, runtime) = match (row.pid, row.start_time) {
             (Some(pid), Some(start_time)) => {
-                let runtime = if row.pane.is_some() { Placing::Pane } else { Placing::Keeper };
+                let runtime =
+                    if row.pane.is_some() { SessionProcessKind::Pane } else { SessionProcessKind::Keeper };
                 (Process { pid, start_time }, runtime)
             }
             // Just started: a keeper says so itself, in a file.
@@ -204,10 +212,10 @@ impl Peers {
                 let opened = place.opened().ok().flatten()?;
                 let process =
                     place.seated().ok().flatten().filter(|_| opened.epoch == epoch(&row.session))?;
-                (process, Placing::Keeper)
+                (process, SessionProcessKind::Keeper)
             }
         };
-        Some(Seat { process, session: row.session, runtime })
+        Some(SessionProcess { process, session: row.session, runtime })
     }
 
     fn terminals(&self) -> Option<Process> {
@@ -220,15 +228,15 @@ impl Peers {
 }
 
 /// What a session owns, by what is written down of it.
-fn own(store: &Store, session: &str) -> Option<Own> {
+fn own(store: &Store, session: &str) -> Option<OwnSession> {
     let row = store.session(session).ok().flatten()?;
     let (issue, pr, head) = (None, None, None);
-    let nothing = Own { session: row.session, role: row.role, project: row.project, issue, pr, head };
+    let nothing = OwnSession { session: row.session, role: row.role, project: row.project, issue, pr, head };
     let project = &nothing.project;
     if let Some(issue) = row.issue {
         let task = store.task(&TaskKey { project: project.clone(), issue }).ok().flatten();
         let (pr, head) = task.map_or((None, None), |task| (task.pr, task.head));
-        return Some(Own { issue: Some(issue), pr, head, ..nothing });
+        return Some(OwnSession { issue: Some(issue), pr, head, ..nothing });
     }
     let run = row.identity.rsplit_once('-').and_then(|(_, id)| id.parse().ok());
     let run = run.and_then(|id| store.run(project, RunId(id)).ok().flatten());
@@ -236,9 +244,9 @@ fn own(store: &Store, session: &str) -> Option<Own> {
         Some(Subject::Review { pr, sha, .. }) => {
             let tasks = store.tasks(Some(project)).unwrap_or_default();
             let issue = tasks.iter().find(|task| task.pr == Some(pr)).map(|task| task.key.issue);
-            Own { issue, pr: Some(pr), head: Some(sha), ..nothing }
+            OwnSession { issue, pr: Some(pr), head: Some(sha), ..nothing }
         }
-        Some(Subject::Action { issue }) => Own { issue: Some(issue), ..nothing },
+        Some(Subject::Action { issue }) => OwnSession { issue: Some(issue), ..nothing },
         Some(Subject::Vault { .. }) | None => nothing,
     })
 }
@@ -263,6 +271,6 @@ fn origin() -> std::io::Result<Origin> {
 
 fn read_origin(path: &Path) -> anyhow::Result<Option<Origin>> {
     let read = phase_file::read_result_file(path, ORIGIN_BYTES);
-    let read = read.map_err(|refusal| anyhow::anyhow!("{} cannot be read: {refusal}", path.display()))?;
+    let read = read.map_err(|refusal| anyhow::anyhow!("{}: {refusal}", path.display()))?;
     Ok(read.map(|bytes| serde_json::from_slice(&bytes)).transpose()?)
 }

@@ -9,6 +9,7 @@ use pointsman_core::ids::TaskKey;
 use pointsman_core::session::context::Symptom;
 use pointsman_core::session::work::Observation;
 use pointsman_core::task::Event;
+use pointsman_core::words;
 use pointsman_view::session::Taken;
 
 use super::answer::{done, failed};
@@ -30,7 +31,7 @@ pub(crate) fn ask_loop(inbox: &Inbox, request: Request) -> Reply {
     inbox.send(Inbound::Ask { request, reply });
     answer
         .recv_timeout(ANSWER_LIMIT)
-        .unwrap_or_else(|_| failed(FailureKind::Failed, "the daemon is busy or stopping".to_owned()))
+        .unwrap_or_else(|_| failed(FailureKind::Failed, words::access::BUSY.to_owned()))
 }
 
 /// Takes reports in. Whether their sender may speak for the session is decided before.
@@ -42,6 +43,7 @@ pub(crate) struct Reports {
 }
 
 impl Reports {
+    /// Reports for this loop.
     pub(crate) fn new(inbox: Inbox, board: Board, world: Arc<RealWorld>) -> Self {
         Self { inbox, board, world, paces: Mutex::default() }
     }

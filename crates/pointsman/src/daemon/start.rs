@@ -23,7 +23,7 @@ use pointsman_store::{DaemonLock, Store};
 use super::answer::{answer, failed};
 use super::board::Board;
 use super::clock;
-use super::conditions::{self, AtTheForge};
+use super::conditions::{self, ForgeContext};
 use super::control::Control;
 use super::dispatcher::Dispatcher;
 use super::engine::Engine;
@@ -86,8 +86,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     let store = Store::open(&paths.database())?;
     let git = Git::open(paths.state())?;
     let tmux = Arc::new(Server::new(paths.tmux_socket(), paths.tmux_config())?);
-    let peers = Peers::of_daemon(paths, Arc::clone(&tmux));
-    let peers = peers.context("where this process comes from cannot be told")?;
+    let peers = Peers::of_daemon(paths, Arc::clone(&tmux))?;
     survive_file_limits()?;
     let (inbox, inbound) = Inbox::new();
     let engine = Engine::open(store)?;
@@ -204,7 +203,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         board,
         world,
         peers,
-        places: Arc::default(),
+        connections: Arc::default(),
         reports,
         filing: Mutex::default(),
     };
@@ -345,7 +344,7 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
         Access::AllowedIf(request, condition) => (request, Some(condition)),
         Access::Refused(why) => return Ok(failed(FailureKind::Refused, why)),
     };
-    let check = |forge: Option<AtTheForge<'_>>| match (condition, &caller) {
+    let check = |forge: Option<ForgeContext<'_>>| match (condition, &caller) {
         (Some(condition), Caller::Session(own)) => conditions::holds(condition, own, &store, forge),
         _ => Ok(()),
     };
@@ -362,7 +361,7 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
             return Ok(claim::carry_out(&place, order));
         }
         let forge = EmbeddedForge::open(&paths.project(project), &config.primary_branch, &git, clock::now)?;
-        if let Err(reply) = check(Some(AtTheForge { forge: &forge, config: &config })) {
+        if let Err(reply) = check(Some(ForgeContext { forge: &forge, config: &config })) {
             return Ok(reply);
         }
         match request {
