@@ -384,6 +384,25 @@ fn forge(all: &mut BTreeMap<&'static str, Vec<Value>>) {
     let comments = [Commented::Issue(issue), Commented::PullRequest(pr.clone())];
     all.insert("forge issue comment", shown(comments));
     all.insert("forge pr show", shown([pr.clone()]));
+    let diff = evidence::Diff {
+        number: 7,
+        base: text("main"),
+        base_sha: sha(),
+        head_sha: sha(),
+        diff: Some(text("+1")),
+        stat: None,
+    };
+    let stat = evidence::Diff { diff: None, stat: Some(text("a.txt | 1 +")), ..diff.clone() };
+    all.insert("forge pr diff N", shown([diff]));
+    all.insert("forge pr diff N --stat", shown([stat]));
+    let check = evidence::Check {
+        name: text("ci"),
+        sha: sha(),
+        status: evidence::CheckStatus::Passed,
+        seconds: Some(1.5),
+        log: Some(text("green")),
+    };
+    all.insert("forge pr checks", shown([check]));
     let queued = Queued { number: 7, state: State::MergeQueue };
     all.insert("forge pr merge", shown([Merging::Approved(Box::new(pr)), Merging::Queued(queued)]));
     let item = BoardItem {
@@ -600,7 +619,16 @@ fn pipelines(all: &mut BTreeMap<&'static str, Vec<Value>>) {
     all.insert("ci status", shown([ci::Pipeline { workflows: Some(vec![workflow]), ..pipeline.clone() }]));
     all.insert("ci list", shown([pipeline]));
     let log = ci::StepLog { step: text("test"), status: text("failure"), exit: 1, log: text("red") };
-    all.insert("ci logs", shown([log]));
+    all.insert("ci logs [N]", shown([log]));
+    let log = evidence::CiLog {
+        run: Some(2),
+        sha: Some(sha()),
+        status: Some(evidence::CheckStatus::TimedOut),
+        started_at: Some(at()),
+        seconds: Some(1.5),
+        log: text("green"),
+    };
+    all.insert("ci logs ISSUE_OR_PR", shown([log]));
     let failed = |class: Class| ci::FailedStep {
         pipeline: Some(4),
         step: text("test"),

@@ -4,30 +4,23 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pointsman_adapters::http::Count;
-use pointsman_core::hook::{self, Report};
-use pointsman_core::ids::{ProjectName, TaskKey};
-use pointsman_core::session::context::Symptom;
-use pointsman_core::session::work::Observation;
-use pointsman_core::task::{Event, ReviewVerdict, State};
+use pointsman_core::ids::ProjectName;
+use pointsman_core::task::{ReviewVerdict, State};
 use pointsman_view::forge::{Cost, Queued};
-use pointsman_view::session::Taken;
 
 use super::answer::{done, failed};
 use super::board::Board;
 use super::conditions::{self, AtTheForge};
-use super::engine::Input;
 use super::factory;
 use super::inbound::{Inbound, Inbox};
 use super::line;
 use super::peers::{Peer, Peers};
 use super::places::{Look, Places};
-use super::served::Served;
-use super::sources::hooks::{self, Paces};
+use super::reports::{Reports, ask_loop};
 use super::world::RealWorld;
 use crate::control::access::{Access, Condition, may, name_of};
 use crate::control::caller::{Caller, Told, Unknown};
@@ -38,8 +31,6 @@ use crate::{claim, embedded_forge};
 const REQUEST_BYTES: u64 = 16 << 20;
 /// A caller that sends nothing is not waited for longer than this.
 const REQUEST_LIMIT: Duration = Duration::from_secs(10);
-/// The loop answers in milliseconds; this is for a disk that hangs.
-const ANSWER_LIMIT: Duration = Duration::from_secs(50);
 /// Of what an agent sends: an issue of this length is longer than anybody reads.
 const FOREIGN_BYTES: u64 = 1 << 20;
 
@@ -54,7 +45,7 @@ pub(crate) struct Control {
     /// Who asks.
     pub peers: Peers,
     pub places: Arc<Places>,
-    pub paces: Mutex<Paces>,
+    pub reports: Arc<Reports>,
     /// Held while a session files an issue, so that two of its processes do not both file the last one.
     pub filing: Mutex<()>,
 }
@@ -189,14 +180,11 @@ impl Control {
             Request::Queue { project, command } => {
                 let Some(served) = self.world.project(&project) else { return not_served(&project) };
                 match line::prepare(&served, command) {
-                    Ok(command) => self.ask_loop(Request::Queue { project, command }),
+                    Ok(command) => ask_loop(&self.inbox, Request::Queue { project, command }),
                     Err(reply) => reply,
                 }
             }
-            Request::Hook { report } => match self.hook(&report) {
-                Some(reply) => reply,
-                None => self.ask_loop(Request::Hook { report }),
-            },
+            Request::Hook { report } => self.reports.take(report),
             request @ (Request::Status
             | Request::Down
             | Request::Order { .. }
@@ -212,65 +200,8 @@ impl Control {
             | Request::Vault { .. }
             | Request::ResumeRole { .. }
             | Request::LookNow { .. }
-            | Request::TryNotifiers { .. }) => self.ask_loop(request),
+            | Request::TryNotifiers { .. }) => ask_loop(&self.inbox, request),
         }
-    }
-
-    fn ask_loop(&self, request: Request) -> Reply {
-        let (reply, answer) = sync_channel(1);
-        self.inbox.send(Inbound::Ask { request, reply });
-        answer
-            .recv_timeout(ANSWER_LIMIT)
-            .unwrap_or_else(|_| failed(FailureKind::Failed, "the daemon is busy or stopping".to_owned()))
-    }
-
-    /// What can be answered before the loop has written it down; none if the loop must be asked.
-    fn hook(&self, report: &Report) -> Option<Reply> {
-        let (key, generation) = TaskKey::parse_session(&report.session)?;
-        let served = self.world.project(&key.project)?;
-        let present = self.board.look().get(&key).is_some_and(|task| task.generation == generation);
-        if !present {
-            return None;
-        }
-        // Before the answer: the agent goes on only then.
-        self.world.stances.hear(report);
-        hooks::mark_idle(&served.desk(&key), &report.told);
-        if self.paces.lock().unwrap_or_else(PoisonError::into_inner).take(&key, generation, report) {
-            let event = Event::SymptomSeen { generation, symptom: Symptom::Slow };
-            self.inbox.tell(Input::new(key.clone(), event));
-        }
-        match &report.told {
-            hook::Told::Asked { what } => {
-                let identity = key.identity();
-                let seat = self.world.drivers.find(&identity).ok().flatten();
-                let picture = seat.map(|seat| self.world.tail(&served, &identity, &seat)).unwrap_or_default();
-                let event = Event::DialogSeen { generation, what: what.clone(), picture };
-                let mut input = Input::new(key, event);
-                input.dedup = Some(format!("hook-{}", report.id));
-                self.inbox.tell(input);
-                Some(done(Taken { taken: true }))
-            }
-            told if told.matters() => None,
-            _ => {
-                if let hook::Told::Tool { work, used_tokens, .. } = &report.told {
-                    if let Some(event) = used_tokens.and_then(|tokens| self.measured(&served, report, tokens))
-                    {
-                        self.inbox.tell(Input::new(key.clone(), event));
-                    }
-                    let observations = vec![Observation::Did((*work).into())];
-                    self.inbox.send(Inbound::Observed { key, observations, read_to: None });
-                }
-                Some(done(Taken { taken: true }))
-            }
-        }
-    }
-
-    /// What a transcript's figures say, by the model that the session runs.
-    fn measured(&self, served: &Served, report: &Report, tokens: u64) -> Option<Event> {
-        let (_, generation) = TaskKey::parse_session(&report.session)?;
-        let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let row = reader.session(&report.session).ok().flatten();
-        hooks::measured(tokens, row.as_ref(), generation, served.config.context.window)
     }
 
     /// A person's order to merge is an approval of the present head; the queue does the rest.

@@ -31,6 +31,7 @@ mod places;
 mod poller;
 mod projections;
 mod projects;
+mod reports;
 mod reviews;
 mod runs;
 mod served;
@@ -45,6 +46,7 @@ mod world;
 
 pub(crate) use budget::quota;
 pub use jobs::Outcomes;
+pub(crate) use jobs::{CHECK, ci_log, ci_log_of_pull, ci_verdict};
 pub use launch::launch;
 pub(crate) use launch::{Launch, commit as commit_leftovers};
 pub use projects::read_config;

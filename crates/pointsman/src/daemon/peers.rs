@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pointsman_adapters::headless::Headless;
 use pointsman_adapters::process::lineage::{self, Held};
@@ -31,7 +31,7 @@ pub(crate) struct Peers {
     daemon: Option<Process>,
     origin: Option<Origin>,
     host: String,
-    tmux: Server,
+    tmux: Arc<Server>,
     headless: Headless,
     /// A reader of its own; none if nothing was ever written.
     store: Option<Mutex<Store>>,
@@ -49,11 +49,11 @@ pub(crate) struct Peer {
 
 impl Peers {
     /// For the daemon. Says in the state directory where it came from, for commands that are run while none is there.
-    pub(crate) fn of_daemon(paths: &Paths) -> anyhow::Result<Self> {
+    pub(crate) fn of_daemon(paths: &Paths, tmux: Arc<Server>) -> anyhow::Result<Self> {
         let origin = origin()?;
         phase_file::write_state_file(&paths.origin(), &serde_json::to_vec(&origin)?)?;
         let store = Some(Store::open_read_only(&paths.database())?);
-        let mut peers = Self::new(paths, store)?;
+        let mut peers = Self::new(paths, store, tmux)?;
         peers.daemon = Process::of(std::process::id());
         peers.origin = Some(origin);
         Ok(peers)
@@ -61,27 +61,32 @@ impl Peers {
 
     /// For a command that acts in the daemon's place, or is about to become one.
     pub(crate) fn of_command(paths: &Paths) -> anyhow::Result<Self> {
-        let store = match Store::open_for_command(&paths.database()) {
-            Ok(store) => Some(store),
-            Err(store::Error::Missing { .. }) => None,
+        let (store, has_run) = match Store::open_for_command(&paths.database()) {
+            Ok(store) => {
+                let has_run = !store.sessions(None, SessionScope::All)?.is_empty();
+                (Some(store), has_run)
+            }
+            Err(store::Error::Missing { .. }) => (None, false),
+            // A daemon is about to bring it up to date; until then it cannot be read.
+            Err(store::Error::TooOld { .. }) => (None, true),
             Err(error) => return Err(error.into()),
         };
-        let has_run = store.as_ref().map(|store| store.sessions(None, SessionScope::All)).transpose()?;
-        let mut peers = Self::new(paths, store)?;
+        let tmux = Server::new(paths.tmux_socket(), paths.tmux_config())?;
+        let mut peers = Self::new(paths, store, Arc::new(tmux))?;
         // Sessions were run here, whoever took the file away.
-        if has_run.is_some_and(|sessions| !sessions.is_empty()) {
+        if has_run {
             peers.origin.get_or_insert_default();
         }
         Ok(peers)
     }
 
-    fn new(paths: &Paths, store: Option<Store>) -> anyhow::Result<Self> {
+    fn new(paths: &Paths, store: Option<Store>, tmux: Arc<Server>) -> anyhow::Result<Self> {
         Ok(Self {
             uid: rustix::process::getuid().as_raw(),
             daemon: None,
             origin: read_origin(&paths.origin())?,
             host: host_name(),
-            tmux: Server::new(paths.tmux_socket(), paths.tmux_config())?,
+            tmux,
             headless: Headless::new(paths.headless()),
             store: store.map(Mutex::new),
             terminals: Mutex::default(),

@@ -36,6 +36,7 @@ use super::notifier;
 use super::peers::Peers;
 use super::poller::Poller;
 use super::projections::Projections;
+use super::reports::Reports;
 use super::runs;
 use super::served::Served;
 use super::sources::exits::Exits;
@@ -83,9 +84,10 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     may_start(paths)?;
     let _lock = take_over(paths)?;
     let store = Store::open(&paths.database())?;
-    let peers = Peers::of_daemon(paths).context("where this process comes from cannot be told")?;
     let git = Git::open(paths.state())?;
     let tmux = Arc::new(Server::new(paths.tmux_socket(), paths.tmux_config())?);
+    let peers = Peers::of_daemon(paths, Arc::clone(&tmux));
+    let peers = peers.context("where this process comes from cannot be told")?;
     survive_file_limits()?;
     let (inbox, inbound) = Inbox::new();
     let engine = Engine::open(store)?;
@@ -184,7 +186,9 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         jobs.stop();
         return Ok(());
     }
-    let polling = poller.start(inbox.clone(), board.clone(), Arc::clone(&world), phases)?;
+    let reports = Arc::new(Reports::new(inbox.clone(), board.clone(), Arc::clone(&world)));
+    let polling =
+        poller.start(inbox.clone(), board.clone(), Arc::clone(&world), phases, Arc::clone(&reports))?;
     let mut vaults = vault::Watch::new(inbox.clone(), Arc::clone(&world));
     let mut all_runs = runs::Watch::new(inbox.clone(), Arc::clone(&world));
     let mut telling = notifier::Watch::new(inbox.clone(), Arc::clone(&world));
@@ -201,7 +205,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         world,
         peers,
         places: Arc::default(),
-        paces: Mutex::default(),
+        reports,
         filing: Mutex::default(),
     };
     Arc::new(control).listen(&paths.control_socket())?;
@@ -226,6 +230,8 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
 fn may_start(paths: &Paths) -> anyhow::Result<()> {
     let why = match Peers::of_command(paths)?.ourselves() {
         Caller::Person { .. } | Caller::Other(Unknown::NotTold) => return Ok(()),
+        // An earlier release said nothing about itself.
+        Caller::Other(Unknown::Marked) if !paths.origin().exists() => return Ok(()),
         Caller::Other(Unknown::Marked) => words::access::daemon_marked(&paths.origin().to_string_lossy()),
         Caller::Other(unknown) => words::access::nobody(unknown.why(), "up"),
         caller @ (Caller::Session(_)

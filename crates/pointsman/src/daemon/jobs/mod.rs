@@ -24,7 +24,7 @@ use pointsman_core::task::{Ci, CiVerdict, Event, Policy, ReviewMode, State, Task
 use pointsman_store::Store;
 
 pub(super) use checkpoint::adopt;
-pub(super) use checks::CHECK;
+pub(crate) use checks::{CHECK, ci_log, ci_log_of_pull, ci_verdict};
 pub(super) use program::clear_leftovers;
 pub use queue::Outcomes;
 
