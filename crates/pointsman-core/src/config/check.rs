@@ -145,18 +145,17 @@ impl Check<'_> {
                     .fail(key, "it must be the name of an environment variable, not the secret itself");
             }
         }
-        let passed = agent.pass_env.iter().map(|name| ("agent.pass_env", "agents never get one", name));
+        let to_agents = agent.pass_env.iter().map(|name| ("agent.pass_env", name));
         // CI runs what a branch brings.
-        let to_ci =
-            ci.pass_env.iter().map(|name| ("ci.pass_env", "what a branch brings never gets one", name));
-        for (key, rule, name) in passed.chain(to_ci) {
+        for (key, name) in to_agents.chain(ci.pass_env.iter().map(|name| ("ci.pass_env", name))) {
             let shown = crate::text::clean_line(name, 60);
             if !is_variable(name) {
                 return self.fail(key, format!("`{shown}` is not the name of an environment variable"));
             }
             let holds_token = holders.iter().any(|(_, holder)| *holder == Some(name.as_str()));
             if holds_token || CREDENTIALS.contains(&name.as_str()) {
-                return self.fail(key, format!("`{shown}` holds a credential; {rule}"));
+                return self
+                    .fail(key, format!("`{shown}` holds a credential; agents never get one, and no branch"));
             }
             if OURS.contains(&name.as_str()) || name.starts_with("POINTSMAN_") {
                 return self.fail(key, format!("`{shown}` is set by Pointsman itself"));

@@ -63,7 +63,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// What is worth keeping: runs that told something about the code. None if there is none.
+    /// The part that is worth keeping: runs that told something about the code. None if there is none.
     pub fn kept(&self) -> Option<Record> {
         let runs = Runs { infra: 0, ..self.runs };
         (runs.green + runs.red > 0).then(|| Record { runs, last: self.last.clone() })

@@ -1,12 +1,13 @@
 //! What people read about a merge queue: one line for what became of a branch, and what is known of a red test.
 
+use crate::ids::Number;
 use crate::text::clean_line;
 use crate::time::Timestamp;
 
 /// The longest line.
 const LINE: usize = 600;
 
-/// What became of a branch, for whoever watches `merge-queue serve`.
+/// The end of a branch in the queue, for whoever watches `merge-queue serve`.
 pub struct Outcome<'a> {
     pub branch: &'a str,
     /// `landed`, `red`, `conflict` …
@@ -37,7 +38,7 @@ pub fn outcome(outcome: &Outcome<'_>) -> String {
     line
 }
 
-/// Why nobody is blamed for red tests: main has them too. The time is that of the last test.
+/// The reason why nobody is blamed for red tests: main has them too. The time is that of the last test.
 pub fn main_is_red(main: &str, tested_at: Option<Timestamp>) -> String {
     let tested = tested_at.map(|at| format!(", as tested at {}", clock_time(at))).unwrap_or_default();
     format!(
@@ -48,6 +49,24 @@ pub fn main_is_red(main: &str, tested_at: Option<Timestamp>) -> String {
 /// A summary of red tests that were run for an earlier look.
 pub fn tested_before(summary: &str, tested_at: Timestamp) -> String {
     format!("{summary}, as tested at {}", clock_time(tested_at))
+}
+
+/// The reason why a branch whose changes are all on main is refused.
+pub fn nothing_to_land(branch: &str, main: &str) -> String {
+    format!(
+        "{branch} changes nothing on {main}, so there is nothing to land; the branch stays. To keep its commits in the \
+         history, add it with --style merge"
+    )
+}
+
+/// The answer to a request for an entry that nobody knows.
+pub fn unknown_entry(what: &str) -> String {
+    format!("no branch and no entry of the queue is called {}", clean_line(what, 200))
+}
+
+/// The answer to whoever wants to test a task's branch again.
+pub fn belongs_to_task(entry: i64, issue: Number) -> String {
+    format!("entry {entry} belongs to the task of issue #{issue}, which brings it back itself")
 }
 
 /// Hours and minutes of the day, in UTC.

@@ -12,6 +12,7 @@ use pointsman_core::ids::{ProjectName, Sha};
 use pointsman_core::queue::{Record, Runs};
 use pointsman_core::task::CiVerdict;
 use pointsman_core::text::clean_line;
+use pointsman_core::words;
 use pointsman_store::{EntryScope, EntryStatus, NewEntry, QueueEntry, Stopped, StoppedBy, VerdictRow};
 use pointsman_view::queue::{Added, Paused, Removed, Retested};
 
@@ -243,7 +244,7 @@ fn forget(
     if what != MAIN {
         let all = engine.store().queue_entries(project, EntryScope::All)?;
         let Some(entry) = all.into_iter().rev().find(|entry| is_meant(entry, what)) else {
-            let message = format!("no branch and no entry of the queue is called {}", clean_line(what, 200));
+            let message = words::queue::unknown_entry(what);
             return Ok(failed(FailureKind::NotFound, message));
         };
         match (entry.status, entry.issue) {
@@ -255,10 +256,7 @@ fn forget(
                 EntryStatus::Conflict | EntryStatus::Red | EntryStatus::Stale | EntryStatus::Removed,
                 Some(issue),
             ) => {
-                let message = format!(
-                    "entry {} belongs to the task of issue #{issue}, which brings it back itself",
-                    entry.id
-                );
+                let message = words::queue::belongs_to_task(entry.id.0, issue);
                 return Ok(failed(FailureKind::Refused, message));
             }
             (EntryStatus::Conflict | EntryStatus::Red | EntryStatus::Stale | EntryStatus::Removed, None) => {

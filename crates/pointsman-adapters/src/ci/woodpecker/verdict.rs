@@ -6,7 +6,7 @@ use pointsman_core::verdict::{FailedStep, of_steps};
 
 use super::{Error, Pipeline, Status, Step, Woodpecker};
 
-/// What the server says about a commit.
+/// The server's word on a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Look {
     /// None as long as it is open.

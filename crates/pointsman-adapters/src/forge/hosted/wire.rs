@@ -46,7 +46,10 @@ wire! { WireIssue {
     pull_request: Option<serde::de::IgnoredAny>,
 } }
 wire! { WireComment { id: u64, user: User, body: String, created_at: String, } }
-wire! { Branch { commit: Tip, } }
+wire! {
+    /// GitHub does not say whether we may push.
+    Branch { commit: Tip, protected: bool, user_can_push: Option<bool>, }
+}
 wire! {
     /// Gitea says `id`, GitHub `sha`.
     Tip { id: String, sha: String, }

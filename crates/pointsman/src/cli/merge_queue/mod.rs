@@ -88,6 +88,7 @@ pub(crate) struct Remove {
     which: Which,
 }
 
+/// The arguments of `merge-queue retest`.
 #[derive(Debug, Args)]
 pub(crate) struct Retest {
     /// `main`, an entry's number, or a branch

@@ -23,6 +23,7 @@ use crate::queue_view;
 const LINES: usize = 40;
 const BYTES: usize = 16 << 10;
 
+/// The arguments of `merge-queue show`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The entry's number, or a branch: the newest entry of it
@@ -32,6 +33,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
+    /// Prints the entry and what the gate said of it.
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         let queue = Queue::of(context, &self.which)?;
         let entry = queue.find(&self.what)?;

@@ -7,6 +7,7 @@ use pointsman_adapters::retry::Retry;
 use pointsman_core::ids::Sha;
 use pointsman_core::task::QueueOutcome;
 use pointsman_core::text;
+use pointsman_core::words;
 use pointsman_core::words::commit::Heading;
 use pointsman_store::{EntryStatus, QueueEntry};
 
@@ -179,11 +180,7 @@ impl Line<'_> {
         let outcome = match entry.issue {
             Some(_) => QueueOutcome::Landed { sha: main.clone() },
             None => QueueOutcome::Stale {
-                reason: format!(
-                    "{} changes nothing on {}, so there is nothing to land; the branch stays. To keep its commits in \
-                     the history, add it with --style merge",
-                    entry.branch, self.served.primary
-                ),
+                reason: words::queue::nothing_to_land(&entry.branch, self.served.primary.as_str()),
             },
         };
         self.report_all(vec![Outcome { entry, outcome, branch: BranchFate::Stays, log: None }]);
