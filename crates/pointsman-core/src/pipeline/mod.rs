@@ -1,13 +1,14 @@
-//! Pipelines: plans as Graphviz files, read, checked and carried out.
+//! Pipelines: plans as Graphviz files, read, checked, carried out and drawn.
 //!
 //! The way of a file: `lexer` and `parser` give a syntax tree ([`syntax`]), [`graph`] applies defaults and subgraphs as
 //! Graphviz does, `read` turns it into the typed [`model`], `check` says what must hold in it. [`run`] interprets a
-//! model step by step, [`edit`] writes progress back into a user's file.
+//! model step by step, [`edit`] writes progress back into a user's file, [`draw`] shows it.
 //! Performing orders (issues, tools, questions) belongs to the daemon.
 
 mod check;
 pub mod condition;
 pub mod diagnostic;
+pub mod draw;
 pub mod edit;
 pub mod graph;
 mod lexer;

@@ -1,6 +1,7 @@
-//! Tests of pipelines: reading, editing, checking, running.
+//! Tests of pipelines: reading, editing, checking, running, drawing.
 
 mod checking;
+mod drawing;
 mod editing;
 mod reading;
 mod reference;
