@@ -118,7 +118,7 @@ impl Served {
         self.retests.lock().unwrap_or_else(PoisonError::into_inner).extend(trees.iter().cloned());
     }
 
-    /// What was asked for since the last time.
+    /// The trees that were asked for since the last time.
     pub(crate) fn take_retests(&self) -> BTreeSet<Sha> {
         std::mem::take(&mut *self.retests.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -214,7 +214,8 @@ fn a_lock_in_a_repository_of_somebody_else_is_moved_aside_only_if_its_owner_is_d
     // A moment old: whoever made it may be at work.
     let held = |by| Locks::InUse { locks: vec![lock.clone()], by };
     assert_eq!(world.mirror.move_dead_remote_locks().unwrap(), held(vec![]));
-    let hour_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    let made_at = fs::metadata(&lock).unwrap().modified().unwrap();
+    let hour_ago = made_at - std::time::Duration::from_secs(3600);
     fs::File::open(&lock).unwrap().set_modified(hour_ago).unwrap();
     let pusher = Run::new("sleep").arg("60").cwd(&forge).inherit(&["PATH"]);
     let pusher = pusher.start_job(&world.path("log")).unwrap();

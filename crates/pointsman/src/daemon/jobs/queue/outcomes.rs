@@ -15,7 +15,7 @@ const LIMIT: Duration = Duration::from_secs(300);
 /// What it gets of our environment.
 const INHERITED: [&str; 5] = ["PATH", "HOME", "LANG", "SHELL", "USER"];
 
-/// Who is told of outcomes.
+/// The audience of outcomes: whoever runs `serve`, and a command of theirs.
 #[derive(Clone, Debug)]
 pub struct Outcomes {
     /// A line for the shell, run for each.

@@ -26,7 +26,7 @@ pub(crate) struct Outcome {
     pub log: Option<PathBuf>,
 }
 
-/// What becomes of the branch of an entry that landed.
+/// The fate of the branch of an entry that landed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BranchFate {
     /// It is deleted if nothing came to it meanwhile.
