@@ -23,6 +23,7 @@ pub mod ids;
 pub mod labels;
 pub mod notifier;
 pub mod origin;
+pub mod pipeline;
 pub mod planner;
 pub mod predictor;
 pub mod queue;
