@@ -38,6 +38,7 @@ mod sources;
 mod stage;
 mod start;
 pub mod timetable;
+mod unreadable;
 mod vault;
 pub(crate) mod webhooks;
 mod workers;

@@ -157,7 +157,10 @@ impl<'a> Line<'a> {
             // What runs may end; its verdict is kept for when the line goes on.
             return Ok(if self.running.is_empty() { Next::Nothing } else { Next::Wait });
         }
-        let entries = self.jobs.reader().queue_entries(&self.served.config.name, EntryScope::Unfinished)?;
+        let mut entries =
+            self.jobs.reader().queue_entries(&self.served.config.name, EntryScope::Unfinished)?;
+        // The branch of a task that cannot be read waits with it, and holds nobody up.
+        entries.retain(|entry| self.is_readable(entry));
         if entries.is_empty() {
             return Ok(Next::Nothing);
         }

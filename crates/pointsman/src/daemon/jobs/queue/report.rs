@@ -7,7 +7,7 @@ use pointsman_adapters::git::gateway::Gateway;
 use pointsman_core::ids::TaskKey;
 use pointsman_core::queue::{EntryId, Fault};
 use pointsman_core::task::{CiVerdict, Event, QueueOutcome};
-use pointsman_store::{EntryStatus, QueueEntry, Stopped};
+use pointsman_store::{Audit, EntryStatus, QueueEntry, Stopped};
 
 use super::{Car, Line};
 use crate::daemon::clock;
@@ -49,14 +49,15 @@ impl Line<'_> {
 
     /// Reports one entry.
     pub(super) fn report(&mut self, entry: QueueEntry, outcome: QueueOutcome) {
-        self.report_all(vec![Outcome { entry, outcome, tidied: false }]);
+        self.report_all(vec![Outcome { entry, outcome, tidied: false }], None);
     }
 
-    /// Reports entries that are over.
-    pub(super) fn report_all(&mut self, outcomes: Vec<Outcome>) {
+    /// Reports entries that are over, with how far main is accounted for by that. All of it is written together: a daemon
+    /// that dies leaves no task that landed by an entry that did not.
+    pub(super) fn report_all(&mut self, outcomes: Vec<Outcome>, audit: Option<Audit>) {
         self.tidy_forge(&outcomes);
         crash_point("landing-tidied");
-        let mut over = Vec::new();
+        let (mut over, mut inputs) = (Vec::new(), Vec::new());
         for Outcome { mut entry, outcome, .. } in outcomes {
             let wanted = self.is_wanted(&entry).unwrap_or(true);
             let landed = matches!(outcome, QueueOutcome::Landed { .. });
@@ -67,7 +68,7 @@ impl Line<'_> {
                     self.show_main(&key, &entry);
                 }
                 let event = Event::QueueReported { head: entry.head.clone(), outcome };
-                self.jobs.inbox.tell(Input::new(key, event));
+                inputs.push(Input::new(key, event));
             }
             if !wanted && !landed {
                 entry.status = EntryStatus::Removed;
@@ -75,7 +76,7 @@ impl Line<'_> {
             over.push(entry);
         }
         crash_point("queue-reported");
-        self.write_down(over);
+        self.send(over, audit, inputs);
     }
 
     /// Whoever is asked to resolve a conflict, or to mend what fails on top of main, finds that main.
@@ -99,13 +100,25 @@ impl Line<'_> {
         Ok(unfinished && reader.task(&key)?.is_some_and(|task| task.wants_to_land(&entry.head)))
     }
 
+    /// Whether the task of an entry can be read, if it has one.
+    pub(super) fn is_readable(&self, entry: &QueueEntry) -> bool {
+        let Some(issue) = entry.issue else { return true };
+        let key = TaskKey { project: self.served.config.name.clone(), issue };
+        !matches!(self.jobs.reader().task(&key), Err(pointsman_store::Error::Unreadable(_)))
+    }
+
     /// Writes entries and waits until they are on disk.
     pub(super) fn write_down(&self, entries: Vec<QueueEntry>) {
         if entries.is_empty() {
             return;
         }
+        self.send(entries, None, Vec::new());
+    }
+
+    fn send(&self, entries: Vec<QueueEntry>, audit: Option<Audit>, inputs: Vec<Input>) {
         let (written, wait) = sync_channel(1);
-        self.jobs.inbox.send(Inbound::QueueMoved { entries, written });
+        let project = self.served.config.name.clone();
+        self.jobs.inbox.send(Inbound::QueueMoved { project, entries, audit, inputs, written });
         // The daemon may be gone: then the next one looks at git.
         let _ = wait.recv();
     }
