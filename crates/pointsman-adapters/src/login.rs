@@ -39,7 +39,8 @@ mod tests {
 
     #[test]
     fn a_user_id_has_the_first_name_that_is_listed() {
-        let passwd = "root:x:0:0:root:/root:/bin/sh\n# a comment\nann:x:1000:1000::/home/ann:/bin/sh\nanna:x:1000:1000:::\n:x:7::::\n";
+        let passwd =
+            "root:x:0:0:root:/:/bin/sh\n# a comment\nann:x:1000:1000:::\nanna:x:1000:1000:::\n:x:7::::\n";
         assert_eq!(find(passwd, 1000).as_deref(), Some("ann"));
         assert_eq!(find(passwd, 0).as_deref(), Some("root"));
         assert_eq!((find(passwd, 7), find(passwd, 8)), (None, None));

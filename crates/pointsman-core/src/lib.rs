@@ -5,6 +5,7 @@
 //! what starts, [`words`] holds every sentence said to people and agents.
 
 pub mod action;
+pub mod agent;
 pub mod base64;
 pub mod board;
 pub mod chat;

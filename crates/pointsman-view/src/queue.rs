@@ -34,6 +34,32 @@ pub struct Entry {
     pub tested_since: Option<Time>,
     pub landed_at: Option<Time>,
     pub reason: Option<String>,
+    /// The gate's log of a red one, if it is kept.
+    #[serde(default)]
+    pub log_path: Option<PathBuf>,
+}
+
+/// One entry with what the gate said last: `merge-queue show`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shown {
+    #[serde(flatten)]
+    pub entry: Entry,
+    /// When the gate last ran on its candidate.
+    pub tested_at: Option<Time>,
+    /// `green`, `red` or `timed_out`.
+    pub verdict: Option<String>,
+    /// The end of the gate's log.
+    pub log: Option<String>,
+}
+
+/// The answer to `merge-queue retest`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retested {
+    /// How many verdicts were forgotten.
+    pub forgotten: usize,
+    /// The entry that is in the queue again, if it was out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<EntryId>,
 }
 
 /// The standing of an entry.

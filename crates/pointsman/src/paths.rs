@@ -95,7 +95,7 @@ impl Paths {
         self.state.join("daemon.lock")
     }
 
-    /// Where the last daemon came from, as far as processes tell.
+    /// The record of the processes that the last daemon descended from.
     pub fn origin(&self) -> PathBuf {
         self.state.join("origin.json")
     }

@@ -1,5 +1,6 @@
 //! Rows of a merge queue as views: the same fields in `--json` and in `.claude/state/merge-queue.json`.
 
+use pointsman_core::config::Config;
 use pointsman_core::queue::{EntryId, Waiting, in_order};
 use pointsman_core::time::Timestamp;
 use pointsman_store::{EntryStatus, QueueEntry};
@@ -18,6 +19,14 @@ pub fn sorted(entries: Vec<QueueEntry>, now: Timestamp, ageing: std::time::Durat
     let mut entries = entries;
     entries.sort_by_key(|entry| (place(entry.id).map(|at| (entry.tested_since.is_none(), at)), entry.id));
     entries
+}
+
+/// The name of a project's gate in the table of verdicts; none if nothing is tested.
+pub fn gate_name(config: &Config) -> Option<String> {
+    match config.gate() {
+        Some(command) => serde_json::to_string(command).ok(),
+        None => config.gate_is_checks().then(|| "checks".to_owned()),
+    }
 }
 
 /// The views of entries in this order; the position counts those that still wait.
@@ -54,6 +63,7 @@ pub fn of(entries: &[QueueEntry]) -> Vec<Entry> {
             tested_since: entry.tested_since.map(Into::into),
             landed_at: entry.landed_at.map(Into::into),
             reason: entry.reason.clone(),
+            log_path: None,
         })
         .collect()
 }

@@ -61,7 +61,7 @@ mod warm_index;
 
 pub use account::Account;
 pub use error::Error;
-pub use locks::{Locks, clear_dead_locks, clear_stale_locks, list_locks};
+pub use locks::{Locks, clear_dead_locks, clear_stale_locks, list_locks, move_dead_locks};
 pub use names::{BranchName, RefName};
 pub use union::{BadGlob, UnionGlobs};
 pub use version::Version;

@@ -32,7 +32,7 @@ pub struct Lineage {
     pub top: Top,
 }
 
-/// Where a line of processes ends.
+/// The end of a line of processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Top {
     /// At process 1, which also adopts what has lost its parent.
@@ -87,6 +87,7 @@ impl Held {
         Ok(Self { pid, handle: pidfd_open(raw, PidfdFlags::empty())? })
     }
 
+    /// The pid of the process.
     pub fn pid(&self) -> u32 {
         self.pid
     }
@@ -147,7 +148,7 @@ fn is_hidden(pid: u32) -> bool {
     raw.is_some_and(|raw| test_kill_process(raw) == Err(Errno::PERM))
 }
 
-/// Who adopts what our descendants leave behind: the nearest ancestor that asked the kernel for it, else process 1.
+/// The process that adopts what our descendants leave behind: the nearest ancestor that asked the kernel for it, else process 1.
 /// There is no way to read it, so a process is orphaned to see.
 pub fn reaper() -> io::Result<u32> {
     let run = Run::new("/bin/sh").args(["-c", "sleep 30 >/dev/null & echo $!"]).inherit(&["PATH"]);

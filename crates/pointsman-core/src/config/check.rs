@@ -128,7 +128,7 @@ impl Check<'_> {
     }
 
     fn environment(&self) -> Result<(), Error> {
-        let Config { agent, forge, review, woodpecker, webhook, webhooks, matrix, .. } = self.config;
+        let Config { agent, ci, forge, review, woodpecker, webhook, webhooks, matrix, .. } = self.config;
         let holders = [
             ("forge.token_env", forge.token_env()),
             ("review.token_env", Some(review.token_env.as_str())),
@@ -145,19 +145,20 @@ impl Check<'_> {
                     .fail(key, "it must be the name of an environment variable, not the secret itself");
             }
         }
-        for name in &agent.pass_env {
+        let to_agents = agent.pass_env.iter().map(|name| ("agent.pass_env", name));
+        // CI runs what a branch brings.
+        for (key, name) in to_agents.chain(ci.pass_env.iter().map(|name| ("ci.pass_env", name))) {
             let shown = crate::text::clean_line(name, 60);
             if !is_variable(name) {
-                return self
-                    .fail("agent.pass_env", format!("`{shown}` is not the name of an environment variable"));
+                return self.fail(key, format!("`{shown}` is not the name of an environment variable"));
             }
             let holds_token = holders.iter().any(|(_, holder)| *holder == Some(name.as_str()));
             if holds_token || CREDENTIALS.contains(&name.as_str()) {
                 return self
-                    .fail("agent.pass_env", format!("`{shown}` holds a credential; agents never get one"));
+                    .fail(key, format!("`{shown}` holds a credential; agents never get one, and no branch"));
             }
             if OURS.contains(&name.as_str()) || name.starts_with("POINTSMAN_") {
-                return self.fail("agent.pass_env", format!("`{shown}` is set by Pointsman itself"));
+                return self.fail(key, format!("`{shown}` is set by Pointsman itself"));
             }
         }
         Ok(())

@@ -40,6 +40,7 @@ pub(super) fn with_origin(config: &Config, document: &Document<'_>) -> Vec<Entry
         let implied_by = match key {
             "ci.kind" if config.ci.kind.runs_here() => Some("ci.command"),
             "review.mode" => Some("review.command"),
+            "agent.kind" => Some("agent.command"),
             "merge.gate" => Some("ci.command"),
             "forge.token_env" => Some("forge.kind"),
             _ => None,

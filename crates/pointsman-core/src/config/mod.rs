@@ -34,9 +34,9 @@ pub use error::Error;
 pub use kinds::{CiCapabilities, CiKind, CiRunner, ForgeCapabilities, ForgeHome, ForgeKind};
 pub use numbers::{Health, Limits, Timing};
 pub use sections::{
-    Agent, Argv, Budget, Ci, Context, Dev, Forge, Matrix, Merge, MergeStrategy, MergeStyle, NotifierKind,
-    Notify, Pr, Review, ReviewMode, RoleSettings, Roles, Runtime, Schedule, Webhook, Webhooks, Woodpecker,
-    Worktree,
+    AgentSettings, Argv, Budget, Ci, Context, Dev, Forge, Matrix, Merge, MergeStrategy, MergeStyle,
+    NotifierKind, Notify, Pr, Review, ReviewMode, RoleSettings, Roles, Runtime, Schedule, Webhook, Webhooks,
+    Woodpecker, Worktree,
 };
 pub use share::Share;
 pub use span::{ParseSpanError, Span};
@@ -44,6 +44,7 @@ pub use template::template;
 pub use usd::Usd;
 pub use vault::{Vault, VaultType};
 
+use crate::agent::Agent;
 use crate::ids::ProjectName;
 use crate::role::Role;
 use document::Document;
@@ -61,7 +62,7 @@ pub struct Config {
     /// Where issues and pull requests live.
     pub forge: Forge,
     pub ci: Ci,
-    pub agent: Agent,
+    pub agent: AgentSettings,
     pub roles: Roles,
     pub review: Review,
     pub merge: Merge,
@@ -131,6 +132,11 @@ impl Config {
         self.roles.get(role).command.as_ref().unwrap_or(&self.agent.command)
     }
 
+    /// The agent that a role's sessions run.
+    pub fn agent_kind(&self, role: Role) -> Agent {
+        self.roles.get(role).kind.unwrap_or(self.agent.kind)
+    }
+
     /// Whether any role that works runs in terminals.
     pub fn wants_terminals(&self) -> bool {
         self.roles.iter().any(|(role, settings)| settings.enabled && self.runtime(role) == Runtime::Tmux)
@@ -184,6 +190,13 @@ fn read<'t>(text: &'t str, origin: &'t str) -> Result<(Config, Document<'t>), Er
     // Who names a command wants it run; an explicit word, also "none", always wins.
     if config.ci.command.is_some() && !document.has("ci.kind") {
         config.ci.kind = CiKind::OF_COMMAND;
+    }
+    // The one place where an agent is guessed.
+    if !document.has("agent.kind") {
+        config.agent.kind = Agent::of_command(&config.agent.command);
+    }
+    for settings in config.roles.all_mut() {
+        settings.kind = settings.kind.or_else(|| settings.command.as_deref().map(Agent::of_command));
     }
     if config.review.command.is_some() && !document.has("review.mode") {
         config.review.mode = ReviewMode::Agent;

@@ -88,7 +88,7 @@ pub fn never_by_mcp(what: &str) -> String {
     format!("`{what}` is not possible by MCP: decide about the vault on the command line or on the web")
 }
 
-/// Why a caller may do nothing at all.
+/// The refusal of a caller that may do nothing at all.
 pub fn nobody(why: &str, what: &str) -> String {
     format!("`{what}` is refused: {why}")
 }
@@ -126,6 +126,12 @@ pub fn daemon_marked(origin: &str) -> String {
          the last daemon could. If it has moved into such an environment on purpose, remove {origin} and start it again"
     )
 }
+
+/// The loop did not answer in time.
+pub const BUSY: &str = "the daemon is busy or stopping";
+
+/// The name of everything that is no person and no session.
+pub const NOBODYS: &str = "what belongs to no person and no session";
 
 /// A session or the rest of the machine holds too many connections.
 pub fn too_many_connections(who: &str, limit: usize) -> String {

@@ -386,6 +386,25 @@ fn forge(all: &mut BTreeMap<&'static str, Vec<Value>>) {
     let comments = [Commented::Issue(issue), Commented::PullRequest(pr.clone())];
     all.insert("forge issue comment", shown(comments));
     all.insert("forge pr show", shown([pr.clone()]));
+    let diff = evidence::Diff {
+        number: 7,
+        base: text("main"),
+        base_sha: sha(),
+        head_sha: sha(),
+        diff: Some(text("+1")),
+        stat: None,
+    };
+    let stat = evidence::Diff { diff: None, stat: Some(text("a.txt | 1 +")), ..diff.clone() };
+    all.insert("forge pr diff N", shown([diff]));
+    all.insert("forge pr diff N --stat", shown([stat]));
+    let check = evidence::Check {
+        name: text("ci"),
+        sha: sha(),
+        status: evidence::CheckStatus::Passed,
+        seconds: Some(1.5),
+        log: Some(text("green")),
+    };
+    all.insert("forge pr checks", shown([check]));
     let queued = Queued { number: 7, state: State::MergeQueue };
     all.insert("forge pr merge", shown([Merging::Approved(Box::new(pr)), Merging::Queued(queued)]));
     let item = BoardItem {
@@ -436,6 +455,7 @@ fn merge_queue(all: &mut BTreeMap<&'static str, Vec<Value>>) {
         tested_since: None,
         landed_at: None,
         reason: None,
+        log_path: None,
     };
     all.insert("merge-queue list", shown([entry.clone()]));
     let overview = Overview {
@@ -454,7 +474,12 @@ fn merge_queue(all: &mut BTreeMap<&'static str, Vec<Value>>) {
     };
     all.insert("merge-queue status", shown([overview]));
     let added = Added { entry: EntryId(4), branch: text("fix-login"), head_sha: sha() };
-    all.insert("merge-queue add", [shown([entry]), shown([added])].concat());
+    all.insert("merge-queue add", [shown([entry.clone()]), shown([added])].concat());
+    let entry = Entry { log_path: Some("/logs/4.log".into()), status: Status::Red, ..entry };
+    let (verdict, log) = (Some(text("red")), Some(text("1 test failed")));
+    all.insert("merge-queue show", shown([Shown { entry, tested_at: Some(at()), verdict, log }]));
+    let retested = |entry| Retested { forgotten: 2, entry };
+    all.insert("merge-queue retest", shown([retested(None), retested(Some(EntryId(5)))]));
     let removed = Removed { entry: EntryId(4), branch: text("fix-login"), status: Status::Removed };
     all.insert("merge-queue remove", shown([removed]));
     let paused = Paused { paused: true, was_paused: None };
@@ -596,7 +621,16 @@ fn pipelines(all: &mut BTreeMap<&'static str, Vec<Value>>) {
     all.insert("ci status", shown([ci::Pipeline { workflows: Some(vec![workflow]), ..pipeline.clone() }]));
     all.insert("ci list", shown([pipeline]));
     let log = ci::StepLog { step: text("test"), status: text("failure"), exit: 1, log: text("red") };
-    all.insert("ci logs", shown([log]));
+    all.insert("ci logs [N]", shown([log]));
+    let log = evidence::CiLog {
+        run: Some(2),
+        sha: Some(sha()),
+        status: Some(evidence::CheckStatus::TimedOut),
+        started_at: Some(at()),
+        seconds: Some(1.5),
+        log: text("green"),
+    };
+    all.insert("ci logs ISSUE_OR_PR", shown([log]));
     let failed = |class: Class| ci::FailedStep {
         pipeline: Some(4),
         step: text("test"),

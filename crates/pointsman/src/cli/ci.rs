@@ -11,7 +11,7 @@ use super::deps::read_stdin;
 use super::failure::{Code, Failure};
 use super::out::Out;
 use super::table::{Cell, Table};
-use super::{style, time};
+use super::{evidence, style, time};
 
 /// How much of a log is printed, in bytes.
 const SHOWN: usize = 256 << 10;
@@ -38,11 +38,18 @@ pub(crate) enum Command {
         /// The pipeline
         number: Option<u64>,
     },
-    /// Print what the steps of a pipeline printed, of the newest one by default
+    /// Print what CI printed
+    ///
+    /// Where the CI is a command: of an issue's task or of a pull request, the newest run by default. With Woodpecker: of
+    /// a pipeline's steps, the newest pipeline by default.
+    #[command(after_help = "Examples:\n  pointsman ci logs 3\n  pointsman ci logs 3 --run 1")]
     Logs {
-        /// The pipeline
+        /// The issue or the pull request; with Woodpecker, the pipeline
         number: Option<u64>,
-        /// Only of the step with this name
+        /// Of this run instead of the newest
+        #[arg(long, value_name = "K", conflicts_with = "step")]
+        run: Option<u32>,
+        /// Only of the step with this name, with Woodpecker
         #[arg(long, value_name = "NAME")]
         step: Option<String>,
     },
@@ -66,9 +73,38 @@ impl Command {
             }
             Self::List => list(&open(&context()?)?, out),
             Self::Status { number } => status(&pipeline(&open(&context()?)?, number)?, out),
-            Self::Logs { number, step } => logs(&open(&context()?)?, number, step.as_deref(), out),
+            Self::Logs { number, run, step } => all_logs(&context()?, number, run, step.as_deref(), out),
             Self::Failures { number } => failures(&open(&context()?)?, number, out),
         }
+    }
+}
+
+fn all_logs(
+    context: &Context,
+    number: Option<u64>,
+    run: Option<u32>,
+    step: Option<&str>,
+    out: Out,
+) -> Result<(), Failure> {
+    let kind = context.project()?.config.ci.kind;
+    if kind.runs_here() {
+        if step.is_some() {
+            return Err(Failure::new(Code::Usage, "a CI that is one command has no steps"));
+        }
+        let which = || Failure::new(Code::Usage, "say which issue or pull request");
+        return evidence::ci_logs(context, number.ok_or_else(which)?, run);
+    }
+    if kind.capabilities().pipelines {
+        if run.is_some() {
+            let message = "with pipelines, the number of the pipeline is the run";
+            return Err(Failure::new(Code::Usage, message).hint("pointsman ci list"));
+        }
+        return logs(&open(context)?, number, step, out);
+    }
+    match kind.runs_outside() {
+        true => Err(Failure::refused("the forge runs the CI of this project and keeps its logs")
+            .hint("look at the checks of the pull request on the forge")),
+        false => Err(Failure::refused("this project has no CI").hint("ci.kind in pointsman.toml")),
     }
 }
 

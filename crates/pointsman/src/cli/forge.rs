@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 
 use super::context::Context;
 use super::failure::Failure;
-use super::forge_text;
 use super::table::Table;
+use super::{evidence, forge_text};
 use crate::control::protocol::{ForgeCommand, Request};
 
 /// The embedded forge: issues and pull requests on this machine
@@ -206,6 +206,19 @@ pub(crate) enum Pr {
         verdict: Verdict,
         #[command(flatten)]
         body: Body,
+    },
+    /// Print what a pull request changes, as a unified diff; what landed, once it is merged
+    Diff {
+        /// Its number
+        number: Number,
+        /// Only the files, and how much of each changed
+        #[arg(long)]
+        stat: bool,
+    },
+    /// List the checks of a pull request's head, with how long they took
+    Checks {
+        /// Its number
+        number: Number,
     },
     /// Close a pull request without a merge
     Close {
@@ -404,6 +417,8 @@ impl Pr {
                 let changed: PullRequest = ask(context, review)?;
                 forge_text::changed(context, "review of pull request", "is written", number, &changed)
             }
+            Self::Diff { number, stat } => evidence::diff(context, number, stat),
+            Self::Checks { number } => evidence::checks(context, number),
             Self::Close { number } => {
                 context.people_only("closing a pull request")?;
                 let changed: PullRequest = ask(context, ForgeCommand::ClosePull { number })?;

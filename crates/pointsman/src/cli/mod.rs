@@ -20,6 +20,7 @@ mod deps;
 mod doctor;
 mod down;
 mod events;
+mod evidence;
 mod explain;
 mod failure;
 mod forge;

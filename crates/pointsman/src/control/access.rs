@@ -10,10 +10,10 @@ use pointsman_core::labels;
 use pointsman_core::task::ReviewVerdict;
 use pointsman_core::words;
 
-use super::caller::{Caller, Door, Own, Scopes};
+use super::caller::{Caller, Channel, OwnSession, Scopes};
 use super::protocol::{ClaimOrder, Fix, ForgeCommand, QueueCommand, Request, RunCommand, VaultCommand};
 
-/// What comes of a request.
+/// The answer to whether a request is allowed.
 #[derive(Clone, Debug)]
 pub enum Access {
     /// It is carried out as it stands here: names in it are those of the caller, whatever it said.
@@ -24,7 +24,7 @@ pub enum Access {
     Refused(String),
 }
 
-/// What must hold for a session's request beyond what the request shows.
+/// A fact that must hold for a session's request and that the request itself does not show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// The message was sent to this session.
@@ -43,7 +43,7 @@ pub fn may(caller: &Caller, request: &Request) -> Access {
         Caller::Keeper { session } => reporter("keeper", session, request),
         Caller::Launcher { session } => reporter("launcher", session, request),
         Caller::Runner { host } => Access::Refused(words::access::results_only(host, &name_of(request))),
-        Caller::Token { name, scopes, door } => token(name, *scopes, *door, request),
+        Caller::Token { name, scopes, channel } => token(name, *scopes, *channel, request),
         Caller::Other(unknown) => Access::Refused(words::access::nobody(unknown.why(), &name_of(request))),
     }
 }
@@ -72,6 +72,8 @@ fn in_the_name_of(name: &str, request: &Request) -> Request {
         Request::Queue { command, .. } => match command {
             QueueCommand::Add { by, .. }
             | QueueCommand::Enter { by, .. }
+            | QueueCommand::Retest { by, .. }
+            | QueueCommand::Forget { by, .. }
             | QueueCommand::Remove { by, .. } => {
                 *by = name();
             }
@@ -138,7 +140,7 @@ fn in_the_name_of(name: &str, request: &Request) -> Request {
 }
 
 /// A session, about itself.
-fn session(own: &Own, request: &Request) -> Access {
+fn session(own: &OwnSession, request: &Request) -> Access {
     let me = &own.session;
     let allowed = |request: Request| Access::Allowed(Box::new(request));
     let for_people = || Access::Refused(words::access::for_people(me, &name_of(request)));
@@ -208,7 +210,7 @@ fn session(own: &Own, request: &Request) -> Access {
 }
 
 /// What a session may ask of the embedded forge; none for what is a person's.
-fn session_at_the_forge(own: &Own, project: &ProjectName, command: &ForgeCommand) -> Option<Access> {
+fn session_at_the_forge(own: &OwnSession, project: &ProjectName, command: &ForgeCommand) -> Option<Access> {
     let me = &own.session;
     let with = |command: ForgeCommand| Box::new(Request::Forge { project: project.clone(), command });
     let as_it_is = || Access::Allowed(with(command.clone()));
@@ -248,7 +250,7 @@ fn session_at_the_forge(own: &Own, project: &ProjectName, command: &ForgeCommand
     }
 }
 
-fn in_project(own: &Own, project: &ProjectName, access: impl FnOnce() -> Access) -> Access {
+fn in_project(own: &OwnSession, project: &ProjectName, access: impl FnOnce() -> Access) -> Access {
     match own.project == *project {
         true => access(),
         false => Access::Refused(words::access::another_project(&own.session, project.as_str())),
@@ -299,7 +301,7 @@ fn reporter(who: &str, session: &str, request: &Request) -> Access {
     }
 }
 
-/// What a token needs for a request.
+/// The scope that a token needs for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     Read,
@@ -312,15 +314,15 @@ pub enum Needs {
 }
 
 /// A token, within its scopes and under its person's name.
-fn token(name: &str, scopes: Scopes, door: Door, request: &Request) -> Access {
+fn token(name: &str, scopes: Scopes, channel: Channel, request: &Request) -> Access {
     let what = || name_of(request);
     let (has, scope) = match needs(request) {
         Needs::Read => (scopes.read, "read"),
         Needs::Order => (scopes.order, "order"),
         Needs::Approve => (scopes.approve, "approve"),
-        Needs::Decide => match door {
-            Door::Mcp => return Access::Refused(words::access::never_by_mcp(&what())),
-            Door::Web | Door::Api => (scopes.approve, "approve"),
+        Needs::Decide => match channel {
+            Channel::Mcp => return Access::Refused(words::access::never_by_mcp(&what())),
+            Channel::Web | Channel::Api => (scopes.approve, "approve"),
         },
         Needs::Presence => return Access::Refused(words::access::never_by_token(&what())),
     };
@@ -346,7 +348,11 @@ pub fn needs(request: &Request) -> Needs {
         | Request::LookNow { .. }
         | Request::TryNotifiers { .. } => Needs::Order,
         Request::Queue { command, .. } => match command {
-            QueueCommand::Add { .. } | QueueCommand::Enter { .. } => Needs::Approve,
+            // A branch that is tested again may land.
+            QueueCommand::Add { .. }
+            | QueueCommand::Enter { .. }
+            | QueueCommand::Retest { .. }
+            | QueueCommand::Forget { .. } => Needs::Approve,
             QueueCommand::Remove { .. }
             | QueueCommand::Pause { .. }
             | QueueCommand::Resume

@@ -20,7 +20,7 @@ pub enum Caller {
     Person {
         name: String,
     },
-    Session(Own),
+    Session(OwnSession),
     /// The process that runs a session without a terminal.
     Keeper {
         session: String,
@@ -38,14 +38,14 @@ pub enum Caller {
     Token {
         name: String,
         scopes: Scopes,
-        door: Door,
+        channel: Channel,
     },
     Other(Unknown),
 }
 
-/// What is a session's own.
+/// A session that asks, with the things that are its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Own {
+pub struct OwnSession {
     pub session: String,
     pub role: Role,
     pub project: ProjectName,
@@ -55,7 +55,7 @@ pub struct Own {
     pub head: Option<Sha>,
 }
 
-/// What a token is good for.
+/// The scopes of a token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scopes {
     pub read: bool,
@@ -63,15 +63,15 @@ pub struct Scopes {
     pub approve: bool,
 }
 
-/// Where a token came in.
+/// The way by which a token came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Door {
+pub enum Channel {
     Web,
     Api,
     Mcp,
 }
 
-/// Why nobody can be told.
+/// The reason why a caller is not identified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unknown {
     /// It has ended, or cannot be looked at.
@@ -118,9 +118,9 @@ impl fmt::Display for Caller {
     }
 }
 
-/// What was seen of a process that asks.
+/// The kernel's facts about a process that asks.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct ProcessFacts {
     pub uid: u32,
     pub lineage: Lineage,
     /// It, and all that it starts, can gain no privileges.
@@ -131,7 +131,7 @@ pub struct Seen {
     pub names: Option<String>,
 }
 
-/// Where a daemon came from, written down when it starts: commands read it when none runs.
+/// The processes that a daemon descends from, written down when it starts. Commands read it when no daemon runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// The daemon itself carries the mark: then so does everybody around it.
@@ -142,80 +142,82 @@ pub struct Origin {
     pub near: Vec<Process>,
 }
 
-/// The processes of ours that a line can meet.
+/// The processes of Pointsman that a line of ancestors can meet.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub struct OwnProcesses {
     /// Whom the daemon runs as.
     pub uid: u32,
     pub daemon: Option<Process>,
     pub tmux: Option<Process>,
-    pub sessions: Vec<Seat>,
+    pub sessions: Vec<SessionProcess>,
     /// None if no daemon has ever run here: then nothing was ever started that could pass for a person.
     pub origin: Option<Origin>,
 }
 
 /// The first process of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seat {
+pub struct SessionProcess {
     pub process: Process,
     pub session: String,
-    pub runtime: Placing,
+    pub runtime: SessionProcessKind,
 }
 
-/// What the first process of a session is.
+/// The kind of process that a session begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placing {
+pub enum SessionProcessKind {
     /// The agent, in a pane of tmux.
     Pane,
     /// Its keeper.
     Keeper,
 }
 
-/// Who it is, as far as processes tell. Names of people and what sessions own is looked up with it.
+/// A caller as far as processes show it. The name of a person and the things of a session are looked up with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum CallerKind {
     Person { uid: u32 },
     Session(String),
     Keeper(String),
     Other(Unknown),
 }
 
-/// Tells who asks.
-pub fn tell(seen: &Seen, known: &Known) -> Told {
+/// Identifies who asks.
+pub fn identify(seen: &ProcessFacts, known: &OwnProcesses) -> CallerKind {
     if seen.uid != known.uid && seen.uid != 0 {
-        return Told::Other(Unknown::AnotherUser);
+        return CallerKind::Other(Unknown::AnotherUser);
     }
     let line = &seen.lineage.processes;
     // The nearest one counts; it is at the beginning of the line only if it asks itself.
     for (at, process) in line.iter().enumerate() {
         if let Some(seat) = known.sessions.iter().find(|seat| seat.process == *process) {
             return match seat.runtime {
-                Placing::Keeper if at == 0 => Told::Keeper(seat.session.clone()),
-                Placing::Keeper | Placing::Pane => Told::Session(seat.session.clone()),
+                SessionProcessKind::Keeper if at == 0 => CallerKind::Keeper(seat.session.clone()),
+                SessionProcessKind::Keeper | SessionProcessKind::Pane => {
+                    CallerKind::Session(seat.session.clone())
+                }
             };
         }
     }
     if known.daemon.is_some_and(|daemon| line.contains(&daemon)) {
-        return Told::Other(Unknown::OfTheDaemon);
+        return CallerKind::Other(Unknown::OfTheDaemon);
     }
     if known.tmux.is_some_and(|tmux| line.contains(&tmux)) {
-        return Told::Other(Unknown::InATerminal);
+        return CallerKind::Other(Unknown::InATerminal);
     }
     // Who is not marked was never started by anything that is.
     if seen.marked
         && let Some(origin) = &known.origin
     {
         if !origin.marked {
-            return Told::Other(Unknown::Marked);
+            return CallerKind::Other(Unknown::Marked);
         }
         if !is_persons(seen, known, origin) {
-            return Told::Other(Unknown::NotTold);
+            return CallerKind::Other(Unknown::NotTold);
         }
     }
     match &seen.names {
-        None => Told::Person { uid: seen.uid },
+        None => CallerKind::Person { uid: seen.uid },
         // Whoever says to be in a session gets less than a person, never more than nothing.
-        Some(session) => Told::Session(session.clone()),
+        Some(session) => CallerKind::Session(session.clone()),
     }
 }
 
@@ -226,7 +228,7 @@ pub fn tell(seen: &Seen, known: &Known) -> Told {
 /// * it comes from outside of the pid namespace: nobody inside can get such a parent;
 /// * it meets a process of another user that is no ancestor of the daemon, such as a login. Only root can make that up,
 ///   so it tells nothing to a daemon of root's.
-fn is_persons(seen: &Seen, known: &Known, origin: &Origin) -> bool {
+fn is_persons(seen: &ProcessFacts, known: &OwnProcesses, origin: &Origin) -> bool {
     let line = &seen.lineage.processes;
     let entered = match seen.lineage.top {
         Top::Outside => !line.last().is_some_and(|top| origin.ancestors.contains(top)),
@@ -242,7 +244,9 @@ mod tests {
     use pointsman_adapters::process::Process;
     use pointsman_adapters::process::lineage::{Lineage, Top};
 
-    use super::{Known, Origin, Placing, Seat, Seen, Told, Unknown, tell};
+    use super::{
+        CallerKind, Origin, OwnProcesses, ProcessFacts, SessionProcess, SessionProcessKind, Unknown, identify,
+    };
 
     const UID: u32 = 1000;
     const INIT: Process = process(1);
@@ -258,26 +262,30 @@ mod tests {
         Process { pid, start_time: 7 }
     }
 
-    fn line(processes: &[Process]) -> Seen {
+    fn line(processes: &[Process]) -> ProcessFacts {
         let mut all = vec![process(999)];
         all.extend_from_slice(processes);
         let lineage = Lineage { processes: all, top: Top::Init };
-        Seen { uid: UID, lineage, marked: false, foreign: Vec::new(), names: None }
+        ProcessFacts { uid: UID, lineage, marked: false, foreign: Vec::new(), names: None }
     }
 
-    fn marked(processes: &[Process]) -> Seen {
-        Seen { marked: true, ..line(processes) }
+    fn marked(processes: &[Process]) -> ProcessFacts {
+        ProcessFacts { marked: true, ..line(processes) }
     }
 
-    fn known(origin_marked: bool) -> Known {
-        let seat = |process, session: &str, runtime| Seat { process, session: session.to_owned(), runtime };
-        Known {
+    fn known(origin_marked: bool) -> OwnProcesses {
+        let seat = |process, session: &str, runtime| SessionProcess {
+            process,
+            session: session.to_owned(),
+            runtime,
+        };
+        OwnProcesses {
             uid: UID,
             daemon: Some(DAEMON),
             tmux: Some(TMUX),
             sessions: vec![
-                seat(PANE, "dev-shop-1.1", Placing::Pane),
-                seat(KEEPER, "dev-shop-2.1", Placing::Keeper),
+                seat(PANE, "dev-shop-1.1", SessionProcessKind::Pane),
+                seat(KEEPER, "dev-shop-2.1", SessionProcessKind::Keeper),
             ],
             origin: Some(Origin {
                 marked: origin_marked,
@@ -287,29 +295,35 @@ mod tests {
         }
     }
 
-    const PERSON: Told = Told::Person { uid: UID };
+    const PERSON: CallerKind = CallerKind::Person { uid: UID };
 
-    fn session(name: &str) -> Told {
-        Told::Session(name.to_owned())
+    fn session(name: &str) -> CallerKind {
+        CallerKind::Session(name.to_owned())
     }
 
     #[test]
     fn a_process_is_what_its_nearest_ancestor_of_ours_makes_it() {
         for at_home in [false, true] {
             let known = known(at_home);
-            let tell = |seen: &Seen| tell(seen, &known);
-            assert_eq!(tell(&marked(&[PANE, TMUX, INIT])), session("dev-shop-1.1"));
-            assert_eq!(tell(&line(&[PANE, TMUX, INIT])), session("dev-shop-1.1"), "of an older release");
-            assert_eq!(tell(&marked(&[process(131), KEEPER, DAEMON, SHELL])), session("dev-shop-2.1"));
-            assert_eq!(tell(&marked(&[process(140), DAEMON, SHELL])), Told::Other(Unknown::OfTheDaemon));
-            assert_eq!(tell(&line(&[process(140), DAEMON, SHELL])), Told::Other(Unknown::OfTheDaemon));
-            assert_eq!(tell(&line(&[process(150), TMUX, INIT])), Told::Other(Unknown::InATerminal));
+            let identify = |seen: &ProcessFacts| identify(seen, &known);
+            assert_eq!(identify(&marked(&[PANE, TMUX, INIT])), session("dev-shop-1.1"));
+            assert_eq!(identify(&line(&[PANE, TMUX, INIT])), session("dev-shop-1.1"), "of an older release");
+            assert_eq!(identify(&marked(&[process(131), KEEPER, DAEMON, SHELL])), session("dev-shop-2.1"));
+            assert_eq!(
+                identify(&marked(&[process(140), DAEMON, SHELL])),
+                CallerKind::Other(Unknown::OfTheDaemon)
+            );
+            assert_eq!(
+                identify(&line(&[process(140), DAEMON, SHELL])),
+                CallerKind::Other(Unknown::OfTheDaemon)
+            );
+            assert_eq!(identify(&line(&[process(150), TMUX, INIT])), CallerKind::Other(Unknown::InATerminal));
             let mut keeper = marked(&[]);
             keeper.lineage.processes = vec![KEEPER, DAEMON, SHELL];
-            assert_eq!(tell(&keeper), Told::Keeper("dev-shop-2.1".to_owned()));
+            assert_eq!(identify(&keeper), CallerKind::Keeper("dev-shop-2.1".to_owned()));
             let reused = Process { start_time: 8, ..PANE };
             assert_ne!(
-                tell(&marked(&[reused, INIT])),
+                identify(&marked(&[reused, INIT])),
                 session("dev-shop-1.1"),
                 "the pid was given out again"
             );
@@ -319,53 +333,66 @@ mod tests {
     #[test]
     fn a_person_has_no_mark_and_no_ancestor_of_ours() {
         for at_home in [false, true] {
-            assert_eq!(tell(&line(&[SHELL, INIT]), &known(at_home)), PERSON);
-            assert_eq!(tell(&line(&[INIT]), &known(at_home)), PERSON);
+            assert_eq!(identify(&line(&[SHELL, INIT]), &known(at_home)), PERSON);
+            assert_eq!(identify(&line(&[INIT]), &known(at_home)), PERSON);
         }
-        assert_eq!(tell(&marked(&[INIT]), &known(false)), Told::Other(Unknown::Marked));
-        assert_eq!(tell(&marked(&[SHELL, INIT]), &known(false)), Told::Other(Unknown::Marked));
-        let nobody_yet = Known { origin: None, daemon: None, ..known(false) };
-        assert_eq!(tell(&marked(&[INIT]), &nobody_yet), PERSON, "no daemon has ever run here");
+        assert_eq!(identify(&marked(&[INIT]), &known(false)), CallerKind::Other(Unknown::Marked));
+        assert_eq!(identify(&marked(&[SHELL, INIT]), &known(false)), CallerKind::Other(Unknown::Marked));
+        let nobody_yet = OwnProcesses { origin: None, daemon: None, ..known(false) };
+        assert_eq!(identify(&marked(&[INIT]), &nobody_yet), PERSON, "no daemon has ever run here");
     }
 
     #[test]
     fn where_everybody_is_marked_a_person_is_one_that_no_orphan_can_pretend_to_be() {
         let known = known(true);
-        let other = Told::Other(Unknown::NotTold);
-        assert_eq!(tell(&marked(&[INIT]), &known), other, "detached");
-        assert_eq!(tell(&marked(&[REAPER, INIT]), &known), other, "adopted");
-        assert_eq!(tell(&marked(&[SHELL, REAPER, INIT]), &known), PERSON, "beside the daemon");
+        let other = CallerKind::Other(Unknown::NotTold);
+        assert_eq!(identify(&marked(&[INIT]), &known), other, "detached");
+        assert_eq!(identify(&marked(&[REAPER, INIT]), &known), other, "adopted");
+        assert_eq!(identify(&marked(&[SHELL, REAPER, INIT]), &known), PERSON, "beside the daemon");
         let mut entered = marked(&[process(60)]);
         entered.lineage.top = Top::Outside;
-        assert_eq!(tell(&entered, &known), PERSON, "docker exec");
+        assert_eq!(identify(&entered, &known), PERSON, "docker exec");
         entered.lineage.processes.push(REAPER);
-        assert_eq!(tell(&entered, &known), other, "what an ancestor of the daemon has adopted");
+        assert_eq!(identify(&entered, &known), other, "what an ancestor of the daemon has adopted");
         let mut hidden = marked(&[process(60)]);
         hidden.lineage.top = Top::Hidden;
-        assert_eq!(tell(&hidden, &known), other);
-        let login = Seen { foreign: vec![LOGIN, INIT], ..marked(&[process(46), LOGIN, INIT]) };
-        assert_eq!(tell(&login, &known), PERSON, "logged in");
-        let of_init = Seen { foreign: vec![INIT, REAPER], ..marked(&[REAPER, INIT]) };
-        assert_eq!(tell(&of_init, &known), other, "adopted by root's reaper");
-        let roots = Known { uid: 0, ..known };
-        assert_eq!(tell(&Seen { uid: 0, ..login }, &roots), other, "an agent of root's can be anybody");
+        assert_eq!(identify(&hidden, &known), other);
+        let login = ProcessFacts { foreign: vec![LOGIN, INIT], ..marked(&[process(46), LOGIN, INIT]) };
+        assert_eq!(identify(&login, &known), PERSON, "logged in");
+        let of_init = ProcessFacts { foreign: vec![INIT, REAPER], ..marked(&[REAPER, INIT]) };
+        assert_eq!(identify(&of_init, &known), other, "adopted by root's reaper");
+        let roots = OwnProcesses { uid: 0, ..known };
+        assert_eq!(
+            identify(&ProcessFacts { uid: 0, ..login }, &roots),
+            other,
+            "an agent of root's can be anybody"
+        );
     }
 
     #[test]
     fn another_user_is_refused_and_root_is_a_person() {
         let known = known(false);
-        assert_eq!(tell(&Seen { uid: 1001, ..line(&[INIT]) }, &known), Told::Other(Unknown::AnotherUser));
-        assert_eq!(tell(&Seen { uid: 0, ..line(&[INIT]) }, &known), Told::Person { uid: 0 });
-        assert_eq!(tell(&Seen { uid: 0, ..line(&[PANE, INIT]) }, &known), session("dev-shop-1.1"));
+        assert_eq!(
+            identify(&ProcessFacts { uid: 1001, ..line(&[INIT]) }, &known),
+            CallerKind::Other(Unknown::AnotherUser)
+        );
+        assert_eq!(
+            identify(&ProcessFacts { uid: 0, ..line(&[INIT]) }, &known),
+            CallerKind::Person { uid: 0 }
+        );
+        assert_eq!(
+            identify(&ProcessFacts { uid: 0, ..line(&[PANE, INIT]) }, &known),
+            session("dev-shop-1.1")
+        );
     }
 
     #[test]
     fn a_variable_takes_rights_away_and_gives_none() {
-        let named = |seen: Seen| Seen { names: Some("dev-shop-9.1".to_owned()), ..seen };
+        let named = |seen: ProcessFacts| ProcessFacts { names: Some("dev-shop-9.1".to_owned()), ..seen };
         let known = known(false);
-        assert_eq!(tell(&named(line(&[SHELL, INIT])), &known), session("dev-shop-9.1"));
-        assert_eq!(tell(&named(marked(&[INIT])), &known), Told::Other(Unknown::Marked));
-        assert_eq!(tell(&named(marked(&[PANE, TMUX, INIT])), &known), session("dev-shop-1.1"));
-        assert_eq!(tell(&named(line(&[DAEMON, INIT])), &known), Told::Other(Unknown::OfTheDaemon));
+        assert_eq!(identify(&named(line(&[SHELL, INIT])), &known), session("dev-shop-9.1"));
+        assert_eq!(identify(&named(marked(&[INIT])), &known), CallerKind::Other(Unknown::Marked));
+        assert_eq!(identify(&named(marked(&[PANE, TMUX, INIT])), &known), session("dev-shop-1.1"));
+        assert_eq!(identify(&named(line(&[DAEMON, INIT])), &known), CallerKind::Other(Unknown::OfTheDaemon));
     }
 }

@@ -225,6 +225,15 @@ pub enum QueueCommand {
         what: String,
         by: String,
     },
+    /// `merge-queue retest`: what is known of these candidates, and of main if it is meant, is forgotten.
+    Retest {
+        /// `main`, an entry's number, or a branch.
+        what: String,
+        candidates: Vec<Sha>,
+        by: String,
+    },
+    /// The second half of `retest`: the trees whose verdicts are forgotten.
+    Forget { what: String, trees: Vec<Sha>, by: String },
     /// `merge-queue pause`
     Pause { reason: String },
     /// `merge-queue resume`

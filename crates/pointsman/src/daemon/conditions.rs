@@ -10,13 +10,13 @@ use pointsman_store::{EffectId, Store};
 use super::answer::failed;
 use super::world::chain;
 use crate::control::access::Condition;
-use crate::control::caller::Own;
+use crate::control::caller::OwnSession;
 use crate::control::protocol::{FailureKind, Reply};
 use crate::embedded_forge::EmbeddedForge;
 
-/// Where a session files and reads issues.
+/// The embedded forge of the session's project, and its configuration.
 #[derive(Clone, Copy)]
-pub(crate) struct AtTheForge<'f> {
+pub(crate) struct ForgeContext<'f> {
     pub forge: &'f EmbeddedForge,
     pub config: &'f Config,
 }
@@ -24,9 +24,9 @@ pub(crate) struct AtTheForge<'f> {
 /// Whether it holds; the reply says why not. What is not there is left to whoever looks for it.
 pub(crate) fn holds(
     condition: Condition,
-    own: &Own,
+    own: &OwnSession,
     store: &Store,
-    place: Option<AtTheForge<'_>>,
+    place: Option<ForgeContext<'_>>,
 ) -> Result<(), Reply> {
     let refused = |why: String| Err(failed(FailureKind::Refused, why));
     match condition {

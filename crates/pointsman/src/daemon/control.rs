@@ -4,33 +4,26 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pointsman_adapters::http::Count;
-use pointsman_core::hook::{self, Report};
-use pointsman_core::ids::{ProjectName, TaskKey};
-use pointsman_core::session::context::Symptom;
-use pointsman_core::session::work::Observation;
-use pointsman_core::task::{Event, ReviewVerdict, State};
+use pointsman_core::ids::ProjectName;
+use pointsman_core::task::{ReviewVerdict, State};
 use pointsman_view::forge::{Cost, Queued};
-use pointsman_view::session::Taken;
 
 use super::answer::{done, failed};
 use super::board::Board;
-use super::conditions::{self, AtTheForge};
-use super::engine::Input;
+use super::conditions::{self, ForgeContext};
+use super::connections::{ConnectionLimits, LookPermit};
 use super::factory;
 use super::inbound::{Inbound, Inbox};
 use super::line;
 use super::peers::{Peer, Peers};
-use super::places::{Look, Places};
-use super::served::Served;
-use super::sources::hooks::{self, Paces};
+use super::reports::{Reports, ask_loop};
 use super::world::RealWorld;
 use crate::control::access::{Access, Condition, may, name_of};
-use crate::control::caller::{Caller, Told, Unknown};
+use crate::control::caller::{Caller, CallerKind, Unknown};
 use crate::control::protocol::{FailureKind, ForgeCommand, Reply, Request};
 use crate::{claim, embedded_forge};
 
@@ -38,8 +31,6 @@ use crate::{claim, embedded_forge};
 const REQUEST_BYTES: u64 = 16 << 20;
 /// A caller that sends nothing is not waited for longer than this.
 const REQUEST_LIMIT: Duration = Duration::from_secs(10);
-/// The loop answers in milliseconds; this is for a disk that hangs.
-const ANSWER_LIMIT: Duration = Duration::from_secs(50);
 /// Of what an agent sends: an issue of this length is longer than anybody reads.
 const FOREIGN_BYTES: u64 = 1 << 20;
 
@@ -53,8 +44,8 @@ pub(crate) struct Control {
     pub world: Arc<RealWorld>,
     /// Who asks.
     pub peers: Peers,
-    pub places: Arc<Places>,
-    pub paces: Mutex<Paces>,
+    pub connections: Arc<ConnectionLimits>,
+    pub reports: Arc<Reports>,
     /// Held while a session files an issue, so that two of its processes do not both file the last one.
     pub filing: Mutex<()>,
 }
@@ -82,7 +73,7 @@ impl Control {
     }
 
     fn serve(self: Arc<Self>, stream: UnixStream) {
-        let look = self.places.look();
+        let look = self.connections.look();
         let spawned = std::thread::Builder::new().name("caller".to_owned()).spawn(move || {
             if let Err(error) = self.talk(&stream, look) {
                 tracing::debug!(%error, "a command went away");
@@ -93,20 +84,21 @@ impl Control {
         }
     }
 
-    fn talk(&self, stream: &UnixStream, look: Look) -> std::io::Result<()> {
+    fn talk(&self, stream: &UnixStream, look: LookPermit) -> std::io::Result<()> {
         stream.set_read_timeout(Some(REQUEST_LIMIT))?;
         stream.set_write_timeout(Some(REQUEST_LIMIT))?;
         let peer = rustix::net::sockopt::socket_peercred(stream)?;
         let peer = Peer { uid: peer.uid.as_raw(), pid: peer.pid.as_raw_nonzero().get().unsigned_abs() };
         let mut told = self.peers.look(peer);
         drop(look);
-        let reply = match self.places.take(&told, Instant::now()) {
-            Ok(_place) => {
+        let reply = match self.connections.take(&told, Instant::now()) {
+            Ok(_connection) => {
                 // tmux may be slow to answer, so that is asked only of those who cannot be people.
-                if told == Told::Other(Unknown::InATerminal) {
+                if told == CallerKind::Other(Unknown::InATerminal) {
                     told = self.peers.look_again(peer);
                 }
-                let most = if matches!(told, Told::Person { .. }) { REQUEST_BYTES } else { FOREIGN_BYTES };
+                let most =
+                    if matches!(told, CallerKind::Person { .. }) { REQUEST_BYTES } else { FOREIGN_BYTES };
                 let caller = self.peers.caller(told);
                 let mut line = Vec::new();
                 BufReader::new(stream.take(most)).read_until(b'\n', &mut line)?;
@@ -139,7 +131,7 @@ impl Control {
         if let (Some(condition), Caller::Session(own)) = (condition, caller) {
             let served = self.world.project(&own.project);
             let at_the_forge = served.as_deref().and_then(|served| {
-                Some(AtTheForge { forge: served.embedded.as_deref()?, config: &served.config })
+                Some(ForgeContext { forge: served.embedded.as_deref()?, config: &served.config })
             });
             let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
             if let Err(reply) = conditions::holds(condition, own, &reader, at_the_forge) {
@@ -189,14 +181,11 @@ impl Control {
             Request::Queue { project, command } => {
                 let Some(served) = self.world.project(&project) else { return not_served(&project) };
                 match line::prepare(&served, command) {
-                    Ok(command) => self.ask_loop(Request::Queue { project, command }),
+                    Ok(command) => ask_loop(&self.inbox, Request::Queue { project, command }),
                     Err(reply) => reply,
                 }
             }
-            Request::Hook { report } => match self.hook(&report) {
-                Some(reply) => reply,
-                None => self.ask_loop(Request::Hook { report }),
-            },
+            Request::Hook { report } => self.reports.take(report),
             request @ (Request::Status
             | Request::Down
             | Request::Order { .. }
@@ -212,65 +201,8 @@ impl Control {
             | Request::Vault { .. }
             | Request::ResumeRole { .. }
             | Request::LookNow { .. }
-            | Request::TryNotifiers { .. }) => self.ask_loop(request),
+            | Request::TryNotifiers { .. }) => ask_loop(&self.inbox, request),
         }
-    }
-
-    fn ask_loop(&self, request: Request) -> Reply {
-        let (reply, answer) = sync_channel(1);
-        self.inbox.send(Inbound::Ask { request, reply });
-        answer
-            .recv_timeout(ANSWER_LIMIT)
-            .unwrap_or_else(|_| failed(FailureKind::Failed, "the daemon is busy or stopping".to_owned()))
-    }
-
-    /// What can be answered before the loop has written it down; none if the loop must be asked.
-    fn hook(&self, report: &Report) -> Option<Reply> {
-        let (key, generation) = TaskKey::parse_session(&report.session)?;
-        let served = self.world.project(&key.project)?;
-        let present = self.board.look().get(&key).is_some_and(|task| task.generation == generation);
-        if !present {
-            return None;
-        }
-        // Before the answer: the agent goes on only then.
-        self.world.stances.hear(report);
-        hooks::mark_idle(&served.desk(&key), &report.told);
-        if self.paces.lock().unwrap_or_else(PoisonError::into_inner).take(&key, generation, report) {
-            let event = Event::SymptomSeen { generation, symptom: Symptom::Slow };
-            self.inbox.tell(Input::new(key.clone(), event));
-        }
-        match &report.told {
-            hook::Told::Asked { what } => {
-                let identity = key.identity();
-                let seat = self.world.drivers.find(&identity).ok().flatten();
-                let picture = seat.map(|seat| self.world.tail(&served, &identity, &seat)).unwrap_or_default();
-                let event = Event::DialogSeen { generation, what: what.clone(), picture };
-                let mut input = Input::new(key, event);
-                input.dedup = Some(format!("hook-{}", report.id));
-                self.inbox.tell(input);
-                Some(done(Taken { taken: true }))
-            }
-            told if told.matters() => None,
-            _ => {
-                if let hook::Told::Tool { work, used_tokens, .. } = &report.told {
-                    if let Some(event) = used_tokens.and_then(|tokens| self.measured(&served, report, tokens))
-                    {
-                        self.inbox.tell(Input::new(key.clone(), event));
-                    }
-                    let observations = vec![Observation::Did((*work).into())];
-                    self.inbox.send(Inbound::Observed { key, observations, read_to: None });
-                }
-                Some(done(Taken { taken: true }))
-            }
-        }
-    }
-
-    /// What a transcript's figures say, by the model that the session runs.
-    fn measured(&self, served: &Served, report: &Report, tokens: u64) -> Option<Event> {
-        let (_, generation) = TaskKey::parse_session(&report.session)?;
-        let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let row = reader.session(&report.session).ok().flatten();
-        hooks::measured(tokens, row.as_ref(), generation, served.config.context.window)
     }
 
     /// A person's order to merge is an approval of the present head; the queue does the rest.

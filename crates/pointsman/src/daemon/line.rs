@@ -10,13 +10,16 @@ use pointsman_adapters::git::{self, BranchName, RefName};
 use pointsman_core::config::MergeStyle;
 use pointsman_core::ids::{ProjectName, Sha};
 use pointsman_core::log;
+use pointsman_core::queue::{Record, Runs};
+use pointsman_core::task::CiVerdict;
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use pointsman_store::{
     Audit, Change as Written, EntryId, EntryScope, EntryStatus, NewEntry, QueueEntry, Stopped, StoppedBy,
-    Store, Write,
+    Store, VerdictRow, Write,
 };
-use pointsman_view::queue::{Added, Paused, Removed};
+use pointsman_view::queue::{Added, Paused, Removed, Retested};
 
 use super::answer::{done, failed};
 use super::clock;
@@ -34,15 +37,41 @@ pub(crate) fn prepare(served: &Served, command: QueueCommand) -> Result<QueueCom
             let head = bring(served, &branch, checkout.as_deref())?;
             Ok(QueueCommand::Enter { branch, head, priority, style, by })
         }
-        // Only we say that a branch is where it is.
-        QueueCommand::Enter { .. } => {
-            Err(failed(FailureKind::Refused, "a branch enters the line by `merge-queue add`".to_owned()))
+        QueueCommand::Retest { what, candidates, by } => {
+            let trees = trees_of(served, &what, &candidates)?;
+            served.test_again(&trees);
+            Ok(QueueCommand::Forget { what, trees, by })
+        }
+        // Only we say that a branch is where it is, and what a tree is.
+        QueueCommand::Enter { .. } | QueueCommand::Forget { .. } => {
+            let message = "branches enter the queue by `merge-queue add` and `merge-queue retest`";
+            Err(failed(FailureKind::Refused, message.to_owned()))
         }
         other @ (QueueCommand::Remove { .. }
         | QueueCommand::Pause { .. }
         | QueueCommand::Resume
         | QueueCommand::Look) => Ok(other),
     }
+}
+
+/// The name by which people mean the branch that others land on.
+const MAIN: &str = "main";
+
+/// The trees of candidates that are still known, and of main if it is meant.
+fn trees_of(served: &Served, what: &str, candidates: &[Sha]) -> Result<Vec<Sha>, Reply> {
+    let broken = |error: git::Error| failed(FailureKind::Unavailable, chain(&error));
+    let mirror = &served.mirror;
+    let mut commits = Vec::new();
+    for candidate in candidates {
+        if mirror.commit_exists(candidate).map_err(broken)? {
+            commits.push(candidate.clone());
+        }
+    }
+    if what == MAIN {
+        mirror.fetch_branches(&[&served.primary]).map_err(broken)?;
+        commits.extend(mirror.remote_head(&served.primary).map_err(broken)?);
+    }
+    commits.iter().map(|commit| mirror.tree_of(commit).map_err(broken)).collect()
 }
 
 /// Brings a branch to the forge, unless it is there, and answers its head.
@@ -57,7 +86,7 @@ fn bring(served: &Served, name: &str, checkout: Option<&Path>) -> Result<Sha, Re
     }
     let broken = |error: git::Error| failed(FailureKind::Unavailable, chain(&error));
     let mirror = &served.mirror;
-    mirror.fetch_remote().map_err(broken)?;
+    mirror.fetch_branches(&[&branch, &served.primary]).map_err(broken)?;
     let there = mirror.remote_head(&branch).map_err(broken)?;
     let here = match checkout {
         Some(checkout) => taken_from(served, checkout, &branch).map_err(broken)?,
@@ -117,9 +146,10 @@ fn taken_from(served: &Served, checkout: &Path, branch: &BranchName) -> Result<O
 /// Writes an order down.
 pub(crate) fn answer(engine: &mut Engine, project: &ProjectName, command: &QueueCommand) -> Reply {
     let written = match command {
-        QueueCommand::Add { .. } => {
+        QueueCommand::Add { .. } | QueueCommand::Retest { .. } => {
             return failed(FailureKind::Failed, "this request is answered elsewhere".to_owned());
         }
+        QueueCommand::Forget { what, trees, by } => forget(engine, project, what, trees, by),
         QueueCommand::Enter { branch, head, priority, style, by } => {
             enter(engine, project, branch, head, *priority, *style, by)
         }
@@ -199,6 +229,79 @@ fn enter(
     Ok(done(Added { entry: id, branch: entry.branch, head_sha: entry.head }))
 }
 
+/// Red verdicts are forgotten, so that their trees are tested again. An entry that was taken out is in the queue again.
+fn forget(
+    engine: &mut Engine,
+    project: &ProjectName,
+    what: &str,
+    trees: &[Sha],
+    by: &str,
+) -> Result<Reply, pointsman_store::Error> {
+    let now = clock::now();
+    let gate = engine.config(project).and_then(|config| queue_view::gate_name(&config));
+    let mut forgotten = Vec::new();
+    for tree in trees {
+        let Some(gate) = &gate else { break };
+        let nothing = Record { runs: Runs::default(), last: CiVerdict::Passed };
+        let verdict = VerdictRow {
+            verdict: serde_json::to_value(nothing).unwrap_or_default(),
+            log_path: None,
+            at: now,
+            took_ms: None,
+        };
+        let (project, object, gate) = (project.clone(), tree.clone(), gate.clone());
+        forgotten.push(Write::Verdict { project, object, gate, verdict });
+    }
+    let mut changes = vec![Written::quiet(now, forgotten)];
+    let mut retested = Retested { forgotten: trees.len(), entry: None };
+    if what != MAIN {
+        let all = engine.store().queue_entries(project, EntryScope::All)?;
+        let Some(entry) = all.into_iter().rev().find(|entry| is_meant(entry, what)) else {
+            let message = words::queue::unknown_entry(what);
+            return Ok(failed(FailureKind::NotFound, message));
+        };
+        match (entry.status, entry.issue) {
+            (EntryStatus::Queued | EntryStatus::Building | EntryStatus::Testing, _) => {}
+            (EntryStatus::Landed, _) => {
+                return Ok(failed(FailureKind::Refused, format!("{} has landed", entry.branch)));
+            }
+            (
+                EntryStatus::Conflict | EntryStatus::Red | EntryStatus::Stale | EntryStatus::Removed,
+                Some(issue),
+            ) => {
+                let message = words::queue::belongs_to_task(entry.id.0, issue);
+                return Ok(failed(FailureKind::Refused, message));
+            }
+            (EntryStatus::Conflict | EntryStatus::Red | EntryStatus::Stale | EntryStatus::Removed, None) => {
+                let again = NewEntry {
+                    project: project.clone(),
+                    branch: entry.branch,
+                    issue: None,
+                    pr: entry.pr,
+                    identity: Some(clean_line(by, 100)),
+                    head: entry.head,
+                    requested_at: now,
+                    priority: entry.priority,
+                    worktree: None,
+                    style: entry.style,
+                };
+                let waiting = engine.store().waiting_entry(project, &again.branch, &again.head)?;
+                let id = waiting.as_ref().map_or(engine.store().next_entry(), |waiting| waiting.id);
+                if waiting.is_none() {
+                    changes.push(entered(id, &again, now));
+                }
+                retested.entry = Some(id);
+            }
+        }
+    }
+    engine.write(&changes)?;
+    Ok(done(retested))
+}
+
+fn is_meant(entry: &QueueEntry, what: &str) -> bool {
+    entry.branch == what || what.strip_prefix('#').unwrap_or(what).parse() == Ok(entry.id.0)
+}
+
 fn remove(
     engine: &mut Engine,
     project: &ProjectName,
@@ -206,10 +309,7 @@ fn remove(
     by: &str,
 ) -> Result<Reply, pointsman_store::Error> {
     let waiting = engine.store().queue_entries(project, EntryScope::Unfinished)?;
-    let meant = |entry: &QueueEntry| {
-        entry.branch == what || what.strip_prefix('#').unwrap_or(what).parse() == Ok(entry.id.0)
-    };
-    let Some(mut entry) = waiting.into_iter().find(meant) else {
+    let Some(mut entry) = waiting.into_iter().find(|entry| is_meant(entry, what)) else {
         let message = format!("no branch and no entry of the line is called {}", clean_line(what, 200));
         return Ok(failed(FailureKind::NotFound, message));
     };

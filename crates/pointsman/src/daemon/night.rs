@@ -31,6 +31,7 @@ use super::line;
 use super::notifier;
 use super::poller::{Asking, Poller};
 use super::projects;
+use super::reports::Reports;
 use super::runs;
 use super::served::Served;
 use super::sources::phase::Phases;
@@ -211,8 +212,9 @@ impl Night {
         let main = Loop::open(directory.path(), &configuration(kind, &fake, directory.path()));
         let phases = Phases::start(main.inbox.clone(), main.board.clone(), Arc::clone(&main.world)).unwrap();
         let world = || Arc::clone(&main.world);
+        let reports = Arc::new(Reports::new(main.inbox.clone(), main.board.clone(), world()));
         Self {
-            asking: main.poller.asking(main.inbox.clone(), main.board.clone(), world(), phases),
+            asking: main.poller.asking(main.inbox.clone(), main.board.clone(), world(), phases, reports),
             roles: factory::Watch::new(main.inbox.clone(), world()),
             runs: runs::Watch::new(main.inbox.clone(), world()),
             served: main.world.project(&shop()).unwrap(),

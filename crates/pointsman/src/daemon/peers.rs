@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pointsman_adapters::headless::Headless;
 use pointsman_adapters::process::lineage::{self, Held};
@@ -17,7 +17,10 @@ use pointsman_core::run::{RunId, Subject};
 use pointsman_store::{self as store, SessionRow, SessionScope, Store};
 
 use super::world::epoch;
-use crate::control::caller::{Caller, Known, Origin, Own, Placing, Seat, Seen, Told, Unknown, tell};
+use crate::control::caller::{
+    Caller, CallerKind, Origin, OwnProcesses, OwnSession, ProcessFacts, SessionProcess, SessionProcessKind,
+    Unknown, identify,
+};
 use crate::paths::Paths;
 
 /// Names the session to its agent and to all that it starts.
@@ -25,13 +28,13 @@ const SESSION: &str = "POINTSMAN_SESSION";
 /// The file of [`Origin`] is a few numbers.
 const ORIGIN_BYTES: u64 = 1 << 20;
 
-/// What is looked at, and what stays the same while we run.
+/// The means to identify a caller.
 pub(crate) struct Peers {
     uid: u32,
     daemon: Option<Process>,
     origin: Option<Origin>,
     host: String,
-    tmux: Server,
+    tmux: Arc<Server>,
     headless: Headless,
     /// A reader of its own; none if nothing was ever written.
     store: Option<Mutex<Store>>,
@@ -49,11 +52,11 @@ pub(crate) struct Peer {
 
 impl Peers {
     /// For the daemon. Says in the state directory where it came from, for commands that are run while none is there.
-    pub(crate) fn of_daemon(paths: &Paths) -> anyhow::Result<Self> {
+    pub(crate) fn of_daemon(paths: &Paths, tmux: Arc<Server>) -> anyhow::Result<Self> {
         let origin = origin()?;
         phase_file::write_state_file(&paths.origin(), &serde_json::to_vec(&origin)?)?;
         let store = Some(Store::open_read_only(&paths.database())?);
-        let mut peers = Self::new(paths, store)?;
+        let mut peers = Self::new(paths, store, tmux)?;
         peers.daemon = Process::of(std::process::id());
         peers.origin = Some(origin);
         Ok(peers)
@@ -61,27 +64,32 @@ impl Peers {
 
     /// For a command that acts in the daemon's place, or is about to become one.
     pub(crate) fn of_command(paths: &Paths) -> anyhow::Result<Self> {
-        let store = match Store::open_for_command(&paths.database()) {
-            Ok(store) => Some(store),
-            Err(store::Error::Missing { .. }) => None,
+        let (store, has_run) = match Store::open_for_command(&paths.database()) {
+            Ok(store) => {
+                let has_run = !store.sessions(None, SessionScope::All)?.is_empty();
+                (Some(store), has_run)
+            }
+            Err(store::Error::Missing { .. }) => (None, false),
+            // A daemon is about to bring it up to date; until then it cannot be read.
+            Err(store::Error::TooOld { .. }) => (None, true),
             Err(error) => return Err(error.into()),
         };
-        let has_run = store.as_ref().map(|store| store.sessions(None, SessionScope::All)).transpose()?;
-        let mut peers = Self::new(paths, store)?;
+        let tmux = Server::new(paths.tmux_socket(), paths.tmux_config())?;
+        let mut peers = Self::new(paths, store, Arc::new(tmux))?;
         // Sessions were run here, whoever took the file away.
-        if has_run.is_some_and(|sessions| !sessions.is_empty()) {
+        if has_run {
             peers.origin.get_or_insert_default();
         }
         Ok(peers)
     }
 
-    fn new(paths: &Paths, store: Option<Store>) -> anyhow::Result<Self> {
+    fn new(paths: &Paths, store: Option<Store>, tmux: Arc<Server>) -> anyhow::Result<Self> {
         Ok(Self {
             uid: rustix::process::getuid().as_raw(),
             daemon: None,
             origin: read_origin(&paths.origin())?,
             host: host_name(),
-            tmux: Server::new(paths.tmux_socket(), paths.tmux_config())?,
+            tmux,
             headless: Headless::new(paths.headless()),
             store: store.map(Mutex::new),
             terminals: Mutex::default(),
@@ -89,14 +97,14 @@ impl Peers {
         })
     }
 
-    /// Who this is, without asking tmux.
-    pub(crate) fn look(&self, peer: Peer) -> Told {
+    /// Identifies a peer without asking tmux.
+    pub(crate) fn look(&self, peer: Peer) -> CallerKind {
         self.told(peer, self.sessions())
     }
 
     /// The same with tmux's word on its sessions. Only for those that cannot be people: a session that has just been
     /// started speaks before its process is written down.
-    pub(crate) fn look_again(&self, peer: Peer) -> Told {
+    pub(crate) fn look_again(&self, peer: Peer) -> CallerKind {
         let mut seats = Vec::new();
         for (identity, pane) in self.tmux.list().unwrap_or_default() {
             // `dev-shop-3_2` in tmux is `dev-shop-3.2`.
@@ -105,7 +113,11 @@ impl Peers {
                 continue;
             };
             let process = Process { pid: pane.pid, start_time };
-            seats.push(Seat { process, session: format!("{identity}.{generation}"), runtime: Placing::Pane });
+            seats.push(SessionProcess {
+                process,
+                session: format!("{identity}.{generation}"),
+                runtime: SessionProcessKind::Pane,
+            });
         }
         self.told(peer, seats)
     }
@@ -114,29 +126,29 @@ impl Peers {
     pub(crate) fn ourselves(&self) -> Caller {
         let peer = Peer { uid: self.uid, pid: std::process::id() };
         match self.look(peer) {
-            Told::Other(Unknown::InATerminal) => self.caller(self.look_again(peer)),
+            CallerKind::Other(Unknown::InATerminal) => self.caller(self.look_again(peer)),
             told => self.caller(told),
         }
     }
 
     /// With the name of a person, and with what a session owns.
-    pub(crate) fn caller(&self, told: Told) -> Caller {
+    pub(crate) fn caller(&self, told: CallerKind) -> Caller {
         match told {
-            Told::Person { uid } => {
+            CallerKind::Person { uid } => {
                 let mut logins = self.logins.lock().unwrap_or_else(PoisonError::into_inner);
                 Caller::Person { name: logins.entry(uid).or_insert_with(|| login::name(uid)).clone() }
             }
-            Told::Session(session) => match self.read(|store| own(store, &session)) {
+            CallerKind::Session(session) => match self.read(|store| own(store, &session)) {
                 Some(own) => Caller::Session(own),
                 None => Caller::Other(Unknown::StrangeSession),
             },
-            Told::Keeper(session) => Caller::Keeper { session },
-            Told::Other(unknown) => Caller::Other(unknown),
+            CallerKind::Keeper(session) => Caller::Keeper { session },
+            CallerKind::Other(unknown) => Caller::Other(unknown),
         }
     }
 
-    fn told(&self, peer: Peer, sessions: Vec<Seat>) -> Told {
-        let known = Known {
+    fn told(&self, peer: Peer, sessions: Vec<SessionProcess>) -> CallerKind {
+        let known = OwnProcesses {
             uid: self.uid,
             daemon: self.daemon,
             tmux: self.terminals(),
@@ -144,15 +156,15 @@ impl Peers {
             origin: self.origin.clone(),
         };
         match self.see(peer) {
-            Ok(seen) => tell(&seen, &known),
+            Ok(seen) => identify(&seen, &known),
             Err(error) => {
                 tracing::debug!(pid = peer.pid, %error, "a caller cannot be looked at");
-                Told::Other(Unknown::Unseen)
+                CallerKind::Other(Unknown::Unseen)
             }
         }
     }
 
-    fn see(&self, peer: Peer) -> std::io::Result<Seen> {
+    fn see(&self, peer: Peer) -> std::io::Result<ProcessFacts> {
         let held = Held::open(peer.pid)?;
         let lineage = held.lineage()?;
         let marked = lineage::is_marked(peer.pid)?;
@@ -164,13 +176,13 @@ impl Peers {
         let names = lineage::variable_of(peer.pid, SESSION).filter(|session| !session.is_empty());
         // Now, after everything was read: the pid meant the same process all the time.
         match held.is_there() {
-            true => Ok(Seen { uid: peer.uid, lineage, marked, foreign, names }),
+            true => Ok(ProcessFacts { uid: peer.uid, lineage, marked, foreign, names }),
             false => Err(std::io::Error::from(std::io::ErrorKind::NotFound)),
         }
     }
 
     /// Sessions as they are written down: none of it needs tmux to answer.
-    fn sessions(&self) -> Vec<Seat> {
+    fn sessions(&self) -> Vec<SessionProcess> {
         let rows = self.read(|store| {
             let read = store.sessions(None, SessionScope::Live);
             let failed =
@@ -181,16 +193,17 @@ impl Peers {
     }
 
     fn read<T>(&self, from: impl FnOnce(&Store) -> Option<T>) -> Option<T> {
-        from(&*self.store.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
+        from(&self.store.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn seat(&self, row: SessionRow) -> Option<Seat> {
+    fn seat(&self, row: SessionRow) -> Option<SessionProcess> {
         if !row.host.is_empty() && row.host != self.host {
             return None;
         }
         let (process, runtime) = match (row.pid, row.start_time) {
             (Some(pid), Some(start_time)) => {
-                let runtime = if row.pane.is_some() { Placing::Pane } else { Placing::Keeper };
+                let runtime =
+                    if row.pane.is_some() { SessionProcessKind::Pane } else { SessionProcessKind::Keeper };
                 (Process { pid, start_time }, runtime)
             }
             // Just started: a keeper says so itself, in a file.
@@ -199,10 +212,10 @@ impl Peers {
                 let opened = place.opened().ok().flatten()?;
                 let process =
                     place.seated().ok().flatten().filter(|_| opened.epoch == epoch(&row.session))?;
-                (process, Placing::Keeper)
+                (process, SessionProcessKind::Keeper)
             }
         };
-        Some(Seat { process, session: row.session, runtime })
+        Some(SessionProcess { process, session: row.session, runtime })
     }
 
     fn terminals(&self) -> Option<Process> {
@@ -215,15 +228,15 @@ impl Peers {
 }
 
 /// What a session owns, by what is written down of it.
-fn own(store: &Store, session: &str) -> Option<Own> {
+fn own(store: &Store, session: &str) -> Option<OwnSession> {
     let row = store.session(session).ok().flatten()?;
     let (issue, pr, head) = (None, None, None);
-    let nothing = Own { session: row.session, role: row.role, project: row.project, issue, pr, head };
+    let nothing = OwnSession { session: row.session, role: row.role, project: row.project, issue, pr, head };
     let project = &nothing.project;
     if let Some(issue) = row.issue {
         let task = store.task(&TaskKey { project: project.clone(), issue }).ok().flatten();
         let (pr, head) = task.map_or((None, None), |task| (task.pr, task.head));
-        return Some(Own { issue: Some(issue), pr, head, ..nothing });
+        return Some(OwnSession { issue: Some(issue), pr, head, ..nothing });
     }
     let run = row.identity.rsplit_once('-').and_then(|(_, id)| id.parse().ok());
     let run = run.and_then(|id| store.run(project, RunId(id)).ok().flatten());
@@ -231,9 +244,9 @@ fn own(store: &Store, session: &str) -> Option<Own> {
         Some(Subject::Review { pr, sha, .. }) => {
             let tasks = store.tasks(Some(project)).unwrap_or_default();
             let issue = tasks.iter().find(|task| task.pr == Some(pr)).map(|task| task.key.issue);
-            Own { issue, pr: Some(pr), head: Some(sha), ..nothing }
+            OwnSession { issue, pr: Some(pr), head: Some(sha), ..nothing }
         }
-        Some(Subject::Action { issue }) => Own { issue: Some(issue), ..nothing },
+        Some(Subject::Action { issue }) => OwnSession { issue: Some(issue), ..nothing },
         Some(Subject::Vault { .. }) | None => nothing,
     })
 }
@@ -258,6 +271,6 @@ fn origin() -> std::io::Result<Origin> {
 
 fn read_origin(path: &Path) -> anyhow::Result<Option<Origin>> {
     let read = phase_file::read_result_file(path, ORIGIN_BYTES);
-    let read = read.map_err(|refusal| anyhow::anyhow!("{} cannot be read: {refusal}", path.display()))?;
+    let read = read.map_err(|refusal| anyhow::anyhow!("{}: {refusal}", path.display()))?;
     Ok(read.map(|bytes| serde_json::from_slice(&bytes)).transpose()?)
 }

@@ -14,12 +14,12 @@ use super::board::{Board, Picture};
 use super::clock;
 use super::hand_in::HandIns;
 use super::inbound::{Inbound, Inbox};
+use super::reports::Reports;
 use super::reviews::Reviews;
 use super::served::Served;
 use super::sources::{forge, hooks::Silence, idle::Idle, phase::Phases, pulse::Pulse, work::Work};
-use super::webhooks::Webhooks;
+use super::webhooks::{Topic, Webhooks};
 use super::world::RealWorld;
-use crate::report;
 
 /// Without anything due the thread still looks at the clock this often.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
@@ -96,8 +96,9 @@ impl Poller {
         board: Board,
         world: Arc<RealWorld>,
         phases: Arc<Phases>,
+        reports: Arc<Reports>,
     ) -> std::io::Result<std::thread::JoinHandle<()>> {
-        let mut asking = self.asking(inbox, board, world, phases);
+        let mut asking = self.asking(inbox, board, world, phases, reports);
         std::thread::Builder::new().name("poller".to_owned()).spawn(move || {
             loop {
                 let next = asking.round(clock::now());
@@ -115,6 +116,7 @@ impl Poller {
         board: Board,
         world: Arc<RealWorld>,
         phases: Arc<Phases>,
+        reports: Arc<Reports>,
     ) -> Asking {
         let poller = Arc::clone(self);
         let idle = Idle::new(inbox.clone(), Arc::clone(&world));
@@ -130,6 +132,7 @@ impl Poller {
             board,
             world,
             phases,
+            reports,
             idle,
             work,
             pulse,
@@ -153,6 +156,7 @@ pub(super) struct Asking {
     board: Board,
     world: Arc<RealWorld>,
     phases: Arc<Phases>,
+    reports: Arc<Reports>,
     idle: Idle,
     work: Work,
     pulse: Pulse,
@@ -174,7 +178,7 @@ fn pace(served: &Served, picture: &Picture, now: Timestamp) -> Duration {
         return pace;
     }
     let ours = picture.values().filter(|task| task.key.project == served.config.name);
-    let ears = served.listening.as_ref().map_or(Ears::Asking, |listening| listening.ears(now));
+    let ears = served.listening.as_ref().map_or(Ears::Asking, |l| l.ears(Topic::Talk, now));
     forge_pace(pace, ears, ours.map(|task| &**task), now)
 }
 
@@ -223,7 +227,7 @@ impl Asking {
                 self.phases.look_at_all();
                 self.work.look(&self.board.look(), now);
                 self.silence.listen(&self.board.look(), now);
-                self.tell_older();
+                self.fetch_reports();
                 self.files_at = Some(now.after(rescan));
             }
             next = next.min(self.files_at.unwrap_or(next));
@@ -235,12 +239,10 @@ impl Asking {
     }
 
     /// The last words of a turn that went to a spool, because we were not there yet or too busy: no further hook brings
-    /// them. By the door that hooks use, so that they count as if they had come by it in the first place.
-    fn tell_older(&self) {
+    /// them.
+    fn fetch_reports(&self) {
         for task in self.board.look().values().filter(|task| task.session == Session::Alive) {
-            report::tell_older(&self.world.paths, &task.key, &|trouble| {
-                tracing::warn!(task = %task.key, trouble, "a report stays in the spool");
-            });
+            self.reports.fetch(&task.key);
         }
     }
 

@@ -14,6 +14,7 @@ use pointsman_adapters::tmux::Server;
 use pointsman_adapters::watch::exits::ExitWatch;
 use pointsman_core::config::Config;
 use pointsman_core::ids::ProjectName;
+use pointsman_core::queue::EntryId;
 use pointsman_core::task::Session;
 use pointsman_core::words;
 use pointsman_store::lock::Error as LockError;
@@ -22,19 +23,20 @@ use pointsman_store::{Change, DaemonLock, Store};
 use super::answer::{answer, failed};
 use super::board::Board;
 use super::clock;
-use super::conditions::{self, AtTheForge};
+use super::conditions::{self, ForgeContext};
 use super::control::Control;
 use super::dispatcher::Dispatcher;
 use super::engine::Engine;
 use super::factory;
 use super::inbound::{Inbound, Inbox};
-use super::jobs::{Jobs, adopt, clear_leftovers};
+use super::jobs::{Jobs, Outcomes, adopt, clear_leftovers};
 use super::line;
 use super::lookout::Lookout;
 use super::notifier;
 use super::peers::Peers;
 use super::poller::Poller;
 use super::projections::Projections;
+use super::reports::Reports;
 use super::runs;
 use super::served::Served;
 use super::sources::exits::Exits;
@@ -62,7 +64,17 @@ pub struct Options {
     /// Without terminals, and so without sessions: a merge queue needs none.
     pub no_sessions: bool,
     /// Works on this project's merge queue alone, and ends when nothing is left to do there.
-    pub only_queue: Option<ProjectName>,
+    pub only_queue: Option<OnlyQueue>,
+    /// Who is told what becomes of branches.
+    pub outcomes: Option<Outcomes>,
+}
+
+/// The merge queue of one project, worked on by a command.
+#[derive(Clone, Debug)]
+pub struct OnlyQueue {
+    pub project: ProjectName,
+    /// This entry and no other; all of them if there is none.
+    pub entry: Option<EntryId>,
 }
 
 /// Runs the daemon until it is told to stop; prints `ready` on stderr when commands are heard.
@@ -72,14 +84,17 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     may_start(paths)?;
     let _lock = take_over(paths)?;
     let store = Store::open(&paths.database())?;
-    let peers = Peers::of_daemon(paths).context("where this process comes from cannot be told")?;
     let git = Git::open(paths.state())?;
     let tmux = Arc::new(Server::new(paths.tmux_socket(), paths.tmux_config())?);
+    let peers = Peers::of_daemon(paths, Arc::clone(&tmux))?;
     survive_file_limits()?;
     let (inbox, inbound) = Inbox::new();
     let engine = Engine::open(store)?;
     let board = Board::new(engine.tasks());
     let jobs = Jobs::new(inbox.clone(), Store::open_read_only(&paths.database())?);
+    if let Some(outcomes) = options.outcomes.clone() {
+        jobs.tell_outcomes(outcomes);
+    }
 
     // The watch needs to know whom to tell before that one can be made.
     let listener: Arc<Mutex<Weak<Exits>>> = Arc::default();
@@ -158,7 +173,10 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     }
     // Before anybody can tell something newer.
     hooks::read_spools(&world, &mut dispatcher.engine);
-    if let Some(project) = options.only_queue {
+    if let Some(OnlyQueue { project, entry }) = options.only_queue {
+        if let Some(entry) = entry {
+            jobs.work_on_only(entry);
+        }
         let served = world.project(&project).with_context(|| dispatcher.problems.join("; "))?;
         stop_on_signals(&inbox)?;
         jobs.land(&served);
@@ -171,7 +189,9 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         jobs.stop();
         return Ok(());
     }
-    let polling = poller.start(inbox.clone(), board.clone(), Arc::clone(&world), phases)?;
+    let reports = Arc::new(Reports::new(inbox.clone(), board.clone(), Arc::clone(&world)));
+    let polling =
+        poller.start(inbox.clone(), board.clone(), Arc::clone(&world), phases, Arc::clone(&reports))?;
     let mut vaults = vault::Watch::new(inbox.clone(), Arc::clone(&world));
     let mut all_runs = runs::Watch::new(inbox.clone(), Arc::clone(&world));
     let mut telling = notifier::Watch::new(inbox.clone(), Arc::clone(&world));
@@ -187,8 +207,8 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         board,
         world,
         peers,
-        places: Arc::default(),
-        paces: Mutex::default(),
+        connections: Arc::default(),
+        reports,
         filing: Mutex::default(),
     };
     Arc::new(control).listen(&paths.control_socket())?;
@@ -213,6 +233,8 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
 fn may_start(paths: &Paths) -> anyhow::Result<()> {
     let why = match Peers::of_command(paths)?.ourselves() {
         Caller::Person { .. } | Caller::Other(Unknown::NotTold) => return Ok(()),
+        // An earlier release said nothing about itself.
+        Caller::Other(Unknown::Marked) if !paths.origin().exists() => return Ok(()),
         Caller::Other(Unknown::Marked) => words::access::daemon_marked(&paths.origin().to_string_lossy()),
         Caller::Other(unknown) => words::access::nobody(unknown.why(), "up"),
         caller @ (Caller::Session(_)
@@ -326,7 +348,7 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
         Access::AllowedIf(request, condition) => (request, Some(condition)),
         Access::Refused(why) => return Ok(failed(FailureKind::Refused, why)),
     };
-    let check = |forge: Option<AtTheForge<'_>>| match (condition, &caller) {
+    let check = |forge: Option<ForgeContext<'_>>| match (condition, &caller) {
         (Some(condition), Caller::Session(own)) => conditions::holds(condition, own, &store, forge),
         _ => Ok(()),
     };
@@ -343,7 +365,7 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
             return Ok(claim::carry_out(&place, order));
         }
         let forge = EmbeddedForge::open(&paths.project(project), &config.primary_branch, &git, clock::now)?;
-        if let Err(reply) = check(Some(AtTheForge { forge: &forge, config: &config })) {
+        if let Err(reply) = check(Some(ForgeContext { forge: &forge, config: &config })) {
             return Ok(reply);
         }
         match request {

@@ -95,6 +95,7 @@ fn seen() -> Event {
         dependencies: vec![],
         open_dependencies: vec![],
         cycle: None,
+        asked_at: None,
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use anstyle::Style;
 use clap::Args;
 use pointsman_core::ids::Sha;
+use pointsman_core::queue::EntryId;
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
 use pointsman_store::{EntryScope, EntryStatus, LineRow, QueueEntry, StoppedBy};
@@ -72,6 +73,17 @@ impl Picture {
         let (waiting, mut over): (Vec<_>, Vec<_>) = all.into_iter().partition(|e| e.status.is_unfinished());
         let landed = over.iter().filter(|e| e.status == EntryStatus::Landed).count();
         over.sort_by_key(|entry| entry.id);
+        // Old news: the branch has landed since, or is in the line again.
+        let later: Vec<(String, EntryId)> = waiting
+            .iter()
+            .chain(over.iter().filter(|entry| entry.status == EntryStatus::Landed))
+            .map(|entry| (entry.branch.clone(), entry.id))
+            .collect();
+        let is_news = |entry: &QueueEntry| {
+            entry.status == EntryStatus::Landed
+                || !later.iter().any(|(branch, id)| *branch == entry.branch && *id > entry.id)
+        };
+        over.retain(is_news);
         let (line, pace) = match queue.context.store()? {
             Some(store) => {
                 let gate = config.gate().map(|gate| serde_json::to_string(gate).unwrap_or_default());

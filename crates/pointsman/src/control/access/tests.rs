@@ -14,7 +14,7 @@ use pointsman_core::time::Timestamp;
 use pointsman_core::vault::{ActionId, Risk};
 
 use super::{Access, Condition, Needs, may, name_of, needs};
-use crate::control::caller::{Caller, Door, Own, Scopes, Unknown};
+use crate::control::caller::{Caller, Channel, OwnSession, Scopes, Unknown};
 use crate::control::protocol::{
     ClaimOrder, Fix, ForgeCommand, QueueCommand, Request, RunCommand, VaultCommand,
 };
@@ -32,9 +32,9 @@ fn sha(digit: &str) -> Sha {
     Sha::new(&digit.repeat(40)).unwrap()
 }
 
-fn own() -> Own {
+fn own() -> OwnSession {
     let (issue, pr, head) = (Some(3), Some(5), Some(sha("a")));
-    Own { session: ME.to_owned(), project: shop(), issue, pr, head, role: Role::Dev }
+    OwnSession { session: ME.to_owned(), project: shop(), issue, pr, head, role: Role::Dev }
 }
 
 fn report(session: &str) -> Request {
@@ -101,6 +101,8 @@ fn every_request() -> Vec<Request> {
             style,
             by: by.clone(),
         }),
+        queue(QueueCommand::Retest { what: "main".into(), candidates: vec![], by: by.clone() }),
+        queue(QueueCommand::Forget { what: "main".into(), trees: vec![], by: by.clone() }),
         queue(QueueCommand::Remove { what: "1".into(), by: by.clone() }),
         queue(QueueCommand::Pause { reason: "r".into() }),
         queue(QueueCommand::Resume),
@@ -183,8 +185,8 @@ fn session() -> Caller {
     Caller::Session(own())
 }
 
-fn token(scopes: Scopes, door: Door) -> Caller {
-    Caller::Token { name: "ann".to_owned(), scopes, door }
+fn token(scopes: Scopes, channel: Channel) -> Caller {
+    Caller::Token { name: "ann".to_owned(), scopes, channel }
 }
 
 const EVERYTHING: Scopes = Scopes { read: true, order: true, approve: true };
@@ -333,7 +335,8 @@ fn a_session_files_no_issue_that_somebody_would_start_on() {
 
 #[test]
 fn the_look_of_the_vaults_agent_submits_nothing() {
-    let look = Caller::Session(Own { role: Role::Vault, session: "vault-shop-9.1".to_owned(), ..own() });
+    let look =
+        Caller::Session(OwnSession { role: Role::Vault, session: "vault-shop-9.1".to_owned(), ..own() });
     assert!(!is_allowed(&look, &submit()));
     assert!(allowed(&look).contains(&"vault raise".to_owned()));
 }
@@ -360,13 +363,18 @@ fn nobody_else_may_ask_anything() {
 
 #[test]
 fn a_token_is_good_for_its_scopes() {
-    assert_eq!(allowed(&token(Scopes::default(), Door::Web)), [""; 0]);
+    assert_eq!(allowed(&token(Scopes::default(), Channel::Web)), [""; 0]);
     for request in every_request() {
         let name = name_of(&request);
-        let with =
-            |read, order, approve, door| is_allowed(&token(Scopes { read, order, approve }, door), &request);
-        let ways = [Door::Web, Door::Api, Door::Mcp].map(|door| {
-            [with(true, false, false, door), with(false, true, false, door), with(false, false, true, door)]
+        let with = |read, order, approve, channel| {
+            is_allowed(&token(Scopes { read, order, approve }, channel), &request)
+        };
+        let ways = [Channel::Web, Channel::Api, Channel::Mcp].map(|channel| {
+            [
+                with(true, false, false, channel),
+                with(false, true, false, channel),
+                with(false, false, true, channel),
+            ]
         });
         let expected = match needs(&request) {
             Needs::Read => [[true, false, false]; 3],
@@ -377,13 +385,13 @@ fn a_token_is_good_for_its_scopes() {
         };
         assert_eq!(ways, expected, "{name}");
     }
-    let all = allowed(&token(EVERYTHING, Door::Api));
+    let all = allowed(&token(EVERYTHING, Channel::Api));
     for never in ["down", "add_project", "hook", "checkpoint", "run step_done"] {
         assert!(!all.contains(&never.to_owned()), "{never}");
     }
     assert_eq!(needs(&review(ReviewVerdict::RequestChanges)), Needs::Order);
     assert_eq!(needs(&Request::Health { project: shop(), fix: Fix::No }), Needs::Read);
-    let Access::Allowed(said) = may(&token(EVERYTHING, Door::Web), &issue(&[])) else { panic!() };
+    let Access::Allowed(said) = may(&token(EVERYTHING, Channel::Web), &issue(&[])) else { panic!() };
     assert!(serde_json::to_string(&said).unwrap().contains("\"author\":\"ann\""));
 }
 

@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 
 use pointsman_adapters::phase_file;
-use pointsman_core::claude::launch::is_claude;
 use pointsman_core::config::Runtime;
 use pointsman_core::hook::{Report, Told};
 use pointsman_core::ids::TaskKey;
@@ -45,6 +44,11 @@ fn is_present(engine: &Engine, session: &str) -> bool {
     engine.tasks().get(&key).is_some_and(|task| {
         task.generation == generation && matches!(task.session, Session::Starting | Session::Alive)
     })
+}
+
+/// Whether a report names a session of this task.
+pub(crate) fn is_of(report: &Report, key: &TaskKey) -> bool {
+    TaskKey::parse_session(&report.session).is_some_and(|(named, _)| named == *key)
 }
 
 /// Takes one report in.
@@ -221,6 +225,10 @@ pub(crate) fn read_spools(world: &RealWorld, engine: &mut Engine) {
     for key in sessions {
         let spool = Spool::in_dir(&world.paths.project(&key.project).sandbox(&key));
         let read = spool.drain(|report| {
+            if !is_of(report, &key) {
+                tracing::warn!(task = %key, session = report.session, "a report in another session's spool");
+                return true;
+            }
             match take(engine, report) {
                 Reply::Done { .. } => {
                     world.stances.hear(report);
@@ -263,7 +271,7 @@ impl Silence {
             };
             // What has no terminal tells everything by its output.
             let headless = served.config.runtime(Task::ROLE) == Runtime::Headless;
-            if headless || !is_claude(&self.world.agent_command(&served)) {
+            if headless || !served.config.agent_kind(Task::ROLE).capabilities().hooks {
                 continue;
             }
             if self.told.contains(&session) || self.is_heard(task, &session) {

@@ -15,6 +15,7 @@ mod dependencies;
 mod disk;
 mod doors;
 mod escalation;
+mod evidence;
 mod forgejo;
 mod gardener;
 mod gateway;

@@ -99,6 +99,7 @@ impl Play {
             dependencies: vec![],
             open_dependencies: vec![],
             cycle: None,
+            asked_at: None,
         })
     }
 
@@ -110,6 +111,7 @@ impl Play {
             dependencies: vec![],
             open_dependencies: vec![],
             cycle: None,
+            asked_at: None,
         })
     }
 
