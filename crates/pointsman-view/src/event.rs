@@ -12,6 +12,10 @@ use crate::Time;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     pub seq: i64,
+    /// Its number among the events of its project.
+    pub project_seq: i64,
+    /// Where the log is read on after it, in every project. It is to be given back, and not to be looked into.
+    pub cursor: String,
     pub at: Time,
     pub kind: String,
     pub project: Option<ProjectName>,

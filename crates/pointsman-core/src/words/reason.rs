@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::span;
 use crate::ids::Number;
+use crate::snapshot::Unreadable;
 use crate::task::{Refusal, RefusalStatus};
 use crate::text;
 
@@ -174,3 +175,10 @@ pub const UNKNOWN_SCREEN: &str = "a screen that shows no prompt";
 /// Hooks that were never heard.
 pub const HOOKS_SILENT: &str = "the session is not trusted to be supervised: its hooks were never heard, so nothing but \
     an answer is given to it; `pointsman doctor` says why";
+
+/// What is stored of something cannot be read, in one line.
+pub fn unreadable(unreadable: &Unreadable) -> String {
+    let Unreadable { what, project, name, version, why } = unreadable;
+    let why = text::clean_line(why, QUOTE_CHARS);
+    format!("what is stored of {what} {name} of {project} (version {version}) cannot be read: {why}")
+}

@@ -180,6 +180,8 @@ fn daemon(all: &mut BTreeMap<&'static str, Vec<Value>>) {
     all.insert("roles", roles());
     let event = event::Event {
         seq: 1,
+        project_seq: 1,
+        cursor: text("c1:shop@1"),
         at: at(),
         kind: text("ordered"),
         project: Some(shop()),

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use pointsman_core::ids::{Number, ProjectName, TaskKey};
+use pointsman_core::log;
 use pointsman_core::session::work::Observation;
 use pointsman_core::task::{Effect, Event, Headline, Order, Refused, Session, Task};
 use pointsman_core::words;
-use pointsman_store::{Change, EffectId};
+use pointsman_store::{Change, EffectId, MessageStatus, Write};
 use pointsman_view::project::Named;
 use pointsman_view::session::{Acknowledged, Saved, Sent};
 use pointsman_view::task::Ordered;
@@ -57,7 +58,7 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
         Request::Send { project, issue, text } => send(engine, project, *issue, text),
         Request::AddProject { config_path } => {
             follow.reload = true;
-            match projects::add(paths, engine.store(), Path::new(config_path)) {
+            match projects::add(paths, engine, Path::new(config_path)) {
                 Ok(config) => done(Named { name: config.name }),
                 Err(error) => failed(FailureKind::Configuration, format!("{error:#}")),
             }
@@ -152,25 +153,34 @@ fn acknowledge(engine: &mut Engine, message: i64, session: Option<&str>) -> Repl
     if message == 0 {
         return done(Acknowledged { message, acknowledged: true });
     }
-    let now = clock::now();
-    let store = engine.store();
-    let acknowledged = store.message_acknowledged(EffectId(message), now).and_then(|known| {
-        if known
-            && let Some(session) = session
-            && let Some(mut row) = store.session(session)?
-            && !row.acknowledges
-        {
-            row.acknowledges = true;
-            store.upsert_session(&row)?;
-        }
-        let exists = known || store.message(EffectId(message))?.is_some();
-        Ok(exists)
-    });
-    match acknowledged {
+    match write_acknowledged(engine, EffectId(message), session) {
         Ok(true) => done(Acknowledged { message, acknowledged: true }),
         Ok(false) => failed(FailureKind::NotFound, format!("there is no message m-{message}")),
         Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
     }
+}
+
+/// Answers whether there is such a message.
+fn write_acknowledged(
+    engine: &mut Engine,
+    id: EffectId,
+    session: Option<&str>,
+) -> Result<bool, pointsman_store::Error> {
+    let Some(message) = engine.store().message(id)? else { return Ok(false) };
+    let open = match message.status {
+        MessageStatus::Queued | MessageStatus::Sent | MessageStatus::Unacknowledged => true,
+        MessageStatus::Acknowledged | MessageStatus::Superseded => false,
+    };
+    if open {
+        let mut writes = vec![Write::MessageAcknowledged(id)];
+        let row = session.map(|session| engine.store().session(session)).transpose()?.flatten();
+        if let Some(mut row) = row.filter(|row| !row.acknowledges) {
+            row.acknowledges = true;
+            writes.push(Write::Session(Box::new(row)));
+        }
+        engine.write(&[Change::quiet(clock::now(), writes)])?;
+    }
+    Ok(true)
 }
 
 /// Nothing starts on a budget that is used up, whoever wants it.
@@ -224,12 +234,12 @@ fn send(engine: &mut Engine, project: &ProjectName, issue: Number, text: &str) -
         return failed(FailureKind::Refused, format!("task {issue} has no live session"));
     }
     let (subject, details) = words::message::from_operator(text);
-    let mut change = Change::new(clock::now(), "operator_spoke");
+    let mut change = Change::logged(clock::now(), project, &log::Entry::OperatorSpoke);
     change.effects =
         vec![Effect::Deliver { generation: task.generation, headline: Headline::Answer, subject, details }];
     change.session = task.session_id();
     change.task = Some(task);
-    match engine.store().commit(&[change]) {
+    match engine.write(&[change]) {
         Ok(_) => done(Sent { issue, sent: true }),
         Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
     }
@@ -249,7 +259,13 @@ fn remove(engine: &mut Engine, project: &ProjectName) -> Reply {
         );
         return failed(FailureKind::Refused, message);
     }
-    match engine.store().remove_project(project, clock::now()) {
+    let removed = engine.store().project(project).and_then(|known| {
+        let Some(_) = known else { return Ok(false) };
+        let mut change = Change::logged(clock::now(), project, &log::Entry::ProjectRemoved);
+        change.writes.push(Write::ProjectRemoved(project.clone()));
+        engine.write(&[change]).map(|_| true)
+    });
+    match removed {
         Ok(true) => done(Named { name: project.clone() }),
         Ok(false) => failed(FailureKind::NotFound, format!("there is no project {project}")),
         Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),

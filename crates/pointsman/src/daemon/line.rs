@@ -9,11 +9,16 @@ use pointsman_adapters::git::push::{Change, Expect, PushOutcome, PushRef};
 use pointsman_adapters::git::{self, BranchName, RefName};
 use pointsman_core::config::MergeStyle;
 use pointsman_core::ids::{ProjectName, Sha};
+use pointsman_core::log;
 use pointsman_core::queue::{Record, Runs};
 use pointsman_core::task::CiVerdict;
 use pointsman_core::text::clean_line;
+use pointsman_core::time::Timestamp;
 use pointsman_core::words;
-use pointsman_store::{EntryScope, EntryStatus, NewEntry, QueueEntry, Stopped, StoppedBy, VerdictRow};
+use pointsman_store::{
+    Audit, Change as Written, EntryId, EntryScope, EntryStatus, NewEntry, QueueEntry, Stopped, StoppedBy,
+    Store, VerdictRow, Write,
+};
 use pointsman_view::queue::{Added, Paused, Removed, Retested};
 
 use super::answer::{done, failed};
@@ -153,14 +158,10 @@ pub(crate) fn answer(engine: &mut Engine, project: &ProjectName, command: &Queue
             let reason = clean_line(reason, 500);
             let stopped = Stopped { at: clock::now(), by: StoppedBy::Person, reason };
             engine
-                .store()
-                .stop_line(project, &stopped)
-                .map(|()| done(Paused { paused: true, was_paused: None }))
+                .write(&[paused(project, &stopped)])
+                .map(|_| done(Paused { paused: true, was_paused: None }))
         }
-        QueueCommand::Resume => engine
-            .store()
-            .resume_line(project)
-            .map(|was| done(Paused { paused: false, was_paused: Some(was) })),
+        QueueCommand::Resume => resume(engine, project),
         QueueCommand::Look => Ok(done(())),
     };
     written.unwrap_or_else(|error| failed(FailureKind::Failed, chain(&error)))
@@ -188,36 +189,44 @@ fn enter(
         );
         return Ok(failed(FailureKind::Refused, message));
     }
+    let now = clock::now();
     let waiting = engine.store().queue_entries(project, EntryScope::Unfinished)?;
+    let mut changes = Vec::new();
     for mut older in waiting.into_iter().filter(|e| e.branch == branch && e.head != *head) {
         older.status = EntryStatus::Removed;
         older.reason = Some(format!("replaced by {}", head.short()));
-        engine.store().update_entry(&older)?;
+        changes.push(moved(&older, now));
     }
     let style = style.map(|style| style.as_str().to_owned());
     let pr = hand_in::pull_request_of(engine.store(), project, branch)?;
-    // All at once: the line may look at it at any moment.
-    let id = engine.store().enqueue(&NewEntry {
+    let entry = NewEntry {
         project: project.clone(),
         branch: branch.to_owned(),
         issue: None,
         pr,
         identity: Some(clean_line(by, 100)),
         head: head.clone(),
-        requested_at: clock::now(),
+        requested_at: now,
         priority,
         worktree: None,
         style: style.clone(),
-    })?;
-    let Some(mut entry) = engine.store().queue_entry(id)? else {
-        return Ok(failed(FailureKind::Failed, "the entry is gone".to_owned()));
     };
-    // One that waited already.
-    if entry.priority != priority || entry.style != style {
-        (entry.priority, entry.style) = (priority, style);
-        engine.store().update_entry(&entry)?;
-    }
-    Ok(done(Added { entry: entry.id, branch: entry.branch, head_sha: entry.head }))
+    let id = match engine.store().waiting_entry(project, branch, head)? {
+        None => {
+            let id = engine.store().next_entry();
+            changes.push(entered(id, &entry, now));
+            id
+        }
+        Some(mut waiting) => {
+            if waiting.priority != priority || waiting.style != style {
+                (waiting.priority, waiting.style) = (priority, style);
+                changes.push(moved(&waiting, now));
+            }
+            waiting.id
+        }
+    };
+    engine.write(&changes)?;
+    Ok(done(Added { entry: id, branch: entry.branch, head_sha: entry.head }))
 }
 
 /// Red verdicts are forgotten, so that their trees are tested again. An entry that was taken out is in the queue again.
@@ -228,18 +237,22 @@ fn forget(
     trees: &[Sha],
     by: &str,
 ) -> Result<Reply, pointsman_store::Error> {
+    let now = clock::now();
     let gate = engine.config(project).and_then(|config| queue_view::gate_name(&config));
+    let mut forgotten = Vec::new();
     for tree in trees {
         let Some(gate) = &gate else { break };
         let nothing = Record { runs: Runs::default(), last: CiVerdict::Passed };
-        let row = VerdictRow {
+        let verdict = VerdictRow {
             verdict: serde_json::to_value(nothing).unwrap_or_default(),
             log_path: None,
-            at: clock::now(),
+            at: now,
             took_ms: None,
         };
-        engine.store().remember_verdict(project, tree, gate, &row)?;
+        let (project, object, gate) = (project.clone(), tree.clone(), gate.clone());
+        forgotten.push(Write::Verdict { project, object, gate, verdict });
     }
+    let mut changes = vec![Written::quiet(now, forgotten)];
     let mut retested = Retested { forgotten: trees.len(), entry: None };
     if what != MAIN {
         let all = engine.store().queue_entries(project, EntryScope::All)?;
@@ -260,22 +273,28 @@ fn forget(
                 return Ok(failed(FailureKind::Refused, message));
             }
             (EntryStatus::Conflict | EntryStatus::Red | EntryStatus::Stale | EntryStatus::Removed, None) => {
-                let id = engine.store().enqueue(&NewEntry {
+                let again = NewEntry {
                     project: project.clone(),
                     branch: entry.branch,
                     issue: None,
                     pr: entry.pr,
                     identity: Some(clean_line(by, 100)),
                     head: entry.head,
-                    requested_at: clock::now(),
+                    requested_at: now,
                     priority: entry.priority,
                     worktree: None,
                     style: entry.style,
-                })?;
+                };
+                let waiting = engine.store().waiting_entry(project, &again.branch, &again.head)?;
+                let id = waiting.as_ref().map_or(engine.store().next_entry(), |waiting| waiting.id);
+                if waiting.is_none() {
+                    changes.push(entered(id, &again, now));
+                }
                 retested.entry = Some(id);
             }
         }
     }
+    engine.write(&changes)?;
     Ok(done(retested))
 }
 
@@ -303,6 +322,96 @@ fn remove(
     }
     entry.status = EntryStatus::Removed;
     entry.reason = Some(format!("taken out by {}", clean_line(by, 100)));
-    engine.store().update_entry(&entry)?;
+    engine.write(&[moved(&entry, clock::now())])?;
     Ok(done(Removed { entry: entry.id, status: queue_view::status(entry.status), branch: entry.branch }))
+}
+
+fn resume(engine: &mut Engine, project: &ProjectName) -> Result<Reply, pointsman_store::Error> {
+    let was_paused = engine.store().line(project)?.stopped.is_some();
+    if was_paused {
+        let mut change = Written::logged(clock::now(), project, &log::Entry::QueueResumed);
+        change.writes.push(Write::QueueResumed { project: project.clone() });
+        engine.write(&[change])?;
+    }
+    Ok(done(Paused { paused: false, was_paused: Some(was_paused) }))
+}
+
+/// A branch enters the merge queue.
+pub(super) fn entered(id: EntryId, entry: &NewEntry, now: Timestamp) -> Written {
+    let logged = log::QueueEntry {
+        entry: id,
+        branch: entry.branch.clone(),
+        head: entry.head.clone(),
+        status: EntryStatus::Queued,
+        issue: entry.issue,
+        pr: entry.pr,
+        candidate: None,
+        reason: None,
+    };
+    let mut change = Written::logged(now, &entry.project, &log::Entry::QueueEntered(logged));
+    change.issue = entry.issue;
+    change.writes.push(Write::EntryAdded { id, entry: Box::new(entry.clone()) });
+    change
+}
+
+/// An entry of the merge queue is as it is now.
+pub(super) fn moved(entry: &QueueEntry, now: Timestamp) -> Written {
+    let logged = log::QueueEntry {
+        entry: entry.id,
+        branch: entry.branch.clone(),
+        head: entry.head.clone(),
+        status: entry.status,
+        issue: entry.issue,
+        pr: entry.pr,
+        candidate: entry.candidate.clone(),
+        reason: entry.reason.clone(),
+    };
+    let mut change = Written::logged(now, &entry.project, &log::Entry::QueueMoved(logged));
+    change.issue = entry.issue;
+    change.writes.push(Write::EntryMoved(Box::new(entry.clone())));
+    change
+}
+
+/// Those of these entries that are news. One that is over stays as it is, unless git knows that it landed.
+pub(super) fn all_moved(
+    store: &Store,
+    entries: &[QueueEntry],
+    now: Timestamp,
+) -> Result<Vec<Written>, pointsman_store::Error> {
+    let mut changes = Vec::new();
+    for entry in entries {
+        match store.queue_entry(entry.id)? {
+            Some(known) if known == *entry => {}
+            Some(known) if !known.status.is_unfinished() && entry.status != EntryStatus::Landed => {}
+            Some(_) => changes.push(moved(entry, now)),
+            None => tracing::error!(entry = %entry.id, "there is no such entry in the merge queue"),
+        }
+    }
+    Ok(changes)
+}
+
+/// A merge queue is paused.
+pub(super) fn paused(project: &ProjectName, stopped: &Stopped) -> Written {
+    let logged = log::Entry::QueuePaused { by: stopped.by, reason: stopped.reason.clone() };
+    let mut change = Written::logged(stopped.at, project, &logged);
+    change.writes.push(Write::QueuePaused { project: project.clone(), stopped: stopped.clone() });
+    change
+}
+
+/// The main branch was audited, unless another audit came first.
+pub(super) fn audited(
+    store: &Store,
+    project: &ProjectName,
+    audit: &Audit,
+    now: Timestamp,
+) -> Result<Option<Written>, pointsman_store::Error> {
+    if store.line(project)?.audited != audit.after {
+        return Ok(None);
+    }
+    let Audit { upto, direct, person, alarm, .. } = audit;
+    let (upto, paused) = (upto.clone(), alarm.is_some());
+    let logged = log::Entry::MainAudited { upto, direct: *direct, person: *person, paused };
+    let mut change = Written::logged(now, project, &logged);
+    change.writes.push(Write::MainAudited { project: project.clone(), audit: audit.clone() });
+    Ok(Some(change))
 }

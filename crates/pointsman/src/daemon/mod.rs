@@ -39,6 +39,7 @@ mod sources;
 mod stage;
 mod start;
 pub mod timetable;
+mod unreadable;
 mod vault;
 pub(crate) mod webhooks;
 mod workers;

@@ -23,10 +23,11 @@ use pointsman_testkit::fake_forgejo::{DEV, FakeForgejo, OWNER, REPO, Rules};
 use serde_json::json;
 
 use super::board::Board;
-use super::engine::{Engine, groups};
+use super::engine::Engine;
 use super::factory;
 use super::inbound::{Inbound, Inbox};
 use super::jobs::Jobs;
+use super::line;
 use super::notifier;
 use super::poller::{Asking, Poller};
 use super::projects;
@@ -103,8 +104,8 @@ impl Loop {
         paths.create().unwrap();
         let config = directory.join("pointsman.toml");
         std::fs::write(&config, configuration).unwrap();
-        let mut store = Store::open(&paths.database()).unwrap();
-        projects::add(&paths, &mut store, &config).unwrap();
+        let mut engine = Engine::open(Store::open(&paths.database()).unwrap()).unwrap();
+        projects::add(&paths, &mut engine, &config).unwrap();
         let (inbox, inbound) = Inbox::new();
         let reader = || Store::open_read_only(&paths.database()).unwrap();
         let tmux = Server::new(paths.tmux_socket(), paths.tmux_config()).unwrap();
@@ -122,9 +123,9 @@ impl Loop {
             paths: paths.clone(),
         });
         let opened =
-            projects::open_all(&paths, &world.git, world.environment, &store, &BTreeMap::new()).unwrap();
+            projects::open_all(&paths, &world.git, world.environment, engine.store(), &BTreeMap::new())
+                .unwrap();
         assert_eq!(opened.problems, [""; 0]);
-        let mut engine = Engine::open(store).unwrap();
         engine.serve(opened.served.values().map(|served| Arc::clone(&served.config)));
         *world.projects.write().unwrap() = opened.served;
         let board = Board::new(engine.tasks());
@@ -134,15 +135,14 @@ impl Loop {
     fn take(&mut self, inbound: Inbound, now: Timestamp) {
         match inbound {
             Inbound::Inputs(inputs) => {
-                for group in groups(&inputs) {
-                    self.engine.take(group, now).unwrap();
-                }
+                self.engine.take(&inputs, now).unwrap();
                 self.engine.tick(now).unwrap();
                 assert!(self.engine.due(now).unwrap().is_empty(), "nothing is begun for a task");
                 self.board.publish(self.engine.tasks());
             }
             Inbound::Audited { project, audit, written } => {
-                self.engine.store().audited(&project, &audit).unwrap();
+                let change = line::audited(self.engine.store(), &project, &audit, now).unwrap();
+                self.engine.write(change.as_slice()).unwrap();
                 written.send(()).unwrap();
             }
             Inbound::Factory { told, written } => {

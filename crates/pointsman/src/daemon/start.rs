@@ -18,7 +18,7 @@ use pointsman_core::queue::EntryId;
 use pointsman_core::task::Session;
 use pointsman_core::words;
 use pointsman_store::lock::Error as LockError;
-use pointsman_store::{DaemonLock, Store};
+use pointsman_store::{Change, DaemonLock, Store};
 
 use super::answer::{answer, failed};
 use super::board::Board;
@@ -156,7 +156,11 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     sweep_drafts(paths, &projects);
     for served in projects.values() {
         clear_leftovers(served);
-        if let Err(error) = adopt(dispatcher.engine.store(), served) {
+        let adopted = adopt(dispatcher.engine.store(), served).and_then(|writes| {
+            let change = Change::quiet(clock::now(), writes);
+            Ok(dispatcher.engine.write(&[change]).map(drop)?)
+        });
+        if let Err(error) = adopted {
             let error = format!("{error:#}");
             tracing::warn!(project = %served.config.name, error, "checkpoints were not compared");
         }

@@ -14,7 +14,7 @@ use pointsman_core::session::context::{self, Pace, Symptom};
 use pointsman_core::session::work::Observation;
 use pointsman_core::task::{Event, Session, Task};
 use pointsman_core::time::Timestamp;
-use pointsman_store::{EffectId, SessionRow};
+use pointsman_store::{Change, EffectId, SessionRow, Write};
 use pointsman_view::session::Taken;
 
 use crate::control::protocol::{FailureKind, Reply};
@@ -79,14 +79,15 @@ fn act(
     };
     match &report.told {
         Told::Started { conversation, model, .. } => {
+            let name = conversation_name(&report.session);
+            let conversation = conversation.as_deref().unwrap_or("unknown");
+            let mut writes = vec![Write::cursor(&key.project, name, conversation)];
             if let Some(mut row) = engine.store().session(&report.session)? {
                 row.acknowledges = true;
                 row.model = model.clone().or(row.model);
-                engine.store().upsert_session(&row)?;
+                writes.push(Write::Session(Box::new(row)));
             }
-            let name = conversation_name(&report.session);
-            let conversation = conversation.as_deref().unwrap_or("unknown");
-            engine.store().set_cursor(Some(&key.project), &name, conversation)
+            engine.write(&[Change::quiet(now, writes)]).map(drop)
         }
         Told::Prompted { messages } => acknowledge(engine, key, generation, messages),
         Told::Tool { work, .. } => engine.observe(key, &[Observation::Did((*work).into())], None, now),
@@ -181,14 +182,17 @@ fn acknowledge(
     generation: u32,
     messages: &[i64],
 ) -> Result<(), pointsman_store::Error> {
-    let now = clock::now();
+    let mut writes = Vec::new();
     for id in messages.iter().map(|id| EffectId(*id)) {
         let theirs = engine.store().message(id)?;
         if theirs.is_some_and(|row| row.task == *key && row.generation == generation) {
-            engine.store().message_acknowledged(id, now)?;
+            writes.push(Write::MessageAcknowledged(id));
         }
     }
-    Ok(())
+    if writes.is_empty() {
+        return Ok(());
+    }
+    engine.write(&[Change::quiet(clock::now(), writes)]).map(drop)
 }
 
 /// The marker that idle looks go by follows what the session says.

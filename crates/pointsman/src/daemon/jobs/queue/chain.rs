@@ -183,7 +183,7 @@ impl Line<'_> {
                 reason: words::queue::nothing_to_land(&entry.branch, self.served.primary.as_str()),
             },
         };
-        self.report_all(vec![Outcome { entry, outcome, branch: BranchFate::Stays, log: None }]);
+        self.report_all(vec![Outcome { entry, outcome, branch: BranchFate::Stays, log: None }], None);
         Ok(())
     }
 

@@ -73,7 +73,7 @@ impl Line<'_> {
         crash_point("landing-main-pushed");
         self.trees.insert(last.built.commit.clone(), last.built.tree.clone());
         self.main_is(last.built.commit.clone())?;
-        audit::ours(self.jobs, self.served, main, &last.built.commit)?;
+        let audit = audit::ours(self.jobs, self.served, main, &last.built.commit)?;
         let landed = cars.iter().map(|car| {
             let shown = self.jobs.reader().queue_entry(car.entry.id).ok().flatten();
             let mut entry = shown.unwrap_or_else(|| car.entry.clone());
@@ -86,7 +86,7 @@ impl Line<'_> {
                 log: None,
             }
         });
-        self.report_all(landed.collect());
+        self.report_all(landed.collect(), audit);
         Ok(true)
     }
 

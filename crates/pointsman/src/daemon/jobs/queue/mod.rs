@@ -201,6 +201,8 @@ impl<'a> Line<'a> {
         if let Some(only) = self.jobs.only_entry() {
             entries.retain(|entry| entry.id == only);
         }
+        // The branch of a task that cannot be read waits with it, and holds nobody up.
+        entries.retain(|entry| self.is_readable(entry));
         if entries.is_empty() {
             return Ok(Next::Nothing);
         }

@@ -9,7 +9,7 @@ use pointsman_core::ids::TaskKey;
 use pointsman_core::queue::{EntryId, Fault};
 use pointsman_core::task::{CiVerdict, Event, QueueOutcome};
 use pointsman_core::words;
-use pointsman_store::{EntryStatus, QueueEntry, Stopped};
+use pointsman_store::{Audit, EntryStatus, QueueEntry, Stopped};
 
 use super::{Car, Line, outcomes};
 use crate::daemon::clock;
@@ -70,21 +70,21 @@ impl Line<'_> {
         if matches!(outcome, QueueOutcome::Infra { .. }) {
             self.records.remove(tree);
         }
-        self.report_all(vec![Outcome { entry: car.entry, outcome, branch: BranchFate::Goes, log }]);
+        self.report_all(vec![Outcome { entry: car.entry, outcome, branch: BranchFate::Goes, log }], None);
         Ok(())
     }
 
     /// Reports one entry.
     pub(super) fn report(&mut self, entry: QueueEntry, outcome: QueueOutcome) {
-        self.report_all(vec![Outcome { entry, outcome, branch: BranchFate::Goes, log: None }]);
+        self.report_all(vec![Outcome { entry, outcome, branch: BranchFate::Goes, log: None }], None);
     }
 
-    /// Reports entries that are over.
-    pub(super) fn report_all(&mut self, outcomes: Vec<Outcome>) {
+    /// Reports entries that are over, with how far main is accounted for by that. All of it is written together: a daemon
+    /// that dies leaves no task that landed by an entry that did not.
+    pub(super) fn report_all(&mut self, outcomes: Vec<Outcome>, audit: Option<Audit>) {
         self.tidy_forge(&outcomes);
         crash_point("landing-tidied");
-        let mut over = Vec::new();
-        let mut logs = Vec::new();
+        let (mut over, mut logs, mut inputs) = (Vec::new(), Vec::new(), Vec::new());
         for Outcome { mut entry, outcome, log, .. } in outcomes {
             let wanted = self.is_wanted(&entry).unwrap_or(true);
             let landed = matches!(outcome, QueueOutcome::Landed { .. });
@@ -95,7 +95,7 @@ impl Line<'_> {
                     self.show_main(&key, &entry);
                 }
                 let event = Event::QueueReported { head: entry.head.clone(), outcome };
-                self.jobs.inbox.tell(Input::new(key, event));
+                inputs.push(Input::new(key, event));
             }
             if !wanted && !landed {
                 entry.status = EntryStatus::Removed;
@@ -104,7 +104,7 @@ impl Line<'_> {
             logs.push(log);
         }
         crash_point("queue-reported");
-        self.write_down(over.clone());
+        self.send(over.clone(), audit, inputs);
         for (entry, log) in over.iter().zip(logs) {
             outcomes::tell(self.jobs, entry, log.as_deref());
         }
@@ -131,13 +131,25 @@ impl Line<'_> {
         Ok(unfinished && reader.task(&key)?.is_some_and(|task| task.wants_to_land(&entry.head)))
     }
 
+    /// Whether the task of an entry can be read, if it has one.
+    pub(super) fn is_readable(&self, entry: &QueueEntry) -> bool {
+        let Some(issue) = entry.issue else { return true };
+        let key = TaskKey { project: self.served.config.name.clone(), issue };
+        !matches!(self.jobs.reader().task(&key), Err(pointsman_store::Error::Unreadable(_)))
+    }
+
     /// Writes entries and waits until they are on disk.
     pub(super) fn write_down(&self, entries: Vec<QueueEntry>) {
         if entries.is_empty() {
             return;
         }
+        self.send(entries, None, Vec::new());
+    }
+
+    fn send(&self, entries: Vec<QueueEntry>, audit: Option<Audit>, inputs: Vec<Input>) {
         let (written, wait) = sync_channel(1);
-        self.jobs.inbox.send(Inbound::QueueMoved { entries, written });
+        let project = self.served.config.name.clone();
+        self.jobs.inbox.send(Inbound::QueueMoved { project, entries, audit, inputs, written });
         // The daemon may be gone: then the next one looks at git.
         let _ = wait.recv();
     }
