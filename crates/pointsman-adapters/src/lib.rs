@@ -11,6 +11,7 @@ pub mod forge;
 pub mod git;
 pub mod headless;
 pub mod http;
+pub mod login;
 pub mod machine;
 pub mod notify;
 pub mod phase_file;

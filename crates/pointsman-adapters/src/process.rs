@@ -6,7 +6,8 @@
 //!
 //! Nothing in here knows what is being run; git, tmux and CI build their own calls on [`Run`].
 //! [`job`] has the form for long runs with a log file, `follow` for those whose output is taken as it comes, `detached`
-//! for the one kind of program that outlives us, [`identity`] the proof that a pid is still the same process.
+//! for the one kind of program that outlives us, [`identity`] the proof that a pid is still the same process, [`lineage`]
+//! where a process comes from.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -24,13 +25,14 @@ mod detached;
 mod follow;
 pub mod identity;
 pub mod job;
+pub mod lineage;
 mod memory;
 mod output;
 mod program;
 mod supervise;
 
 pub use follow::{Followed, FollowedEnd};
-pub use identity::{ancestors, end_group, host_name, is_alive, kill_leftover_group, start_time};
+pub use identity::{Process, end_group, host_name, is_alive, kill_leftover_group, start_time};
 pub use job::{Job, JobEnd, JobKiller};
 pub use memory::free_memory_mb;
 pub(crate) use memory::megabytes;
@@ -59,6 +61,7 @@ pub struct Run {
     limits: Limits,
     output_cap: usize,
     cancel: Option<Cancel>,
+    trust: Trust,
 }
 
 impl Run {
@@ -73,7 +76,15 @@ impl Run {
             limits: Limits { time: DEFAULT_TIME_LIMIT, grace: DEFAULT_GRACE },
             output_cap: DEFAULT_OUTPUT_CAP,
             cancel: None,
+            trust: Trust::Ours,
         }
+    }
+
+    /// Runs what an agent, a branch or an action brings. The kernel marks it and everything it ever starts
+    /// (`no_new_privs`): such a process is never taken for a person, wherever it hides, and `sudo` gives it nothing.
+    pub fn untrusted(mut self) -> Self {
+        self.trust = Trust::Foreign;
+        self
     }
 
     /// Adds one argument.
@@ -183,7 +194,11 @@ impl Run {
     }
 
     fn spawn(&self, mut command: Command) -> Result<Child, Error> {
-        command.spawn().map_err(|source| match source.kind() {
+        let started = match self.trust {
+            Trust::Ours => command.spawn(),
+            Trust::Foreign => spawn_marked(&mut command),
+        };
+        started.map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => Error::NotFound { program: self.program_name() },
             _ => Error::Spawn { program: self.program_name(), source },
         })
@@ -196,6 +211,27 @@ impl Run {
     fn io_error(&self, what: &'static str, source: io::Error) -> Error {
         Error::Io { program: self.program_name(), what, source }
     }
+}
+
+/// The mark belongs to a thread and is inherited by what that thread starts. A thread of its own carries it, so that
+/// we stay without it.
+fn spawn_marked(command: &mut Command) -> io::Result<Child> {
+    std::thread::scope(|scope| {
+        let marked = std::thread::Builder::new().name("marked".to_owned()).spawn_scoped(scope, || {
+            lineage::mark_this_thread()?;
+            command.spawn()
+        })?;
+        marked.join().unwrap_or_else(|_| Err(io::Error::other("the thread that starts programs broke")))
+    })
+}
+
+/// Whose program it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trust {
+    /// Ours, or the machine's: git, tmux.
+    Ours,
+    /// Whatever an agent, a branch or an action brings.
+    Foreign,
 }
 
 /// Whom a program leads when it starts.

@@ -7,7 +7,6 @@ use anyhow::{Context, ensure};
 use pointsman::daemon::clock;
 use pointsman_adapters::process::{self, Run};
 use pointsman_core::ids::{ProjectName, TaskKey};
-use pointsman_core::role::Role;
 use pointsman_core::session::budget::Spent;
 use pointsman_core::session::context::{Gauge, Source};
 use pointsman_core::session::work::WorkState;
@@ -183,7 +182,7 @@ fn session(
         identity: key.identity(),
         project: project.clone(),
         issue: Some(key.issue),
-        role: Role::Dev,
+        role: Task::ROLE,
         generation: 1,
         host: process::host_name(),
         model: Some("sonnet".to_owned()),

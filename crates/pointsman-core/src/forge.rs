@@ -116,6 +116,9 @@ pub struct Check {
     /// What was checked, in the words of whoever did.
     pub name: String,
     pub state: CheckState,
+    /// What the CI says in a line, and where it says more.
+    #[serde(default)]
+    pub details: String,
 }
 
 /// What a check says.

@@ -5,6 +5,7 @@
 //! what starts, [`words`] holds every sentence said to people and agents.
 
 pub mod action;
+pub mod agent;
 pub mod base64;
 pub mod board;
 pub mod chat;
@@ -20,10 +21,13 @@ pub mod health;
 pub mod hook;
 pub mod ids;
 pub mod labels;
+pub mod log;
 pub mod notifier;
 pub mod origin;
 pub mod part;
+pub mod pipeline;
 pub mod planner;
+pub mod position;
 pub mod predictor;
 pub mod queue;
 pub mod review;
@@ -32,6 +36,7 @@ pub mod run;
 pub mod schedule;
 pub mod session;
 pub mod signal;
+pub mod snapshot;
 pub mod task;
 pub mod text;
 pub mod time;

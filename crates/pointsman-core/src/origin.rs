@@ -54,14 +54,7 @@ impl Origin {
 }
 
 fn kind_of(host: &str) -> Option<ForgeKind> {
-    let name = host.split_once(':').map_or(host, |(host, _)| host);
-    match name {
-        "github.com" | "ssh.github.com" => Some(ForgeKind::Github),
-        "codeberg.org" | "gitea.com" => Some(ForgeKind::Forgejo),
-        name if name.split('.').any(|part| matches!(part, "forgejo" | "gitea")) => Some(ForgeKind::Forgejo),
-        name if name.starts_with("github.") => Some(ForgeKind::Github),
-        _ => None,
-    }
+    ForgeKind::of_host(host.split_once(':').map_or(host, |(host, _)| host))
 }
 
 #[cfg(test)]

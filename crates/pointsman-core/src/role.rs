@@ -137,6 +137,20 @@ impl Role {
         }
     }
 
+    /// Whether its sessions may submit actions to the vault. One that looks at an action could be the cause of the next look.
+    pub const fn submits_to_vault(self) -> bool {
+        match self {
+            Self::Dev
+            | Self::Review
+            | Self::Gardener
+            | Self::Supervisor
+            | Self::Planner
+            | Self::Predictor
+            | Self::Action => true,
+            Self::Vault => false,
+        }
+    }
+
     /// The files that its sessions may hand in as a pull request.
     pub const fn hands_in(self) -> Option<HandsIn> {
         match self {

@@ -8,14 +8,16 @@ use crate::time::Timestamp;
 
 /// How much slower a forge is asked while nothing is expected of it.
 const QUIET: u32 = 20;
-/// How much slower it is asked while it tells by itself: only for what got lost.
+/// How much slower it is asked while it tells by itself and nothing is expected: only for what got lost.
 const NET: u32 = 240;
+/// How much slower it is asked while it tells by itself and somebody waits for it: a lost webhook costs minutes.
+const WAITING_NET: u32 = 10;
 /// Who has waited for so long may wait this part of it once more.
 const PATIENCE: u32 = 5;
 /// The same for a CI, which people wait for with less patience.
 const CI_PATIENCE: u32 = 4;
-/// How much slower a CI is asked while it tells by itself.
-const CI_NET: u32 = 40;
+/// How much slower a CI is asked at most, whether it tells by itself or not: somebody waits for it.
+const CI_NET: u32 = 6;
 
 /// The ready tasks of one project that fit into its free places, oldest issue first.
 ///
@@ -30,7 +32,8 @@ pub fn starts<'a>(tasks: impl Iterator<Item = &'a Task> + Clone, concurrency: us
     ready
 }
 
-/// Whether a server tells by itself when something has happened.
+/// Whether a server tells by itself when something of one kind has happened. Kinds are apart: a server that tells of
+/// pushes need not tell of checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ears {
     /// It does not, as far as we know.
@@ -49,9 +52,6 @@ pub fn forge_pace<'a>(
     tasks: impl Iterator<Item = &'a Task>,
     now: Timestamp,
 ) -> Duration {
-    if ears == Ears::Told {
-        return pace * NET;
-    }
     let quiet = pace * QUIET;
     let waits = tasks.filter_map(|task| match task.state {
         State::AwaitingReview | State::Escalated | State::MergeQueue | State::Merged => {
@@ -66,13 +66,17 @@ pub fn forge_pace<'a>(
         | State::Paused
         | State::Closed => None,
     });
-    waits.min().unwrap_or(quiet)
+    match (ears, waits.min()) {
+        (Ears::Asking, wait) => wait.unwrap_or(quiet),
+        (Ears::Told, Some(_)) => pace * WAITING_NET,
+        (Ears::Told, None) => pace * NET,
+    }
 }
 
 /// How long to wait before a CI on a server is asked again about a commit that was waited for as long as `waited`.
 pub fn checks_pace(pace: Duration, ears: Ears, waited: Duration) -> Duration {
     match ears {
-        Ears::Asking => pace.max(waited / CI_PATIENCE),
+        Ears::Asking => (waited / CI_PATIENCE).clamp(pace, pace * CI_NET),
         Ears::Told => pace * CI_NET,
     }
 }
@@ -132,18 +136,19 @@ mod tests {
             for (waited, wanted) in [(0, 30), (150, 30), (600, 120), (3600, 600), (86_400, 600)] {
                 let states = [State::Working, waiting, State::Closed];
                 assert_eq!(pace(Ears::Asking, &states, waited), wanted, "{waiting} for {waited} s");
-                assert_eq!(pace(Ears::Told, &states, waited), 7200);
+                assert_eq!(pace(Ears::Told, &states, waited), 300);
             }
         }
         assert_eq!(pace(Ears::Told, &[], 0), 7200);
+        assert_eq!(pace(Ears::Told, &idle, 0), 7200);
     }
 
     #[test]
     fn a_long_ci_is_asked_less_often() {
         let second = Duration::from_secs(1);
-        for (waited, asking) in [(0, 30), (120, 30), (600, 150)] {
+        for (waited, asking) in [(0, 30), (120, 30), (600, 150), (7200, 180)] {
             assert_eq!(checks_pace(second * 30, Ears::Asking, second * waited).as_secs(), asking);
-            assert_eq!(checks_pace(second * 30, Ears::Told, second * waited).as_secs(), 1200);
+            assert_eq!(checks_pace(second * 30, Ears::Told, second * waited).as_secs(), 180);
         }
     }
 }

@@ -136,6 +136,7 @@ fn migrate(connection: &mut Connection, path: &Path, migrations: &[&str]) -> Res
     if version(connection)? == known {
         return Ok(());
     }
+    keep_copy(connection, path, known)?;
     let failed = failed_to("migrate the database");
     let transaction =
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&failed)?;
@@ -151,6 +152,30 @@ fn migrate(connection: &mut Connection, path: &Path, migrations: &[&str]) -> Res
     }
     transaction.pragma_update(None, "user_version", known).map_err(&failed)?;
     transaction.commit().map_err(failed)
+}
+
+/// Keeps the database as it is before a newer program changes its form: `pointsman.db.before-8` is what the program before
+/// schema 8 can go on with. A copy of an earlier attempt is replaced; it appears whole or not at all.
+fn keep_copy(connection: &Connection, path: &Path, known: i64) -> Result<(), Error> {
+    let found = version(connection)?;
+    if found == 0 || found >= known {
+        return Ok(());
+    }
+    let unkept = |source| Error::File { path: path.to_owned(), source };
+    let mut copy = path.as_os_str().to_owned();
+    copy.push(format!(".before-{}", found + 1));
+    let draft = create_draft(path)?;
+    let written = connection
+        .execute("VACUUM INTO $1", [draft.to_string_lossy()])
+        .map_err(failed_to("keep a copy of the database"))
+        .and_then(|_| fs::File::open(&draft).and_then(|file| file.sync_all()).map_err(unkept))
+        .and_then(|()| fs::rename(&draft, PathBuf::from(copy)).map_err(unkept));
+    if written.is_err() {
+        let _ = fs::remove_file(&draft);
+    }
+    written?;
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::File::open(directory).and_then(|directory| directory.sync_all()).map_err(unkept)
 }
 
 fn version(connection: &Connection) -> Result<i64, Error> {
@@ -196,6 +221,33 @@ mod tests {
         open(&path, &both).unwrap().execute("INSERT INTO a (y) VALUES ('z')", []).unwrap();
         assert_eq!(version(&path), 2);
         open_read_only(&path, &both).unwrap();
+        assert!(matches!(open(&path, &[FIRST]), Err(Error::TooNew { found: 2, known: 1, .. })));
+    }
+
+    #[test]
+    fn a_copy_is_kept_before_a_database_changes_its_form() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.db");
+        let connection = open(&path, &[FIRST]).unwrap();
+        connection.execute("INSERT INTO a VALUES (7)", []).unwrap();
+        // Without a clean end: the last row is in the log only.
+        std::mem::forget(connection);
+        let both = [FIRST, "ALTER TABLE a ADD COLUMN y TEXT;"];
+        drop(open(&path, &both).unwrap());
+        let copy = directory.path().join("a.db.before-2");
+        let kept = open_read_only(&copy, &[FIRST]).unwrap();
+        let row: i64 = kept.query_row("SELECT x FROM a", [], |row| row.get(0)).unwrap();
+        assert_eq!(row, 7);
+        let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&copy).unwrap().permissions());
+        assert_eq!(mode & 0o777, 0o600, "nobody else's business");
+        let made = std::fs::metadata(&copy).unwrap().modified().unwrap();
+        drop(open(&path, &both).unwrap());
+        assert_eq!(std::fs::metadata(&copy).unwrap().modified().unwrap(), made, "once");
+        let others = std::fs::read_dir(directory.path()).unwrap().filter_map(|entry| {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            name.contains("new").then_some(name)
+        });
+        assert_eq!(others.count(), 0);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use pointsman_core::ids::Number;
+use pointsman_core::snapshot::Unreadable;
 use rusqlite::ErrorCode;
 use rusqlite::ffi::SQLITE_IOERR_WRITE;
 
@@ -39,6 +40,9 @@ pub enum Error {
     /// A stored value cannot be read, for example a task snapshot of another version.
     #[error("a stored value is not readable: cannot {operation}")]
     Data { operation: &'static str, source: rusqlite::Error },
+    /// A snapshot cannot be read. What it belongs to stands still; nothing takes its place.
+    #[error("what is stored of {} {} of {} cannot be read: {}", .0.what, .0.name, .0.project, .0.why)]
+    Unreadable(Box<Unreadable>),
     /// The caller asked for something that makes no sense; nothing was written.
     #[error("refused: {what}")]
     Invalid {
@@ -79,6 +83,7 @@ impl Error {
             | Self::File { .. }
             | Self::Corrupt { .. }
             | Self::Data { .. }
+            | Self::Unreadable(_)
             | Self::Invalid { .. }
             | Self::NotFound { .. }
             | Self::Exists(_) => Retry::Never,

@@ -4,7 +4,7 @@
 //! of effects), [`ForgeShelf`] holds one project's embedded forge. [`lock`] keeps a second daemon
 //! away. Nothing is decided here and nothing outside the two files is touched.
 //!
-//! Where next: [`Store::commit`] is the one road by which a transition reaches the disk.
+//! Where next: [`Store::commit`] is the only function that writes.
 //!
 //! SQL is written with `$1, $2 …` in order of first use, and in the dialect PostgreSQL shares,
 //! so that a second backend can take it over.
@@ -21,9 +21,10 @@ pub use forge::ForgeShelf;
 pub use lock::DaemonLock;
 pub use store::{
     AgentRow, Audit, Change, CheckpointRow, Committed, Delivered, Delivery, DeliveryId, EffectId, EntryId,
-    EntryScope, EntryStatus, EventFilter, EventRow, LineRow, MessageRow, MessageStatus, NewEntry, NewNotice,
-    NewReply, NoticeRow, Outgoing, ProjectRow, QueueEntry, ReplyRow, RunScope, SessionRow, SessionScope,
-    SessionStatus, Stopped, StoppedBy, Store, Thread, VaultScope, VerdictRow, Waiting,
+    EntryScope, EntryStatus, EventFilter, EventRow, LineRow, Memory, MessageRow, MessageStatus, NewEntry,
+    NewNotice, NewReply, NoticeRow, Outgoing, ProjectRow, QueueEntry, ReplyRow, RunScope, SessionRow,
+    SessionScope, SessionStatus, SpendingReport, Stopped, StoppedBy, Store, Thread, VaultScope, VerdictRow,
+    Waiting, Write,
 };
 
 /// What every call here answers.

@@ -25,6 +25,8 @@ pub struct FakeWoodpecker {
 struct State {
     version: String,
     pipelines: Vec<Pipeline>,
+    /// How often logs are still asked for in vain.
+    late_looks: Option<u32>,
 }
 
 struct Pipeline {
@@ -66,6 +68,12 @@ impl FakeWoodpecker {
             steps.iter().map(|(name, exit, log)| ((*name).to_owned(), *exit, (*log).to_owned())).collect();
     }
 
+    /// From now on a log is there only when it is asked for the third time, as on a real server, which stores it a
+    /// moment after the status.
+    pub fn logs_come_late(&self) {
+        self.state().late_looks = Some(2);
+    }
+
     /// All pipelines: number, parent, commit, status.
     pub fn pipelines(&self) -> Vec<(u64, u64, String, String)> {
         let state = self.state();
@@ -105,7 +113,8 @@ fn plain(status: u16, text: &str) -> Reply {
 fn answer(state: &mut State, request: &Request) -> Reply {
     let segments = request.segments();
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
-    if segments == ["version"] {
+    // Before 1.0 there was no such address.
+    if segments == ["version"] && !state.version.starts_with("0.") {
         return Reply::json(
             200,
             &json!({ "source": "https://woodpecker.invalid", "version": state.version }),
@@ -143,6 +152,10 @@ fn answer(state: &mut State, request: &Request) -> Reply {
             state
                 .find(&made.to_string())
                 .map_or_else(|| plain(500, ""), |p| Reply::json(200, &shown(p, true)))
+        }
+        ("GET", ["repos", repo, "logs", _, _]) if *repo == id && state.late_looks.is_some_and(|n| n > 0) => {
+            state.late_looks = state.late_looks.map(|n| n - 1);
+            Reply::json(200, &Value::Null)
         }
         ("GET", ["repos", repo, "logs", number, step]) if *repo == id => {
             let step = step.parse::<usize>().unwrap_or(0) % 100;

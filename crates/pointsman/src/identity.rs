@@ -1,69 +1,58 @@
-//! An identity as others read it: the same fields in the files below `.claude/state/` and on the command line.
+//! Rows of sessions as views: the same fields in the files below `.claude/state/` and on the command line.
 
-use std::path::Path;
+use pointsman_store::{SessionRow, SessionStatus};
+use pointsman_view::agent::Identity;
+use pointsman_view::session::{Session, Status};
 
-use pointsman_core::role::Role;
-use pointsman_core::session::work::WorkState;
-use pointsman_store::SessionRow;
-use serde::Serialize;
-use serde_json::Value;
-
-use crate::daemon::clock::rfc3339;
-
-/// The identity fields of a session. Written straight to JSON: a thousand of them are a list that people wait for.
-#[derive(Debug, Serialize)]
-pub(crate) struct Fields<'r> {
-    role: Role,
-    name: &'r str,
-    session_id: &'r str,
-    pid: Option<u32>,
-    tmux_session: Option<&'r str>,
-    node_id: Option<&'r str>,
-    bead_id: Option<&'r str>,
-    worktree_path: Option<&'r Path>,
-    hook_path: Option<&'r Path>,
-    created_at: String,
-    last_seen: String,
-    status: &'static str,
-    predecessor_id: Option<&'r str>,
-    host: &'r str,
-    generation: u32,
-    model: Option<&'r str>,
-}
-
-impl<'r> Fields<'r> {
-    /// Of this session.
-    pub(crate) fn of(row: &'r SessionRow) -> Self {
-        Self {
-            role: row.role,
-            name: row.name(),
-            session_id: &row.session,
-            pid: row.pid,
-            tmux_session: row.tmux_session.as_deref(),
-            node_id: row.node_id.as_deref(),
-            bead_id: row.bead_id.as_deref(),
-            worktree_path: row.tree.as_deref(),
-            hook_path: row.hook_path.as_deref(),
-            created_at: rfc3339(row.created_at),
-            last_seen: rfc3339(row.last_seen),
-            status: row.status().name(),
-            predecessor_id: row.predecessor.as_deref(),
-            host: &row.host,
-            generation: row.generation,
-            model: row.model.as_deref(),
-        }
+/// The identity of a session.
+pub(crate) fn of(row: &SessionRow) -> Identity {
+    Identity {
+        role: row.role,
+        name: row.name().to_owned(),
+        session_id: row.session.clone(),
+        pid: row.pid,
+        tmux_session: row.tmux_session.clone(),
+        node_id: row.node_id.clone(),
+        bead_id: row.bead_id.clone(),
+        worktree_path: row.tree.clone(),
+        hook_path: row.hook_path.clone(),
+        created_at: row.created_at.into(),
+        last_seen: row.last_seen.into(),
+        status: status(row),
+        predecessor_id: row.predecessor.clone(),
+        host: row.host.clone(),
+        generation: row.generation,
+        model: row.model.clone(),
     }
 }
 
-/// The same as an object. A path that is not UTF-8 is none that JSON could tell.
-pub(crate) fn fields(row: &SessionRow) -> Value {
-    serde_json::to_value(Fields::of(row)).unwrap_or_default()
+/// A session as `session list` shows it.
+pub(crate) fn session(row: &SessionRow) -> Session {
+    Session {
+        session: row.session.clone(),
+        role: row.role,
+        task: row.issue,
+        tmux_session: row.tmux_session.clone(),
+        pid: row.pid,
+        exit: row.exit,
+        project: row.project.clone(),
+        identity: row.identity.clone(),
+        generation: row.generation,
+        tree: row.tree.clone(),
+        created_at: row.created_at.into(),
+        last_seen: row.last_seen.into(),
+        ended_at: row.ended_at.map(Into::into),
+        acknowledges: row.acknowledges,
+        predecessor: row.predecessor.clone(),
+    }
 }
 
-/// Where an identity is in its work, an object.
-pub(crate) fn work(state: &WorkState) -> Value {
-    // Plain data with text for keys: nothing in it that JSON does not have.
-    let mut value = serde_json::to_value(state).unwrap_or_default();
-    value["last_checkpoint_at"] = rfc3339(state.last_checkpoint_at).into();
-    value
+/// Where a session is in its life.
+pub(crate) fn status(row: &SessionRow) -> Status {
+    match row.status() {
+        SessionStatus::Starting => Status::Starting,
+        SessionStatus::Active => Status::Active,
+        SessionStatus::Terminated => Status::Terminated,
+        SessionStatus::Crashed => Status::Crashed,
+    }
 }

@@ -95,9 +95,9 @@ impl Paths {
         self.state.join("daemon.lock")
     }
 
-    /// What git reads instead of the user's configuration.
-    pub fn git_config(&self) -> PathBuf {
-        self.state.join("gitconfig")
+    /// The record of the processes that the last daemon descended from.
+    pub fn origin(&self) -> PathBuf {
+        self.state.join("origin.json")
     }
 
     /// Notices to people, one JSON value per line.

@@ -4,18 +4,19 @@
 //! rights before it carries out the first order.
 
 use std::ffi::OsString;
+use std::sync::Arc;
 
 use anyhow::Context;
 use pointsman_adapters::ci::woodpecker::Woodpecker;
-use pointsman_adapters::forge::Opening;
 use pointsman_adapters::forge::forgejo::Forgejo;
 use pointsman_adapters::forge::github::{self, AppKey, AppOpening, Github};
+use pointsman_adapters::forge::{Opening, ServerForge};
 use pointsman_adapters::http::{Limits, Patience};
 use pointsman_adapters::notify::matrix::{self, Matrix};
 use pointsman_adapters::notify::webhook::Webhook;
 use pointsman_adapters::secret::{Dotenv, Secret, Source, private_text};
 use pointsman_core::board;
-use pointsman_core::config::{Config, NotifierKind, ReviewMode};
+use pointsman_core::config::{CiKind, Config, ForgeKind, NotifierKind, ReviewMode};
 use pointsman_core::ids::ProjectName;
 
 use crate::daemon::clock;
@@ -74,14 +75,27 @@ impl Tokens {
     }
 }
 
+/// The project's forge, if it is on a server.
+pub(crate) fn forge(
+    paths: &Paths,
+    config: &Config,
+    environment: Environment,
+) -> anyhow::Result<Option<Arc<dyn ServerForge>>> {
+    Ok(match config.forge.kind {
+        ForgeKind::Local | ForgeKind::Git => None,
+        ForgeKind::Forgejo => Some(Arc::new(forgejo(paths, config, environment)?)),
+        ForgeKind::Github => Some(Arc::new(github(paths, config, environment)?)),
+    })
+}
+
 /// The project's repository on a Forgejo or Gitea server.
-pub(crate) fn forgejo(paths: &Paths, config: &Config, environment: Environment) -> anyhow::Result<Forgejo> {
+fn forgejo(paths: &Paths, config: &Config, environment: Environment) -> anyhow::Result<Forgejo> {
     let url = config.forge.url.as_deref().context("forge.url names no server")?;
     Ok(Forgejo::prepare(opening(paths, config, environment, url)?)?)
 }
 
 /// The project's repository on GitHub, or on the GitHub Enterprise server that `forge.url` names.
-pub(crate) fn github(paths: &Paths, config: &Config, environment: Environment) -> anyhow::Result<Github> {
+fn github(paths: &Paths, config: &Config, environment: Environment) -> anyhow::Result<Github> {
     let url = config.forge.url.as_deref().unwrap_or(github::PUBLIC);
     let forge = &config.forge;
     let github = match (&forge.app_id, &forge.app_key_file) {
@@ -141,12 +155,19 @@ pub(crate) fn listening(
     Ok(Some(Listening::new(listen, secret)))
 }
 
-/// The project's repository on a Woodpecker server.
-pub(crate) fn woodpecker(
+/// The project's CI, if it is a server of its own.
+pub(crate) fn ci(
     paths: &Paths,
     config: &Config,
     environment: Environment,
-) -> anyhow::Result<Woodpecker> {
+) -> anyhow::Result<Option<Woodpecker>> {
+    match config.ci.kind {
+        CiKind::None | CiKind::Command | CiKind::Forge => Ok(None),
+        CiKind::Woodpecker => woodpecker(paths, config, environment).map(Some),
+    }
+}
+
+fn woodpecker(paths: &Paths, config: &Config, environment: Environment) -> anyhow::Result<Woodpecker> {
     let server = &config.woodpecker;
     let source = Source {
         whose: "Woodpecker",

@@ -3,22 +3,26 @@
 use std::collections::BTreeMap;
 
 use pointsman_core::ids::ProjectName;
+use pointsman_core::log::{self, Entry};
 use pointsman_core::role::Role;
 use pointsman_core::task::Task;
 use pointsman_core::time::Timestamp;
 use pointsman_store::{EventFilter, Store};
-use serde_json::Value;
-
-use crate::daemon::factory::results::{CLOSED, FILED, OVER, REVERTED};
+use pointsman_view::role::Outcomes;
 
 /// How many events are read at once.
 const PAGE: u32 = 1_000;
 /// What is taken back later counts no more.
 const WEEK: i64 = 7 * 86_400_000;
-/// What a role handed in was decided on.
-const HANDED_IN: &str = "hand_in_over";
-/// A person spoke to the supervisor.
-const HEARD: &str = "supervisor_heard";
+/// The kinds of entries that are counted.
+const KINDS: [&str; 6] = [
+    log::ROLE_FILED,
+    log::ROLE_CLOSED,
+    log::RESULT_OVER,
+    log::LANDING_REVERTED,
+    log::HAND_IN_OVER,
+    log::SUPERVISOR_HEARD,
+];
 
 /// Counts by role and name.
 pub(crate) struct Tally {
@@ -37,7 +41,7 @@ impl Tally {
         let mut filter = EventFilter {
             since: store.seq_before(from)?,
             project: Some(project.clone()),
-            kinds: [FILED, CLOSED, OVER, REVERTED, HANDED_IN, HEARD].map(str::to_owned).to_vec(),
+            kinds: KINDS.map(str::to_owned).to_vec(),
             limit: PAGE,
             ..EventFilter::default()
         };
@@ -49,39 +53,43 @@ impl Tally {
             let Some(last) = page.last() else { return Ok(tally) };
             filter.since = last.seq;
             for event in &page {
-                if let (HANDED_IN, Some(pr)) = (event.kind.as_str(), event.data["pr"].as_u64()) {
-                    handed_in.extend(named(&event.data).map(|role| (pr, role)));
+                let Some(entry) = Entry::read(&event.kind, &event.data) else { continue };
+                if let Entry::HandInOver(over) = &entry
+                    && let Some(pr) = over.pr.flatten()
+                {
+                    handed_in.insert(pr, over.role);
                 }
                 if event.at >= begins {
-                    tally.take(&event.kind, &event.data, &handed_in);
+                    tally.take(&entry, &handed_in);
                 }
             }
         }
     }
 
-    fn take(&mut self, kind: &str, data: &Value, handed_in: &BTreeMap<u64, Role>) {
-        let outcome = data["outcome"].as_str().unwrap_or_default();
-        match (kind, named(data)) {
-            (FILED, Some(role)) => self.count(role, "filed"),
-            (CLOSED, Some(role)) => self.count(role, "closed"),
-            (HANDED_IN, Some(role)) => self.count(role, outcome),
-            (OVER, Some(role)) if outcome == "reopened" => self.count(role, "false_alarms"),
-            (OVER, Some(role)) => {
-                self.count(role, outcome);
+    fn take(&mut self, entry: &Entry, handed_in: &BTreeMap<u64, Role>) {
+        match entry {
+            Entry::RoleFiled(of) => self.count(of.role, "filed"),
+            Entry::RoleClosed(of) => self.count(of.role, "closed"),
+            Entry::HandInOver(over) => self.count(over.role, over.outcome.as_deref().unwrap_or_default()),
+            Entry::ResultOver { role, outcome } if outcome == "reopened" => {
+                self.count(*role, "false_alarms");
+            }
+            Entry::ResultOver { role, outcome } => {
+                self.count(*role, outcome);
                 if role.predicts() && outcome == "dismissed" {
-                    self.count(role, "false_alarms");
+                    self.count(*role, "false_alarms");
                 }
             }
-            (REVERTED, _) => {
+            Entry::LandingReverted { issue, pr, .. } => {
                 // An issue is a task's; what is nobody's was a person's.
-                let of_task = || data["issue"].is_u64().then_some(Task::ROLE);
-                let handed_in = data["pr"].as_u64().and_then(|pr| handed_in.get(&pr)).copied();
+                let of_task = || issue.is_some().then_some(Task::ROLE);
+                let handed_in = pr.and_then(|pr| handed_in.get(&pr)).copied();
                 if let Some(role) = handed_in.or_else(of_task) {
                     self.count(role, "reverted");
                 }
             }
-            (HEARD, _) if !data["ignored"].is_null() => {
-                if let Some(role) = Role::of_entry(HEARD) {
+            Entry::SupervisorHeard { ignored: Some(_), .. } => {
+                if let Some(role) = Role::of_entry(entry.kind()) {
                     self.count(role, "false_alarms");
                 }
             }
@@ -93,24 +101,36 @@ impl Tally {
         *self.counts.entry((role, what.to_owned())).or_default() += 1;
     }
 
-    /// What is known of a role.
-    pub(crate) fn of(&self, role: Role) -> impl Iterator<Item = (&'static str, u64)> {
-        role.results().iter().map(move |name| {
-            let key = (role, (*name).to_owned());
-            (*name, self.counts.get(&key).copied().unwrap_or_default())
-        })
+    /// The counts that are known of a role.
+    pub(crate) fn of(&self, role: Role) -> Outcomes {
+        let known = role.results();
+        let count = |name: &str| {
+            let key = (role, name.to_owned());
+            known.contains(&name).then(|| self.counts.get(&key).copied().unwrap_or_default())
+        };
+        Outcomes {
+            merged: count("merged"),
+            reverted: count("reverted"),
+            dismissed: count("dismissed"),
+            false_alarms: count("false_alarms"),
+            filed: count("filed"),
+            landed: count("landed"),
+            closed: count("closed"),
+            promoted: count("promoted"),
+            watched: count("watched"),
+            // Tasks are counted from the tasks, not from the log.
+            blocked: None,
+            refused: None,
+        }
     }
-}
-
-/// The role that an entry of the log names.
-fn named(data: &Value) -> Option<Role> {
-    data["role"].as_str()?.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
+    use pointsman_core::log::Entry;
+    use pointsman_view::role::Outcomes;
     use serde_json::{Value, json};
 
     use pointsman_core::role::Role;
@@ -122,6 +142,9 @@ mod tests {
         let handed_in = BTreeMap::from([(40, Role::Planner)]);
         let mut tally = Tally { counts: BTreeMap::new() };
         let over = |role: &str, outcome: &str| json!({ "role": role, "outcome": outcome });
+        let handed_in_over = |pr: u64, outcome: &str| json!({ "role": "planner", "run": 1, "pr": pr, "outcome": outcome, "lines": [] });
+        let reverted = |issue: Value, pr: u64| json!({ "sha": "a".repeat(40), "by": "b".repeat(40), "issue": issue, "pr": pr });
+        let heard = |ignored: Value| json!({ "by": "ada", "words": "w", "ignored": ignored, "lines": [] });
         let events: Vec<(&str, Value)> = vec![
             ("role_filed", json!({ "role": "predictor" })),
             ("role_filed", json!({ "role": "predictor" })),
@@ -130,29 +153,43 @@ mod tests {
             ("role_filed", json!({ "role": "planner" })),
             ("result_over", over("planner", "landed")),
             ("result_over", over("planner", "dismissed")),
-            ("hand_in_over", json!({ "role": "planner", "pr": 40, "outcome": "merged" })),
-            ("hand_in_over", json!({ "role": "planner", "pr": 41, "outcome": "dismissed" })),
+            ("hand_in_over", handed_in_over(40, "merged")),
+            ("hand_in_over", handed_in_over(41, "dismissed")),
             ("role_closed", json!({ "role": "gardener" })),
             ("result_over", over("gardener", "reopened")),
-            ("landing_reverted", json!({ "issue": 3, "pr": 4 })),
-            ("landing_reverted", json!({ "issue": null, "pr": 40 })),
-            ("landing_reverted", json!({ "issue": null, "pr": 99 })),
-            ("supervisor_heard", json!({ "ignored": "disk" })),
-            ("supervisor_heard", json!({ "ignored": null })),
-            ("hand_in_over", json!("nonsense")),
+            ("landing_reverted", reverted(json!(3), 4)),
+            ("landing_reverted", reverted(json!(null), 40)),
+            ("landing_reverted", reverted(json!(null), 99)),
+            ("supervisor_heard", heard(json!("disk"))),
+            ("supervisor_heard", heard(json!(null))),
         ];
         for (kind, data) in &events {
-            tally.take(kind, data, &handed_in);
+            tally.take(&Entry::read(kind, data).unwrap(), &handed_in);
         }
-        let of = |role: Role| tally.of(role).collect::<Vec<_>>();
-        assert_eq!(of(Role::Dev), [("reverted", 1)]);
-        assert_eq!(of(Role::Supervisor), [("false_alarms", 1)]);
-        let predictor =
-            [("dismissed", 1), ("false_alarms", 1), ("filed", 2), ("promoted", 1), ("watched", 0)];
-        assert_eq!(of(Role::Predictor), predictor);
-        let planner = [("merged", 1), ("reverted", 1), ("dismissed", 2), ("filed", 1), ("landed", 1)];
-        assert_eq!(of(Role::Planner), planner);
-        assert_eq!(of(Role::Gardener)[3..6], [("false_alarms", 1), ("filed", 0), ("closed", 1)]);
-        assert_eq!(of(Role::Vault), []);
+        let dev = Outcomes { reverted: Some(1), ..Outcomes::default() };
+        assert_eq!(tally.of(Role::Dev), dev);
+        let supervisor = Outcomes { false_alarms: Some(1), ..Outcomes::default() };
+        assert_eq!(tally.of(Role::Supervisor), supervisor);
+        let predictor = Outcomes {
+            dismissed: Some(1),
+            false_alarms: Some(1),
+            filed: Some(2),
+            promoted: Some(1),
+            watched: Some(0),
+            ..Outcomes::default()
+        };
+        assert_eq!(tally.of(Role::Predictor), predictor);
+        let planner = Outcomes {
+            merged: Some(1),
+            reverted: Some(1),
+            dismissed: Some(2),
+            filed: Some(1),
+            landed: Some(1),
+            ..Outcomes::default()
+        };
+        assert_eq!(tally.of(Role::Planner), planner);
+        let gardener = tally.of(Role::Gardener);
+        assert_eq!((gardener.false_alarms, gardener.filed, gardener.closed), (Some(1), Some(0), Some(1)));
+        assert_eq!(tally.of(Role::Vault), Outcomes::default());
     }
 }

@@ -10,13 +10,15 @@ mod hosted;
 pub mod plain;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 pub use hosted::{Opening, Right};
 use pointsman_core::forge::{BoardItem, BoardStatus, Check, CheckState, Comment, Issue, PullRequest, Review};
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::ReviewVerdict;
 
-use crate::http::Count;
+use crate::git::Account;
+use crate::http::{Count, Host};
 use crate::retry::Retry;
 
 /// One project's forge, with our own account.
@@ -167,6 +169,21 @@ pub trait Forge: Send + Sync {
     fn set_board(&self, _number: Number, _change: &BoardChange<'_>) -> Result<(), Error> {
         Err(no_board("change the board"))
     }
+}
+
+/// A forge on a server, as those see it who open it and those who look whether it is well.
+pub trait ServerForge: Forge {
+    /// Finds the server and looks at both accounts and what they may do; once.
+    fn look(&self) -> Result<(), Error>;
+
+    /// The server, for its counts and limits.
+    fn host(&self) -> &Arc<Host>;
+
+    /// The account that git shows to the server.
+    fn account(&self) -> Account;
+
+    /// The version that the server told, and what that version lacks, a sentence each.
+    fn version(&self) -> Option<(String, Vec<&'static str>)>;
 }
 
 /// What changes on the board; the rest stays.

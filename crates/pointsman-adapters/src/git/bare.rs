@@ -29,8 +29,39 @@ pub enum Existing {
     Replace,
 }
 
+/// The kind of ids of a repository.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ObjectFormat {
+    Sha1,
+    Sha256,
+}
+
+impl ObjectFormat {
+    /// The kind of this id.
+    pub fn of(sha: &Sha) -> Self {
+        if sha.as_str().len() == 64 { Self::Sha256 } else { Self::Sha1 }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Sha1 => "sha1",
+            Self::Sha256 => "sha256",
+        }
+    }
+}
+
 /// Makes a bare repository with `primary` as its first branch, or leaves the one that is there as it is.
 pub fn init_bare(git: &Git, dir: &Path, primary: &BranchName) -> Result<(), Error> {
+    init_bare_with(git, dir, primary, ObjectFormat::Sha1)
+}
+
+/// Like [`init_bare`], with ids of this kind.
+pub(super) fn init_bare_with(
+    git: &Git,
+    dir: &Path,
+    primary: &BranchName,
+    format: ObjectFormat,
+) -> Result<(), Error> {
     let dir = files::absolute(dir)?;
     if is_bare(&dir) {
         return Ok(());
@@ -46,6 +77,7 @@ pub fn init_bare(git: &Git, dir: &Path, primary: &BranchName) -> Result<(), Erro
     git.call("init")
         .args(["--quiet", "--bare", "--template="])
         .arg(format!("--initial-branch={primary}"))
+        .arg(format!("--object-format={}", format.as_str()))
         .arg(&building)
         .ok()?;
     let config = building.join("config");
@@ -96,6 +128,6 @@ pub(super) const FETCH_QUIETLY: [&str; 6] = [
     "--refmap=",
 ];
 
-fn is_bare(dir: &Path) -> bool {
+pub(super) fn is_bare(dir: &Path) -> bool {
     dir.join("HEAD").is_file() && dir.join("objects").is_dir() && dir.join("refs").is_dir()
 }

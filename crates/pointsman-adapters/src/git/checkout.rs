@@ -9,14 +9,17 @@ use std::path::Path;
 
 use pointsman_core::ids::Sha;
 
+use super::bare::ObjectFormat;
 use super::inspect::nul_fields;
-use super::mirror::Mirror;
-use super::{Error, files};
+use super::mirror::{Mirror, RemoteOwner};
+use super::{BranchName, Error, files};
 
-const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n[gc]\n\tauto = 0\n[user]\n\tname = ci\n\temail = ci@localhost\n";
+const CONFIG: &str = "\tbare = false\n[gc]\n\tauto = 0\n[user]\n\tname = ci\n\temail = ci@localhost\n";
+/// Where a push from a checkout leads.
+const NO_PUSH: &str = "read-only:this-checkout-cannot-push";
 
-/// Makes a private clone at `dir` with `sha` checked out (detached), sharing the mirror's objects. It has no remote, no
-/// hooks and no branches. What was at `dir` before is removed: a checkout holds nothing that is not in git.
+/// Makes a private clone at `dir` with `sha` checked out (detached), sharing the mirror's objects. It has no remote (see
+/// [`give_origin`]), no hooks and no branches. What was at `dir` before is removed: a checkout holds nothing that is not in git.
 ///
 /// Gates wait for this, so it is one call of git: the few files of an empty repository are written here, and nothing
 /// of it is synced, because nobody needs it after a power cut.
@@ -31,7 +34,7 @@ pub fn checkout_exact(mirror: &Mirror, sha: &Sha, dir: &Path) -> Result<(), Erro
         let path = git_dir.join(name);
         fs::write(&path, content).map_err(files::error("write", &path))
     };
-    write("config", CONFIG.as_bytes())?;
+    write("config", format!("[core]\n{}{CONFIG}", format_of(sha)).as_bytes())?;
     write("HEAD", format!("{sha}\n").as_bytes())?;
     write("objects/info/alternates", &[mirror.objects().as_os_str().as_bytes(), b"\n"].concat())?;
     let done = mirror.git.call("reset").git_dir(&git_dir).work_tree(&dir).args(["--quiet", "--hard"]).ok();
@@ -40,6 +43,53 @@ pub fn checkout_exact(mirror: &Mirror, sha: &Sha, dir: &Path) -> Result<(), Erro
         remove_checkout(&dir)?;
         mirror.require_commit(sha).and(Err(error))
     })
+}
+
+/// Lets a checkout for CI name where it comes from: `origin` is the mirror's remote, without credentials and for reading
+/// only, so that relative submodules and large files are found beside it; of the embedded forge it is the mirror.
+/// `origin/<primary>` is there already, so that a diff against it asks nobody.
+pub fn give_origin(mirror: &Mirror, dir: &Path, primary: &BranchName) -> Result<(), Error> {
+    let git_dir = dir.join(".git");
+    let (url, branches) = match mirror.remote_owner() {
+        RemoteOwner::Us => (mirror.dir().display().to_string(), "refs/remotes/origin"),
+        RemoteOwner::Others => (without_credentials(mirror.remote_url()), "refs/heads"),
+    };
+    let quoted = url.replace('\\', "\\\\").replace('"', "\\\"");
+    let remote = format!(
+        "[remote \"origin\"]\n\turl = \"{quoted}\"\n\tpushurl = {NO_PUSH}\n\tfetch = +{branches}/*:refs/remotes/origin/*\n"
+    );
+    let path = git_dir.join("config");
+    let mut config = fs::read(&path).map_err(files::error("read", &path))?;
+    config.extend(remote.into_bytes());
+    fs::write(&path, config).map_err(files::error("write", &path))?;
+    if let Some(head) = mirror.remote_head(primary)? {
+        let path = git_dir.join("packed-refs");
+        let refs = format!("# pack-refs with: peeled fully-peeled sorted \n{head} {}\n", primary.tracking());
+        fs::write(&path, refs).map_err(files::error("write", &path))?;
+    }
+    Ok(())
+}
+
+/// The address without a name and a token in front of the server.
+fn without_credentials(url: &str) -> String {
+    match url.split_once("://") {
+        Some((scheme @ ("http" | "https"), rest)) => {
+            let (server, path) = rest.split_once('/').unwrap_or((rest, ""));
+            let server = server.rsplit_once('@').map_or(server, |(_, server)| server);
+            format!("{scheme}://{server}/{path}")
+        }
+        Some(_) | None => url.to_owned(),
+    }
+}
+
+/// The lines of a repository's configuration that say what its ids are.
+fn format_of(sha: &Sha) -> &'static str {
+    match ObjectFormat::of(sha) {
+        ObjectFormat::Sha1 => "\trepositoryformatversion = 0\n",
+        ObjectFormat::Sha256 => {
+            "\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = sha256\n[core]\n"
+        }
+    }
 }
 
 /// Makes the files that `wanted` picks as they are in `base`: in a checkout that nobody has worked in yet. Those that `base`

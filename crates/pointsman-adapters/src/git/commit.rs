@@ -2,6 +2,8 @@
 //! same id whenever and wherever it is made.
 
 use pointsman_core::ids::Sha;
+use sha1::{Digest, Sha1};
+use sha2::Sha256;
 
 use super::mirror::Mirror;
 use super::{Call, Error, IDENTITY};
@@ -46,16 +48,13 @@ impl Commit {
         })
     }
 
-    /// The same change as a commit of ours: other tree, other parents; the author stays, the committer is the daemon,
-    /// at the time of the original commit and not of now, so that the id can be computed again.
-    pub(super) fn moved(&self, tree: &Sha, parents: &[&Sha]) -> Self {
-        let mut committer = IDENTITY.as_bytes().to_vec();
-        committer.push(b' ');
-        committer.extend(self.stamp());
+    /// The same change as a commit of ours: other tree, other parents; the author stays, the committer is the daemon at
+    /// the given time, which is never the time of now, so that the id can be computed again.
+    pub(super) fn moved(&self, tree: &Sha, parents: &[&Sha], seconds: i64) -> Self {
         Self {
             tree: tree.clone(),
             parents: parents.iter().map(|&p| p.clone()).collect(),
-            committer,
+            committer: us_at(seconds),
             ..self.clone()
         }
     }
@@ -67,7 +66,7 @@ impl Commit {
 
     /// A commit by the daemon itself, at this time.
     pub(super) fn ours(tree: &Sha, parent: &Sha, seconds: i64, message: &str) -> Self {
-        let us = format!("{IDENTITY} {seconds} +0000").into_bytes();
+        let us = us_at(seconds);
         let commit = Self {
             tree: tree.clone(),
             parents: vec![parent.clone()],
@@ -93,10 +92,34 @@ impl Commit {
         self
     }
 
-    /// Seconds and time zone of the committer line.
-    fn stamp(&self) -> &[u8] {
+    /// When it was committed, in seconds; 0 if that cannot be read.
+    pub(super) fn seconds(&self) -> i64 {
         let start = self.committer.iter().rposition(|b| *b == b'>').map_or(0, |at| at + 1);
-        self.committer[start..].trim_ascii()
+        let stamp = String::from_utf8_lossy(&self.committer[start..]);
+        stamp.split_ascii_whitespace().next().and_then(|seconds| seconds.parse().ok()).unwrap_or_default()
+    }
+
+    /// Name and address of the author.
+    pub(super) fn author(&self) -> String {
+        let end = self.author.iter().rposition(|b| *b == b'>').map_or(self.author.len(), |at| at + 1);
+        String::from_utf8_lossy(&self.author[..end]).trim().to_owned()
+    }
+
+    /// Its message as text. Git's messages are UTF-8 unless the commit says otherwise; other bytes are replaced.
+    pub(super) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.message).trim_end().to_owned()
+    }
+
+    /// The id it has in a repository with ids of the same kind as its tree's.
+    pub(super) fn id(&self) -> Sha {
+        let raw = self.to_bytes();
+        let object = [format!("commit {}\0", raw.len()).as_bytes(), &raw].concat();
+        let hex = |digest: &[u8]| digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let text = match self.tree.as_str().len() {
+            64 => hex(&Sha256::digest(&object)),
+            _ => hex(&Sha1::digest(&object)),
+        };
+        Sha::new(&text).expect("a digest is an object id")
     }
 
     /// Writes it with this call of `hash-object`. Git checks its form.
@@ -104,7 +127,7 @@ impl Commit {
         hash_object.args(["-t", "commit", "-w", "--stdin"]).stdin(self.to_bytes()).sha()
     }
 
-    fn to_bytes(&self) -> Vec<u8> {
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut raw = format!("tree {}\n", self.tree).into_bytes();
         for parent in &self.parents {
             raw.extend(format!("parent {parent}\n").into_bytes());
@@ -125,6 +148,10 @@ impl Commit {
         raw.extend(&self.message);
         raw
     }
+}
+
+fn us_at(seconds: i64) -> Vec<u8> {
+    format!("{IDENTITY} {seconds} +0000").into_bytes()
 }
 
 fn sha(bytes: &[u8]) -> Option<Sha> {
@@ -190,15 +217,16 @@ mod tests {
         encoding ISO-8859-1\n\nsubject\n\n\nbody\n";
 
     #[test]
-    fn a_moved_commit_keeps_author_encoding_message_and_time_and_drops_the_signature() {
+    fn a_moved_commit_keeps_author_encoding_and_message_and_drops_the_signature() {
         let commit = Commit::parse(RAW.as_bytes()).unwrap();
         let (tree, parent) = (Sha::new(&"3".repeat(40)).unwrap(), Sha::new(&"4".repeat(40)).unwrap());
-        let moved = String::from_utf8(commit.moved(&tree, &[&parent]).to_bytes()).unwrap();
+        let moved = String::from_utf8(commit.moved(&tree, &[&parent], 1_700_000_009).to_bytes()).unwrap();
         let expected = "tree 3333333333333333333333333333333333333333\n\
             parent 4444444444444444444444444444444444444444\n\
             author A <> B <a@b> 1700000000 +0130\n\
-            committer Pointsman <pointsman@localhost> 1700000001 -0200\n\
+            committer Pointsman <pointsman@localhost> 1700000009 +0000\n\
             encoding ISO-8859-1\n\nsubject\n\n\nbody\n";
         assert_eq!(moved, expected);
+        assert_eq!((commit.seconds(), commit.author().as_str()), (1_700_000_001, "A <> B <a@b>"));
     }
 }

@@ -62,6 +62,9 @@ pub enum Error {
         /// The commit it should go onto.
         onto: Sha,
     },
+    /// A branch of more commits than are replayed.
+    #[error("the branch has {commits} commits, and at most {most} are replayed: squash or merge it instead")]
+    TooLong { commits: usize, most: usize },
     /// A reference that should be new exists already and is something else.
     #[error("{refname} exists already")]
     RefTaken { refname: String },
@@ -79,6 +82,7 @@ impl Error {
             | Self::BadRemote { .. }
             | Self::NoCommit { .. }
             | Self::Unrelated { .. }
+            | Self::TooLong { .. }
             | Self::RefTaken { .. } => Retry::Never,
         }
     }

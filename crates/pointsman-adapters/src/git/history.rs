@@ -147,6 +147,18 @@ pub(super) struct Range {
 }
 
 impl Mirror {
+    /// The commits in `after..upto` that are no merges, oldest first; the newest of very many.
+    pub(super) fn commits_between(&self, after: &Sha, upto: &Sha, most: usize) -> Result<Vec<Sha>, Error> {
+        let listed = self
+            .call("rev-list")
+            .args(["--topo-order", "--reverse", "--no-merges"])
+            .args([format!("--max-count={most}"), "--end-of-options".to_owned()])
+            .args([format!("^{after}^{{commit}}"), format!("{upto}^{{commit}}")])
+            .text();
+        let text = listed.map_err(|error| self.explain_failure(error, &[after, upto]))?;
+        Ok(text.lines().filter_map(Sha::new).collect())
+    }
+
     /// What is in `after..upto` along first parents.
     pub(super) fn first_parent_range(&self, after: &Sha, upto: &Sha) -> Result<Range, Error> {
         // Said to be commits: a tree in their place would be an empty answer.

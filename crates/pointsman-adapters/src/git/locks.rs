@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::mirror::Mirror;
 use super::{Error, files};
@@ -77,6 +78,63 @@ pub fn clear_dead_locks(git_dir: &Path) -> Result<Locks, Error> {
     Ok(if cleared.is_empty() { Locks::None } else { Locks::Cleared(cleared) })
 }
 
+/// Moves locks of somebody else's repository aside whose makers are dead, into a directory beside `refs`.
+///
+/// The proof is that of [`clear_dead_locks`], and holds only for processes that we can see: a lock of another user, on
+/// a file system that other machines use too, or made a moment ago is left alone.
+pub fn move_dead_locks(git_dir: &Path) -> Result<Locks, Error> {
+    let git_dir = git_dir.canonicalize().map_err(files::error("find", git_dir))?;
+    let found: Vec<(PathBuf, Identity)> =
+        list_locks(&git_dir)?.into_iter().filter_map(|lock| identity(&lock).map(|id| (lock, id))).collect();
+    if found.is_empty() {
+        return Ok(Locks::None);
+    }
+    let in_use = |by| Locks::InUse { locks: found.iter().map(|(lock, _)| lock.clone()).collect(), by };
+    if is_shared(&git_dir) || !found.iter().all(|(lock, _)| is_ours_and_old(lock)) {
+        return Ok(in_use(Vec::new()));
+    }
+    let by = census::working_on(&git_dir);
+    if !by.is_empty() {
+        return Ok(in_use(by));
+    }
+    let aside = git_dir.join(MOVED);
+    files::create_dir_all(&aside)?;
+    let mut moved = Vec::new();
+    for (lock, id) in found {
+        if identity(&lock) != Some(id) {
+            continue;
+        }
+        let name = lock.strip_prefix(&git_dir).unwrap_or(&lock).to_string_lossy().replace('/', "-");
+        let place = aside.join(format!("{}-{name}", id.1));
+        if was_there(&lock, fs::rename(&lock, &place))? {
+            moved.push(place);
+        }
+    }
+    Ok(if moved.is_empty() { Locks::None } else { Locks::Cleared(moved) })
+}
+
+/// Where locks of other repositories are moved to.
+const MOVED: &str = "pointsman-moved-locks";
+/// Git holds a lock for moments.
+const OLD: Duration = Duration::from_secs(10);
+
+fn is_ours_and_old(lock: &Path) -> bool {
+    let Ok(meta) = lock.symlink_metadata() else { return false };
+    let us = rustix::process::geteuid();
+    let old = meta.modified().ok().and_then(|at| at.elapsed().ok()).is_some_and(|age| age >= OLD);
+    old && (us.is_root() || meta.uid() == us.as_raw())
+}
+
+/// Whether other machines may work in the directory. What cannot be told counts as shared.
+fn is_shared(dir: &Path) -> bool {
+    // NFS, SMB, CIFS, FUSE, 9P, AFS, Ceph: the magic numbers of statfs(2).
+    const SHARED: [u64; 7] =
+        [0x6969, 0xFE53_4D42, 0xFF53_4D42, 0x6573_5546, 0x0102_1997, 0x5346_414F, 0x00C3_6400];
+    let Ok(kind) = rustix::fs::statfs(dir).map(|stat| stat.f_type) else { return true };
+    // The kernel's type differs between machines; the numbers have 32 bits.
+    SHARED.contains(&(u64::try_from(kind).unwrap_or_default() & 0xFFFF_FFFF))
+}
+
 /// The locks of a repository, sorted. Looks, and touches nothing.
 pub fn list_locks(git_dir: &Path) -> Result<Vec<PathBuf>, Error> {
     let top = TOP_LOCKS.iter().map(|name| git_dir.join(name));
@@ -132,11 +190,11 @@ impl Mirror {
         clear_stale_locks(self.dir())
     }
 
-    /// The locks in the remote, if it is a repository on this machine: why a push is refused. It may not be ours, so
-    /// they are only told.
-    pub fn remote_locks(&self) -> Result<Vec<PathBuf>, Error> {
-        let Some(remote) = self.remote_path() else { return Ok(Vec::new()) };
+    /// Moves locks aside in the remote, if it is a repository on this machine and their makers are proven dead. It may
+    /// not be ours, so nothing is deleted; see [`move_dead_locks`].
+    pub fn move_dead_remote_locks(&self) -> Result<Locks, Error> {
+        let Some(remote) = self.remote_path() else { return Ok(Locks::None) };
         let inner = remote.join(".git");
-        list_locks(if inner.is_dir() { &inner } else { remote })
+        move_dead_locks(if inner.is_dir() { &inner } else { remote })
     }
 }

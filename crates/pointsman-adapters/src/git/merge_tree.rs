@@ -1,6 +1,7 @@
 //! Merging commits without a working tree: `git merge-tree`, and what its answers mean.
 
 use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use pointsman_core::ids::Sha;
@@ -32,6 +33,22 @@ pub(super) struct Side<'a> {
     pub(super) tree: &'a Sha,
 }
 
+/// What `theirs` changed against `base`, to be brought to `ours`, which may be a tree.
+pub(super) struct Pick<'a> {
+    pub(super) base: &'a Sha,
+    pub(super) ours: &'a Sha,
+    pub(super) theirs: &'a Sha,
+}
+
+impl Merged {
+    fn tree(self) -> Option<Sha> {
+        match self {
+            Self::Clean(tree) => Some(tree),
+            Self::Conflict(_) => None,
+        }
+    }
+}
+
 /// Makes merges and commits. They are in the mirror after [`Self::keep`]; without it nothing is left behind, so that a
 /// mere look costs the mirror nothing.
 ///
@@ -45,6 +62,7 @@ pub(super) struct Merger<'a> {
     globs: Option<PathBuf>,
     /// With a git that needs it.
     older: Option<OlderGit>,
+    merges_trees: bool,
 }
 
 impl<'a> Merger<'a> {
@@ -62,7 +80,8 @@ impl<'a> Merger<'a> {
         } else {
             Some(OlderGit::prepare(mirror, &incoming, attributes_of)?)
         };
-        Ok(Self { incoming, attributes_of: attributes_of.clone(), globs, older })
+        let merges_trees = mirror.git().version()?.merges_trees();
+        Ok(Self { incoming, attributes_of: attributes_of.clone(), globs, older, merges_trees })
     }
 
     fn call(&self, messages: &str) -> Call {
@@ -119,7 +138,8 @@ impl<'a> Merger<'a> {
         let lines: String = theirs.iter().map(|head| format!("{ours} {head}\n")).collect();
         let done = self.call(QUIETLY).arg("--stdin").stdin(lines).finish()?;
         // It stops at the first commit that it cannot merge.
-        let merged = match parse_each(&done.stdout, ours, theirs) {
+        let sides: Vec<[&Sha; 2]> = theirs.iter().map(|head| [ours, head]).collect();
+        let merged = match parse_each(&done.stdout, &sides) {
             Some(merged) if done.end == End::Exited(0) => merged,
             Some(_) | None => return Err(failed(format!("{ours} and {} heads", theirs.len()), &done)),
         };
@@ -128,6 +148,26 @@ impl<'a> Merger<'a> {
             Merged::Conflict(files) => self.named(files, None, ours, head).map(Merged::Conflict),
         };
         merged.into_iter().zip(theirs).map(named).collect()
+    }
+
+    /// Whether many picks can be made in one process; see [`Self::pick_each`].
+    pub(super) fn picks_many(&self) -> bool {
+        self.merges_trees
+    }
+
+    /// Makes many picks in one process, each for itself. A conflict is told without its files.
+    pub(super) fn pick_each(&self, picks: &[Pick<'_>]) -> Result<Vec<Option<Sha>>, Error> {
+        if picks.is_empty() {
+            return Ok(Vec::new());
+        }
+        let line = |pick: &Pick<'_>| format!("{} -- {} {}\n", pick.base, pick.ours, pick.theirs);
+        let lines: String = picks.iter().map(line).collect();
+        let done = self.call(QUIETLY).arg("--stdin").stdin(lines).finish()?;
+        let sides: Vec<[&Sha; 2]> = picks.iter().map(|pick| [pick.ours, pick.theirs]).collect();
+        match parse_each(&done.stdout, &sides) {
+            Some(merged) if done.end == End::Exited(0) => Ok(merged.into_iter().map(Merged::tree).collect()),
+            Some(_) | None => Err(failed(format!("{} picks", picks.len()), &done)),
+        }
     }
 
     /// Some conflicts leave every file merged (a file is in the way of a renamed directory): they are only in git's
@@ -169,6 +209,27 @@ impl<'a> Merger<'a> {
         commit.write(self.incoming.call("hash-object"))
     }
 
+    /// Writes a chain of commits in one process. Their ids were computed by us; git must come to the same.
+    pub(super) fn write_each(&self, commits: &[(Sha, Commit)]) -> Result<(), Error> {
+        if let [(_, commit)] = commits {
+            return self.write(commit).map(drop);
+        }
+        let mut paths = Vec::new();
+        for (at, (_, commit)) in commits.iter().enumerate() {
+            let path = self.incoming.scratch().join(format!("commit-{at}"));
+            std::fs::write(&path, commit.to_bytes()).map_err(files::error("write", &path))?;
+            paths.extend(path.as_os_str().as_bytes());
+            paths.push(b'\n');
+        }
+        let call = self.incoming.call("hash-object").args(["-t", "commit", "-w", "--no-filters"]);
+        let written = call.arg("--stdin-paths").stdin(paths).text()?;
+        if written.lines().eq(commits.iter().map(|(sha, _)| sha.as_str())) {
+            return Ok(());
+        }
+        let inputs = format!("{} commits", commits.len());
+        Err(Error::Unexpected { operation: "hash-object", inputs, what: "other ids than ours" })
+    }
+
     /// Makes what was merged and written a durable part of the mirror.
     pub(super) fn keep(&self) -> Result<(), Error> {
         self.incoming.keep()
@@ -193,14 +254,14 @@ fn in_messages(output: &[u8]) -> Vec<&[u8]> {
 }
 
 /// Each record is `<status> NUL <tree> NUL (<path> NUL)* NUL`; here a status of 1 is a clean merge and 0 a conflict.
-fn parse_each(output: &[u8], ours: &Sha, theirs: &[Sha]) -> Option<Vec<Merged>> {
+fn parse_each(output: &[u8], sides: &[[&Sha; 2]]) -> Option<Vec<Merged>> {
     let mut fields = output.strip_suffix(b"\0")?.split(|b| *b == 0);
-    let mut merged = Vec::with_capacity(theirs.len());
-    for head in theirs {
+    let mut merged = Vec::with_capacity(sides.len());
+    for pair in sides {
         let status = fields.next()?;
         let tree = Sha::new(std::str::from_utf8(fields.next()?).ok()?)?;
         let paths = fields.by_ref().take_while(|field| !field.is_empty());
-        let files = real_files(paths, &[ours, head]);
+        let files = real_files(paths, pair);
         merged.push(match status {
             b"1" => Merged::Clean(tree),
             b"0" => Merged::Conflict(files),
@@ -246,8 +307,8 @@ mod tests {
     fn many_answers_are_told_apart() {
         let [a, b, c] = ["a", "b", "c"].map(|digit| Sha::new(&digit.repeat(40)).unwrap());
         let parse = |output: &str, heads: &[&Sha]| {
-            let heads: Vec<Sha> = heads.iter().map(|&head| head.clone()).collect();
-            parse_each(output.as_bytes(), &c, &heads)
+            let sides: Vec<[&Sha; 2]> = heads.iter().map(|&head| [&c, head]).collect();
+            parse_each(output.as_bytes(), &sides)
         };
         let output = format!("1\0{a}\0\x000\0{b}\0z\0z~{b}\0y~{c}_0\0x~{a}\0x\ny\0\x001\0{b}\0\0");
         let merged = parse(&output, &[&a, &b, &a]).unwrap();

@@ -6,10 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pointsman_core::ids::Sha;
 
-use super::bare::{FETCH_QUIETLY, init_bare};
+use super::bare::{FETCH_QUIETLY, ObjectFormat, init_bare_with, is_bare};
 use super::push::Expect;
 use super::{BranchName, Call, Error, Git, RefName, files, refs};
+use crate::process::End;
 use crate::retry::Retry;
+
+/// How often branches are fetched before all of them are.
+const FETCHES: usize = 3;
 
 /// A project's mirror.
 #[derive(Clone, Debug)]
@@ -44,6 +48,29 @@ pub enum RefUpdate {
 impl Mirror {
     /// Opens the mirror at `dir`, or makes one, for the remote at `remote_url` (an address or an absolute path).
     pub fn open_or_create(git: &Git, dir: &Path, remote_url: &str) -> Result<Self, Error> {
+        Self::open(git, dir, remote_url, || Ok(ObjectFormat::Sha1))
+    }
+
+    /// Like [`Self::open_or_create`]; a new mirror gets ids of the same kind as the remote's, which is asked.
+    pub fn open_or_create_like_remote(git: &Git, dir: &Path, remote_url: &str) -> Result<Self, Error> {
+        Self::open(git, dir, remote_url, || {
+            let listed = git
+                .call("ls-remote")
+                .args(["--quiet", "--", remote_url])
+                .account(git.account.as_ref())
+                .remote(Retry::Later)
+                .text()?;
+            let first = listed.split(char::is_whitespace).next().and_then(Sha::new);
+            Ok(first.map_or(ObjectFormat::Sha1, |sha| ObjectFormat::of(&sha)))
+        })
+    }
+
+    fn open(
+        git: &Git,
+        dir: &Path,
+        remote_url: &str,
+        format: impl FnOnce() -> Result<ObjectFormat, Error>,
+    ) -> Result<Self, Error> {
         let bad =
             remote_url.is_empty() || remote_url.starts_with('-') || remote_url.contains(char::is_control);
         if bad {
@@ -55,7 +82,9 @@ impl Mirror {
         }
         // A mirror has no branches of its own; HEAD only has to be something.
         let unused = BranchName::new("pointsman-mirror").expect("a constant that follows the rules");
-        init_bare(git, &dir, &unused)?;
+        if !is_bare(&dir) {
+            init_bare_with(git, &dir, &unused, format()?)?;
+        }
         let remote = remote_url.to_owned();
         Ok(Self { git: git.clone(), dir, remote, owner: RemoteOwner::Others, fetching: Arc::default() })
     }
@@ -108,11 +137,68 @@ impl Mirror {
     /// Branch by branch: all at once (`--atomic`) fails for ever where a branch `a` has given way to `a/b`.
     pub fn fetch_remote(&self) -> Result<(), Error> {
         let _alone = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
-        self.call("fetch")
-            .args(FETCH_QUIETLY)
-            .args(["--prune", "--"])
+        let fetch = || {
+            self.call("fetch")
+                .args(FETCH_QUIETLY)
+                .args(["--prune", "--"])
+                .arg(&self.remote)
+                .arg("+refs/heads/*:refs/remotes/origin/*")
+                .account(self.git.account.as_ref())
+                .remote(Retry::Later)
+                .ok()
+        };
+        match fetch() {
+            // A branch that was listed and is deleted before it is sent ends the whole fetch.
+            Err(Error::Failed { end: End::Exited(_), .. }) if self.remote_path().is_some() => fetch(),
+            done => done,
+        }
+    }
+
+    /// Takes over these branches of the remote and no others, and forgets those of them that are gone there. Branches
+    /// may come and go meanwhile, so it is tried again.
+    pub fn fetch_branches(&self, branches: &[&BranchName]) -> Result<(), Error> {
+        for _ in 0..FETCHES {
+            let names: Vec<RefName> = branches.iter().map(|branch| branch.full()).collect();
+            let there = self.remote_refs(names.iter())?;
+            let mut call = self.call("fetch").args(FETCH_QUIETLY).arg("--").arg(&self.remote);
+            let mut asks = false;
+            for ((branch, name), at) in branches.iter().zip(&names).zip(&there) {
+                if at.is_some() {
+                    asks = true;
+                    call = call.arg(format!("+{name}:{}", branch.tracking()));
+                }
+            }
+            let _alone = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
+            if asks && call.account(self.git.account.as_ref()).remote(Retry::Later).ok().is_err() {
+                continue;
+            }
+            for (branch, at) in branches.iter().zip(&there) {
+                if at.is_none()
+                    && let Some(known) = self.read_ref(&branch.tracking())?
+                {
+                    self.delete_ref(&branch.tracking(), &known)?;
+                }
+            }
+            return Ok(());
+        }
+        // A branch `a` that has given way to `a/b` needs the others pruned first.
+        self.fetch_remote()
+    }
+
+    /// Whether the remote lets us push to a branch that was fetched: its server is asked, and nothing is written. Rules
+    /// and hooks that look at what is pushed are not asked.
+    pub fn may_push(&self, branch: &BranchName) -> Result<(), Error> {
+        if let Some(path) = self.remote_path() {
+            let inner = path.join(".git");
+            let refs = if inner.is_dir() { inner } else { path.to_owned() }.join("refs/heads");
+            let access = rustix::fs::Access::WRITE_OK;
+            rustix::fs::access(&refs, access).map_err(|e| files::error("write to", &refs)(e.into()))?;
+        }
+        let Some(head) = self.remote_head(branch)? else { return Ok(()) };
+        self.call("push")
+            .args(["--dry-run", "--porcelain", "--no-verify", "--recurse-submodules=no", "--"])
             .arg(&self.remote)
-            .arg("+refs/heads/*:refs/remotes/origin/*")
+            .arg(format!("{head}:{}", branch.full()))
             .account(self.git.account.as_ref())
             .remote(Retry::Later)
             .ok()

@@ -17,6 +17,9 @@ impl Version {
     /// Since then `merge-tree` takes a merge base (2.40) and attributes can come from a commit (2.41).
     const MERGES_AS_TOLD: (u32, u32) = (2, 41);
 
+    /// Since then `merge-tree` merges trees, which need not be commits yet.
+    const MERGES_TREES: (u32, u32) = (2, 45);
+
     /// Whether this release is new enough.
     pub fn is_supported(&self) -> bool {
         self.number >= Self::OLDEST
@@ -25,6 +28,11 @@ impl Version {
     /// Whether a merge can be told its base and its attributes; see [`older_git`](super::older_git) if not.
     pub(super) fn merges_as_told(&self) -> bool {
         self.number >= Self::MERGES_AS_TOLD
+    }
+
+    /// Whether trees can be merged that no commit has yet: then a whole chain is replayed by a few processes.
+    pub(super) fn merges_trees(&self) -> bool {
+        self.number >= Self::MERGES_TREES
     }
 
     /// What cannot be read counts as too old.

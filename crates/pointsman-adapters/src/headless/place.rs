@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Error;
 use crate::phase_file::{self, write_state_file};
-use crate::process;
+use crate::process::Process;
 
 /// Our own files are small; a prompt is a few lines.
 const FILE_BYTES: u64 = 1 << 20;
@@ -28,27 +28,6 @@ pub struct Opened {
     pub spec: PathBuf,
     /// Where people read what happens.
     pub transcript: PathBuf,
-}
-
-/// A process, named for ever.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Process {
-    pub pid: u32,
-    /// When it started.
-    pub start_time: u64,
-}
-
-impl Process {
-    /// Ourselves.
-    fn me() -> io::Result<Self> {
-        let pid = std::process::id();
-        let start_time = process::start_time(pid).ok_or_else(|| io::Error::other("no /proc"))?;
-        Ok(Self { pid, start_time })
-    }
-
-    fn is_alive(self) -> bool {
-        process::is_alive(self.pid, self.start_time)
-    }
 }
 
 /// What is to be said to the agent.
@@ -186,7 +165,8 @@ impl Place {
         if lock.try_lock().is_err() {
             return Ok(None);
         }
-        let me = Process::me().map_err(Error::io("find ourselves"))?;
+        let me = Process::of(std::process::id()).ok_or_else(|| io::Error::other("no /proc"));
+        let me = me.map_err(Error::io("find ourselves"))?;
         self.write("seat.json", &me)?;
         Ok(Some(Sitting { place: self.clone(), taken: BTreeSet::new(), _lock: lock }))
     }

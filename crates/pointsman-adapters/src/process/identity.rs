@@ -6,10 +6,32 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
+use serde::{Deserialize, Serialize};
+
 use crate::watch::proc_stat::ProcStat;
 
 /// How long a leftover group may take to end after SIGTERM before it is killed.
 pub const LEFTOVER_GRACE: Duration = Duration::from_secs(2);
+
+/// A process, named for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Process {
+    pub pid: u32,
+    /// When it started, in clock ticks since boot.
+    pub start_time: u64,
+}
+
+impl Process {
+    /// The process that has this pid now.
+    pub fn of(pid: u32) -> Option<Self> {
+        Some(Self { pid, start_time: start_time(pid)? })
+    }
+
+    /// Whether it has not ended. A zombie has.
+    pub fn is_alive(self) -> bool {
+        is_alive(self.pid, self.start_time)
+    }
+}
 
 /// When the process was started, in clock ticks since boot; nothing if there is no such process.
 pub fn start_time(pid: u32) -> Option<u64> {
@@ -72,21 +94,13 @@ pub fn end_group(pid: u32, start_time: u64, grace: Duration) -> Leftover {
     Leftover::Killed
 }
 
-/// The process and those it descends from, nearest first. Ends at init, or where `/proc` does.
-pub fn ancestors(pid: u32) -> Vec<u32> {
-    /// Deeper trees of processes are not looked through; none of ours is.
-    const LIMIT: usize = 64;
-    let parent = |pid: &u32| ProcStat::read(*pid).ok().map(|s| s.parent).filter(|&p| p > 1);
-    std::iter::successors(Some(pid), parent).take(LIMIT).collect()
-}
-
 fn stat(pid: u32) -> Option<ProcStat> {
     ProcStat::read(pid).ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ancestors, host_name, is_alive, start_time};
+    use super::{host_name, is_alive, start_time};
 
     #[test]
     fn a_pid_with_another_start_time_is_another_process() {
@@ -95,13 +109,6 @@ mod tests {
         assert!(is_alive(me, started));
         assert!(!is_alive(me, started + 1));
         assert_eq!(start_time(u32::MAX), None);
-    }
-
-    #[test]
-    fn a_process_is_among_its_own_ancestors_and_init_is_not() {
-        let me = std::process::id();
-        assert_eq!(ancestors(me).first(), Some(&me));
-        assert!(!ancestors(me).contains(&1));
     }
 
     #[test]

@@ -52,7 +52,7 @@ impl Version {
 
 /// Asks the installed tmux for its release; needs no server.
 pub fn version() -> Result<Version, Error> {
-    let answer = finish(vec!["-V".into()], &["-V".into()], b"", Duration::from_secs(5))?;
+    let answer = finish(program(vec!["-V".into()]), &["-V".into()], b"", Duration::from_secs(5))?;
     if !answer.success {
         return Err(Error::Refused { command: "-V".to_owned(), message: answer.stderr });
     }
@@ -80,14 +80,15 @@ impl Client {
         let mut arguments = self.server_flags();
         arguments.push(NO_START.into());
         arguments.extend_from_slice(command);
-        finish(arguments, command, stdin, limit)
+        finish(program(arguments), command, stdin, limit)
     }
 
-    /// Runs one command to its end and starts the server for it if there is none.
+    /// Runs one command to its end and starts the server for it if there is none. The server is started as foreign:
+    /// whoever reaches its socket, and agents do, can have it start a program, which must not pass for a person's.
     pub(super) fn run_starting(&self, command: &[OsString], limit: Duration) -> Result<Answer, Error> {
         let mut arguments = self.server_flags();
         arguments.extend_from_slice(command);
-        finish(arguments, command, b"", limit)
+        finish(program(arguments).untrusted(), command, b"", limit)
     }
 
     /// Starts a control-mode client on the given session; its standard streams are pipes. It is the one program that
@@ -123,13 +124,12 @@ fn environment() -> Vec<(OsString, OsString)> {
     passed_on.chain([("LANG".into(), lang.into()), ("TERM".into(), term)]).collect()
 }
 
-fn finish(
-    arguments: Vec<OsString>,
-    command: &[OsString],
-    stdin: &[u8],
-    limit: Duration,
-) -> Result<Answer, Error> {
-    let mut run = Run::new("tmux").args(arguments).cwd("/").stdin(stdin).time_limit(limit);
+fn program(arguments: Vec<OsString>) -> Run {
+    Run::new("tmux").args(arguments)
+}
+
+fn finish(run: Run, command: &[OsString], stdin: &[u8], limit: Duration) -> Result<Answer, Error> {
+    let mut run = run.cwd("/").stdin(stdin).time_limit(limit);
     for (name, value) in environment() {
         run = run.env(name, value);
     }

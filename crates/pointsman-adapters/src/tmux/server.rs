@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::client::{self, Client, Version};
@@ -15,6 +16,7 @@ use super::control::{Control, Failure};
 use super::pane::{Listed, PaneId, PaneInfo};
 use super::script::Script;
 use super::{Error, config, message};
+use crate::process::Process;
 
 /// Bytes of a path that fit into a Unix socket address with its closing zero.
 pub const SOCKET_PATH_LIMIT: usize = 107;
@@ -62,6 +64,21 @@ impl Server {
     /// The socket this server listens on.
     pub fn socket(&self) -> &Path {
         &self.client.socket
+    }
+
+    /// The server's process, as the kernel names whoever listens on the socket: a server that does not answer has one
+    /// too. None if nobody listens.
+    pub fn process(&self) -> Option<Process> {
+        let socket = socket_with(
+            AddressFamily::UNIX,
+            SocketType::STREAM,
+            SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+            None,
+        );
+        let socket = socket.ok()?;
+        connect(&socket, &SocketAddrUnix::new(&self.client.socket).ok()?).ok()?;
+        let listener = sockopt::socket_peercred(&socket).ok()?;
+        Process::of(listener.pid.as_raw_nonzero().get().unsigned_abs())
     }
 
     /// The release of the installed tmux.

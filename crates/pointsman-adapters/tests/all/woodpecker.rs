@@ -44,6 +44,23 @@ fn a_commit_is_judged_by_the_newest_run_of_each_event() {
 }
 
 #[test]
+fn a_log_that_is_not_stored_yet_is_missed() {
+    let fake = FakeWoodpecker::start("3.17.0");
+    let ci = open(&fake, None, TOKEN);
+    let one = sha("a");
+    fake.logs_come_late();
+    fake.end(fake.run("push", one.as_str()), "failure", &[("test", 1, "assertion failed")]);
+    for _ in 0..2 {
+        let look = ci.look(&one).unwrap();
+        assert!(look.lacks_log && matches!(look.verdict, Some(CiVerdict::Failed { .. })), "{look:?}");
+    }
+    let look = ci.look(&one).unwrap();
+    let told =
+        matches!(&look.verdict, Some(CiVerdict::Failed { log, .. }) if log.contains("assertion failed"));
+    assert!(!look.lacks_log && told, "{look:?}");
+}
+
+#[test]
 fn the_machinerys_fault_is_told_from_the_codes() {
     let fake = FakeWoodpecker::start("next-1234abcd");
     let ci = open(&fake, Some(REPO_ID), TOKEN);
@@ -87,7 +104,10 @@ fn a_pipeline_has_its_steps_and_its_logs() {
 fn what_is_in_the_way_is_said() {
     let fake = FakeWoodpecker::start("0.15.11");
     let error = open(&fake, None, TOKEN).pipelines().unwrap_err().to_string();
-    assert!(error.contains("is Woodpecker 0.15.11; 3.0 or newer is needed"), "{error}");
+    assert!(
+        error.contains("is Woodpecker older than 1.0, or another program; 3.0 or newer is needed"),
+        "{error}"
+    );
     let fake = FakeWoodpecker::start("3.17.0");
     let error = open(&fake, None, "wrong").pipelines().unwrap_err().to_string();
     assert!(error.contains("401 (User not authorized)") && !error.contains("wrong"), "{error}");

@@ -5,7 +5,7 @@ mod vault;
 use std::path::Component;
 
 use super::document::Document;
-use super::{CiKind, Config, Error, ForgeKind, NotifierKind, ReviewMode, Span, branch, sections::Argv};
+use super::{Config, Error, ForgeHome, NotifierKind, ReviewMode, Span, branch, sections::Argv};
 use crate::board;
 use crate::timetable::Cron;
 
@@ -49,7 +49,7 @@ pub(super) fn unsupported(config: &Config) -> Vec<String> {
     let mut not_yet = |key: String, value: &str, instead: &str| {
         found.push(format!("{key} = \"{value}\" is not supported by this version yet; use {instead}"));
     };
-    if let Some(board) = config.forge.board.as_ref().filter(|_| config.forge.kind != ForgeKind::Github) {
+    if let Some(board) = config.forge.board.as_ref().filter(|_| !config.forge.kind.capabilities().board) {
         not_yet("forge.board".into(), &crate::text::clean_line(board, 60), "labels, which follow every task");
     }
     found
@@ -87,7 +87,7 @@ impl Check<'_> {
     fn commands(&self) -> Result<(), Error> {
         let Config { ci, agent, review, merge, forge, woodpecker, webhook, webhooks, matrix, roles, .. } =
             self.config;
-        if ci.kind == CiKind::Command && ci.command.is_none() {
+        if ci.kind.runs_here() && ci.command.is_none() {
             let why = "it needs the key `ci.command`, the program to run and its arguments";
             return Err(self
                 .document
@@ -128,7 +128,7 @@ impl Check<'_> {
     }
 
     fn environment(&self) -> Result<(), Error> {
-        let Config { agent, forge, review, woodpecker, webhook, webhooks, matrix, .. } = self.config;
+        let Config { agent, ci, forge, review, woodpecker, webhook, webhooks, matrix, .. } = self.config;
         let holders = [
             ("forge.token_env", forge.token_env()),
             ("review.token_env", Some(review.token_env.as_str())),
@@ -145,19 +145,20 @@ impl Check<'_> {
                     .fail(key, "it must be the name of an environment variable, not the secret itself");
             }
         }
-        for name in &agent.pass_env {
+        let to_agents = agent.pass_env.iter().map(|name| ("agent.pass_env", name));
+        // CI runs what a branch brings.
+        for (key, name) in to_agents.chain(ci.pass_env.iter().map(|name| ("ci.pass_env", name))) {
             let shown = crate::text::clean_line(name, 60);
             if !is_variable(name) {
-                return self
-                    .fail("agent.pass_env", format!("`{shown}` is not the name of an environment variable"));
+                return self.fail(key, format!("`{shown}` is not the name of an environment variable"));
             }
             let holds_token = holders.iter().any(|(_, holder)| *holder == Some(name.as_str()));
             if holds_token || CREDENTIALS.contains(&name.as_str()) {
                 return self
-                    .fail("agent.pass_env", format!("`{shown}` holds a credential; agents never get one"));
+                    .fail(key, format!("`{shown}` holds a credential; agents never get one, and no branch"));
             }
             if OURS.contains(&name.as_str()) || name.starts_with("POINTSMAN_") {
-                return self.fail("agent.pass_env", format!("`{shown}` is set by Pointsman itself"));
+                return self.fail(key, format!("`{shown}` is set by Pointsman itself"));
             }
         }
         Ok(())
@@ -165,14 +166,14 @@ impl Check<'_> {
 
     fn services(&self) -> Result<(), Error> {
         let Config { forge, woodpecker, webhook, webhooks, matrix, .. } = self.config;
-        if forge.kind == ForgeKind::Git && !forge.url.as_deref().is_some_and(is_repository) {
+        let can = forge.kind.capabilities();
+        if can.home == ForgeHome::Repository && !forge.url.as_deref().is_some_and(is_repository) {
             return self
                 .fail("forge.url", "it must be the repository: an absolute path or an address of git");
         }
-        if matches!(forge.kind, ForgeKind::Forgejo | ForgeKind::Github) {
+        if can.home == ForgeHome::Server {
             for (key, value) in [("url", &forge.url), ("repo", &forge.repo)] {
-                // There is one GitHub that everybody means.
-                let known = key == "url" && forge.kind == ForgeKind::Github;
+                let known = key == "url" && !can.needs_url;
                 if value.is_none() && !known {
                     let why = format!("`forge.kind`: it needs the key `forge.{key}`");
                     let hint = "such as url = \"https://codeberg.org\" and repo = \"owner/name\"";
@@ -180,7 +181,7 @@ impl Check<'_> {
                 }
             }
         }
-        if self.config.ci.kind == CiKind::Woodpecker {
+        if self.config.ci.kind.capabilities().pipelines {
             let lacking = match (&woodpecker.url, woodpecker.repo_id, &forge.repo) {
                 (None, ..) => Some("it needs the key `woodpecker.url`"),
                 (Some(_), None, None) => Some("it needs the key `woodpecker.repo_id`, or `forge.repo`"),
@@ -205,7 +206,7 @@ impl Check<'_> {
                 return self.fail(key, "it must be an absolute path");
             }
         }
-        let server = if forge.kind == ForgeKind::Git { &None } else { &forge.url };
+        let server = if can.home == ForgeHome::Repository { &None } else { &forge.url };
         let addresses = [
             ("forge.url", server),
             ("woodpecker.url", &woodpecker.url),
@@ -408,7 +409,7 @@ impl Check<'_> {
         if forge.app_id.is_some() != forge.app_key_file.is_some() {
             return self.fail("forge.app_key_file", "an App has both: app_id and app_key_file");
         }
-        if forge.app_id.is_some() && forge.kind != ForgeKind::Github {
+        if forge.app_id.is_some() && !forge.kind.capabilities().apps {
             return self.fail("forge.app_id", "only GitHub has Apps");
         }
         if forge.board.as_deref().is_some_and(|board| board::address(board).is_none()) {

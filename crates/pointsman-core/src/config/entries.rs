@@ -1,7 +1,7 @@
 //! The configuration as a flat list, for `pointsman config show`.
 
+use super::Config;
 use super::document::Document;
-use super::{CiKind, Config};
 
 /// Where a value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +38,9 @@ pub(super) fn in_force(config: &Config) -> Vec<(String, String)> {
 pub(super) fn with_origin(config: &Config, document: &Document<'_>) -> Vec<Entry> {
     let origin = |key: &str| {
         let implied_by = match key {
-            "ci.kind" if config.ci.kind == CiKind::Command => Some("ci.command"),
+            "ci.kind" if config.ci.kind.runs_here() => Some("ci.command"),
             "review.mode" => Some("review.command"),
+            "agent.kind" => Some("agent.command"),
             "merge.gate" => Some("ci.command"),
             "forge.token_env" => Some("forge.kind"),
             _ => None,

@@ -1,7 +1,7 @@
 //! `pointsman.toml`: every key typed, every default in one readable file, every mistake shown by its line.
 //!
 //! The text comes in and a [`Config`] or an [`Error`] goes out; finding and reading the file, the
-//! environment and secrets do not belong here. Where next: `default.toml` (all keys), `sections.rs`, `vault.rs`
+//! environment and secrets do not belong here. Where next: `default.toml` (all keys), `kinds.rs` (forges and CIs), `sections.rs`, `vault.rs`
 //! and `numbers.rs` (their types), `check.rs` (what must hold between them), `document.rs` (lines and
 //! columns), `template.rs` (what `pointsman init` writes).
 
@@ -10,6 +10,7 @@ mod check;
 mod document;
 mod entries;
 mod error;
+mod kinds;
 mod numbers;
 mod sections;
 mod share;
@@ -30,11 +31,12 @@ pub(crate) use check::is_model;
 pub use branch::{invalid_branch, render_branch};
 pub use entries::{Entry, Origin};
 pub use error::Error;
+pub use kinds::{CiCapabilities, CiKind, CiRunner, ForgeCapabilities, ForgeHome, ForgeKind};
 pub use numbers::{Health, Limits, Timing};
 pub use sections::{
-    Agent, Argv, Budget, Ci, CiKind, Context, Dev, Forge, ForgeKind, Matrix, Merge, MergeStrategy,
-    MergeStyle, NotifierKind, Notify, Pr, Review, ReviewMode, RoleSettings, Roles, Runtime, Schedule,
-    Webhook, Webhooks, Woodpecker, Worktree,
+    AgentSettings, Argv, Budget, Ci, Context, Dev, Forge, Matrix, Merge, MergeStrategy, MergeStyle,
+    NotifierKind, Notify, Pr, Review, ReviewMode, RoleSettings, Roles, Runtime, Schedule, Webhook, Webhooks,
+    Woodpecker, Worktree,
 };
 pub use share::Share;
 pub use span::{ParseSpanError, Span};
@@ -42,6 +44,7 @@ pub use template::template;
 pub use usd::Usd;
 pub use vault::{Vault, VaultType};
 
+use crate::agent::Agent;
 use crate::ids::ProjectName;
 use crate::role::Role;
 use document::Document;
@@ -59,7 +62,7 @@ pub struct Config {
     /// Where issues and pull requests live.
     pub forge: Forge,
     pub ci: Ci,
-    pub agent: Agent,
+    pub agent: AgentSettings,
     pub roles: Roles,
     pub review: Review,
     pub merge: Merge,
@@ -110,13 +113,13 @@ impl Config {
 
     /// What a candidate must pass before it lands: `merge.gate`, else the command of the CI.
     pub fn gate(&self) -> Option<&[String]> {
-        let ci = self.ci.command.as_deref().filter(|_| self.ci.kind == CiKind::Command);
+        let ci = self.ci.command.as_deref().filter(|_| self.ci.kind.runs_here());
         self.merge.gate.as_deref().or(ci)
     }
 
     /// Whether the gate is what an outside CI says about a commit, on the forge or itself.
     pub fn gate_is_checks(&self) -> bool {
-        self.merge.gate.is_none() && matches!(self.ci.kind, CiKind::Forge | CiKind::Woodpecker)
+        self.merge.gate.is_none() && self.ci.kind.runs_outside()
     }
 
     /// How the sessions of a role are run.
@@ -127,6 +130,11 @@ impl Config {
     /// The program of a role's sessions with its arguments.
     pub fn command(&self, role: Role) -> &Argv {
         self.roles.get(role).command.as_ref().unwrap_or(&self.agent.command)
+    }
+
+    /// The agent that a role's sessions run.
+    pub fn agent_kind(&self, role: Role) -> Agent {
+        self.roles.get(role).kind.unwrap_or(self.agent.kind)
     }
 
     /// Whether any role that works runs in terminals.
@@ -181,7 +189,14 @@ fn read<'t>(text: &'t str, origin: &'t str) -> Result<(Config, Document<'t>), Er
     let mut config: Config = document.deserialize(table)?;
     // Who names a command wants it run; an explicit word, also "none", always wins.
     if config.ci.command.is_some() && !document.has("ci.kind") {
-        config.ci.kind = CiKind::Command;
+        config.ci.kind = CiKind::OF_COMMAND;
+    }
+    // The one place where an agent is guessed.
+    if !document.has("agent.kind") {
+        config.agent.kind = Agent::of_command(&config.agent.command);
+    }
+    for settings in config.roles.all_mut() {
+        settings.kind = settings.kind.or_else(|| settings.command.as_deref().map(Agent::of_command));
     }
     if config.review.command.is_some() && !document.has("review.mode") {
         config.review.mode = ReviewMode::Agent;

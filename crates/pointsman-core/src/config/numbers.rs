@@ -96,6 +96,8 @@ table! {
         checkpoints: u32,
         /// Issues that one review may file.
         review_followups: u32,
+        /// Issues that one session may file by itself.
+        session_issues: u32,
         /// Issues the planner may file per run.
         planner_issues: u32,
         /// Predictions the predictor may file per run.

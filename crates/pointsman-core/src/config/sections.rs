@@ -7,7 +7,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::kinds::{CiKind, ForgeKind};
 use super::{Share, Span, Usd};
+use crate::agent::Agent;
 use crate::notifier::QuietHours;
 use crate::role::Role;
 
@@ -44,18 +46,6 @@ macro_rules! choice {
             }
         }
     };
-}
-
-choice! {
-    /// Where issues and pull requests live.
-    ForgeKind {
-        Local = "local",
-        /// A Forgejo or Gitea server.
-        Forgejo = "forgejo",
-        Github = "github",
-        /// A plain git repository: no issues, no pull requests, only the merge queue.
-        Git = "git",
-    }
 }
 
 table! {
@@ -98,21 +88,7 @@ table! {
 impl Forge {
     /// The variable that holds the token: the one given, else the usual one of the kind.
     pub fn token_env(&self) -> Option<&str> {
-        self.token_env.as_deref().or(match self.kind {
-            ForgeKind::Local | ForgeKind::Git => None,
-            ForgeKind::Forgejo => Some("CODEBERG_TOKEN"),
-            ForgeKind::Github => Some("GITHUB_TOKEN"),
-        })
-    }
-}
-
-choice! {
-    CiKind {
-        None = "none",
-        /// A command on this machine.
-        Command = "command",
-        Forge = "forge",
-        Woodpecker = "woodpecker",
+        self.token_env.as_deref().or(self.kind.capabilities().token_env)
     }
 }
 
@@ -127,6 +103,8 @@ table! {
         concurrency: u32,
         /// With the kind `forge`: the checks that must be green; empty for all there are.
         required: Vec<String>,
+        /// Further variables of the daemon's environment for the programs of CI and gate, by name.
+        pass_env: Vec<String>,
     }
 }
 
@@ -141,7 +119,9 @@ choice! {
 
 table! {
     /// `[agent]`: what holds for every role that does not say otherwise.
-    Agent {
+    AgentSettings {
+        /// The agent that the command starts; guessed by the program's name where it is not given.
+        kind: Agent,
         runtime: Runtime,
         command: Argv,
         /// Names of further environment variables it gets.
@@ -164,6 +144,8 @@ table! {
         runtime: Option<Runtime>,
         /// Instead of `agent.command`.
         command: Option<Argv>,
+        /// Instead of `agent.kind`; guessed where the role has a command of its own.
+        kind: Option<Agent>,
         /// The model the agent is asked to use.
         model: Option<String>,
         /// When it runs by itself, as five cron fields in UTC.
@@ -201,6 +183,12 @@ impl Roles {
             Role::Action => &self.action,
             Role::Vault => &self.vault,
         }
+    }
+
+    /// The settings of every role, to be changed.
+    pub(super) fn all_mut(&mut self) -> [&mut RoleSettings; Role::ALL.len()] {
+        let Self { dev, review, gardener, supervisor, planner, predictor, action, vault } = self;
+        [dev, review, gardener, supervisor, planner, predictor, action, vault]
     }
 
     /// Every role with what is configured for it, in the order of [`Role::ALL`].
@@ -436,4 +424,4 @@ table! {
     }
 }
 
-pub(super) use table;
+pub(super) use {choice, table};

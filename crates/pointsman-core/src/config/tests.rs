@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::{
     CiKind, Config, DEFAULT_TOML, Error, ForgeKind, Origin, ReviewMode, Runtime, Span, Worktree, template,
 };
+use crate::agent::Agent;
 use crate::ids::ProjectName;
 use crate::role::Role;
 
@@ -287,6 +288,28 @@ fn a_forge_on_a_server_needs_its_address_and_repository() {
     }
     let error = parse(&format!("{full}token_file = \"token\"\n")).unwrap_err().to_string();
     assert!(error.contains("it must be an absolute path"), "{error}");
+}
+
+#[test]
+fn an_agent_is_named_or_guessed_once_from_the_program_that_is_run() {
+    let kinds = |text: &str| {
+        let config = parse(&format!("name = \"a\"\n{text}")).unwrap();
+        (config.agent_kind(Role::Dev), config.agent_kind(Role::Review))
+    };
+    for (text, dev, review) in [
+        ("", Agent::Claude, Agent::Claude),
+        ("agent.command = [\"/opt/bin/codex\"]", Agent::Codex, Agent::Codex),
+        ("agent.command = [\"./agent.sh\"]", Agent::Program, Agent::Program),
+        ("agent = { command = [\"./agent.sh\"], kind = \"claude\" }", Agent::Claude, Agent::Claude),
+        ("agent.kind = \"program\"", Agent::Program, Agent::Program),
+        ("roles.review.command = [\"gemini\"]", Agent::Claude, Agent::Gemini),
+        ("roles.review = { command = [\"./r\"], kind = \"opencode\" }", Agent::Claude, Agent::Opencode),
+        ("agent.kind = \"codex\"\nroles.review.kind = \"claude\"", Agent::Codex, Agent::Claude),
+    ] {
+        assert_eq!(kinds(text), (dev, review), "{text}");
+    }
+    let error = refused("agent.kind = \"claud\"").to_string();
+    assert!(error.contains("claud") && error.contains("opencode"), "{error}");
 }
 
 #[test]

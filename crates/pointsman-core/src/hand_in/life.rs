@@ -16,6 +16,7 @@ const PUSHED: usize = 20;
 
 /// What was taken of a run's working tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Taken {
     pub run: RunId,
     pub commit: Sha,
@@ -28,6 +29,7 @@ pub struct Taken {
 
 /// Something handed in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct HandIn {
     pub taken: Taken,
     /// Its branch on the forge.
@@ -56,6 +58,14 @@ impl HandIn {
         Self { taken, branch, pr: None, entry: None, left: false, told: None, pushed: Vec::new() }
     }
 
+    /// Whether a branch has the name of one that a role hands in.
+    pub fn is_branch_of(role: Role, branch: &str) -> bool {
+        branch
+            .strip_prefix("pointsman/")
+            .and_then(|rest| rest.strip_prefix(role.as_str()))
+            .is_some_and(|rest| rest.starts_with('-'))
+    }
+
     /// This commit is about to be put on its branch.
     pub fn pushes(&mut self, commit: &Sha) {
         if !self.pushed.contains(commit) {
@@ -74,9 +84,10 @@ impl HandIn {
     }
 }
 
-/// What is remembered of a role's hand-ins.
+/// What is remembered of a role's hand-ins. A field that is not known stops it: to leave it out could forget an open pull
+/// request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Memory {
     /// The last run that was looked at.
     pub looked: Option<RunId>,

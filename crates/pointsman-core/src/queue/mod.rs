@@ -9,6 +9,7 @@ mod plan;
 pub mod rehearsal;
 mod runs;
 mod size;
+mod status;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,7 @@ pub use order::{Waiting, in_order};
 pub use plan::{Car, Fault, Plan, Policy, Strategy, Subject, Train, plan};
 pub use runs::{Record, Runs, Standing};
 pub use size::batch_size;
+pub use status::{EntryStatus, StoppedBy};
 
 use std::fmt;
 

@@ -63,6 +63,12 @@ pub struct Record {
 }
 
 impl Record {
+    /// The part that is worth keeping: runs that told something about the code. None if there is none.
+    pub fn kept(&self) -> Option<Record> {
+        let runs = Runs { infra: 0, ..self.runs };
+        (runs.green + runs.red > 0).then(|| Record { runs, last: self.last.clone() })
+    }
+
     /// The record with one more verdict.
     pub fn add(earlier: Option<&Record>, verdict: CiVerdict) -> Record {
         let runs = earlier.map(|record| record.runs).unwrap_or_default().and(&verdict);
@@ -130,5 +136,16 @@ mod tests {
         assert_eq!(after(&[outage("disk"), outage("net")]), (0, 0, 2, outage("net")));
         assert_eq!(after(&[red.clone(), slow.clone()]), (0, 2, 0, slow));
         assert_eq!(after(&[red, CiVerdict::Passed]), (1, 1, 0, CiVerdict::Passed));
+    }
+
+    #[test]
+    fn what_says_nothing_about_the_code_is_not_kept() {
+        let outage = CiVerdict::Infra { reason: "disk".to_owned(), log: String::new() };
+        let red = CiVerdict::Failed { summary: "1 failed".to_owned(), log: "assertion".to_owned() };
+        let only_outage = Record::add(None, outage.clone());
+        assert_eq!(only_outage.kept(), None);
+        let both = Record::add(Some(&only_outage), red.clone());
+        let kept = Record { runs: Runs { red: 1, ..Runs::default() }, last: red };
+        assert_eq!(Record::add(Some(&both), outage).kept(), Some(kept));
     }
 }

@@ -25,6 +25,9 @@ pub enum Event {
         open_dependencies: Vec<Number>,
         /// The cycle of dependencies it is part of.
         cycle: Option<Vec<Number>>,
+        /// When it was asked. Answers can overtake each other; events of earlier versions do not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked_at: Option<Timestamp>,
     },
     /// The issue carries our claim.
     Claimed,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::effect::{Effect, Headline};
 use super::policy::Policy;
 use super::state::{Ci, Review, State, Task};
-use crate::config::{CiKind, Config, ReviewMode};
+use crate::config::{Config, ReviewMode};
 use crate::part::session::Stage;
 use crate::session::budget::{self, Level, Limit, Spent};
 use crate::session::context::{Source, Urgency};
@@ -187,7 +187,7 @@ fn checks(task: &Task, config: &Config) -> String {
         Some(_) | None => "",
     };
     match &task.ci {
-        Ci::None if config.ci.kind == CiKind::None => "there is no CI".to_owned(),
+        Ci::None if !config.ci.kind.tests_commits() => "there is no CI".to_owned(),
         Ci::None => "CI was not asked yet".to_owned(),
         Ci::Pending { sha, run } => format!("CI runs on {}{}, try {run}", sha.short(), on_head(sha)),
         Ci::Passed { sha } => format!("CI passed on {}{}", sha.short(), on_head(sha)),

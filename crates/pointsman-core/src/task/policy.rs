@@ -57,7 +57,7 @@ impl Policy {
             config::ReviewMode::Agent => ReviewMode::Command,
         };
         Self {
-            has_ci: config.ci.kind != config::CiKind::None,
+            has_ci: config.ci.kind.tests_commits(),
             review,
             ci_timeout: timing.ci_timeout.into(),
             review_timeout: timing.review_timeout.into(),

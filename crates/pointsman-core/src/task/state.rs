@@ -246,6 +246,9 @@ pub struct Task {
     /// The `blocked` (or `underspecified`) label we set was seen on the forge: its absence means
     /// that a person lifted it.
     pub block_seen: bool,
+    /// When the forge was asked for the answer that showed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_seen_at: Option<Timestamp>,
     /// A diagnostic comment is owed as soon as the session has ended.
     pub diagnosis_due: bool,
     /// The main branch holds this commit of ours.
@@ -288,6 +291,7 @@ impl Task {
             handed_in: false,
             dependencies_seen: false,
             block_seen: false,
+            block_seen_at: None,
             diagnosis_due: false,
             merged_as: None,
             claims: 0,

@@ -2,7 +2,10 @@
 
 use crate::forge::{Check, CheckState};
 use crate::task::CiVerdict;
-use crate::text::clean_line;
+use crate::text::{clean_block, clean_line};
+
+/// How much of what a CI says of a check is handed on, in bytes.
+const DETAILS: usize = 16 << 10;
 
 /// What the checks of a commit amount to; nothing as long as that is open. With `required` only these count, and all of
 /// them must be there; without, all that are there count, and there must be one.
@@ -13,7 +16,7 @@ pub fn of_checks(checks: &[Check], required: &[String]) -> Option<CiVerdict> {
     if !failed.is_empty() {
         let names: Vec<String> = failed.iter().map(|check| clean_line(&check.name, 100)).collect();
         let summary = format!("failed: {}", names.join(", "));
-        let log = format!("{summary}. The log is at the CI that reported it.\n");
+        let log: String = failed.iter().map(|check| told(check)).collect();
         return Some(CiVerdict::Failed { summary, log });
     }
     let green = |name: &String| checks.iter().any(|c| c.name == *name && c.state == CheckState::Success);
@@ -22,12 +25,32 @@ pub fn of_checks(checks: &[Check], required: &[String]) -> Option<CiVerdict> {
     (all_there && !pending).then_some(CiVerdict::Passed)
 }
 
+/// The forge has no log of an outside CI: all there is is what the CI says of the check, and where its log is.
+fn told(check: &Check) -> String {
+    let details = clean_block(check.details.trim(), DETAILS);
+    let more = if details.is_empty() { "The CI that reported it has the log." } else { &details };
+    format!("== {}\n{more}\n", clean_line(&check.name, 100))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn checks(list: &[(&str, CheckState)]) -> Vec<Check> {
-        list.iter().map(|(name, state)| Check { name: (*name).to_owned(), state: *state }).collect()
+        list.iter()
+            .map(|(name, state)| Check { name: (*name).to_owned(), state: *state, details: String::new() })
+            .collect()
+    }
+
+    #[test]
+    fn what_a_ci_says_of_a_red_check_is_handed_on() {
+        let mut red = checks(&[("build", CheckState::Failure), ("lint", CheckState::Failure)]);
+        red[0].details = "2 tests failed\nhttps://ci.example.org/7".to_owned();
+        let Some(CiVerdict::Failed { summary, log }) = of_checks(&red, &[]) else { panic!("not red") };
+        assert_eq!(summary, "failed: build, lint");
+        let expected = "== build\n2 tests failed\nhttps://ci.example.org/7\n\
+            == lint\nThe CI that reported it has the log.\n";
+        assert_eq!(log, expected);
     }
 
     #[test]

@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn checks_are_counted_by_their_state_and_never_by_their_name() {
-        let check = |name: &str, state| Check { name: name.into(), state };
+        let check = |name: &str, state| Check { name: name.into(), state, details: String::new() };
         let (ok, red, wait) = (CheckState::Success, CheckState::Failure, CheckState::Pending);
         for (list, text) in [
             (vec![], "CI: no check has reported on PR #7 yet."),

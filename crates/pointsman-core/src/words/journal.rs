@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::log;
 use crate::role::Role;
 use crate::task::Task;
 use crate::text::clean_line;
@@ -21,32 +22,80 @@ pub struct Entry {
 
 /// What an event says to a reader; nothing if it is none of their business.
 pub fn entry(kind: &str, issue: Option<u64>, data: &Value) -> Option<Entry> {
-    let role = match kind {
-        "hand_in" | "hand_in_over" => data["role"].as_str().and_then(|word| word.parse().ok()),
-        _ => Role::of_entry(kind),
-    };
-    if let Some(role) = role.filter(|role: &Role| role.keeps_journal()) {
-        let lines: Vec<String> = data["lines"]
-            .as_array()?
-            .iter()
-            .filter_map(Value::as_str)
-            .map(|line| clean_line(line, LINE))
-            .take(LINES)
-            .collect();
-        return (!lines.is_empty()).then(|| Entry { role, lines });
+    match log::Entry::read(kind, data) {
+        Some(logged) => of_role(&logged),
+        None => of_task(issue?, data),
     }
-    let said = match kind {
-        "run_begun" => "began".to_owned(),
-        "run_finished" => "is done".to_owned(),
-        "run_gave_up" | "run_not_started" | "run_timed_out" | "run_stopped" | "run_session_died" => {
-            let reason = data["reason"].as_str().map(|reason| format!(": {reason}")).unwrap_or_default();
-            format!("is {}{reason}", data["to"].as_str().unwrap_or("over"))
+}
+
+/// What a role did, in its own lines, or a run of its formula.
+fn of_role(logged: &log::Entry) -> Option<Entry> {
+    use log::Entry as Logged;
+    let (role, lines) = match logged {
+        Logged::SupervisorLooked { lines, .. }
+        | Logged::SupervisorJudged { lines, .. }
+        | Logged::SupervisorHeard { lines, .. }
+        | Logged::GardenerLooked { lines }
+        | Logged::GardenerGroomed { lines, .. }
+        | Logged::PlannerLooked { lines }
+        | Logged::PlannerPlanned { lines, .. }
+        | Logged::PredictorFiled { lines } => (Role::of_entry(logged.kind())?, lines),
+        Logged::HandIn(said) | Logged::HandInOver(said) => (said.role, &said.lines),
+        Logged::RunBegun(run) => return Some(of_run(run, "began")),
+        Logged::RunFinished(run) => return Some(of_run(run, "is done")),
+        Logged::RunGaveUp(run)
+        | Logged::RunNotStarted(run)
+        | Logged::RunTimedOut(run)
+        | Logged::RunStopped(run)
+        | Logged::RunSessionDied(run) => {
+            let reason = run.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            return Some(of_run(run, &format!("is {}{reason}", run.to.as_str())));
         }
-        _ => return of_task(issue?, data),
+        Logged::EffectDone { .. }
+        | Logged::WorkObserved { .. }
+        | Logged::OperatorSpoke
+        | Logged::PersonSpoke { .. }
+        | Logged::QueueEntered(_)
+        | Logged::QueueMoved(_)
+        | Logged::QueuePaused { .. }
+        | Logged::QueueResumed
+        | Logged::MainAudited { .. }
+        | Logged::LandingReverted { .. }
+        | Logged::ScheduleLooked { .. }
+        | Logged::RunSessionPrepared(_)
+        | Logged::RunSessionStarted(_)
+        | Logged::RunStepDone(_)
+        | Logged::RunSessionEnded(_)
+        | Logged::VaultRefused { .. }
+        | Logged::VaultSubmitted(_)
+        | Logged::VaultApproved(_)
+        | Logged::VaultRejected(_)
+        | Logged::VaultRaised(_)
+        | Logged::VaultLooked(_)
+        | Logged::VaultExpired(_)
+        | Logged::VaultFiring(_)
+        | Logged::VaultFired(_)
+        | Logged::VaultLost(_)
+        | Logged::VaultTold(_)
+        | Logged::RoleFiled(_)
+        | Logged::RoleClosed(_)
+        | Logged::PredictionTriaged { .. }
+        | Logged::ResultOver { .. }
+        | Logged::RoleCounted { .. }
+        | Logged::RoleResumed { .. }
+        | Logged::RoleLookWanted { .. }
+        | Logged::Remembered { .. }
+        | Logged::ProjectAdded { .. }
+        | Logged::ProjectRemoved
+        | Logged::Unreadable(_) => return None,
     };
-    let formula = data["formula"].as_str()?;
-    let line = clean_line(&format!("run {} of {formula} {said}", data["run"]), LINE);
-    Some(Entry { role: Role::of_formula(formula), lines: vec![line] })
+    let lines: Vec<String> = lines.iter().map(|line| clean_line(line, LINE)).take(LINES).collect();
+    (role.keeps_journal() && !lines.is_empty()).then_some(Entry { role, lines })
+}
+
+fn of_run(run: &log::Run, said: &str) -> Entry {
+    let line = clean_line(&format!("run {} of {} {said}", run.run, run.formula), LINE);
+    Entry { role: Role::of_formula(&run.formula), lines: vec![line] }
 }
 
 /// A task came to where a person would look up.
@@ -66,34 +115,42 @@ fn of_task(issue: u64, data: &Value) -> Option<Entry> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::entry;
 
     #[test]
     fn what_a_person_would_tell_another() {
+        let looked =
+            |lines: Value| json!({"findings": [], "unknown": [], "done": [], "told": true, "lines": lines});
+        let run = |formula: &str, to: &str, reason: Value| json!({"run": 3, "formula": formula, "step": null, "to": to, "reason": reason});
         let cases = [
             (
                 "supervisor_looked",
                 None,
-                json!({"lines": ["P1 disk", "done: x"]}),
+                looked(json!(["P1 disk", "done: x"])),
                 Some(("supervisor", "P1 disk")),
             ),
-            ("supervisor_looked", None, json!({"lines": []}), None),
-            ("gardener_groomed", None, json!({"lines": ["closed\n#7"]}), Some(("gardener", "closed #7"))),
+            ("supervisor_looked", None, looked(json!([])), None),
+            (
+                "gardener_groomed",
+                None,
+                json!({"run": 3, "lines": ["closed\n#7"]}),
+                Some(("gardener", "closed #7")),
+            ),
             (
                 "run_begun",
                 None,
-                json!({"run": 3, "formula": "run-planner"}),
+                run("run-planner", "starting", json!(null)),
                 Some(("planner", "run 3 of run-planner began")),
             ),
             (
                 "run_gave_up",
                 None,
-                json!({"run": 3, "formula": "tidy", "to": "failed", "reason": "no broom"}),
+                run("tidy", "failed", json!("no broom")),
                 Some(("action", "run 3 of tidy is failed: no broom")),
             ),
-            ("run_step_done", None, json!({"run": 3, "formula": "tidy"}), None),
+            ("run_step_done", None, run("tidy", "running", json!(null)), None),
             (
                 "phase_claimed",
                 Some(3),
@@ -106,10 +163,10 @@ mod tests {
             (
                 "hand_in_over",
                 None,
-                json!({"role": "planner", "lines": ["pull request #3 is on the main branch"]}),
+                json!({"role": "planner", "run": 2, "pr": 3, "lines": ["pull request #3 is on the main branch"]}),
                 Some(("planner", "pull request #3 is on the main branch")),
             ),
-            ("hand_in", None, json!({"role": "dev", "lines": ["x"]}), None),
+            ("hand_in", None, json!({"role": "dev", "run": 2, "lines": ["x"]}), None),
         ];
         for (kind, issue, data, expected) in cases {
             let found = entry(kind, issue, &data);

@@ -1,19 +1,23 @@
 //! Every sentence said to people and agents, as pure functions, one file per audience or subject; each file says whom it
 //! speaks to. Outside text only appears in details, quoted; never in a subject line.
 
+pub mod access;
 pub mod action;
 pub mod chat;
 pub mod claim;
 pub mod comment;
+pub mod commit;
 pub mod gardener;
 pub mod hand_in;
 pub mod health;
 pub mod journal;
 pub mod message;
 pub mod notice;
+pub mod pipeline;
 pub mod planner;
 pub mod predictor;
 pub mod prompt;
+pub mod queue;
 pub mod reason;
 pub mod review;
 pub mod run;

@@ -1,5 +1,6 @@
 //! Notices to the people on duty.
 
+use crate::snapshot::Unreadable;
 use crate::task::{Notice, Task};
 use crate::text;
 
@@ -35,6 +36,20 @@ pub fn escalated(task: &Task, repeat: u32) -> Notice {
         urgent: true,
         repeat,
     }
+}
+
+/// What is stored of something cannot be read.
+pub fn unreadable(unreadable: &Unreadable) -> Notice {
+    let Unreadable { what, project, name, .. } = unreadable;
+    notice(
+        format!("{what} {name} of {project} stands still"),
+        format!(
+            "{}\nNothing was changed, and everything else goes on. A newer program may have written it: start that \
+             one again, or go back to a copy of the database. `pointsman doctor` lists what cannot be read.",
+            super::reason::unreadable(unreadable)
+        ),
+        true,
+    )
 }
 
 /// Stuck.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::span;
 use crate::ids::Number;
+use crate::snapshot::Unreadable;
 use crate::task::{Refusal, RefusalStatus};
 use crate::text;
 
@@ -191,3 +192,10 @@ pub const NOTHING_EXPECTED: &str = "nothing is expected of the agent at present"
 pub const NOTHING_SPENT: &str = "the session spends nothing at present";
 /// The reason why a session's trouble is not asked about.
 pub const NOBODY_IS_ASKED: &str = "a person is asked already, or the work is over";
+
+/// What is stored of something cannot be read, in one line.
+pub fn unreadable(unreadable: &Unreadable) -> String {
+    let Unreadable { what, project, name, version, why } = unreadable;
+    let why = text::clean_line(why, QUOTE_CHARS);
+    format!("what is stored of {what} {name} of {project} (version {version}) cannot be read: {why}")
+}

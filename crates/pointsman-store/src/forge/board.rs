@@ -41,7 +41,7 @@ impl ForgeShelf {
             self.connection
                 .prepare_cached(sql)?
                 .query_map([Word(sha)], |row| {
-                    Ok(Check { name: row.get("name")?, state: word(row, "state")? })
+                    Ok(Check { name: row.get("name")?, state: word(row, "state")?, details: String::new() })
                 })?
                 .collect::<rusqlite::Result<_>>()
         };

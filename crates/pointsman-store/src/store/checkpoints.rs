@@ -7,9 +7,10 @@ use rusqlite::{Row, params};
 use serde::Serialize;
 
 use super::Store;
+use super::commit::Draft;
+use super::statement::{Statement, values};
 use crate::Result;
 use crate::column::{Whole, Word, time, whole, word};
-use crate::error::{Error, failed_to};
 
 /// A captured working tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -36,40 +37,6 @@ pub struct CheckpointRow {
 const SELECT: &str = "SELECT * FROM checkpoints WHERE project = $1 AND issue = $2";
 
 impl Store {
-    /// Remembers a checkpoint. Saying it twice is saying it once; another commit under the same
-    /// number is refused.
-    pub fn add_checkpoint(&mut self, checkpoint: &CheckpointRow) -> Result<()> {
-        const INSERT: &str = "INSERT INTO checkpoints
-                (project, issue, n, session, ref, sha, tree, at, why, files)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-            ON CONFLICT (project, issue, n) DO NOTHING";
-        const KEPT: &str = "SELECT sha FROM checkpoints WHERE project = $1 AND issue = $2 AND n = $3";
-        let (project, issue) = (Word(&checkpoint.task.project), Whole(checkpoint.task.issue));
-        let (number, commit) = (Whole(checkpoint.n), Word(&checkpoint.commit));
-        let failed = failed_to("write a checkpoint");
-        let transaction = self.begin("write a checkpoint")?;
-        let run = || {
-            transaction.prepare_cached(INSERT)?.execute(params![
-                project,
-                issue,
-                number,
-                checkpoint.session,
-                checkpoint.reference,
-                commit,
-                Word(&checkpoint.tree),
-                checkpoint.at.0,
-                checkpoint.why,
-                Whole(checkpoint.files)
-            ])?;
-            let mut kept = transaction.prepare_cached(KEPT)?;
-            kept.query_row(params![project, issue, number], |row| word::<Sha>(row, 0))
-        };
-        if run().map_err(&failed)? != checkpoint.commit {
-            return Err(Error::Invalid { what: "a checkpoint under another's number" });
-        }
-        transaction.commit().map_err(failed)
-    }
-
     /// A task's checkpoints, oldest first.
     pub fn checkpoints(&self, task: &TaskKey) -> Result<Vec<CheckpointRow>> {
         let sql = format!("{SELECT} ORDER BY n");
@@ -113,15 +80,40 @@ impl Store {
         });
         Ok(checkpoints)
     }
+}
 
-    /// Forgets a checkpoint whose ref is gone. Answers whether there was one to forget: the newest
-    /// stays, so that its number is not given again.
-    pub fn forget_checkpoint(&mut self, task: &TaskKey, n: u64) -> Result<bool> {
-        const SQL: &str = "DELETE FROM checkpoints WHERE project = $1 AND issue = $2 AND n = $3
-            AND n < (SELECT max(n) FROM checkpoints WHERE project = $1 AND issue = $2)";
-        let values = params![Word(&task.project), Whole(task.issue), Whole(n)];
-        self.execute("forget a checkpoint", SQL, values).map(|rows| rows > 0)
-    }
+/// Remembers a checkpoint. Saying it twice is saying it once; another commit under the same number is refused.
+pub(super) fn add(draft: &mut Draft<'_>, checkpoint: &CheckpointRow) -> Result<()> {
+    // Another commit would make the column empty, which its constraint refuses.
+    const SQL: &str = "INSERT INTO checkpoints
+            (project, issue, n, session, ref, sha, tree, at, why, files)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+        ON CONFLICT (project, issue, n) DO UPDATE
+        SET sha = CASE WHEN checkpoints.sha = excluded.sha THEN checkpoints.sha ELSE NULL END";
+    let values = values![
+        Word(&checkpoint.task.project),
+        Whole(checkpoint.task.issue),
+        Whole(checkpoint.n),
+        checkpoint.session.as_ref(),
+        &checkpoint.reference,
+        Word(&checkpoint.commit),
+        Word(&checkpoint.tree),
+        checkpoint.at,
+        &checkpoint.why,
+        Whole(checkpoint.files)
+    ];
+    let refusal = "a checkpoint under another's number";
+    draft.push(Statement::new("write a checkpoint", SQL, values).or_refused(refusal));
+    Ok(())
+}
+
+/// Forgets a checkpoint whose ref is gone. The newest stays, so that its number is not given again.
+pub(super) fn forget(draft: &mut Draft<'_>, task: &TaskKey, n: u64) -> Result<()> {
+    const SQL: &str = "DELETE FROM checkpoints WHERE project = $1 AND issue = $2 AND n = $3
+        AND n < (SELECT max(n) FROM checkpoints WHERE project = $1 AND issue = $2)";
+    let values = values![Word(&task.project), Whole(task.issue), Whole(n)];
+    draft.push(Statement::new("forget a checkpoint", SQL, values));
+    Ok(())
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<CheckpointRow> {

@@ -1,31 +1,49 @@
-//! One transaction, then the world.
+//! One transaction, then the world: the only way by which anything reaches the disk.
+//!
+//! A commit is a list of statements ([`Statement`](super::statement::Statement)) with a key. All of its values are known
+//! before the first one runs, so that a database on a server can take it in one trip: the writer gives out the numbers
+//! ([`Numbers`]), and what a caller has to know first it has read before. No statement is undone by what another one
+//! answers; what must not happen is refused by a constraint.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use pointsman_core::ids::{ProjectName, TaskKey};
+use pointsman_core::ids::{ProjectName, Sha, TaskKey};
+use pointsman_core::log;
+use pointsman_core::notifier::Topic;
 use pointsman_core::run::Run;
+use pointsman_core::session::context::Gauge;
 use pointsman_core::session::work::WorkState;
 use pointsman_core::signal::Signal;
 use pointsman_core::task::{Effect, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_core::vault;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{ErrorCode, OptionalExtension, TransactionBehavior, params_from_iter};
 use serde_json::Value;
 
+use super::numbers::Numbers;
+use super::statement::{Statement, values};
 use super::{
-    EffectId, NewNotice, NewReply, SessionRow, Store, cursors, messages, notices, outbox, replies, runs,
-    sessions, tasks, vault as vault_table, work_states,
+    Audit, CheckpointRow, Delivered, DeliveryId, EffectId, EntryId, Memory, NewEntry, NewNotice, NewReply,
+    ProjectRow, QueueEntry, SessionRow, SpendingReport, Stopped, Store, Thread, VerdictRow, checkpoints,
+    cursors, deliveries, lines, memories, merge_queue, messages, notices, outbox, projects, replies, runs,
+    sessions, spending, tasks, threads, vault as vault_table, verdicts, work_states,
 };
 use crate::Result;
 use crate::column::{Json, Whole, Word};
-use crate::error::{Error, failed_to};
+use crate::error::{Error, Retry, failed_to};
+
+/// The keys of this many commits are kept. Only the last one can be in doubt.
+const KEYS_KEPT: i64 = 1_000;
+/// Who owns the database. A file has one owner, the daemon that holds its lock; on a server this will be the lease's.
+const EPOCH: u64 = 0;
 
 /// Something that happened, and all that follows from it. It is remembered as a whole or not at all.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     pub at: Timestamp,
-    /// What, as a short name (`phase_claimed`).
-    pub kind: String,
+    /// What, as a short name (`phase_claimed`). Without one nothing is logged: see [`Change::quiet`].
+    pub kind: Option<String>,
     /// The project; taken from `task` if empty.
     pub project: Option<ProjectName>,
     /// The issue; taken from `task` if empty.
@@ -46,8 +64,10 @@ pub struct Change {
     pub failure: Option<String>,
     /// The settled effect is a message that is with its session now: the file with its details.
     pub sent: Option<PathBuf>,
-    /// A named value of the project to set with it.
-    pub cursor: Option<(String, String)>,
+    /// Named values of the project to set with it.
+    pub cursors: Vec<(String, String)>,
+    /// What is remembered of the project with it.
+    pub memories: Vec<Memory>,
     /// Sessions to write with it.
     pub sessions: Vec<SessionRow>,
     /// The work state of whoever it is about, as it is now.
@@ -63,6 +83,176 @@ pub struct Change {
     /// What others wait for, with its details. Each becomes an event of its own, named after the
     /// signal, right after the change's.
     pub signals: Vec<(Signal, Value)>,
+    /// Further rows to write with it.
+    pub writes: Vec<Write>,
+}
+
+/// A row to write.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Write {
+    /// A branch enters the merge queue, under the number that [`Store::next_entry`] gave.
+    EntryAdded {
+        id: EntryId,
+        entry: Box<NewEntry>,
+    },
+    /// An entry of the merge queue, as it is now.
+    EntryMoved(Box<QueueEntry>),
+    QueuePaused {
+        project: ProjectName,
+        stopped: Stopped,
+    },
+    QueueResumed {
+        project: ProjectName,
+    },
+    MainAudited {
+        project: ProjectName,
+        audit: Audit,
+    },
+    ProjectAdded(ProjectRow),
+    ProjectRemoved(ProjectName),
+    /// A named value of a project, or of the whole daemon.
+    Cursor {
+        project: Option<ProjectName>,
+        name: String,
+        value: String,
+    },
+    Verdict {
+        project: ProjectName,
+        object: Sha,
+        gate: String,
+        verdict: VerdictRow,
+    },
+    Session(Box<SessionRow>),
+    /// These sessions are alive.
+    SessionsSeen(Vec<String>),
+    /// A session was looked for in vain; that says nothing by itself.
+    SessionMissed(String),
+    ContextMeasured {
+        session: String,
+        gauge: Gauge,
+    },
+    Spent(SpendingReport),
+    Checkpoint(CheckpointRow),
+    CheckpointForgotten {
+        task: TaskKey,
+        n: u64,
+    },
+    MessageSent {
+        id: EffectId,
+        path: PathBuf,
+    },
+    /// A message waits to be given for the first time.
+    MessageHeld {
+        id: EffectId,
+        path: PathBuf,
+    },
+    MessageAcknowledged(EffectId),
+    MessageUnacknowledged(EffectId),
+    EffectPostponed {
+        id: EffectId,
+        error: String,
+        not_before: Timestamp,
+    },
+    EffectSuperseded(EffectId),
+    Notice(NewNotice),
+    /// The same was said once more.
+    NoticeRepeated(i64),
+    /// What became of a notice on its way.
+    Delivered {
+        id: DeliveryId,
+        delivered: Delivered,
+        at: Timestamp,
+    },
+    Thread(Thread),
+    ReplyTaken(i64),
+    /// Whoever took these at that time did not come to read them.
+    RepliesGivenBack {
+        project: ProjectName,
+        topic: Topic,
+        taken_at: Timestamp,
+    },
+}
+
+impl Write {
+    /// Whether it may be written only together with an event that says so.
+    fn needs_event(&self) -> bool {
+        match self {
+            Self::EntryAdded { .. }
+            | Self::EntryMoved(_)
+            | Self::QueuePaused { .. }
+            | Self::QueueResumed { .. }
+            | Self::MainAudited { .. }
+            | Self::ProjectAdded(_)
+            | Self::ProjectRemoved(_) => true,
+            Self::Cursor { .. }
+            | Self::Verdict { .. }
+            | Self::Session(_)
+            | Self::SessionsSeen(_)
+            | Self::SessionMissed(_)
+            | Self::ContextMeasured { .. }
+            | Self::Spent(_)
+            | Self::Checkpoint(_)
+            | Self::CheckpointForgotten { .. }
+            | Self::MessageSent { .. }
+            | Self::MessageHeld { .. }
+            | Self::MessageAcknowledged(_)
+            | Self::MessageUnacknowledged(_)
+            | Self::EffectPostponed { .. }
+            | Self::EffectSuperseded(_)
+            | Self::Notice(_)
+            | Self::NoticeRepeated(_)
+            | Self::Delivered { .. }
+            | Self::Thread(_)
+            | Self::ReplyTaken(_)
+            | Self::RepliesGivenBack { .. } => false,
+        }
+    }
+
+    fn write(&self, draft: &mut Draft<'_>, at: Timestamp) -> Result<()> {
+        match self {
+            Self::EntryAdded { id, entry } => merge_queue::add(draft, *id, entry),
+            Self::EntryMoved(entry) => merge_queue::update(draft, entry),
+            Self::QueuePaused { project, stopped } => lines::stop(draft, project, stopped),
+            Self::QueueResumed { project } => lines::resume(draft, project),
+            Self::MainAudited { project, audit } => lines::audited(draft, project, audit),
+            Self::ProjectAdded(project) => projects::add(draft, project),
+            Self::ProjectRemoved(project) => projects::remove(draft, project, at),
+            Self::Cursor { project, name, value } => cursors::set(draft, project.as_ref(), name, value),
+            Self::Verdict { project, object, gate, verdict } => {
+                verdicts::remember(draft, project, object, gate, verdict)
+            }
+            Self::Session(session) => sessions::upsert(draft, session),
+            Self::SessionsSeen(sessions) => sessions::seen(draft, sessions, at),
+            Self::SessionMissed(session) => sessions::missed(draft, session),
+            Self::ContextMeasured { session, gauge } => {
+                sessions::measured(draft, session, Some(*gauge), None)
+            }
+            Self::Spent(report) => spending::spend(draft, report),
+            Self::Checkpoint(checkpoint) => checkpoints::add(draft, checkpoint),
+            Self::CheckpointForgotten { task, n } => checkpoints::forget(draft, task, *n),
+            Self::MessageSent { id, path } => messages::sent(draft, *id, path, at),
+            Self::MessageHeld { id, path } => messages::held(draft, *id, path, at),
+            Self::MessageAcknowledged(id) => messages::acknowledged(draft, *id, at),
+            Self::MessageUnacknowledged(id) => messages::unacknowledged(draft, *id),
+            Self::EffectPostponed { id, error, not_before } => {
+                outbox::postpone(draft, *id, error, *not_before)
+            }
+            Self::EffectSuperseded(id) => outbox::supersede(draft, *id, at),
+            Self::Notice(notice) => notices::insert(draft, notice, at),
+            Self::NoticeRepeated(id) => notices::count(draft, *id),
+            Self::Delivered { id, delivered, at } => deliveries::settle(draft, *id, delivered, *at),
+            Self::Thread(thread) => threads::put(draft, thread),
+            Self::ReplyTaken(id) => replies::take(draft, *id, at),
+            Self::RepliesGivenBack { project, topic, taken_at } => {
+                replies::give_back(draft, project, topic, *taken_at)
+            }
+        }
+    }
+
+    /// A named value of a project.
+    pub fn cursor(project: &ProjectName, name: impl Into<String>, value: impl Into<String>) -> Self {
+        Self::Cursor { project: Some(project.clone()), name: name.into(), value: value.into() }
+    }
 }
 
 impl Change {
@@ -70,7 +260,7 @@ impl Change {
     pub fn new(at: Timestamp, kind: impl Into<String>) -> Self {
         Self {
             at,
-            kind: kind.into(),
+            kind: Some(kind.into()),
             project: None,
             issue: None,
             session: None,
@@ -81,7 +271,8 @@ impl Change {
             settles: None,
             failure: None,
             sent: None,
-            cursor: None,
+            cursors: Vec::new(),
+            memories: Vec::new(),
             sessions: Vec::new(),
             work_state: None,
             vault: None,
@@ -89,7 +280,33 @@ impl Change {
             notices: Vec::new(),
             reply: None,
             signals: Vec::new(),
+            writes: Vec::new(),
         }
+    }
+
+    /// An entry of a project's log with nothing following from it.
+    pub fn logged(at: Timestamp, project: &ProjectName, entry: &log::Entry) -> Self {
+        let (kind, data) = entry.stored();
+        Self { project: Some(project.clone()), data, ..Self::new(at, kind) }
+    }
+
+    /// Rows that nobody reads about in the log: signs of life, measurements, deliveries. Whatever has a history of its own
+    /// needs an event, and is refused here.
+    pub fn quiet(at: Timestamp, writes: Vec<Write>) -> Self {
+        Self { kind: None, writes, ..Self::new(at, "") }
+    }
+
+    fn needs_event(&self) -> bool {
+        self.dedup.is_some()
+            || self.task.is_some()
+            || !self.effects.is_empty()
+            || !self.memories.is_empty()
+            || self.work_state.is_some()
+            || self.vault.is_some()
+            || self.run.is_some()
+            || self.reply.is_some()
+            || !self.signals.is_empty()
+            || self.writes.iter().any(Write::needs_event)
     }
 }
 
@@ -97,8 +314,8 @@ impl Change {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Committed {
     Done {
-        /// The number of its event; its signals have the next ones.
-        seq: i64,
+        /// The number of its event, its signals have the next ones; nothing for one that is quiet.
+        seq: Option<i64>,
         /// Its effects in the outbox, in their order.
         effect_ids: Vec<EffectId>,
     },
@@ -106,86 +323,260 @@ pub enum Committed {
     Duplicate,
 }
 
+/// A commit that may have happened: the disk failed at its end.
+#[derive(Debug)]
+pub(super) struct Doubtful {
+    key: String,
+    changes: Vec<Change>,
+    committed: Vec<Committed>,
+    numbers: Numbers,
+}
+
 impl Store {
-    /// Whether a change of this name ([`Change::dedup`]) is on disk.
+    /// Whether a change of this name ([`Change::dedup`]) is on disk: one that carries it would be skipped.
     pub fn knows_input(&self, name: &str) -> Result<bool> {
-        is_known(&self.connection, name)
+        const SQL: &str = "SELECT seq FROM inbox WHERE source_key = $1";
+        let run = || self.connection.prepare_cached(SQL)?.query_row([name], |_| Ok(())).optional();
+        run().map(|found| found.is_some()).map_err(failed_to("look into the inbox"))
+    }
+
+    /// The key that the next commit will have.
+    pub fn next_key(&self) -> String {
+        key(self.numbers.commit.peek())
+    }
+
+    /// Whether the commit of this key happened. The keys of the last thousand are known.
+    pub fn has_happened(&self, key: &str) -> Result<bool> {
+        const SQL: &str = "SELECT number FROM commits WHERE key = $1";
+        let run = || self.connection.prepare_cached(SQL)?.query_row([key], |_| Ok(())).optional();
+        run().map(|found| found.is_some()).map_err(failed_to("look a commit up"))
     }
 
     /// Writes many changes in one transaction, with one wait for the disk. After an error none of
     /// them is written; after success all are, whatever happens to us.
+    ///
+    /// If the disk fails at the very end, nobody knows at first. The same changes can be given again: if they are on disk
+    /// they are not written a second time.
     pub fn commit(&mut self, changes: &[Change]) -> Result<Vec<Committed>> {
-        let transaction = self.begin("begin a commit")?;
-        let committed = changes.iter().map(|change| write(&transaction, change)).collect::<Result<_>>()?;
-        transaction.commit().map_err(failed_to("commit"))?;
-        Ok(committed)
-    }
-}
-
-impl Store {
-    /// Whether an input of this name was seen before: a change that carries it would be skipped.
-    pub fn is_known(&self, name: &str) -> Result<bool> {
-        is_known(&self.connection, name)
-    }
-}
-
-fn write(connection: &Connection, change: &Change) -> Result<Committed> {
-    if let Some(id) = change.settles {
-        outbox::settle(connection, id, change.failure.as_deref(), change.at)?;
-        if let Some(path) = &change.sent {
-            messages::sent(connection, id, path, change.at)?;
+        if let Some(doubtful) = self.doubtful.take() {
+            match self.has_happened(&doubtful.key) {
+                Ok(true) => {
+                    self.numbers = doubtful.numbers;
+                    if doubtful.changes == changes {
+                        return Ok(doubtful.committed);
+                    }
+                }
+                Ok(false) => {}
+                Err(error) => {
+                    self.doubtful = Some(doubtful);
+                    return Err(error);
+                }
+            }
+        }
+        let mut draft = Draft::new(self);
+        let committed: Vec<Committed> =
+            changes.iter().map(|change| draft.change(change)).collect::<Result<_>>()?;
+        if draft.statements.is_empty() {
+            return Ok(committed);
+        }
+        let key = draft.close(changes)?;
+        let Draft { statements, numbers, .. } = draft;
+        match self.perform(&statements) {
+            Ok(()) => {
+                self.numbers = numbers;
+                Ok(committed)
+            }
+            Err(error) => {
+                if error.retry() == Retry::LookFirst {
+                    self.doubtful = Some(Doubtful { key, changes: changes.to_vec(), committed, numbers });
+                }
+                Err(error)
+            }
         }
     }
-    if let Some(name) = &change.dedup
-        && is_known(connection, name)?
-    {
-        return Ok(Committed::Duplicate);
+
+    /// Runs the statements of a commit, all or none.
+    fn perform(&mut self, statements: &[Statement]) -> Result<()> {
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(failed_to("begin a commit"))?;
+        for statement in statements {
+            let run = || {
+                let mut prepared = transaction.prepare_cached(statement.sql)?;
+                prepared.execute(params_from_iter(&statement.values))
+            };
+            run().map_err(|error| match statement.refusal {
+                Some(what) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
+                    Error::Invalid { what }
+                }
+                _ => failed_to(statement.operation)(error),
+            })?;
+        }
+        transaction.commit().map_err(failed_to("commit"))
     }
-    let (project, issue) = subject(change)?;
-    let append = |kind: &str, data: &Value| append_event(connection, change, project, issue, kind, data);
-    let seq = append(&change.kind, &change.data)?;
-    for (signal, data) in &change.signals {
-        append(signal.name(), data)?;
+}
+
+fn key(number: i64) -> String {
+    format!("{EPOCH}.{number}")
+}
+
+/// A commit that is being put together. Nothing is written before it is whole.
+pub(super) struct Draft<'s> {
+    store: &'s Store,
+    pub(super) numbers: Numbers,
+    statements: Vec<Statement>,
+    /// Inputs that changes of this very commit came from.
+    inputs: BTreeSet<String>,
+}
+
+impl<'s> Draft<'s> {
+    fn new(store: &'s Store) -> Self {
+        let numbers = store.numbers.clone();
+        Self { store, numbers, statements: Vec::new(), inputs: BTreeSet::new() }
     }
-    if let Some(name) = &change.dedup {
-        remember_input(connection, name, seq, change.at)?;
+
+    pub(super) fn push(&mut self, statement: Statement) {
+        self.statements.push(statement);
     }
-    if let Some(task) = &change.task {
-        tasks::upsert(connection, task)?;
+
+    /// Gives the commit its key.
+    fn close(&mut self, changes: &[Change]) -> Result<String> {
+        const KEY: &str = "INSERT INTO commits (number, key, at) VALUES ($1, $2, $3)";
+        const FORGET: &str = "DELETE FROM commits WHERE number <= $1";
+        let number = self.numbers.commit.take();
+        let at = changes.last().map_or(Timestamp(0), |change| change.at);
+        self.push(Statement::new("write a commit's key", KEY, values![number, key(number), at]));
+        self.push(Statement::new("forget a commit's key", FORGET, values![number - KEYS_KEPT]));
+        Ok(key(number))
     }
-    if let Some((name, value)) = &change.cursor {
-        cursors::set(connection, project, name, value)?;
-    }
-    for session in &change.sessions {
-        sessions::upsert(connection, session)?;
-    }
-    if let Some(state) = &change.work_state {
-        let Some(project) = project else {
-            return Err(Error::Invalid { what: "a change with a work state that names no project" });
+
+    fn change(&mut self, change: &Change) -> Result<Committed> {
+        if let Some(id) = change.settles {
+            outbox::settle(self, id, change.failure.as_deref(), change.at)?;
+            if let Some(path) = &change.sent {
+                messages::sent(self, id, path, change.at)?;
+            }
+        }
+        if let Some(name) = &change.dedup
+            && (self.inputs.contains(name) || self.store.knows_input(name)?)
+        {
+            return Ok(Committed::Duplicate);
+        }
+        let (project, issue) = subject(change)?;
+        let seq = self.log(change, project, issue)?;
+        if let (Some(name), Some(seq)) = (&change.dedup, seq) {
+            const SQL: &str = "INSERT INTO inbox (source_key, seq, at) VALUES ($1, $2, $3)";
+            self.push(Statement::new("write the inbox", SQL, values![name, seq, change.at]));
+            self.inputs.insert(name.clone());
+        }
+        if let Some(task) = &change.task {
+            tasks::upsert(self, task)?;
+        }
+        for (name, value) in &change.cursors {
+            cursors::set(self, project, name, value)?;
+        }
+        for memory in &change.memories {
+            let Some(project) = project else {
+                return Err(Error::Invalid { what: "a change with a memory that names no project" });
+            };
+            memories::put(self, project, memory)?;
+        }
+        for session in &change.sessions {
+            sessions::upsert(self, session)?;
+        }
+        if let Some(state) = &change.work_state {
+            let Some(project) = project else {
+                return Err(Error::Invalid { what: "a change with a work state that names no project" });
+            };
+            work_states::put(self, state, project, issue, change.session.as_deref(), change.at)?;
+        }
+        if let Some(entry) = &change.vault {
+            vault_table::put(self, entry)?;
+        }
+        if let Some(run) = &change.run {
+            runs::put(self, run)?;
+        }
+        for notice in &change.notices {
+            notices::insert(self, notice, change.at)?;
+        }
+        if let Some(reply) = &change.reply {
+            replies::insert(self, reply, change.at)?;
+        }
+        for write in &change.writes {
+            write.write(self, change.at)?;
+        }
+        let effect_ids = match (project, issue, seq) {
+            (Some(project), Some(issue), Some(seq)) => {
+                let key = TaskKey { project: project.clone(), issue };
+                self.effects(&key, seq, change)?
+            }
+            _ if change.effects.is_empty() => Vec::new(),
+            _ => return Err(Error::Invalid { what: "a change with effects that names no task" }),
         };
-        work_states::put(connection, state, project, issue, change.session.as_deref(), change.at)?;
+        Ok(Committed::Done { seq, effect_ids })
     }
-    if let Some(entry) = &change.vault {
-        vault_table::put(connection, entry)?;
-    }
-    if let Some(run) = &change.run {
-        runs::put(connection, run)?;
-    }
-    for notice in &change.notices {
-        notices::insert(connection, notice, change.at)?;
-    }
-    if let Some(reply) = &change.reply {
-        replies::insert(connection, reply, change.at)?;
-    }
-    let effect_ids = match (project, issue) {
-        (Some(project), Some(issue)) => {
-            let key = TaskKey { project: project.clone(), issue };
-            write_effects(connection, &key, seq, change)?
+
+    /// Appends a change's event and its signals to the log; answers the event's number.
+    fn log(
+        &mut self,
+        change: &Change,
+        project: Option<&ProjectName>,
+        issue: Option<u64>,
+    ) -> Result<Option<i64>> {
+        let Some(kind) = &change.kind else {
+            return match change.needs_event() {
+                true => Err(Error::Invalid { what: "a change that belongs into the log without an event" }),
+                false => Ok(None),
+            };
+        };
+        let seq = self.append(change, project, issue, kind, &change.data)?;
+        for (signal, data) in &change.signals {
+            self.append(change, project, issue, signal.name(), data)?;
         }
-        _ if change.effects.is_empty() => Vec::new(),
-        _ => return Err(Error::Invalid { what: "a change with effects that names no task" }),
-    };
-    Ok(Committed::Done { seq, effect_ids })
+        Ok(Some(seq))
+    }
+
+    fn append(
+        &mut self,
+        change: &Change,
+        project: Option<&ProjectName>,
+        issue: Option<u64>,
+        kind: &str,
+        data: &Value,
+    ) -> Result<i64> {
+        const SQL: &str = "INSERT INTO events (seq, project_seq, at, kind, project, issue, session, data)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+        let seq = self.numbers.event.take();
+        let project_seq = self.numbers.of_project(&self.store.connection, project)?;
+        let values = values![
+            seq,
+            project_seq,
+            change.at,
+            kind,
+            project.map(Word),
+            issue.map(Whole),
+            change.session.as_ref(),
+            Json(data)
+        ];
+        self.push(Statement::new("append an event", SQL, values));
+        Ok(seq)
+    }
+
+    fn effects(&mut self, key: &TaskKey, seq: i64, change: &Change) -> Result<Vec<EffectId>> {
+        let mut ids = Vec::with_capacity(change.effects.len());
+        for (place, effect) in change.effects.iter().enumerate() {
+            if let Effect::StartSession { generation, .. } = effect {
+                outbox::supersede_deliveries(self, key, *generation, change.at)?;
+            }
+            let id = outbox::insert(self, key, &format!("{seq}.{place}"), effect, change.at)?;
+            if let Effect::Deliver { generation, headline, .. } = effect {
+                messages::insert(self, id, key, *generation, *headline)?;
+            }
+            ids.push(id);
+        }
+        Ok(ids)
+    }
 }
 
 /// What the change is about. Its own words and its task must not disagree.
@@ -198,52 +589,4 @@ fn subject(change: &Change) -> Result<(Option<&ProjectName>, Option<u64>)> {
     } else {
         Err(Error::Invalid { what: "a change about one task that carries another" })
     }
-}
-
-fn write_effects(connection: &Connection, key: &TaskKey, seq: i64, change: &Change) -> Result<Vec<EffectId>> {
-    let mut ids = Vec::with_capacity(change.effects.len());
-    for (place, effect) in change.effects.iter().enumerate() {
-        if let Effect::StartSession { generation, .. } = effect {
-            outbox::supersede_deliveries(connection, key, *generation, change.at)?;
-        }
-        let id = outbox::insert(connection, key, &format!("{seq}.{place}"), effect, change.at)?;
-        if let Effect::Deliver { generation, headline, .. } = effect {
-            messages::insert(connection, id, key, *generation, *headline)?;
-        }
-        ids.push(id);
-    }
-    Ok(ids)
-}
-
-fn append_event(
-    connection: &Connection,
-    change: &Change,
-    project: Option<&ProjectName>,
-    issue: Option<u64>,
-    kind: &str,
-    data: &Value,
-) -> Result<i64> {
-    const SQL: &str = "INSERT INTO events (at, kind, project, issue, session, data)
-        VALUES ($1, $2, $3, $4, $5, $6) RETURNING seq";
-    let run = || {
-        connection.prepare_cached(SQL)?.query_row(
-            params![change.at.0, kind, project.map(Word), issue.map(Whole), change.session, Json(data)],
-            |row| row.get(0),
-        )
-    };
-    run().map_err(failed_to("append an event"))
-}
-
-fn is_known(connection: &Connection, name: &str) -> Result<bool> {
-    let run = || {
-        let mut statement = connection.prepare_cached("SELECT seq FROM inbox WHERE source_key = $1")?;
-        statement.query_row([name], |_| Ok(())).optional()
-    };
-    run().map(|found| found.is_some()).map_err(failed_to("look into the inbox"))
-}
-
-fn remember_input(connection: &Connection, name: &str, seq: i64, at: Timestamp) -> Result<()> {
-    const SQL: &str = "INSERT INTO inbox (source_key, seq, at) VALUES ($1, $2, $3)";
-    let run = || connection.prepare_cached(SQL)?.execute(params![name, seq, at.0]);
-    run().map(|_| ()).map_err(failed_to("write the inbox"))
 }

@@ -1,11 +1,12 @@
 //! Small named values: how far something was read, what a file last looked like.
 
 use pointsman_core::ids::ProjectName;
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
 use super::Store;
+use super::commit::Draft;
+use super::statement::{Statement, values};
 use crate::Result;
-use crate::error::failed_to;
 
 impl Store {
     /// A value of a project, or of the whole daemon.
@@ -14,23 +15,18 @@ impl Store {
         let rows = self.rows("read a cursor", SQL, params![column(project), name], |row| row.get("value"))?;
         Ok(rows.into_iter().next())
     }
-
-    /// Sets a value. One that belongs to an event is set with it, by [`Store::commit`].
-    pub fn set_cursor(&mut self, project: Option<&ProjectName>, name: &str, value: &str) -> Result<()> {
-        set(&self.connection, project, name, value)
-    }
 }
 
 pub(super) fn set(
-    connection: &Connection,
+    draft: &mut Draft<'_>,
     project: Option<&ProjectName>,
     name: &str,
     value: &str,
 ) -> Result<()> {
     const SQL: &str = "INSERT INTO cursors (project, name, value) VALUES ($1, $2, $3)
         ON CONFLICT (project, name) DO UPDATE SET value = excluded.value";
-    let run = || connection.prepare_cached(SQL)?.execute(params![column(project), name, value]);
-    run().map(|_| ()).map_err(failed_to("set a cursor"))
+    draft.push(Statement::new("set a cursor", SQL, values![column(project), name, value]));
+    Ok(())
 }
 
 /// No project has an empty name, so that one is free for the daemon's own.

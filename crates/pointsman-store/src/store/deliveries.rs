@@ -4,13 +4,14 @@ use pointsman_core::config::NotifierKind;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::time::Timestamp;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 
+use super::Store;
+use super::commit::Draft;
+use super::statement::{Statement, values};
 use super::threads::{self, Thread};
-use super::{Store, cursors};
 use crate::Result;
 use crate::column::{Word, json, maybe_time, time, word};
-use crate::error::failed_to;
 
 /// A delivery's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,35 +79,6 @@ impl Store {
         self.rows("read deliveries", WAITING, params![Word(project), Word(notifier)], read)
     }
 
-    /// What became of a delivery; the notifier works, so that what was wrong with it is forgotten.
-    pub fn settle_delivery(
-        &mut self,
-        project: &ProjectName,
-        id: DeliveryId,
-        delivered: &Delivered,
-        healthy: Option<&str>,
-        at: Timestamp,
-    ) -> Result<()> {
-        const SQL: &str = "UPDATE deliveries SET status = $1, settled_at = $2, sent_as = $3, error = $4
-            WHERE id = $5 AND status = 'pending'";
-        let failed = failed_to("settle a delivery");
-        let transaction = self.begin("settle a delivery")?;
-        let (status, sent_as, error) = match delivered {
-            Delivered::Sent { sent_as, .. } => ("sent", sent_as.as_deref(), None),
-            Delivered::Dropped { why } => ("dropped", None, Some(why.as_str())),
-        };
-        let run = || transaction.prepare_cached(SQL)?.execute(params![status, at.0, sent_as, error, id.0]);
-        let settled = run().map_err(&failed)? > 0;
-        // Who hears of it a second time knows less of the thread than is written.
-        if let (true, Delivered::Sent { thread: Some(thread), .. }) = (settled, delivered) {
-            threads::put(&transaction, thread)?;
-        }
-        if let Some(name) = healthy {
-            cursors::set(&transaction, Some(project), name, "")?;
-        }
-        transaction.commit().map_err(failed)
-    }
-
     /// A notice that one notifier has not told yet, as far as is known.
     pub fn pending_delivery(
         &self,
@@ -169,25 +141,42 @@ pub(super) const WAITING: &str =
 pub(super) const SENT_AS: &str = "SELECT n.topic FROM deliveries AS d JOIN notices AS n ON n.id = d.notice
     WHERE d.project = $1 AND d.sent_as = $2";
 
+/// Has a notifier tell a notice, if the notice was written under this number: its key may have been known.
 pub(super) fn insert(
-    connection: &Connection,
+    draft: &mut Draft<'_>,
     notice: i64,
     posting: &Posting,
     notifier: NotifierKind,
     not_before: Timestamp,
 ) -> Result<()> {
-    const SQL: &str = "INSERT INTO deliveries (notice, project, notifier, status, urgent, not_before)
-        VALUES ($1, $2, $3, 'pending', $4, $5)";
-    let run = || {
-        connection.prepare_cached(SQL)?.execute(params![
-            notice,
-            Word(&posting.project),
-            Word(notifier),
-            posting.notice.urgent,
-            not_before.0
-        ])
+    const SQL: &str = "INSERT INTO deliveries (id, notice, project, notifier, status, urgent, not_before)
+        SELECT $1, n.id, $2, $3, 'pending', $4, $5 FROM notices AS n WHERE n.id = $6";
+    let id = draft.numbers.delivery.take();
+    let values =
+        values![id, Word(&posting.project), Word(notifier), posting.notice.urgent, not_before, notice];
+    draft.push(Statement::new("write a delivery", SQL, values));
+    Ok(())
+}
+
+/// What became of a delivery. Who hears of it a second time changes nothing.
+pub(super) fn settle(
+    draft: &mut Draft<'_>,
+    id: DeliveryId,
+    delivered: &Delivered,
+    at: Timestamp,
+) -> Result<()> {
+    const SQL: &str = "UPDATE deliveries SET status = $1, settled_at = $2, sent_as = $3, error = $4
+        WHERE id = $5 AND status = 'pending'";
+    // First the thread: who hears of it a second time knows less of it than is written.
+    if let Delivered::Sent { thread: Some(thread), .. } = delivered {
+        threads::put_with(draft, thread, id)?;
+    }
+    let (status, sent_as, error) = match delivered {
+        Delivered::Sent { sent_as, .. } => ("sent", sent_as.as_deref(), None),
+        Delivered::Dropped { why } => ("dropped", None, Some(why.as_str())),
     };
-    run().map(drop).map_err(failed_to("write a delivery"))
+    draft.push(Statement::new("settle a delivery", SQL, values![status, at, sent_as, error, id.0]));
+    Ok(())
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Delivery> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use pointsman_core::ids::{ProjectName, TaskKey};
+use pointsman_core::position::Cursor;
 use pointsman_core::signal::Signal;
 use pointsman_core::time::Timestamp;
 use rusqlite::types::Value as SqlValue;
@@ -20,6 +21,8 @@ use crate::error::{Error, failed_to};
 pub struct EventRow {
     /// Its number; grows, never reused.
     pub seq: i64,
+    /// Its number among the events of its project, without gaps; events of no project are counted together.
+    pub project_seq: i64,
     pub at: Timestamp,
     /// What, as a short name.
     pub kind: String,
@@ -34,6 +37,8 @@ pub struct EventRow {
 pub struct EventFilter {
     /// Only those after this one.
     pub since: i64,
+    /// Only those after these positions in their projects.
+    pub after: Option<Cursor>,
     /// Only of this project.
     pub project: Option<ProjectName>,
     /// Only about this issue.
@@ -54,7 +59,15 @@ impl EventFilter {
 
 impl Default for EventFilter {
     fn default() -> Self {
-        Self { since: 0, project: None, issue: None, kinds: Vec::new(), limit: Self::PAGE, latest: false }
+        Self {
+            since: 0,
+            after: None,
+            project: None,
+            issue: None,
+            kinds: Vec::new(),
+            limit: Self::PAGE,
+            latest: false,
+        }
     }
 }
 
@@ -79,6 +92,25 @@ impl Store {
             Signal::ALL.into_iter().filter(wanted).map(|signal| signal.name().to_owned()).collect();
         // No kinds at all would mean every event.
         if kinds.is_empty() { Ok(Vec::new()) } else { self.events(&EventFilter { kinds, ..filter.clone() }) }
+    }
+
+    /// The positions that belong to an event's number: in each project, that of the last event up to it.
+    pub fn cursor_at(&self, seq: i64) -> Result<Cursor> {
+        let mut cursor = Cursor::default();
+        let last = |sql: &str, values: &[&dyn rusqlite::ToSql]| {
+            let found = self.rows("read events", sql, values, |row| row.get::<_, i64>(0))?;
+            Ok::<_, Error>(found.into_iter().next().unwrap_or(0))
+        };
+        cursor.advance(None, last(LAST_OF_NONE, &[&seq])?);
+        // From one project to the next by the index, however many events each has.
+        let mut name = String::new();
+        loop {
+            let next = self.rows("read events", NEXT_PROJECT, [&name], |row| maybe_word(row, 0))?;
+            let Some(project) = next.into_iter().next().flatten() else { return Ok(cursor) };
+            let project: ProjectName = project;
+            cursor.advance(Some(&project), last(LAST_OF_PROJECT, &[&project.as_str(), &seq])?);
+            project.as_str().clone_into(&mut name);
+        }
     }
 
     /// How many events of this kind came from a session of a task.
@@ -113,6 +145,12 @@ impl Store {
 
 pub(super) const NEXT_AT: &str = "SELECT at FROM events WHERE seq > $1 ORDER BY seq LIMIT 1";
 
+pub(super) const NEXT_PROJECT: &str = "SELECT min(project) FROM events WHERE project > $1";
+pub(super) const LAST_OF_PROJECT: &str =
+    "SELECT project_seq FROM events WHERE project = $1 AND seq <= $2 ORDER BY seq DESC LIMIT 1";
+pub(super) const LAST_OF_NONE: &str =
+    "SELECT project_seq FROM events WHERE project IS NULL AND seq <= $1 ORDER BY seq DESC LIMIT 1";
+
 /// A task's history is short enough to be looked through.
 pub(super) const COUNT_OF_SESSION: &str =
     "SELECT count(*) FROM events WHERE project = $1 AND issue = $2 AND session = $3 AND kind = $4";
@@ -125,9 +163,27 @@ pub(super) fn query(filter: &EventFilter) -> Result<(String, Vec<SqlValue>)> {
         format!("${}", values.len())
     };
     let mut select =
-        "SELECT seq, at, kind, project, issue, session, data FROM events WHERE seq > $1".to_owned();
+        "SELECT seq, project_seq, at, kind, project, issue, session, data FROM events WHERE seq > $1"
+            .to_owned();
     if let Some(project) = &filter.project {
         select += &format!(" AND project = {}", place(project.as_str().to_owned().into()));
+    }
+    if let Some(after) = &filter.after {
+        // One bound for each project that was read, and none for the others.
+        let mut bounds = String::new();
+        for (project, position) in after.positions() {
+            bounds += &match project {
+                Some(project) => {
+                    let (project, position) =
+                        (place(project.as_str().to_owned().into()), place(position.into()));
+                    format!(" WHEN project = {project} THEN project_seq > {position}")
+                }
+                None => format!(" WHEN project IS NULL THEN project_seq > {}", place(position.into())),
+            };
+        }
+        if !bounds.is_empty() {
+            select += &format!(" AND CASE{bounds} ELSE TRUE END");
+        }
     }
     if let Some(issue) = filter.issue {
         let issue =
@@ -153,6 +209,7 @@ pub(super) fn query(filter: &EventFilter) -> Result<(String, Vec<SqlValue>)> {
 fn read(row: &Row<'_>) -> rusqlite::Result<EventRow> {
     Ok(EventRow {
         seq: row.get("seq")?,
+        project_seq: row.get("project_seq")?,
         at: time(row, "at")?,
         kind: row.get("kind")?,
         project: maybe_word(row, "project")?,

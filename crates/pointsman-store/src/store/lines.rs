@@ -1,11 +1,13 @@
 //! Whether a project's merge queue is at work, and how far the main branch was audited.
 
 use pointsman_core::ids::{ProjectName, Sha};
+pub use pointsman_core::queue::StoppedBy;
 use pointsman_core::time::Timestamp;
-use rusqlite::params;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::Store;
+use super::commit::Draft;
+use super::statement::{Statement, values};
 use crate::Result;
 use crate::column::{Whole, Word, maybe_time, maybe_word, whole};
 
@@ -28,15 +30,6 @@ pub struct Stopped {
     pub at: Timestamp,
     pub by: StoppedBy,
     pub reason: String,
-}
-
-/// Who stopped a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StoppedBy {
-    Person,
-    /// The audit: something reached the main branch past the queue.
-    Audit,
 }
 
 /// What an audit found.
@@ -73,54 +66,53 @@ impl Store {
             })?;
         Ok(rows.into_iter().next().unwrap_or_default())
     }
+}
 
-    /// Stops a line. One that is stopped already keeps its first reason.
-    pub fn stop_line(&mut self, project: &ProjectName, stopped: &Stopped) -> Result<()> {
-        const SQL: &str = "INSERT INTO lines (project, stopped_at, stopped_by, stopped_reason)
-            VALUES ($1, $2, $3, $4)
-            ON CONFLICT (project) DO UPDATE SET stopped_at = excluded.stopped_at,
-                stopped_by = excluded.stopped_by, stopped_reason = excluded.stopped_reason
-            WHERE lines.stopped_at IS NULL";
-        let values = params![Word(project), stopped.at.0, Word(stopped.by), stopped.reason];
-        self.execute("stop a line", SQL, values).map(drop)
-    }
+/// Stops a line. One that is stopped already keeps its first reason.
+pub(super) fn stop(draft: &mut Draft<'_>, project: &ProjectName, stopped: &Stopped) -> Result<()> {
+    const SQL: &str = "INSERT INTO lines (project, stopped_at, stopped_by, stopped_reason)
+        VALUES ($1, $2, $3, $4)
+        ON CONFLICT (project) DO UPDATE SET stopped_at = excluded.stopped_at,
+            stopped_by = excluded.stopped_by, stopped_reason = excluded.stopped_reason
+        WHERE lines.stopped_at IS NULL";
+    let values = values![Word(project), stopped.at, Word(stopped.by), &stopped.reason];
+    draft.push(Statement::new("stop a line", SQL, values));
+    Ok(())
+}
 
-    /// Lets a line go on; false if it was not stopped.
-    pub fn resume_line(&mut self, project: &ProjectName) -> Result<bool> {
-        const SQL: &str = "UPDATE lines SET stopped_at = NULL, stopped_by = NULL, stopped_reason = NULL
-            WHERE project = $1 AND stopped_at IS NOT NULL";
-        self.execute("resume a line", SQL, [Word(project)]).map(|rows| rows > 0)
-    }
+/// Lets a line go on.
+pub(super) fn resume(draft: &mut Draft<'_>, project: &ProjectName) -> Result<()> {
+    const SQL: &str = "UPDATE lines SET stopped_at = NULL, stopped_by = NULL, stopped_reason = NULL
+        WHERE project = $1 AND stopped_at IS NOT NULL";
+    draft.push(Statement::new("resume a line", SQL, values![Word(project)]));
+    Ok(())
+}
 
-    /// Writes down what an audit found, all of it or nothing: what was counted is not counted again.
-    pub fn audited(&mut self, project: &ProjectName, audit: &Audit) -> Result<()> {
-        const SQL: &str = "INSERT INTO lines (project, audited, direct_merges, person_merges,
-                stopped_at, stopped_by, stopped_reason)
-            VALUES ($1, $2, $3, $4, $5, $6, $7)
-            ON CONFLICT (project) DO UPDATE SET audited = excluded.audited,
-                direct_merges = lines.direct_merges + excluded.direct_merges,
-                person_merges = lines.person_merges + excluded.person_merges,
-                stopped_at = COALESCE(lines.stopped_at, excluded.stopped_at),
-                stopped_by = CASE WHEN lines.stopped_at IS NULL THEN excluded.stopped_by
-                    ELSE lines.stopped_by END,
-                stopped_reason = CASE WHEN lines.stopped_at IS NULL THEN excluded.stopped_reason
-                    ELSE lines.stopped_reason END
-            WHERE COALESCE(lines.audited, '') = COALESCE($8, '')";
-        let alarm = audit.alarm.as_ref();
-        self.execute(
-            "write an audit down",
-            SQL,
-            params![
-                Word(project),
-                Word(&audit.upto),
-                Whole(audit.direct),
-                Whole(audit.person),
-                alarm.map(|stopped| stopped.at.0),
-                alarm.map(|stopped| Word(stopped.by)),
-                alarm.map(|stopped| stopped.reason.clone()),
-                audit.after.as_ref().map(Word),
-            ],
-        )
-        .map(drop)
-    }
+/// Writes down what an audit found, all of it or nothing: what was counted is not counted again.
+pub(super) fn audited(draft: &mut Draft<'_>, project: &ProjectName, audit: &Audit) -> Result<()> {
+    const SQL: &str = "INSERT INTO lines (project, audited, direct_merges, person_merges,
+            stopped_at, stopped_by, stopped_reason)
+        VALUES ($1, $2, $3, $4, $5, $6, $7)
+        ON CONFLICT (project) DO UPDATE SET audited = excluded.audited,
+            direct_merges = lines.direct_merges + excluded.direct_merges,
+            person_merges = lines.person_merges + excluded.person_merges,
+            stopped_at = COALESCE(lines.stopped_at, excluded.stopped_at),
+            stopped_by = CASE WHEN lines.stopped_at IS NULL THEN excluded.stopped_by
+                ELSE lines.stopped_by END,
+            stopped_reason = CASE WHEN lines.stopped_at IS NULL THEN excluded.stopped_reason
+                ELSE lines.stopped_reason END
+        WHERE COALESCE(lines.audited, '') = COALESCE($8, '')";
+    let alarm = audit.alarm.as_ref();
+    let values = values![
+        Word(project),
+        Word(&audit.upto),
+        Whole(audit.direct),
+        Whole(audit.person),
+        alarm.map(|stopped| stopped.at),
+        alarm.map(|stopped| Word(stopped.by)),
+        alarm.map(|stopped| &stopped.reason),
+        audit.after.as_ref().map(Word),
+    ];
+    draft.push(Statement::new("write an audit down", SQL, values));
+    Ok(())
 }

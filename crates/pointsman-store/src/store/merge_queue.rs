@@ -3,44 +3,16 @@
 use std::path::PathBuf;
 
 use pointsman_core::ids::{ProjectName, Sha};
-pub use pointsman_core::queue::EntryId;
+pub use pointsman_core::queue::{EntryId, EntryStatus};
 use pointsman_core::time::Timestamp;
 use rusqlite::{Row, params};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::Store;
+use super::commit::Draft;
+use super::statement::{Statement, values};
 use crate::Result;
 use crate::column::{Json, Whole, Word, json, maybe_time, maybe_whole, maybe_word, time, word};
-use crate::error::{Error, failed_to};
-
-/// Where an entry stands. The names are part of the surface that scripts rely on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EntryStatus {
-    Queued,
-    /// Its candidate is being made.
-    Building,
-    /// Its candidate is being tested.
-    Testing,
-    Landed,
-    /// Does not apply to the main branch.
-    Conflict,
-    /// Applies, but its tests fail.
-    Red,
-    /// Its branch or pull request changed while it waited.
-    Stale,
-    Removed,
-}
-
-impl EntryStatus {
-    /// Whether it still waits for its end.
-    pub fn is_unfinished(self) -> bool {
-        match self {
-            Self::Queued | Self::Building | Self::Testing => true,
-            Self::Landed | Self::Conflict | Self::Red | Self::Stale | Self::Removed => false,
-        }
-    }
-}
 
 /// Which entries to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,42 +89,23 @@ pub struct QueueEntry {
 const UNFINISHED: &str = "status IN ('queued', 'building', 'testing')";
 
 impl Store {
-    /// Puts a branch at the end of the line. If the same head of it is in the line already, that
-    /// entry's number comes back and nothing changes.
-    pub fn enqueue(&mut self, entry: &NewEntry) -> Result<EntryId> {
-        let insert = format!(
-            "INSERT INTO queue (project, branch, issue, pr, identity, head, status, conflict_files,
-                requested_at, priority, worktree, style)
-             VALUES ($1, $2, $3, $4, $5, $6, 'queued', '[]', $7, $8, $9, $10)
-             ON CONFLICT (project, branch, head) WHERE {UNFINISHED} DO NOTHING"
-        );
-        let find =
-            format!("SELECT id FROM queue WHERE project = $1 AND branch = $2 AND head = $3 AND {UNFINISHED}");
-        let failed = failed_to("enqueue a branch");
-        let (project, head) = (Word(&entry.project), Word(&entry.head));
-        let transaction = self.begin("enqueue a branch")?;
-        transaction
-            .execute(
-                &insert,
-                params![
-                    project,
-                    entry.branch,
-                    entry.issue.map(Whole),
-                    entry.pr.map(Whole),
-                    entry.identity,
-                    head,
-                    entry.requested_at.0,
-                    entry.priority,
-                    entry.worktree.as_ref().map(Word),
-                    entry.style
-                ],
-            )
-            .map_err(&failed)?;
-        let id = transaction
-            .query_row(&find, params![project, entry.branch, head], |row| row.get(0))
-            .map_err(&failed)?;
-        transaction.commit().map_err(failed)?;
-        Ok(EntryId(id))
+    /// The number for the next entry.
+    pub fn next_entry(&self) -> EntryId {
+        EntryId(self.numbers.entry.peek())
+    }
+
+    /// The entry by which a head of a branch waits, if it does: asking twice is asking once.
+    pub fn waiting_entry(
+        &self,
+        project: &ProjectName,
+        branch: &str,
+        head: &Sha,
+    ) -> Result<Option<QueueEntry>> {
+        let sql =
+            format!("SELECT * FROM queue WHERE project = $1 AND branch = $2 AND head = $3 AND {UNFINISHED}");
+        let rows =
+            self.rows("read the merge queue", &sql, params![Word(project), branch, Word(head)], read)?;
+        Ok(rows.into_iter().next())
     }
 
     /// A project's entries, first in line first.
@@ -180,53 +133,56 @@ impl Store {
         let rows = self.rows("read the merge queue", "SELECT * FROM queue WHERE id = $1", [id.0], read)?;
         Ok(rows.into_iter().next())
     }
+}
 
-    /// Writes what can change of an entry: where it stands, its commits, and why. What was asked
-    /// for (project, branch, head, when) stays. An entry that is over stays as it is, unless git
-    /// knows that it landed.
-    pub fn update_entry(&mut self, entry: &QueueEntry) -> Result<()> {
-        self.update_entries(std::slice::from_ref(entry))
-    }
+/// Puts a branch at the end of the line, under a number of the caller's: [`Store::next_entry`].
+pub(super) fn add(draft: &mut Draft<'_>, id: EntryId, entry: &NewEntry) -> Result<()> {
+    const SQL: &str = "INSERT INTO queue (id, project, branch, issue, pr, identity, head, status,
+            conflict_files, requested_at, priority, worktree, style)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, 'queued', '[]', $8, $9, $10, $11)";
+    draft.numbers.entry.used(id.0);
+    let values = values![
+        id.0,
+        Word(&entry.project),
+        &entry.branch,
+        entry.issue.map(Whole),
+        entry.pr.map(Whole),
+        entry.identity.as_ref(),
+        Word(&entry.head),
+        entry.requested_at,
+        entry.priority,
+        entry.worktree.as_ref().map(Word),
+        entry.style.as_ref()
+    ];
+    let refusal = "an entry of a branch that waits in the merge queue";
+    draft.push(Statement::new("enqueue a branch", SQL, values).or_refused(refusal));
+    Ok(())
+}
 
-    /// The same for several, in one transaction.
-    pub fn update_entries(&mut self, entries: &[QueueEntry]) -> Result<()> {
-        const OPERATION: &str = "update the merge queue";
-        const SQL: &str = "UPDATE queue SET pr = $1, base = $2, candidate = $3, status = $4,
-            conflict_files = $5, landed_at = $6, reason = $7, priority = $8, attempts = $9, style = $10,
-            conflicts_with = $11, tested_since = $12
-            WHERE id = $13 AND (status IN ('queued', 'building', 'testing') OR $4 = 'landed')";
-        let transaction = self.begin(OPERATION)?;
-        let mut untouched = Vec::new();
-        for entry in entries {
-            let update = || {
-                transaction.prepare_cached(SQL)?.execute(params![
-                    entry.pr.map(Whole),
-                    entry.base.as_ref().map(Word),
-                    entry.candidate.as_ref().map(Word),
-                    Word(entry.status),
-                    Json(&entry.conflict_files),
-                    entry.landed_at.map(|at| at.0),
-                    entry.reason,
-                    entry.priority,
-                    entry.attempts,
-                    entry.style,
-                    entry.conflicts_with,
-                    entry.tested_since.map(|at| at.0),
-                    entry.id.0
-                ])
-            };
-            if update().map_err(failed_to(OPERATION))? == 0 {
-                untouched.push(entry.id);
-            }
-        }
-        transaction.commit().map_err(failed_to(OPERATION))?;
-        for id in untouched {
-            if self.queue_entry(id)?.is_none() {
-                return Err(Error::NotFound { what: format!("merge queue entry {id}") });
-            }
-        }
-        Ok(())
-    }
+/// Writes what can change of an entry: where it stands, its commits, and why. What was asked for (project, branch, head,
+/// when) stays. An entry that is over stays as it is, unless git knows that it landed.
+pub(super) fn update(draft: &mut Draft<'_>, entry: &QueueEntry) -> Result<()> {
+    const SQL: &str = "UPDATE queue SET pr = $1, base = $2, candidate = $3, status = $4,
+        conflict_files = $5, landed_at = $6, reason = $7, priority = $8, attempts = $9, style = $10,
+        conflicts_with = $11, tested_since = $12
+        WHERE id = $13 AND (status IN ('queued', 'building', 'testing') OR $4 = 'landed')";
+    let values = values![
+        entry.pr.map(Whole),
+        entry.base.as_ref().map(Word),
+        entry.candidate.as_ref().map(Word),
+        Word(entry.status),
+        Json(&entry.conflict_files),
+        entry.landed_at,
+        entry.reason.as_ref(),
+        entry.priority,
+        entry.attempts,
+        entry.style.as_ref(),
+        entry.conflicts_with.as_ref(),
+        entry.tested_since,
+        entry.id.0
+    ];
+    draft.push(Statement::new("update the merge queue", SQL, values));
+    Ok(())
 }
 
 pub(super) fn entries(scope: EntryScope) -> String {

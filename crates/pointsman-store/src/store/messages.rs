@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use pointsman_core::ids::TaskKey;
 use pointsman_core::task::Headline;
 use pointsman_core::time::Timestamp;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 use serde::{Deserialize, Serialize};
 
+use super::commit::Draft;
+use super::statement::{Statement, values};
 use super::{EffectId, Store};
 use crate::Result;
 use crate::column::{Whole, Word, maybe_time, maybe_word, whole, word};
-use crate::error::failed_to;
 
 /// Where a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -52,31 +53,6 @@ pub(super) const WAITING: &str =
     "SELECT * FROM messages WHERE status = 'sent' AND sent_at <= $1 ORDER BY sent_at, id";
 
 impl Store {
-    /// The message was given to the session once more; the first time is written by [`Store::commit`].
-    pub fn message_sent(&mut self, id: EffectId, path: &Path, at: Timestamp) -> Result<()> {
-        sent(&self.connection, id, path, at)
-    }
-
-    /// Nothing can be given to the session now: the message waits to be given for the first time.
-    pub fn message_held(&mut self, id: EffectId, path: &Path, at: Timestamp) -> Result<()> {
-        const SQL: &str = "UPDATE messages SET path = $1, sent_at = $2, status = 'sent'
-            WHERE id = $3 AND status = 'queued'";
-        self.execute("hold a message back", SQL, params![Word(path), at.0, id.0]).map(drop)
-    }
-
-    /// The agent has it. Answers whether that is news; an unknown or superseded id is not.
-    pub fn message_acknowledged(&mut self, id: EffectId, at: Timestamp) -> Result<bool> {
-        const SQL: &str = "UPDATE messages SET status = 'acknowledged', acknowledged_at = $1
-            WHERE id = $2 AND status IN ('queued', 'sent', 'unacknowledged')";
-        self.execute("acknowledge a message", SQL, params![at.0, id.0]).map(|rows| rows > 0)
-    }
-
-    /// It was sent as often as allowed. Answers whether it was still waiting.
-    pub fn message_unacknowledged(&mut self, id: EffectId) -> Result<bool> {
-        const SQL: &str = "UPDATE messages SET status = 'unacknowledged' WHERE id = $1 AND status = 'sent'";
-        self.execute("give a message up", SQL, [id.0]).map(|rows| rows > 0)
-    }
-
     /// One message.
     pub fn message(&self, id: EffectId) -> Result<Option<MessageRow>> {
         let rows = self.rows("read messages", "SELECT * FROM messages WHERE id = $1", [id.0], read)?;
@@ -96,17 +72,40 @@ impl Store {
     }
 }
 
-/// An acknowledgement may have come before this is written; it stays.
-pub(super) fn sent(connection: &Connection, id: EffectId, path: &Path, at: Timestamp) -> Result<()> {
+/// The message is with the session. An acknowledgement may have come before this is written; it stays.
+pub(super) fn sent(draft: &mut Draft<'_>, id: EffectId, path: &Path, at: Timestamp) -> Result<()> {
     const SQL: &str = "UPDATE messages SET tries = tries + 1, path = $1, sent_at = $2,
         status = CASE WHEN status IN ('queued', 'unacknowledged') THEN 'sent' ELSE status END
         WHERE id = $3";
-    let run = || connection.prepare_cached(SQL)?.execute(params![Word(path), at.0, id.0]);
-    run().map(|_| ()).map_err(failed_to("record a sent message"))
+    draft.push(Statement::new("record a sent message", SQL, values![Word(path), at, id.0]));
+    Ok(())
+}
+
+/// Nothing can be given to the session now: the message waits to be given for the first time.
+pub(super) fn held(draft: &mut Draft<'_>, id: EffectId, path: &Path, at: Timestamp) -> Result<()> {
+    const SQL: &str = "UPDATE messages SET path = $1, sent_at = $2, status = 'sent'
+        WHERE id = $3 AND status = 'queued'";
+    draft.push(Statement::new("hold a message back", SQL, values![Word(path), at, id.0]));
+    Ok(())
+}
+
+/// The agent has it. A superseded message stays that.
+pub(super) fn acknowledged(draft: &mut Draft<'_>, id: EffectId, at: Timestamp) -> Result<()> {
+    const SQL: &str = "UPDATE messages SET status = 'acknowledged', acknowledged_at = $1
+        WHERE id = $2 AND status IN ('queued', 'sent', 'unacknowledged')";
+    draft.push(Statement::new("acknowledge a message", SQL, values![at, id.0]));
+    Ok(())
+}
+
+/// It was sent as often as allowed.
+pub(super) fn unacknowledged(draft: &mut Draft<'_>, id: EffectId) -> Result<()> {
+    const SQL: &str = "UPDATE messages SET status = 'unacknowledged' WHERE id = $1 AND status = 'sent'";
+    draft.push(Statement::new("give a message up", SQL, values![id.0]));
+    Ok(())
 }
 
 pub(super) fn insert(
-    connection: &Connection,
+    draft: &mut Draft<'_>,
     id: EffectId,
     task: &TaskKey,
     generation: u32,
@@ -114,16 +113,9 @@ pub(super) fn insert(
 ) -> Result<()> {
     const SQL: &str = "INSERT INTO messages (id, project, issue, generation, headline, status, tries)
         VALUES ($1, $2, $3, $4, $5, 'queued', 0)";
-    let run = || {
-        connection.prepare_cached(SQL)?.execute(params![
-            id.0,
-            Word(&task.project),
-            Whole(task.issue),
-            generation,
-            Word(headline)
-        ])
-    };
-    run().map(|_| ()).map_err(failed_to("write a message"))
+    let values = values![id.0, Word(&task.project), Whole(task.issue), generation, Word(headline)];
+    draft.push(Statement::new("write a message", SQL, values));
+    Ok(())
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<MessageRow> {

@@ -1,9 +1,8 @@
 //! The daemon's truth, one file per table group.
 //!
 //! Not here: the embedded forge ([`crate::forge`]), and anything that decides: rows go in and come
-//! out as the core's values. [`commit`](Store::commit) is in `commit.rs`; what it writes is read
-//! back in `events.rs`, `tasks.rs`, `outbox.rs`, `messages.rs`, `work_states.rs`, `runs.rs`, `vault.rs`,
-//! `notices.rs` and `replies.rs`.
+//! out as the core's values. Everything is written by [`commit`](Store::commit), which `commit.rs` puts together of
+//! statements; each table's file has those for its rows, and the readers.
 
 mod agents;
 mod checkpoints;
@@ -12,9 +11,11 @@ mod cursors;
 mod deliveries;
 mod events;
 mod lines;
+mod memories;
 mod merge_queue;
 mod messages;
 mod notices;
+mod numbers;
 mod outbox;
 #[cfg(test)]
 mod plans;
@@ -23,6 +24,7 @@ mod replies;
 mod runs;
 mod sessions;
 mod spending;
+mod statement;
 mod tasks;
 mod threads;
 mod vault;
@@ -31,18 +33,24 @@ mod work_states;
 
 use std::path::Path;
 
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use pointsman_core::ids::ProjectName;
+use pointsman_core::snapshot::{Kind, Snapshot, Unreadable};
+use rusqlite::Connection;
 
 use crate::Result;
+use crate::column::word;
 use crate::database;
-use crate::error::failed_to;
+use crate::error::{Error, failed_to};
+use commit::Doubtful;
+use numbers::Numbers;
 
 pub use agents::AgentRow;
 pub use checkpoints::CheckpointRow;
-pub use commit::{Change, Committed};
+pub use commit::{Change, Committed, Write};
 pub use deliveries::{Delivered, Delivery, DeliveryId, Waiting};
 pub use events::{EventFilter, EventRow};
 pub use lines::{Audit, LineRow, Stopped, StoppedBy};
+pub use memories::Memory;
 pub use merge_queue::{EntryId, EntryScope, EntryStatus, NewEntry, QueueEntry};
 pub use messages::{MessageRow, MessageStatus};
 pub use notices::{NewNotice, NoticeRow};
@@ -51,11 +59,12 @@ pub use projects::ProjectRow;
 pub use replies::{NewReply, ReplyRow};
 pub use runs::RunScope;
 pub use sessions::{SessionRow, SessionScope, SessionStatus};
+pub use spending::SpendingReport;
 pub use threads::Thread;
 pub use vault::VaultScope;
 pub use verdicts::VerdictRow;
 
-const MIGRATIONS: [&str; 7] = [
+const MIGRATIONS: [&str; 8] = [
     include_str!("../migrations/store/0001_begin.sql"),
     include_str!("../migrations/store/0002_no_work_is_lost.sql"),
     include_str!("../migrations/store/0003_the_line.sql"),
@@ -63,57 +72,110 @@ const MIGRATIONS: [&str; 7] = [
     include_str!("../migrations/store/0005_restarts.sql"),
     include_str!("../migrations/store/0006_telling_people.sql"),
     include_str!("../migrations/store/0007_subjects.sql"),
+    include_str!("../migrations/store/0008_one_writer.sql"),
 ];
 
 /// The daemon's database.
 #[derive(Debug)]
 pub struct Store {
     connection: Connection,
+    numbers: Numbers,
+    /// The last commit, as long as nobody knows whether it happened.
+    doubtful: Option<Doubtful>,
 }
 
 impl Store {
     /// Opens for the one writer; makes and migrates the file. The caller holds the
     /// [`DaemonLock`](crate::DaemonLock).
     pub fn open(path: &Path) -> Result<Self> {
-        database::open(path, &MIGRATIONS).map(|connection| Self { connection })
+        let connection = database::open(path, &MIGRATIONS)?;
+        let numbers = Numbers::read(&connection)?;
+        Ok(Self { connection, numbers, doubtful: None })
     }
 
     /// Opens for reading, while a daemon writes or after one was killed. Writing through it fails.
     pub fn open_read_only(path: &Path) -> Result<Self> {
-        database::open_read_only(path, &MIGRATIONS).map(|connection| Self { connection })
+        database::open_read_only(path, &MIGRATIONS).map(Self::reader)
     }
 
     /// The same, for a command that reads and ends.
     pub fn open_for_command(path: &Path) -> Result<Self> {
-        database::open_mapped(path, &MIGRATIONS).map(|connection| Self { connection })
+        database::open_mapped(path, &MIGRATIONS).map(Self::reader)
     }
 
     /// Lets the file grow to this many pages only (never below its present size), as a full disk
     /// would. For tests of whoever uses the store.
     #[doc(hidden)]
-    pub fn limit_pages_for_test(&mut self, pages: u32) -> Result<()> {
+    pub fn limit_pages_for_test(&self, pages: u32) -> Result<()> {
         self.connection
             .query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))
             .map_err(failed_to("limit the database"))
     }
 
-    /// Begins a transaction that holds the write lock from the start, so that what it reads stays
-    /// true until it commits.
-    fn begin(&mut self, operation: &'static str) -> Result<Transaction<'_>> {
-        self.connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(failed_to(operation))
+    /// Gives no numbers out.
+    fn reader(connection: Connection) -> Self {
+        Self { connection, numbers: Numbers::default(), doubtful: None }
     }
 
-    /// Runs one statement as a transaction of its own; answers how many rows it touched.
-    fn execute(
-        &mut self,
+    /// Snapshots that cannot be read, among those that something is still to be done about. What they belong to stands
+    /// still until a person sees to it.
+    pub fn unreadable(&self) -> Result<Vec<Unreadable>> {
+        let mut found = self.unreadable_tasks()?;
+        found.extend(self.unreadable_runs()?);
+        found.extend(self.unreadable_actions()?);
+        found.extend(self.unreadable_memories()?);
+        Ok(found)
+    }
+
+    /// Reads snapshots, of rows with a version and a text; fails if one of them cannot be read.
+    fn snapshots<T: Snapshot>(
+        &self,
         operation: &'static str,
         sql: &str,
         params: impl rusqlite::Params,
-    ) -> Result<usize> {
-        let run = || self.connection.prepare_cached(sql)?.execute(params);
-        run().map_err(failed_to(operation))
+        name: impl Fn() -> (Kind, ProjectName, String),
+    ) -> Result<Vec<T>> {
+        let rows = self.rows(operation, sql, params, |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?;
+        let read = |(version, text): (u32, String)| {
+            T::read(version, &text).map_err(|why| {
+                let (what, project, name) = name();
+                Error::Unreadable(Box::new(Unreadable { what, project, name, version, why }))
+            })
+        };
+        rows.into_iter().map(read).collect()
+    }
+
+    /// The same for a list, which one bad row must not hide: those that can be read. [`Store::unreadable`] names the rest.
+    fn readable<T: Snapshot>(
+        &self,
+        operation: &'static str,
+        sql: &str,
+        params: impl rusqlite::Params,
+    ) -> Result<Vec<T>> {
+        let read = |row: &rusqlite::Row<'_>| {
+            let text = row.get_ref(1)?;
+            Ok(T::read(row.get(0)?, text.as_str()?).ok())
+        };
+        Ok(self.rows(operation, sql, params, read)?.into_iter().flatten().collect())
+    }
+
+    /// Those of rows with a project, a name, a version and a text that `check` does not take.
+    fn unreadable_rows(
+        &self,
+        what: Kind,
+        sql: &str,
+        check: impl Fn(&str, u32, &str) -> std::result::Result<(), String>,
+    ) -> Result<Vec<Unreadable>> {
+        let read = |row: &rusqlite::Row<'_>| {
+            let name = match row.get_ref(1)? {
+                rusqlite::types::ValueRef::Integer(number) => number.to_string(),
+                other => other.as_str()?.to_owned(),
+            };
+            let (project, version): (ProjectName, u32) = (word(row, 0)?, row.get(2)?);
+            let why = check(&name, version, row.get_ref(3)?.as_str()?).err();
+            Ok(why.map(|why| Unreadable { what, project, name, version, why }))
+        };
+        Ok(self.rows("look for what cannot be read", sql, [], read)?.into_iter().flatten().collect())
     }
 
     /// Reads all rows of a query.

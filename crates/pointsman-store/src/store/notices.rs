@@ -4,12 +4,13 @@ use pointsman_core::config::NotifierKind;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::time::Timestamp;
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
+use super::commit::Draft;
+use super::statement::{Statement, values};
 use super::{Store, deliveries};
 use crate::Result;
 use crate::column::{Json, Word, json, time};
-use crate::error::failed_to;
 
 /// A notice to write, and who tells it when.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,14 +31,6 @@ pub struct NoticeRow {
 }
 
 impl Store {
-    /// Writes a notice; false if its key is known: then it was told, or will be.
-    pub fn add_notice(&mut self, notice: &NewNotice, at: Timestamp) -> Result<bool> {
-        let transaction = self.begin("write a notice")?;
-        let new = insert(&transaction, notice, at)?;
-        transaction.commit().map_err(failed_to("write a notice"))?;
-        Ok(new)
-    }
-
     /// Whether a notice of this key is written.
     pub fn has_notice(&self, key: &str) -> Result<bool> {
         const SQL: &str = "SELECT id FROM notices WHERE key = $1";
@@ -51,16 +44,10 @@ impl Store {
         Ok(rows.into_iter().next())
     }
 
-    /// The same was said once more.
-    pub fn count_notice(&mut self, id: i64) -> Result<()> {
-        const SQL: &str = "UPDATE notices SET times = times + 1 WHERE id = $1";
-        self.execute("count a notice", SQL, [id]).map(drop)
-    }
-
     /// The newest notices, newest first.
     pub fn notices(&self, project: Option<&ProjectName>, limit: u32) -> Result<Vec<NoticeRow>> {
         const SQL: &str = "SELECT id, at, times, posting FROM notices
-            WHERE $1 IS NULL OR project = $1 ORDER BY id DESC LIMIT $2";
+            WHERE CAST($1 AS TEXT) IS NULL OR project = $1 ORDER BY id DESC LIMIT $2";
         self.rows("read notices", SQL, params![project.map(Word), limit], read)
     }
 
@@ -87,31 +74,25 @@ pub(super) const ASKED: &str = "SELECT n.posting, d.settled_at FROM notices AS n
     JOIN deliveries AS d ON d.notice = n.id
     WHERE n.project = $1 AND n.topic = $2 AND d.notifier = $3 AND d.status = 'sent' ORDER BY n.id";
 
-pub(super) fn insert(connection: &Connection, notice: &NewNotice, at: Timestamp) -> Result<bool> {
-    const SQL: &str = "INSERT INTO notices (key, project, topic, words, times, at, posting)
-        VALUES ($1, $2, $3, $4, 1, $5, $6) ON CONFLICT (key) DO NOTHING RETURNING id";
-    let posting = &notice.posting;
-    let run = || {
-        connection
-            .prepare_cached(SQL)?
-            .query_map(
-                params![
-                    posting.key,
-                    Word(&posting.project),
-                    Word(&posting.topic),
-                    posting.words(),
-                    at.0,
-                    Json(posting)
-                ],
-                |row| row.get(0),
-            )?
-            .collect::<rusqlite::Result<Vec<i64>>>()
-    };
-    let Some(id) = run().map_err(failed_to("write a notice"))?.pop() else { return Ok(false) };
+/// Writes a notice and has it told. If its key is known it was told, or will be, and nothing changes.
+pub(super) fn insert(draft: &mut Draft<'_>, notice: &NewNotice, at: Timestamp) -> Result<()> {
+    const SQL: &str = "INSERT INTO notices (id, key, project, topic, words, times, at, posting)
+        VALUES ($1, $2, $3, $4, $5, 1, $6, $7) ON CONFLICT (key) DO NOTHING";
+    let (id, posting) = (draft.numbers.notice.take(), &notice.posting);
+    let (project, topic) = (Word(&posting.project), Word(&posting.topic));
+    let values = values![id, &posting.key, project, topic, posting.words(), at, Json(posting)];
+    draft.push(Statement::new("write a notice", SQL, values));
     for (notifier, not_before) in &notice.to {
-        deliveries::insert(connection, id, posting, *notifier, *not_before)?;
+        deliveries::insert(draft, id, posting, *notifier, *not_before)?;
     }
-    Ok(true)
+    Ok(())
+}
+
+/// The same was said once more.
+pub(super) fn count(draft: &mut Draft<'_>, id: i64) -> Result<()> {
+    const SQL: &str = "UPDATE notices SET times = times + 1 WHERE id = $1";
+    draft.push(Statement::new("count a notice", SQL, values![id]));
+    Ok(())
 }
 
 fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<NoticeRow> {

@@ -9,13 +9,14 @@ use std::fmt;
 use pointsman_core::ids::TaskKey;
 use pointsman_core::task::Effect;
 use pointsman_core::time::Timestamp;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 use serde::{Deserialize, Serialize};
 
 use super::Store;
+use super::commit::Draft;
+use super::statement::{Statement, values};
 use crate::Result;
 use crate::column::{Json, Whole, Word, json, time, whole, word};
-use crate::error::failed_to;
 
 /// An effect's number in the outbox; for a message to an agent, the message's number too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -86,52 +87,28 @@ impl Store {
             WHERE status = 'pending' AND project = $1 AND issue = $2 ORDER BY id";
         self.rows("read the outbox", SQL, params![Word(&task.project), Whole(task.issue)], read)
     }
-
-    /// An attempt failed and is to be repeated later.
-    pub fn effect_postponed(&mut self, id: EffectId, error: &str, not_before: Timestamp) -> Result<()> {
-        const SQL: &str = "UPDATE outbox SET attempts = attempts + 1, error = $1, not_before = $2
-            WHERE id = $3 AND status = 'pending'";
-        self.execute("postpone an effect", SQL, params![error, not_before.0, id.0]).map(|_| ())
-    }
-
-    /// A pending effect is not wanted any more; its message, if it is one, neither.
-    pub fn supersede_effect(&mut self, id: EffectId, at: Timestamp) -> Result<()> {
-        let failed = failed_to("supersede an effect");
-        let transaction = self.begin("supersede an effect")?;
-        let effect = "UPDATE outbox SET status = 'superseded', settled_at = $1
-            WHERE id = $2 AND status = 'pending'";
-        let message = "UPDATE messages SET status = 'superseded'
-            WHERE id = $1 AND status IN ('queued', 'sent')";
-        if transaction.execute(effect, params![at.0, id.0]).map_err(&failed)? > 0 {
-            transaction.execute(message, [id.0]).map_err(&failed)?;
-        }
-        transaction.commit().map_err(failed)
-    }
 }
 
+/// Orders an effect under a number that the owner of the outbox gives it.
 pub(super) fn insert(
-    connection: &Connection,
+    draft: &mut Draft<'_>,
     task: &TaskKey,
     key: &str,
     effect: &Effect,
     at: Timestamp,
 ) -> Result<EffectId> {
     const SQL: &str = "INSERT INTO outbox
-        (key, project, issue, effect, status, attempts, not_before, created_at)
-        VALUES ($1, $2, $3, $4, 'pending', 0, 0, $5) RETURNING id";
-    let run = || {
-        connection
-            .prepare_cached(SQL)?
-            .query_row(params![key, Word(&task.project), Whole(task.issue), Json(effect), at.0], |row| {
-                row.get(0).map(EffectId)
-            })
-    };
-    run().map_err(failed_to("write the outbox"))
+        (id, key, project, issue, effect, status, attempts, not_before, created_at)
+        VALUES ($1, $2, $3, $4, $5, 'pending', 0, 0, $6)";
+    let id = draft.numbers.effect.take();
+    let values = values![id, key, Word(&task.project), Whole(task.issue), Json(effect), at];
+    draft.push(Statement::new("write the outbox", SQL, values));
+    Ok(EffectId(id))
 }
 
 /// Settles a pending effect. One that was settled before, or superseded, stays what it is.
 pub(super) fn settle(
-    connection: &Connection,
+    draft: &mut Draft<'_>,
     id: EffectId,
     failure: Option<&str>,
     at: Timestamp,
@@ -139,13 +116,38 @@ pub(super) fn settle(
     const SQL: &str = "UPDATE outbox SET status = $1, error = $2, settled_at = $3
         WHERE id = $4 AND status = 'pending'";
     let status = if failure.is_some() { "failed" } else { "done" };
-    let run = || connection.prepare_cached(SQL)?.execute(params![status, failure, at.0, id.0]);
-    run().map(|_| ()).map_err(failed_to("settle an effect"))
+    draft.push(Statement::new("settle an effect", SQL, values![status, failure, at, id.0]));
+    Ok(())
+}
+
+/// An attempt failed and is to be repeated later.
+pub(super) fn postpone(
+    draft: &mut Draft<'_>,
+    id: EffectId,
+    error: &str,
+    not_before: Timestamp,
+) -> Result<()> {
+    const SQL: &str = "UPDATE outbox SET attempts = attempts + 1, error = $1, not_before = $2
+        WHERE id = $3 AND status = 'pending'";
+    draft.push(Statement::new("postpone an effect", SQL, values![error, not_before, id.0]));
+    Ok(())
+}
+
+/// A pending effect is not wanted any more; its message, if it is one, neither.
+pub(super) fn supersede(draft: &mut Draft<'_>, id: EffectId, at: Timestamp) -> Result<()> {
+    const MESSAGE: &str = "UPDATE messages SET status = 'superseded'
+        WHERE id = $1 AND status IN ('queued', 'sent')
+        AND EXISTS (SELECT 1 FROM outbox AS o WHERE o.id = messages.id AND o.status = 'pending')";
+    const EFFECT: &str = "UPDATE outbox SET status = 'superseded', settled_at = $1
+        WHERE id = $2 AND status = 'pending'";
+    draft.push(Statement::new("supersede a message", MESSAGE, values![id.0]));
+    draft.push(Statement::new("supersede an effect", EFFECT, values![at, id.0]));
+    Ok(())
 }
 
 /// A session of this generation begins: nobody is left to read messages to older ones.
 pub(super) fn supersede_deliveries(
-    connection: &Connection,
+    draft: &mut Draft<'_>,
     task: &TaskKey,
     generation: u32,
     at: Timestamp,
@@ -155,13 +157,11 @@ pub(super) fn supersede_deliveries(
         AND id IN (SELECT id FROM messages WHERE project = $2 AND issue = $3 AND generation < $4)";
     const MESSAGES: &str = "UPDATE messages SET status = 'superseded'
         WHERE project = $1 AND issue = $2 AND generation < $3 AND status IN ('queued', 'sent')";
-    let (project, issue) = (Word(&task.project), Whole(task.issue));
-    let run = || -> rusqlite::Result<()> {
-        connection.prepare_cached(EFFECTS)?.execute(params![at.0, project, issue, generation])?;
-        connection.prepare_cached(MESSAGES)?.execute(params![project, issue, generation])?;
-        Ok(())
-    };
-    run().map_err(failed_to("supersede messages"))
+    let effects = values![at, Word(&task.project), Whole(task.issue), generation];
+    let messages = values![Word(&task.project), Whole(task.issue), generation];
+    draft.push(Statement::new("supersede effects", EFFECTS, effects));
+    draft.push(Statement::new("supersede messages", MESSAGES, messages));
+    Ok(())
 }
 
 fn lane(row: &Row<'_>) -> rusqlite::Result<TaskKey> {

@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use pointsman_core::ids::ProjectName;
 use pointsman_core::time::Timestamp;
-use rusqlite::{Row, params};
+use rusqlite::Row;
 use serde::Serialize;
 
 use super::Store;
+use super::commit::Draft;
+use super::statement::{Statement, values};
 use crate::Result;
 use crate::column::{Word, time, word};
 
@@ -23,31 +25,6 @@ pub struct ProjectRow {
 }
 
 impl Store {
-    /// Adds a project, brings a removed one back, or moves a known one to other paths.
-    pub fn add_project(&mut self, project: &ProjectRow) -> Result<()> {
-        const SQL: &str = "INSERT INTO projects (name, config_path, checkout, added_at)
-            VALUES ($1, $2, $3, $4)
-            ON CONFLICT (name) DO UPDATE SET config_path = excluded.config_path,
-                checkout = excluded.checkout, removed_at = NULL";
-        self.execute(
-            "add a project",
-            SQL,
-            params![
-                Word(&project.name),
-                Word(&project.config_path),
-                Word(&project.checkout),
-                project.added_at.0
-            ],
-        )
-        .map(|_| ())
-    }
-
-    /// Marks a project as removed; its tasks and events stay. Answers whether it was there.
-    pub fn remove_project(&mut self, name: &ProjectName, at: Timestamp) -> Result<bool> {
-        const SQL: &str = "UPDATE projects SET removed_at = $1 WHERE name = $2 AND removed_at IS NULL";
-        self.execute("remove a project", SQL, params![at.0, Word(name)]).map(|rows| rows > 0)
-    }
-
     /// The projects that are not removed, by name.
     pub fn projects(&self) -> Result<Vec<ProjectRow>> {
         const SQL: &str = "SELECT name, config_path, checkout, added_at FROM projects
@@ -61,6 +38,25 @@ impl Store {
             WHERE name = $1 AND removed_at IS NULL";
         Ok(self.rows("read the projects", SQL, [Word(name)], read)?.into_iter().next())
     }
+}
+
+/// Adds a project, brings a removed one back, or moves a known one to other paths.
+pub(super) fn add(draft: &mut Draft<'_>, project: &ProjectRow) -> Result<()> {
+    const SQL: &str = "INSERT INTO projects (name, config_path, checkout, added_at)
+        VALUES ($1, $2, $3, $4)
+        ON CONFLICT (name) DO UPDATE SET config_path = excluded.config_path,
+            checkout = excluded.checkout, removed_at = NULL";
+    let (name, config_path) = (Word(&project.name), Word(&project.config_path));
+    let values = values![name, config_path, Word(&project.checkout), project.added_at];
+    draft.push(Statement::new("add a project", SQL, values));
+    Ok(())
+}
+
+/// Marks a project as removed; its tasks and events stay.
+pub(super) fn remove(draft: &mut Draft<'_>, name: &ProjectName, at: Timestamp) -> Result<()> {
+    const SQL: &str = "UPDATE projects SET removed_at = $1 WHERE name = $2 AND removed_at IS NULL";
+    draft.push(Statement::new("remove a project", SQL, values![at, Word(name)]));
+    Ok(())
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<ProjectRow> {

@@ -4,12 +4,13 @@ use pointsman_core::chat::Reply;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::notifier::Topic;
 use pointsman_core::time::Timestamp;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 
 use super::Store;
+use super::commit::Draft;
+use super::statement::{Statement, values};
 use crate::Result;
 use crate::column::{Json, Word, json, time, word};
-use crate::error::failed_to;
 
 /// Words to keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,43 +36,39 @@ impl Store {
     pub fn replies(&self, project: &ProjectName, topic: &Topic) -> Result<Vec<ReplyRow>> {
         self.rows("read replies", OPEN, params![Word(project), Word(topic)], read)
     }
-
-    /// An agent has read it; false if it was taken before.
-    pub fn take_reply(&mut self, id: i64, at: Timestamp) -> Result<bool> {
-        const SQL: &str = "UPDATE replies SET taken_at = $1 WHERE id = $2 AND taken_at IS NULL";
-        self.execute("take a reply", SQL, params![at.0, id]).map(|taken| taken > 0)
-    }
-
-    /// Whoever took what was said at this time did not come to read it: it waits again.
-    pub fn give_back_replies(
-        &mut self,
-        project: &ProjectName,
-        topic: &Topic,
-        taken_at: Timestamp,
-    ) -> Result<()> {
-        const SQL: &str =
-            "UPDATE replies SET taken_at = NULL WHERE project = $1 AND topic = $2 AND taken_at = $3";
-        self.execute("give replies back", SQL, params![Word(project), Word(topic), taken_at.0]).map(drop)
-    }
 }
 
 pub(super) const OPEN: &str = "SELECT id, project, topic, said_by, words, reply, at FROM replies
     WHERE project = $1 AND topic = $2 AND taken_at IS NULL ORDER BY id";
 
-pub(super) fn insert(connection: &Connection, said: &NewReply, at: Timestamp) -> Result<()> {
-    const SQL: &str = "INSERT INTO replies (project, topic, said_by, words, reply, at)
-        VALUES ($1, $2, $3, $4, $5, $6)";
-    let run = || {
-        connection.prepare_cached(SQL)?.execute(params![
-            Word(&said.project),
-            Word(&said.topic),
-            said.by,
-            said.words,
-            Json(&said.reply),
-            at.0
-        ])
-    };
-    run().map(drop).map_err(failed_to("write a reply"))
+pub(super) fn insert(draft: &mut Draft<'_>, said: &NewReply, at: Timestamp) -> Result<()> {
+    const SQL: &str = "INSERT INTO replies (id, project, topic, said_by, words, reply, at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    let id = draft.numbers.reply.take();
+    let (project, topic) = (Word(&said.project), Word(&said.topic));
+    let values = values![id, project, topic, &said.by, &said.words, Json(&said.reply), at];
+    draft.push(Statement::new("write a reply", SQL, values));
+    Ok(())
+}
+
+/// An agent has read it. The first one counts.
+pub(super) fn take(draft: &mut Draft<'_>, id: i64, at: Timestamp) -> Result<()> {
+    const SQL: &str = "UPDATE replies SET taken_at = $1 WHERE id = $2 AND taken_at IS NULL";
+    draft.push(Statement::new("take a reply", SQL, values![at, id]));
+    Ok(())
+}
+
+/// Whoever took what was said at this time did not come to read it: it waits again.
+pub(super) fn give_back(
+    draft: &mut Draft<'_>,
+    project: &ProjectName,
+    topic: &Topic,
+    taken_at: Timestamp,
+) -> Result<()> {
+    const SQL: &str =
+        "UPDATE replies SET taken_at = NULL WHERE project = $1 AND topic = $2 AND taken_at = $3";
+    draft.push(Statement::new("give replies back", SQL, values![Word(project), Word(topic), taken_at]));
+    Ok(())
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<ReplyRow> {

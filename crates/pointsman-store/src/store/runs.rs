@@ -2,12 +2,14 @@
 
 use pointsman_core::ids::ProjectName;
 use pointsman_core::run::{Run, RunId, Subject};
-use rusqlite::{Connection, params};
+use pointsman_core::snapshot::{Kind, Snapshot, Unreadable};
+use rusqlite::params;
 
 use super::Store;
+use super::commit::Draft;
+use super::statement::{Statement, values};
 use crate::Result;
-use crate::column::{Json, Whole, Word, json, whole};
-use crate::error::failed_to;
+use crate::column::{Json, Whole, Word, whole};
 
 /// Which runs to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,20 +23,19 @@ pub enum RunScope {
 impl Store {
     /// One run.
     pub fn run(&self, project: &ProjectName, id: RunId) -> Result<Option<Run>> {
-        const SQL: &str = "SELECT run FROM runs WHERE project = $1 AND id = $2";
-        let values = params![Word(project), Whole(id.0)];
-        let rows = self.rows("read runs", SQL, values, |row| json(row, "run"))?;
-        Ok(rows.into_iter().next())
+        const SQL: &str = "SELECT version, run FROM runs WHERE project = $1 AND id = $2";
+        let name = || (Kind::Run, project.clone(), id.to_string());
+        Ok(self.snapshots("read runs", SQL, params![Word(project), Whole(id.0)], name)?.into_iter().next())
     }
 
-    /// A project's runs, oldest first.
+    /// A project's runs that can be read, oldest first.
     pub fn runs(&self, project: &ProjectName, scope: RunScope) -> Result<Vec<Run>> {
         match scope {
-            RunScope::Open => self.rows("read runs", OPEN, [Word(project)], |row| json(row, "run")),
+            RunScope::Open => self.readable("read runs", OPEN, [Word(project)]),
             RunScope::Last(limit) => {
-                const SQL: &str = "SELECT run FROM runs WHERE project = $1 ORDER BY id DESC LIMIT $2";
-                let values = params![Word(project), limit];
-                let mut runs: Vec<Run> = self.rows("read runs", SQL, values, |row| json(row, "run"))?;
+                const SQL: &str =
+                    "SELECT version, run FROM runs WHERE project = $1 ORDER BY id DESC LIMIT $2";
+                let mut runs: Vec<Run> = self.readable("read runs", SQL, params![Word(project), limit])?;
                 runs.reverse();
                 Ok(runs)
             }
@@ -43,14 +44,16 @@ impl Store {
 
     /// The newest run of a formula.
     pub fn last_run(&self, project: &ProjectName, formula: &str) -> Result<Option<Run>> {
-        const SQL: &str = "SELECT run FROM runs WHERE project = $1 AND formula = $2 ORDER BY id DESC LIMIT 1";
-        let rows = self.rows("read runs", SQL, params![Word(project), formula], |row| json(row, "run"))?;
-        Ok(rows.into_iter().next())
+        const SQL: &str =
+            "SELECT version, run FROM runs WHERE project = $1 AND formula = $2 ORDER BY id DESC LIMIT 1";
+        let name = || (Kind::Run, project.clone(), formula.to_owned());
+        Ok(self.snapshots("read runs", SQL, params![Word(project), formula], name)?.into_iter().next())
     }
 
     /// All runs about one thing, oldest first.
     pub fn runs_about(&self, project: &ProjectName, subject: &str) -> Result<Vec<Run>> {
-        self.rows("read runs", ABOUT, params![Word(project), subject], |row| json(row, "run"))
+        let name = || (Kind::Run, project.clone(), subject.to_owned());
+        self.snapshots("read runs", ABOUT, params![Word(project), subject], name)
     }
 
     /// The number of the next run.
@@ -59,28 +62,35 @@ impl Store {
         let rows = self.rows("read runs", SQL, [Word(project)], |row| whole(row, "next"))?;
         Ok(RunId(rows.into_iter().next().unwrap_or(1)))
     }
+
+    pub(super) fn unreadable_runs(&self) -> Result<Vec<Unreadable>> {
+        const SQL: &str = "SELECT project, id, version, run FROM runs WHERE open";
+        self.unreadable_rows(Kind::Run, SQL, |_, version, text| Run::read(version, text).map(drop))
+    }
 }
 
-pub(super) const OPEN: &str = "SELECT run FROM runs WHERE project = $1 AND open ORDER BY id";
+pub(super) const OPEN: &str = "SELECT version, run FROM runs WHERE project = $1 AND open ORDER BY id";
 
-pub(super) const ABOUT: &str = "SELECT run FROM runs WHERE project = $1 AND subject = $2 ORDER BY id";
+pub(super) const ABOUT: &str =
+    "SELECT version, run FROM runs WHERE project = $1 AND subject = $2 ORDER BY id";
 
-pub(super) fn put(connection: &Connection, run: &Run) -> Result<()> {
-    const SQL: &str = "INSERT INTO runs (project, id, formula, status, open, started_at, run, subject)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-        ON CONFLICT (project, id) DO UPDATE SET
-            status = excluded.status, open = excluded.open, run = excluded.run";
-    let execute = || {
-        connection.prepare_cached(SQL)?.execute(params![
-            Word(&run.project),
-            Whole(run.id.0),
-            run.formula.name,
-            Word(run.status),
-            run.is_open(),
-            run.started_at.0,
-            Json(run),
-            run.subject.as_ref().map(Subject::key)
-        ])
-    };
-    execute().map(drop).map_err(failed_to("write a run"))
+pub(super) fn put(draft: &mut Draft<'_>, run: &Run) -> Result<()> {
+    const SQL: &str =
+        "INSERT INTO runs (project, id, formula, status, open, started_at, run, subject, version)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+        ON CONFLICT (project, id) DO UPDATE SET status = excluded.status, open = excluded.open,
+            run = excluded.run, version = excluded.version";
+    let values = values![
+        Word(&run.project),
+        Whole(run.id.0),
+        &run.formula.name,
+        Word(run.status),
+        run.is_open(),
+        run.started_at,
+        Json(run),
+        run.subject.as_ref().map(Subject::key),
+        Run::VERSION
+    ];
+    draft.push(Statement::new("write a run", SQL, values));
+    Ok(())
 }

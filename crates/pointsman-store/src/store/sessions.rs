@@ -1,8 +1,7 @@
 //! Every session that was ever started, and where to find the live ones.
 //!
-//! What a session is given and how it ends is written whole ([`Store::upsert_session`], or with an
-//! event); what is measured while it runs ([`Store::touch_sessions`], [`Store::session_measured`])
-//! is written apart, so that neither undoes the other.
+//! What a session is given and how it ends is written whole ([`upsert`]); what is measured while it runs ([`seen`],
+//! [`measured`]) is written apart, so that neither undoes the other.
 
 use std::path::PathBuf;
 
@@ -12,13 +11,14 @@ use pointsman_core::session::budget::Spent;
 use pointsman_core::session::context::Gauge;
 use pointsman_core::task::Exit;
 use pointsman_core::time::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::Row;
 use serde::{Deserialize, Serialize};
 
 use super::Store;
+use super::commit::Draft;
+use super::statement::{Statement, values};
 use crate::Result;
 use crate::column::{Json, Whole, Word, maybe_json, maybe_time, maybe_whole, maybe_word, time, whole, word};
-use crate::error::failed_to;
 
 /// A session. It is written before its launch, without a process, and again when it runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -142,15 +142,6 @@ pub(super) const COLUMNS: &str = "s.session, s.identity, s.project, s.issue, s.r
 pub(super) const COLUMN_COUNT: usize = 27;
 
 impl Store {
-    /// Writes a session. One that has ended stays ended: a late sign of life does not revive it.
-    /// What was measured since it was first written ([`Store::touch_sessions`],
-    /// [`Store::session_measured`]) is left alone, and what is once known is not forgotten.
-    pub fn upsert_session(&mut self, session: &SessionRow) -> Result<()> {
-        let transaction = self.begin("write a session")?;
-        upsert(&transaction, session)?;
-        transaction.commit().map_err(failed_to("write a session"))
-    }
-
     /// One session.
     pub fn session(&self, session: &str) -> Result<Option<SessionRow>> {
         let sql = format!("SELECT {COLUMNS} FROM sessions AS s WHERE s.session = $1");
@@ -174,79 +165,48 @@ impl Store {
             None => self.rows("read sessions", &format!("{select} {order}"), [], read),
         }
     }
-
-    /// Records how a session ended. Answers whether that is news: the first end counts.
-    pub fn end_session(&mut self, session: &str, exit: Exit, at: Timestamp) -> Result<bool> {
-        const SQL: &str =
-            "UPDATE sessions SET ended_at = $1, exit = $2 WHERE session = $3 AND ended_at IS NULL";
-        self.execute("end a session", SQL, params![at.0, Word(exit), session]).map(|rows| rows > 0)
-    }
-
-    /// These sessions were alive at that time, with one wait for the disk for all of them. Those
-    /// that have ended or were seen later are left alone.
-    pub fn touch_sessions(&mut self, ids: &[String], at: Timestamp) -> Result<()> {
-        const SQL: &str = "UPDATE sessions SET last_seen = $1, times_stale = 0
-            WHERE session = $2 AND ended_at IS NULL AND last_seen <= $1";
-        let failed = failed_to("touch sessions");
-        if ids.is_empty() {
-            return Ok(());
-        }
-        let transaction = self.begin("touch sessions")?;
-        let touch = || {
-            let mut statement = transaction.prepare_cached(SQL)?;
-            ids.iter().try_for_each(|id| statement.execute(params![at.0, id]).map(drop))
-        };
-        touch().map_err(&failed)?;
-        transaction.commit().map_err(failed)
-    }
-
-    /// The session was found stale once more. Answers how often in a row that is now; nothing if
-    /// it has ended or never was.
-    pub fn session_found_stale(&mut self, session: &str) -> Result<Option<u32>> {
-        const SQL: &str = "UPDATE sessions SET times_stale = times_stale + 1
-            WHERE session = $1 AND ended_at IS NULL RETURNING times_stale";
-        let run = || self.connection.prepare_cached(SQL)?.query_row([session], |row| row.get(0)).optional();
-        run().map_err(failed_to("record a stale session"))
-    }
-
-    /// What was measured of a session, also after its end. What is not given stays, and what was
-    /// spent never shrinks. Answers whether there is such a session.
-    pub fn session_measured(
-        &mut self,
-        session: &str,
-        gauge: Option<Gauge>,
-        spent: Option<Spent>,
-    ) -> Result<bool> {
-        measured(&self.connection, session, gauge, spent)
-    }
 }
 
+/// These sessions were alive at that time. Those that have ended or were seen later are left alone.
+pub(super) fn seen(draft: &mut Draft<'_>, ids: &[String], at: Timestamp) -> Result<()> {
+    const SQL: &str = "UPDATE sessions SET last_seen = $1, times_stale = 0
+        WHERE session = $2 AND ended_at IS NULL AND last_seen <= $1";
+    for id in ids {
+        draft.push(Statement::new("touch a session", SQL, values![at, id]));
+    }
+    Ok(())
+}
+
+/// The session was found stale once more, unless it has ended.
+pub(super) fn missed(draft: &mut Draft<'_>, session: &str) -> Result<()> {
+    const SQL: &str = "UPDATE sessions SET times_stale = times_stale + 1
+        WHERE session = $1 AND ended_at IS NULL";
+    draft.push(Statement::new("record a stale session", SQL, values![session]));
+    Ok(())
+}
+
+/// What was measured of a session, also after its end. What is not given stays, and what was spent never shrinks.
 pub(super) fn measured(
-    connection: &Connection,
+    draft: &mut Draft<'_>,
     session: &str,
     gauge: Option<Gauge>,
     spent: Option<Spent>,
-) -> Result<bool> {
+) -> Result<()> {
     const SQL: &str = "UPDATE sessions SET context = coalesce($1, context),
         tokens = CASE WHEN $2 > tokens THEN $2 ELSE tokens END,
         micro_usd = CASE WHEN $3 > micro_usd THEN $3 ELSE micro_usd END,
         turns = CASE WHEN $4 > turns THEN $4 ELSE turns END
         WHERE session = $5";
     let spent = spent.unwrap_or_default();
-    let run = || {
-        connection.prepare_cached(SQL)?.execute(params![
-            gauge.map(Json),
-            Whole(spent.tokens),
-            Whole(spent.micro_usd),
-            Whole(spent.turns),
-            session
-        ])
-    };
-    run().map(|rows| rows > 0).map_err(failed_to("record a measurement"))
+    let (tokens, micro_usd, turns) = (Whole(spent.tokens), Whole(spent.micro_usd), Whole(spent.turns));
+    let values = values![gauge.map(Json), tokens, micro_usd, turns, session];
+    draft.push(Statement::new("record a measurement", SQL, values));
+    Ok(())
 }
 
-/// Two statements: the caller holds a transaction.
-pub(super) fn upsert(connection: &Connection, session: &SessionRow) -> Result<()> {
+/// Writes a session. One that has ended stays ended: a late sign of life does not revive it. What was measured since it was
+/// first written ([`seen`], [`measured`]) is left alone, and what is once known is not forgotten.
+pub(super) fn upsert(draft: &mut Draft<'_>, session: &SessionRow) -> Result<()> {
     const STEP_BACK: &str = "UPDATE sessions SET newest = FALSE
         WHERE project = $1 AND identity = $2 AND newest AND generation < $3";
     // The process and where it is are known together, or not yet.
@@ -274,44 +234,39 @@ pub(super) fn upsert(connection: &Connection, session: &SessionRow) -> Result<()
             ended_at = coalesce(sessions.ended_at, excluded.ended_at),
             exit = coalesce(sessions.exit, excluded.exit),
             acknowledges = (sessions.acknowledges OR excluded.acknowledges), predecessor = excluded.predecessor";
-    let run = || {
-        let project = Word(&session.project);
-        connection.prepare_cached(STEP_BACK)?.execute(params![
-            project,
-            session.identity,
-            session.generation
-        ])?;
-        connection.prepare_cached(SQL)?.execute(params![
-            session.session,
-            session.identity,
-            project,
-            session.issue.map(Whole),
-            session.role.as_str(),
-            session.generation,
-            session.host,
-            session.model,
-            session.bead_id,
-            session.node_id,
-            session.hook_path.as_ref().map(Word),
-            session.tmux_session,
-            session.pane,
-            session.pid,
-            session.start_time.map(Whole),
-            session.tree.as_ref().map(Word),
-            session.created_at.0,
-            session.last_seen.0,
-            session.times_stale,
-            session.ended_at.map(|at| at.0),
-            session.exit.map(Word),
-            session.acknowledges,
-            session.predecessor,
-            session.gauge.map(Json),
-            Whole(session.spent.tokens),
-            Whole(session.spent.micro_usd),
-            Whole(session.spent.turns),
-        ])
-    };
-    run().map(|_| ()).map_err(failed_to("write a session"))
+    let step_back = values![Word(&session.project), &session.identity, session.generation];
+    draft.push(Statement::new("write a session", STEP_BACK, step_back));
+    let values = values![
+        &session.session,
+        &session.identity,
+        Word(&session.project),
+        session.issue.map(Whole),
+        session.role.as_str(),
+        session.generation,
+        &session.host,
+        session.model.as_ref(),
+        session.bead_id.as_ref(),
+        session.node_id.as_ref(),
+        session.hook_path.as_ref().map(Word),
+        session.tmux_session.as_ref(),
+        session.pane.as_ref(),
+        session.pid,
+        session.start_time.map(Whole),
+        session.tree.as_ref().map(Word),
+        session.created_at,
+        session.last_seen,
+        session.times_stale,
+        session.ended_at,
+        session.exit.map(Word),
+        session.acknowledges,
+        session.predecessor.as_ref(),
+        session.gauge.map(Json),
+        Whole(session.spent.tokens),
+        Whole(session.spent.micro_usd),
+        Whole(session.spent.turns),
+    ];
+    draft.push(Statement::new("write a session", SQL, values));
+    Ok(())
 }
 
 pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<SessionRow> {

@@ -14,53 +14,28 @@ use pointsman_core::task::Exit;
 use pointsman_core::time::Timestamp;
 use rusqlite::{Row, params};
 
+use super::commit::Draft;
+use super::statement::{Statement, values};
 use super::{Store, sessions};
 use crate::Result;
 use crate::column::{Whole, Word, maybe_time, maybe_whole, maybe_word, time};
-use crate::error::{Error, failed_to};
+use crate::error::Error;
+
+/// What a session says that it has spent since its start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpendingReport {
+    pub project: ProjectName,
+    pub issue: Option<u64>,
+    pub session: String,
+    /// `YYYY-MM-DD`
+    pub day: String,
+    pub total: Spent,
+}
 
 /// What was spent by each role. A session that was never registered has none.
 type ByRole = Vec<(Option<Role>, Spent)>;
 
 impl Store {
-    /// Takes a session's report in: what it has spent since its start, as of this day
-    /// (`YYYY-MM-DD`). The session's own row follows it. Wall time and restarts are not taken from it.
-    pub fn spend(
-        &mut self,
-        project: &ProjectName,
-        issue: Option<u64>,
-        session: &str,
-        day: &str,
-        total: Spent,
-    ) -> Result<()> {
-        const SQL: &str = "INSERT INTO spending (session, day, project, issue, tokens, micro_usd, turns)
-            VALUES ($1, $2, $3, $4, $5, $6, $7)
-            ON CONFLICT (session, day) DO UPDATE SET
-                tokens = CASE WHEN excluded.tokens > spending.tokens
-                    THEN excluded.tokens ELSE spending.tokens END,
-                micro_usd = CASE WHEN excluded.micro_usd > spending.micro_usd
-                    THEN excluded.micro_usd ELSE spending.micro_usd END,
-                turns = CASE WHEN excluded.turns > spending.turns
-                    THEN excluded.turns ELSE spending.turns END";
-        Span::of_day(day)?;
-        let failed = failed_to("record what was spent");
-        let transaction = self.begin("record what was spent")?;
-        let run = || {
-            transaction.prepare_cached(SQL)?.execute(params![
-                session,
-                day,
-                Word(project),
-                issue.map(Whole),
-                Whole(total.tokens),
-                Whole(total.micro_usd),
-                Whole(total.turns)
-            ])
-        };
-        run().map_err(&failed)?;
-        sessions::measured(&transaction, session, None, Some(total))?;
-        transaction.commit().map_err(failed)
-    }
-
     /// What all sessions of a task have spent together, as of now.
     pub fn spent_on_task(&self, task: &TaskKey, now: Timestamp) -> Result<Spent> {
         Ok(sum(self.task_parts(task, now)?))
@@ -116,6 +91,32 @@ impl Store {
         parts.extend(more);
         Ok(parts)
     }
+}
+
+/// Takes a session's report in: what it has spent since its start, as of this day (`YYYY-MM-DD`). The session's own row
+/// follows it. Wall time and restarts are not taken from it.
+pub(super) fn spend(draft: &mut Draft<'_>, report: &SpendingReport) -> Result<()> {
+    const SQL: &str = "INSERT INTO spending (session, day, project, issue, tokens, micro_usd, turns)
+        VALUES ($1, $2, $3, $4, $5, $6, $7)
+        ON CONFLICT (session, day) DO UPDATE SET
+            tokens = CASE WHEN excluded.tokens > spending.tokens
+                THEN excluded.tokens ELSE spending.tokens END,
+            micro_usd = CASE WHEN excluded.micro_usd > spending.micro_usd
+                THEN excluded.micro_usd ELSE spending.micro_usd END,
+            turns = CASE WHEN excluded.turns > spending.turns
+                THEN excluded.turns ELSE spending.turns END";
+    Span::of_day(&report.day)?;
+    let values = values![
+        &report.session,
+        &report.day,
+        Word(&report.project),
+        report.issue.map(Whole),
+        Whole(report.total.tokens),
+        Whole(report.total.micro_usd),
+        Whole(report.total.turns)
+    ];
+    draft.push(Statement::new("record what was spent", SQL, values));
+    sessions::measured(draft, &report.session, None, Some(report.total))
 }
 
 /// A session's total is its highest report of any day.

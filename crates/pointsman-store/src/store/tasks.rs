@@ -1,62 +1,63 @@
 //! Task snapshots, written by [`Store::commit`].
 
 use pointsman_core::ids::{ProjectName, TaskKey};
+use pointsman_core::snapshot::{Kind, Snapshot, Unreadable};
 use pointsman_core::task::Task;
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
 use super::Store;
+use super::commit::Draft;
+use super::statement::{Statement, values};
 use crate::Result;
-use crate::column::{Json, Whole, Word, json};
-use crate::error::failed_to;
+use crate::column::{Json, Whole, Word};
 
-pub(super) const OPEN: &str = "SELECT snapshot FROM tasks WHERE state <> 'closed' ORDER BY project, issue";
+pub(super) const OPEN: &str =
+    "SELECT version, snapshot FROM tasks WHERE state <> 'closed' ORDER BY project, issue";
 
 impl Store {
-    /// All tasks, or one project's, by project and issue.
+    /// All tasks that can be read, or one project's, by project and issue.
     pub fn tasks(&self, project: Option<&ProjectName>) -> Result<Vec<Task>> {
+        const ALL: &str = "SELECT version, snapshot FROM tasks ORDER BY project, issue";
+        const OF_PROJECT: &str = "SELECT version, snapshot FROM tasks WHERE project = $1 ORDER BY issue";
         match project {
-            Some(project) => self.read_tasks(
-                "SELECT snapshot FROM tasks WHERE project = $1 ORDER BY issue",
-                params![Word(project)],
-            ),
-            None => self.read_tasks("SELECT snapshot FROM tasks ORDER BY project, issue", []),
+            Some(project) => self.readable("read tasks", OF_PROJECT, params![Word(project)]),
+            None => self.readable("read tasks", ALL, []),
         }
     }
 
-    /// The tasks that are not closed, of all projects.
+    /// The tasks that are not closed and can be read, of all projects.
     pub fn open_tasks(&self) -> Result<Vec<Task>> {
-        self.read_tasks(OPEN, [])
+        self.readable("read tasks", OPEN, [])
     }
 
     /// One task.
     pub fn task(&self, key: &TaskKey) -> Result<Option<Task>> {
-        let tasks = self.read_tasks(
-            "SELECT snapshot FROM tasks WHERE project = $1 AND issue = $2",
-            params![Word(&key.project), Whole(key.issue)],
-        )?;
-        Ok(tasks.into_iter().next())
+        const SQL: &str = "SELECT version, snapshot FROM tasks WHERE project = $1 AND issue = $2";
+        let values = params![Word(&key.project), Whole(key.issue)];
+        let name = || (Kind::Task, key.project.clone(), key.issue.to_string());
+        Ok(self.snapshots("read tasks", SQL, values, name)?.into_iter().next())
     }
 
-    fn read_tasks(&self, sql: &str, params: impl rusqlite::Params) -> Result<Vec<Task>> {
-        self.rows("read tasks", sql, params, |row| json(row, "snapshot"))
+    pub(super) fn unreadable_tasks(&self) -> Result<Vec<Unreadable>> {
+        const SQL: &str = "SELECT project, issue, version, snapshot FROM tasks WHERE state <> 'closed'";
+        self.unreadable_rows(Kind::Task, SQL, |_, version, text| Task::read(version, text).map(drop))
     }
 }
 
-pub(super) fn upsert(connection: &Connection, task: &Task) -> Result<()> {
-    const SQL: &str = "INSERT INTO tasks (project, issue, state, since, snapshot, phase)
-        VALUES ($1, $2, $3, $4, $5, $6)
+pub(super) fn upsert(draft: &mut Draft<'_>, task: &Task) -> Result<()> {
+    const SQL: &str = "INSERT INTO tasks (project, issue, state, since, snapshot, phase, version)
+        VALUES ($1, $2, $3, $4, $5, $6, $7)
         ON CONFLICT (project, issue) DO UPDATE SET state = excluded.state, since = excluded.since,
-            snapshot = excluded.snapshot, phase = excluded.phase";
-    let key = &task.key;
-    let run = || {
-        connection.prepare_cached(SQL)?.execute(params![
-            Word(&key.project),
-            Whole(key.issue),
-            task.state.name(),
-            task.since.0,
-            Json(task),
-            task.phase.map(Word)
-        ])
-    };
-    run().map(|_| ()).map_err(failed_to("write a task"))
+            snapshot = excluded.snapshot, phase = excluded.phase, version = excluded.version";
+    let values = values![
+        Word(&task.key.project),
+        Whole(task.key.issue),
+        task.state.name(),
+        task.since,
+        Json(task),
+        task.phase.map(Word),
+        Task::VERSION
+    ];
+    draft.push(Statement::new("write a task", SQL, values));
+    Ok(())
 }

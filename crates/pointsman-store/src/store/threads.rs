@@ -3,12 +3,13 @@
 use pointsman_core::ids::ProjectName;
 use pointsman_core::notifier::Topic;
 use pointsman_core::time::Timestamp;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 
-use super::Store;
+use super::commit::Draft;
+use super::statement::{Statement, Value, values};
+use super::{DeliveryId, Store};
 use crate::Result;
 use crate::column::{Word, time, word};
-use crate::error::failed_to;
 
 /// A thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,38 +49,52 @@ impl Store {
     pub fn open_threads(&self, project: &ProjectName, place: &str) -> Result<Vec<Thread>> {
         self.rows("read threads", OPEN, params![Word(project), place], read)
     }
-
-    /// Writes a thread as it is now.
-    pub fn put_thread(&mut self, thread: &Thread) -> Result<()> {
-        put(&self.connection, thread)
-    }
 }
 
 pub(super) const OF_ROOT: &str = "SELECT topic FROM threads WHERE project = $1 AND place = $2 AND root = $3";
 pub(super) const OPEN: &str =
     "SELECT * FROM threads WHERE project = $1 AND place = $2 AND open ORDER BY topic";
 
-pub(super) fn put(connection: &Connection, thread: &Thread) -> Result<()> {
+/// Writes a thread as it is now.
+pub(super) fn put(draft: &mut Draft<'_>, thread: &Thread) -> Result<()> {
     const SQL: &str =
         "INSERT INTO threads (project, place, topic, root, first, shown, edits, edited_at, open)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
         ON CONFLICT (project, place, topic) DO UPDATE SET
             root = excluded.root, first = excluded.first, shown = excluded.shown, edits = excluded.edits,
             edited_at = excluded.edited_at, open = excluded.open";
-    let run = || {
-        connection.prepare_cached(SQL)?.execute(params![
-            Word(&thread.project),
-            thread.place,
-            Word(&thread.topic),
-            thread.root,
-            thread.first,
-            thread.shown,
-            thread.edits,
-            thread.edited_at.0,
-            thread.open
-        ])
-    };
-    run().map(drop).map_err(failed_to("write a thread"))
+    let values = columns(thread)?;
+    draft.push(Statement::new("write a thread", SQL, values));
+    Ok(())
+}
+
+/// The same, if this delivery is not settled yet.
+pub(super) fn put_with(draft: &mut Draft<'_>, thread: &Thread, delivery: DeliveryId) -> Result<()> {
+    const SQL: &str =
+        "INSERT INTO threads (project, place, topic, root, first, shown, edits, edited_at, open)
+        SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9 FROM deliveries AS d
+            WHERE d.id = $10 AND d.status = 'pending'
+        ON CONFLICT (project, place, topic) DO UPDATE SET
+            root = excluded.root, first = excluded.first, shown = excluded.shown, edits = excluded.edits,
+            edited_at = excluded.edited_at, open = excluded.open";
+    let mut values = columns(thread)?;
+    values.push(Value::Integer(delivery.0));
+    draft.push(Statement::new("write a thread", SQL, values));
+    Ok(())
+}
+
+fn columns(thread: &Thread) -> Result<Vec<Value>> {
+    Ok(values![
+        Word(&thread.project),
+        &thread.place,
+        Word(&thread.topic),
+        &thread.root,
+        &thread.first,
+        &thread.shown,
+        thread.edits,
+        thread.edited_at,
+        thread.open
+    ])
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Thread> {

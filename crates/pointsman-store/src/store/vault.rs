@@ -3,13 +3,15 @@
 //! An entry is written by [`Store::commit`], together with the event that changed it.
 
 use pointsman_core::ids::ProjectName;
+use pointsman_core::snapshot::{Kind, Snapshot, Unreadable};
 use pointsman_core::vault::{ActionId, Entry};
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
 use super::Store;
+use super::commit::Draft;
+use super::statement::{Statement, values};
 use crate::Result;
-use crate::column::{Json, Word, json};
-use crate::error::{Error, failed_to};
+use crate::column::{Json, Word};
 
 /// Which actions to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,45 +24,51 @@ pub enum VaultScope {
 impl Store {
     /// One action.
     pub fn vault_entry(&self, project: &ProjectName, id: &ActionId) -> Result<Option<Entry>> {
-        const SQL: &str = "SELECT entry FROM vault WHERE project = $1 AND id = $2";
-        let rows =
-            self.rows("read the vault", SQL, params![Word(project), Word(id)], |row| json(row, "entry"))?;
-        Ok(rows.into_iter().next())
+        const SQL: &str = "SELECT version, entry FROM vault WHERE project = $1 AND id = $2";
+        let name = || (Kind::VaultAction, project.clone(), id.to_string());
+        let found = self.snapshots("read the vault", SQL, params![Word(project), Word(id)], name)?;
+        Ok(found.into_iter().next())
     }
 
-    /// A project's actions, oldest first.
+    /// A project's actions that can be read, oldest first.
     pub fn vault_entries(&self, project: &ProjectName, scope: VaultScope) -> Result<Vec<Entry>> {
-        self.rows("read the vault", entries(scope), [Word(project)], |row| json(row, "entry"))
+        self.readable("read the vault", entries(scope), [Word(project)])
+    }
+
+    pub(super) fn unreadable_actions(&self) -> Result<Vec<Unreadable>> {
+        const SQL: &str = "SELECT project, id, version, entry FROM vault WHERE open";
+        self.unreadable_rows(Kind::VaultAction, SQL, |_, version, text| Entry::read(version, text).map(drop))
     }
 }
 
 pub(super) fn entries(scope: VaultScope) -> &'static str {
     match scope {
-        VaultScope::Open => "SELECT entry FROM vault WHERE project = $1 AND open ORDER BY submitted_at",
-        VaultScope::All => "SELECT entry FROM vault WHERE project = $1 ORDER BY submitted_at",
+        VaultScope::Open => {
+            "SELECT version, entry FROM vault WHERE project = $1 AND open ORDER BY submitted_at"
+        }
+        VaultScope::All => "SELECT version, entry FROM vault WHERE project = $1 ORDER BY submitted_at",
     }
 }
 
 /// Writes an action as it is now. What was submitted under a name stays what it is.
-pub(super) fn put(connection: &Connection, entry: &Entry) -> Result<()> {
-    const SQL: &str = "INSERT INTO vault (project, id, status, open, submitted_at, hash, entry)
-        VALUES ($1, $2, $3, $4, $5, $6, $7)
+pub(super) fn put(draft: &mut Draft<'_>, entry: &Entry) -> Result<()> {
+    // Another action would make the column empty, which its constraint refuses.
+    const SQL: &str = "INSERT INTO vault (project, id, status, open, submitted_at, hash, entry, version)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
         ON CONFLICT (project, id) DO UPDATE SET
-            status = excluded.status, open = excluded.open, entry = excluded.entry
-        WHERE vault.hash = excluded.hash";
-    let run = || {
-        connection.prepare_cached(SQL)?.execute(params![
-            Word(&entry.project),
-            Word(entry.id()),
-            Word(entry.status),
-            entry.is_open(),
-            entry.submitted_at.0,
-            entry.hash,
-            Json(entry)
-        ])
-    };
-    match run().map_err(failed_to("write the vault"))? {
-        0 => Err(Error::Invalid { what: "another action under the name of one in the vault" }),
-        _ => Ok(()),
-    }
+            status = excluded.status, open = excluded.open, entry = excluded.entry, version = excluded.version,
+            hash = CASE WHEN vault.hash = excluded.hash THEN vault.hash ELSE NULL END";
+    let values = values![
+        Word(&entry.project),
+        Word(entry.id()),
+        Word(entry.status),
+        entry.is_open(),
+        entry.submitted_at,
+        &entry.hash,
+        Json(entry),
+        Entry::VERSION
+    ];
+    let refusal = "another action under the name of one in the vault";
+    draft.push(Statement::new("write the vault", SQL, values).or_refused(refusal));
+    Ok(())
 }

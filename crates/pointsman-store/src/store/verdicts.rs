@@ -8,6 +8,8 @@ use rusqlite::params;
 use serde_json::Value;
 
 use super::Store;
+use super::commit::Draft;
+use super::statement::{Statement, values};
 use crate::Result;
 use crate::column::{Json, Whole, Word, json, maybe_whole, maybe_word, time};
 
@@ -38,36 +40,6 @@ impl Store {
         Ok(rows.into_iter().next())
     }
 
-    /// Remembers a verdict in place of an earlier one.
-    pub fn remember_verdict(
-        &mut self,
-        project: &ProjectName,
-        object: &Sha,
-        gate: &str,
-        verdict: &VerdictRow,
-    ) -> Result<()> {
-        const SQL: &str = "INSERT INTO verdicts (project, object, gate, verdict, log_path, at, took_ms)
-            VALUES ($1, $2, $3, $4, $5, $6, $7)
-            ON CONFLICT (project, object, gate) DO UPDATE
-            SET verdict = excluded.verdict, log_path = excluded.log_path, at = excluded.at,
-                took_ms = excluded.took_ms";
-        let log_path = verdict.log_path.as_ref().map(Word);
-        self.execute(
-            "remember a verdict",
-            SQL,
-            params![
-                Word(project),
-                Word(object),
-                gate,
-                Json(&verdict.verdict),
-                log_path,
-                verdict.at.0,
-                verdict.took_ms.map(Whole)
-            ],
-        )
-        .map(|_| ())
-    }
-
     /// How long the gate took lately, in milliseconds: the middle of its last runs.
     pub fn gate_pace(&self, project: &ProjectName, gate: &str) -> Result<Option<u64>> {
         const SQL: &str = "SELECT took_ms FROM verdicts
@@ -79,4 +51,30 @@ impl Store {
         took.sort_unstable();
         Ok(took.get(took.len() / 2).copied())
     }
+}
+
+/// Remembers a verdict in place of an earlier one.
+pub(super) fn remember(
+    draft: &mut Draft<'_>,
+    project: &ProjectName,
+    object: &Sha,
+    gate: &str,
+    verdict: &VerdictRow,
+) -> Result<()> {
+    const SQL: &str = "INSERT INTO verdicts (project, object, gate, verdict, log_path, at, took_ms)
+        VALUES ($1, $2, $3, $4, $5, $6, $7)
+        ON CONFLICT (project, object, gate) DO UPDATE
+        SET verdict = excluded.verdict, log_path = excluded.log_path, at = excluded.at,
+            took_ms = excluded.took_ms";
+    let values = values![
+        Word(project),
+        Word(object),
+        gate,
+        Json(&verdict.verdict),
+        verdict.log_path.as_ref().map(Word),
+        verdict.at,
+        verdict.took_ms.map(Whole)
+    ];
+    draft.push(Statement::new("remember a verdict", SQL, values));
+    Ok(())
 }

@@ -3,12 +3,12 @@
 use pointsman_core::ids::ProjectName;
 use pointsman_core::session::work::WorkState;
 use pointsman_core::time::Timestamp;
-use rusqlite::{Connection, params};
 
 use super::Store;
+use super::commit::Draft;
+use super::statement::{Statement, values};
 use crate::Result;
 use crate::column::{Json, Whole, Word, json};
-use crate::error::failed_to;
 
 impl Store {
     /// Where an identity (`dev-shop-3`) is in its work, whichever of its sessions said so last.
@@ -17,23 +17,11 @@ impl Store {
         let rows = self.rows("read a work state", SQL, [identity], |row| json(row, "state"))?;
         Ok(rows.into_iter().next())
     }
-
-    /// Writes a work state in place of the identity's earlier one. One that belongs to an event is
-    /// written with it, by [`Store::commit`].
-    pub fn put_work_state(
-        &mut self,
-        state: &WorkState,
-        project: &ProjectName,
-        issue: Option<u64>,
-        session: Option<&str>,
-        at: Timestamp,
-    ) -> Result<()> {
-        put(&self.connection, state, project, issue, session, at)
-    }
 }
 
+/// Writes a work state in place of the identity's earlier one.
 pub(super) fn put(
-    connection: &Connection,
+    draft: &mut Draft<'_>,
     state: &WorkState,
     project: &ProjectName,
     issue: Option<u64>,
@@ -45,16 +33,15 @@ pub(super) fn put(
         ON CONFLICT (identity) DO UPDATE SET project = excluded.project, issue = excluded.issue,
             session = excluded.session, phase = excluded.phase, state = excluded.state,
             updated_at = excluded.updated_at";
-    let run = || {
-        connection.prepare_cached(SQL)?.execute(params![
-            state.identity_name,
-            Word(project),
-            issue.map(Whole),
-            session,
-            Word(state.work_phase),
-            Json(state),
-            at.0
-        ])
-    };
-    run().map(|_| ()).map_err(failed_to("write a work state"))
+    let values = values![
+        &state.identity_name,
+        Word(project),
+        issue.map(Whole),
+        session,
+        Word(state.work_phase),
+        Json(state),
+        at
+    ];
+    draft.push(Statement::new("write a work state", SQL, values));
+    Ok(())
 }

@@ -2,10 +2,12 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use pointsman_core::snapshot::Kind;
 use pointsman_core::task::Effect;
 use pointsman_store::{Change, Error, Retry, Store};
 use serde_json::json;
 
+use crate::world::WriteOne as _;
 use crate::world::{Fresh, at, change, commit, key, message, nobody, project, session};
 
 #[test]
@@ -95,8 +97,17 @@ fn an_unreadable_snapshot_is_an_error_and_not_a_missing_task() {
     commit(&mut fresh.store, change(1, &[]));
     let connection = rusqlite::Connection::open(fresh.path()).unwrap();
     connection.execute("UPDATE tasks SET snapshot = '{\"state\": \"from the future\"}'", []).unwrap();
-    assert!(matches!(fresh.store.task(&key(1)), Err(Error::Data { .. })));
-    assert!(matches!(fresh.store.open_tasks(), Err(Error::Data { .. })));
+    let Err(Error::Unreadable(unreadable)) = fresh.store.task(&key(1)) else { panic!("it was read") };
+    assert_eq!((unreadable.what, unreadable.name.as_str()), (Kind::Task, "1"));
+    commit(&mut fresh.store, change(2, &[]));
+    let open: Vec<u64> = fresh.store.open_tasks().unwrap().iter().map(|task| task.key.issue).collect();
+    assert_eq!(open, [2], "the others go on");
+    assert_eq!(fresh.store.unreadable().unwrap(), [*unreadable]);
+    // A form of a later program is not guessed at either.
+    connection.execute("UPDATE tasks SET version = 2 WHERE issue = 2", []).unwrap();
+    let listed = fresh.store.unreadable().unwrap();
+    assert_eq!(listed.iter().map(|one| one.version).collect::<Vec<_>>(), [1, 2]);
+    assert!(listed[1].why.contains("version 2"), "{}", listed[1].why);
 }
 
 #[test]
@@ -108,7 +119,7 @@ fn a_full_disk_loses_nothing_and_passes() {
     let large = Change {
         data: json!("x".repeat(8 * 1024)),
         settles: store.pending_effects(&key(1)).unwrap().first().map(|out| out.id),
-        cursor: Some(("comments".to_owned(), "1".to_owned())),
+        cursors: vec![("comments".to_owned(), "1".to_owned())],
         ..change(2, &[Effect::ClaimIssue, message(1)])
     };
     // The small one would fit; it must not go without its neighbour.

@@ -230,7 +230,7 @@ fn the_board_keeps_the_latest_word_about_an_issue() {
 #[test]
 fn a_check_is_replaced_by_its_latest_answer() {
     let Shelf { mut shelf, .. } = fresh();
-    let check = |name: &str, state| Check { name: name.to_owned(), state };
+    let check = |name: &str, state| Check { name: name.to_owned(), state, details: String::new() };
     shelf.set_check(&sha('a'), "test", CheckState::Pending, at(1)).unwrap();
     shelf.set_check(&sha('a'), "lint", CheckState::Success, at(1)).unwrap();
     shelf.set_check(&sha('a'), "test", CheckState::Failure, at(2)).unwrap();

@@ -6,6 +6,7 @@ mod files;
 mod forge;
 mod kill;
 mod migration;
+mod one_writer;
 mod world;
 
 /// Runs the contract's stories against one backend. A second backend adds a second call.
@@ -44,6 +45,10 @@ keeps_the_contract!(
         commit::cursors_and_sessions_are_written_with_the_event,
         commit::hostile_text_comes_back_as_it_was,
         commit::no_change_is_no_event,
+        commit::a_commit_has_a_key_that_tells_whether_it_happened,
+        commit::events_are_numbered_in_their_project_without_gaps,
+        commit::what_has_a_history_is_not_written_without_an_event,
+        commit::a_memory_comes_back_as_it_was_and_one_that_cannot_be_read_stops_nobody_else,
         commit::a_time_is_found_in_the_log_without_reading_it,
         ledger::a_report_that_comes_twice_or_late_counts_once,
         ledger::a_day_is_charged_what_it_adds,

@@ -1,12 +1,24 @@
 //! A database that an earlier release has written is brought up to date with nothing lost.
 
 use std::path::Path;
+use std::time::Duration;
 
+use pointsman_core::config::{Config, NotifierKind};
+use pointsman_core::formula::{Formula, SHIPPED, variables};
+use pointsman_core::notifier::Topic;
+use pointsman_core::run::{Run, RunId};
 use pointsman_core::session::budget::Spent;
 use pointsman_core::task::{Effect, Exit, Phase, State, Task};
-use pointsman_store::{Change, EntryScope, Error, EventFilter, SessionScope, SessionStatus, Store};
+use pointsman_core::timetable::Remembered;
+use pointsman_core::value::{Following, Value};
+use pointsman_core::vault::{Action, Entry, Estimate, Policy, submit};
+use pointsman_core::{gardener, hand_in, health, planner, predictor};
+use pointsman_store::{
+    Change, EffectId, EntryId, EntryScope, Error, EventFilter, SessionScope, SessionStatus, Store,
+};
 use rusqlite::{Connection, params};
 
+use crate::world::WriteOne as _;
 use crate::world::{at, change, commit, key, project, session, sha, task};
 
 const FIRST: &str = include_str!("../../src/migrations/store/0001_begin.sql");
@@ -115,4 +127,144 @@ fn an_updated_database_has_the_tables_of_a_new_one() {
         rows.collect::<rusqlite::Result<_>>().unwrap()
     };
     assert_eq!(schema(&old), schema(&new));
+}
+
+/// A state directory of 0.1.0: schema 7, and rows in every table.
+fn write_0_1_0(path: &Path) -> (Task, Run, Entry) {
+    let connection = Connection::open(path).unwrap();
+    connection.pragma_update(None, "journal_mode", "wal").unwrap();
+    for migration in [
+        FIRST,
+        include_str!("../../src/migrations/store/0002_no_work_is_lost.sql"),
+        include_str!("../../src/migrations/store/0003_the_line.sql"),
+        include_str!("../../src/migrations/store/0004_the_factory.sql"),
+        include_str!("../../src/migrations/store/0005_restarts.sql"),
+        include_str!("../../src/migrations/store/0006_telling_people.sql"),
+        include_str!("../../src/migrations/store/0007_subjects.sql"),
+        include_str!("fixtures/0.1.0.sql"),
+    ] {
+        connection.execute_batch(migration).unwrap();
+    }
+    let json = |value: &dyn erased::Json| value.json();
+    let mut working = task(3);
+    (working.state, working.generation) = (State::Working, 1);
+    connection
+        .execute(
+            "INSERT INTO tasks (project, issue, state, since, snapshot, phase)
+                VALUES ('shop', 3, 'working', 1, ?1, NULL)",
+            params![json(&working)],
+        )
+        .unwrap();
+    let config = Config::parse("name = \"shop\"\n", "p.toml").unwrap();
+    let (name, text) = SHIPPED[0];
+    let formula = Formula::render(text, name, &variables(&config)).unwrap();
+    let run = Run::new(RunId(7), formula, &config, "schedule", at(1));
+    connection
+        .execute(
+            "INSERT INTO runs (project, id, formula, status, open, started_at, run)
+                VALUES ('shop', 7, ?1, 'starting', TRUE, 1, ?2)",
+            params![name, json(&run)],
+        )
+        .unwrap();
+    let action = r#"{"id": "deploy-1", "type": "deploy", "source": "planner", "risk": "high", "reversible": false,
+        "requires_human": true, "payload": "p"}"#;
+    let action = Action::parse(action.as_bytes()).unwrap();
+    let day = Duration::from_secs(24 * 3600);
+    let people = Vec::new();
+    let policy =
+        Policy { auto_approve: false, look: false, people, timeout: day, approval: day, renotify: day };
+    let rule = Some(Estimate::of(&action));
+    let entry = submit(&project("shop"), action, rule, &policy, at(2));
+    connection
+        .execute(
+            "INSERT INTO vault (project, id, status, open, submitted_at, hash, entry)
+                VALUES ('shop', 'deploy-1', 'pending', TRUE, 2, ?1, ?2)",
+            params![entry.hash, json(&entry)],
+        )
+        .unwrap();
+    // Without a clean end, as a killed daemon leaves it.
+    std::mem::forget(connection);
+    (working, run, entry)
+}
+
+mod erased {
+    pub(super) trait Json {
+        fn json(&self) -> String;
+    }
+
+    impl<T: serde::Serialize> Json for T {
+        fn json(&self) -> String {
+            serde_json::to_string(self).unwrap()
+        }
+    }
+}
+
+#[test]
+fn a_state_directory_of_0_1_0_goes_on_with_nothing_forgotten() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pointsman.db");
+    let (working, run, entry) = write_0_1_0(&path);
+    let mut store = Store::open(&path).unwrap();
+    let shop = project("shop");
+    assert_eq!(store.unreadable().unwrap(), [], "all of it can be read");
+
+    assert_eq!(store.task(&key(3)).unwrap(), Some(working));
+    assert_eq!(store.run(&shop, RunId(7)).unwrap(), Some(run));
+    assert_eq!(store.vault_entry(&shop, entry.id()).unwrap().as_ref(), Some(&entry));
+    let numbers: Vec<_> = store
+        .events(&EventFilter::default())
+        .unwrap()
+        .iter()
+        .map(|event| (event.seq, event.project_seq))
+        .collect();
+    assert_eq!(numbers, [(1, 1), (2, 2), (4, 1), (5, 1), (7, 3)]);
+    assert!(store.knows_input("review:shop:12:1").unwrap());
+    assert_eq!(store.pending_effects(&key(3)).unwrap()[0].attempts, 2);
+    assert_eq!(store.messages(&key(3)).unwrap().len(), 1);
+    assert_eq!(store.session("dev-shop-3.1").unwrap().unwrap().spent.tokens, 77);
+    assert_eq!(store.spent_on_task(&key(3), at(10)).unwrap().tokens, 77);
+    assert_eq!(store.checkpoints(&key(3)).unwrap().len(), 1);
+    assert!(store.verdict(&shop, &sha('b'), "gate").unwrap().is_some());
+    let line = store.line(&shop).unwrap();
+    assert_eq!((line.stopped.unwrap().reason.as_str(), line.person_merges), ("a holiday", 2));
+    assert_eq!(store.projects().unwrap().len(), 1);
+    assert_eq!(store.due_deliveries(&shop, NotifierKind::Matrix, at(99), 9).unwrap().len(), 1);
+    assert_eq!(store.open_threads(&shop, "!room").unwrap().len(), 1);
+    assert_eq!(store.replies(&shop, &Topic::Agent("gardener".into())).unwrap().len(), 1);
+    assert_eq!(store.cursor(Some(&shop), "comments.3").unwrap().as_deref(), Some("41"));
+    assert_eq!(store.cursor(None, "daemon").unwrap().as_deref(), Some("x"));
+    assert!(store.cursor(Some(&shop), "reverts").unwrap().is_some());
+
+    // What roles remember, with the open pull request and its place in the merge queue.
+    let handed_in: hand_in::Memory = store.memory(&shop, "hand-in.gardener").unwrap().unwrap();
+    let open = handed_in.open.unwrap();
+    assert_eq!((open.pr, open.entry, open.taken.run), (Some(12), Some(EntryId(8)), RunId(5)));
+    assert_eq!(store.queue_entry(EntryId(8)).unwrap().unwrap().branch, open.branch);
+    let groomed: gardener::Memory = store.memory(&shop, "gardener").unwrap().unwrap();
+    assert_eq!((groomed.looked_at, groomed.people.len(), groomed.unblocked[&4]), (at(100), 1, 1));
+    let planned: planner::Memory = store.memory(&shop, "planner").unwrap().unwrap();
+    assert_eq!(planned.unanswered, Some(("f".to_owned(), 1)));
+    let predicted: predictor::Memory = store.memory(&shop, "predictor").unwrap().unwrap();
+    assert_eq!(predicted.said["disk"], at(299));
+    let supervised: health::Memory = store.memory(&shop, "supervisor").unwrap().unwrap();
+    assert_eq!(supervised.run, Some(RunId(7)));
+    let followed: Following = store.memory(&shop, "results").unwrap().unwrap();
+    assert_eq!((followed.seq, followed.filed.len()), (4, 1));
+    let value: Value = store.memory(&shop, "value.predictor").unwrap().unwrap();
+    assert_eq!(value.paused_at, Some(at(60)));
+    let times: Remembered = store.memory(&shop, "timetable.run-gardener").unwrap().unwrap();
+    assert_eq!(times.used, Some(at(650)));
+    assert_eq!(store.cursor(Some(&shop), "gardener").unwrap(), None, "it is in one place only");
+
+    // And it goes on from there.
+    let (seq, effects) = commit(&mut store, change(3, &[Effect::CleanUp]));
+    assert_eq!((seq, effects[0]), (8, EffectId(7)));
+    assert_eq!(store.next_entry(), EntryId(9));
+    drop(store);
+    let kept = Connection::open(directory.path().join("pointsman.db.before-8")).unwrap();
+    let version: i64 = kept.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+    let remembered: String = kept
+        .query_row("SELECT value FROM cursors WHERE name = 'hand-in.gardener'", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!((version, remembered.contains("\"pr\":12")), (7, true));
 }

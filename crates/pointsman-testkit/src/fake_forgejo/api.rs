@@ -114,7 +114,11 @@ fn of_repository(shared: &Shared, state: &mut State, asked: &Asked<'_>, rest: &[
         }
         ["branches", name] => match shared.branch(name) {
             Some(sha) => {
-                Reply::json(200, &json!({ "name": name, "commit": { "id": sha }, "protected": false }))
+                let protected = *name == "main" && state.rules.protected_main;
+                Reply::json(
+                    200,
+                    &json!({ "name": name, "commit": { "id": sha }, "protected": protected, "user_can_push": !protected }),
+                )
             }
             None => not_found(),
         },

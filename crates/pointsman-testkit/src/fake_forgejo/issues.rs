@@ -126,7 +126,12 @@ fn patch(state: &mut State, asked: &Asked<'_>, number: u64) -> Reply {
         Some(_) | None => {}
     }
     state.touch(number);
-    Reply::json(201, &json::issue(state, number, &state.issues[&number]))
+    let mut shown = json::issue(state, number, &state.issues[&number]);
+    if state.rules.late_assignee && asked.body["assignees"].is_array() {
+        shown["assignee"] = Value::Null;
+        shown["assignees"] = Value::Null;
+    }
+    Reply::json(201, &shown)
 }
 
 fn make_label(state: &mut State, asked: &Asked<'_>) -> Reply {

@@ -63,6 +63,10 @@ pub struct Rules {
     pub manual_merge: bool,
     /// Whether tokens may write the statuses of commits.
     pub statuses: bool,
+    /// Whether nobody but the owner may push to `main`.
+    pub protected_main: bool,
+    /// Whether the answer to an assignment still shows the issue as it was.
+    pub late_assignee: bool,
     /// How far its clock is ahead, in seconds.
     pub ahead: i64,
     pub faults: Faults,
@@ -75,6 +79,8 @@ impl Default for Rules {
             page: 50,
             manual_merge: true,
             statuses: true,
+            protected_main: false,
+            late_assignee: false,
             ahead: 0,
             faults: Faults::default(),
         }

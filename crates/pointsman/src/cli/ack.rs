@@ -1,4 +1,5 @@
 use clap::Args;
+use pointsman_view::session::Acknowledged;
 
 use super::context::{Context, inside_session};
 use super::failure::Failure;
@@ -16,8 +17,8 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         let request = Request::Acknowledge { message: self.message, session: inside_session() };
-        let value = context.ask(&request)?;
-        if context.out.is_json() { context.out.value(&value) } else { Ok(()) }
+        let answer: Acknowledged = context.ask(&request)?;
+        if context.out.is_json() { context.out.value(&answer) } else { Ok(()) }
     }
 }
 

@@ -5,18 +5,18 @@ use clap::Args;
 use pointsman_core::config::Config;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::session::budget::{Spent, dollars};
-use pointsman_core::session::context::{Gauge, Source};
+use pointsman_core::session::context::Gauge;
 use pointsman_core::session::liveness::{Rules, Standing, colour};
 use pointsman_core::session::work::WorkPhase;
-use pointsman_core::task::{Exit, Phase, State};
 use pointsman_core::time::Timestamp;
 use pointsman_store::{AgentRow, SessionRow, SessionStatus, Store};
-use serde::Serialize;
+use pointsman_view::agent::Agent;
+use pointsman_view::task::usd;
 
 use super::context::Context;
 use super::failure::Failure;
 use super::table::{Cell, Table};
-use super::{style, task, time};
+use super::{style, time};
 use crate::control::client;
 use crate::sighting::Witness;
 use crate::{daemon, identity};
@@ -56,8 +56,8 @@ impl Agents {
         self.rows.iter().zip(self.standings.iter().copied())
     }
 
-    fn shown(&self, now: Timestamp) -> Vec<Shown<'_>> {
-        self.each().map(|(row, standing)| Shown::of(row, standing, now)).collect()
+    fn shown(&self, now: Timestamp) -> Vec<Agent> {
+        self.each().map(|(row, standing)| view(row, standing, now)).collect()
     }
 }
 
@@ -156,48 +156,25 @@ fn cost(session: &SessionRow) -> String {
     money.into_iter().chain(turns).collect::<Vec<_>>().join(", ")
 }
 
-/// An agent as scripts see it.
-#[derive(Serialize)]
-struct Shown<'a> {
-    #[serde(flatten)]
-    identity: identity::Fields<'a>,
-    liveness: &'static str,
-    project: &'a ProjectName,
-    task: Option<u64>,
-    state: Option<State>,
-    phase: Option<Phase>,
-    work_phase: Option<WorkPhase>,
-    exit: Option<&'static str>,
-    ended_at: Option<String>,
-    context_percent: Option<f64>,
-    context_source: Option<Source>,
-    cost_usd: f64,
-    tokens: u64,
-    turns: u64,
-    restarts: u64,
-    wall_seconds: u64,
-}
-
-impl<'a> Shown<'a> {
-    fn of(row: &'a AgentRow, standing: Standing, now: Timestamp) -> Self {
-        let session = &row.session;
-        Self {
-            identity: identity::Fields::of(session),
-            liveness: colour(standing).name(),
-            project: &session.project,
-            task: session.issue,
-            state: row.state,
-            phase: row.phase,
-            work_phase: row.work_phase,
-            exit: session.exit.map(Exit::name),
-            ended_at: session.ended_at.map(time::rfc3339),
-            context_percent: session.gauge.map(Gauge::percent),
-            context_source: session.gauge.map(|gauge| gauge.source),
-            cost_usd: task::usd(session.spent),
-            tokens: session.spent.tokens,
-            turns: session.spent.turns,
-            restarts: row.restarts,
-            wall_seconds: session.ended_at.unwrap_or(now).since(session.created_at).as_secs(),
-        }
+/// The view of an agent.
+fn view(row: &AgentRow, standing: Standing, now: Timestamp) -> Agent {
+    let session = &row.session;
+    Agent {
+        identity: identity::of(session),
+        liveness: colour(standing),
+        project: session.project.clone(),
+        task: session.issue,
+        state: row.state,
+        phase: row.phase,
+        work_phase: row.work_phase,
+        exit: session.exit,
+        ended_at: session.ended_at.map(Into::into),
+        context_percent: session.gauge.map(Gauge::percent),
+        context_source: session.gauge.map(|gauge| gauge.source),
+        cost_usd: usd(session.spent),
+        tokens: session.spent.tokens,
+        turns: session.spent.turns,
+        restarts: row.restarts,
+        wall_seconds: session.ended_at.unwrap_or(now).since(session.created_at).as_secs(),
     }
 }

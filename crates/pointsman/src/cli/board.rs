@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use pointsman_core::board::{COLUMNS, column};
-use pointsman_core::config::ForgeKind;
 use pointsman_core::forge::StateFilter;
 use pointsman_core::labels;
 use pointsman_core::task::Task;
 use pointsman_core::text::clean_line;
-use serde_json::{Value, json};
+use pointsman_view::board::{Card, Column, Label};
+use pointsman_view::forge::Issue;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::context::Context;
@@ -36,15 +36,6 @@ pub(crate) struct Arguments {
     labels: bool,
 }
 
-/// One issue on the board.
-struct Card {
-    number: u64,
-    title: String,
-    labels: Vec<String>,
-    state: Option<String>,
-    phase: Option<String>,
-}
-
 impl Arguments {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         if self.labels {
@@ -54,11 +45,12 @@ impl Arguments {
         for card in cards(context)? {
             columns.entry(column(&card.labels)).or_default().push(card);
         }
-        let filled: Vec<(&str, Vec<Card>)> =
-            COLUMNS.into_iter().filter_map(|name| Some((name, columns.remove(name)?))).collect();
+        let filled: Vec<Column> = COLUMNS
+            .into_iter()
+            .filter_map(|name| Some(Column { column: name.to_owned(), issues: columns.remove(name)? }))
+            .collect();
         if context.out.is_json() {
-            let values: Vec<Value> = filled.iter().map(|(name, cards)| to_json(name, cards)).collect();
-            return context.out.value(&values);
+            return context.out.value(&filled);
         }
         if filled.is_empty() {
             context.out.say("No issue is open.");
@@ -66,7 +58,7 @@ impl Arguments {
         }
         let width = terminal_width().unwrap_or(ASSUMED) / filled.len();
         let width = width.saturating_sub(2).clamp(LEAST, MOST);
-        let blocks: Vec<Vec<String>> = filled.iter().map(|(name, cards)| block(name, cards, width)).collect();
+        let blocks: Vec<Vec<String>> = filled.iter().map(|column| block(column, width)).collect();
         context.out.line(side_by_side(&blocks, width).join("\n"))
     }
 }
@@ -84,24 +76,16 @@ fn cards(context: &Context) -> Result<Vec<Card>, Failure> {
         number,
         title: title.to_owned(),
         labels,
-        state: of_task(number).map(|task| task.state.to_string()),
-        phase: of_task(number).and_then(|task| task.phase).map(|phase| phase.to_string()),
+        state: of_task(number).map(|task| task.state),
+        phase: of_task(number).and_then(|task| task.phase),
     };
-    if project.config.forge.kind != ForgeKind::Local {
+    if !project.config.forge.kind.is_embedded() {
         let open = tasks.values().filter(|task| task.state.name() != "closed");
         return Ok(open.map(|task| card(task.key.issue, &task.title, label_of(task))).collect());
     }
     let command = ForgeCommand::ListIssues { state: StateFilter::Open };
-    let issues = context.ask(&Request::Forge { project: name.clone(), command })?;
-    let issues = issues.as_array().cloned().unwrap_or_default();
-    let words = |value: &Value| -> Vec<String> {
-        value.as_array().into_iter().flatten().filter_map(|l| l.as_str().map(str::to_owned)).collect()
-    };
-    let read = |issue: &Value| {
-        let number = issue["number"].as_u64()?;
-        Some(card(number, issue["title"].as_str().unwrap_or_default(), words(&issue["labels"])))
-    };
-    Ok(issues.iter().filter_map(read).collect())
+    let issues: Vec<Issue> = context.ask(&Request::Forge { project: name.clone(), command })?;
+    Ok(issues.into_iter().map(|issue| card(issue.number, &issue.title, issue.labels)).collect())
 }
 
 /// The label that a task's state goes with.
@@ -115,23 +99,13 @@ fn label_of(task: &Task) -> Vec<String> {
     vec![label.to_owned()]
 }
 
-fn to_json(name: &str, cards: &[Card]) -> Value {
-    let card = |card: &Card| {
-        json!({
-            "number": card.number,
-            "title": card.title,
-            "labels": card.labels,
-            "state": card.state,
-            "phase": card.phase,
-        })
-    };
-    json!({ "column": name, "issues": cards.iter().map(card).collect::<Vec<_>>() })
-}
-
 fn meanings(context: &Context) -> Result<(), Failure> {
     if context.out.is_json() {
-        let value = |(name, colour, meaning)| json!({ "name": name, "colour": colour, "meaning": meaning });
-        return context.out.value(&labels::ALL.map(value));
+        return context.out.value(&labels::ALL.map(|(name, colour, meaning)| Label {
+            name: name.to_owned(),
+            colour: colour.to_owned(),
+            meaning: meaning.to_owned(),
+        }));
     }
     let mut table = Table::new(["LABEL", "MEANING"]);
     for (name, _, meaning) in labels::ALL {
@@ -141,14 +115,15 @@ fn meanings(context: &Context) -> Result<(), Failure> {
 }
 
 /// A column's lines, each at most `width` wide.
-fn block(name: &str, cards: &[Card], width: usize) -> Vec<String> {
+fn block(column: &Column, width: usize) -> Vec<String> {
+    let Column { column: name, issues: cards } = column;
     let mut lines = vec![format!("{} ({})", name.to_uppercase(), cards.len()), "─".repeat(width)];
     for card in cards {
         lines.extend(wrap(&format!("#{} {}", card.number, clean_line(&card.title, 200)), width));
-        let standing = match (&card.state, &card.phase) {
-            (Some(state), Some(phase)) if state != phase => Some(format!("{state}, {phase}")),
-            (Some(state), _) if state != name => Some(state.clone()),
-            _ => None,
+        let standing = match (card.state, card.phase) {
+            (Some(state), Some(phase)) if state.name() != phase.name() => Some(format!("{state}, {phase}")),
+            (Some(state), _) => Some(state.to_string()).filter(|state| state != name),
+            (None, _) => None,
         };
         lines.extend(standing.into_iter().flat_map(|words| wrap(&format!("  {words}"), width)).take(1));
         lines.push(String::new());

@@ -1,5 +1,6 @@
 use clap::Args;
 use pointsman_core::session::work::WorkPhase;
+use pointsman_view::session::Saved;
 
 use super::context::Context;
 use super::failure::Failure;
@@ -28,8 +29,8 @@ impl Arguments {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         let session = context.reporting_session(self.session)?;
         let request = Request::Checkpoint { session, phase: self.phase, summary: self.summary };
-        let value = context.ask_and_say(&request)?;
-        if context.out.is_json() { context.out.value(&value) } else { Ok(()) }
+        let answer: Saved = context.ask_and_say(&request)?;
+        if context.out.is_json() { context.out.value(&answer) } else { Ok(()) }
     }
 }
 

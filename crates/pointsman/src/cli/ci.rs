@@ -1,18 +1,17 @@
 use clap::Subcommand;
-use pointsman_adapters::ci::woodpecker::{Error as CiError, Pipeline, Status, Woodpecker};
+use pointsman_adapters::ci::woodpecker::{Error as CiError, Pipeline, Status, Step, Woodpecker, Workflow};
 use pointsman_adapters::retry::Retry;
-use pointsman_core::config::CiKind;
 use pointsman_core::text::{clean_block, clean_line};
 use pointsman_core::time::Timestamp;
 use pointsman_core::verdict::{self, FailedStep};
-use serde_json::{Value, json};
+use pointsman_view::ci as view;
 
 use super::context::Context;
 use super::deps::read_stdin;
 use super::failure::{Code, Failure};
 use super::out::Out;
 use super::table::{Cell, Table};
-use super::{style, time};
+use super::{evidence, style, time};
 
 /// How much of a log is printed, in bytes.
 const SHOWN: usize = 256 << 10;
@@ -39,11 +38,18 @@ pub(crate) enum Command {
         /// The pipeline
         number: Option<u64>,
     },
-    /// Print what the steps of a pipeline printed, of the newest one by default
+    /// Print what CI printed
+    ///
+    /// Where the CI is a command: of an issue's task or of a pull request, the newest run by default. With Woodpecker: of
+    /// a pipeline's steps, the newest pipeline by default.
+    #[command(after_help = "Examples:\n  pointsman ci logs 3\n  pointsman ci logs 3 --run 1")]
     Logs {
-        /// The pipeline
+        /// The issue or the pull request; with Woodpecker, the pipeline
         number: Option<u64>,
-        /// Only of the step with this name
+        /// Of this run instead of the newest
+        #[arg(long, value_name = "K", conflicts_with = "step")]
+        run: Option<u32>,
+        /// Only of the step with this name, with Woodpecker
         #[arg(long, value_name = "NAME")]
         step: Option<String>,
     },
@@ -67,19 +73,47 @@ impl Command {
             }
             Self::List => list(&open(&context()?)?, out),
             Self::Status { number } => status(&pipeline(&open(&context()?)?, number)?, out),
-            Self::Logs { number, step } => logs(&open(&context()?)?, number, step.as_deref(), out),
+            Self::Logs { number, run, step } => all_logs(&context()?, number, run, step.as_deref(), out),
             Self::Failures { number } => failures(&open(&context()?)?, number, out),
         }
     }
 }
 
+fn all_logs(
+    context: &Context,
+    number: Option<u64>,
+    run: Option<u32>,
+    step: Option<&str>,
+    out: Out,
+) -> Result<(), Failure> {
+    let kind = context.project()?.config.ci.kind;
+    if kind.runs_here() {
+        if step.is_some() {
+            return Err(Failure::new(Code::Usage, "a CI that is one command has no steps"));
+        }
+        let which = || Failure::new(Code::Usage, "say which issue or pull request");
+        return evidence::ci_logs(context, number.ok_or_else(which)?, run);
+    }
+    if kind.capabilities().pipelines {
+        if run.is_some() {
+            let message = "with pipelines, the number of the pipeline is the run";
+            return Err(Failure::new(Code::Usage, message).hint("pointsman ci list"));
+        }
+        return logs(&open(context)?, number, step, out);
+    }
+    match kind.runs_outside() {
+        true => Err(Failure::refused("the forge runs the CI of this project and keeps its logs")
+            .hint("look at the checks of the pull request on the forge")),
+        false => Err(Failure::refused("this project has no CI").hint("ci.kind in pointsman.toml")),
+    }
+}
+
 fn open(context: &Context) -> Result<Woodpecker, Failure> {
     let project = context.project()?;
-    if project.config.ci.kind != CiKind::Woodpecker {
-        return Err(Failure::refused(format!("the CI of this project is {}", project.config.ci.kind))
-            .hint("set ci.kind = \"woodpecker\" and woodpecker.url"));
-    }
-    context.woodpecker(&project.config)
+    context.ci(&project.config)?.ok_or_else(|| {
+        Failure::refused(format!("the CI of this project is {}", project.config.ci.kind))
+            .hint("set ci.kind = \"woodpecker\" and woodpecker.url")
+    })
 }
 
 fn told(error: CiError) -> Failure {
@@ -123,7 +157,7 @@ fn colour(status: Status) -> anstyle::Style {
 fn list(ci: &Woodpecker, out: Out) -> Result<(), Failure> {
     let pipelines = ci.pipelines().map_err(told)?;
     if out.is_json() {
-        return out.value(&pipelines.iter().map(summary).collect::<Vec<_>>());
+        return out.value(&pipelines.iter().map(view_of).collect::<Vec<_>>());
     }
     let mut table = Table::new(["NUMBER", "STATUS", "EVENT", "COMMIT", "SINCE", "MESSAGE"]);
     for pipeline in &pipelines {
@@ -139,23 +173,40 @@ fn list(ci: &Woodpecker, out: Out) -> Result<(), Failure> {
     out.table(&table, "no pipelines")
 }
 
-fn summary(pipeline: &Pipeline) -> Value {
-    json!({
-        "number": pipeline.number,
-        "parent": pipeline.parent,
-        "status": pipeline.status,
-        "event": pipeline.event,
-        "sha": pipeline.commit,
-        "branch": pipeline.branch,
-        "message": pipeline.message,
-    })
+fn view_of(pipeline: &Pipeline) -> view::Pipeline {
+    view::Pipeline {
+        number: pipeline.number,
+        parent: pipeline.parent,
+        status: pipeline.status.to_string(),
+        event: pipeline.event.clone(),
+        sha: pipeline.commit.clone(),
+        branch: pipeline.branch.clone(),
+        message: pipeline.message.clone(),
+        workflows: None,
+    }
+}
+
+fn workflow(workflow: &Workflow) -> view::Workflow {
+    let step = |step: &Step| view::Step {
+        id: step.id,
+        pid: step.pid,
+        name: step.name.clone(),
+        state: step.state.to_string(),
+        exit_code: step.exit_code,
+        error: step.error.clone(),
+    };
+    view::Workflow {
+        name: workflow.name.clone(),
+        state: workflow.state.to_string(),
+        error: workflow.error.clone(),
+        children: workflow.children.iter().map(step).collect(),
+    }
 }
 
 fn status(pipeline: &Pipeline, out: Out) -> Result<(), Failure> {
     if out.is_json() {
-        let mut whole = summary(pipeline);
-        whole["workflows"] = json!(pipeline.workflows);
-        return out.value(&whole);
+        let workflows = Some(pipeline.workflows.iter().map(workflow).collect());
+        return out.value(&view::Pipeline { workflows, ..view_of(pipeline) });
     }
     out.line(format!(
         "pipeline {} ({}) of {}: {}",
@@ -188,7 +239,8 @@ fn logs(ci: &Woodpecker, number: Option<u64>, wanted: Option<&str>, out: Out) ->
     for step in steps {
         let log = ci.log(pipeline.number, step.id).map_err(told)?;
         if out.is_json() {
-            read.push(json!({ "step": step.name, "status": step.state, "exit": step.exit_code, "log": log }));
+            let (name, status) = (step.name.clone(), step.state.to_string());
+            read.push(view::StepLog { step: name, status, exit: step.exit_code, log });
         } else {
             out.line(format!("== {} ({}, exit {})", clean_line(&step.name, 60), step.state, step.exit_code))?;
             out.line(clean_block(&log, SHOWN))?;
@@ -207,7 +259,13 @@ fn failures(ci: &Woodpecker, number: Option<u64>, out: Out) -> Result<(), Failur
         None => Vec::new(),
     };
     if out.is_json() {
-        let one = |step: &FailedStep| json!({ "pipeline": red, "step": step.name, "exit": step.exit, "class": step.class(), "log": step.log });
+        let one = |step: &FailedStep| view::FailedStep {
+            pipeline: red,
+            step: step.name.clone(),
+            exit: step.exit,
+            class: step.class(),
+            log: step.log.clone(),
+        };
         return out.value(&failed.iter().map(one).collect::<Vec<_>>());
     }
     let Some(red) = red else { return out.line("no pipeline has failed") };

@@ -4,14 +4,13 @@ use pointsman_adapters::git::{BranchName, Git};
 use pointsman_core::claim::{Claim, FILE_NAME, Phase, branch_name};
 use pointsman_core::ids::Number;
 use pointsman_core::text::clean_line;
+use pointsman_view::claim::{Released, Taken};
 use serde::de::DeserializeOwned;
-use serde_json::json;
 
 use super::claim_file::ClaimFile;
 use super::context::Context;
 use super::failure::Failure;
 use super::time;
-use crate::claim::Taken;
 use crate::control::protocol::{ClaimOrder, Request};
 
 /// The longest summary: it becomes the title of a pull request.
@@ -96,7 +95,7 @@ impl Claiming {
             Ok(claim) => shown(context, &claim, "is claimed"),
             Err(failure) => {
                 // Nothing here would ever give it back.
-                let _: serde_json::Value = ask(context, ClaimOrder::Release { issue: self.issue, agent_id })?;
+                ask::<()>(context, ClaimOrder::Release { issue: self.issue, agent_id })?;
                 Err(failure)
             }
         }
@@ -134,10 +133,10 @@ impl Release {
         context.people_only("giving a claim back")?;
         let (file, claim) = claimed(context)?;
         let order = ClaimOrder::Release { issue: claim.issue_number, agent_id: claim.agent_id.clone() };
-        let _: serde_json::Value = ask(context, order)?;
+        ask::<()>(context, order)?;
         file.remove()?;
         if context.out.is_json() {
-            return context.out.value(&json!({ "issue": claim.issue_number, "released": true }));
+            return context.out.value(&Released { issue: claim.issue_number, released: true });
         }
         context
             .out
@@ -167,9 +166,7 @@ pub(super) fn here(context: &Context) -> Result<LocalCheckout, Failure> {
 
 fn ask<T: DeserializeOwned>(context: &Context, order: ClaimOrder) -> Result<T, Failure> {
     let project = context.project()?.config.name;
-    let value = context.ask(&Request::Claim { project, order })?;
-    serde_json::from_value(value)
-        .map_err(|error| Failure::failed(format!("the answer cannot be read: {error}")))
+    context.ask(&Request::Claim { project, order })
 }
 
 fn shown(context: &Context, claim: &Claim, how: &str) -> Result<(), Failure> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use pointsman_adapters::phase_file;
 use pointsman_core::claude::settings;
-use serde_json::json;
+use pointsman_view::project::Installed;
 
 use super::context::Context;
 use super::failure::Failure;
@@ -151,7 +151,7 @@ fn unusable(path: &Path, error: &settings::Error) -> Failure {
 
 fn told(context: &Context, how: &str, dir: &Path, notes: &[String]) -> Result<(), Failure> {
     if context.out.is_json() {
-        return context.out.value(&json!({ "dir": dir, "notes": notes }));
+        return context.out.value(&Installed { dir: dir.to_owned(), notes: notes.to_vec() });
     }
     context.out.say(format!("Pointsman {how} {}.", dir.display()));
     notes.iter().for_each(|note| context.out.say(note));

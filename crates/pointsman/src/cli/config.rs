@@ -1,5 +1,6 @@
 use clap::Subcommand;
 use pointsman_core::config::Origin;
+use pointsman_view::project::Key;
 
 use super::context::Context;
 use super::failure::Failure;
@@ -30,12 +31,10 @@ impl Command {
         if context.out.is_json() {
             let values: Vec<_> = entries
                 .iter()
-                .map(|entry| {
-                    let mut value = serde_json::json!({ "key": entry.key, "value": plain(&entry.value) });
-                    if origin {
-                        value["origin"] = source(entry.origin).into();
-                    }
-                    value
+                .map(|entry| Key {
+                    key: entry.key.clone(),
+                    value: plain(&entry.value),
+                    origin: origin.then(|| source(entry.origin).to_owned()),
                 })
                 .collect();
             return context.out.value(&values);

@@ -1,18 +1,19 @@
 //! What every command starts from: where things lie, how to print, and which project is meant.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use pointsman_adapters::ci::woodpecker::Woodpecker;
-use pointsman_adapters::forge::Forge;
-use pointsman_adapters::forge::forgejo::Forgejo;
-use pointsman_adapters::forge::github::Github;
+use pointsman_adapters::forge::ServerForge;
+use pointsman_adapters::login;
 use pointsman_adapters::notify::matrix::Matrix;
 use pointsman_adapters::notify::webhook::Webhook;
-use pointsman_core::config::{Config, ForgeKind};
+use pointsman_core::config::Config;
 use pointsman_core::ids::{Number, ProjectName, TaskKey};
 use pointsman_core::task::Task;
 use pointsman_store::{self as store, ProjectRow, Store};
-use serde_json::Value;
+use pointsman_view::project::Named;
+use serde::de::DeserializeOwned;
 
 use super::daemon_door::{self, By};
 use super::failure::{Code, Failure};
@@ -38,21 +39,21 @@ pub(crate) struct Context {
 
 impl Context {
     /// Asks the daemon; without one, acts in its place.
-    pub(crate) fn ask(&self, request: &Request) -> Result<Value, Failure> {
-        daemon_door::ask(&self.paths, request).map(|(value, _)| value)
+    pub(crate) fn ask<V: DeserializeOwned>(&self, request: &Request) -> Result<V, Failure> {
+        daemon_door::ask(&self.paths, request).map(|(view, _)| view)
     }
 
     /// The same, and says so if what follows must wait for a daemon.
-    pub(crate) fn ask_and_say(&self, request: &Request) -> Result<Value, Failure> {
-        let (value, by) = daemon_door::ask(&self.paths, request)?;
+    pub(crate) fn ask_and_say<V: DeserializeOwned>(&self, request: &Request) -> Result<V, Failure> {
+        let (view, by) = daemon_door::ask(&self.paths, request)?;
         if by == By::Alone {
             self.out.say("The daemon is not running: this is written down, and acted on when it starts (pointsman up).");
         }
-        Ok(value)
+        Ok(view)
     }
 
     /// Asks the daemon; without one there is nobody to ask.
-    pub(crate) fn ask_daemon(&self, request: &Request) -> Result<Value, Failure> {
+    pub(crate) fn ask_daemon<V: DeserializeOwned>(&self, request: &Request) -> Result<V, Failure> {
         daemon_door::ask_daemon(&self.paths, request)
     }
 
@@ -162,7 +163,7 @@ impl Context {
     }
 
     /// Registers a project.
-    pub(crate) fn register(&self, project: &Project) -> Result<Value, Failure> {
+    pub(crate) fn register(&self, project: &Project) -> Result<Named, Failure> {
         let path = project.config_path.to_str().ok_or_else(|| {
             Failure::failed(format!("{} is not UTF-8 text", project.config_path.display()))
                 .hint("move the checkout to a path that is")
@@ -217,34 +218,24 @@ impl Context {
         }
     }
 
-    /// The project's Woodpecker, with the token that this command can find.
-    pub(crate) fn woodpecker(&self, config: &Config) -> Result<Woodpecker, Failure> {
-        self.find_woodpecker(config).map_err(|error| Failure::new(Code::Configuration, format!("{error:#}")))
+    /// The project's CI, if it is a server of its own, with the token that this command can find.
+    pub(crate) fn ci(&self, config: &Config) -> Result<Option<Woodpecker>, Failure> {
+        self.find_ci(config).map_err(|error| Failure::new(Code::Configuration, format!("{error:#}")))
     }
 
     /// The same, for somebody who looks at the error.
-    pub(crate) fn find_woodpecker(&self, config: &Config) -> anyhow::Result<Woodpecker> {
-        remote::woodpecker(&self.paths, config, ENVIRONMENT)
+    pub(crate) fn find_ci(&self, config: &Config) -> anyhow::Result<Option<Woodpecker>> {
+        remote::ci(&self.paths, config, ENVIRONMENT)
     }
 
     /// The project's forge, if it is on a server.
-    pub(crate) fn on_server(&self, config: &Config) -> Result<Option<Box<dyn Forge>>, Failure> {
-        let found: anyhow::Result<Option<Box<dyn Forge>>> = match config.forge.kind {
-            ForgeKind::Local | ForgeKind::Git => Ok(None),
-            ForgeKind::Forgejo => self.forgejo(config).map(|forge| Some(Box::new(forge) as _)),
-            ForgeKind::Github => self.github(config).map(|forge| Some(Box::new(forge) as _)),
-        };
-        found.map_err(|error| Failure::new(Code::Configuration, format!("{error:#}")))
+    pub(crate) fn on_server(&self, config: &Config) -> Result<Option<Arc<dyn ServerForge>>, Failure> {
+        self.find_server(config).map_err(|error| Failure::new(Code::Configuration, format!("{error:#}")))
     }
 
-    /// The project's Forgejo, likewise.
-    pub(crate) fn forgejo(&self, config: &Config) -> anyhow::Result<Forgejo> {
-        remote::forgejo(&self.paths, config, ENVIRONMENT)
-    }
-
-    /// The project's GitHub, likewise.
-    pub(crate) fn github(&self, config: &Config) -> anyhow::Result<Github> {
-        remote::github(&self.paths, config, ENVIRONMENT)
+    /// The same, for somebody who looks at the error.
+    pub(crate) fn find_server(&self, config: &Config) -> anyhow::Result<Option<Arc<dyn ServerForge>>> {
+        remote::forge(&self.paths, config, ENVIRONMENT)
     }
 
     /// The project's room on Matrix, likewise.
@@ -257,14 +248,10 @@ impl Context {
         remote::webhook(&self.paths, config, ENVIRONMENT)
     }
 
-    /// Under which name we write.
-    #[allow(clippy::disallowed_methods, reason = "a command begins here: the environment is its input")]
+    /// Under which name we write, for what is shown before anybody is asked. What is written down is the name that the
+    /// daemon sees (`control/access.rs`).
     pub(crate) fn author(&self) -> String {
-        let user = || std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).ok();
-        inside_session()
-            .or_else(user)
-            .filter(|name| !name.is_empty())
-            .unwrap_or_else(|| "operator".to_owned())
+        inside_session().unwrap_or_else(|| login::name(rustix::process::getuid().as_raw()))
     }
 }
 

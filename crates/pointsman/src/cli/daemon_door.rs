@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde::de::DeserializeOwned;
 
 use super::failure::{Code, Failure};
 use crate::control::client;
@@ -25,16 +25,16 @@ pub(crate) enum By {
 
 /// Asks the daemon; without one, acts in its place.
 #[allow(clippy::disallowed_methods, reason = "looks until a deadline: there is nobody to be woken by")]
-pub(crate) fn ask(paths: &Paths, request: &Request) -> Result<(Value, By), Failure> {
+pub(crate) fn ask<V: DeserializeOwned>(paths: &Paths, request: &Request) -> Result<(V, By), Failure> {
     let deadline = Instant::now() + LOCK_PATIENCE;
     loop {
         match client::ask(&paths.control_socket(), request) {
-            Ok(reply) => return value(reply).map(|value| (value, By::Daemon)),
+            Ok(reply) => return view(reply).map(|view| (view, By::Daemon)),
             Err(client::Error::NotRunning) => {}
             Err(error @ client::Error::Broken(_)) => return Err(broken(error)),
         }
         match crate::daemon::answer_alone(paths, request) {
-            Ok(reply) => return value(reply).map(|value| (value, By::Alone)),
+            Ok(reply) => return view(reply).map(|view| (view, By::Alone)),
             // Another command acts, or a daemon is just starting: both pass.
             Err(error) if is_held(&error) && Instant::now() < deadline => std::thread::sleep(LOCK_LOOK),
             Err(error) => return Err(error.into()),
@@ -43,9 +43,9 @@ pub(crate) fn ask(paths: &Paths, request: &Request) -> Result<(Value, By), Failu
 }
 
 /// Asks the daemon; without one there is nobody to ask.
-pub(crate) fn ask_daemon(paths: &Paths, request: &Request) -> Result<Value, Failure> {
+pub(crate) fn ask_daemon<V: DeserializeOwned>(paths: &Paths, request: &Request) -> Result<V, Failure> {
     match client::ask(&paths.control_socket(), request) {
-        Ok(reply) => value(reply),
+        Ok(reply) => view(reply),
         Err(client::Error::NotRunning) => {
             Err(Failure::new(Code::NoDaemon, "the daemon is not running").hint("pointsman up"))
         }
@@ -53,9 +53,13 @@ pub(crate) fn ask_daemon(paths: &Paths, request: &Request) -> Result<Value, Fail
     }
 }
 
-fn value(reply: Reply) -> Result<Value, Failure> {
+/// The view in an answer. A daemon of another version may answer with other fields; it has acted all the same.
+pub(crate) fn view<V: DeserializeOwned>(reply: Reply) -> Result<V, Failure> {
     match reply {
-        Reply::Done { value } => Ok(value),
+        Reply::Done { value } => serde_json::from_value(value).map_err(|error| {
+            Failure::failed(format!("the daemon did it, but this program cannot read its answer: {error}"))
+                .hint("the daemon may be of another version: pointsman status shows which")
+        }),
         Reply::Failed { kind, message } => Err(Failure::new(kind.into(), message)),
     }
 }

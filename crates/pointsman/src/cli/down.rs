@@ -20,7 +20,7 @@ impl Arguments {
     #[allow(clippy::disallowed_methods, reason = "looks until a deadline: there is nobody to be woken by")]
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         context.people_only("stopping the daemon")?;
-        context.ask_daemon(&Request::Down)?;
+        context.ask_daemon::<()>(&Request::Down)?;
         let deadline = Instant::now() + PATIENCE;
         // It has stopped when it has let go of the lock, not when its socket is gone.
         loop {

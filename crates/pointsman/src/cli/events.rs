@@ -1,12 +1,15 @@
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
 use pointsman_adapters::phase_file;
 use pointsman_core::ids::Number;
+use pointsman_core::position::Cursor;
 use pointsman_core::text::clean_line;
 use pointsman_store::{self as store, EventFilter, EventRow, Store};
-use serde_json::{Value, json};
+use pointsman_view::event::Event;
+use serde_json::Value;
 
 use super::context::Context;
 use super::failure::{Code, Failure};
@@ -39,9 +42,10 @@ pub(crate) struct Which {
     /// Go on as things happen
     #[arg(long, short)]
     follow: bool,
-    /// Only those after this number; without it the newest, or all with --json
-    #[arg(long, value_name = "SEQ")]
-    since: Option<i64>,
+    /// Only those after this number, or after this cursor (from an earlier event's JSON); without it the newest, or all
+    /// with --json
+    #[arg(long, value_name = "SEQ|CURSOR")]
+    since: Option<Since>,
     /// Only those after the one whose number is in this file, which is then kept up to date: a program that was away goes
     /// on where it was
     #[arg(long, value_name = "FILE", conflicts_with = "since")]
@@ -52,6 +56,24 @@ pub(crate) struct Which {
     /// Only those of this kind; may be repeated
     #[arg(long, value_name = "KIND")]
     pub(crate) kind: Vec<String>,
+}
+
+/// Where to begin.
+#[derive(Clone, Debug)]
+enum Since {
+    Seq(i64),
+    Cursor(Cursor),
+}
+
+impl FromStr for Since {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse() {
+            Ok(seq) => Ok(Self::Seq(seq)),
+            Err(_) => text.parse().map(Self::Cursor).map_err(|_| "neither a number nor a cursor".to_owned()),
+        }
+    }
 }
 
 /// Reads a page of the log.
@@ -68,9 +90,17 @@ impl Which {
     #[allow(clippy::disallowed_methods, reason = "looks for more until it is interrupted")]
     pub(crate) fn print(self, context: &Context, read: Read) -> Result<(), Failure> {
         let marked = self.bookmark.as_deref().map(read_bookmark).transpose()?;
-        let from = marked.or(self.since).or(context.out.is_json().then_some(0));
+        let (since, after) = match self.since {
+            Some(Since::Seq(seq)) => (Some(seq), None),
+            // Numbers of one file grow with the positions of every project, so they still page.
+            Some(Since::Cursor(cursor)) => (Some(0), Some(cursor)),
+            None => (None, None),
+        };
+        let from = marked.or(since).or(context.out.is_json().then_some(0));
+        let mut cursor = after.clone();
         let mut filter = EventFilter {
             since: from.unwrap_or(0),
+            after,
             project: context.wanted.clone(),
             issue: self.issue,
             kinds: self.kind,
@@ -84,7 +114,17 @@ impl Which {
                 None => Vec::new(),
             };
             for event in &page {
-                print_entry(context, event)?;
+                if context.out.is_json() {
+                    let cursor = match (&mut cursor, &store) {
+                        (Some(cursor), _) => cursor,
+                        (none, Some(store)) => none.insert(store.cursor_at(event.seq - 1)?),
+                        (none, None) => none.insert(Cursor::default()),
+                    };
+                    cursor.advance(event.project.as_ref(), event.project_seq);
+                    context.out.value_line(&view(event, cursor))?;
+                } else {
+                    print_entry(context, event)?;
+                }
                 filter.since = event.seq;
             }
             // After they are printed: whoever dies in between sees some twice and misses none.
@@ -122,9 +162,6 @@ fn read_bookmark(file: &Path) -> Result<i64, Failure> {
 }
 
 fn print_entry(context: &Context, event: &EventRow) -> Result<(), Failure> {
-    if context.out.is_json() {
-        return context.out.value_line(&to_json(event));
-    }
     let quiet = style::QUIET;
     let about = match (&event.project, event.issue) {
         (Some(project), Some(issue)) => format!("{project}#{issue}"),
@@ -141,17 +178,19 @@ fn print_entry(context: &Context, event: &EventRow) -> Result<(), Failure> {
     context.out.line(line.trim_end())
 }
 
-/// An event as scripts see it.
-fn to_json(event: &EventRow) -> Value {
-    json!({
-        "seq": event.seq,
-        "at": time::rfc3339(event.at),
-        "kind": event.kind,
-        "project": event.project,
-        "issue": event.issue,
-        "session": event.session,
-        "data": event.data,
-    })
+/// The view of an event, and where the log is read on after it.
+fn view(event: &EventRow, cursor: &Cursor) -> Event {
+    Event {
+        seq: event.seq,
+        project_seq: event.project_seq,
+        cursor: cursor.to_string(),
+        at: event.at.into(),
+        kind: event.kind.clone(),
+        project: event.project.clone(),
+        issue: event.issue,
+        session: event.session.clone(),
+        data: event.data.clone(),
+    }
 }
 
 /// An event's details on one line: the simple ones without those that are told elsewhere, outside text cleaned.

@@ -6,7 +6,8 @@ use pointsman_core::task::{State, Task};
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
 use pointsman_store::{EventFilter, EventRow, MessageStatus, Store};
-use serde_json::{Value, json};
+use pointsman_view::task::{Explained, Happened};
+use serde_json::Value;
 
 use super::context::Context;
 use super::failure::Failure;
@@ -30,15 +31,15 @@ pub(crate) fn run(context: &Context, issue: Number) -> Result<(), Failure> {
         ..EventFilter::default()
     })?;
     if context.out.is_json() {
-        return context.out.value(&json!({
-            "issue": issue,
-            "title": task.title,
-            "state": task.state,
-            "facts": facts,
-            "waiting_for": task.waiting_for(),
-            "deadline": task.deadline.map(time::rfc3339),
-            "history": history.iter().map(entry).collect::<Vec<_>>(),
-        }));
+        return context.out.value(&Explained {
+            issue,
+            waiting_for: task.waiting_for(),
+            title: task.title,
+            state: task.state,
+            facts,
+            deadline: task.deadline.map(Into::into),
+            history: history.into_iter().map(entry).collect(),
+        });
     }
     let (strong, quiet, colour) = (style::STRONG, style::QUIET, style::of(task.state));
     let out = context.out;
@@ -92,16 +93,17 @@ fn surroundings(store: &Store, task: &Task, now: Timestamp) -> Result<Surroundin
 }
 
 /// An entry of the history: what happened, and which way it moved the task.
-fn entry(event: &EventRow) -> Value {
-    json!({
-        "seq": event.seq,
-        "at": time::rfc3339(event.at),
-        "kind": event.kind,
-        "session": event.session,
-        "from": state_name(event, "from"),
-        "to": state_name(event, "to"),
-        "data": event.data,
-    })
+fn entry(event: EventRow) -> Happened {
+    let state = |which| state_name(&event, which).map(str::to_owned);
+    Happened {
+        seq: event.seq,
+        at: event.at.into(),
+        from: state("from"),
+        to: state("to"),
+        kind: event.kind,
+        session: event.session,
+        data: event.data,
+    }
 }
 
 fn state_name<'e>(event: &'e EventRow, which: &str) -> Option<&'e str> {

@@ -6,8 +6,10 @@ use pointsman_adapters::{git, tmux};
 use pointsman_core::config;
 use pointsman_core::text::clean_block;
 use pointsman_store as store;
+use pointsman_view::failure as view;
 
 use crate::control::protocol::FailureKind;
+use crate::daemon::NotAPerson;
 use crate::project;
 
 /// Errors may quote outside text; more than this helps nobody.
@@ -86,7 +88,8 @@ impl Failure {
         let message = clean_block(message, SHOWN_BYTES);
         if json {
             let hint = (!self.hints.is_empty()).then(|| self.hints.join("\n"));
-            anstream::eprintln!("{}", serde_json::json!({ "error": message, "hint": hint }));
+            let told = view::Failure { error: message, hint };
+            anstream::eprintln!("{}", serde_json::to_string(&told).unwrap_or_default());
             return;
         }
         let (red, cyan) = (super::style::ERROR, super::style::HINT);
@@ -101,6 +104,9 @@ impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
         if let Some(held) = error.downcast_ref::<store::lock::Error>() {
             return held.into();
+        }
+        if let Some(refused) = error.downcast_ref::<NotAPerson>() {
+            return Self::refused(refused.to_string());
         }
         if error.chain().any(|cause| matches!(cause.downcast_ref(), Some(tmux::Error::NoTmux))) {
             return Self::failed(format!("{error:#}"))

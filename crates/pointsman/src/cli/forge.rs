@@ -5,12 +5,13 @@ use pointsman_core::config::ForgeKind;
 use pointsman_core::forge::{BoardStatus, CheckState, StateFilter};
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::ReviewVerdict;
-use serde_json::Value;
+use pointsman_view::forge::{self as view, BoardItem, Commented, Cost, Merging, PullRequest, Url};
+use serde::de::DeserializeOwned;
 
 use super::context::Context;
 use super::failure::Failure;
-use super::forge_text;
 use super::table::Table;
+use super::{evidence, forge_text};
 use crate::control::protocol::{ForgeCommand, Request};
 
 /// The embedded forge: issues and pull requests on this machine
@@ -206,6 +207,19 @@ pub(crate) enum Pr {
         #[command(flatten)]
         body: Body,
     },
+    /// Print what a pull request changes, as a unified diff; what landed, once it is merged
+    Diff {
+        /// Its number
+        number: Number,
+        /// Only the files, and how much of each changed
+        #[arg(long)]
+        stat: bool,
+    },
+    /// List the checks of a pull request's head, with how long they took
+    Checks {
+        /// Its number
+        number: Number,
+    },
     /// Close a pull request without a merge
     Close {
         /// Its number
@@ -307,11 +321,13 @@ impl Command {
 impl Board {
     fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
-            Self::List => forge_text::board(context, &ask(context, ForgeCommand::ListBoard)?),
+            Self::List => {
+                forge_text::board(context, &ask::<Vec<BoardItem>>(context, ForgeCommand::ListBoard)?)
+            }
             Self::Set { number, status, agent } => {
                 context.people_only("changing the board")?;
-                let value = ask(context, ForgeCommand::SetBoard { number, status, agent })?;
-                forge_text::changed(context, "issue", "is moved on the board", &value)
+                let item: BoardItem = ask(context, ForgeCommand::SetBoard { number, status, agent })?;
+                forge_text::changed(context, "issue", "is moved on the board", number, &item)
             }
         }
     }
@@ -336,11 +352,13 @@ impl Issue {
         match self {
             Self::Create { title, body, label } => {
                 let command = ForgeCommand::CreateIssue { title, body: body.read()?, labels: label, author };
-                let value = ask(context, command)?;
-                forge_text::changed(context, "issue", "is written", &value)
+                let issue: view::Issue = ask(context, command)?;
+                forge_text::changed(context, "issue", "is written", issue.number, &issue)
             }
             Self::List { state } => {
-                forge_text::issues(context, &ask(context, ForgeCommand::ListIssues { state: state.into() })?)
+                let issues: Vec<view::Issue> =
+                    ask(context, ForgeCommand::ListIssues { state: state.into() })?;
+                forge_text::issues(context, &issues)
             }
             Self::Show { number } => {
                 forge_text::issue(context, &ask(context, ForgeCommand::ShowIssue { number })?)
@@ -352,24 +370,24 @@ impl Issue {
                         Failure::refused("the comment is empty").hint("--body TEXT, or --body-file FILE")
                     );
                 }
-                let value = ask(context, ForgeCommand::Comment { number, body, author })?;
-                forge_text::changed(context, "comment on", "is written", &value)
+                let changed: Commented = ask(context, ForgeCommand::Comment { number, body, author })?;
+                forge_text::changed(context, "comment on", "is written", number, &changed)
             }
             Self::Label { number, labels, mut add, remove } => {
                 context.people_only("labelling an issue")?;
                 add.extend(labels);
-                let value = ask(context, ForgeCommand::Label { number, add, remove })?;
-                forge_text::changed(context, "issue", "is labelled", &value)
+                let changed: view::Issue = ask(context, ForgeCommand::Label { number, add, remove })?;
+                forge_text::changed(context, "issue", "is labelled", number, &changed)
             }
             Self::Close { number } => {
                 context.people_only("closing an issue")?;
-                let value = ask(context, ForgeCommand::SetIssueOpen { number, open: false })?;
-                forge_text::changed(context, "issue", "is closed", &value)
+                let changed: view::Issue = ask(context, ForgeCommand::SetIssueOpen { number, open: false })?;
+                forge_text::changed(context, "issue", "is closed", number, &changed)
             }
             Self::Reopen { number } => {
                 context.people_only("reopening an issue")?;
-                let value = ask(context, ForgeCommand::SetIssueOpen { number, open: true })?;
-                forge_text::changed(context, "issue", "is open", &value)
+                let changed: view::Issue = ask(context, ForgeCommand::SetIssueOpen { number, open: true })?;
+                forge_text::changed(context, "issue", "is open", number, &changed)
             }
         }
     }
@@ -379,7 +397,8 @@ impl Pr {
     fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::List { state } => {
-                forge_text::pulls(context, &ask(context, ForgeCommand::ListPulls { state: state.into() })?)
+                let pulls: Vec<PullRequest> = ask(context, ForgeCommand::ListPulls { state: state.into() })?;
+                forge_text::pulls(context, &pulls)
             }
             Self::Show { number } => {
                 forge_text::pull(context, &ask(context, ForgeCommand::ShowPull { number })?)
@@ -395,30 +414,32 @@ impl Pr {
                         .hint("--body TEXT tells the agent what to change"));
                 }
                 let review = ForgeCommand::Review { number, verdict, body, author: context.author() };
-                let value = ask(context, review)?;
-                forge_text::changed(context, "review of pull request", "is written", &value)
+                let changed: PullRequest = ask(context, review)?;
+                forge_text::changed(context, "review of pull request", "is written", number, &changed)
             }
+            Self::Diff { number, stat } => evidence::diff(context, number, stat),
+            Self::Checks { number } => evidence::checks(context, number),
             Self::Close { number } => {
                 context.people_only("closing a pull request")?;
-                let value = ask(context, ForgeCommand::ClosePull { number })?;
-                forge_text::changed(context, "pull request", "is closed", &value)
+                let changed: PullRequest = ask(context, ForgeCommand::ClosePull { number })?;
+                forge_text::changed(context, "pull request", "is closed", number, &changed)
             }
             Self::Create { head, title, body } => {
                 context.people_only("opening a pull request by hand")?;
                 let (body, author) = (body.read()?, context.author());
-                let value = ask(context, ForgeCommand::CreatePull { head, title, body, author })?;
-                forge_text::changed(context, "pull request", "is open", &value)
+                let pr: PullRequest = ask(context, ForgeCommand::CreatePull { head, title, body, author })?;
+                forge_text::changed(context, "pull request", "is open", pr.number, &pr)
             }
             Self::Merge { number } => {
                 context.people_only("merging")?;
-                let value = ask(context, ForgeCommand::MergePull { number })?;
-                forge_text::changed(context, "pull request", "is in the merge queue", &value)
+                let changed: Merging = ask(context, ForgeCommand::MergePull { number })?;
+                forge_text::changed(context, "pull request", "is in the merge queue", number, &changed)
             }
         }
     }
 }
 
-fn ask(context: &Context, command: ForgeCommand) -> Result<Value, Failure> {
+fn ask<V: DeserializeOwned>(context: &Context, command: ForgeCommand) -> Result<V, Failure> {
     let project = context.project()?;
     require_local(project.config.forge.kind)?;
     context.ask(&Request::Forge { project: project.config.name, command })
@@ -429,38 +450,36 @@ fn url(context: &Context) -> Result<(), Failure> {
     require_local(project.config.forge.kind)?;
     let path = context.paths.project(&project.config.name).forge_repository();
     if context.out.is_json() {
-        return context.out.value(&serde_json::json!({ "url": path }));
+        return context.out.value(&Url { url: path });
     }
     context.out.line(path.display())
 }
 
 fn stats(context: &Context) -> Result<(), Failure> {
     let project = context.project()?;
-    let costs = context.ask_daemon(&Request::ForgeStats { project: project.config.name })?;
+    let costs: Vec<Cost> = context.ask_daemon(&Request::ForgeStats { project: project.config.name })?;
     if context.out.is_json() {
         return context.out.value(&costs);
     }
-    let number = |row: &Value, key: &str| row[key].as_u64().unwrap_or(0);
     let mut table = Table::new(["OPERATION", "CALLS", "UNCHANGED", "FAILED", "SENT", "RECEIVED", "EACH"]);
-    for row in costs.as_array().into_iter().flatten() {
-        let each = number(row, "waited_ms") / number(row, "calls").max(1);
+    for cost in &costs {
         table.row([
-            row["operation"].as_str().unwrap_or_default().into(),
-            number(row, "calls").to_string().into(),
-            number(row, "unchanged").to_string().into(),
-            number(row, "failed").to_string().into(),
-            number(row, "sent_bytes").to_string().into(),
-            number(row, "received_bytes").to_string().into(),
-            format!("{each} ms").into(),
+            cost.operation.as_str().into(),
+            cost.calls.to_string().into(),
+            cost.unchanged.to_string().into(),
+            cost.failed.to_string().into(),
+            cost.sent_bytes.to_string().into(),
+            cost.received_bytes.to_string().into(),
+            format!("{} ms", cost.waited_ms / cost.calls.max(1)).into(),
         ]);
     }
     context.out.table(&table, "this forge needs no server: nothing was asked")
 }
 
 fn require_local(kind: ForgeKind) -> Result<(), Failure> {
-    match kind {
-        ForgeKind::Local => Ok(()),
-        ForgeKind::Forgejo | ForgeKind::Github | ForgeKind::Git => Err(Failure::refused(format!(
+    match kind.is_embedded() {
+        true => Ok(()),
+        false => Err(Failure::refused(format!(
             "the forge of this project is {kind}: these commands are for the embedded one"
         ))
         .hint("use the forge's own pages or program")),

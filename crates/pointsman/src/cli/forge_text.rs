@@ -1,8 +1,11 @@
-//! Issues and pull requests for people. What the forge answers is what scripts get, word for word; here all of it is
-//! outside text.
+//! Issues and pull requests for people. Scripts get the views as they are; here all of their texts are outside text.
 
+use pointsman_core::forge::{CheckState, IssueState};
+use pointsman_core::ids::{Number, Sha};
+use pointsman_core::task::ReviewVerdict;
 use pointsman_core::text::{clean_block, clean_line};
-use serde_json::Value;
+use pointsman_view::forge::{BoardItem, Checks, Comment, Issue, PullRequest};
+use serde::Serialize;
 
 use super::context::Context;
 use super::failure::Failure;
@@ -15,27 +18,32 @@ const TITLE_CHARS: usize = 120;
 const BODY_BYTES: usize = 64 * 1024;
 
 /// Something was changed: the number on standard output, for scripts without jq, the rest is talk.
-pub(crate) fn changed(context: &Context, what: &str, done: &str, value: &Value) -> Result<(), Failure> {
+pub(crate) fn changed(
+    context: &Context,
+    what: &str,
+    done: &str,
+    number: Number,
+    view: &impl Serialize,
+) -> Result<(), Failure> {
     if context.out.is_json() {
-        return context.out.value(value);
+        return context.out.value(view);
     }
-    let number = &value["number"];
     context.out.say(format!("{}{} #{number} {done}.", what[..1].to_uppercase(), &what[1..]));
     context.out.line(number)
 }
 
-pub(crate) fn issues(context: &Context, value: &Value) -> Result<(), Failure> {
+pub(crate) fn issues(context: &Context, issues: &[Issue]) -> Result<(), Failure> {
     if context.out.is_json() {
-        return context.out.value(value);
+        return context.out.value(&issues);
     }
     let mut table = Table::new(["ISSUE", "STATE", "LABELS", "ASSIGNEE", "TITLE"]);
-    for issue in value.as_array().into_iter().flatten() {
+    for issue in issues {
         table.row([
-            format!("#{}", issue["number"]).into(),
-            state(issue),
-            words(&issue["labels"]).into(),
-            line(&issue["assignee"], 40).into(),
-            line(&issue["title"], TITLE_CHARS).into(),
+            format!("#{}", issue.number).into(),
+            state(issue.state, false),
+            labels(issue).into(),
+            clean_line(issue.assignee.as_deref().unwrap_or_default(), 40).into(),
+            clean_line(&issue.title, TITLE_CHARS).into(),
         ]);
     }
     context
@@ -43,130 +51,135 @@ pub(crate) fn issues(context: &Context, value: &Value) -> Result<(), Failure> {
         .table(&table, "No issues. pointsman forge issue create --title \"…\" --label backlog writes one.")
 }
 
-pub(crate) fn board(context: &Context, value: &Value) -> Result<(), Failure> {
+pub(crate) fn board(context: &Context, items: &[BoardItem]) -> Result<(), Failure> {
     if context.out.is_json() {
-        return context.out.value(value);
+        return context.out.value(&items);
     }
     let mut table = Table::new(["ISSUE", "STATUS", "AGENT", "TITLE"]);
-    for item in value.as_array().into_iter().flatten() {
+    for item in items {
         table.row([
-            format!("#{}", item["number"]).into(),
-            line(&item["status"], 40).into(),
-            line(&item["agent"], 40).into(),
-            line(&item["title"], TITLE_CHARS).into(),
+            format!("#{}", item.number).into(),
+            item.status.name().into(),
+            clean_line(&item.agent, 40).into(),
+            clean_line(&item.title, TITLE_CHARS).into(),
         ]);
     }
     context.out.table(&table, "Nothing is open.")
 }
 
-pub(crate) fn checks(context: &Context, value: &Value) -> Result<(), Failure> {
+pub(crate) fn checks(context: &Context, checks: &Checks) -> Result<(), Failure> {
     if context.out.is_json() {
-        return context.out.value(value);
+        return context.out.value(checks);
     }
     let mut table = Table::new(["CHECK", "STATE"]);
-    for check in value["checks"].as_array().into_iter().flatten() {
-        table.row([line(&check["name"], 80).into(), line(&check["state"], 20).into()]);
+    for check in &checks.checks {
+        table.row([clean_line(&check.name, 80).into(), said(check.state).into()]);
     }
     context.out.table(&table, "No check has said anything about this commit.")
 }
 
-pub(crate) fn issue(context: &Context, value: &Value) -> Result<(), Failure> {
+pub(crate) fn issue(context: &Context, issue: &Issue) -> Result<(), Failure> {
     if context.out.is_json() {
-        return context.out.value(value);
+        return context.out.value(issue);
     }
-    head(context, value)?;
-    let facts = [("labels", words(&value["labels"])), ("assignee", line(&value["assignee"], 80))];
+    head(context, issue.number, &issue.title, issue.state.name(), &issue.author)?;
+    let assignee = clean_line(issue.assignee.as_deref().unwrap_or_default(), 80);
+    let facts = [("labels", labels(issue)), ("assignee", assignee)];
     for (name, text) in facts.into_iter().filter(|(_, text)| !text.is_empty()) {
         context.out.line(format!("{name:<9} {text}"))?;
     }
-    body(context, &value["body"])?;
-    comments(context, value)
+    body(context, &issue.body)?;
+    comments(context, &issue.comments)
 }
 
-pub(crate) fn pulls(context: &Context, value: &Value) -> Result<(), Failure> {
+pub(crate) fn pulls(context: &Context, pulls: &[PullRequest]) -> Result<(), Failure> {
     if context.out.is_json() {
-        return context.out.value(value);
+        return context.out.value(&pulls);
     }
     let mut table = Table::new(["PR", "STATE", "HEAD", "BRANCH", "TITLE"]);
-    for pull in value.as_array().into_iter().flatten() {
-        let sha = line(&pull["head_sha"], 64);
+    for pull in pulls {
         table.row([
-            format!("#{}", pull["number"]).into(),
-            state(pull),
-            sha.get(..10).unwrap_or(&sha).to_owned().into(),
-            line(&pull["head"], 80).into(),
-            line(&pull["title"], TITLE_CHARS).into(),
+            format!("#{}", pull.number).into(),
+            state(pull.state, pull.merged),
+            pull.head_sha.as_ref().map_or("", Sha::short).into(),
+            clean_line(&pull.head, 80).into(),
+            clean_line(&pull.title, TITLE_CHARS).into(),
         ]);
     }
     context.out.table(&table, "No pull requests.")
 }
 
-pub(crate) fn pull(context: &Context, value: &Value) -> Result<(), Failure> {
+pub(crate) fn pull(context: &Context, pull: &PullRequest) -> Result<(), Failure> {
     if context.out.is_json() {
-        return context.out.value(value);
+        return context.out.value(pull);
     }
-    head(context, value)?;
-    let (from, to) = (line(&value["head"], 200), line(&value["base"], 200));
-    context.out.line(format!("{from} → {to} at {}", line(&value["head_sha"], 64)))?;
-    body(context, &value["body"])?;
+    head(context, pull.number, &pull.title, state_word(pull.state, pull.merged), &pull.author)?;
+    let (from, to) = (clean_line(&pull.head, 200), clean_line(&pull.base, 200));
+    let sha = pull.head_sha.as_ref().map_or("", Sha::as_str);
+    context.out.line(format!("{from} → {to} at {sha}"))?;
+    body(context, &pull.body)?;
     let strong = style::STRONG;
-    for review in value["reviews"].as_array().into_iter().flatten() {
-        let verdict = line(&review["verdict"], 40).replace('_', " ");
-        let dismissed = if review["dismissed"] == Value::Bool(true) { " (taken back)" } else { "" };
-        context.out.line(format!(
-            "\n{strong}{}{strong:#}: {verdict}{dismissed}, at {}",
-            line(&review["author"], 80),
-            line(&review["sha"], 64)
-        ))?;
-        body(context, &review["body"])?;
+    for review in &pull.reviews {
+        let verdict = verdict(review.verdict);
+        let dismissed = if review.dismissed { " (taken back)" } else { "" };
+        let (author, sha) = (clean_line(&review.author, 80), &review.sha);
+        context.out.line(format!("\n{strong}{author}{strong:#}: {verdict}{dismissed}, at {sha}"))?;
+        body(context, &review.body)?;
     }
-    comments(context, value)
+    comments(context, &pull.comments)
 }
 
-fn head(context: &Context, value: &Value) -> Result<(), Failure> {
+fn head(context: &Context, number: Number, title: &str, state: &str, author: &str) -> Result<(), Failure> {
     let strong = style::STRONG;
-    context.out.line(format!(
-        "{strong}#{} {}{strong:#}",
-        value["number"],
-        line(&value["title"], TITLE_CHARS)
-    ))?;
-    context.out.line(format!("{}, by {}", state_word(value), line(&value["author"], 80)))
+    context.out.line(format!("{strong}#{number} {}{strong:#}", clean_line(title, TITLE_CHARS)))?;
+    context.out.line(format!("{state}, by {}", clean_line(author, 80)))
 }
 
-fn body(context: &Context, value: &Value) -> Result<(), Failure> {
-    let text = clean_block(value.as_str().unwrap_or_default(), BODY_BYTES);
+fn body(context: &Context, text: &str) -> Result<(), Failure> {
+    let text = clean_block(text, BODY_BYTES);
     if text.trim().is_empty() { Ok(()) } else { context.out.line(format!("\n{}", text.trim_end())) }
 }
 
-fn comments(context: &Context, value: &Value) -> Result<(), Failure> {
+fn comments(context: &Context, comments: &[Comment]) -> Result<(), Failure> {
     let strong = style::STRONG;
-    for comment in value["comments"].as_array().into_iter().flatten() {
-        let (author, at) = (line(&comment["author"], 80), line(&comment["at"], 40));
-        context.out.line(format!("\n{strong}{author}{strong:#}, {at}:"))?;
-        body(context, &comment["body"])?;
+    for comment in comments {
+        let author = clean_line(&comment.author, 80);
+        context.out.line(format!("\n{strong}{author}{strong:#}, {}:", comment.at))?;
+        body(context, &comment.body)?;
     }
     Ok(())
 }
 
-fn state_word(value: &Value) -> String {
-    if value["merged"] == Value::Bool(true) { "merged".to_owned() } else { line(&value["state"], 20) }
+fn verdict(verdict: ReviewVerdict) -> &'static str {
+    match verdict {
+        ReviewVerdict::Approve => "approve",
+        ReviewVerdict::RequestChanges => "request changes",
+        ReviewVerdict::Discuss => "discuss",
+    }
 }
 
-fn state(value: &Value) -> Cell<'_> {
-    let word = state_word(value);
-    let colour = match word.as_str() {
-        "open" => style::BUSY,
-        "merged" => style::GOOD,
-        _ => style::QUIET,
+fn said(state: CheckState) -> &'static str {
+    match state {
+        CheckState::Success => "success",
+        CheckState::Failure => "failure",
+        CheckState::Pending => "pending",
+    }
+}
+
+fn state_word(state: IssueState, merged: bool) -> &'static str {
+    if merged { "merged" } else { state.name() }
+}
+
+fn state(state: IssueState, merged: bool) -> Cell<'static> {
+    let colour = match (state, merged) {
+        (_, true) => style::GOOD,
+        (IssueState::Open, false) => style::BUSY,
+        (IssueState::Closed, false) => style::QUIET,
     };
-    Cell::styled(word, colour)
+    Cell::styled(state_word(state, merged), colour)
 }
 
-fn line(value: &Value, chars: usize) -> String {
-    clean_line(value.as_str().unwrap_or_default(), chars)
-}
-
-fn words(value: &Value) -> String {
-    let words: Vec<String> = value.as_array().into_iter().flatten().map(|word| line(word, 40)).collect();
-    words.join(",")
+fn labels(issue: &Issue) -> String {
+    let labels: Vec<String> = issue.labels.iter().map(|label| clean_line(label, 40)).collect();
+    labels.join(",")
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use pointsman_core::formula::{self, Formula};
 use pointsman_core::text::clean_line;
-use serde_json::{Value, json};
+use pointsman_view::formula::{self as view, Broken, Checked, Listed};
 
 use super::context::Context;
 use super::failure::{Code, Failure};
@@ -73,10 +73,10 @@ fn list(context: &Context) -> Result<(), Failure> {
         .collect();
     if context.out.is_json() {
         let value = |(name, read): &(String, Read)| match read {
-            Ok((found, formula)) => to_json(found, formula, &project),
-            Err(error) => json!({ "name": name, "error": described(error) }),
+            Ok((found, formula)) => Listed::Usable(view_of(found, formula, &project)),
+            Err(error) => Listed::Broken(Broken { name: name.clone(), error: described(error) }),
         };
-        return context.out.value(&listed.iter().map(value).collect::<Vec<Value>>());
+        return context.out.value(&listed.iter().map(value).collect::<Vec<_>>());
     }
     let mut table = Table::new(["NAME", "STEPS", "MODEL", "FROM", "DESCRIPTION"]);
     for (name, read) in &listed {
@@ -108,7 +108,7 @@ fn show(context: &Context, name: &str, raw: bool) -> Result<(), Failure> {
     }
     let formula = rendered(&found, &project)?;
     if context.out.is_json() {
-        return context.out.value(&to_json(&found, &formula, &project));
+        return context.out.value(&view_of(&found, &formula, &project));
     }
     let model = model(&formula, &project).map(|model| format!(", model {model}")).unwrap_or_default();
     let mut text =
@@ -150,7 +150,7 @@ fn check(out: Out, file: &Path) -> Result<(), Failure> {
         None => Formula::parse(&text, &origin).map_err(|error| wrong(error.into()))?,
     };
     if out.is_json() {
-        return out.value(&json!({ "ok": true, "name": formula.name, "steps": formula.steps.len() }));
+        return out.value(&Checked { ok: true, steps: formula.steps.len(), name: formula.name });
     }
     out.line(format!("{origin}: {} has {} steps and no mistakes", formula.name, formula.steps.len()))
 }
@@ -165,17 +165,9 @@ fn model(formula: &Formula, project: &Project) -> Option<String> {
     own.or_else(|| formula.model.clone())
 }
 
-fn to_json(found: &Found, formula: &Formula, project: &Project) -> Value {
-    json!({
-        "name": found.name,
-        "description": formula.description,
-        "version": formula.version,
-        "model": model(formula, project),
-        "role": formula.role(),
-        "origin": found.file.as_ref().map_or("shipped".into(), |file| file.display().to_string()),
-        "files": formula.files,
-        "steps": formula.steps,
-    })
+fn view_of(found: &Found, formula: &Formula, project: &Project) -> view::Formula {
+    let origin = found.file.as_ref().map_or("shipped".to_owned(), |file| file.display().to_string());
+    view::Formula::new(found.name.clone(), formula, model(formula, project), origin)
 }
 
 fn described(error: &formulas::Error) -> String {

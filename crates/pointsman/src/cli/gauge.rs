@@ -1,6 +1,7 @@
 use clap::{ArgGroup, Args, value_parser};
 use pointsman_core::session::budget::Spent;
 use pointsman_core::session::context::{Gauge, Source};
+use pointsman_view::session::Measured;
 
 use super::context::Context;
 use super::failure::Failure;
@@ -40,8 +41,9 @@ impl Arguments {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         let (gauge, spent) = (self.gauge(), self.spent());
         let session = context.reporting_session(self.session)?;
-        let value = context.ask(&Request::Measure { session, gauge, spent, quota: Vec::new() })?;
-        if context.out.is_json() { context.out.value(&value) } else { Ok(()) }
+        let request = Request::Measure { session, gauge, spent, quota: Vec::new() };
+        let answer: Measured = context.ask(&request)?;
+        if context.out.is_json() { context.out.value(&answer) } else { Ok(()) }
     }
 
     fn gauge(&self) -> Option<Gauge> {

@@ -3,16 +3,15 @@
 use clap::Args;
 use pointsman_core::health::assess;
 use pointsman_core::text::clean_line;
-use serde_json::Value;
+use pointsman_view::health::Health;
 
 use super::context::Context;
 use super::failure::Failure;
 use super::style::{BAD, GOOD, WAITING};
-use super::time;
+use super::{daemon_door, time};
 use crate::control::client;
-use crate::control::protocol::{Fix, Reply, Request};
+use crate::control::protocol::{Fix, Request};
 use crate::daemon::factory::{collect, memory, tails, whole_machine};
-use crate::health_view;
 use crate::project::Project;
 
 /// Show how well the machine and the project are: what is wrong, how bad, and what can be done
@@ -41,23 +40,20 @@ impl Arguments {
             context.people_only("remedying")?;
         }
         let request = Request::Health { project: project.config.name.clone(), fix };
-        let value = match client::ask(&context.paths.control_socket(), &request) {
-            Ok(Reply::Done { value }) => value,
-            Ok(Reply::Failed { kind, message }) => return Err(Failure::new(kind.into(), message)),
+        let health = match client::ask(&context.paths.control_socket(), &request) {
+            Ok(reply) => daemon_door::view(reply)?,
             Err(client::Error::NotRunning) if fix == Fix::No => look(context, &project)?,
-            Err(client::Error::NotRunning) => {
-                return context.ask_daemon(&request).map(drop);
-            }
+            Err(client::Error::NotRunning) => context.ask_daemon(&request)?,
             Err(error @ client::Error::Broken(_)) => {
                 return Err(Failure::failed(format!("{:#}", anyhow::Error::new(error))));
             }
         };
-        if context.out.is_json() { context.out.value(&value) } else { print(context, &value, fix) }
+        if context.out.is_json() { context.out.value(&health) } else { print(context, &health, fix) }
     }
 }
 
 /// Without a daemon: what can be seen from here.
-fn look(context: &Context, project: &Project) -> Result<Value, Failure> {
+fn look(context: &Context, project: &Project) -> Result<Health, Failure> {
     let (config, now) = (&project.config, time::now());
     let Some(store) = context.store()? else {
         return Err(Failure::not_found("nothing was ever written here").hint("pointsman up"));
@@ -67,35 +63,32 @@ fn look(context: &Context, project: &Project) -> Result<Value, Failure> {
     let facts = collect(machine, &context.paths, &store, config, None, now)?;
     let assessment = assess(&facts, config, &memory.keys(), now);
     let tails = tails(&context.paths, config, &facts, &assessment.findings);
-    Ok(health_view::to_json(&facts, &assessment, &tails, &memory, &[], now))
+    Ok(Health::new(&facts, &assessment, &tails, &memory, &[], now))
 }
 
-fn print(context: &Context, value: &Value, fix: Fix) -> Result<(), Failure> {
-    let text = |value: &Value| clean_line(value.as_str().unwrap_or_default(), 400);
-    let list = |value: &Value| -> Vec<Value> { value.as_array().cloned().unwrap_or_default() };
-    let mut lines = vec![text(&value["machine_text"])];
-    let findings = list(&value["findings"]);
-    if findings.is_empty() {
+fn print(context: &Context, health: &Health, fix: Fix) -> Result<(), Failure> {
+    let mut lines = vec![clean_line(&health.machine_text, 400)];
+    if health.findings.is_empty() {
         lines.push(format!("{GOOD}All is well.{GOOD:#}"));
     }
-    for finding in &findings {
-        let ignored = if finding["ignored_until"].is_null() { "" } else { " (ignored)" };
-        let priority = text(&finding["priority"]);
-        let style = if matches!(priority.as_str(), "P0" | "P1" | "P2") { BAD } else { WAITING };
-        lines.push(format!("{style}{priority}{style:#} {}{ignored}", text(&finding["text"])));
-        match (&finding["remedy"], &finding["advice"]) {
-            (Value::String(remedy), _) => lines.push(format!("     remedy: {}", clean_line(remedy, 300))),
-            (_, Value::String(advice)) => lines.push(format!("     {}", clean_line(advice, 300))),
-            _ => {}
+    for finding in &health.findings {
+        let ignored = if finding.ignored_until.is_none() { "" } else { " (ignored)" };
+        let priority = finding.priority;
+        let style = if priority.escalates() { BAD } else { WAITING };
+        lines.push(format!("{style}{priority}{style:#} {}{ignored}", clean_line(&finding.text, 400)));
+        match (&finding.remedy, &finding.advice) {
+            (Some(remedy), _) => lines.push(format!("     remedy: {}", clean_line(remedy, 300))),
+            (None, Some(advice)) => lines.push(format!("     {}", clean_line(advice, 300))),
+            (None, None) => {}
         }
     }
-    let unknown: Vec<String> = list(&value["unknown"]).iter().map(text).collect();
-    if !unknown.is_empty() {
-        let why = if value["daemon"] == true { "" } else { " (no daemon runs)" };
+    if !health.unknown.is_empty() {
+        let why = if health.daemon { "" } else { " (no daemon runs)" };
+        let unknown: Vec<String> = health.unknown.iter().map(|what| clean_line(what, 400)).collect();
         lines.push(format!("Not known{why}: {}", unknown.join(", ")));
     }
     let verb = if fix == Fix::Dry { "Would" } else { "Done:" };
-    lines.extend(list(&value["done"]).iter().map(|line| format!("{verb} {}", text(line))));
+    lines.extend(health.done.iter().map(|line| format!("{verb} {}", clean_line(line, 400))));
     for line in lines {
         context.out.line(line)?;
     }

@@ -1,8 +1,9 @@
-//! Whether a session of Claude Code was heard through its hooks, as `session explain`, `agents` and `doctor` tell it.
+//! Whether a session of an agent with hooks was heard through its hooks, as `session explain`, `agents` and `doctor` tell it.
 
-use pointsman_core::claude::launch::is_claude;
+use pointsman_core::task::Task;
 use pointsman_core::time::Timestamp;
 use pointsman_store::{SessionRow, Store};
+use pointsman_view::session::Hooks;
 
 use super::failure::Failure;
 use crate::daemon::conversation_name;
@@ -19,7 +20,7 @@ pub(crate) enum Hearing {
 }
 
 impl Hearing {
-    /// Of this session; none if it is no live session of Claude Code that works on a task.
+    /// Of this session; none if it is no live session of an agent with hooks that works on a task.
     pub(crate) fn of(
         store: &Store,
         project: &Project,
@@ -27,8 +28,8 @@ impl Hearing {
         now: Timestamp,
     ) -> Result<Option<Self>, Failure> {
         let config = &project.config;
-        let command = config.roles.dev.command.as_ref().unwrap_or(&config.agent.command);
-        if row.ended_at.is_some() || row.issue.is_none() || !is_claude(command) {
+        let reports = config.agent_kind(Task::ROLE).capabilities().hooks;
+        if row.ended_at.is_some() || row.issue.is_none() || !reports {
             return Ok(None);
         }
         let heard = store.cursor(Some(&row.project), &conversation_name(&row.session))?.is_some();
@@ -41,11 +42,11 @@ impl Hearing {
     }
 
     /// For scripts.
-    pub(crate) fn name(self) -> &'static str {
+    pub(crate) fn view(self) -> Hooks {
         match self {
-            Self::Heard => "heard",
-            Self::Waiting => "waiting",
-            Self::Silent => "silent",
+            Self::Heard => Hooks::Heard,
+            Self::Waiting => Hooks::Waiting,
+            Self::Silent => Hooks::Silent,
         }
     }
 

@@ -1,10 +1,12 @@
 use std::io::{BufRead, IsTerminal};
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use pointsman_adapters::forge::Forge;
 use pointsman_adapters::retry::Retry;
 use pointsman_core::config::ForgeKind;
 use pointsman_core::labels;
+use pointsman_view::project::Made;
 
 use super::context::Context;
 use super::failure::{Code, Failure};
@@ -31,8 +33,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     branch: Option<String>,
     /// Use the issues and pull requests of the remote `origin`: the kind is known by its name, or given
-    #[arg(long, value_name = "KIND", num_args = 0..=1, value_parser = ["forgejo", "github"])]
-    forge: Option<Option<String>>,
+    #[arg(long, value_name = "KIND", num_args = 0..=1, value_parser = hosted())]
+    forge: Option<Option<ForgeKind>>,
     /// Make the labels that Pointsman uses on that server
     #[arg(long, requires = "forge")]
     labels: bool,
@@ -44,6 +46,12 @@ pub(crate) struct Arguments {
     ci: Option<Vec<String>>,
 }
 
+/// Reads the kind of a forge on a server.
+fn hosted() -> impl TypedValueParser<Value = ForgeKind> {
+    let words = PossibleValuesParser::new(ForgeKind::hosted().map(ForgeKind::as_str));
+    words.try_map(|word| ForgeKind::hosted().find(|kind| kind.as_str() == word).ok_or("no kind of forge"))
+}
+
 impl Arguments {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         context.people_only("setting a project up")?;
@@ -53,11 +61,10 @@ impl Arguments {
             name: self.name.or_else(|| context.wanted.as_ref().map(ToString::to_string)),
             branch: self.branch,
             ci: self.ci.map(command),
-            forge: match self.forge.as_ref().map(Option::as_deref) {
+            forge: match self.forge {
                 None => WantedForge::Here,
                 Some(None) => WantedForge::Origin,
-                Some(Some("github")) => WantedForge::OriginAs(ForgeKind::Github),
-                Some(Some(_)) => WantedForge::OriginAs(ForgeKind::Forgejo),
+                Some(Some(kind)) => WantedForge::OriginAs(kind),
             },
         };
         let plan = init::plan(&context.paths, &std::env::current_dir()?, wishes, &registered)?;
@@ -82,14 +89,14 @@ impl Arguments {
             out.say(format!("made {} labels, as far as they were not there", labels::ALL.len()));
         }
         if out.is_json() {
-            return out.value(&serde_json::json!({
-                "name": plan.config.name,
-                "primary_branch": plan.config.primary_branch,
-                "ci": plan.config.ci.command,
-                "config_path": file,
-                "url": repository,
-                "notes": plan.notes,
-            }));
+            return out.value(&Made {
+                name: plan.config.name,
+                primary_branch: plan.config.primary_branch,
+                ci: plan.config.ci.command,
+                config_path: file,
+                url: repository,
+                notes: plan.notes,
+            });
         }
         let Some(repository) = repository else {
             let forge = &plan.config.forge;

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use pointsman_core::role::Role;
-use serde_json::{Value, json};
+use pointsman_view::event::JournalEntry;
 
 use super::context::Context;
 use super::failure::{Code, Failure};
@@ -36,34 +36,23 @@ impl Arguments {
             Some(store) => read(&store, &project.config.name, span, self.role)?,
             None => Vec::new(),
         };
-        let rows: Vec<Value> = found
-            .iter()
-            .map(|written| {
-                json!({
-                    "at": time::rfc3339(written.at),
-                    "role": written.entry.role,
-                    "issue": written.issue,
-                    "lines": written.entry.lines,
-                })
-            })
+        let rows: Vec<JournalEntry> = found
+            .into_iter()
+            .map(|written| JournalEntry::new(written.at.into(), written.issue, written.entry))
             .collect();
         if context.out.is_json() { context.out.value(&rows) } else { print(context, &day, &rows) }
     }
 }
 
-fn print(context: &Context, day: &str, rows: &[Value]) -> Result<(), Failure> {
+fn print(context: &Context, day: &str, rows: &[JournalEntry]) -> Result<(), Failure> {
     if rows.is_empty() {
         context.out.say(format!("Nothing to tell of {day}."));
         return Ok(());
     }
     for row in rows {
-        let at: String = row["at"].as_str().unwrap_or_default().chars().skip(11).take(5).collect();
-        let role = row["role"].as_str().unwrap_or_default();
-        let lines: Vec<&str> = row["lines"]
-            .as_array()
-            .map(|lines| lines.iter().filter_map(Value::as_str).collect())
-            .unwrap_or_default();
-        for (place, line) in lines.iter().enumerate() {
+        let at: String = row.at.to_string().chars().skip(11).take(5).collect();
+        let role = &row.role;
+        for (place, line) in row.lines.iter().enumerate() {
             if place == 0 {
                 context.out.line(format!("{at} {STRONG}{role:<10}{STRONG:#} {line}"))?;
             } else {

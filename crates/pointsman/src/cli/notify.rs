@@ -7,7 +7,7 @@ use pointsman_core::notifier::Health;
 use pointsman_core::text::clean_line;
 use pointsman_core::words;
 use pointsman_store::{Delivery, NoticeRow, Store, Waiting};
-use serde_json::{Value, json};
+use pointsman_view::notice as view;
 
 use super::context::Context;
 use super::failure::{Code, Failure};
@@ -54,16 +54,8 @@ pub(super) struct Ill {
 }
 
 impl Ill {
-    pub(super) fn to_json(&self, project: &ProjectName) -> Value {
-        json!({
-            "project": project,
-            "part": self.part,
-            "error": self.health.error,
-            "since": time::rfc3339(self.health.since),
-            "failed": self.health.failed,
-            "next": time::rfc3339(self.health.next),
-            "waiting": self.waiting.pending,
-        })
+    pub(super) fn view(&self, project: &ProjectName) -> view::Ill {
+        view::Ill::new(project.clone(), self.part.clone(), &self.health, self.waiting.pending)
     }
 
     /// Whether this notifier's work suffers from it.
@@ -101,8 +93,8 @@ fn test(context: &Context) -> Result<(), Failure> {
     context.people_only("calling people")?;
     let project = context.project()?;
     let key = format!("{}-{}", std::process::id(), time::now().0);
-    let asked = context.ask_daemon(&Request::TryNotifiers { project: project.config.name.clone(), key })?;
-    let key = asked["key"].as_str().unwrap_or_default().to_owned();
+    let request = Request::TryNotifiers { project: project.config.name.clone(), key };
+    let view::Testing { key } = context.ask_daemon(&request)?;
     let deadline = Instant::now() + PATIENCE;
     let deliveries = loop {
         let store = context.store()?.ok_or_else(|| Failure::failed("the store is gone"))?;
@@ -118,16 +110,15 @@ fn test(context: &Context) -> Result<(), Failure> {
         }
         std::thread::sleep(LOOK);
     };
-    let failed = deliveries.iter().filter(|told| told["status"] != "sent").count();
+    let failed = deliveries.iter().filter(|told| told.status != "sent").count();
     if context.out.is_json() {
         context.out.value(&deliveries)?;
     } else if deliveries.is_empty() {
         context.out.line("Only the log is told; [notify] to lists who else could be.")?;
     } else {
         for told in &deliveries {
-            let word = |field: &str| told[field].as_str().unwrap_or_default().to_owned();
-            let why = if told["error"].is_null() { String::new() } else { format!(": {}", word("error")) };
-            context.out.line(format!("{}  {}{why}", word("notifier"), word("status")))?;
+            let why = told.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+            context.out.line(format!("{}  {}{why}", told.notifier, told.status))?;
         }
     }
     match failed {
@@ -136,11 +127,11 @@ fn test(context: &Context) -> Result<(), Failure> {
     }
 }
 
-fn told(delivery: &Delivery, failing: &[Ill]) -> Value {
+fn told(delivery: &Delivery, failing: &[Ill]) -> view::Tested {
     let why =
         failing.iter().find(|ill| ill.part == delivery.notifier.as_str()).map(|ill| ill.health.error.clone());
     let error = delivery.error.clone().or(why).filter(|_| delivery.status != "sent");
-    json!({ "notifier": delivery.notifier, "status": delivery.status, "error": error })
+    view::Tested { notifier: delivery.notifier, status: delivery.status.clone(), error }
 }
 
 fn list(context: &Context, number: u32) -> Result<(), Failure> {
@@ -156,7 +147,7 @@ fn list(context: &Context, number: u32) -> Result<(), Failure> {
 
 fn show(context: &Context, rows: &[(NoticeRow, Vec<Delivery>)]) -> Result<(), Failure> {
     if context.out.is_json() {
-        return context.out.value(&rows.iter().map(to_json).collect::<Vec<_>>());
+        return context.out.value(&rows.iter().map(view_of).collect::<Vec<_>>());
     }
     let mut table = Table::new(["WHEN", "TOPIC", "TOLD", "NOTICE"]);
     let now = time::now();
@@ -175,29 +166,13 @@ fn show(context: &Context, rows: &[(NoticeRow, Vec<Delivery>)]) -> Result<(), Fa
     context.out.table(&table, "Nobody was told anything.")
 }
 
-fn to_json((row, deliveries): &(NoticeRow, Vec<Delivery>)) -> Value {
-    let told: Vec<Value> = deliveries
-        .iter()
-        .map(|one| {
-            json!({
-                "notifier": one.notifier,
-                "status": one.status,
-                "not_before": time::rfc3339(one.not_before),
-                "settled_at": one.settled_at.map(time::rfc3339),
-                "error": one.error,
-            })
-        })
-        .collect();
-    json!({
-        "key": row.posting.key,
-        "at": time::rfc3339(row.at),
-        "project": row.posting.project,
-        "topic": row.posting.topic,
-        "issue": row.posting.topic.issue(),
-        "title": row.posting.notice.title,
-        "body": row.posting.notice.body,
-        "urgent": row.posting.notice.urgent,
-        "times": row.times,
-        "told": told,
-    })
+fn view_of((row, deliveries): &(NoticeRow, Vec<Delivery>)) -> view::Notice {
+    let told = |one: &Delivery| view::Delivery {
+        notifier: one.notifier,
+        status: one.status.clone(),
+        not_before: one.not_before.into(),
+        settled_at: one.settled_at.map(Into::into),
+        error: one.error.clone(),
+    };
+    view::Notice::new(&row.posting, row.at.into(), row.times, deliveries.iter().map(told).collect())
 }

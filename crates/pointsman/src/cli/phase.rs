@@ -3,6 +3,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use pointsman_adapters::phase_file::{self, Reading, Refusal};
 use pointsman_core::task::Phase;
+use pointsman_view::phase::Read;
 
 use super::failure::{Code, Failure};
 use super::out::Out;
@@ -86,7 +87,7 @@ fn read(out: Out, path: &Path) -> Result<(), Failure> {
     let phase = Phase::parse(&first_line)
         .ok_or_else(|| Failure::failed(format!("{}: `{first_line}` is no phase", path.display())))?;
     if out.is_json() {
-        return out.value(&serde_json::json!({ "phase": phase, "reason": reason }));
+        return out.value(&Read { phase, reason });
     }
     out.line(phase)
 }

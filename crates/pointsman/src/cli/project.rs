@@ -2,12 +2,12 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 use pointsman_core::ids::ProjectName;
-use serde_json::json;
+use pointsman_view::project::{self as view, Named};
 
 use super::context::Context;
 use super::failure::Failure;
 use super::table::Table;
-use super::{style, table, time};
+use super::{style, table};
 use crate::control::protocol::Request;
 use crate::project::{FILE_NAME, Project};
 
@@ -42,9 +42,9 @@ impl Command {
                         .hint("pointsman init, in that directory, makes one"));
                 }
                 let project = Project::load(&path)?;
-                let value = context.register(&project)?;
+                let added = context.register(&project)?;
                 if context.out.is_json() {
-                    return context.out.value(&value);
+                    return context.out.value(&added);
                 }
                 context.out.say(format!("Project {} is registered.", project.config.name));
                 Ok(())
@@ -52,9 +52,9 @@ impl Command {
             Self::List => list(context),
             Self::Remove { name } => {
                 context.people_only("removing a project")?;
-                let value = context.ask(&Request::RemoveProject { project: name.clone() })?;
+                let removed: Named = context.ask(&Request::RemoveProject { project: name.clone() })?;
                 if context.out.is_json() {
-                    return context.out.value(&value);
+                    return context.out.value(&removed);
                 }
                 context.out.say(format!("Project {name} is not served any more; nothing of it was deleted."));
                 Ok(())
@@ -70,14 +70,12 @@ fn list(context: &Context) -> Result<(), Failure> {
     if context.out.is_json() {
         let values: Vec<_> = rows
             .iter()
-            .map(|row| {
-                json!({
-                    "name": row.name,
-                    "config_path": row.config_path,
-                    "checkout": row.checkout,
-                    "added_at": time::rfc3339(row.added_at),
-                    "problem": problem(&row.config_path),
-                })
+            .map(|row| view::Project {
+                name: row.name.clone(),
+                config_path: row.config_path.clone(),
+                checkout: row.checkout.clone(),
+                added_at: row.added_at.into(),
+                problem: problem(&row.config_path),
             })
             .collect();
         return context.out.value(&values);

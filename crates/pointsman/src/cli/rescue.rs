@@ -7,7 +7,7 @@ use pointsman_adapters::git::{BranchName, Git};
 use pointsman_core::ids::Number;
 use pointsman_core::text::{clean_block, clean_line};
 use pointsman_core::time::Timestamp;
-use serde_json::{Value, json};
+use pointsman_view::rescue as view;
 
 use super::context::Context;
 use super::failure::{Code, Failure};
@@ -111,7 +111,7 @@ fn list(
         wanted && task.is_none_or(|task| rescue.task == Some(task))
     });
     if context.out.is_json() {
-        return context.out.value(&found.iter().map(value).collect::<Vec<_>>());
+        return context.out.value(&found.iter().map(view_of).collect::<Vec<_>>());
     }
     let mut table = Table::new(["TASK", "SESSION", "WHEN", "FILES", "REF"]);
     for rescue in &found {
@@ -134,12 +134,7 @@ fn show(context: &Context, mirror: &Mirror, rescue: &Rescue, patch: bool) -> Res
     };
     let (stat, patch) = read()?;
     if context.out.is_json() {
-        let mut value = value(rescue);
-        value["stat"] = json!(stat);
-        if let Some(patch) = patch {
-            value["patch"] = json!(patch);
-        }
-        return context.out.value(&value);
+        return context.out.value(&view::Rescue { stat: Some(stat), patch, ..view_of(rescue) });
     }
     let (quiet, out) = (style::QUIET, context.out);
     out.line(format!("{quiet}ref{quiet:#}      {}", rescue.refname))?;
@@ -170,9 +165,7 @@ fn restore(context: &Context, mirror: &Mirror, rescue: &Rescue, dir: &Path) -> R
     }
     rescue::restore(mirror, &rescue.commit, &dir).map_err(anyhow::Error::from)?;
     if context.out.is_json() {
-        let mut value = value(rescue);
-        value["to"] = json!(dir);
-        return context.out.value(&value);
+        return context.out.value(&view::Rescue { to: Some(dir), ..view_of(rescue) });
     }
     context.out.say(format!("The files of {} are in {shown}.", short(rescue)));
     Ok(())
@@ -192,9 +185,8 @@ fn say_fetch(
     let refspec = format!("{}:{}", rescue.refname, branch.full());
     let command = ["git", "fetch", source, &refspec];
     if context.out.is_json() {
-        let mut value = value(rescue);
-        value["command"] = json!(command);
-        return context.out.value(&value);
+        let command = Some(command.map(str::to_owned).to_vec());
+        return context.out.value(&view::Rescue { command, ..view_of(rescue) });
     }
     context.out.say("In your own checkout:");
     context.out.line(command.map(quoted).join(" "))
@@ -227,16 +219,20 @@ fn find(mirror: Option<Mirror>, name: &str) -> Result<(Mirror, Rescue), Failure>
     Ok((mirror, rescue))
 }
 
-fn value(rescue: &Rescue) -> Value {
-    json!({
-        "ref": rescue.refname.as_str(),
-        "kind": rescue.kind.name(),
-        "task": rescue.task,
-        "session": rescue.session,
-        "at": time::rfc3339(at(rescue)),
-        "commit": rescue.commit,
-        "files": rescue.files,
-    })
+fn view_of(rescue: &Rescue) -> view::Rescue {
+    view::Rescue {
+        refname: rescue.refname.as_str().to_owned(),
+        kind: rescue.kind.name().to_owned(),
+        task: rescue.task,
+        session: rescue.session.clone(),
+        at: at(rescue).into(),
+        commit: rescue.commit.clone(),
+        files: rescue.files.clone(),
+        stat: None,
+        patch: None,
+        to: None,
+        command: None,
+    }
 }
 
 fn session(rescue: &Rescue) -> String {

@@ -9,7 +9,8 @@ use pointsman_core::session::budget::Spent;
 use pointsman_core::task::{State, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_store::{RunScope, Store};
-use serde_json::{Value, json};
+use pointsman_view::role as view;
+use pointsman_view::task::usd;
 
 use super::context::Context;
 use super::failure::Failure;
@@ -64,7 +65,7 @@ impl Arguments {
             Some(Command::Look { role }) => {
                 context.people_only("having a role look")?;
                 let request = Request::LookNow { project: project.config.name.clone(), role };
-                context.ask(&request)?;
+                let _: view::Looking = context.ask(&request)?;
                 context
                     .out
                     .say(format!("The {role} looks: pointsman journal --role {role} tells what it found."));
@@ -73,7 +74,7 @@ impl Arguments {
             Some(Command::Resume { role }) => {
                 context.people_only("resuming a role")?;
                 let request = Request::ResumeRole { project: project.config.name.clone(), role };
-                context.ask(&request)?;
+                let _: view::Resumed = context.ask(&request)?;
                 context.out.say(format!("The {role} may ask again."));
                 Ok(())
             }
@@ -88,17 +89,16 @@ fn show(context: &Context, project: &Project, days: u32) -> Result<(), Failure> 
     let mut rows = Vec::new();
     let tally = store.as_ref().map(|store| Tally::read(store, &project.config.name, begins)).transpose()?;
     for (role, settings) in project.config.roles.iter() {
-        let sums = match &store {
-            Some(store) => sums(store, project, role, begins, now)?,
-            None => json!({}),
-        };
-        let mut row = json!({ "role": role, "enabled": settings.enabled, "schedule": settings.schedule });
-        if let (Some(row), Value::Object(sums)) = (row.as_object_mut(), sums) {
-            row.extend(sums);
-            let known = tally.iter().flat_map(|tally| tally.of(role));
-            row.extend(known.map(|(name, count)| (name.to_owned(), json!(count))));
+        let (mut work, mut outcomes) = (None, view::Outcomes::default());
+        if let (Some(store), Some(tally)) = (&store, &tally) {
+            work = Some(sums(store, project, role, begins, now)?);
+            outcomes = tally.of(role);
+            if role == Task::ROLE {
+                count_tasks(&store.tasks(Some(&project.config.name))?, begins, &mut outcomes);
+            }
         }
-        rows.push(row);
+        let (enabled, schedule) = (settings.enabled, settings.schedule.clone());
+        rows.push(view::Role { role, enabled, schedule, work, outcomes });
     }
     if context.out.is_json() {
         return context.out.value(&rows);
@@ -119,26 +119,25 @@ fn show(context: &Context, project: &Project, days: u32) -> Result<(), Failure> 
         "PAUSED",
     ]);
     for row in &rows {
-        let text = |name: &str| match &row[name] {
-            Value::String(text) => text.clone(),
-            Value::Null => String::new(),
-            other => other.to_string(),
-        };
-        let known = |name: &str| Some(text(name)).filter(|text| !text.is_empty()).unwrap_or("-".to_owned());
+        let work = row.work.as_ref();
+        let figure =
+            |count: fn(&view::Work) -> u64| work.map(|work| count(work).to_string()).unwrap_or_default();
+        let known = |count: Option<u64>| count.map_or("-".to_owned(), |count| count.to_string());
+        let paused = work.and_then(|work| work.paused_at).map(|at| at.to_string());
         table.row([
-            text("role").into(),
-            if row["enabled"] == true { "yes" } else { "no" }.into(),
-            text("runs").into(),
-            text("failed").into(),
-            text("tokens").into(),
-            format!("{:.2}", row["usd"].as_f64().unwrap_or(0.0)).into(),
-            text("used").into(),
-            text("noise").into(),
-            known("merged").into(),
-            known("reverted").into(),
-            known("dismissed").into(),
-            known("false_alarms").into(),
-            text("paused_at").into(),
+            row.role.as_str().into(),
+            if row.enabled { "yes" } else { "no" }.into(),
+            figure(|work| work.runs as u64).into(),
+            figure(|work| work.failed as u64).into(),
+            figure(|work| work.tokens).into(),
+            format!("{:.2}", work.map_or(0.0, |work| work.usd)).into(),
+            figure(|work| work.used.into()).into(),
+            figure(|work| work.noise.into()).into(),
+            known(row.outcomes.merged).into(),
+            known(row.outcomes.reverted).into(),
+            known(row.outcomes.dismissed).into(),
+            known(row.outcomes.false_alarms).into(),
+            paused.unwrap_or_default().into(),
         ]);
     }
     context.out.table(&table, "There are no roles.")
@@ -151,7 +150,7 @@ fn sums(
     role: Role,
     begins: Timestamp,
     now: Timestamp,
-) -> Result<Value, Failure> {
+) -> Result<view::Work, Failure> {
     let name = &project.config.name;
     let mut spent = Spent::default();
     let mut at = begins;
@@ -163,24 +162,25 @@ fn sums(
     let runs = store.runs(name, RunScope::Last(RUNS))?;
     let ours = || runs.iter().filter(|run| run.formula.role() == role && run.started_at >= begins);
     let value = value(store, name, role)?;
-    let mut sums = json!({
-        "runs": ours().count(),
-        "failed": ours().filter(|run| run.status == Status::Failed).count(),
-        "tokens": spent.tokens,
-        "usd": spent.micro_usd as f64 / 1e6,
-        "turns": spent.turns,
-        "used": value.used,
-        "noise": value.noise,
-        "paused_at": value.paused_at.map(time::rfc3339),
-    });
-    if role == Task::ROLE {
-        let tasks = store.tasks(Some(name))?;
-        let count = |wanted: fn(&Task) -> bool| {
-            tasks.iter().filter(|task| task.since >= begins && wanted(task)).count()
-        };
-        sums["merged"] = json!(count(|task| task.merged_as.is_some()));
-        sums["blocked"] = json!(count(|task| task.state == State::Blocked));
-        sums["refused"] = json!(count(|task| task.state == State::Refused));
-    }
-    Ok(sums)
+    Ok(view::Work {
+        runs: ours().count(),
+        failed: ours().filter(|run| run.status == Status::Failed).count(),
+        tokens: spent.tokens,
+        usd: usd(spent),
+        turns: spent.turns,
+        used: value.used,
+        noise: value.noise,
+        paused_at: value.paused_at.map(Into::into),
+    })
+}
+
+/// Where tasks stand that moved since `begins`: the work of dev.
+fn count_tasks(tasks: &[Task], begins: Timestamp, outcomes: &mut view::Outcomes) {
+    let count = |wanted: fn(&Task) -> bool| {
+        let count = tasks.iter().filter(|task| task.since >= begins && wanted(task)).count();
+        Some(u64::try_from(count).unwrap_or(u64::MAX))
+    };
+    outcomes.merged = count(|task| task.merged_as.is_some());
+    outcomes.blocked = count(|task| task.state == State::Blocked);
+    outcomes.refused = count(|task| task.state == State::Refused);
 }

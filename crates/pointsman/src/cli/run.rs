@@ -6,7 +6,7 @@ use pointsman_core::run::{Run, RunId, Status};
 use pointsman_core::text::clean_line;
 use pointsman_core::words;
 use pointsman_store::RunScope;
-use serde_json::{Value, json};
+use pointsman_view::run as view;
 
 use super::context::Context;
 use super::failure::{Code, Failure};
@@ -15,7 +15,6 @@ use super::{style, time};
 use crate::control::protocol::{Request, RunCommand};
 use crate::formulas;
 use crate::project::Project;
-use crate::run_view;
 
 /// Runs shown by `run list`.
 const SHOWN: u32 = 50;
@@ -45,8 +44,8 @@ impl Command {
             Self::Stop { run } => {
                 context.people_only("ending a run")?;
                 let command = RunCommand::Stop { id: RunId(run), by: context.author() };
-                let value = order(context, &context.project()?, command)?;
-                tell(context, &value, "Stopped.")
+                let run = order(context, &context.project()?, command)?;
+                tell(context, &run, "Stopped.")
             }
         }
     }
@@ -70,8 +69,8 @@ impl Begin {
         }
         context.people_only("starting a run")?;
         let command = RunCommand::Start { formula: self.name, by: context.author() };
-        let value = order(context, &project, command)?;
-        tell(context, &value, "Begun.")
+        let run = order(context, &project, command)?;
+        tell(context, &run, "Begun.")
     }
 }
 
@@ -97,12 +96,12 @@ impl Step {
             return Err(Failure::not_found(format!("there is no session {session}")));
         };
         let command = RunCommand::StepDone { session, step: id };
-        let value = context.ask_and_say(&Request::Run { project: row.project, command })?;
-        let words = match value["step"].as_str() {
+        let run: view::Run = context.ask_and_say(&Request::Run { project: row.project, command })?;
+        let words = match &run.step {
             Some(next) => format!("Next: {next}."),
             None => "That was the last one.".to_owned(),
         };
-        tell(context, &value, &words)
+        tell(context, &run, &words)
     }
 }
 
@@ -117,26 +116,22 @@ fn rehearse(context: &Context, project: &Project, name: &str) -> Result<(), Fail
     };
     let prompt = words::run::prompt(&run, &places, "");
     if context.out.is_json() {
-        let mut value = run_view::to_json(&run);
-        (value["run"], value["session"], value["status"]) = (Value::Null, Value::Null, json!("dry_run"));
-        value["prompt"] = prompt.into();
-        return context.out.value(&value);
+        return context.out.value(&view::Run::dry(&run, prompt));
     }
     context.out.line(prompt.trim_end())
 }
 
-fn order(context: &Context, project: &Project, command: RunCommand) -> Result<Value, Failure> {
+fn order(context: &Context, project: &Project, command: RunCommand) -> Result<view::Run, Failure> {
     context.ask_and_say(&Request::Run { project: project.config.name.clone(), command })
 }
 
-fn tell(context: &Context, value: &Value, words: &str) -> Result<(), Failure> {
+fn tell(context: &Context, run: &view::Run, words: &str) -> Result<(), Failure> {
     match context.out.is_json() {
-        true => context.out.value(value),
-        false => context.out.line(format!(
-            "Run {} of {}: {words}",
-            value["run"],
-            value["formula"].as_str().unwrap_or("")
-        )),
+        true => context.out.value(run),
+        false => {
+            let number = run.run.map(|number| format!("{number} ")).unwrap_or_default();
+            context.out.line(format!("Run {number}of {}: {words}", run.formula))
+        }
     }
 }
 
@@ -155,7 +150,7 @@ fn list(context: &Context) -> Result<(), Failure> {
         None => Vec::new(),
     };
     if context.out.is_json() {
-        return context.out.value(&runs.iter().map(run_view::to_json).collect::<Vec<_>>());
+        return context.out.value(&runs.iter().map(view::Run::from).collect::<Vec<_>>());
     }
     let mut table = Table::new(["RUN", "FORMULA", "STATUS", "STEP", "STARTED", "REASON"]);
     for run in &runs {
@@ -174,7 +169,7 @@ fn list(context: &Context) -> Result<(), Failure> {
 
 fn show(context: &Context, run: &Run) -> Result<(), Failure> {
     if context.out.is_json() {
-        return context.out.value(&run_view::to_json(run));
+        return context.out.value(&view::Run::from(run));
     }
     let colour = colour(run.status);
     let mut lines =

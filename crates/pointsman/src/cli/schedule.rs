@@ -4,7 +4,8 @@ use clap::Args;
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
 use pointsman_core::timetable::{Cron, entries};
-use serde_json::{Value, json};
+use pointsman_view::Time;
+use pointsman_view::run::{Scheduled, Status};
 
 use super::context::Context;
 use super::failure::{Code, Failure};
@@ -40,27 +41,27 @@ impl Arguments {
             // A role that works by rules has looked then, whether or not a session was needed.
             let looked = memory.as_ref().and_then(|memory| memory.used).filter(|_| by_code(&formula));
             let began = looked.or(last.as_ref().map(|run| run.started_at));
-            rows.push(json!({
-                "formula": formula,
-                "last": began.map(time::rfc3339),
-                "next": next.map(time::rfc3339),
-                "outcome": last.as_ref().map(|run| run.status),
-                "run": last.as_ref().map(|run| run.id),
-                "skipped_because": memory.and_then(|memory| memory.skipped_because),
-            }));
+            rows.push(Scheduled {
+                formula,
+                last: began.map(Into::into),
+                next: next.map(Into::into),
+                outcome: last.as_ref().map(|run| run.status.into()),
+                run: last.as_ref().map(|run| run.id),
+                skipped_because: memory.and_then(|memory| memory.skipped_because),
+            });
         }
         if context.out.is_json() {
             return context.out.value(&rows);
         }
         let mut table = Table::new(["FORMULA", "LAST", "OUTCOME", "NEXT", "SKIPPED BECAUSE"]);
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let time = |at: Option<Time>| at.map(|at| at.to_string()).unwrap_or_default();
         for row in &rows {
             table.row([
-                text(&row["formula"]).into(),
-                text(&row["last"]).into(),
-                text(&row["outcome"]).into(),
-                text(&row["next"]).into(),
-                clean_line(&text(&row["skipped_because"]), 200).into(),
+                row.formula.as_str().into(),
+                time(row.last).into(),
+                row.outcome.map_or("", Status::name).into(),
+                time(row.next).into(),
+                clean_line(row.skipped_because.as_deref().unwrap_or_default(), 200).into(),
             ]);
         }
         context

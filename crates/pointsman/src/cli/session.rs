@@ -6,13 +6,15 @@ use pointsman_adapters::tmux::Server;
 use pointsman_core::ids::{Number, TaskKey};
 use pointsman_core::task::Order;
 use pointsman_store::{SessionRow, SessionScope};
-use serde_json::{Value, json};
+use pointsman_view::session::{Paused, Sent};
+use pointsman_view::task::Ordered;
 
 use super::context::{Context, inside_session};
 use super::failure::{Code, Failure};
 use super::table::{Cell, Table};
 use super::{session_attach, session_explain, session_log, style, time};
 use crate::control::protocol::Request;
+use crate::identity;
 
 /// Sessions: agents at work in a terminal of their own
 #[derive(Debug, Subcommand)]
@@ -109,7 +111,7 @@ fn list(context: &Context, scope: SessionScope) -> Result<(), Failure> {
         None => Vec::new(),
     };
     if context.out.is_json() {
-        return context.out.value(&rows.iter().map(to_json).collect::<Vec<_>>());
+        return context.out.value(&rows.iter().map(identity::session).collect::<Vec<_>>());
     }
     let now = time::now();
     let mut table = Table::new(["SESSION", "ROLE", "STATE", "STARTED", "PID", "TREE"]);
@@ -129,27 +131,6 @@ fn list(context: &Context, scope: SessionScope) -> Result<(), Failure> {
         ]);
     }
     context.out.table(&table, "No sessions.")
-}
-
-/// A session as scripts see it.
-fn to_json(row: &SessionRow) -> Value {
-    json!({
-        "session": row.session,
-        "role": row.role,
-        "task": row.issue,
-        "tmux_session": row.tmux_session,
-        "pid": row.pid,
-        "exit": row.exit.map(|exit| exit.name()),
-        "project": row.project,
-        "identity": row.identity,
-        "generation": row.generation,
-        "tree": row.tree,
-        "created_at": time::rfc3339(row.created_at),
-        "last_seen": time::rfc3339(row.last_seen),
-        "ended_at": row.ended_at.map(time::rfc3339),
-        "acknowledges": row.acknowledges,
-        "predecessor": row.predecessor,
-    })
 }
 
 /// A task's session of one generation, or its newest.
@@ -201,9 +182,9 @@ fn send(context: &Context, issue: Number, text: String) -> Result<(), Failure> {
         return Err(Failure::refused("there is nothing to say"));
     }
     let project = context.project()?.config.name;
-    let value = context.ask_daemon(&Request::Send { project, issue, text })?;
+    let sent: Sent = context.ask_daemon(&Request::Send { project, issue, text })?;
     if context.out.is_json() {
-        return context.out.value(&value);
+        return context.out.value(&sent);
     }
     context.out.say("It is on its way to the agent.");
     Ok(())
@@ -214,9 +195,9 @@ fn stop(context: &Context, issue: Number) -> Result<(), Failure> {
     let project = context.project()?;
     context.task(&project, issue)?;
     let request = Request::Order { project: project.config.name, issue, order: Order::Pause };
-    let value = context.ask_and_say(&request)?;
+    let stopped: Ordered = context.ask_and_say(&request)?;
     if context.out.is_json() {
-        return context.out.value(&value);
+        return context.out.value(&stopped);
     }
     context.out.say(format!(
         "Task #{issue} is paused: its session ends, its work is kept. To go on: pointsman task resume {issue}"
@@ -237,7 +218,8 @@ fn stop_all(context: &Context) -> Result<(), Failure> {
     .collect();
     let mut paused = Vec::new();
     for issue in active {
-        match context.ask(&Request::Order { project: project.clone(), issue, order: Order::Pause }) {
+        let request = Request::Order { project: project.clone(), issue, order: Order::Pause };
+        match context.ask::<Ordered>(&request) {
             Ok(_) => paused.push(issue),
             // It moved on while we were at the others (merged, say): its session ends by itself.
             Err(failure) if failure.code() == Code::Refused => {
@@ -247,7 +229,7 @@ fn stop_all(context: &Context) -> Result<(), Failure> {
         }
     }
     if context.out.is_json() {
-        return context.out.value(&json!({ "paused": paused }));
+        return context.out.value(&Paused { paused });
     }
     if paused.is_empty() {
         context.out.say("No session is under way.");

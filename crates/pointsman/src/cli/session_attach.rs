@@ -6,7 +6,7 @@ use std::process::Command as Program;
 
 use pointsman_adapters::headless::Headless;
 use pointsman_adapters::headless::place::Place;
-use pointsman_core::claude::launch::{Conversation, is_claude, taken_up};
+use pointsman_core::claude::launch::{Conversation, taken_up};
 use pointsman_core::ids::Number;
 use pointsman_store::SessionRow;
 
@@ -31,9 +31,8 @@ pub(crate) fn run(context: &Context, row: &SessionRow, issue: Number) -> Result<
     let launch: Launch = serde_json::from_slice(&std::fs::read(&opened.spec)?)
         .map_err(|error| Failure::failed(format!("{}: {error}", opened.spec.display())))?;
     let conversation = launch.keep.as_ref().and_then(|keep| keep.conversation.clone());
-    let Some(Conversation::New(id) | Conversation::Resumed(id)) =
-        conversation.filter(|_| is_claude(&launch.argv))
-    else {
+    // Only an agent that takes conversations up has one.
+    let Some(Conversation::New(id) | Conversation::Resumed(id)) = conversation else {
         return Err(Failure::refused(format!("the agent of session {} has no terminal", row.session)).hint(
             format!("pointsman session logs {issue} --follow, or pointsman session send {issue} TEXT"),
         ));

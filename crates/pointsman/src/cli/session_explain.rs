@@ -6,7 +6,7 @@ use pointsman_core::session::work::{TestsStatus, WorkState};
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
 use pointsman_store::{MessageRow, MessageStatus, SessionRow};
-use serde_json::json;
+use pointsman_view::session::Explained;
 
 use super::context::Context;
 use super::failure::Failure;
@@ -41,15 +41,15 @@ pub(crate) fn run(context: &Context, project: &Project, row: &SessionRow) -> Res
 
     let colour = colour(standing);
     if context.out.is_json() {
-        return context.out.value(&json!({
-            "session": row.session,
-            "liveness": colour.name(),
-            "verdict": standing.word(),
-            "status": row.status().name(),
-            "hooks": hooks.map(Hearing::name),
-            "evidence": evidence,
-            "work_state": work.as_ref().map(identity::work),
-        }));
+        return context.out.value(&Explained {
+            session: row.session.clone(),
+            liveness: colour,
+            verdict: standing.word().to_owned(),
+            status: identity::status(row),
+            hooks: hooks.map(Hearing::view),
+            evidence,
+            work_state: work.as_ref().map(Into::into),
+        });
     }
     let (strong, shown) = (style::STRONG, style::of_session(colour));
     context.out.line(format!("{strong}{}{strong:#}", row.session))?;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use pointsman_core::text::{clean_block, clean_line};
 use pointsman_store::SessionRow;
+use pointsman_view::session::Log;
 use rustix::fs::OFlags;
-use serde_json::json;
 
 use super::context::Context;
 use super::failure::Failure;
@@ -35,7 +35,7 @@ pub(crate) fn print(
         std::io::Read::read_to_end(&mut transcript, &mut bytes)?;
         let text = String::from_utf8_lossy(&bytes);
         let text = if raw { text.into_owned() } else { clean_block(&text, usize::MAX) };
-        return context.out.value(&json!({ "session": session.session, "path": path, "text": text }));
+        return context.out.value(&Log { session: session.session.clone(), path, text });
     }
     let mut line = Vec::new();
     loop {

@@ -8,14 +8,16 @@ use pointsman_core::text::clean_line;
 use pointsman_core::vault::Entry;
 use pointsman_core::words;
 use pointsman_store::{EntryScope, ProjectRow, SessionScope, Stopped, StoppedBy, Store, VaultScope};
-use serde_json::{Value, json};
+use pointsman_view::status as view;
+use pointsman_view::task::Task as TaskView;
+use pointsman_view::vault::Action;
 
 use super::context::Context;
 use super::failure::Failure;
-use super::{notify, style, task, time};
+use super::{daemon_door, notify, style, task, time};
 use crate::control::client;
-use crate::control::protocol::{Reply, Request, Status};
-use crate::{daemon, vault_view};
+use crate::control::protocol::Request;
+use crate::daemon;
 
 /// Show the daemon, the projects, and what needs a person
 #[derive(Debug, Args)]
@@ -56,19 +58,16 @@ impl Arguments {
             }
         }
         if context.out.is_json() {
-            print_json(context, daemon.as_ref(), &glances)
+            print_json(context, daemon, &glances)
         } else {
             print(context, daemon.as_ref(), &glances)
         }
     }
 }
 
-fn ask_daemon(context: &Context) -> Result<Option<Status>, Failure> {
+fn ask_daemon(context: &Context) -> Result<Option<view::Daemon>, Failure> {
     match client::ask(&context.paths.control_socket(), &Request::Status) {
-        Ok(Reply::Done { value }) => serde_json::from_value(value)
-            .map(Some)
-            .map_err(|error| Failure::failed(format!("the daemon's answer is not understood: {error}"))),
-        Ok(Reply::Failed { kind, message }) => Err(Failure::new(kind.into(), message)),
+        Ok(reply) => daemon_door::view(reply).map(Some),
         Err(client::Error::NotRunning) => Ok(None),
         Err(error @ client::Error::Broken(_)) => {
             Err(Failure::failed(format!("{:#}", anyhow::Error::new(error))))
@@ -95,14 +94,6 @@ fn glance(store: &Store, row: ProjectRow) -> Result<Glance, Failure> {
     Ok(Glance { row, tasks, sessions, queued, stopped, attention, spent_today, quota, vault, ill })
 }
 
-fn limit(window: &Window) -> Value {
-    json!({
-        "name": window.name,
-        "used_percent": f64::from(window.used_permille) / 10.0,
-        "resets_at": time::rfc3339(window.resets_at),
-    })
-}
-
 /// Whether nothing goes on without a person.
 fn needs_a_person(task: &Task) -> bool {
     match task.state {
@@ -127,53 +118,31 @@ fn counts(tasks: &[Task]) -> BTreeMap<State, usize> {
     counts
 }
 
-fn print_json(context: &Context, daemon: Option<&Status>, glances: &[Glance]) -> Result<(), Failure> {
-    let projects: Vec<Value> = glances
-        .iter()
-        .map(|glance| {
-            let counts: BTreeMap<&str, usize> =
-                counts(&glance.tasks).into_iter().map(|(state, n)| (state.name(), n)).collect();
-            json!({
-                "name": glance.row.name,
-                "config_path": glance.row.config_path,
-                "checkout": glance.row.checkout,
-                "tasks": counts,
-                "sessions": glance.sessions,
-                "merge_queue": glance.queued,
-                "line_stopped": glance.stopped.as_ref().map(|stopped| stopped.reason.as_str()),
-                "spent_today": {
-                    "tokens": glance.spent_today.tokens,
-                    "usd": task::usd(glance.spent_today),
-                    "turns": glance.spent_today.turns,
-                    "restarts": glance.spent_today.restarts,
-                    "wall_seconds": glance.spent_today.millis / 1000,
-                },
-                "rate_limits": glance.quota.iter().map(limit).collect::<Vec<_>>(),
-            })
-        })
-        .collect();
-    let attention: Vec<Value> = glances
-        .iter()
-        .flat_map(|glance| &glance.attention)
-        .map(|(task, spent)| task::to_json(task, *spent))
-        .collect();
-    let vault: Vec<Value> =
-        glances.iter().flat_map(|glance| &glance.vault).map(vault_view::to_json).collect();
-    let ill: Vec<Value> = glances
-        .iter()
-        .flat_map(|glance| glance.ill.iter().map(|ill| ill.to_json(&glance.row.name)))
-        .collect();
-    context.out.value(&json!({
-        "daemon": daemon,
-        "state_dir": context.paths.state(),
-        "projects": projects,
-        "needs_a_person": attention,
-        "vault": vault,
-        "notifiers": ill,
-    }))
+fn print_json(context: &Context, daemon: Option<view::Daemon>, glances: &[Glance]) -> Result<(), Failure> {
+    let project = |glance: &Glance| view::Project {
+        name: glance.row.name.clone(),
+        config_path: glance.row.config_path.clone(),
+        checkout: glance.row.checkout.clone(),
+        tasks: counts(&glance.tasks),
+        sessions: glance.sessions,
+        merge_queue: glance.queued,
+        line_stopped: glance.stopped.as_ref().map(|stopped| stopped.reason.clone()),
+        spent_today: glance.spent_today.into(),
+        rate_limits: glance.quota.iter().map(view::RateLimit::from).collect(),
+    };
+    let attention = glances.iter().flat_map(|glance| &glance.attention);
+    let ill = glances.iter().flat_map(|glance| glance.ill.iter().map(|ill| ill.view(&glance.row.name)));
+    context.out.value(&view::Status {
+        daemon,
+        state_dir: context.paths.state().to_owned(),
+        projects: glances.iter().map(project).collect(),
+        needs_a_person: attention.map(|(task, spent)| TaskView::new(task, *spent)).collect(),
+        vault: glances.iter().flat_map(|glance| &glance.vault).map(Action::from).collect(),
+        notifiers: ill.collect(),
+    })
 }
 
-fn print(context: &Context, daemon: Option<&Status>, glances: &[Glance]) -> Result<(), Failure> {
+fn print(context: &Context, daemon: Option<&view::Daemon>, glances: &[Glance]) -> Result<(), Failure> {
     let (out, strong, good, bad, quiet) = (context.out, style::STRONG, style::GOOD, style::BAD, style::QUIET);
     match daemon {
         Some(status) => out.line(format!(

@@ -7,6 +7,8 @@ use pointsman_core::session::budget::Spent;
 use pointsman_core::session::context::{Gauge, Source};
 use pointsman_core::session::quota::{self, Window};
 use pointsman_core::text::clean_line;
+use pointsman_view::session::Measured;
+use pointsman_view::task::{CiStatus, Line};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -74,7 +76,10 @@ fn of_session(paths: &Paths, session: &str, payload: &Value) -> Vec<String> {
     }
     let request = Request::Measure { session: session.to_owned(), gauge, spent, quota: quota.clone() };
     let line = match client::ask(&paths.control_socket(), &request) {
-        Ok(Reply::Done { value }) => described(&key, &value["task"]),
+        Ok(Reply::Done { value }) => {
+            let task = serde_json::from_value::<Measured>(value).ok().and_then(|measured| measured.task);
+            described(&key, task.as_ref())
+        }
         Ok(Reply::Failed { message, .. }) => {
             format!("{} #{} ({})", key.project, key.issue, clean_line(&message, 60))
         }
@@ -86,14 +91,15 @@ fn of_session(paths: &Paths, session: &str, payload: &Value) -> Vec<String> {
     vec![line]
 }
 
-fn described(key: &TaskKey, task: &Value) -> String {
+fn described(key: &TaskKey, task: Option<&Line>) -> String {
     let mut parts = vec![format!("{} #{}", key.project, key.issue)];
-    let word = |field: &str| task[field].as_str().map(|text| clean_line(text, 40));
-    parts.extend(word("state"));
-    parts.extend(word("phase").map(|phase| format!("phase {phase}")));
-    parts.extend(word("ci").filter(|ci| ci != "none").map(|ci| format!("CI {ci}")));
-    parts.extend(task["pr"].as_u64().map(|pr| format!("PR #{pr}")));
-    parts.extend(task["queue_position"].as_u64().map(|position| format!("queue {position}")));
+    if let Some(task) = task {
+        parts.push(task.state.to_string());
+        parts.extend(task.phase.map(|phase| format!("phase {phase}")));
+        parts.extend((task.ci != CiStatus::None).then(|| format!("CI {}", task.ci.name())));
+        parts.extend(task.pr.map(|pr| format!("PR #{pr}")));
+        parts.extend(task.queue_position.map(|position| format!("queue {position}")));
+    }
     parts.join(" · ")
 }
 
@@ -146,6 +152,8 @@ fn spent(payload: &Value) -> Option<Spent> {
 
 #[cfg(test)]
 mod tests {
+    use pointsman_core::task::{Phase, State};
+    use pointsman_view::task::{CiStatus, Line};
     use serde_json::json;
 
     use super::{described, gauge, measures, spent};
@@ -163,9 +171,15 @@ mod tests {
     #[test]
     fn a_line_tells_task_phase_ci_and_queue() {
         let (key, _) = TaskKey::parse_session("dev-shop-3.1").unwrap();
-        let task = json!({ "state": "merge_queue", "phase": "awaiting_review", "ci": "passed", "pr": 7, "queue_position": 2 });
+        let task = Line {
+            state: State::MergeQueue,
+            phase: Some(Phase::AwaitingReview),
+            ci: CiStatus::Passed,
+            pr: Some(7),
+            queue_position: Some(2),
+        };
         assert_eq!(
-            described(&key, &task),
+            described(&key, Some(&task)),
             "shop #3 · merge_queue · phase awaiting_review · CI passed · PR #7 · queue 2"
         );
         let full = json!({ "context_window": { "used_percentage": 43 }, "cost": { "total_cost_usd": 1.27 } });

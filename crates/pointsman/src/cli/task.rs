@@ -1,11 +1,10 @@
 use clap::Subcommand;
 use pointsman_core::ids::Number;
 use pointsman_core::session::budget::{self, Limit, Spent};
-use pointsman_core::session::context::Gauge;
-use pointsman_core::task::{Ci, Order, Review, State, Task};
+use pointsman_core::task::{Order, State, Task};
 use pointsman_core::text::clean_line;
 use pointsman_store::Store;
-use serde_json::{Value, json};
+use pointsman_view::task as view;
 
 use super::context::Context;
 use super::failure::Failure;
@@ -94,7 +93,7 @@ fn list(context: &Context, only: Option<State>) -> Result<(), Failure> {
     tasks.retain(|task| only.is_none_or(|state| task.state == state));
     if context.out.is_json() {
         let store = context.store()?;
-        let values = tasks.iter().map(|task| Ok(to_json(task, spent(store.as_ref(), task)?)));
+        let values = tasks.iter().map(|task| Ok(view::Task::new(task, spent(store.as_ref(), task)?)));
         return context.out.value(&values.collect::<Result<Vec<_>, Failure>>()?);
     }
     let now = time::now();
@@ -116,32 +115,30 @@ fn show(context: &Context, issue: Number) -> Result<(), Failure> {
     let project = context.project()?;
     let (task, store) = context.task(&project, issue)?;
     let spent = spent(Some(&store), &task)?;
-    let value = to_json(&task, spent);
+    let view = view::Task::new(&task, spent);
     if context.out.is_json() {
-        return context.out.value(&value);
+        return context.out.value(&view);
     }
     let (strong, colour) = (style::STRONG, style::of(task.state));
     let title = clean_line(&task.title, TITLE_CHARS);
     context.out.line(format!("{strong}#{issue} {title}{strong:#}"))?;
     context.out.line(format!("state        {colour}{}{colour:#}", task.state))?;
-    for field in [
-        "phase",
-        "reason",
-        "waiting_for",
-        "branch",
-        "pr",
-        "head_sha",
-        "session",
-        "ci",
-        "review",
-        "since",
-        "deadline",
-    ] {
-        match &value[field] {
-            Value::Null => {}
-            Value::String(text) => context.out.line(format!("{field:<12} {}", clean_line(text, 400)))?,
-            other => context.out.line(format!("{field:<12} {other}"))?,
-        }
+    let number = |number: Number| number.to_string();
+    let fields = [
+        ("phase", view.phase.map(|phase| phase.to_string())),
+        ("reason", view.reason),
+        ("waiting_for", view.waiting_for),
+        ("branch", Some(view.branch)),
+        ("pr", view.pr.map(number)),
+        ("head_sha", view.head_sha.map(|sha| sha.to_string())),
+        ("session", view.session),
+        ("ci", Some(view.ci.name().to_owned())),
+        ("review", Some(view.review.name().to_owned())),
+        ("since", Some(view.since.to_string())),
+        ("deadline", view.deadline.map(|at| at.to_string())),
+    ];
+    for (name, text) in fields.into_iter().filter_map(|(name, text)| Some((name, text?))) {
+        context.out.line(format!("{name:<12} {}", clean_line(&text, 400)))?;
     }
     if let Some(gauge) = task.session.context.gauge {
         context.out.line(format!("context      {}% full", gauge.percent()))?;
@@ -155,9 +152,10 @@ fn show(context: &Context, issue: Number) -> Result<(), Failure> {
 fn order(context: &Context, issue: Number, order: Order, done: &str) -> Result<(), Failure> {
     context.people_only("giving orders about tasks")?;
     let project = context.project()?.config.name;
-    let value = context.ask_and_say(&Request::Order { project: project.clone(), issue, order })?;
+    let ordered: view::Ordered =
+        context.ask_and_say(&Request::Order { project: project.clone(), issue, order })?;
     if context.out.is_json() {
-        return context.out.value(&value);
+        return context.out.value(&ordered);
     }
     context.out.say(format!("Task {project}#{issue} {done}."));
     Ok(())
@@ -170,9 +168,9 @@ fn answer(context: &Context, issue: Number, text: String) -> Result<(), Failure>
     }
     let project = context.project()?.config.name;
     let request = Request::Answer { project: project.clone(), issue, by: context.author(), text };
-    let value = context.ask_and_say(&request)?;
+    let answered: view::Ordered = context.ask_and_say(&request)?;
     if context.out.is_json() {
-        return context.out.value(&value);
+        return context.out.value(&answered);
     }
     context.out.say(format!("The answer goes to the agent of {project}#{issue}."));
     Ok(())
@@ -187,111 +185,9 @@ pub(crate) fn spent(store: Option<&Store>, task: &Task) -> Result<Spent, Failure
     }
 }
 
-/// Millionths of a dollar as scripts see them.
-pub(crate) fn usd(spent: Spent) -> f64 {
-    spent.micro_usd as f64 / 1_000_000.0
-}
-
-/// A task as scripts see it.
-pub(crate) fn to_json(task: &Task, spent: Spent) -> Value {
-    let (ci, ci_sha) = match &task.ci {
-        Ci::None => ("none", None),
-        Ci::Pending { sha, .. } => ("pending", Some(sha)),
-        Ci::Passed { sha } => ("passed", Some(sha)),
-        Ci::Failed { sha, .. } => ("failed", Some(sha)),
-        Ci::TimedOut { sha } => ("timed_out", Some(sha)),
-    };
-    let (review, review_sha) = match &task.review {
-        Review::None => ("none", None),
-        Review::Approved { sha, .. } => ("approved", Some(sha)),
-        Review::ChangesRequested { sha, .. } => ("changes_requested", Some(sha)),
-    };
-    json!({
-        "project": task.key.project,
-        "issue": task.key.issue,
-        "title": task.title,
-        "state": task.state,
-        "phase": task.phase,
-        "reason": task.reason,
-        "branch": task.branch,
-        "pr": task.pr,
-        "head_sha": task.head,
-        "session": task.session_id(),
-        "generation": task.session.generation,
-        "ci": ci,
-        "ci_sha": ci_sha,
-        "review": review,
-        "review_sha": review_sha,
-        "attempts": task.attempts,
-        "since": time::rfc3339(task.since),
-        "deadline": task.deadline.map(time::rfc3339),
-        "waiting_for": task.waiting_for(),
-        "restart_at": task.session.restart_at.map(time::rfc3339),
-        "open_dependencies": task.open_dependencies,
-        "merged_as": task.merged_as,
-        "parked_until": task.session.parked_until.map(time::rfc3339),
-        "context_percent": task.session.context.gauge.map(Gauge::percent),
-        "cost_usd": usd(spent),
-        "tokens": spent.tokens,
-        "turns": spent.turns,
-        "restarts": spent.restarts,
-        "wall_seconds": spent.millis / 1000,
-    })
-}
-
 fn state(text: &str) -> Result<State, String> {
     State::ALL.into_iter().find(|state| state.name() == text).ok_or_else(|| {
         let names: Vec<&str> = State::ALL.iter().map(|state| state.name()).collect();
         format!("one of {}", names.join(", "))
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use pointsman_core::ids::{ProjectName, Sha, TaskKey};
-    use pointsman_core::session::budget::Spent;
-    use pointsman_core::session::context::{Gauge, Source};
-    use pointsman_core::task::{Ci, Stage, State, Task};
-    use pointsman_core::time::Timestamp;
-
-    #[test]
-    fn a_task_has_every_field_that_scripts_rely_on() {
-        let key = TaskKey { project: ProjectName::new("shop").unwrap(), issue: 3 };
-        let mut task = Task::new(key, "t".into(), "pointsman/issue-3".into(), Timestamp(0));
-        task.state = State::AwaitingCi;
-        (task.session.generation, task.session.stage) = (2, Stage::Alive);
-        task.ci = Ci::Pending { sha: Sha::new(&"a".repeat(40)).unwrap(), run: 1 };
-        task.deadline = Some(Timestamp(1_000));
-        task.session.context.gauge = Some(Gauge { used_permille: 935, source: Source::Transcript });
-        let spent = Spent { micro_usd: 1_270_000, ..Spent::default() };
-        let value = super::to_json(&task, spent);
-        for field in [
-            "issue",
-            "title",
-            "state",
-            "phase",
-            "reason",
-            "branch",
-            "pr",
-            "head_sha",
-            "session",
-            "generation",
-            "ci",
-            "review",
-            "attempts",
-            "since",
-            "deadline",
-            "waiting_for",
-        ] {
-            assert!(value.get(field).is_some(), "{field}");
-        }
-        for field in ["ci_fixes", "review_rounds", "restarts", "handoffs"] {
-            assert_eq!(value["attempts"][field], 0, "{field}");
-        }
-        assert_eq!(value["state"], "awaiting_ci");
-        assert_eq!(value["session"], "dev-shop-3.2");
-        assert_eq!((&value["ci"], &value["review"]), (&"pending".into(), &"none".into()));
-        assert_eq!(value["deadline"], "1970-01-01T00:00:01.000Z");
-        assert_eq!((&value["context_percent"], &value["cost_usd"]), (&93.5.into(), &1.27.into()));
-    }
 }

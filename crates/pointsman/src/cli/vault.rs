@@ -8,6 +8,7 @@ use pointsman_core::text::{clean_block, clean_line};
 use pointsman_core::vault::{ActionId, Entry, MAX_BYTES, Risk, Status};
 use pointsman_core::words;
 use pointsman_store::VaultScope;
+use pointsman_view::vault::Action;
 use serde_json::Value;
 
 use super::context::{Context, inside_session};
@@ -16,7 +17,6 @@ use super::table::{Cell, Table};
 use super::{style, time};
 use crate::control::protocol::{Request, VaultCommand};
 use crate::project::Project;
-use crate::vault_view;
 
 /// Most of a payload that is shown to people.
 const SHOWN_BYTES: usize = 8 * 1024;
@@ -110,14 +110,14 @@ impl Command {
             Self::Reject { id, reason } => {
                 context.people_only("deciding about the vault")?;
                 let command = VaultCommand::Reject { id, reason, by: context.author() };
-                let value = order(context, &context.project()?, command)?;
-                tell(context, &value, "Rejected: it will not be fired.")
+                let action = order(context, &context.project()?, command)?;
+                tell(context, &action, "Rejected: it will not be fired.")
             }
             Self::Raise(Raise { id, risk, irreversible, requires_human, reason }) => {
                 let by = context.author();
                 let command = VaultCommand::Raise { id, risk, irreversible, requires_human, reason, by };
-                let value = order(context, &context.project()?, command)?;
-                tell(context, &value, &format!("Raised; it is {} now.", word(&value, "status")))
+                let action = order(context, &context.project()?, command)?;
+                tell(context, &action, &format!("Raised; it is {} now.", action.status.as_str()))
             }
         }
     }
@@ -134,13 +134,17 @@ impl Submit {
             None => std::io::stdin().lock().take(limit).read_to_string(&mut text)?,
         };
         let command = VaultCommand::Submit { text, from: inside_session() };
-        let value = order(context, &context.project()?, command)?;
-        let words = match value["status"].as_str() {
-            Some("pending") => "It waits for a person.".to_owned(),
-            Some("approved") => "It is harmless enough to be fired.".to_owned(),
-            other => format!("It is {} already.", other.unwrap_or("known")),
+        let action = order(context, &context.project()?, command)?;
+        let words = match action.status {
+            Status::Pending => "It waits for a person.".to_owned(),
+            Status::Approved => "It is harmless enough to be fired.".to_owned(),
+            other @ (Status::Firing
+            | Status::Fired
+            | Status::Failed
+            | Status::Rejected
+            | Status::Uncertain) => format!("It is {} already.", other.as_str()),
         };
-        tell(context, &value, &words)
+        tell(context, &action, &words)
     }
 }
 
@@ -153,25 +157,21 @@ impl Approve {
             None => find(context, &project, &self.id)?.hash,
         };
         let command = VaultCommand::Approve { id: self.id, hash, again: self.again, by: context.author() };
-        let value = order(context, &project, command)?;
-        tell(context, &value, "Approved: it is fired once.")
+        let action = order(context, &project, command)?;
+        tell(context, &action, "Approved: it is fired once.")
     }
 }
 
-fn order(context: &Context, project: &Project, command: VaultCommand) -> Result<Value, Failure> {
+fn order(context: &Context, project: &Project, command: VaultCommand) -> Result<Action, Failure> {
     let project = project.config.name.clone();
     context.ask_and_say(&Request::Vault { project, command })
 }
 
-fn tell(context: &Context, value: &Value, words: &str) -> Result<(), Failure> {
+fn tell(context: &Context, action: &Action, words: &str) -> Result<(), Failure> {
     match context.out.is_json() {
-        true => context.out.value(value),
-        false => context.out.line(format!("{}: {words}", word(value, "id"))),
+        true => context.out.value(action),
+        false => context.out.line(format!("{}: {words}", action.id)),
     }
-}
-
-fn word<'v>(value: &'v Value, field: &str) -> &'v str {
-    value[field].as_str().unwrap_or_default()
 }
 
 fn find(context: &Context, project: &Project, id: &ActionId) -> Result<Entry, Failure> {
@@ -185,7 +185,7 @@ fn find(context: &Context, project: &Project, id: &ActionId) -> Result<Entry, Fa
 
 fn list(context: &Context, entries: &[Entry]) -> Result<(), Failure> {
     if context.out.is_json() {
-        return context.out.value(&entries.iter().map(vault_view::to_json).collect::<Vec<_>>());
+        return context.out.value(&entries.iter().map(Action::from).collect::<Vec<_>>());
     }
     let mut table = Table::new(["ID", "STATUS", "RISK", "TYPE", "SINCE", "SOURCE"]);
     let now = time::now();
@@ -206,7 +206,7 @@ fn list(context: &Context, entries: &[Entry]) -> Result<(), Failure> {
 
 fn show(context: &Context, entry: &Entry) -> Result<(), Failure> {
     if context.out.is_json() {
-        return context.out.value(&vault_view::to_json(entry));
+        return context.out.value(&Action::from(entry));
     }
     let colour = colour(entry.status);
     let mut lines = vec![

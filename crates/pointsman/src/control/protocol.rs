@@ -31,7 +31,7 @@ pub enum Fix {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case")]
 pub enum Request {
-    /// Who is there? Answers with [`Status`].
+    /// Who is there? Answers with [`pointsman_view::status::Daemon`].
     Status,
     Down,
     /// An order about a task.
@@ -225,6 +225,15 @@ pub enum QueueCommand {
         what: String,
         by: String,
     },
+    /// `merge-queue retest`: what is known of these candidates, and of main if it is meant, is forgotten.
+    Retest {
+        /// `main`, an entry's number, or a branch.
+        what: String,
+        candidates: Vec<Sha>,
+        by: String,
+    },
+    /// The second half of `retest`: the trees whose verdicts are forgotten.
+    Forget { what: String, trees: Vec<Sha>, by: String },
     /// `merge-queue pause`
     Pause { reason: String },
     /// `merge-queue resume`
@@ -328,23 +337,12 @@ pub enum ForgeCommand {
     SetCheck { sha: Sha, name: String, state: CheckState },
 }
 
-/// The answer to [`Request::Status`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Status {
-    pub pid: u32,
-    pub version: String,
-    /// Since when (RFC 3339).
-    pub started_at: String,
-    pub projects: Vec<ProjectName>,
-    /// Problems it knows of (a project that cannot be served, a disk that is full).
-    pub problems: Vec<String>,
-}
-
 /// What the daemon answers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "snake_case")]
 pub enum Reply {
-    /// Done; the value is what the command prints with `--json`.
+    /// Done. The value is a view of `pointsman-view`: what the command prints with `--json`. It stays a plain value here
+    /// because which view it is follows from the request.
     Done { value: serde_json::Value },
     /// Not done.
     Failed {
@@ -353,6 +351,20 @@ pub enum Reply {
         /// Why, and what to do.
         message: String,
     },
+}
+
+impl Reply {
+    /// The answer to a request that was carried out.
+    pub(crate) fn done(view: impl Serialize) -> Self {
+        match serde_json::to_value(view) {
+            Ok(value) => Self::Done { value },
+            // A path that is not UTF-8, say: what was asked for is done, but JSON cannot tell it.
+            Err(error) => Self::Failed {
+                kind: FailureKind::Failed,
+                message: format!("it is done, but the answer cannot be written as JSON: {error}"),
+            },
+        }
+    }
 }
 
 /// Kinds of failure, as the exit codes have them.

@@ -3,11 +3,15 @@
 use std::path::Path;
 
 use pointsman_core::ids::{Number, ProjectName, TaskKey};
+use pointsman_core::log;
 use pointsman_core::session::work::Observation;
 use pointsman_core::task::{Effect, Event, Headline, Order, Refused, Stage, Task};
 use pointsman_core::words;
-use pointsman_store::{Change, EffectId};
-use serde_json::{Value, json};
+use pointsman_store::{Change, EffectId, MessageStatus, Write};
+use pointsman_view::project::Named;
+use pointsman_view::session::{Acknowledged, Saved, Sent};
+use pointsman_view::task::Ordered;
+use serde::Serialize;
 
 use super::engine::{Engine, Input};
 use super::sources::hooks;
@@ -54,8 +58,8 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
         Request::Send { project, issue, text } => send(engine, project, *issue, text),
         Request::AddProject { config_path } => {
             follow.reload = true;
-            match projects::add(paths, engine.store(), Path::new(config_path)) {
-                Ok(config) => done(json!({ "name": config.name })),
+            match projects::add(paths, engine, Path::new(config_path)) {
+                Ok(config) => done(Named { name: config.name }),
                 Err(error) => failed(FailureKind::Configuration, format!("{error:#}")),
             }
         }
@@ -65,11 +69,11 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
         }
         Request::ReloadProjects => {
             follow.reload = true;
-            done(Value::Null)
+            done(())
         }
         Request::Down => {
             follow.stop = true;
-            done(Value::Null)
+            done(())
         }
         Request::Queue { project, command } => {
             follow.land = Some(project.clone());
@@ -103,9 +107,9 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
     (reply, follow)
 }
 
-/// Done, with this to print.
-pub(crate) fn done(value: Value) -> Reply {
-    Reply::Done { value }
+/// Done, with this view to print.
+pub(crate) fn done(view: impl Serialize) -> Reply {
+    Reply::done(view)
 }
 
 /// Not done.
@@ -120,7 +124,7 @@ fn give(engine: &mut Engine, project: &ProjectName, issue: Number, event: Event)
     }
     match engine.take(&[Input::new(key.clone(), event)], clock::now()).map(|mut answers| answers.pop()) {
         Ok(Some(Ok(()))) => match find(engine, &key) {
-            Ok(task) => done(json!({ "issue": issue, "state": task.state })),
+            Ok(task) => done(Ordered { issue, state: task.state }),
             Err(reply) => reply,
         },
         Ok(Some(Err(Refused::NotNow(why) | Refused::Stale(why)))) => {
@@ -147,27 +151,36 @@ fn find(engine: &mut Engine, key: &TaskKey) -> Result<Task, Reply> {
 
 fn acknowledge(engine: &mut Engine, message: i64, session: Option<&str>) -> Reply {
     if message == 0 {
-        return done(json!({ "message": message, "acknowledged": true }));
+        return done(Acknowledged { message, acknowledged: true });
     }
-    let now = clock::now();
-    let store = engine.store();
-    let acknowledged = store.message_acknowledged(EffectId(message), now).and_then(|known| {
-        if known
-            && let Some(session) = session
-            && let Some(mut row) = store.session(session)?
-            && !row.acknowledges
-        {
-            row.acknowledges = true;
-            store.upsert_session(&row)?;
-        }
-        let exists = known || store.message(EffectId(message))?.is_some();
-        Ok(exists)
-    });
-    match acknowledged {
-        Ok(true) => done(json!({ "message": message, "acknowledged": true })),
+    match write_acknowledged(engine, EffectId(message), session) {
+        Ok(true) => done(Acknowledged { message, acknowledged: true }),
         Ok(false) => failed(FailureKind::NotFound, format!("there is no message m-{message}")),
         Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
     }
+}
+
+/// Answers whether there is such a message.
+fn write_acknowledged(
+    engine: &mut Engine,
+    id: EffectId,
+    session: Option<&str>,
+) -> Result<bool, pointsman_store::Error> {
+    let Some(message) = engine.store().message(id)? else { return Ok(false) };
+    let open = match message.status {
+        MessageStatus::Queued | MessageStatus::Sent | MessageStatus::Unacknowledged => true,
+        MessageStatus::Acknowledged | MessageStatus::Superseded => false,
+    };
+    if open {
+        let mut writes = vec![Write::MessageAcknowledged(id)];
+        let row = session.map(|session| engine.store().session(session)).transpose()?.flatten();
+        if let Some(mut row) = row.filter(|row| !row.acknowledges) {
+            row.acknowledges = true;
+            writes.push(Write::Session(Box::new(row)));
+        }
+        engine.write(&[Change::quiet(clock::now(), writes)])?;
+    }
+    Ok(true)
 }
 
 /// Nothing starts on a budget that is used up, whoever wants it.
@@ -206,7 +219,7 @@ fn checkpoint(engine: &mut Engine, session: &str, said: Observation) -> Reply {
         .observe(&key, &[said], None, now)
         .and_then(|()| engine.take(&[Input::new(key, Event::TurnEnded { generation })], now));
     match written {
-        Ok(_) => done(json!({ "session": session, "saved": true })),
+        Ok(_) => done(Saved { session: session.to_owned(), saved: true }),
         Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
     }
 }
@@ -221,7 +234,7 @@ fn send(engine: &mut Engine, project: &ProjectName, issue: Number, text: &str) -
         return failed(FailureKind::Refused, format!("task {issue} has no live session"));
     }
     let (subject, details) = words::message::from_operator(text);
-    let mut change = Change::new(clock::now(), "operator_spoke");
+    let mut change = Change::logged(clock::now(), project, &log::Entry::OperatorSpoke);
     change.effects = vec![Effect::Deliver {
         generation: task.session.generation,
         headline: Headline::Answer,
@@ -230,8 +243,8 @@ fn send(engine: &mut Engine, project: &ProjectName, issue: Number, text: &str) -
     }];
     change.session = task.session_id();
     change.task = Some(task);
-    match engine.store().commit(&[change]) {
-        Ok(_) => done(json!({ "issue": issue, "sent": true })),
+    match engine.write(&[change]) {
+        Ok(_) => done(Sent { issue, sent: true }),
         Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
     }
 }
@@ -250,8 +263,14 @@ fn remove(engine: &mut Engine, project: &ProjectName) -> Reply {
         );
         return failed(FailureKind::Refused, message);
     }
-    match engine.store().remove_project(project, clock::now()) {
-        Ok(true) => done(json!({ "name": project })),
+    let removed = engine.store().project(project).and_then(|known| {
+        let Some(_) = known else { return Ok(false) };
+        let mut change = Change::logged(clock::now(), project, &log::Entry::ProjectRemoved);
+        change.writes.push(Write::ProjectRemoved(project.clone()));
+        engine.write(&[change]).map(|_| true)
+    });
+    match removed {
+        Ok(true) => done(Named { name: project.clone() }),
         Ok(false) => failed(FailureKind::NotFound, format!("there is no project {project}")),
         Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
     }

@@ -11,8 +11,9 @@ use pointsman_core::session::quota::{self, Window};
 use pointsman_core::task::{Event, Stage, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
-use pointsman_store::{EntryScope, SessionRow, Store};
-use serde_json::json;
+use pointsman_store::{Change, EntryScope, SessionRow, SpendingReport, Store, Write};
+use pointsman_view::session::Measured;
+use pointsman_view::task::{CiStatus, Line};
 
 use super::answer::{done, failed};
 use super::clock;
@@ -58,7 +59,8 @@ pub(crate) fn measure(
         Some(row) => {
             if !quota.is_empty() {
                 let told = serde_json::to_string(quota).unwrap_or_default();
-                engine.store().set_cursor(Some(&key.project), QUOTA, &told)?;
+                let told = Write::cursor(&key.project, QUOTA, told);
+                engine.write(&[Change::quiet(clock::now(), vec![told])])?;
             }
             take(engine, &key, generation, &row, gauge, spent).map(|()| true)
         }
@@ -68,20 +70,23 @@ pub(crate) fn measure(
         Ok(false) => failed(FailureKind::NotFound, format!("there is no session {session}")),
         Ok(true) => {
             let task = task_line(engine, &key);
-            done(json!({ "session": session, "measured": true, "task": task }))
+            done(Measured { session: session.to_owned(), measured: true, task })
         }
         Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
     }
 }
 
 /// What a status line shows of a task.
-fn task_line(engine: &mut Engine, key: &TaskKey) -> serde_json::Value {
-    let Some(task) = engine.tasks().get(key).cloned() else { return serde_json::Value::Null };
+fn task_line(engine: &mut Engine, key: &TaskKey) -> Option<Line> {
+    let task = engine.tasks().get(key).cloned()?;
     let entries = engine.store().queue_entries(&key.project, EntryScope::Unfinished).unwrap_or_default();
     let position = entries.iter().position(|entry| entry.issue == Some(key.issue)).map(|at| at + 1);
-    json!({
-        "state": task.state, "phase": task.phase.map(|phase| phase.name()), "ci": serde_json::to_value(&task.ci).unwrap_or_default()["status"], "pr": task.pr,
-        "queue_position": position,
+    Some(Line {
+        state: task.state,
+        phase: task.phase,
+        ci: CiStatus::of(&task.ci),
+        pr: task.pr,
+        queue_position: position,
     })
 }
 
@@ -117,8 +122,7 @@ pub(crate) fn count(
         inputs.push(Input::new(key.clone(), Event::ContextMeasured { generation, gauge }));
     }
     if let Some(spent) = spent {
-        let day = clock::day(now);
-        engine.store().spend(&key.project, Some(key.issue), &session.session, &day, spent)?;
+        spend(engine, key, &session.session, spent, now)?;
         inputs.extend(passed(engine, key, now)?);
     }
     engine.take(&inputs, now).map(drop)
@@ -133,14 +137,26 @@ pub(crate) fn turn_ended(
     name: &str,
     now: Timestamp,
 ) -> Result<(), pointsman_store::Error> {
-    if engine.store().is_known(name)? {
+    if engine.store().knows_input(name)? {
         return Ok(());
     }
     let turns = engine.store().count_of_session(key, session, TURN_ENDED)?.saturating_add(1);
     let spent = Spent { turns, ..Spent::default() };
-    engine.store().spend(&key.project, Some(key.issue), session, &clock::day(now), spent)?;
+    spend(engine, key, session, spent, now)?;
     let inputs = passed(engine, key, now)?;
     engine.take(&inputs, now).map(drop)
+}
+
+fn spend(
+    engine: &mut Engine,
+    key: &TaskKey,
+    session: &str,
+    total: Spent,
+    now: Timestamp,
+) -> Result<(), pointsman_store::Error> {
+    let (project, issue) = (key.project.clone(), Some(key.issue));
+    let report = SpendingReport { project, issue, session: session.to_owned(), day: clock::day(now), total };
+    engine.write(&[Change::quiet(now, vec![Write::Spent(report)])]).map(drop)
 }
 
 /// A limit, how much of it is used, and by whom.

@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pointsman_core::time::Timestamp;
+use pointsman_view::Time;
 
 use super::stage;
 
@@ -26,10 +27,7 @@ pub fn day(at: Timestamp) -> String {
     rfc3339(at).chars().take(10).collect()
 }
 
-/// A point in time as scripts see it: RFC 3339, UTC, milliseconds. A time that no calendar has is
-/// shown as the end of time.
+/// A point in time as scripts see it.
 pub fn rfc3339(at: Timestamp) -> String {
-    let at = jiff::Timestamp::from_millisecond(at.0).unwrap_or(jiff::Timestamp::MAX);
-    // Always three digits, so that the texts sort as the times do.
-    at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
+    Time(at).to_string()
 }

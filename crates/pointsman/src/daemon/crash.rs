@@ -8,11 +8,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The fixed places.
-pub const NAMES: [&str; 14] = [
+pub const NAMES: [&str; 13] = [
     "before-commit",
     "after-commit",
     "outcome-absorbed",
-    "between-groups",
     "claim-assigned",
     "checkpoint-saved",
     "job-started",

@@ -34,10 +34,15 @@ pub(crate) enum Inbound {
         /// What became of it; none if something stood in the way.
         became: Option<Again>,
     },
-    /// Merge queue entries moved; `written` is told when that is on disk.
+    /// Merge queue entries moved; `written` is told when that is on disk, all of it at once.
     QueueMoved {
+        project: ProjectName,
         /// The entries as they are now.
         entries: Vec<QueueEntry>,
+        /// How far main is accounted for by that.
+        audit: Option<Audit>,
+        /// What their tasks learn.
+        inputs: Vec<Input>,
         /// Told when it is written.
         written: SyncSender<()>,
     },

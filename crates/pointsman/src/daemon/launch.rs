@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use pointsman_adapters::process::Run;
+use pointsman_adapters::process::{self, Run};
 use serde::{Deserialize, Serialize};
 
 use crate::keeper::Keep;
@@ -35,6 +35,8 @@ pub(crate) struct Launch {
 
 /// Becomes the program that `spec` describes; only returns if that is impossible.
 pub fn launch(spec: &Path) -> anyhow::Result<Infallible> {
+    // First of all: git, which is about to run in the agent's tree, runs what that tree's settings name.
+    process::lineage::mark_this_thread()?;
     let text = std::fs::read(spec).with_context(|| format!("cannot read {}", spec.display()))?;
     let launch: Launch = serde_json::from_slice(&text)?;
     let (program, args) = launch.argv.split_first().context("an agent needs a program")?;

@@ -9,9 +9,17 @@ use pointsman_adapters::git::push::{Change, Expect, PushOutcome, PushRef};
 use pointsman_adapters::git::{self, BranchName, RefName};
 use pointsman_core::config::MergeStyle;
 use pointsman_core::ids::{ProjectName, Sha};
+use pointsman_core::log;
+use pointsman_core::queue::{Record, Runs};
+use pointsman_core::task::CiVerdict;
 use pointsman_core::text::clean_line;
-use pointsman_store::{EntryScope, EntryStatus, NewEntry, QueueEntry, Stopped, StoppedBy};
-use serde_json::{Value, json};
+use pointsman_core::time::Timestamp;
+use pointsman_core::words;
+use pointsman_store::{
+    Audit, Change as Written, EntryId, EntryScope, EntryStatus, NewEntry, QueueEntry, Stopped, StoppedBy,
+    Store, VerdictRow, Write,
+};
+use pointsman_view::queue::{Added, Paused, Removed, Retested};
 
 use super::answer::{done, failed};
 use super::clock;
@@ -20,6 +28,7 @@ use super::hand_in;
 use super::served::Served;
 use super::world::chain;
 use crate::control::protocol::{FailureKind, QueueCommand, Reply};
+use crate::queue_view;
 
 /// Does what needs git, and answers with what is left to be written down.
 pub(crate) fn prepare(served: &Served, command: QueueCommand) -> Result<QueueCommand, Reply> {
@@ -28,15 +37,41 @@ pub(crate) fn prepare(served: &Served, command: QueueCommand) -> Result<QueueCom
             let head = bring(served, &branch, checkout.as_deref())?;
             Ok(QueueCommand::Enter { branch, head, priority, style, by })
         }
-        // Only we say that a branch is where it is.
-        QueueCommand::Enter { .. } => {
-            Err(failed(FailureKind::Refused, "a branch enters the line by `merge-queue add`".to_owned()))
+        QueueCommand::Retest { what, candidates, by } => {
+            let trees = trees_of(served, &what, &candidates)?;
+            served.test_again(&trees);
+            Ok(QueueCommand::Forget { what, trees, by })
+        }
+        // Only we say that a branch is where it is, and what a tree is.
+        QueueCommand::Enter { .. } | QueueCommand::Forget { .. } => {
+            let message = "branches enter the queue by `merge-queue add` and `merge-queue retest`";
+            Err(failed(FailureKind::Refused, message.to_owned()))
         }
         other @ (QueueCommand::Remove { .. }
         | QueueCommand::Pause { .. }
         | QueueCommand::Resume
         | QueueCommand::Look) => Ok(other),
     }
+}
+
+/// The name by which people mean the branch that others land on.
+const MAIN: &str = "main";
+
+/// The trees of candidates that are still known, and of main if it is meant.
+fn trees_of(served: &Served, what: &str, candidates: &[Sha]) -> Result<Vec<Sha>, Reply> {
+    let broken = |error: git::Error| failed(FailureKind::Unavailable, chain(&error));
+    let mirror = &served.mirror;
+    let mut commits = Vec::new();
+    for candidate in candidates {
+        if mirror.commit_exists(candidate).map_err(broken)? {
+            commits.push(candidate.clone());
+        }
+    }
+    if what == MAIN {
+        mirror.fetch_branches(&[&served.primary]).map_err(broken)?;
+        commits.extend(mirror.remote_head(&served.primary).map_err(broken)?);
+    }
+    commits.iter().map(|commit| mirror.tree_of(commit).map_err(broken)).collect()
 }
 
 /// Brings a branch to the forge, unless it is there, and answers its head.
@@ -51,7 +86,7 @@ fn bring(served: &Served, name: &str, checkout: Option<&Path>) -> Result<Sha, Re
     }
     let broken = |error: git::Error| failed(FailureKind::Unavailable, chain(&error));
     let mirror = &served.mirror;
-    mirror.fetch_remote().map_err(broken)?;
+    mirror.fetch_branches(&[&branch, &served.primary]).map_err(broken)?;
     let there = mirror.remote_head(&branch).map_err(broken)?;
     let here = match checkout {
         Some(checkout) => taken_from(served, checkout, &branch).map_err(broken)?,
@@ -111,9 +146,10 @@ fn taken_from(served: &Served, checkout: &Path, branch: &BranchName) -> Result<O
 /// Writes an order down.
 pub(crate) fn answer(engine: &mut Engine, project: &ProjectName, command: &QueueCommand) -> Reply {
     let written = match command {
-        QueueCommand::Add { .. } => {
+        QueueCommand::Add { .. } | QueueCommand::Retest { .. } => {
             return failed(FailureKind::Failed, "this request is answered elsewhere".to_owned());
         }
+        QueueCommand::Forget { what, trees, by } => forget(engine, project, what, trees, by),
         QueueCommand::Enter { branch, head, priority, style, by } => {
             enter(engine, project, branch, head, *priority, *style, by)
         }
@@ -121,12 +157,12 @@ pub(crate) fn answer(engine: &mut Engine, project: &ProjectName, command: &Queue
         QueueCommand::Pause { reason } => {
             let reason = clean_line(reason, 500);
             let stopped = Stopped { at: clock::now(), by: StoppedBy::Person, reason };
-            engine.store().stop_line(project, &stopped).map(|()| done(json!({ "paused": true })))
+            engine
+                .write(&[paused(project, &stopped)])
+                .map(|_| done(Paused { paused: true, was_paused: None }))
         }
-        QueueCommand::Resume => {
-            engine.store().resume_line(project).map(|was| done(json!({ "paused": false, "was_paused": was })))
-        }
-        QueueCommand::Look => Ok(done(Value::Null)),
+        QueueCommand::Resume => resume(engine, project),
+        QueueCommand::Look => Ok(done(())),
     };
     written.unwrap_or_else(|error| failed(FailureKind::Failed, chain(&error)))
 }
@@ -153,36 +189,117 @@ fn enter(
         );
         return Ok(failed(FailureKind::Refused, message));
     }
+    let now = clock::now();
     let waiting = engine.store().queue_entries(project, EntryScope::Unfinished)?;
+    let mut changes = Vec::new();
     for mut older in waiting.into_iter().filter(|e| e.branch == branch && e.head != *head) {
         older.status = EntryStatus::Removed;
         older.reason = Some(format!("replaced by {}", head.short()));
-        engine.store().update_entry(&older)?;
+        changes.push(moved(&older, now));
     }
     let style = style.map(|style| style.as_str().to_owned());
     let pr = hand_in::pull_request_of(engine.store(), project, branch)?;
-    // All at once: the line may look at it at any moment.
-    let id = engine.store().enqueue(&NewEntry {
+    let entry = NewEntry {
         project: project.clone(),
         branch: branch.to_owned(),
         issue: None,
         pr,
         identity: Some(clean_line(by, 100)),
         head: head.clone(),
-        requested_at: clock::now(),
+        requested_at: now,
         priority,
         worktree: None,
         style: style.clone(),
-    })?;
-    let Some(mut entry) = engine.store().queue_entry(id)? else {
-        return Ok(failed(FailureKind::Failed, "the entry is gone".to_owned()));
     };
-    // One that waited already.
-    if entry.priority != priority || entry.style != style {
-        (entry.priority, entry.style) = (priority, style);
-        engine.store().update_entry(&entry)?;
+    let id = match engine.store().waiting_entry(project, branch, head)? {
+        None => {
+            let id = engine.store().next_entry();
+            changes.push(entered(id, &entry, now));
+            id
+        }
+        Some(mut waiting) => {
+            if waiting.priority != priority || waiting.style != style {
+                (waiting.priority, waiting.style) = (priority, style);
+                changes.push(moved(&waiting, now));
+            }
+            waiting.id
+        }
+    };
+    engine.write(&changes)?;
+    Ok(done(Added { entry: id, branch: entry.branch, head_sha: entry.head }))
+}
+
+/// Red verdicts are forgotten, so that their trees are tested again. An entry that was taken out is in the queue again.
+fn forget(
+    engine: &mut Engine,
+    project: &ProjectName,
+    what: &str,
+    trees: &[Sha],
+    by: &str,
+) -> Result<Reply, pointsman_store::Error> {
+    let now = clock::now();
+    let gate = engine.config(project).and_then(|config| queue_view::gate_name(&config));
+    let mut forgotten = Vec::new();
+    for tree in trees {
+        let Some(gate) = &gate else { break };
+        let nothing = Record { runs: Runs::default(), last: CiVerdict::Passed };
+        let verdict = VerdictRow {
+            verdict: serde_json::to_value(nothing).unwrap_or_default(),
+            log_path: None,
+            at: now,
+            took_ms: None,
+        };
+        let (project, object, gate) = (project.clone(), tree.clone(), gate.clone());
+        forgotten.push(Write::Verdict { project, object, gate, verdict });
     }
-    Ok(done(json!({ "entry": entry.id, "branch": entry.branch, "head_sha": entry.head })))
+    let mut changes = vec![Written::quiet(now, forgotten)];
+    let mut retested = Retested { forgotten: trees.len(), entry: None };
+    if what != MAIN {
+        let all = engine.store().queue_entries(project, EntryScope::All)?;
+        let Some(entry) = all.into_iter().rev().find(|entry| is_meant(entry, what)) else {
+            let message = words::queue::unknown_entry(what);
+            return Ok(failed(FailureKind::NotFound, message));
+        };
+        match (entry.status, entry.issue) {
+            (EntryStatus::Queued | EntryStatus::Building | EntryStatus::Testing, _) => {}
+            (EntryStatus::Landed, _) => {
+                return Ok(failed(FailureKind::Refused, format!("{} has landed", entry.branch)));
+            }
+            (
+                EntryStatus::Conflict | EntryStatus::Red | EntryStatus::Stale | EntryStatus::Removed,
+                Some(issue),
+            ) => {
+                let message = words::queue::belongs_to_task(entry.id.0, issue);
+                return Ok(failed(FailureKind::Refused, message));
+            }
+            (EntryStatus::Conflict | EntryStatus::Red | EntryStatus::Stale | EntryStatus::Removed, None) => {
+                let again = NewEntry {
+                    project: project.clone(),
+                    branch: entry.branch,
+                    issue: None,
+                    pr: entry.pr,
+                    identity: Some(clean_line(by, 100)),
+                    head: entry.head,
+                    requested_at: now,
+                    priority: entry.priority,
+                    worktree: None,
+                    style: entry.style,
+                };
+                let waiting = engine.store().waiting_entry(project, &again.branch, &again.head)?;
+                let id = waiting.as_ref().map_or(engine.store().next_entry(), |waiting| waiting.id);
+                if waiting.is_none() {
+                    changes.push(entered(id, &again, now));
+                }
+                retested.entry = Some(id);
+            }
+        }
+    }
+    engine.write(&changes)?;
+    Ok(done(retested))
+}
+
+fn is_meant(entry: &QueueEntry, what: &str) -> bool {
+    entry.branch == what || what.strip_prefix('#').unwrap_or(what).parse() == Ok(entry.id.0)
 }
 
 fn remove(
@@ -192,10 +309,7 @@ fn remove(
     by: &str,
 ) -> Result<Reply, pointsman_store::Error> {
     let waiting = engine.store().queue_entries(project, EntryScope::Unfinished)?;
-    let meant = |entry: &QueueEntry| {
-        entry.branch == what || what.strip_prefix('#').unwrap_or(what).parse() == Ok(entry.id.0)
-    };
-    let Some(mut entry) = waiting.into_iter().find(meant) else {
+    let Some(mut entry) = waiting.into_iter().find(|entry| is_meant(entry, what)) else {
         let message = format!("no branch and no entry of the line is called {}", clean_line(what, 200));
         return Ok(failed(FailureKind::NotFound, message));
     };
@@ -208,6 +322,96 @@ fn remove(
     }
     entry.status = EntryStatus::Removed;
     entry.reason = Some(format!("taken out by {}", clean_line(by, 100)));
-    engine.store().update_entry(&entry)?;
-    Ok(done(json!({ "entry": entry.id, "branch": entry.branch, "status": entry.status })))
+    engine.write(&[moved(&entry, clock::now())])?;
+    Ok(done(Removed { entry: entry.id, status: queue_view::status(entry.status), branch: entry.branch }))
+}
+
+fn resume(engine: &mut Engine, project: &ProjectName) -> Result<Reply, pointsman_store::Error> {
+    let was_paused = engine.store().line(project)?.stopped.is_some();
+    if was_paused {
+        let mut change = Written::logged(clock::now(), project, &log::Entry::QueueResumed);
+        change.writes.push(Write::QueueResumed { project: project.clone() });
+        engine.write(&[change])?;
+    }
+    Ok(done(Paused { paused: false, was_paused: Some(was_paused) }))
+}
+
+/// A branch enters the merge queue.
+pub(super) fn entered(id: EntryId, entry: &NewEntry, now: Timestamp) -> Written {
+    let logged = log::QueueEntry {
+        entry: id,
+        branch: entry.branch.clone(),
+        head: entry.head.clone(),
+        status: EntryStatus::Queued,
+        issue: entry.issue,
+        pr: entry.pr,
+        candidate: None,
+        reason: None,
+    };
+    let mut change = Written::logged(now, &entry.project, &log::Entry::QueueEntered(logged));
+    change.issue = entry.issue;
+    change.writes.push(Write::EntryAdded { id, entry: Box::new(entry.clone()) });
+    change
+}
+
+/// An entry of the merge queue is as it is now.
+pub(super) fn moved(entry: &QueueEntry, now: Timestamp) -> Written {
+    let logged = log::QueueEntry {
+        entry: entry.id,
+        branch: entry.branch.clone(),
+        head: entry.head.clone(),
+        status: entry.status,
+        issue: entry.issue,
+        pr: entry.pr,
+        candidate: entry.candidate.clone(),
+        reason: entry.reason.clone(),
+    };
+    let mut change = Written::logged(now, &entry.project, &log::Entry::QueueMoved(logged));
+    change.issue = entry.issue;
+    change.writes.push(Write::EntryMoved(Box::new(entry.clone())));
+    change
+}
+
+/// Those of these entries that are news. One that is over stays as it is, unless git knows that it landed.
+pub(super) fn all_moved(
+    store: &Store,
+    entries: &[QueueEntry],
+    now: Timestamp,
+) -> Result<Vec<Written>, pointsman_store::Error> {
+    let mut changes = Vec::new();
+    for entry in entries {
+        match store.queue_entry(entry.id)? {
+            Some(known) if known == *entry => {}
+            Some(known) if !known.status.is_unfinished() && entry.status != EntryStatus::Landed => {}
+            Some(_) => changes.push(moved(entry, now)),
+            None => tracing::error!(entry = %entry.id, "there is no such entry in the merge queue"),
+        }
+    }
+    Ok(changes)
+}
+
+/// A merge queue is paused.
+pub(super) fn paused(project: &ProjectName, stopped: &Stopped) -> Written {
+    let logged = log::Entry::QueuePaused { by: stopped.by, reason: stopped.reason.clone() };
+    let mut change = Written::logged(stopped.at, project, &logged);
+    change.writes.push(Write::QueuePaused { project: project.clone(), stopped: stopped.clone() });
+    change
+}
+
+/// The main branch was audited, unless another audit came first.
+pub(super) fn audited(
+    store: &Store,
+    project: &ProjectName,
+    audit: &Audit,
+    now: Timestamp,
+) -> Result<Option<Written>, pointsman_store::Error> {
+    if store.line(project)?.audited != audit.after {
+        return Ok(None);
+    }
+    let Audit { upto, direct, person, alarm, .. } = audit;
+    let (upto, paused) = (upto.clone(), alarm.is_some());
+    let logged = log::Entry::MainAudited { upto, direct: *direct, person: *person, paused };
+    let mut change = Written::logged(now, project, &logged);
+    change.writes.push(Write::MainAudited { project: project.clone(), audit: audit.clone() });
+    Ok(Some(change))
 }

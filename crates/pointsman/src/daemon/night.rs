@@ -23,13 +23,15 @@ use pointsman_testkit::fake_forgejo::{DEV, FakeForgejo, OWNER, REPO, Rules};
 use serde_json::json;
 
 use super::board::Board;
-use super::engine::{Engine, groups};
+use super::engine::Engine;
 use super::factory;
 use super::inbound::{Inbound, Inbox};
 use super::jobs::Jobs;
+use super::line;
 use super::notifier;
 use super::poller::{Asking, Poller};
 use super::projects;
+use super::reports::Reports;
 use super::runs;
 use super::served::Served;
 use super::sources::phase::Phases;
@@ -102,8 +104,8 @@ impl Loop {
         paths.create().unwrap();
         let config = directory.join("pointsman.toml");
         std::fs::write(&config, configuration).unwrap();
-        let mut store = Store::open(&paths.database()).unwrap();
-        projects::add(&paths, &mut store, &config).unwrap();
+        let mut engine = Engine::open(Store::open(&paths.database()).unwrap()).unwrap();
+        projects::add(&paths, &mut engine, &config).unwrap();
         let (inbox, inbound) = Inbox::new();
         let reader = || Store::open_read_only(&paths.database()).unwrap();
         let tmux = Server::new(paths.tmux_socket(), paths.tmux_config()).unwrap();
@@ -121,9 +123,9 @@ impl Loop {
             paths: paths.clone(),
         });
         let opened =
-            projects::open_all(&paths, &world.git, world.environment, &store, &BTreeMap::new()).unwrap();
+            projects::open_all(&paths, &world.git, world.environment, engine.store(), &BTreeMap::new())
+                .unwrap();
         assert_eq!(opened.problems, [""; 0]);
-        let mut engine = Engine::open(store).unwrap();
         engine.serve(opened.served.values().map(|served| Arc::clone(&served.config)));
         *world.projects.write().unwrap() = opened.served;
         let board = Board::new(engine.tasks());
@@ -133,15 +135,14 @@ impl Loop {
     fn take(&mut self, inbound: Inbound, now: Timestamp) {
         match inbound {
             Inbound::Inputs(inputs) => {
-                for group in groups(&inputs) {
-                    self.engine.take(group, now).unwrap();
-                }
+                self.engine.take(&inputs, now).unwrap();
                 self.engine.tick(now).unwrap();
                 assert!(self.engine.due(now).unwrap().is_empty(), "nothing is begun for a task");
                 self.board.publish(self.engine.tasks());
             }
             Inbound::Audited { project, audit, written } => {
-                self.engine.store().audited(&project, &audit).unwrap();
+                let change = line::audited(self.engine.store(), &project, &audit, now).unwrap();
+                self.engine.write(change.as_slice()).unwrap();
                 written.send(()).unwrap();
             }
             Inbound::Factory { told, written } => {
@@ -211,8 +212,9 @@ impl Night {
         let main = Loop::open(directory.path(), &configuration(kind, &fake, directory.path()));
         let phases = Phases::start(main.inbox.clone(), main.board.clone(), Arc::clone(&main.world)).unwrap();
         let world = || Arc::clone(&main.world);
+        let reports = Arc::new(Reports::new(main.inbox.clone(), main.board.clone(), world()));
         Self {
-            asking: main.poller.asking(main.inbox.clone(), main.board.clone(), world(), phases),
+            asking: main.poller.asking(main.inbox.clone(), main.board.clone(), world(), phases, reports),
             roles: factory::Watch::new(main.inbox.clone(), world()),
             runs: runs::Watch::new(main.inbox.clone(), world()),
             served: main.world.project(&shop()).unwrap(),

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use pointsman_core::config::ForgeKind;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::schedule::{Ears, forge_pace};
 use pointsman_core::task::Stage;
@@ -15,12 +14,12 @@ use super::board::{Board, Picture};
 use super::clock;
 use super::hand_in::HandIns;
 use super::inbound::{Inbound, Inbox};
+use super::reports::Reports;
 use super::reviews::Reviews;
 use super::served::Served;
 use super::sources::{forge, hooks::Silence, idle::Idle, phase::Phases, pulse::Pulse, work::Work};
-use super::webhooks::Webhooks;
+use super::webhooks::{Topic, Webhooks};
 use super::world::RealWorld;
-use crate::report;
 
 /// Without anything due the thread still looks at the clock this often.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
@@ -97,8 +96,9 @@ impl Poller {
         board: Board,
         world: Arc<RealWorld>,
         phases: Arc<Phases>,
+        reports: Arc<Reports>,
     ) -> std::io::Result<std::thread::JoinHandle<()>> {
-        let mut asking = self.asking(inbox, board, world, phases);
+        let mut asking = self.asking(inbox, board, world, phases, reports);
         std::thread::Builder::new().name("poller".to_owned()).spawn(move || {
             loop {
                 let next = asking.round(clock::now());
@@ -116,6 +116,7 @@ impl Poller {
         board: Board,
         world: Arc<RealWorld>,
         phases: Arc<Phases>,
+        reports: Arc<Reports>,
     ) -> Asking {
         let poller = Arc::clone(self);
         let idle = Idle::new(inbox.clone(), Arc::clone(&world));
@@ -131,6 +132,7 @@ impl Poller {
             board,
             world,
             phases,
+            reports,
             idle,
             work,
             pulse,
@@ -154,6 +156,7 @@ pub(super) struct Asking {
     board: Board,
     world: Arc<RealWorld>,
     phases: Arc<Phases>,
+    reports: Arc<Reports>,
     idle: Idle,
     work: Work,
     pulse: Pulse,
@@ -171,14 +174,12 @@ pub(super) struct Asking {
 /// Our own forge costs nothing to ask; one on a server is asked as often as there is something to expect.
 fn pace(served: &Served, picture: &Picture, now: Timestamp) -> Duration {
     let pace = served.config.timing.forge_poll.duration();
-    match served.config.forge.kind {
-        ForgeKind::Local | ForgeKind::Git => pace,
-        ForgeKind::Forgejo | ForgeKind::Github => {
-            let ours = picture.values().filter(|task| task.key.project == served.config.name);
-            let ears = served.listening.as_ref().map_or(Ears::Asking, |listening| listening.ears(now));
-            forge_pace(pace, ears, ours.map(|task| &**task), now)
-        }
+    if !served.config.forge.kind.is_hosted() {
+        return pace;
     }
+    let ours = picture.values().filter(|task| task.key.project == served.config.name);
+    let ears = served.listening.as_ref().map_or(Ears::Asking, |l| l.ears(Topic::Talk, now));
+    forge_pace(pace, ears, ours.map(|task| &**task), now)
 }
 
 impl Asking {
@@ -226,7 +227,7 @@ impl Asking {
                 self.phases.look_at_all();
                 self.work.look(&self.board.look(), now);
                 self.silence.listen(&self.board.look(), now);
-                self.tell_older();
+                self.fetch_reports();
                 self.files_at = Some(now.after(rescan));
             }
             next = next.min(self.files_at.unwrap_or(next));
@@ -238,12 +239,10 @@ impl Asking {
     }
 
     /// The last words of a turn that went to a spool, because we were not there yet or too busy: no further hook brings
-    /// them. By the door that hooks use, so that they count as if they had come by it in the first place.
-    fn tell_older(&self) {
+    /// them.
+    fn fetch_reports(&self) {
         for task in self.board.look().values().filter(|task| task.session.stage == Stage::Alive) {
-            report::tell_older(&self.world.paths, &task.key, &|trouble| {
-                tracing::warn!(task = %task.key, trouble, "a report stays in the spool");
-            });
+            self.reports.fetch(&task.key);
         }
     }
 
@@ -251,7 +250,7 @@ impl Asking {
     /// whenever it lands something; and while a merge is not shown yet, which is told again with it.
     fn look_at_main(&mut self, served: &Arc<Served>, now: Timestamp) {
         let name = &served.config.name;
-        let hosted = matches!(served.config.forge.kind, ForgeKind::Forgejo | ForgeKind::Github);
+        let hosted = served.config.forge.kind.is_hosted();
         let due = self.main_at.get(name).is_none_or(|at| *at <= now);
         if hosted && !due && !self.world.jobs.owes_the_forge(name) {
             return;

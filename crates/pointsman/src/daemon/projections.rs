@@ -12,6 +12,8 @@ use pointsman_adapters::projection;
 use pointsman_adapters::watch::files::{FileEvent, FileWatch};
 use pointsman_core::ids::ProjectName;
 use pointsman_store::{EntryScope, SessionRow, Store};
+use pointsman_view::session::WorkState;
+use serde::Serialize;
 use serde_json::Value;
 
 use super::clock;
@@ -115,9 +117,8 @@ impl Writer {
                     // A file that cannot be read now is told by whoever needs it.
                     let config = read_config(&project.config_path).unwrap_or_default();
                     let ageing = config.merge.ageing.duration();
-                    let value =
-                        queue_view::to_json(&queue_view::sorted(waiting, clock::now(), ageing)).into();
-                    self.write(&project.checkout, HERE, MERGE_QUEUE, value);
+                    let entries = queue_view::of(&queue_view::sorted(waiting, clock::now(), ageing));
+                    self.write(&project.checkout, HERE, MERGE_QUEUE, value(entries));
                 }
                 Err(error) => tracing::warn!(project = %project.name, %error, "the queue could not be read"),
             }
@@ -213,11 +214,16 @@ fn sweep(reader: &Store) {
 
 /// What is shown of a session, by folder.
 fn shown(reader: &Store, row: &SessionRow) -> Vec<(&'static str, Value)> {
-    let mut shown = vec![(IDENTITIES, identity::fields(row))];
+    let mut shown = vec![(IDENTITIES, value(identity::of(row)))];
     if let Ok(Some(work)) = reader.work_state(&row.identity) {
-        shown.push(("hooks", identity::work(&work)));
+        shown.push((HOOKS, value(WorkState::from(&work))));
     }
     shown
+}
+
+/// A view as it is compared and written. A path that is not UTF-8 is none that JSON could tell.
+fn value(view: impl Serialize) -> Value {
+    serde_json::to_value(view).unwrap_or_default()
 }
 
 /// The folders from the checkout down to where a projection lies.

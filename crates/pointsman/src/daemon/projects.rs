@@ -7,11 +7,13 @@ use std::sync::Arc;
 use anyhow::Context;
 use pointsman_adapters::git::Git;
 use pointsman_adapters::git::local_checkout::{Found, LocalCheckout};
-use pointsman_core::config::{Config, ForgeKind};
+use pointsman_core::config::Config;
 use pointsman_core::ids::ProjectName;
-use pointsman_store::{ProjectRow, Store};
+use pointsman_core::log;
+use pointsman_store::{Change, ProjectRow, Store, Write};
 
 use super::clock;
+use super::engine::Engine;
 use super::served::Served;
 use crate::init::PROJECTIONS;
 use crate::paths::Paths;
@@ -29,11 +31,11 @@ pub fn read_config(path: &Path) -> anyhow::Result<Config> {
 }
 
 /// Registers the project of a configuration file: its forge is made if need be.
-pub(crate) fn add(paths: &Paths, store: &mut Store, config_path: &Path) -> anyhow::Result<Config> {
+pub(crate) fn add(paths: &Paths, engine: &mut Engine, config_path: &Path) -> anyhow::Result<Config> {
     let config_path = std::path::absolute(config_path)?;
     let config = read_config(&config_path)?;
     let checkout = config_path.parent().map(Path::to_owned).unwrap_or_default();
-    if let Some(row) = store.project(&config.name)?
+    if let Some(row) = engine.store().project(&config.name)?
         && row.config_path != config_path
         && row.config_path.exists()
     {
@@ -44,15 +46,14 @@ pub(crate) fn add(paths: &Paths, store: &mut Store, config_path: &Path) -> anyho
             config.name
         );
     }
-    if config.forge.kind == ForgeKind::Local {
+    if config.forge.kind.is_embedded() {
         crate::embedded_forge::create(paths, &config, &checkout)?;
     }
-    store.add_project(&ProjectRow {
-        name: config.name.clone(),
-        config_path,
-        checkout,
-        added_at: clock::now(),
-    })?;
+    let added = log::Entry::ProjectAdded { config_path: config_path.clone() };
+    let mut change = Change::logged(clock::now(), &config.name, &added);
+    let (name, added_at) = (config.name.clone(), change.at);
+    change.writes.push(Write::ProjectAdded(ProjectRow { name, config_path, checkout, added_at }));
+    engine.write(&[change])?;
     Ok(config)
 }
 

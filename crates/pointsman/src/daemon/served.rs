@@ -1,5 +1,6 @@
 //! A project as the daemon serves it: its configuration, forge, mirror and directories.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,8 +11,8 @@ use pointsman_adapters::forge::plain::PlainRepository;
 use pointsman_adapters::git::mirror::Mirror;
 use pointsman_adapters::git::union::UnionGlobs;
 use pointsman_adapters::git::{BranchName, Git};
-use pointsman_core::config::{CiKind, Config, ForgeKind};
-use pointsman_core::ids::TaskKey;
+use pointsman_core::config::Config;
+use pointsman_core::ids::{Sha, TaskKey};
 use pointsman_core::task::Task;
 use pointsman_core::time::Timestamp;
 
@@ -45,6 +46,8 @@ pub(crate) struct Served {
     pub union: UnionGlobs,
     /// What is known of the forge; nobody needs to ask it again for that.
     known: Mutex<Known>,
+    /// Trees that a person wants tested again, for the merge queue to take.
+    retests: Mutex<BTreeSet<Sha>>,
 }
 
 impl Served {
@@ -62,31 +65,24 @@ impl Served {
         let primary = BranchName::new(&config.primary_branch)
             .with_context(|| format!("`{}` is not a branch name", config.primary_branch))?;
         let mut git = git.clone();
-        let (forge, embedded): (Arc<dyn Forge>, _) = match config.forge.kind {
-            ForgeKind::Local => {
+        let server = remote::forge(paths, &config, environment)?;
+        let (forge, embedded): (Arc<dyn Forge>, _) = match (server, config.forge.kind.is_embedded()) {
+            (Some(server), _) => {
+                git = git.with_account(server.account());
+                (server, None)
+            }
+            (None, true) => {
                 let forge =
                     Arc::new(EmbeddedForge::open(&project, &config.primary_branch, &git, clock::now)?);
                 (Arc::clone(&forge) as _, Some(forge))
             }
-            ForgeKind::Git => {
+            (None, false) => {
                 let url = config.forge.url.as_deref().context("forge.url names no repository")?;
-                (Arc::new(PlainRepository::new(Mirror::open_or_create(&git, &project.mirror(), url)?)), None)
-            }
-            ForgeKind::Forgejo => {
-                let forge = Arc::new(remote::forgejo(paths, &config, environment)?);
-                git = git.with_account(forge.account());
-                (forge, None)
-            }
-            ForgeKind::Github => {
-                let forge = Arc::new(remote::github(paths, &config, environment)?);
-                git = git.with_account(forge.account());
-                (forge, None)
+                let mirror = Mirror::open_or_create_like_remote(&git, &project.mirror(), url)?;
+                (Arc::new(PlainRepository::new(mirror)), None)
             }
         };
-        let woodpecker = match config.ci.kind {
-            CiKind::Woodpecker => Some(remote::woodpecker(paths, &config, environment)?),
-            CiKind::None | CiKind::Command | CiKind::Forge => None,
-        };
+        let woodpecker = remote::ci(paths, &config, environment)?;
         let listening = remote::listening(paths, &config, environment)?;
         let notifiers = remote::notifiers(paths, &config, environment);
         let union = UnionGlobs::new(&config.merge.union)?;
@@ -98,7 +94,7 @@ impl Served {
             mirror = mirror.of_our_own_remote();
         }
         // A server is not waited for here; whoever needs its branches fetches them.
-        if matches!(config.forge.kind, ForgeKind::Local | ForgeKind::Git) {
+        if !config.forge.kind.is_hosted() {
             mirror.fetch_remote()?;
         }
         Ok(Self {
@@ -113,7 +109,18 @@ impl Served {
             primary,
             union,
             known: Mutex::default(),
+            retests: Mutex::default(),
         })
+    }
+
+    /// The merge queue tests these trees again, whatever it knows of them.
+    pub(crate) fn test_again(&self, trees: &[Sha]) {
+        self.retests.lock().unwrap_or_else(PoisonError::into_inner).extend(trees.iter().cloned());
+    }
+
+    /// The trees that were asked for since the last time.
+    pub(crate) fn take_retests(&self) -> BTreeSet<Sha> {
+        std::mem::take(&mut *self.retests.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// What the forge said when it was asked last.

@@ -1,7 +1,6 @@
 //! Putting the daemon together, and acting in its place when there is none.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, RwLock, Weak};
 use std::time::{Duration, Instant};
 
@@ -13,26 +12,31 @@ use pointsman_adapters::phase_file;
 use pointsman_adapters::process::census;
 use pointsman_adapters::tmux::Server;
 use pointsman_adapters::watch::exits::ExitWatch;
-use pointsman_core::config::{Config, ForgeKind};
+use pointsman_core::config::Config;
 use pointsman_core::ids::ProjectName;
+use pointsman_core::queue::EntryId;
 use pointsman_core::task::Stage;
+use pointsman_core::words;
 use pointsman_store::lock::Error as LockError;
-use pointsman_store::{DaemonLock, Store};
+use pointsman_store::{Change, DaemonLock, Store};
 
 use super::answer::{answer, failed};
 use super::board::Board;
 use super::clock;
+use super::conditions::{self, ForgeContext};
 use super::control::Control;
 use super::dispatcher::Dispatcher;
 use super::engine::Engine;
 use super::factory;
 use super::inbound::{Inbound, Inbox};
-use super::jobs::{Jobs, adopt, clear_leftovers};
+use super::jobs::{Jobs, Outcomes, adopt, clear_leftovers};
 use super::line;
 use super::lookout::Lookout;
 use super::notifier;
+use super::peers::Peers;
 use super::poller::Poller;
 use super::projections::Projections;
+use super::reports::Reports;
 use super::runs;
 use super::served::Served;
 use super::sources::exits::Exits;
@@ -42,6 +46,8 @@ use super::vault;
 use super::workers::Workers;
 use super::world::{RealWorld, Stances};
 use crate::claim;
+use crate::control::access::{Access, may};
+use crate::control::caller::{Caller, Unknown};
 use crate::control::client;
 use crate::control::protocol::{FailureKind, Reply, Request};
 use crate::embedded_forge::{self, EmbeddedForge};
@@ -58,22 +64,37 @@ pub struct Options {
     /// Without terminals, and so without sessions: a merge queue needs none.
     pub no_sessions: bool,
     /// Works on this project's merge queue alone, and ends when nothing is left to do there.
-    pub only_queue: Option<ProjectName>,
+    pub only_queue: Option<OnlyQueue>,
+    /// Who is told what becomes of branches.
+    pub outcomes: Option<Outcomes>,
+}
+
+/// The merge queue of one project, worked on by a command.
+#[derive(Clone, Debug)]
+pub struct OnlyQueue {
+    pub project: ProjectName,
+    /// This entry and no other; all of them if there is none.
+    pub entry: Option<EntryId>,
 }
 
 /// Runs the daemon until it is told to stop; prints `ready` on stderr when commands are heard.
 #[allow(clippy::disallowed_methods, reason = "the daemon begins here: the environment is its input")]
 pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     paths.create()?;
+    may_start(paths)?;
     let _lock = take_over(paths)?;
     let store = Store::open(&paths.database())?;
     let git = Git::open(paths.state())?;
     let tmux = Arc::new(Server::new(paths.tmux_socket(), paths.tmux_config())?);
+    let peers = Peers::of_daemon(paths, Arc::clone(&tmux))?;
     survive_file_limits()?;
     let (inbox, inbound) = Inbox::new();
     let engine = Engine::open(store)?;
     let board = Board::new(engine.tasks());
     let jobs = Jobs::new(inbox.clone(), Store::open_read_only(&paths.database())?);
+    if let Some(outcomes) = options.outcomes.clone() {
+        jobs.tell_outcomes(outcomes);
+    }
 
     // The watch needs to know whom to tell before that one can be made.
     let listener: Arc<Mutex<Weak<Exits>>> = Arc::default();
@@ -135,7 +156,11 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     sweep_drafts(paths, &projects);
     for served in projects.values() {
         clear_leftovers(served);
-        if let Err(error) = adopt(dispatcher.engine.store(), served) {
+        let adopted = adopt(dispatcher.engine.store(), served).and_then(|writes| {
+            let change = Change::quiet(clock::now(), writes);
+            Ok(dispatcher.engine.write(&[change]).map(drop)?)
+        });
+        if let Err(error) = adopted {
             let error = format!("{error:#}");
             tracing::warn!(project = %served.config.name, error, "checkpoints were not compared");
         }
@@ -148,7 +173,10 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     }
     // Before anybody can tell something newer.
     hooks::read_spools(&world, &mut dispatcher.engine);
-    if let Some(project) = options.only_queue {
+    if let Some(OnlyQueue { project, entry }) = options.only_queue {
+        if let Some(entry) = entry {
+            jobs.work_on_only(entry);
+        }
         let served = world.project(&project).with_context(|| dispatcher.problems.join("; "))?;
         stop_on_signals(&inbox)?;
         jobs.land(&served);
@@ -161,7 +189,9 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         jobs.stop();
         return Ok(());
     }
-    let polling = poller.start(inbox.clone(), board.clone(), Arc::clone(&world), phases)?;
+    let reports = Arc::new(Reports::new(inbox.clone(), board.clone(), Arc::clone(&world)));
+    let polling =
+        poller.start(inbox.clone(), board.clone(), Arc::clone(&world), phases, Arc::clone(&reports))?;
     let mut vaults = vault::Watch::new(inbox.clone(), Arc::clone(&world));
     let mut all_runs = runs::Watch::new(inbox.clone(), Arc::clone(&world));
     let mut telling = notifier::Watch::new(inbox.clone(), Arc::clone(&world));
@@ -172,8 +202,15 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         notices.start("notices", move || telling.look())?,
         roles.start("roles", move || all_roles.look(clock::now()))?,
     ];
-    let (callers, panes, paces) = (AtomicUsize::new(0), Mutex::default(), Mutex::default());
-    let control = Control { inbox: inbox.clone(), board, world, callers, panes, paces };
+    let control = Control {
+        inbox: inbox.clone(),
+        board,
+        world,
+        peers,
+        connections: Arc::default(),
+        reports,
+        filing: Mutex::default(),
+    };
     Arc::new(control).listen(&paths.control_socket())?;
     stop_on_signals(&inbox)?;
     eprintln!("ready");
@@ -190,6 +227,29 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+/// Refuses to become a daemon inside a session: whoever starts one is a person to it. Where everybody is marked nothing
+/// more can be told, and a service that restarts itself is no person either.
+fn may_start(paths: &Paths) -> anyhow::Result<()> {
+    let why = match Peers::of_command(paths)?.ourselves() {
+        Caller::Person { .. } | Caller::Other(Unknown::NotTold) => return Ok(()),
+        // An earlier release said nothing about itself.
+        Caller::Other(Unknown::Marked) if !paths.origin().exists() => return Ok(()),
+        Caller::Other(Unknown::Marked) => words::access::daemon_marked(&paths.origin().to_string_lossy()),
+        Caller::Other(unknown) => words::access::nobody(unknown.why(), "up"),
+        caller @ (Caller::Session(_)
+        | Caller::Keeper { .. }
+        | Caller::Launcher { .. }
+        | Caller::Runner { .. }
+        | Caller::Token { .. }) => words::access::daemon_of(&caller.to_string()),
+    };
+    anyhow::bail!(NotAPerson(why))
+}
+
+/// Whoever started this may not.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct NotAPerson(String);
 
 /// Whether any role runs in terminals. Nobody knows what will be served where nothing is yet.
 fn wants_terminals(world: &RealWorld) -> bool {
@@ -281,18 +341,33 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
     paths.create()?;
     let _lock = DaemonLock::acquire(&paths.lock())?;
     let store = Store::open(&paths.database())?;
+    // There is no daemon to look at us, so we look at ourselves, by the same rules.
+    let caller = Peers::of_command(paths)?.ourselves();
+    let (request, condition) = match may(&caller, request) {
+        Access::Allowed(request) => (request, None),
+        Access::AllowedIf(request, condition) => (request, Some(condition)),
+        Access::Refused(why) => return Ok(failed(FailureKind::Refused, why)),
+    };
+    let check = |forge: Option<ForgeContext<'_>>| match (condition, &caller) {
+        (Some(condition), Caller::Session(own)) => conditions::holds(condition, own, &store, forge),
+        _ => Ok(()),
+    };
+    let request = &*request;
     if let Request::Forge { project, .. } | Request::Claim { project, .. } = request {
         let Some(row) = store.project(project)? else {
             return Ok(failed(FailureKind::NotFound, format!("there is no project {project}")));
         };
         let config = super::read_config(&row.config_path)?;
         let git = Git::open(paths.state())?;
-        if let (Request::Claim { order, .. }, true) = (request, config.forge.kind != ForgeKind::Local) {
+        if let (Request::Claim { order, .. }, true) = (request, !config.forge.kind.is_embedded()) {
             let served = Served::open(paths, &git, Arc::new(config), ENVIRONMENT)?;
             let place = claim::Place { forge: &*served.forge, git: &git, config: &served.config };
             return Ok(claim::carry_out(&place, order));
         }
         let forge = EmbeddedForge::open(&paths.project(project), &config.primary_branch, &git, clock::now)?;
+        if let Err(reply) = check(Some(ForgeContext { forge: &forge, config: &config })) {
+            return Ok(reply);
+        }
         match request {
             Request::Forge { command, .. } => return Ok(embedded_forge::run_command(&forge, command)),
             Request::Claim { order, .. } => {
@@ -301,6 +376,9 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
             }
             _ => {}
         }
+    }
+    if let Err(reply) = check(None) {
+        return Ok(reply);
     }
     let mut request = request.clone();
     if let Request::Queue { project, command } = request {

@@ -3,10 +3,10 @@
 
 use jiff::tz::TimeZone;
 use pointsman_core::ids::ProjectName;
+use pointsman_core::log;
 use pointsman_core::time::Timestamp;
 use pointsman_core::timetable::{Decision, Facts, Remembered, Rules, Zone, decide, entries};
-use pointsman_store::{Change, Store};
-use serde_json::json;
+use pointsman_store::{Change, Memory, Store};
 
 use super::engine::Engine;
 use super::{budget, factory, runs};
@@ -46,7 +46,7 @@ pub struct Standing {
 }
 
 /// The name under which a formula's times are remembered.
-pub fn cursor(formula: &str) -> String {
+pub fn memory_name(formula: &str) -> String {
     format!("timetable.{formula}")
 }
 
@@ -56,8 +56,7 @@ pub fn remembered(
     project: &ProjectName,
     formula: &str,
 ) -> Result<Option<Remembered>, pointsman_store::Error> {
-    let value = store.cursor(Some(project), &cursor(formula))?;
-    Ok(value.and_then(|text| serde_json::from_str(&text).ok()))
+    store.memory(project, &memory_name(formula))
 }
 
 /// Looks at every formula of a project that runs by itself; answers how many runs or looks of a role began.
@@ -75,8 +74,14 @@ pub fn tick(
     let budget = budget::used_up_today(engine.store(), &config, now)?;
     let mut begun = 0;
     for (formula, cron) in entries(&config) {
-        let before = remembered(engine.store(), project, &formula)?;
-        let last = engine.store().last_run(project, &formula)?;
+        let known = remembered(engine.store(), project, &formula)
+            .and_then(|before| Ok((before, engine.store().last_run(project, &formula)?)));
+        let (before, last) = match known {
+            Ok(known) => known,
+            // This one stands still; people were told of it. The others run.
+            Err(pointsman_store::Error::Unreadable(_)) => continue,
+            Err(error) => return Err(error),
+        };
         // Rules cost nothing, and are needed most when memory is short.
         let by_code = factory::by_code(&formula);
         let facts = Facts {
@@ -91,8 +96,8 @@ pub fn tick(
         if decision == Decision::Run && by_code {
             begun += 1;
         } else if decision == Decision::Run {
-            let cursor = Some((cursor(&formula), json!(after).to_string()));
-            let wish = runs::Wish { cursor, ..runs::Wish::new(&formula, "schedule") };
+            let memory = Some(Memory::new(memory_name(&formula), &after)?);
+            let wish = runs::Wish { memory, ..runs::Wish::new(&formula, "schedule") };
             match runs::begin(engine, project, &wish, now)? {
                 Reply::Done { .. } => {
                     begun += 1;
@@ -101,11 +106,11 @@ pub fn tick(
                 Reply::Failed { message, .. } => after.skipped_because = Some(message),
             }
         }
-        let mut change = Change::new(now, "schedule_looked");
-        change.project = Some(project.clone());
-        change.data = json!({ "formula": formula, "skipped_because": after.skipped_because });
-        change.cursor = Some((cursor(&formula), json!(after).to_string()));
-        engine.store().commit(&[change])?;
+        let memory = Memory::new(memory_name(&formula), &after)?;
+        let looked = log::Entry::ScheduleLooked { formula, skipped_because: after.skipped_because };
+        let mut change = Change::logged(now, project, &looked);
+        change.memories.push(memory);
+        engine.write(&[change])?;
     }
     Ok(begun)
 }

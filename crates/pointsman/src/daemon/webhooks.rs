@@ -27,14 +27,26 @@ pub(crate) struct Listening {
     pub(crate) listen: SocketAddr,
     /// What its servers sign with.
     pub(crate) secret: Secret,
-    heard_at: AtomicI64,
+    /// When a webhook about checks came last, and one about anything else that tasks wait for. A server that tells of
+    /// one need not tell of the other: Gitea before 1.23 and its forks have no event for the status of a commit.
+    checks_at: AtomicI64,
+    talk_at: AtomicI64,
     rings: AtomicU64,
+}
+
+/// Kinds of facts that a server may tell by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Topic {
+    Checks,
+    /// Issues, pull requests, reviews, comments.
+    Talk,
 }
 
 impl Listening {
     /// Nothing was heard yet.
     pub(crate) fn new(listen: SocketAddr, secret: Secret) -> Self {
-        Self { listen, secret, heard_at: AtomicI64::new(i64::MIN), rings: AtomicU64::new(0) }
+        let never = || AtomicI64::new(i64::MIN);
+        Self { listen, secret, checks_at: never(), talk_at: never(), rings: AtomicU64::new(0) }
     }
 
     /// How often it rang for what may be news of CI.
@@ -42,9 +54,13 @@ impl Listening {
         self.rings.load(Ordering::SeqCst)
     }
 
-    /// Whether it can be relied on to ring.
-    pub(crate) fn ears(&self, now: Timestamp) -> Ears {
-        let heard = self.heard_at.load(Ordering::SeqCst);
+    /// Whether it can be relied on to ring for this kind of fact.
+    pub(crate) fn ears(&self, topic: Topic, now: Timestamp) -> Ears {
+        let heard = match topic {
+            Topic::Checks => &self.checks_at,
+            Topic::Talk => &self.talk_at,
+        };
+        let heard = heard.load(Ordering::SeqCst);
         match heard != i64::MIN && Timestamp(heard).after(BELIEVED_FOR) > now {
             true => Ears::Told,
             false => Ears::Asking,
@@ -52,7 +68,12 @@ impl Listening {
     }
 
     fn hear(&self, about: About, now: Timestamp) {
-        self.heard_at.store(now.0, Ordering::SeqCst);
+        match about {
+            About::Checks | About::Begun => self.checks_at.store(now.0, Ordering::SeqCst),
+            About::Talk => self.talk_at.store(now.0, Ordering::SeqCst),
+            // One that does not say what it is about promises nothing.
+            About::Push | About::Anything => {}
+        }
         match about {
             About::Checks | About::Anything => {
                 self.rings.fetch_add(1, Ordering::SeqCst);

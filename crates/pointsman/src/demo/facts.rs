@@ -1,7 +1,7 @@
 //! Facts about a finished task: from the store, the forge's commands and git.
 
-use anyhow::Context;
-use serde_json::Value;
+use pointsman_core::forge::IssueState;
+use pointsman_view::forge::{Issue, PullRequest, Url};
 
 use super::people::{Filed, Part};
 use super::stage::Stage;
@@ -11,7 +11,7 @@ use super::watch::Seen;
 /// Collects what is true of one task.
 pub(super) fn gather(stage: &Stage, remote: &Remote, filed: &Filed, seen: &Seen) -> anyhow::Result<Facts> {
     let Part { project, issue } = filed.part;
-    let issue = stage.pointsman_in(project, &["forge", "issue", "show", &issue.to_string()])?;
+    let issue: Issue = stage.pointsman_in(project, &["forge", "issue", "show", &issue.to_string()])?;
     let mut facts = Facts {
         states: seen.states.clone(),
         sessions: seen.sessions.len(),
@@ -20,9 +20,9 @@ pub(super) fn gather(stage: &Stage, remote: &Remote, filed: &Filed, seen: &Seen)
         closed: seen.closed,
         gave_up: seen.gave_up.clone(),
         leftovers: stage.state_files(filed.part)?,
-        issue_open: issue.get("state").and_then(Value::as_str) == Some("open"),
-        labels: texts(&issue, "labels", |label| label.as_str()),
-        comments: texts(&issue, "comments", |comment| comment.get("body")?.as_str()),
+        issue_open: issue.state == IssueState::Open,
+        labels: issue.labels,
+        comments: issue.comments.into_iter().map(|comment| comment.body).collect(),
         action: seen.action,
         rung: stage.rung(),
         ..Facts::default()
@@ -37,16 +37,11 @@ pub(super) fn gather(stage: &Stage, remote: &Remote, filed: &Filed, seen: &Seen)
     facts.pr = task.pr;
     facts.on_main = task.merged_as.as_ref().is_some_and(|sha| remote.has_commit(stage, sha.as_str()));
     if let Some(pr) = task.pr {
-        let pr = stage.pointsman_in(project, &["forge", "pr", "show", &pr.to_string()])?;
-        facts.reviewers = texts(&pr, "reviews", |review| review.get("author")?.as_str());
-        facts.pr_merged = pr.get("merged").and_then(Value::as_bool) == Some(true);
+        let pr: PullRequest = stage.pointsman_in(project, &["forge", "pr", "show", &pr.to_string()])?;
+        facts.reviewers = pr.reviews.into_iter().map(|review| review.author).collect();
+        facts.pr_merged = pr.merged;
     }
     Ok(facts)
-}
-
-fn texts(value: &Value, key: &str, text: impl Fn(&Value) -> Option<&str>) -> Vec<String> {
-    let list = value.get(key).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    list.iter().filter_map(|entry| text(entry).map(str::to_owned)).collect()
 }
 
 /// The forge's repository.
@@ -57,10 +52,8 @@ pub(super) struct Remote {
 impl Remote {
     /// Asks where it is.
     pub(super) fn find(stage: &Stage, project: &str) -> anyhow::Result<Self> {
-        let answer = stage.pointsman_in(project, &["forge", "url"])?;
-        let url = answer.as_str().or_else(|| answer.get("url")?.as_str()).context("the forge has no url")?;
-        let path = url.strip_prefix("file://").unwrap_or(url);
-        Ok(Self { git_dir: format!("--git-dir={path}") })
+        let Url { url } = stage.pointsman_in(project, &["forge", "url"])?;
+        Ok(Self { git_dir: format!("--git-dir={}", url.display()) })
     }
 
     fn has_commit(&self, stage: &Stage, sha: &str) -> bool {

@@ -111,7 +111,7 @@ where
         writeln!(out, "Everything is removed again; `pointsman demo --keep` leaves it to look around in.")?;
     }
     if options.json {
-        println!("{:#}", board.json());
+        println!("{}", serde_json::to_string_pretty(&board.view())?);
     }
     Ok(ok)
 }

@@ -3,10 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::Context;
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::{Phase, State};
 use pointsman_core::vault::Status;
+use pointsman_view::forge::{Issue, PullRequest};
+use pointsman_view::task::Ordered;
+use pointsman_view::vault::Action;
 
 use super::stage::Stage;
 use super::stories::{Act, Opinion, Order, STORIES};
@@ -45,10 +47,8 @@ pub(super) fn file_issues(stage: &Stage) -> anyhow::Result<Vec<Filed>> {
             let body = act.body(after.map(|part| part.issue));
             let order =
                 ["forge", "issue", "create", "--title", act.title, "--body", &body, "--label", "backlog"];
-            let issue = stage.pointsman_in(story.project, &order)?;
-            let issue = issue.get("number").and_then(serde_json::Value::as_u64);
-            let issue = issue.context("the new issue has no number")?;
-            let part = Part { project: story.project, issue };
+            let issue: Issue = stage.pointsman_in(story.project, &order)?;
+            let part = Part { project: story.project, issue: issue.number };
             filed.push(Filed { part, story: story.name, act, after, order: story.order });
             if story.order == Order::Chain {
                 after = Some(part);
@@ -97,12 +97,14 @@ impl People {
                 .map(|()| self.reviewed.entry(filed.part).or_default().push(head)),
             Some(Word::Answer(text)) => {
                 let Part { project, issue } = filed.part;
-                let answered = stage.pointsman_in(project, &["task", "answer", &issue.to_string(), text]);
-                answered.map(|_| self.answered.extend([filed.part]))
+                let order = ["task", "answer", &issue.to_string(), text];
+                stage.pointsman_in::<Ordered>(project, &order).map(|_| self.answered.extend([filed.part]))
             }
             Some(Word::LetGo(action)) => {
-                let approved = stage.pointsman_in(filed.part.project, &["vault", "approve", action]);
-                approved.map(|_| self.approved.extend([filed.part]))
+                let order = ["vault", "approve", action];
+                stage
+                    .pointsman_in::<Action>(filed.part.project, &order)
+                    .map(|_| self.approved.extend([filed.part]))
             }
         };
         if let Err(error) = done {
@@ -162,7 +164,8 @@ fn review(stage: &Stage, project: &str, pr: Number, opinion: Opinion) -> anyhow:
         Opinion::Approve => ("--approve", "Good."),
         Opinion::RequestChanges(wish) => ("--request-changes", wish),
     };
-    stage.pointsman_in(project, &["forge", "pr", "review", &pr, verdict, "--body", body]).map(drop)
+    let order = ["forge", "pr", "review", &pr, verdict, "--body", body];
+    stage.pointsman_in::<PullRequest>(project, &order).map(drop)
 }
 
 #[cfg(test)]

@@ -10,8 +10,9 @@ use anyhow::{Context, bail, ensure};
 use pointsman_adapters::process::{self, JobEnd, JobKiller, Run};
 use pointsman_adapters::tmux::Server;
 use pointsman_core::text;
+use pointsman_view::project::{Made, Named};
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde::de::DeserializeOwned;
 use tempfile::TempDir;
 
 use super::interrupt::Interrupt;
@@ -83,7 +84,7 @@ impl Stage {
         stage.git(&["init", "--quiet", "--initial-branch=main"])?;
         stage.git(&["add", "--all"])?;
         stage.git(&["commit", "--quiet", "--message=Open the shop"])?;
-        stage.pointsman(&["init"])?;
+        stage.pointsman::<Made>(&["init"])?;
         let configuration = project::configuration(&stage.program, &stage.phases)?;
         fs::write(stage.checkout.join(project::CONFIGURATION), configuration)?;
         stage.build_market()?;
@@ -105,7 +106,7 @@ impl Stage {
         fs::set_permissions(&bell, fs::Permissions::from_mode(0o755))?;
         let configuration = project::market_configuration(&self.program, &self.phases, &bell)?;
         fs::write(checkout.join(project::CONFIGURATION), configuration)?;
-        self.pointsman(&["project", "add", place]).map(drop)
+        self.pointsman::<Named>(&["project", "add", place]).map(drop)
     }
 
     /// How often the bell was rung.
@@ -179,23 +180,24 @@ impl Stage {
         text::clean_block(text::tail_lines(&log, LOG_LINES), 64 << 10)
     }
 
-    /// Runs a command of ours as a person would, and reads its JSON.
-    pub(super) fn pointsman(&self, args: &[&str]) -> anyhow::Result<Value> {
+    /// Runs a command of ours as a person would, and reads its JSON as a script would.
+    pub(super) fn pointsman<V: DeserializeOwned>(&self, args: &[&str]) -> anyhow::Result<V> {
         let done = self.product(args).arg("--json").time_limit(COMMAND_LIMIT).finish()?;
         if !done.end.success() {
             let said = String::from_utf8_lossy(&done.stderr);
             bail!("pointsman {} ({}): {}", args.join(" "), done.end, said.trim());
         }
         let text = String::from_utf8_lossy(&done.stdout);
-        match text.trim() {
-            "" => Ok(Value::Null),
-            text => serde_json::from_str(text)
-                .with_context(|| format!("pointsman {} --json printed something else", args.join(" "))),
-        }
+        serde_json::from_str(text.trim())
+            .with_context(|| format!("pointsman {} --json printed something else", args.join(" ")))
     }
 
     /// The same, in one of the projects.
-    pub(super) fn pointsman_in(&self, project: &str, args: &[&str]) -> anyhow::Result<Value> {
+    pub(super) fn pointsman_in<V: DeserializeOwned>(
+        &self,
+        project: &str,
+        args: &[&str],
+    ) -> anyhow::Result<V> {
         self.pointsman(&[args, &["--project", project]].concat())
     }
 

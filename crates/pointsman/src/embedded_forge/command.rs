@@ -4,16 +4,16 @@ use pointsman_adapters::forge::{BoardChange, Error, Forge};
 use pointsman_core::forge::{IssueState, PullRequest, StateFilter};
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::ReviewVerdict;
-use serde_json::{Value, json as value};
+use pointsman_view::forge as view;
 
 use super::limits::{self, Unfit};
-use super::{EmbeddedForge, git_error, json, shelf_error};
+use super::{EmbeddedForge, git_error, shelf_error};
 use crate::control::protocol::{FailureKind, ForgeCommand, Reply};
 
 /// Executes a person's command.
 pub fn run_command(forge: &EmbeddedForge, command: &ForgeCommand) -> Reply {
     match execute(forge, command) {
-        Ok(value) => Reply::Done { value },
+        Ok(reply) => reply,
         Err(Failure { kind, message }) => Reply::Failed { kind, message },
     }
 }
@@ -41,7 +41,7 @@ impl From<Unfit> for Failure {
     }
 }
 
-fn execute(forge: &EmbeddedForge, command: &ForgeCommand) -> Result<Value, Failure> {
+fn execute(forge: &EmbeddedForge, command: &ForgeCommand) -> Result<Reply, Failure> {
     if let Some(number) = subject(command).filter(|number| i64::try_from(*number).is_err()) {
         // More than the shelf can count to.
         return Err(missing("issue or pull request", number, None));
@@ -97,10 +97,13 @@ fn execute(forge: &EmbeddedForge, command: &ForgeCommand) -> Result<Value, Failu
         ForgeCommand::MergePull { number } => Err(Failure::refused(format!(
             "pull request #{number} lands through the merge queue, which the daemon runs: start it with `pointsman up`"
         ))),
-        ForgeCommand::ListBoard => Ok(value!(forge.board()?)),
+        ForgeCommand::ListBoard => {
+            let items: Vec<_> = forge.board()?.into_iter().map(view::BoardItem::from).collect();
+            Ok(Reply::done(items))
+        }
         ForgeCommand::SetBoard { number, status, agent } => {
             forge.set_board(*number, &BoardChange { status: *status, agent: agent.as_deref() })?;
-            Ok(value!(forge.board_item(*number)?))
+            Ok(Reply::done(view::BoardItem::from(forge.board_item(*number)?)))
         }
         ForgeCommand::ListChecks { sha } => list_checks(forge, sha),
         ForgeCommand::SetCheck { sha, name, state } => {
@@ -164,29 +167,31 @@ fn review(
     written.map(drop).map_err(|error| shelf_error("review a pull request")(error).into())
 }
 
-fn list_checks(forge: &EmbeddedForge, sha: &Sha) -> Result<Value, Failure> {
-    Ok(value!({ "sha": sha, "checks": forge.checks(sha)? }))
+fn list_checks(forge: &EmbeddedForge, sha: &Sha) -> Result<Reply, Failure> {
+    let checks = forge.checks(sha)?.into_iter().map(view::Check::from).collect();
+    Ok(Reply::done(view::Checks { sha: sha.clone(), checks }))
 }
 
-fn list_issues(forge: &EmbeddedForge, state: StateFilter) -> Result<Value, Failure> {
+fn list_issues(forge: &EmbeddedForge, state: StateFilter) -> Result<Reply, Failure> {
     let issues = forge.shelf().issues(state).map_err(shelf_error("list issues"))?;
-    Ok(issues.iter().map(json::issue).collect())
+    Ok(Reply::done(issues.iter().map(view::Issue::from).collect::<Vec<_>>()))
 }
 
-fn list_pulls(forge: &EmbeddedForge, state: StateFilter) -> Result<Value, Failure> {
+fn list_pulls(forge: &EmbeddedForge, state: StateFilter) -> Result<Reply, Failure> {
     // Those that landed by hand must be written down before they are sorted into open and closed.
     forge.open_pull_requests()?;
     let listed = forge.shelf().prs(state).map_err(shelf_error("list pull requests"))?;
-    listed
+    let pulls = listed
         .into_iter()
         .map(|pr| forge.with_facts(pr).map_err(Failure::from))
         .map(|pr| pull(forge, &pr?))
-        .collect()
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(Reply::done(pulls))
 }
 
-fn show_issue(forge: &EmbeddedForge, number: Number) -> Result<Value, Failure> {
+fn show_issue(forge: &EmbeddedForge, number: Number) -> Result<Reply, Failure> {
     match forge.issue(number)? {
-        Some(issue) => Ok(json::issue(&issue)),
+        Some(issue) => Ok(Reply::done(view::Issue::from(&issue))),
         None => {
             let pr = forge.shelf().pr(number).map_err(shelf_error("read a pull request"))?;
             let hint = pr.map(|_| format!("`pointsman forge pr show {number}`: it is a pull request"));
@@ -195,19 +200,19 @@ fn show_issue(forge: &EmbeddedForge, number: Number) -> Result<Value, Failure> {
     }
 }
 
-fn show_pull(forge: &EmbeddedForge, number: Number) -> Result<Value, Failure> {
-    pull(forge, &require_pull(forge, number)?)
+fn show_pull(forge: &EmbeddedForge, number: Number) -> Result<Reply, Failure> {
+    Ok(Reply::done(pull(forge, &require_pull(forge, number)?)?))
 }
 
-fn show_either(forge: &EmbeddedForge, number: Number) -> Result<Value, Failure> {
-    match forge.issue(number)? {
-        Some(issue) => Ok(json::issue(&issue)),
-        None => show_pull(forge, number),
-    }
+fn show_either(forge: &EmbeddedForge, number: Number) -> Result<Reply, Failure> {
+    Ok(Reply::done(match forge.issue(number)? {
+        Some(issue) => view::Commented::Issue(view::Issue::from(&issue)),
+        None => view::Commented::PullRequest(pull(forge, &require_pull(forge, number)?)?),
+    }))
 }
 
-fn pull(forge: &EmbeddedForge, pr: &PullRequest) -> Result<Value, Failure> {
-    Ok(json::pull_request(pr, &forge.comments_after(pr.number, 0)?))
+fn pull(forge: &EmbeddedForge, pr: &PullRequest) -> Result<view::PullRequest, Failure> {
+    Ok(view::PullRequest::new(pr, &forge.comments_after(pr.number, 0)?))
 }
 
 fn require_pull(forge: &EmbeddedForge, number: Number) -> Result<PullRequest, Failure> {

@@ -203,9 +203,9 @@ impl Plan {
         register: impl FnOnce(&Path) -> Result<(), E>,
     ) -> Result<Option<PathBuf>, E> {
         paths.create()?;
-        let repository = match self.config.forge.kind {
-            ForgeKind::Local => Some(crate::embedded_forge::create(paths, &self.config, self.root())?),
-            ForgeKind::Git | ForgeKind::Forgejo | ForgeKind::Github => None,
+        let repository = match self.config.forge.kind.is_embedded() {
+            true => Some(crate::embedded_forge::create(paths, &self.config, self.root())?),
+            false => None,
         };
         let file = self.file();
         write_new(&file, &self.text).with_context(|| format!("cannot write {}", file.display()))?;

@@ -20,7 +20,7 @@ use std::time::Duration;
 use anyhow::Context;
 use pointsman_adapters::headless::place::{Place, Sitting};
 use pointsman_adapters::phase_file;
-use pointsman_adapters::process::Cancel;
+use pointsman_adapters::process::{self, Cancel};
 use pointsman_adapters::watch::files::FileWatch;
 use pointsman_core::claude::launch::Conversation;
 use pointsman_core::claude::stream::{Ended, Talks};
@@ -58,6 +58,8 @@ pub(crate) struct Keep {
 
 /// The hidden subcommand `pointsman keep`; answers its exit code.
 pub(crate) fn run(dir: &Path) -> anyhow::Result<i32> {
+    // Before the first thread and the first program: all that a keeper starts is the agent's.
+    process::lineage::mark_this_thread().context("the keeper cannot be marked as an agent's")?;
     // Away from the daemon's terminal, so that neither its end is ours nor an agent finds one to ask at.
     rustix::process::setsid().context("cannot leave the daemon's session")?;
     let place = Place::at(dir);

@@ -6,10 +6,10 @@ use std::time::Duration;
 use pointsman::daemon::engine::{Engine, Input};
 use pointsman::daemon::outcome::{Note, Outcome, Performed};
 use pointsman_core::config::Config;
-use pointsman_core::ids::{Number, ProjectName, TaskKey};
-use pointsman_core::task::{Effect, Event, Exit, Order, Phase, State, Task};
+use pointsman_core::ids::{Number, ProjectName, Sha, TaskKey};
+use pointsman_core::task::{Effect, Event, Exit, Order, Phase, PrFact, State, Task};
 use pointsman_core::time::Timestamp;
-use pointsman_store::{EventFilter, Outgoing, Store};
+use pointsman_store::{Change, EntryStatus, EventFilter, NewEntry, Outgoing, QueueEntry, Store, Write};
 
 const START: Timestamp = Timestamp(1_700_000_000_000);
 
@@ -71,7 +71,7 @@ impl Stage {
                     }
                     Effect::EndSession { generation, exit } => {
                         let session = outgoing.task.session(*generation);
-                        self.engine.store().end_session(&session, *exit, self.now).unwrap();
+                        end(&mut self.engine, &session, *exit, self.now);
                         let (generation, exit) = (*generation, *exit);
                         Outcome::event(Event::SessionEnded { generation, exit, tail: String::new() })
                     }
@@ -95,6 +95,7 @@ fn seen() -> Event {
         dependencies: vec![],
         open_dependencies: vec![],
         cycle: None,
+        asked_at: None,
     }
 }
 
@@ -181,9 +182,16 @@ fn state(stage: &Stage, issue: Number) -> State {
     stage.engine.tasks()[&key(issue)].state
 }
 
+/// Writes down how a session ended.
+fn end(engine: &mut Engine, session: &str, exit: Exit, now: Timestamp) {
+    let mut row = engine.store().session(session).unwrap().unwrap();
+    (row.ended_at, row.exit) = (Some(now), Some(exit));
+    engine.write(&[Change::quiet(now, vec![Write::Session(Box::new(row))])]).unwrap();
+}
+
 /// The session dies, and whatever follows happens.
 fn dies(stage: &mut Stage, issue: Number, generation: u32) {
-    stage.engine.store().end_session(&key(issue).session(generation), Exit::Crashed, stage.now).unwrap();
+    end(&mut stage.engine, &key(issue).session(generation), Exit::Crashed, stage.now);
     stage.take(issue, Event::SessionEnded { generation, exit: Exit::Crashed, tail: String::new() });
     later(stage, 30);
 }
@@ -226,4 +234,90 @@ fn one_restart_more_than_a_day_has_is_stopped() {
     assert_eq!(state(&stage, 1), State::Blocked);
     let task = stage.engine.tasks()[&key(1)].clone();
     assert!(task.reason.as_ref().unwrap().contains("2 of 1 restarts"), "{:?}", task.reason);
+}
+
+/// A task whose branch is tested in the merge queue, with the candidate that is about to land.
+fn under_test(directory: &std::path::Path) -> (Engine, QueueEntry) {
+    let mut store = Store::open(&directory.join("db")).unwrap();
+    let head = Sha::new(&"a".repeat(40)).unwrap();
+    let mut task = Task::new(key(1), "t".to_owned(), "pointsman/issue-1".to_owned(), START);
+    (task.state, task.head, task.pr, task.claimed) = (State::MergeQueue, Some(head.clone()), Some(7), true);
+    let entry = NewEntry {
+        project: key(1).project,
+        branch: task.branch.clone(),
+        issue: Some(1),
+        pr: Some(7),
+        identity: Some(key(1).identity()),
+        head,
+        requested_at: START,
+        priority: 0,
+        worktree: None,
+        style: None,
+    };
+    let id = store.next_entry();
+    let mut change = Change { task: Some(task), ..Change::new(START, "queue_entered") };
+    change.writes.push(Write::EntryAdded { id, entry: Box::new(entry) });
+    store.commit(&[change]).unwrap();
+    let mut entry = store.queue_entry(id).unwrap().unwrap();
+    (entry.status, entry.candidate) = (EntryStatus::Testing, Sha::new(&"b".repeat(40)));
+    let mut change = Change { project: Some(key(1).project), ..Change::new(START, "queue_moved") };
+    change.writes.push(Write::EntryMoved(Box::new(entry.clone())));
+    store.commit(&[change]).unwrap();
+    let mut engine = Engine::open(store).unwrap();
+    engine.serve([Arc::new(Config::parse("name = \"p\"\n[review]\nmode = \"none\"\n", "test").unwrap())]);
+    (engine, entry)
+}
+
+/// A daemon is killed after its push and before it has written that down. The next one hears from the forge that the pull
+/// request is merged, and takes the branch out of the queue: the history must not say that it was removed.
+#[test]
+fn what_landed_while_nobody_was_there_is_not_recorded_as_removed() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut engine, entry) = under_test(directory.path());
+    let fact = PrFact::Merged { sha: entry.candidate.clone().unwrap() };
+    let seen = Input::new(key(1), Event::PullRequestObserved { fact });
+    engine.take(&[seen], START).unwrap()[0].clone().unwrap();
+    let mut dequeued = false;
+    loop {
+        let due = engine.due(START).unwrap();
+        if due.is_empty() {
+            break;
+        }
+        for (outgoing, _) in due {
+            let outcome = match &outgoing.effect {
+                Effect::Dequeue => {
+                    dequeued = true;
+                    Outcome::note(Note::Dequeue { branch: entry.branch.clone() })
+                }
+                _ => Outcome::done(),
+            };
+            let inputs = engine.absorb(&outgoing, &outcome, START).unwrap();
+            engine.take(&inputs, START).unwrap();
+        }
+    }
+    assert!(dequeued, "the task left the queue");
+    let left = engine.store().queue_entry(entry.id).unwrap().unwrap();
+    assert_eq!(left.status, EntryStatus::Testing, "git decides what became of it");
+}
+
+/// A task that leaves the queue for another reason is out of it.
+#[test]
+fn a_task_that_is_paused_takes_its_branch_out_with_the_effect_that_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut engine, entry) = under_test(directory.path());
+    engine.take(&[Input::new(key(1), Event::Ordered { order: Order::Pause })], START).unwrap()[0]
+        .clone()
+        .unwrap();
+    let (outgoing, _) = engine.due(START).unwrap().remove(0);
+    assert_eq!(outgoing.effect, Effect::Dequeue);
+    let outcome = Outcome::note(Note::Dequeue { branch: entry.branch.clone() });
+    let key_before = engine.store().next_key();
+    let inputs = engine.absorb(&outgoing, &outcome, START).unwrap();
+    assert_eq!(engine.store().next_key(), key_before, "nothing is written before all of it is");
+    engine.take(&inputs, START).unwrap();
+    assert_eq!(engine.store().queue_entry(entry.id).unwrap().unwrap().status, EntryStatus::Removed);
+    assert!(engine.store().pending_effects(&key(1)).unwrap().iter().all(|one| one.id != outgoing.id));
+    assert!(engine.store().has_happened(&key_before).unwrap());
+    let number = |key: &str| key.split('.').nth(1).unwrap().parse::<i64>().unwrap();
+    assert_eq!(number(&engine.store().next_key()), number(&key_before) + 1, "in one commit");
 }

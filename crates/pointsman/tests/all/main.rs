@@ -15,3 +15,8 @@ mod real_claude_person;
 mod simulation;
 mod timetable;
 mod upgrade;
+
+/// The name of whoever runs the tests: what is done by a command is done in this name, whatever `USER` says.
+fn login() -> String {
+    pointsman_adapters::login::name(rustix::process::getuid().as_raw())
+}

@@ -10,7 +10,7 @@ use pointsman_core::ids::ProjectName;
 use pointsman_core::run::{Event, Policy, Run, step};
 use pointsman_core::time::Timestamp;
 use pointsman_core::timetable::Zone;
-use pointsman_store::{Change, ProjectRow, RunScope, Store};
+use pointsman_store::{Change, ProjectRow, RunScope, Store, Write};
 use pointsman_testkit::not_run;
 
 const MINUTE: i64 = 60_000;
@@ -45,7 +45,7 @@ impl Stage {
             let away = step(&over, &Event::SessionEnded, &policy, now).unwrap();
             let mut change = Change::new(now, "run_over");
             change.run = Some(away);
-            self.engine.store().commit(&[change]).unwrap();
+            self.engine.write(&[change]).unwrap();
         }
         tick(&mut self.engine, &shop(), &self.standing, now).unwrap()
     }
@@ -71,7 +71,9 @@ fn open(directory: &Path, more: &str) -> Engine {
         checkout: directory.to_owned(),
         added_at: Timestamp(0),
     };
-    store.add_project(&project).unwrap();
+    let mut added = Change::new(Timestamp(0), "project_added");
+    added.writes.push(Write::ProjectAdded(project));
+    store.commit(&[added]).unwrap();
     let mut engine = Engine::open(store).unwrap();
     let config = Config::parse(&format!("name = \"shop\"\n{more}"), "test").unwrap();
     engine.serve([Arc::new(config)]);

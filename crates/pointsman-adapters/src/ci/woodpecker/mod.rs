@@ -11,9 +11,10 @@ use std::sync::OnceLock;
 use pointsman_core::ids::Sha;
 use pointsman_core::time::Timestamp;
 
-use crate::http::{self, Client, Host, Limits, Method, Patience, Request, Scheme};
+use crate::http::{self, Client, Host, Limits, Method, Patience, Request, Scheme, Trouble};
 use crate::secret::Secret;
 
+pub use verdict::Look;
 pub use wire::{Pipeline, Status, Step, Workflow};
 
 /// Pipelines of one page.
@@ -95,14 +96,24 @@ impl Woodpecker {
     }
 
     fn check_version(&self) -> Result<(), Error> {
-        let told: wire::Version = self.client.read(&Request::get("read the version", &["version"]))?;
+        let told: wire::Version = match self.client.read(&Request::get("read the version", &["version"])) {
+            // Before 1.0 there was no such address, and a server answers unknown ones with its start page.
+            Err(http::Error { trouble: Trouble::WebPage { .. }, .. }) => {
+                return Err(self.too_old("older than 1.0, or another program"));
+            }
+            told => told?,
+        };
         let major =
             told.version.trim_start_matches('v').split('.').next().and_then(|text| text.parse::<u32>().ok());
         match major {
-            Some(0..=2) => Err(Error::TooOld { host: self.host().name().to_owned(), version: told.version }),
+            Some(0..=2) => Err(self.too_old(&told.version)),
             // A build of the main branch calls itself by other names.
             Some(_) | None => Ok(()),
         }
+    }
+
+    fn too_old(&self, version: &str) -> Error {
+        Error::TooOld { host: self.host().name().to_owned(), version: version.to_owned() }
     }
 
     fn request(&self, operation: &'static str, method: Method, rest: &[&str]) -> Result<Request, Error> {

@@ -6,20 +6,36 @@ use pointsman_core::verdict::{FailedStep, of_steps};
 
 use super::{Error, Pipeline, Status, Step, Woodpecker};
 
+/// The server's word on a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// None as long as it is open.
+    pub verdict: Option<CiVerdict>,
+    /// A step failed and has printed nothing. Woodpecker stores a log a moment after the status, so it is worth another
+    /// look; some steps print nothing at all.
+    pub lacks_log: bool,
+}
+
 impl Woodpecker {
     /// The verdict on exactly this commit; nothing as long as it is open. Of several runs for one event the newest
     /// counts.
     pub fn verdict(&self, sha: &Sha) -> Result<Option<CiVerdict>, Error> {
+        Ok(self.look(sha)?.verdict)
+    }
+
+    /// The verdict on exactly this commit, and whether its logs are there.
+    pub fn look(&self, sha: &Sha) -> Result<Look, Error> {
         let newest = newest_by_event(self.pipelines_of(sha)?);
         if newest.is_empty() || newest.iter().any(|pipeline| !is_over(pipeline.status)) {
-            return Ok(None);
+            return Ok(Look { verdict: None, lacks_log: false });
         }
         let mut failed = Vec::new();
         for pipeline in newest.iter().filter(|pipeline| pipeline.status.is_red()) {
             failed.extend(self.failures(pipeline.number)?);
         }
         let ran = newest.iter().any(|pipeline| pipeline.status != Status::Skipped);
-        Ok(ran.then(|| of_steps(&failed)))
+        let lacks_log = failed.iter().any(|step| !step.ended && step.log.trim().is_empty());
+        Ok(Look { verdict: ran.then(|| of_steps(&failed)), lacks_log })
     }
 
     /// Runs what failed for this commit once more; answers the numbers of the new runs.

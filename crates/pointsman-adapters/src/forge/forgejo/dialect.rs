@@ -43,6 +43,10 @@ impl Dialect for Forgejo {
         Ok(())
     }
 
+    fn version(&self) -> Option<(String, Vec<&'static str>)> {
+        self.version.get().map(|version| (version.to_string(), version.lacks()))
+    }
+
     fn listed(&self, issues: &[WireIssue]) {
         let mut known = self.known();
         known.updated = issues.iter().map(|issue| (issue.number, issue.updated_at.clone())).collect();

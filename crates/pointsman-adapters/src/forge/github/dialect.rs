@@ -20,7 +20,8 @@ use crate::http::{Count, Method, Request};
 const PEOPLE_FOR: Duration = Duration::from_secs(300);
 
 wire! { Permission { permission: String, } }
-wire! { CheckRun { name: String, status: String, conclusion: String, } }
+wire! { CheckRun { name: String, status: String, conclusion: String, details_url: String, output: RunOutput, } }
+wire! { RunOutput { title: String, summary: String, } }
 wire! { Comparison { status: String, } }
 
 impl Dialect for Github {
@@ -140,7 +141,9 @@ impl CheckRun {
             ("completed", _) => CheckState::Failure,
             _ => CheckState::Pending,
         };
-        Check { name: self.name, state }
+        let RunOutput { title, summary } = self.output;
+        let details = format!("{title}\n{summary}\n{}", self.details_url).trim().to_owned();
+        Check { name: self.name, state, details }
     }
 }
 
@@ -148,13 +151,14 @@ impl CheckRun {
 mod tests {
     use pointsman_core::forge::CheckState;
 
-    use super::CheckRun;
+    use super::{CheckRun, RunOutput};
 
     #[test]
     fn a_check_run_is_green_red_or_open() {
         let run = |status: &str, conclusion: &str| {
             let (status, conclusion) = (status.to_owned(), conclusion.to_owned());
-            CheckRun { name: "x".to_owned(), status, conclusion }.plain().state
+            let (details_url, output) = (String::new(), RunOutput::default());
+            CheckRun { name: "x".to_owned(), status, conclusion, details_url, output }.plain().state
         };
         for green in ["success", "neutral", "skipped"] {
             assert_eq!(run("completed", green), CheckState::Success);

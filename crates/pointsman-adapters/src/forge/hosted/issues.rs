@@ -86,9 +86,13 @@ impl Hosted {
         if issue.assignee.as_deref() == who {
             return Ok(());
         }
+        // An answer may show the issue as it was a moment ago: what counts is what is there afterwards.
+        let there = self.read_issue(number)?.and_then(|issue| issue.assignee);
+        if there.as_deref() == who {
+            return Ok(());
+        }
         // GitHub leaves out whom it does not take, without a word.
-        let reason =
-            format!("it is assigned to {} afterwards", issue.assignee.as_deref().unwrap_or("nobody"));
+        let reason = format!("it is assigned to {} afterwards", there.as_deref().unwrap_or("nobody"));
         Err(Error::Refused { operation: OPERATION, reason })
     }
 

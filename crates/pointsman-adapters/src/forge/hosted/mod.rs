@@ -101,6 +101,11 @@ pub(super) trait Dialect: Send + Sync {
     /// Finds the server and looks at both accounts and what they may do; once.
     fn look(&self) -> Result<(), Error>;
 
+    /// The version that the server told, and what that version lacks; nothing where every server is alike.
+    fn version(&self) -> Option<(String, Vec<&'static str>)> {
+        None
+    }
+
     /// Takes note of all open issues.
     fn listed(&self, _issues: &[WireIssue]) {}
 

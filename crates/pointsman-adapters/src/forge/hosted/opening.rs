@@ -6,7 +6,7 @@ use std::sync::{Mutex, OnceLock};
 use pointsman_core::time::Timestamp;
 
 use super::trouble::told;
-use super::wire::{User, WireRepository};
+use super::wire::{Branch, User, WireRepository};
 use super::{Hosted, Manner, Names};
 use crate::forge::Error;
 use crate::git::Account;
@@ -148,6 +148,7 @@ impl Hosted {
                 rights.push(Right::new("labels can be read", read(&["labels"])));
                 rights.push(Right::new("pull requests can be read", read(&["pulls"])));
                 rights.push(Right::new("checks can be read", read(&["commits", branch, "status"])));
+                rights.push(Right::new("the main branch can be pushed to", self.may_push(branch, &me)));
             }
         }
         if let Some(client) = &self.reviewer {
@@ -161,6 +162,20 @@ impl Hosted {
             rights.push(Right::new("the reviewer can read the repository", reads));
         }
         rights
+    }
+
+    /// Whether the protection of a branch lets us push there, as far as the server says. One that is not there yet can be
+    /// pushed.
+    fn may_push(&self, branch: &str, me: &str) -> Result<(), Error> {
+        let found: Option<Branch> =
+            self.dev.find(&self.get(OPERATION, &["branches", branch])).map_err(told)?;
+        match found {
+            Some(Branch { protected: true, user_can_push: Some(false), .. }) => Err(refused(format!(
+                "`{branch}` is protected and `{me}` may not push to it: add the account to those who may push, in the \
+                 branch's protection"
+            ))),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// The name of whoever develops.

@@ -1,7 +1,7 @@
 //! The trait of a forge, on top of the parts of the API.
 
 use std::collections::BTreeMap;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use pointsman_core::forge::{BoardItem, Check, CheckState, Comment, Issue, PullRequest, Review};
@@ -11,16 +11,35 @@ use serde_json::json;
 
 use super::trouble::in_the_way;
 use super::{Dialect, Hosted, checks, issues, pulls, reviews};
-use crate::forge::{BoardChange, Error, Forge, Right, no_board};
-use crate::http::Count;
+use crate::forge::{BoardChange, Error, Forge, Right, ServerForge, no_board};
+use crate::git::Account;
+use crate::http::{Count, Host};
 
 /// What a server tells about our account so soon after we have written is what we wrote.
 const ECHO: Duration = Duration::from_secs(15);
 
 /// The repository, once it has been looked at. What stands in the way is for a person to change.
 fn ready<D: Dialect>(forge: &D) -> Result<&Hosted, Error> {
-    forge.look().map_err(in_the_way)?;
+    Dialect::look(forge).map_err(in_the_way)?;
     Ok(forge.hosted())
+}
+
+impl<D: Dialect> ServerForge for D {
+    fn look(&self) -> Result<(), Error> {
+        Dialect::look(self)
+    }
+
+    fn host(&self) -> &Arc<Host> {
+        self.hosted().host()
+    }
+
+    fn account(&self) -> Account {
+        self.hosted().account()
+    }
+
+    fn version(&self) -> Option<(String, Vec<&'static str>)> {
+        Dialect::version(self)
+    }
 }
 
 impl<D: Dialect> Forge for D {

@@ -46,7 +46,10 @@ wire! { WireIssue {
     pull_request: Option<serde::de::IgnoredAny>,
 } }
 wire! { WireComment { id: u64, user: User, body: String, created_at: String, } }
-wire! { Branch { commit: Tip, } }
+wire! {
+    /// GitHub does not say whether we may push.
+    Branch { commit: Tip, protected: bool, user_can_push: Option<bool>, }
+}
 wire! {
     /// Gitea says `id`, GitHub `sha`.
     Tip { id: String, sha: String, }
@@ -69,7 +72,7 @@ wire! {
 }
 wire! {
     /// Gitea says `status`, GitHub `state`.
-    Status { context: String, status: String, state: String, }
+    Status { context: String, status: String, state: String, description: String, target_url: String, }
 }
 
 /// A page of a list that says how long it is.
@@ -203,6 +206,7 @@ impl Status {
             // What we do not know is not green.
             _ => CheckState::Failure,
         };
-        Check { name: self.context, state }
+        let details = format!("{}\n{}", self.description, self.target_url).trim().to_owned();
+        Check { name: self.context, state, details }
     }
 }

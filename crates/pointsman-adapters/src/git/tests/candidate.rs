@@ -1,17 +1,23 @@
 use std::fs;
 
 use pointsman_core::ids::Sha;
+use pointsman_core::words::commit::Heading;
 
-use super::{World, branch, lines};
-use crate::git::Error;
-use crate::git::candidate::{Built, Candidate, Style, build, check_conflicts, merge_commit, rebase, squash};
+use super::{World, branch, build, lines};
+use crate::git::candidate::{self, Built, Candidate, Order, Style, check_conflicts};
 use crate::git::history::{Walk, first_parents};
+use crate::git::mirror::Mirror;
+use crate::git::{Error, UnionGlobs};
 
 fn built(candidate: Candidate) -> Built {
     match candidate {
         Candidate::Built(built) => built,
         other => panic!("{other:?}"),
     }
+}
+
+fn rebase(mirror: &Mirror, onto: &Sha, head: &Sha) -> Result<Candidate, Error> {
+    build(mirror, Style::Rebase, onto, head, "task")
 }
 
 impl World {
@@ -98,13 +104,18 @@ fn what_main_has_already_is_nothing() {
     let head = world.commit_on("task", &world.base, &[("b", "b")]);
     let main = world.commit_on("main", &world.base, &[("b", "b")]);
     assert_eq!(rebase(&world.mirror, &main, &world.base).unwrap(), Candidate::Nothing, "an ancestor");
-    for style in [Style::Rebase, Style::Merge, Style::Squash] {
+    for style in [Style::Rebase, Style::Squash] {
         assert_eq!(
             build(&world.mirror, style, &main, &head, "m").unwrap(),
             Candidate::Nothing,
             "the same change"
         );
     }
+    assert_eq!(build(&world.mirror, Style::Merge, &main, &world.base, "m").unwrap(), Candidate::Nothing);
+    // A merge brings the history, also if it changes no file.
+    let merged = built(build(&world.mirror, Style::Merge, &main, &head, "m").unwrap());
+    assert_eq!(world.show(&merged.commit, "%P"), format!("{main} {head}"));
+    assert_eq!(merged.tree, world.mirror.tree_of(&main).unwrap());
     // One of two commits is on main already: the other one lands.
     let more = world.commit_on("task", &head, &[("c", "c")]);
     let candidate = built(rebase(&world.mirror, &main, &more).unwrap());
@@ -149,20 +160,86 @@ fn a_merge_with_a_resolution_that_cannot_be_replayed_lands_as_one_commit() {
 }
 
 #[test]
-fn merge_and_squash_make_one_commit_with_the_given_message() {
+fn merge_and_squash_make_one_commit_that_says_what_is_in_it() {
     let world = World::new();
     let first = world.commit_on("task", &world.base, &[("b", "1")]);
     let head = world.commit_on("task", &first, &[("c", "2")]);
     let main = world.commit_on("main", &world.base, &[("e", "main")]);
-    let merged = built(merge_commit(&world.mirror, &main, &head, "Merge $(id)\n\nbody\n\n").unwrap());
+    let make = |style| built(build(&world.mirror, style, &main, &head, "$(id)").unwrap());
+    let merged = make(Style::Merge);
     assert_eq!(
         world.show(&merged.commit, "%P|%an|%B"),
-        format!("{main} {head}|Pointsman|Merge $(id)\n\nbody")
+        format!("{main} {head}|Pointsman|Merge branch '$(id)'\n\n* change on task\n* change on task")
     );
-    let squashed = built(squash(&world.mirror, &main, &head, "All of it").unwrap());
-    assert_eq!(world.show(&squashed.commit, "%P|%an|%s"), format!("{main}|Ann Author|All of it"));
+    let squashed = make(Style::Squash);
+    assert_eq!(
+        world.show(&squashed.commit, "%P|%an|%B"),
+        format!("{main}|Ann Author|$(id)\n\n* change on task\n\n* change on task")
+    );
     assert_eq!(merged.tree, squashed.tree);
     assert_eq!(world.mirror.remote_head(&branch("main")).unwrap(), Some(main), "no reference has moved");
+}
+
+#[test]
+fn the_committer_date_is_the_later_of_mains_and_the_time_in_the_queue() {
+    let world = World::new();
+    let head = world.commit_on("task", &world.base, &[("b", "1")]);
+    let main = world.commit_on("main", &world.base, &[("e", "main")]);
+    let at = |sha: &Sha| world.show(sha, "%ct").parse::<i64>().unwrap();
+    let later = at(&main) + 1000;
+    let heading = &Heading::Branch("task".to_owned());
+    for style in [Style::Rebase, Style::Merge, Style::Squash] {
+        for (queued_at_secs, expected) in [(0, at(&main)), (later, later)] {
+            let order = Order { style, onto: &main, head: &head, heading, queued_at_secs };
+            for mirror in [&world.mirror, &world.older_mirror()] {
+                let built = built(candidate::build(mirror, &UnionGlobs::none(), &order).unwrap());
+                assert_eq!(at(&built.commit), expected, "{style:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_long_branch_is_replayed_commit_by_commit_and_with_few_processes() {
+    const COMMITS: u32 = 600;
+    let world = World::new();
+    let mut stream = String::new();
+    for n in 1..=COMMITS {
+        let from = if n == 1 { format!("from {}\n", world.base) } else { String::new() };
+        let text = lines(1..=n);
+        stream += &format!(
+            "commit refs/heads/long\nauthor A <a@example.org> {n} +0000\ncommitter A <a@example.org> {n} +0000\n\
+             data 3\n{n:03}\n{from}M 100644 inline long\ndata {}\n{text}\n",
+            text.len()
+        );
+    }
+    let import = world.mirror.call("fast-import").arg("--quiet").stdin(stream);
+    import.ok().unwrap();
+    let head = world.mirror.read_ref(&branch("long").full()).unwrap().unwrap();
+    let main = world.commit_on("main", &world.base, &[("a.txt", "changed on main")]);
+    let begun = std::time::Instant::now();
+    let candidate = built(rebase(&world.mirror, &main, &head).unwrap());
+    println!("{COMMITS} commits replayed in {:?}", begun.elapsed());
+    assert_eq!(world.mirror.ahead(&main, &candidate.commit).unwrap(), u64::from(COMMITS));
+    assert_eq!(world.show(&candidate.commit, "%an %s"), format!("A {COMMITS}"));
+    let middle = world.plain(world.mirror.dir(), &["rev-parse", &format!("{}~300", candidate.commit)]);
+    assert_eq!(world.file(&Sha::new(&middle).unwrap(), "long").unwrap(), lines(1..=COMMITS - 300));
+    assert_eq!(world.file(&candidate.commit, "a.txt").unwrap(), "changed on main");
+}
+
+/// What is guessed for a whole branch at once is wrong here: as one change the branch does nothing.
+#[test]
+fn a_branch_that_makes_and_undoes_what_main_did_is_replayed_step_by_step() {
+    let world = World::new();
+    let text = |n: u32, s: &str| lines(1..=20).replace(&format!("line {n}\n"), &format!("{s}\n"));
+    let made = world.commit_on("task", &world.base, &[("a.txt", &text(5, "other"))]);
+    let undone = world.commit_on("task", &made, &[("a.txt", &lines(1..=20))]);
+    let head = world.commit_on("task", &undone, &[("b", "b")]);
+    let main = world.commit_on("main", &world.base, &[("a.txt", &text(5, "other"))]);
+    let candidate = built(rebase(&world.mirror, &main, &head).unwrap());
+    assert_eq!(built(rebase(&world.older_mirror(), &main, &head).unwrap()), candidate);
+    assert_eq!(world.mirror.ahead(&main, &candidate.commit).unwrap(), 2);
+    assert_eq!(world.file(&candidate.commit, "a.txt").unwrap(), lines(1..=20));
 }
 
 #[test]

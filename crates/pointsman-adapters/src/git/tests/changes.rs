@@ -4,9 +4,9 @@ use std::os::unix::fs::PermissionsExt;
 use pointsman_core::ids::Sha;
 use pointsman_core::review::{self, Kind, Landed};
 
-use super::{World, lines};
+use super::{World, build, lines};
 use crate::git::Error;
-use crate::git::candidate::{Candidate, Style, build, squash};
+use crate::git::candidate::{Candidate, Style};
 use crate::git::changes::{self, stray_paths, touched};
 
 impl World {
@@ -153,7 +153,8 @@ fn a_conflict_is_found_in_what_was_landed_before() {
     let head = world.commit_on("task", &world.base, &[(odd, "task"), ("fine", "x")]);
     let first = world.commit_on("main", &world.base, &[("b", "1")]);
     let second = world.commit_on("main", &first, &[(odd, "main"), ("c", "1")]);
-    let Candidate::Conflict { files } = squash(&world.mirror, &second, &head, "m").unwrap() else {
+    let Candidate::Conflict { files } = build(&world.mirror, Style::Squash, &second, &head, "m").unwrap()
+    else {
         panic!("no conflict")
     };
     let clash = |base: &Sha, tip: &Sha| {

@@ -3,9 +3,9 @@ use std::os::unix::fs::PermissionsExt;
 
 use pointsman_core::ids::Sha;
 
-use super::World;
+use super::{World, branch};
 use crate::git::Error;
-use crate::git::checkout::{checkout_exact, remove_checkout, restore_from};
+use crate::git::checkout::{checkout_exact, give_origin, remove_checkout, restore_from};
 
 #[test]
 fn ci_gets_exactly_the_commit_and_nothing_else() {
@@ -23,6 +23,37 @@ fn ci_gets_exactly_the_commit_and_nothing_else() {
     fs::write(dir.join("left"), "over").unwrap();
     checkout_exact(&world.mirror, &world.base, &dir).unwrap();
     assert!(!dir.join("left").exists() && !dir.join("b").exists());
+}
+
+/// CI may look at where the commit comes from, fetch its submodules from beside it, and not push.
+#[test]
+fn origin_is_there_to_be_read() {
+    let world = World::new();
+    world.plain(world.root.path(), &["init", "-q", "--bare", "-b", "main", "library.git"]);
+    world.plain(&world.person, &["push", "-q", "../library.git", "HEAD:main"]);
+    let modules = "[submodule \"library\"]\n\tpath = library\n\turl = ../library.git\n";
+    fs::write(world.person.join(".gitmodules"), modules).unwrap();
+    let entry = format!("160000,{},library", world.base);
+    world.plain(&world.person, &["update-index", "--add", "--cacheinfo", &entry]);
+    world.plain(&world.person, &["add", ".gitmodules"]);
+    world.plain(&world.person, &["commit", "-q", "-m", "with a library"]);
+    world.publish("task");
+    let head = world.head(&world.person);
+    let dir = world.path("ci");
+    checkout_exact(&world.mirror, &head, &dir).unwrap();
+    give_origin(&world.mirror, &dir, &branch("main")).unwrap();
+    assert_eq!(world.plain(&dir, &["diff", "--name-only", "origin/main...HEAD"]), ".gitmodules\nlibrary");
+    world.plain(&dir, &["fetch", "-q", "origin"]);
+    world.plain(&dir, &["-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init"]);
+    assert!(dir.join("library/a.txt").exists());
+    assert!(!world.try_plain(&dir, &["push", "-q", "origin", "HEAD:main"]).end.success());
+
+    // Of our own forge it is the mirror.
+    let mirror = world.mirror.clone().of_our_own_remote();
+    checkout_exact(&mirror, &head, &dir).unwrap();
+    give_origin(&mirror, &dir, &branch("main")).unwrap();
+    world.plain(&dir, &["fetch", "-q", "origin"]);
+    assert_eq!(world.plain(&dir, &["rev-parse", "origin/task"]), head.as_str());
 }
 
 #[test]

@@ -1,8 +1,8 @@
 use pointsman_core::ids::Sha;
 
-use super::{World, to_main};
+use super::{World, build, to_main};
 use crate::git::Error;
-use crate::git::candidate::{Candidate, Style, build};
+use crate::git::candidate::{Candidate, Style};
 use crate::git::history::{
     MainCommit, Walk, first_parents, first_parents_limited, landed_commits, reverting,
 };
@@ -44,7 +44,10 @@ fn main_is_walked_along_first_parents_and_landings_are_told_from_the_rest() {
     let (commits, cut) = forward(first_parents(&world.mirror, &world.base, &rebased).unwrap());
     assert_eq!((shas(&commits), cut), (vec![&merged, &direct, &rebased], false));
     assert_eq!(commits[0].parents, [world.base.clone(), one.clone()]);
-    assert_eq!((commits[0].author.name.as_str(), commits[0].subject.as_str()), ("Pointsman", "Land it"));
+    assert_eq!(
+        (commits[0].author.name.as_str(), commits[0].subject.as_str()),
+        ("Pointsman", "Merge branch 'Land it'")
+    );
     assert_eq!(
         (commits[1].author.name.as_str(), commits[1].author.email.as_str()),
         ("Ann Author", "ann@example.org")

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use pointsman_core::ids::Sha;
 
-use super::{World, branch, lines, to_main};
-use crate::git::candidate::{Candidate, Style, build, check_conflicts};
+use super::{World, branch, build, lines, to_main};
+use crate::git::candidate::{Candidate, Style, check_conflicts};
 use crate::git::changes::stray_paths;
 use crate::git::history::first_parents;
 use crate::git::push::{Change, Expect, PushOutcome, PushRef};
@@ -197,11 +197,12 @@ fn a_lock_is_cleared_only_when_nobody_can_hold_it() {
 }
 
 #[test]
-fn a_lock_in_a_repository_of_somebody_else_is_told_and_not_touched() {
+fn a_lock_in_a_repository_of_somebody_else_is_moved_aside_only_if_its_owner_is_dead() {
     let world = World::new();
     let one = world.commit_on("one", &world.base, &[("b", "1")]);
-    assert!(world.mirror.remote_locks().unwrap().is_empty());
-    let lock = world.path("forge.git/refs/heads/main.lock");
+    assert_eq!(world.mirror.move_dead_remote_locks().unwrap(), Locks::None);
+    let forge = world.path("forge.git").canonicalize().unwrap();
+    let lock = forge.join("refs/heads/main.lock");
     fs::write(&lock, "").unwrap();
     let told = world.mirror.push(&to_main(&one, &world.base)).unwrap();
     assert!(
@@ -209,9 +210,21 @@ fn a_lock_in_a_repository_of_somebody_else_is_told_and_not_touched() {
         "{told:?}"
     );
     world.mirror.fetch_remote().unwrap();
-    assert_eq!(world.mirror.remote_locks().unwrap(), std::slice::from_ref(&lock));
-    assert_eq!(list_locks(&world.path("forge.git")).unwrap(), std::slice::from_ref(&lock));
-    assert!(lock.exists());
+    assert_eq!(list_locks(&forge).unwrap(), std::slice::from_ref(&lock));
+    // A moment old: whoever made it may be at work.
+    let held = |by| Locks::InUse { locks: vec![lock.clone()], by };
+    assert_eq!(world.mirror.move_dead_remote_locks().unwrap(), held(vec![]));
+    let made_at = fs::metadata(&lock).unwrap().modified().unwrap();
+    let hour_ago = made_at - std::time::Duration::from_secs(3600);
+    fs::File::open(&lock).unwrap().set_modified(hour_ago).unwrap();
+    let pusher = Run::new("sleep").arg("60").cwd(&forge).inherit(&["PATH"]);
+    let pusher = pusher.start_job(&world.path("log")).unwrap();
+    assert_eq!(world.mirror.move_dead_remote_locks().unwrap(), held(vec![pusher.pid()]));
+    drop(pusher);
+    let moved = world.mirror.move_dead_remote_locks().unwrap();
+    assert!(matches!(&moved, Locks::Cleared(paths) if paths.len() == 1 && paths[0].exists()), "{moved:?}");
+    assert!(!lock.exists());
+    assert_eq!(world.mirror.push(&to_main(&one, &world.base)).unwrap(), PushOutcome::Done);
 }
 
 #[test]

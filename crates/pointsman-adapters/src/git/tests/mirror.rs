@@ -157,6 +157,26 @@ fn a_rule_of_the_remote_is_a_refusal_with_its_words() {
 }
 
 #[test]
+fn branches_are_fetched_by_name_and_nothing_else_is() {
+    let world = World::new();
+    world.plain(&world.person, &["checkout", "-q", "-B", "wip", world.base.as_str()]);
+    let push = |spec: &str| world.plain(&world.person, &["push", "-q", "origin", spec]);
+    push("HEAD:refs/heads/one");
+    push("HEAD:refs/heads/other");
+    let known = |name: &str| world.mirror.remote_head(&branch(name)).unwrap();
+    world.mirror.fetch_branches(&[&branch("one"), &branch("nowhere")]).unwrap();
+    assert_eq!((known("one"), known("nowhere"), known("other")), (Some(world.base.clone()), None, None));
+    // A name that gave way to others is forgotten, also if it stands in their way.
+    push(":refs/heads/one");
+    push("HEAD:refs/heads/one/more");
+    world.mirror.fetch_branches(&[&branch("one/more")]).unwrap();
+    assert_eq!((known("one"), known("one/more")), (None, Some(world.base.clone())));
+    push(":refs/heads/one/more");
+    world.mirror.fetch_branches(&[&branch("one/more"), &branch("one")]).unwrap();
+    assert_eq!(known("one/more"), None);
+}
+
+#[test]
 fn hooks_of_a_remote_on_this_machine_run_and_can_refuse() {
     let world = World::new();
     let forge = world.path("forge.git");

@@ -6,14 +6,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use pointsman_core::ids::Sha;
+use pointsman_core::words::commit::Heading;
 use tempfile::TempDir;
 
 use super::bare::init_bare;
+use super::candidate::{Candidate, Order, Style};
 use super::gateway::Gateway;
 use super::mirror::Mirror;
 use super::push::{Change, Expect, PushRef};
 use super::tree::{Tree, TreeSpec};
-use super::{BranchName, Git, RefName, Version};
+use super::{BranchName, Error, Git, RefName, UnionGlobs, Version};
 use crate::process::{Finished, Run};
 
 mod candidate;
@@ -35,6 +37,23 @@ mod selection;
 mod tree;
 mod union;
 mod warm;
+
+/// A candidate of a branch of this name that entered the merge queue at the beginning of time.
+fn build(mirror: &Mirror, style: Style, onto: &Sha, head: &Sha, name: &str) -> Result<Candidate, Error> {
+    build_with(mirror, &UnionGlobs::none(), style, onto, head, name)
+}
+
+fn build_with(
+    mirror: &Mirror,
+    union: &UnionGlobs,
+    style: Style,
+    onto: &Sha,
+    head: &Sha,
+    name: &str,
+) -> Result<Candidate, Error> {
+    let heading = &Heading::Branch(name.to_owned());
+    super::candidate::build(mirror, union, &Order { style, onto, head, heading, queued_at_secs: 0 })
+}
 
 /// A project with one commit on main.
 struct World {

@@ -5,9 +5,9 @@ use std::fs;
 
 use pointsman_core::ids::Sha;
 
-use super::{World, lines};
+use super::{World, build, lines};
 use crate::git::Error;
-use crate::git::candidate::{Candidate, Style, build, check_conflicts};
+use crate::git::candidate::{Candidate, Style, check_conflicts};
 
 const STYLES: [Style; 3] = [Style::Rebase, Style::Merge, Style::Squash];
 

@@ -4,9 +4,9 @@ use std::fs;
 
 use pointsman_core::ids::Sha;
 
-use super::World;
+use super::{World, build_with};
 use crate::git::UnionGlobs;
-use crate::git::candidate::{Candidate, Style, build_with, check_conflicts_with};
+use crate::git::candidate::{Candidate, Style, check_conflicts_with};
 
 const STYLES: [Style; 3] = [Style::Rebase, Style::Merge, Style::Squash];
 

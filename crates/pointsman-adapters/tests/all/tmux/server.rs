@@ -2,6 +2,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
+use pointsman_adapters::process::lineage::is_marked;
 use pointsman_adapters::tmux::{Error, SOCKET_PATH_LIMIT, Sent, Server};
 use rustix::process::{Pid, Signal, getpgid, getsid, kill_process};
 
@@ -45,6 +46,24 @@ fn the_server_leaves_our_session_and_group() {
     rig.server.ensure_running().unwrap();
     assert_eq!(server_pid(&rig), pid, "a second start changes nothing");
     assert_eq!(rig.server.list().unwrap(), []);
+}
+
+#[test]
+fn the_server_is_known_and_marked_also_while_it_does_not_answer() {
+    let rig = Rig::cold("");
+    assert_eq!(rig.server.process(), None, "nobody listens");
+    rig.server.ensure_running().unwrap();
+    let pid = server_pid(&rig);
+    let number = pid.as_raw_nonzero().get().unsigned_abs();
+    assert!(is_marked(number).unwrap(), "whoever reaches its socket can have it start a program");
+    kill_process(pid, Signal::STOP).unwrap();
+    let found = rig.server.process();
+    // More than its queue holds: nobody waits for a place there.
+    let many: Vec<_> = (0..300).map(|_| rig.server.process()).collect();
+    kill_process(pid, Signal::CONT).unwrap();
+    assert_eq!(found.map(|process| process.pid), Some(number));
+    assert!(found.is_some_and(|process| process.is_alive()));
+    assert_eq!(many.len(), 300);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What the forge says of the issue.
 
+use std::time::Duration;
+
 use super::{Draft, Refused};
 use crate::ids::Number;
 use crate::labels::{BACKLOG, BLOCKED, IN_PROGRESS, UNDERSPECIFIED, has};
@@ -7,25 +9,41 @@ use crate::part::session::Stage;
 use crate::task::effect::{Effect, Exit};
 use crate::task::phase::RefusalStatus;
 use crate::task::state::{Attempts, Ci, Review, State};
+use crate::time::Timestamp;
 use crate::words;
 
+/// The longest time that a question to a forge is under way. An answer that seems older than that was asked by a clock
+/// that has been set back since.
+const UNDER_WAY: Duration = Duration::from_secs(600);
+
+/// What one look at an open issue found.
+#[derive(Clone, Copy)]
+pub(super) struct Look<'a> {
+    pub(super) labels: &'a [String],
+    /// The issues that were looked up, open or not.
+    pub(super) dependencies: &'a [Number],
+    /// The cycle of dependencies it is part of.
+    pub(super) cycle: Option<&'a [Number]>,
+    pub(super) asked_at: Option<Timestamp>,
+}
+
+/// Whether an answer was asked for before another one that came first.
+fn was_overtaken(asked_at: Option<Timestamp>, other: Option<Timestamp>) -> bool {
+    match (asked_at, other) {
+        (Some(asked), Some(other)) => asked < other && other.since(asked) < UNDER_WAY,
+        (None, _) | (_, None) => false,
+    }
+}
+
 impl Draft<'_> {
-    pub(super) fn issue_observed(
-        &mut self,
-        open: bool,
-        labels: &[String],
-        dependencies: &[Number],
-        cycle: Option<&[Number]>,
-    ) {
+    pub(super) fn issue_observed(&mut self, open: bool, look: Look<'_>) {
         if !open {
             self.closed_by_someone();
             return;
         }
         match self.task.state {
-            State::Backlog | State::WaitingDependencies => self.queue_up(labels, cycle),
-            State::Blocked | State::Refused | State::Closed => {
-                self.look_for_lifting(labels, dependencies, cycle);
-            }
+            State::Backlog | State::WaitingDependencies => self.queue_up(look.labels, look.cycle),
+            State::Blocked | State::Refused | State::Closed => self.look_for_lifting(look),
             State::Working
             | State::AwaitingCi
             | State::AwaitingReview
@@ -56,8 +74,10 @@ impl Draft<'_> {
     }
 
     /// A task that was stopped by a label (or by being closed) goes on when that is gone. The label
-    /// must have been seen first: an answer from before it was set says nothing.
-    fn look_for_lifting(&mut self, labels: &[String], dependencies: &[Number], cycle: Option<&[Number]>) {
+    /// must have been there first, which is seen when we set it and read it back: an answer from before
+    /// it was set says nothing.
+    fn look_for_lifting(&mut self, look: Look<'_>) {
+        let Look { labels, dependencies, cycle, asked_at } = look;
         let stopped = match self.task.state {
             State::Refused => match self.task.refusal.as_ref().map(|r| r.status) {
                 Some(RefusalStatus::TooLarge) => has(labels, UNDERSPECIFIED) || !has(labels, BACKLOG),
@@ -77,7 +97,10 @@ impl Draft<'_> {
             | State::Merged => has(labels, BLOCKED),
         };
         if stopped {
-            self.task.block_seen = true;
+            if !self.task.block_seen {
+                self.task.block_seen = true;
+                self.task.block_seen_at = asked_at;
+            }
             let refusal = self.task.refusal.as_ref();
             let unmet = refusal.filter(|r| r.status == RefusalStatus::UnmetDependency);
             // Nothing is known of an issue that was not looked up: it may well be open.
@@ -90,7 +113,10 @@ impl Draft<'_> {
                 // or none that is open, would only refuse again: then a person decides.
                 self.set_labels(&[], &[BLOCKED]);
             }
-        } else if self.task.block_seen && (self.task.state != State::Closed || has(labels, BACKLOG)) {
+        } else if self.task.block_seen
+            && !was_overtaken(asked_at, self.task.block_seen_at)
+            && (self.task.state != State::Closed || has(labels, BACKLOG))
+        {
             self.forget_work();
             self.enter(State::Backlog);
             self.queue_up(labels, cycle);
@@ -167,6 +193,7 @@ impl Draft<'_> {
         self.task.handed_in = false;
         self.task.dependencies_seen = false;
         self.task.block_seen = false;
+        self.task.block_seen_at = None;
         self.task.diagnosis_due = false;
         self.task.session.begin_anew();
     }

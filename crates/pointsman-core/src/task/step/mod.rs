@@ -38,10 +38,11 @@ pub struct Transition {
 pub fn step(task: &Task, event: &Event, policy: &Policy, now: Timestamp) -> Result<Transition, Refused> {
     let mut draft = Draft { task: task.clone(), effects: Vec::new(), policy, now };
     match event {
-        Event::IssueObserved { title, open, labels, dependencies, open_dependencies, cycle } => {
+        Event::IssueObserved { title, open, labels, dependencies, open_dependencies, cycle, asked_at } => {
             title.clone_into(&mut draft.task.title);
             draft.task.open_dependencies.clone_from(open_dependencies);
-            draft.issue_observed(*open, labels, dependencies, cycle.as_deref());
+            let look = issue::Look { labels, dependencies, cycle: cycle.as_deref(), asked_at: *asked_at };
+            draft.issue_observed(*open, look);
         }
         Event::Claimed => draft.claimed()?,
         Event::ClaimLost { reason } => draft.claim_lost(reason)?,

@@ -6,9 +6,11 @@ use pointsman_core::session::context::{Gauge, Source};
 use pointsman_core::session::work::{Observation, WorkPhase, WorkState};
 use pointsman_core::signal::Signal;
 use pointsman_core::task::{Exit, Phase, State};
+use pointsman_core::time::Timestamp;
 use pointsman_store::{AgentRow, Change, Error, EventFilter, SessionRow, SessionStatus, Store};
 use serde_json::{Value, json};
 
+use crate::world::WriteOne as _;
 use crate::world::{at, change, commit, key, project, session, task};
 
 /// As it is before its launch.
@@ -84,14 +86,15 @@ pub(crate) fn a_measurement_outlives_rows_that_are_written_later(store: &mut Sto
     let gauge = |used| Some(Gauge { used_permille: used, source: Source::StatusLine });
     let spent = |tokens, turns| Spent { tokens, turns, ..Spent::default() };
     store.upsert_session(&registered(1, 1)).unwrap();
-    assert!(store.session_measured("dev-shop-1.1", gauge(800), None).unwrap());
-    assert!(store.session_measured("dev-shop-1.1", None, Some(spent(100, 5))).unwrap());
-    assert!(store.session_measured("dev-shop-1.1", None, Some(spent(90, 6))).unwrap());
-    assert!(!store.session_measured("never-there", gauge(1), None).unwrap());
+    store.session_measured("dev-shop-1.1", gauge(800).unwrap()).unwrap();
+    store.spend(&project("shop"), Some(1), "dev-shop-1.1", "2026-03-02", spent(100, 5)).unwrap();
+    store.spend(&project("shop"), Some(1), "dev-shop-1.1", "2026-03-02", spent(90, 6)).unwrap();
+    store.session_measured("never-there", gauge(1).unwrap()).unwrap();
+    assert!(store.session("never-there").unwrap().is_none());
     store.upsert_session(&registered(1, 1)).unwrap();
     let row = read(store, "dev-shop-1.1");
     assert_eq!((row.gauge, row.spent), (gauge(800), spent(100, 6)));
-    store.session_measured("dev-shop-1.1", gauge(20), None).unwrap();
+    store.session_measured("dev-shop-1.1", gauge(20).unwrap()).unwrap();
     assert_eq!(read(store, "dev-shop-1.1").gauge, gauge(20), "a compaction empties a context");
 }
 
@@ -110,7 +113,7 @@ pub(crate) fn agents_are_the_newest_sessions_with_what_their_tasks_are_at(store:
     store.end_session("dev-shop-2.1", Exit::Crashed, at(50)).unwrap();
     let ended = SessionRow { ended_at: Some(at(50)), exit: Some(Exit::Crashed), ..session(2, 1) };
     let work = WorkState::begin(key(1).identity(), "apples", at(5));
-    store.put_work_state(&work, &project("shop"), Some(1), None, at(5)).unwrap();
+    put_work_state(store, &work, 1, None, at(5));
     let agent = |session: &SessionRow, state, phase| AgentRow {
         session: session.clone(),
         state,
@@ -163,12 +166,12 @@ pub(crate) fn events_of_a_session_are_counted(store: &mut Store) {
     let ended = |session: &str, dedup: &str| Change {
         session: Some(session.to_owned()),
         dedup: Some(dedup.to_owned()),
-        ..Change { kind: "turn_ended".to_owned(), ..change(3, &[]) }
+        ..Change { kind: Some("turn_ended".to_owned()), ..change(3, &[]) }
     };
     for (session, dedup) in [("dev-shop-3.1", "a"), ("dev-shop-3.1", "b"), ("dev-shop-3.2", "c")] {
-        assert!(!store.is_known(dedup).unwrap());
+        assert!(!store.knows_input(dedup).unwrap());
         commit(store, ended(session, dedup));
-        assert!(store.is_known(dedup).unwrap());
+        assert!(store.knows_input(dedup).unwrap());
     }
     let counted = |task, session: &str| store.count_of_session(&key(task), session, "turn_ended").unwrap();
     assert_eq!(
@@ -200,7 +203,7 @@ pub(crate) fn r2_4_a_work_state_is_committed_with_its_signal(store: &mut Store) 
     let refused = Change { work_state: Some(later.clone()), ..lost };
     assert!(matches!(store.commit(&[refused]), Err(Error::Invalid { .. })));
     assert_eq!(store.signals(&EventFilter::default()).unwrap().len(), 1);
-    store.put_work_state(&later, &project("shop"), Some(3), Some("dev-shop-3.2"), at(9)).unwrap();
+    put_work_state(store, &later, 3, Some("dev-shop-3.2"), at(9));
     assert_eq!(store.work_state("dev-shop-3").unwrap(), Some(later));
 }
 
@@ -246,4 +249,12 @@ pub(crate) fn signals_follow_their_event_and_are_read_on_from_where_one_was(stor
     let of = |kinds: &[&str]| seqs(EventFilter { kinds: kinds.iter().map(|&k| k.into()).collect(), ..any() });
     assert_eq!(of(&["MERGE_READY", "MERGE_READY", "stepped"]), [second + 1]);
     assert!(of(&["stepped"]).is_empty(), "an event that is no signal");
+}
+
+fn put_work_state(store: &mut Store, state: &WorkState, issue: u64, session: Option<&str>, when: Timestamp) {
+    let mut change = Change::new(when, "work_observed");
+    (change.project, change.issue) = (Some(project("shop")), Some(issue));
+    change.session = session.map(str::to_owned);
+    change.work_state = Some(state.clone());
+    store.commit(&[change]).unwrap();
 }

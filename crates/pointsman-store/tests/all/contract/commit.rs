@@ -1,7 +1,10 @@
 //! One transaction: all of it or nothing.
 
+use pointsman_core::snapshot::Kind;
 use pointsman_core::task::{Effect, Headline, State};
-use pointsman_store::{Change, Committed, Error, EventFilter, SessionScope, Store};
+use pointsman_core::value::Following;
+use pointsman_core::{gardener, hand_in};
+use pointsman_store::{Change, Committed, Error, EventFilter, Memory, Retry, SessionScope, Store, Write};
 use serde_json::json;
 
 use crate::world::{at, change, commit, key, message, nobody, project, session, task};
@@ -44,7 +47,7 @@ pub(crate) fn changes_of_one_commit_keep_their_order(store: &mut Store) {
     let seqs: Vec<i64> = committed
         .iter()
         .map(|done| match done {
-            Committed::Done { seq, .. } => *seq,
+            Committed::Done { seq, .. } => seq.unwrap(),
             Committed::Duplicate => panic!("no duplicate here"),
         })
         .collect();
@@ -111,7 +114,7 @@ pub(crate) fn an_effect_that_failed_frees_the_lane(store: &mut Store) {
 
 pub(crate) fn cursors_and_sessions_are_written_with_the_event(store: &mut Store) {
     let with_all = Change {
-        cursor: Some(("comments.7".to_owned(), "41".to_owned())),
+        cursors: vec![("comments.7".to_owned(), "41".to_owned())],
         sessions: vec![session(7, 1), session(7, 2)],
         ..change(7, &[])
     };
@@ -143,7 +146,7 @@ pub(crate) fn hostile_text_comes_back_as_it_was(store: &mut Store) {
                 session: Some(text.to_owned()),
                 task: Some(task.clone()),
                 effects: vec![effect.clone()],
-                cursor: Some((text.to_owned(), text.to_owned())),
+                cursors: vec![(text.to_owned(), text.to_owned())],
                 ..Change::new(at(1), text)
             },
         );
@@ -171,4 +174,94 @@ pub(crate) fn a_time_is_found_in_the_log_without_reading_it(store: &mut Store) {
     for (time, before) in [(0, 0), (10, 0), (11, 2), (20, 2), (21, 5), (30, 5), (31, 6), (99, 6)] {
         assert_eq!(store.seq_before(at(time)).unwrap(), before, "{time}");
     }
+}
+
+pub(crate) fn a_commit_has_a_key_that_tells_whether_it_happened(store: &mut Store) {
+    let key = store.next_key();
+    assert!(!store.has_happened(&key).unwrap());
+    commit(store, change(1, &[]));
+    assert!(store.has_happened(&key).unwrap());
+    let next = store.next_key();
+    assert_ne!(next, key);
+    let wrong = Change { issue: Some(8), ..change(7, &[]) };
+    store.commit(&[wrong]).unwrap_err();
+    assert_eq!((store.next_key(), store.has_happened(&next).unwrap()), (next.clone(), false));
+    assert_eq!(store.commit(&[]).unwrap(), [], "nothing to write is no commit");
+    assert_eq!(store.next_key(), next);
+}
+
+pub(crate) fn events_are_numbered_in_their_project_without_gaps(store: &mut Store) {
+    let of = |project: Option<&str>| Change {
+        project: project.map(crate::world::project),
+        ..Change::new(at(1), "happened")
+    };
+    store.commit(&[of(Some("shop")), of(Some("harbour")), of(None), of(Some("shop"))]).unwrap();
+    // What is refused uses no number up.
+    let refused = Change { effects: vec![Effect::CleanUp], ..of(Some("shop")) };
+    store.commit(&[of(Some("shop")), refused]).unwrap_err();
+    store.commit(&[of(Some("shop")), of(None)]).unwrap();
+    let numbers: Vec<_> = store
+        .events(&EventFilter::default())
+        .unwrap()
+        .into_iter()
+        .map(|event| (event.seq, event.project.map(|name| name.to_string()), event.project_seq))
+        .collect();
+    let (shop, harbour) = (Some("shop".to_owned()), Some("harbour".to_owned()));
+    assert_eq!(
+        numbers,
+        [
+            (1, shop.clone(), 1),
+            (2, harbour, 1),
+            (3, None, 1),
+            (4, shop.clone(), 2),
+            (5, shop, 3),
+            (6, None, 2)
+        ]
+    );
+}
+
+pub(crate) fn what_has_a_history_is_not_written_without_an_event(store: &mut Store) {
+    let memory = Memory { name: "gardener".into(), version: 1, snapshot: json!({}) };
+    let silent = |fill: fn(&mut Change)| {
+        let mut change = Change { project: Some(project("shop")), ..Change::quiet(at(1), Vec::new()) };
+        fill(&mut change);
+        change
+    };
+    let mut changes = vec![
+        silent(|change| change.task = Some(task(1))),
+        silent(|change| change.writes.push(Write::QueueResumed { project: project("shop") })),
+        silent(|change| change.dedup = Some("hook:1".into())),
+    ];
+    changes.push(Change { memories: vec![memory], ..silent(|_| ()) });
+    for change in changes {
+        assert!(matches!(store.commit(&[change]), Err(Error::Invalid { .. })));
+    }
+    assert_eq!(store.last_seq().unwrap(), 0);
+}
+
+pub(crate) fn a_memory_comes_back_as_it_was_and_one_that_cannot_be_read_stops_nobody_else(store: &mut Store) {
+    let shop = project("shop");
+    assert_eq!(store.memory::<Following>(&shop, "results").unwrap(), None);
+    let following = Following { seq: 7, ..Following::default() };
+    let remember = |memories: Vec<Memory>| Change {
+        project: Some(project("shop")),
+        memories,
+        ..Change::new(at(1), "remembered")
+    };
+    let broken = Memory { name: "hand-in.gardener".into(), version: 1, snapshot: json!({ "opened": 12 }) };
+    let newer = Memory { name: "gardener".into(), version: 9, snapshot: json!({}) };
+    let fine = Memory::new("results", &following).unwrap();
+    store.commit(&[remember(vec![fine, broken, newer])]).unwrap();
+    assert_eq!(store.memory(&shop, "results").unwrap(), Some(following));
+    for (name, found) in [
+        ("hand-in.gardener", store.memory::<hand_in::Memory>(&shop, "hand-in.gardener").map(drop)),
+        ("gardener", store.memory::<gardener::Memory>(&shop, "gardener").map(drop)),
+    ] {
+        let Err(error @ Error::Unreadable(_)) = found else { panic!("{name} was read: {found:?}") };
+        assert_eq!(error.retry(), Retry::Never);
+        assert!(error.to_string().contains(name), "{error}");
+    }
+    let listed = store.unreadable().unwrap();
+    let names: Vec<_> = listed.iter().map(|one| (one.what, one.name.as_str(), one.version)).collect();
+    assert_eq!(names, [(Kind::Memory, "gardener", 9), (Kind::Memory, "hand-in.gardener", 1)]);
 }

@@ -7,6 +7,7 @@ use pointsman_core::task::Exit;
 use pointsman_core::time::Timestamp;
 use pointsman_store::{CheckpointRow, Error, NewEntry, SessionRow, Store};
 
+use crate::world::WriteOne as _;
 use crate::world::{at, key, project, session, sha};
 
 const MONDAY: &str = "2026-03-02";

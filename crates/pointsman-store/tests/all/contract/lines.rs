@@ -4,6 +4,7 @@ use pointsman_core::time::Timestamp;
 use pointsman_store::{Audit, EntryStatus, LineRow, NewEntry, Stopped, StoppedBy, Store, VerdictRow};
 use serde_json::json;
 
+use crate::world::WriteOne as _;
 use crate::world::{at, project, sha};
 
 fn stopped(by: StoppedBy, at: Timestamp, reason: &str) -> Stopped {

@@ -4,8 +4,9 @@ use pointsman_core::chat::{Command, Reply};
 use pointsman_core::config::NotifierKind::{Matrix, Webhook};
 use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::task::Notice;
-use pointsman_store::{Change, Committed, Delivered, NewNotice, NewReply, Store, Thread};
+use pointsman_store::{Change, Committed, Delivered, NewNotice, NewReply, Store, Thread, Write};
 
+use crate::world::WriteOne as _;
 use crate::world::{at, project};
 
 fn posting(key: &str, topic: &Topic, title: &str) -> Posting {
@@ -56,15 +57,13 @@ pub(crate) fn a_notice_is_written_once_and_told_by_each_for_itself(store: &mut S
     let first = store.pending_delivery(&project("shop"), Matrix, "1.0").unwrap().unwrap();
     let topic = Topic::Task(3);
     let sent = Delivered::Sent { sent_as: Some("$e1".into()), thread: Some(thread(&topic, "$e1")) };
-    store.set_cursor(Some(&project("shop")), "notifier.matrix", "{}").unwrap();
-    store.settle_delivery(&project("shop"), first.id, &sent, Some("notifier.matrix"), at(30)).unwrap();
-    assert_eq!(store.cursor(Some(&project("shop")), "notifier.matrix").unwrap().as_deref(), Some(""));
+    store.settle_delivery(first.id, &sent, at(30)).unwrap();
     assert_eq!(due(store, 99), ["2.0"]);
     assert!(store.pending_delivery(&project("shop"), Matrix, "1.0").unwrap().is_none());
     assert_eq!(store.topic_of_message(&project("shop"), "$e1").unwrap(), Some(topic.clone()));
     // Who hears of it a second time changes nothing.
     let again = Delivered::Sent { sent_as: Some("$e9".into()), thread: Some(thread(&topic, "$e9")) };
-    store.settle_delivery(&project("shop"), first.id, &again, None, at(40)).unwrap();
+    store.settle_delivery(first.id, &again, at(40)).unwrap();
     assert_eq!(store.topic_of_message(&project("shop"), "$e9").unwrap(), None);
     assert_eq!(store.thread(&project("shop"), "!room", &topic).unwrap().unwrap().root, "$e1");
     let waiting = store.waiting(&project("shop"), Webhook).unwrap();
@@ -75,7 +74,7 @@ pub(crate) fn a_notice_is_written_once_and_told_by_each_for_itself(store: &mut S
         [(10, true), (20, false)]
     );
     let dropped = Delivered::Dropped { why: "too old".into() };
-    store.settle_delivery(&project("shop"), line[0].0, &dropped, None, at(50)).unwrap();
+    store.settle_delivery(line[0].0, &dropped, at(50)).unwrap();
     let waiting = store.waiting(&project("shop"), Webhook).unwrap();
     assert_eq!((waiting.pending, waiting.dropped), (1, 1));
     let notices = store.notices(Some(&project("shop")), 10).unwrap();
@@ -104,7 +103,7 @@ pub(crate) fn the_same_words_and_the_same_question_are_found(store: &mut Store) 
         add(store, key, "question", 40);
         let pending = store.pending_delivery(&shop, Matrix, key).unwrap().unwrap();
         let sent = Delivered::Sent { sent_as: None, thread: None };
-        store.settle_delivery(&shop, pending.id, &sent, None, at(when)).unwrap();
+        store.settle_delivery(pending.id, &sent, at(when)).unwrap();
     }
     assert_eq!(asked(store), Some(at(33)), "the first time counts");
     assert_eq!(store.asked_at(&shop, &topic, "q2", Matrix).unwrap(), None);
@@ -150,14 +149,16 @@ pub(crate) fn what_people_said_is_written_once_and_taken_once(store: &mut Store)
     assert_eq!(due(store, 99), ["$e1", "$e2"], "answered with it, once");
     let waiting = store.replies(&project("shop"), &supervisor).unwrap();
     assert_eq!(waiting.iter().map(|row| &row.said.reply).collect::<Vec<_>>(), [&ignore, &Reply::Text]);
-    assert!(store.take_reply(waiting[0].id, at(20)).unwrap());
-    assert!(!store.take_reply(waiting[0].id, at(21)).unwrap(), "it is taken once");
+    store.take_reply(waiting[0].id, at(20)).unwrap();
+    // It is taken once: the first time counts.
+    store.take_reply(waiting[0].id, at(21)).unwrap();
     let left = store.replies(&waiting[0].said.project, &waiting[0].said.topic).unwrap().len();
     for (taken_at, waits) in [(19, left), (20, left + 1), (20, left + 1)] {
-        store.give_back_replies(&waiting[0].said.project, &waiting[0].said.topic, at(taken_at)).unwrap();
+        let (project, topic) = (waiting[0].said.project.clone(), waiting[0].said.topic.clone());
+        store.write(Write::RepliesGivenBack { project, topic, taken_at: at(taken_at) }, at(30)).unwrap();
         assert_eq!(store.replies(&waiting[0].said.project, &waiting[0].said.topic).unwrap().len(), waits);
     }
-    assert!(store.take_reply(waiting[0].id, at(22)).unwrap(), "it waited again");
+    store.take_reply(waiting[0].id, at(22)).unwrap();
     assert_eq!(store.replies(&project("shop"), &supervisor).unwrap().len(), 1);
     assert!(store.replies(&project("shop"), &Topic::Agent("gardener".into())).unwrap().is_empty());
 }

@@ -6,6 +6,7 @@ use pointsman_core::ids::TaskKey;
 use pointsman_core::task::Effect;
 use pointsman_store::{Change, EffectId, MessageStatus, Store};
 
+use crate::world::WriteOne as _;
 use crate::world::{at, change, commit, key, message, nobody, settle, start};
 
 fn due(store: &Store, now: i64) -> Vec<EffectId> {

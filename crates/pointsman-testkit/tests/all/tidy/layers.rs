@@ -1,4 +1,4 @@
-//! Who may know whom: `pointsman → {adapters, store} → core`.
+//! Who may know whom: `pointsman → {adapters, store, view} → core`.
 
 use pointsman_testkit::source::{files, root};
 
@@ -7,11 +7,14 @@ use super::{mentions_std, nothing_found, pattern};
 /// What would make the core depend on when and where it runs.
 const NOT_IN_CORE: [&str; 6] = ["fs", "process", "net", "thread", "env", "io"];
 
+/// Crates that only compute.
+const PURE: [&str; 2] = ["crates/pointsman-core/src/", "crates/pointsman-view/src/"];
+
 #[test]
-fn the_core_touches_nothing() {
+fn core_and_views_touch_nothing() {
     let clock = pattern(r"\b(SystemTime|Instant)\b");
     let mut found = Vec::new();
-    for file in files().iter().filter(|f| f.is_rust() && f.path.starts_with("crates/pointsman-core/src/")) {
+    for file in files().iter().filter(|f| f.is_rust() && PURE.iter().any(|src| f.path.starts_with(src))) {
         let code = file.shipped_code();
         found.extend(
             NOT_IN_CORE
@@ -23,18 +26,16 @@ fn the_core_touches_nothing() {
             found.push(format!("{}: a clock", file.path));
         }
     }
-    nothing_found(
-        "the core decides without files, processes, network, threads, environment and clock",
-        &found,
-    );
+    nothing_found("core and views have no files, processes, network, threads, environment and clock", &found);
 }
 
 #[test]
 fn dependencies_go_one_way() {
     // The testkit is for the tests of adapters; it knows only the core itself, so that there is no circle.
-    let allowed: [(&str, &[&str]); 4] = [
+    let allowed: [(&str, &[&str]); 5] = [
         ("pointsman-core", &[]),
         ("pointsman-store", &["pointsman-core"]),
+        ("pointsman-view", &["pointsman-core"]),
         ("pointsman-adapters", &["pointsman-core", "pointsman-testkit"]),
         ("pointsman-testkit", &["pointsman-core"]),
     ];
@@ -46,13 +47,13 @@ fn dependencies_go_one_way() {
         let others = ours.captures_iter(&manifest).map(|c| c[1].to_owned());
         found.extend(others.filter(|o| !known.contains(&o.as_str())).map(|o| format!("{name} knows {o}")));
     }
-    nothing_found("pointsman → {adapters, store} → core, and nobody else", &found);
+    nothing_found("pointsman → {adapters, store, view} → core, and nobody else", &found);
 }
 
 #[test]
 fn nothing_that_ships_knows_the_testkit() {
     let mut found = Vec::new();
-    for name in ["pointsman-core", "pointsman-store", "pointsman-adapters", "pointsman"] {
+    for name in ["pointsman-core", "pointsman-store", "pointsman-view", "pointsman-adapters", "pointsman"] {
         let path = root().join("crates").join(name).join("Cargo.toml");
         let manifest = std::fs::read_to_string(&path).expect("every crate has a manifest");
         let shipped = manifest.split("[dev-dependencies]").next().unwrap_or_default();
@@ -62,15 +63,22 @@ fn nothing_that_ships_knows_the_testkit() {
 }
 
 #[test]
-fn the_core_has_few_dependencies() {
-    const KNOWN: [&str; 6] = ["regex", "serde", "serde_json", "sha2", "thiserror", "toml"];
-    let path = root().join("crates/pointsman-core/Cargo.toml");
-    let manifest = std::fs::read_to_string(path).expect("every crate has a manifest");
-    let (_, rest) = manifest.split_once("[dependencies]\n").expect("the core has dependencies");
-    let list = rest.split("\n[").next().unwrap_or_default();
-    let names = list.lines().filter_map(|line| line.split(['.', ' ', '=']).next()).filter(|n| !n.is_empty());
-    let found: Vec<String> = names.filter(|n| !KNOWN.contains(n)).map(str::to_owned).collect();
-    nothing_found("the core depends on nothing that touches the world or takes long to build", &found);
+fn core_and_views_have_few_dependencies() {
+    let known: [(&str, &[&str]); 2] = [
+        ("pointsman-core", &["regex", "serde", "serde_json", "sha2", "thiserror", "toml", "unicode-width"]),
+        ("pointsman-view", &["pointsman-core", "serde", "serde_json"]),
+    ];
+    let mut found = Vec::new();
+    for (name, known) in known {
+        let path = root().join("crates").join(name).join("Cargo.toml");
+        let manifest = std::fs::read_to_string(path).expect("every crate has a manifest");
+        let (_, rest) = manifest.split_once("[dependencies]\n").expect("both have dependencies");
+        let list = rest.split("\n[").next().unwrap_or_default();
+        let names =
+            list.lines().filter_map(|line| line.split(['.', ' ', '=']).next()).filter(|n| !n.is_empty());
+        found.extend(names.filter(|n| !known.contains(n)).map(|n| format!("{name} depends on {n}")));
+    }
+    nothing_found("core and views depend on nothing that touches the world or takes long to build", &found);
 }
 
 #[test]
@@ -83,4 +91,22 @@ fn only_the_store_knows_sql() {
         .map(|f| f.path.clone())
         .collect();
     nothing_found("only pointsman-store knows SQL", &found);
+}
+
+#[test]
+fn only_three_places_are_asynchronous() {
+    // The web crate, and the two threads that hide an asynchronous library behind a synchronous interface.
+    let allowed = [
+        "crates/pointsman-web/",
+        "crates/pointsman-store/src/store/postgres",
+        "crates/pointsman-adapters/src/acp/",
+    ];
+    let runtime = pattern(r"\basync (fn|move|\{)|\.await\b|\btokio\b");
+    let found: Vec<String> = files()
+        .iter()
+        .filter(|f| f.is_rust() && !allowed.iter().any(|place| f.path.starts_with(place)))
+        .filter(|f| runtime.is_match(&f.shipped_code()))
+        .map(|f| f.path.clone())
+        .collect();
+    nothing_found("the daemon's loop and everything around it is synchronous", &found);
 }

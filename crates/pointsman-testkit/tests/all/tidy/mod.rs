@@ -1,18 +1,21 @@
 //! The rules of the house, run on the workspace's own files.
 //!
 //! `layers` says who may know whom, `fences` who may touch the world, `files` what every file looks like, `papers`
-//! that the documentation tells the truth, `matches` that no arm catches what nobody thought of, `prose` where sentences
-//! stand and that items are explained. A rule that only people know is not one.
+//! that the documentation tells the truth, `matches` that no arm catches what nobody thought of, `kinds` that nobody asks
+//! what a kind is called, `prose` where sentences stand and that items are explained, `views` that what the program shows is
+//! a view. A rule that only people know is not one.
 //!
 //! A rule that the code does not keep everywhere yet has a list of exceptions in `known/`, with a count per file. The list
 //! may only shrink: a new finding fails, and so does an entry that is no longer needed.
 
 mod fences;
 mod files;
+mod kinds;
 mod layers;
 mod matches;
 mod papers;
 mod prose;
+mod views;
 
 use std::collections::BTreeMap;
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use pointsman_adapters::phase_file;
+use pointsman_core::task::Task;
 use pointsman_store::{SessionRow, SessionScope};
 use serde_json::Value;
 
@@ -63,7 +64,7 @@ fn silent(context: &Context, project: &Project) -> Result<Vec<SessionRow>, Failu
 /// What is found to stand in the way of a session's hooks.
 fn reasons(context: &Context, project: &Project, row: &SessionRow) -> Vec<String> {
     let config = &project.config;
-    let command = config.roles.dev.command.as_ref().unwrap_or(&config.agent.command);
+    let command = config.command(Task::ROLE);
     let mut why = Vec::new();
     if command.iter().any(|word| word == "--settings" || word.starts_with("--settings=")) {
         why.push("--settings in [agent] command replaces ours".to_owned());

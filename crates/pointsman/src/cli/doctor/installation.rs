@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use pointsman_core::words;
 use pointsman_store::{self as store, DaemonLock, Store, lock};
 
 use super::{Check, chain};
@@ -13,7 +14,7 @@ use crate::control::protocol::Request;
 const FEW_BYTES: u64 = 1 << 30;
 
 pub(super) fn checks(context: &Context) -> Vec<Check> {
-    vec![
+    [
         directory(
             "state_dir",
             context.paths.state(),
@@ -24,6 +25,21 @@ pub(super) fn checks(context: &Context) -> Vec<Check> {
         daemon(context),
         database(context),
     ]
+    .into_iter()
+    .chain(snapshots(context))
+    .collect()
+}
+
+/// What is stored of tasks, runs, actions and roles can be read.
+fn snapshots(context: &Context) -> Vec<Check> {
+    const ID: &str = "unreadable";
+    const FIX: &str = "start the program that wrote it, or go back to a copy of the database";
+    let Ok(store) = Store::open_for_command(&context.paths.database()) else { return Vec::new() };
+    match store.unreadable() {
+        Ok(found) if found.is_empty() => vec![Check::ok(ID, "everything that is stored can be read")],
+        Ok(found) => found.iter().map(|one| Check::fail(ID, words::reason::unreadable(one), FIX)).collect(),
+        Err(error) => vec![Check::fail(ID, chain(error), FIX)],
+    }
 }
 
 /// A directory that is not there yet is fine if it can be made.

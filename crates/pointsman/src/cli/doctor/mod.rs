@@ -11,7 +11,7 @@ mod project;
 mod services;
 
 use clap::Args;
-use serde::Serialize;
+use pointsman_view::doctor::{Check, Doctor, Grade};
 
 use super::context::Context;
 use super::failure::{Code, Failure};
@@ -24,38 +24,6 @@ use super::style;
 #[command(after_help = "Example:\n  pointsman doctor --json | jq '.checks[] | select(.status != \"ok\")'")]
 pub(crate) struct Arguments {}
 
-/// How a check went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Grade {
-    Ok,
-    Warn,
-    Fail,
-}
-
-/// One check.
-#[derive(Debug, Serialize)]
-struct Check {
-    id: &'static str,
-    status: Grade,
-    detail: String,
-    fix: Option<String>,
-}
-
-impl Check {
-    fn ok(id: &'static str, detail: impl Into<String>) -> Self {
-        Self { id, status: Grade::Ok, detail: detail.into(), fix: None }
-    }
-
-    fn warn(id: &'static str, detail: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { id, status: Grade::Warn, detail: detail.into(), fix: Some(fix.into()) }
-    }
-
-    fn fail(id: &'static str, detail: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { id, status: Grade::Fail, detail: detail.into(), fix: Some(fix.into()) }
-    }
-}
-
 impl Arguments {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         let mut checks = machine::checks(project::wants_terminals(context));
@@ -63,7 +31,7 @@ impl Arguments {
         checks.extend(project::checks(context));
         let failed = checks.iter().filter(|check| check.status == Grade::Fail).count();
         if context.out.is_json() {
-            context.out.value(&serde_json::json!({ "ok": failed == 0, "checks": checks }))?;
+            context.out.value(&Doctor { ok: failed == 0, checks })?;
         } else {
             checks.iter().try_for_each(|check| print(context, check))?;
         }

@@ -116,13 +116,13 @@ fn with_backlog(context: &Context, project: &Project, kind: NotifierKind, check:
         Ok(Some(lines)) => {
             let detail = format!("{}; {}", check.detail, clean_line(&lines, 600));
             Check::warn(
-                check.id,
+                &check.id,
                 detail,
                 "pointsman notify list tells which; a running daemon tries again by itself",
             )
         }
         Err(failure) => Check::warn(
-            check.id,
+            &check.id,
             failure.message().to_owned(),
             "pointsman doctor, when the store can be read",
         ),

@@ -8,9 +8,8 @@ use pointsman_adapters::git::local_checkout::{Found, LocalCheckout};
 use pointsman_adapters::headless::Headless;
 use pointsman_adapters::process::find_program;
 use pointsman_adapters::tmux::Server;
-use pointsman_core::claude::launch::is_claude;
-use pointsman_core::config::ForgeKind;
 use pointsman_core::ids::ProjectName;
+use pointsman_core::task::Task;
 use pointsman_store::SessionScope;
 
 use super::{Check, chain, hooks, notifiers, services};
@@ -32,11 +31,11 @@ pub(super) fn checks(context: &Context) -> Vec<Check> {
     let mut checks = vec![Check::ok("config", format!("{} is valid", project.config_path.display()))];
     checks.push(supported(&project));
     checks.push(agent(&project));
-    if is_claude(dev_command(&project)) {
+    if project.config.agent_kind(Task::ROLE).capabilities().hooks {
         checks.push(hooks::check(context, &project));
     }
     checks.push(phase_dir(&project));
-    if project.config.forge.kind == ForgeKind::Local {
+    if project.config.forge.kind.is_embedded() {
         checks.push(forge(context, &project));
     }
     checks.extend(services::checks(context, &project.config));
@@ -85,13 +84,9 @@ fn supported(project: &Project) -> Check {
     }
 }
 
-fn dev_command(project: &Project) -> &[String] {
-    project.config.roles.dev.command.as_ref().unwrap_or(&project.config.agent.command)
-}
-
 fn agent(project: &Project) -> Check {
     const ID: &str = "agent";
-    let Some(program) = dev_command(project).first() else {
+    let Some(program) = project.config.command(Task::ROLE).first() else {
         return Check::fail(ID, "no agent program is set", "set [agent] command in pointsman.toml");
     };
     match find_agent(program, project.checkout()) {

@@ -1,8 +1,9 @@
 //! The servers that the project lives on: do they answer, who are we there, what may we do?
 
-use pointsman_adapters::forge::{Error, Forge};
+use pointsman_adapters::ci::woodpecker::Woodpecker;
+use pointsman_adapters::forge::{Error, ServerForge};
 use pointsman_adapters::http::Host;
-use pointsman_core::config::{CiKind, Config, ForgeKind};
+use pointsman_core::config::Config;
 
 use super::{Check, chain};
 use crate::cli::context::Context;
@@ -11,53 +12,33 @@ const FORGE: &str = "forge_server";
 const CI: &str = "ci_server";
 
 pub(super) fn checks(context: &Context, config: &Config) -> Vec<Check> {
-    let forge = match config.forge.kind {
-        ForgeKind::Local | ForgeKind::Git => None,
-        ForgeKind::Forgejo => Some(forgejo(context, config)),
-        ForgeKind::Github => Some(github(context, config)),
+    let forge = match context.find_server(config) {
+        Ok(forge) => forge.map(|forge| server(&*forge)),
+        Err(error) => Some(no_token(FORGE, error)),
     };
-    let ci = match config.ci.kind {
-        CiKind::None | CiKind::Command | CiKind::Forge => None,
-        CiKind::Woodpecker => Some(woodpecker(context, config)),
+    let ci = match context.find_ci(config) {
+        Ok(ci) => ci.map(|ci| woodpecker(&ci)),
+        Err(error) => Some(no_token(CI, error)),
     };
     forge.into_iter().chain(ci).collect()
 }
 
-fn forgejo(context: &Context, config: &Config) -> Check {
-    let forge = match context.forgejo(config) {
-        Ok(forge) => forge,
-        Err(error) => return no_token(FORGE, error),
-    };
+fn server(forge: &dyn ServerForge) -> Check {
     if let Err(error) = forge.look() {
         return in_the_way(&error);
     }
     let (version, lacks) = match forge.version() {
-        Some(version) => (format!("version {version}, "), version.lacks()),
+        Some((version, lacks)) => (format!("version {version}, "), lacks),
         None => (String::new(), Vec::new()),
     };
-    let detail = format!("{version}{}", standing(&forge, forge.host()));
+    let detail = format!("{version}{}", standing(forge, forge.host()));
     match lacks.as_slice() {
         [] => clock(FORGE, detail, forge.host()),
         lacks => Check::warn(FORGE, format!("{detail}; {}", lacks.join("; ")), "bring the server up to date"),
     }
 }
 
-fn github(context: &Context, config: &Config) -> Check {
-    let forge = match context.github(config) {
-        Ok(forge) => forge,
-        Err(error) => return no_token(FORGE, error),
-    };
-    match forge.look() {
-        Ok(()) => clock(FORGE, standing(&forge, forge.host()), forge.host()),
-        Err(error) => in_the_way(&error),
-    }
-}
-
-fn woodpecker(context: &Context, config: &Config) -> Check {
-    let ci = match context.find_woodpecker(config) {
-        Ok(ci) => ci,
-        Err(error) => return no_token(CI, error),
-    };
+fn woodpecker(ci: &Woodpecker) -> Check {
     match ci.pipelines() {
         Ok(pipelines) => {
             let detail = format!("{}; {} pipelines of late", round_trip(ci.host()), pipelines.len());
@@ -76,7 +57,7 @@ fn in_the_way(error: &Error) -> Check {
 }
 
 /// Who we are there, how quickly it answers, and how often it may still be asked.
-fn standing(forge: &dyn Forge, host: &Host) -> String {
+fn standing(forge: &dyn ServerForge, host: &Host) -> String {
     let left = host
         .rate_limit()
         .map_or(String::new(), |rate| format!("; {} of {} requests are left", rate.remaining, rate.limit));

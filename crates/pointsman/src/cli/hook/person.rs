@@ -12,10 +12,10 @@ use pointsman_core::claim::{Claim, Phase};
 use pointsman_core::forge::BoardStatus;
 use pointsman_core::time::Timestamp;
 use pointsman_core::words::claim as words;
+use pointsman_view::claim::{Board, HandedIn, Looked, PullState};
 use serde::de::DeserializeOwned;
 
 use super::{Call, Event, output};
-use crate::claim::{Board, HandedIn, Looked, PullState};
 use crate::cli::claim_file::ClaimFile;
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
@@ -229,26 +229,25 @@ fn checked_out(dir: &Path) -> Option<String> {
 }
 
 /// Asks whoever has the forge, with a limit on how long the agent waits.
-pub(super) fn ask<T: DeserializeOwned>(dir: &Path, order: ClaimOrder) -> Result<T, String> {
+pub(super) fn ask<T: DeserializeOwned + Send + 'static>(dir: &Path, order: ClaimOrder) -> Result<T, String> {
     let (send, answer) = sync_channel(1);
     let dir = dir.to_owned();
     let asking = std::thread::Builder::new().name("forge".to_owned()).spawn(move || {
         let _ = send.send(ask_forge(&dir, order));
     });
     asking.map_err(|error| error.to_string())?;
-    let value = match answer.recv_timeout(FORGE_LIMIT) {
-        Ok(value) => value?,
+    match answer.recv_timeout(FORGE_LIMIT) {
+        Ok(answer) => answer,
         Err(RecvTimeoutError::Timeout) => {
-            return Err(format!("the forge gave no answer within {} s", FORGE_LIMIT.as_secs()));
+            Err(format!("the forge gave no answer within {} s", FORGE_LIMIT.as_secs()))
         }
-        Err(RecvTimeoutError::Disconnected) => return Err("the forge could not be asked".to_owned()),
-    };
-    serde_json::from_value(value).map_err(|error| format!("the answer cannot be read: {error}"))
+        Err(RecvTimeoutError::Disconnected) => Err("the forge could not be asked".to_owned()),
+    }
 }
 
 #[allow(clippy::disallowed_methods, reason = "a process begins here: the environment is its input")]
-fn ask_forge(dir: &Path, order: ClaimOrder) -> Result<serde_json::Value, String> {
-    let run = || -> Result<serde_json::Value, Failure> {
+fn ask_forge<T: DeserializeOwned>(dir: &Path, order: ClaimOrder) -> Result<T, String> {
+    let run = || -> Result<T, Failure> {
         std::env::set_current_dir(dir)?;
         let paths = Paths::from_env(|name| std::env::var_os(name))?;
         let context = Context { out: Out::new(false), paths, wanted: None, verbose: 0 };

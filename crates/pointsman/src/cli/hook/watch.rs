@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use pointsman_core::claim::life::{POLL_EVERY, waits_for_pull_request};
 use pointsman_core::words::claim as words;
+use pointsman_view::claim::{Looked, PullState};
 use serde_json::Value;
 
 use super::person::{ask, read};
 use super::{Call, output};
-use crate::claim::{Looked, PullState};
 use crate::cli::claim_file::ClaimFile;
 use crate::control::protocol::ClaimOrder;
 

@@ -3,15 +3,23 @@
 use pointsman_core::text::clean_line;
 use pointsman_store::{EntryStatus, QueueEntry};
 
-use super::super::context::Context;
 use super::super::failure::Failure;
 use super::super::table::{Cell, Table};
 use super::super::{style, time};
+use super::Queue;
+use super::show::Tested;
 use crate::queue_view;
 
-pub(super) fn print(context: &Context, entries: &[QueueEntry], nothing: &str) -> Result<(), Failure> {
+pub(super) fn print(queue: &Queue, entries: &[QueueEntry], nothing: &str) -> Result<(), Failure> {
+    let context = &queue.context;
     if context.out.is_json() {
-        return context.out.value(&queue_view::to_json(entries));
+        let mut views = queue_view::of(entries);
+        for (view, entry) in views.iter_mut().zip(entries) {
+            if entry.status == EntryStatus::Red {
+                view.log_path = Tested::look(queue, entry)?.and_then(|tested| tested.log_path);
+            }
+        }
+        return context.out.value(&views);
     }
     let mut table = Table::new(["#", "ENTRY", "STATUS", "ISSUE", "PR", "SINCE", "BRANCH"]);
     let now = time::now();

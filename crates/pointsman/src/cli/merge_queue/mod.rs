@@ -3,14 +3,20 @@
 mod list;
 mod process;
 mod serve;
+mod show;
 mod train;
 
 use clap::{Args, Subcommand};
 use pointsman_core::config::MergeStyle;
+use pointsman_core::text::clean_line;
 use pointsman_store::{EntryScope, QueueEntry};
+use pointsman_view::queue::{Added, Paused, Removed, Retested};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::context::Context;
+use super::daemon_door::{self, By};
 use super::failure::Failure;
 use super::time;
 use crate::control::protocol::{QueueCommand, Request};
@@ -38,8 +44,12 @@ pub(crate) enum Command {
     Add(Add),
     /// Take a branch out of the line; it stays as it is
     Remove(Remove),
-    /// Work on the line now and wait for the first one, also without a daemon
+    /// Land the next branch now and wait for it, also without a daemon
     Process(process::Arguments),
+    /// Show one branch with what the gate said last: the verdict, and the end of its log
+    Show(show::Arguments),
+    /// Forget that a branch, or main, is red, and test it again
+    Retest(Retest),
     /// Let nothing land until `resume`
     Pause(Pause),
     /// Let the line go on, also after an alarm
@@ -78,6 +88,16 @@ pub(crate) struct Remove {
     which: Which,
 }
 
+/// The arguments of `merge-queue retest`.
+#[derive(Debug, Args)]
+pub(crate) struct Retest {
+    /// `main`, an entry's number, or a branch
+    #[arg(default_value = "main")]
+    what: String,
+    #[command(flatten)]
+    which: Which,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Pause {
     /// Why; shown to everybody who asks
@@ -92,34 +112,55 @@ impl Command {
         match self {
             Self::List(which) => {
                 let queue = Queue::of(context, &which)?;
-                list::print(context, &queue.entries(EntryScope::Unfinished)?, "The merge queue is empty.")
+                list::print(&queue, &queue.entries(EntryScope::Unfinished)?, "The merge queue is empty.")
             }
             Self::History(which) => {
                 let queue = Queue::of(context, &which)?;
                 let entries = queue.read(EntryScope::All)?;
-                list::print(context, &entries, "Nothing was ever in the merge queue.")
+                list::print(&queue, &entries, "Nothing was ever in the merge queue.")
             }
             Self::Status(arguments) => arguments.run(context),
             Self::Add(add) => add.run(context),
             Self::Remove(Remove { what, which }) => {
                 context.people_only("steering the merge queue")?;
                 let queue = Queue::of(context, &which)?;
-                let value = queue.order(QueueCommand::Remove { what, by: context.author() })?;
-                queue.tell(&value, &format!("Entry {} is out of the line.", value["entry"]))
+                let removed: Removed = queue.order(QueueCommand::Remove { what, by: context.author() })?;
+                queue.tell(&removed, &format!("Entry {} is out of the line.", removed.entry))
             }
             Self::Process(arguments) => arguments.run(context),
+            Self::Show(arguments) => arguments.run(context),
+            Self::Retest(Retest { what, which }) => {
+                context.people_only("steering the merge queue")?;
+                let queue = Queue::of(context, &which)?;
+                let candidates = match what.as_str() {
+                    // Whoever was tried on a red main is tried again too.
+                    "main" => queue
+                        .entries(EntryScope::Unfinished)?
+                        .into_iter()
+                        .filter_map(|e| e.candidate)
+                        .collect(),
+                    _ => queue.find(&what)?.candidate.into_iter().collect(),
+                };
+                let by = context.author();
+                let retested: Retested = queue.order(QueueCommand::Retest { what, candidates, by })?;
+                let words = match retested.entry {
+                    Some(entry) => format!("It is tested again as entry {entry}."),
+                    None => "It is tested again.".to_owned(),
+                };
+                queue.tell(&retested, &words)
+            }
             Self::Pause(Pause { reason, which }) => {
                 context.people_only("steering the merge queue")?;
                 let queue = Queue::of(context, &which)?;
-                let value = queue.order(QueueCommand::Pause { reason })?;
-                queue.tell(&value, "Nothing lands until: pointsman merge-queue resume")
+                let paused: Paused = queue.order(QueueCommand::Pause { reason })?;
+                queue.tell(&paused, "Nothing lands until: pointsman merge-queue resume")
             }
             Self::Resume(which) => {
                 context.people_only("steering the merge queue")?;
                 let queue = Queue::of(context, &which)?;
-                let value = queue.order(QueueCommand::Resume)?;
-                let was = value["was_paused"] == true;
-                queue.tell(&value, if was { "The line goes on." } else { "The line was not stopped." })
+                let resumed: Paused = queue.order(QueueCommand::Resume)?;
+                let was = resumed.was_paused == Some(true);
+                queue.tell(&resumed, if was { "The line goes on." } else { "The line was not stopped." })
             }
             Self::Serve(arguments) => arguments.run(context),
         }
@@ -140,7 +181,7 @@ impl Add {
             Some(_) => None,
             None => Some(std::env::current_dir()?),
         };
-        let value = queue.order(QueueCommand::Add {
+        let added: Added = queue.order(QueueCommand::Add {
             branch: self.branch,
             checkout,
             priority: self.priority,
@@ -148,13 +189,16 @@ impl Add {
             by: context.author(),
         })?;
         let entries = queue.entries(EntryScope::Unfinished)?;
-        let place = entries.iter().position(|entry| value["entry"] == entry.id.0);
+        let place = entries.iter().position(|entry| added.entry == entry.id);
         if context.out.is_json() {
-            let found = place.map(|at| queue_view::to_json(&entries)[at].clone());
-            return context.out.value(&found.unwrap_or(value));
+            return match place.and_then(|at| queue_view::of(&entries).into_iter().nth(at)) {
+                Some(entry) => context.out.value(&entry),
+                // It is over already.
+                None => context.out.value(&added),
+            };
         }
         let place = place.map(|at| format!(", number {} in the line", at + 1)).unwrap_or_default();
-        context.out.line(format!("Entry {}{place}.", value["entry"]))
+        context.out.line(format!("Entry {}{place}.", added.entry))
     }
 }
 
@@ -162,6 +206,8 @@ impl Add {
 pub(super) struct Queue {
     context: Context,
     project: Project,
+    /// The repository, if it is the queue of a `merge-queue serve`.
+    repo: Option<String>,
 }
 
 impl Queue {
@@ -171,7 +217,7 @@ impl Queue {
             None => context.clone(),
         };
         let project = context.project()?;
-        Ok(Self { context, project })
+        Ok(Self { context, project, repo: which.repo.clone() })
     }
 
     fn read(&self, scope: EntryScope) -> Result<Vec<QueueEntry>, Failure> {
@@ -181,20 +227,41 @@ impl Queue {
         })
     }
 
+    /// The newest entry of this number or branch.
+    fn find(&self, what: &str) -> Result<QueueEntry, Failure> {
+        let number = what.strip_prefix('#').unwrap_or(what).parse().ok();
+        let meant = |entry: &QueueEntry| entry.branch == what || number == Some(entry.id.0);
+        self.read(EntryScope::All)?.into_iter().rev().find(meant).ok_or_else(|| {
+            let shown = clean_line(what, 200);
+            Failure::not_found(format!("no branch and no entry of the queue is called {shown}"))
+                .hint("pointsman merge-queue history")
+        })
+    }
+
     /// In the order in which they will land.
     fn entries(&self, scope: EntryScope) -> Result<Vec<QueueEntry>, Failure> {
         let ageing = self.project.config.merge.ageing.duration();
         Ok(queue_view::sorted(self.read(scope)?, time::now(), ageing))
     }
 
-    fn order(&self, command: QueueCommand) -> Result<Value, Failure> {
+    fn order<V: DeserializeOwned>(&self, command: QueueCommand) -> Result<V, Failure> {
         let project = self.project.config.name.clone();
-        self.context.ask_and_say(&Request::Queue { project, command })
+        let (value, by) = daemon_door::ask(&self.context.paths, &Request::Queue { project, command })?;
+        if by == By::Alone {
+            let start = match &self.repo {
+                Some(repo) => format!("pointsman merge-queue serve --repo {repo} --gate COMMAND"),
+                None => "pointsman up".to_owned(),
+            };
+            self.context.out.say(format!(
+                "Nobody works on this merge queue now. This is written down; to go on: {start}"
+            ));
+        }
+        Ok(value)
     }
 
-    fn tell(&self, value: &Value, words: &str) -> Result<(), Failure> {
+    fn tell(&self, view: &impl Serialize, words: &str) -> Result<(), Failure> {
         match self.context.out.is_json() {
-            true => self.context.out.value(value),
+            true => self.context.out.value(view),
             false => self.context.out.line(words),
         }
     }

@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(100);
 #[derive(Debug, Args)]
 #[command(after_help = "Ends with 0 if the branch landed (with --all: if every one did), else with 1.")]
 pub(crate) struct Arguments {
-    /// Not only the first one: until nothing is left
+    /// Not only the next one: until nothing is left
     #[arg(long)]
     all: bool,
     #[command(flatten)]
@@ -37,25 +37,26 @@ impl Arguments {
         }
         if watched.is_empty() {
             context.out.say("The merge queue is empty.");
-            return if context.out.is_json() { context.out.value(&Vec::<u8>::new()) } else { Ok(()) };
+            return if context.out.is_json() { context.out.value(&queue_view::of(&[])) } else { Ok(()) };
         }
         for entry in &watched {
             context.out.say(format!("{}: waiting", entry.branch));
         }
         if client::answers(&queue.context.paths.control_socket()) {
-            queue.order(QueueCommand::Look)?;
+            queue.order::<()>(QueueCommand::Look)?;
             follow(&queue, &watched)?;
         } else {
-            // Everything that waits is worked on: it is the same line.
             super::super::up::log_to_stderr(context.verbose, "warn");
-            let only_queue = Some(queue.project.config.name.clone());
+            let project = queue.project.config.name.clone();
+            let entry = watched.first().map(|entry| entry.id).filter(|_| !self.all);
+            let only_queue = Some(daemon::OnlyQueue { project, entry });
             daemon::run(&queue.context.paths, daemon::Options { only_queue, ..daemon::Options::default() })?;
         }
         let all = queue.read(EntryScope::All)?;
         let over: Vec<QueueEntry> =
             all.into_iter().filter(|entry| watched.iter().any(|w| w.id == entry.id)).collect();
         if context.out.is_json() {
-            context.out.value(&queue_view::to_json(&over))?;
+            context.out.value(&queue_view::of(&over))?;
         } else {
             for entry in &over {
                 let why = entry.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use pointsman_adapters::git::local_checkout::{Found, LocalCheckout};
-use pointsman_adapters::git::{BranchName, Git};
+use pointsman_adapters::git::mirror::Mirror;
+use pointsman_adapters::git::{self, BranchName, Git};
 use pointsman_core::config::{Config, MergeStrategy, MergeStyle};
 use pointsman_core::ids::ProjectName;
 use serde_json::Value;
@@ -49,6 +50,13 @@ pub(crate) struct Arguments {
     /// The gate is ended after this long
     #[arg(long, default_value = "30m")]
     gate_timeout: String,
+    /// Hand this variable of the environment to the gate; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pass_env: Vec<String>,
+    /// Run this line for the shell whenever a branch landed or was taken out; POINTSMAN_BRANCH, POINTSMAN_STATUS,
+    /// POINTSMAN_REASON, POINTSMAN_COMMIT and POINTSMAN_LOG tell what happened
+    #[arg(long, value_name = "COMMAND")]
+    on_outcome: Option<String>,
     /// How often the repository is asked whether somebody else moved the branch
     #[arg(long, default_value = "30s")]
     poll: String,
@@ -69,20 +77,44 @@ impl Arguments {
         std::fs::write(home.config_path(), config)?;
         served.register(&crate::project::Project::load(&home.config_path())?)?;
         super::super::up::log_to_stderr(context.verbose, "info");
-        Ok(daemon::run(&home.paths, daemon::Options { no_sessions: true, only_queue: None })?)
+        let outcomes = Some(daemon::Outcomes { command: self.on_outcome.clone() });
+        Ok(daemon::run(&home.paths, daemon::Options { no_sessions: true, only_queue: None, outcomes })?)
     }
 
-    /// A repository that a push would leave with a working tree that lies is refused.
+    /// A repository that cannot be served is refused before anybody waits for it: without the branch, without the right to
+    /// push, or if a push would leave it with a working tree that lies.
     fn check(&self, home: &Home) -> Result<(), Failure> {
         let Some(branch) = BranchName::new(&self.branch) else {
             return Err(Failure::refused(format!("`{}` is not a branch name that git takes", self.branch)));
         };
         let git = Git::open(home.paths.state()).map_err(|error| Failure::failed(format!("{error:#}")))?;
+        self.check_checkout(&git, home, &branch)?;
+        // Everything that would only fail at the first landing is tried now, and nothing is written.
+        let refused = |what: &str, error: git::Error| {
+            Failure::refused(format!(
+                "{} {what}: {}",
+                home.repo,
+                anyhow::Error::from(error).chain().map(ToString::to_string).collect::<Vec<_>>().join(": ")
+            ))
+        };
+        let mirror = home.paths.project(&home.name).mirror();
+        let mirror = Mirror::open_or_create_like_remote(&git, &mirror, &home.repo)
+            .map_err(|error| refused("cannot be read", error))?;
+        mirror.fetch_branches(&[&branch]).map_err(|error| refused("cannot be read", error))?;
+        let head = mirror.remote_head(&branch).map_err(|error| refused("cannot be read", error))?;
+        if head.is_none() {
+            return Err(Failure::refused(format!("{} has no branch {branch}", home.repo))
+                .hint("name the branch that others land on with --branch"));
+        }
+        mirror.may_push(&branch).map_err(|error| refused("does not let you push", error))
+    }
+
+    fn check_checkout(&self, git: &Git, home: &Home, branch: &BranchName) -> Result<(), Failure> {
         let path = Path::new(&home.repo);
         if !path.is_absolute() {
             return Ok(());
         }
-        let found = LocalCheckout::find(&git, path).map_err(|error| Failure::failed(error.to_string()))?;
+        let found = LocalCheckout::find(git, path).map_err(|error| Failure::failed(error.to_string()))?;
         match found {
             Found::Bare => Ok(()),
             Found::Nothing => Err(Failure::not_found(format!("{} is not a git repository", path.display()))),
@@ -106,7 +138,7 @@ impl Arguments {
         let text = |value: &str| Value::from(value).to_string();
         let config = format!(
             "name = {}\nprimary_branch = {}\n\n[forge]\nkind = \"git\"\nurl = {}\n\n[merge]\nstrategy = {}\nstyle = {}\n\
-             gate = [\"sh\", \"-c\", {}]\nbatch_size = {}\ndepth = {}\n\n[timing]\nci_timeout = {}\nforge_poll = {}\n\n\
+             gate = [\"sh\", \"-c\", {}]\nbatch_size = {}\ndepth = {}\n\n[ci]\npass_env = {}\n\n[timing]\nci_timeout = {}\nforge_poll = {}\n\n\
              [roles.dev]\nenabled = false\n",
             text(home.name.as_str()),
             text(&self.branch),
@@ -116,6 +148,7 @@ impl Arguments {
             text(&self.gate),
             self.batch_size,
             self.depth,
+            Value::from(self.pass_env.clone()),
             text(&self.gate_timeout),
             text(&self.poll),
         );

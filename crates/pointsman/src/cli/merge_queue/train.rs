@@ -5,10 +5,11 @@ use std::time::Duration;
 use anstyle::Style;
 use clap::Args;
 use pointsman_core::ids::Sha;
+use pointsman_core::queue::EntryId;
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
 use pointsman_store::{EntryScope, EntryStatus, LineRow, QueueEntry, StoppedBy};
-use serde_json::json;
+use pointsman_view::queue::Overview;
 
 use super::super::context::Context;
 use super::super::failure::Failure;
@@ -41,7 +42,7 @@ impl Arguments {
         loop {
             let picture = Picture::look(&queue)?;
             if context.out.is_json() {
-                context.out.value(&picture.to_json())?;
+                context.out.value(&picture.view())?;
             } else if self.watch {
                 context.out.redraw_text(&picture.draw(time::now()))?;
             } else {
@@ -72,6 +73,17 @@ impl Picture {
         let (waiting, mut over): (Vec<_>, Vec<_>) = all.into_iter().partition(|e| e.status.is_unfinished());
         let landed = over.iter().filter(|e| e.status == EntryStatus::Landed).count();
         over.sort_by_key(|entry| entry.id);
+        // Old news: the branch has landed since, or is in the line again.
+        let later: Vec<(String, EntryId)> = waiting
+            .iter()
+            .chain(over.iter().filter(|entry| entry.status == EntryStatus::Landed))
+            .map(|entry| (entry.branch.clone(), entry.id))
+            .collect();
+        let is_news = |entry: &QueueEntry| {
+            entry.status == EntryStatus::Landed
+                || !later.iter().any(|(branch, id)| *branch == entry.branch && *id > entry.id)
+        };
+        over.retain(is_news);
         let (line, pace) = match queue.context.store()? {
             Some(store) => {
                 let gate = config.gate().map(|gate| serde_json::to_string(gate).unwrap_or_default());
@@ -83,24 +95,25 @@ impl Picture {
         Ok(Self { line, waiting, over, landed, pace, primary: config.primary_branch.clone() })
     }
 
-    fn to_json(&self) -> serde_json::Value {
-        let waiting = queue_view::to_json(&self.waiting);
+    fn view(&self) -> Overview {
+        let entries = queue_view::of(&self.waiting);
         let current = self.waiting.iter().position(|entry| entry.status != EntryStatus::Queued);
         let last = self.over.iter().filter_map(|entry| entry.landed_at).max();
-        json!({
-            "length": self.waiting.len(),
-            "current": current.map(|at| waiting[at].clone()),
-            "landed": self.landed,
-            "last_landed_at": last.map(time::rfc3339),
-            "paused": self.line.stopped.is_some(),
-            "paused_reason": self.line.stopped.as_ref().map(|s| &s.reason),
-            "frozen_by_audit": self.line.stopped.as_ref().is_some_and(|s| s.by == StoppedBy::Audit),
-            "direct_merges_total": self.line.direct_merges,
-            "person_merges_total": self.line.person_merges,
-            "main_sha": self.line.audited,
-            "gate_seconds": self.pace.map(|ms| ms as f64 / 1000.0),
-            "entries": waiting,
-        })
+        let stopped = self.line.stopped.as_ref();
+        Overview {
+            length: entries.len(),
+            current: current.and_then(|at| entries.get(at).cloned()),
+            landed: self.landed,
+            last_landed_at: last.map(Into::into),
+            paused: stopped.is_some(),
+            paused_reason: stopped.map(|stopped| stopped.reason.clone()),
+            frozen_by_audit: stopped.is_some_and(|stopped| stopped.by == StoppedBy::Audit),
+            direct_merges_total: self.line.direct_merges,
+            person_merges_total: self.line.person_merges,
+            main_sha: self.line.audited.clone(),
+            gate_seconds: self.pace.map(|ms| ms as f64 / 1000.0),
+            entries,
+        }
     }
 
     fn draw(&self, now: Timestamp) -> String {

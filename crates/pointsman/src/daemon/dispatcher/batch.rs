@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::mpsc::SyncSender;
 
-use pointsman_core::ids::{ProjectName, TaskKey};
+use pointsman_core::ids::{ProjectName, Sha, TaskKey};
 use pointsman_core::run::{self as core_run, RunId};
 use pointsman_core::session::work::Observation;
 use pointsman_core::vault::{self as core_vault, ActionId};
-use pointsman_store::{Audit, CheckpointRow, MessageRow, QueueEntry, SessionRow, Stopped, VerdictRow};
+use pointsman_store::{Audit, CheckpointRow, MessageRow, QueueEntry, SessionRow, Stopped, VerdictRow, Write};
 
 use crate::control::protocol::{Reply, Request};
 use crate::daemon::engine::Input;
@@ -43,6 +43,15 @@ pub(super) struct Ran {
     pub(super) written: SyncSender<Option<Box<core_run::Run>>>,
 }
 
+/// Entries of a merge queue that moved, and what goes with that.
+pub(super) struct Moved {
+    pub(super) project: ProjectName,
+    pub(super) entries: Vec<QueueEntry>,
+    pub(super) audit: Option<Audit>,
+    pub(super) inputs: Vec<Input>,
+    pub(super) written: SyncSender<()>,
+}
+
 /// A run that is wanted.
 pub(super) struct Wanted {
     pub(super) project: ProjectName,
@@ -52,15 +61,18 @@ pub(super) struct Wanted {
     pub(super) written: SyncSender<Reply>,
 }
 
+/// What a gate said of a tree.
+type Verdict = (ProjectName, Sha, String, VerdictRow);
+
 /// What was taken from the inbox and is to be written.
 #[derive(Default)]
 pub(super) struct Batch {
     pub(super) inputs: Vec<Input>,
     pub(super) performed: Vec<(pointsman_store::Outgoing, Outcome)>,
-    pub(super) entries: Vec<(Vec<QueueEntry>, SyncSender<()>)>,
+    pub(super) entries: Vec<Moved>,
     pub(super) stopped: Vec<(ProjectName, Stopped, SyncSender<()>)>,
     pub(super) audits: Vec<(ProjectName, Audit, SyncSender<()>)>,
-    pub(super) verdicts: Vec<(ProjectName, pointsman_core::ids::Sha, String, VerdictRow)>,
+    pub(super) verdicts: Vec<Verdict>,
     pub(super) redelivered: Vec<(MessageRow, Option<Again>)>,
     pub(super) observed: BTreeMap<TaskKey, Observed>,
     pub(super) seen: Vec<String>,
@@ -78,12 +90,18 @@ pub(super) struct Batch {
 }
 
 impl Batch {
+    pub(super) fn verdict((project, object, gate, verdict): Verdict) -> Write {
+        Write::Verdict { project, object, gate, verdict }
+    }
+
     pub(super) fn add(&mut self, inbound: Inbound, poller: &Poller) {
         match inbound {
             Inbound::Inputs(inputs) => self.inputs.extend(inputs),
             Inbound::Performed { outgoing, outcome } => self.performed.push((*outgoing, outcome)),
             Inbound::Redelivered { message, became } => self.redelivered.push((*message, became)),
-            Inbound::QueueMoved { entries, written } => self.entries.push((entries, written)),
+            Inbound::QueueMoved { project, entries, audit, inputs, written } => {
+                self.entries.push(Moved { project, entries, audit, inputs, written });
+            }
             Inbound::LineStopped { project, stopped, written } => {
                 self.stopped.push((project, stopped, written));
             }

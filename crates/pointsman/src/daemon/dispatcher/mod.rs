@@ -12,17 +12,19 @@ use pointsman_core::hook::Stance;
 use pointsman_core::run::{self as core_run};
 use pointsman_core::task::{Event, Stage};
 use pointsman_core::time::Timestamp;
-use pointsman_store::{EffectId, MessageRow};
+use pointsman_store::{Change, EffectId, MessageRow, Write};
+use pointsman_view::status::Daemon;
 
-use batch::{Batch, Ran, Vaulted, Wanted};
+use batch::{Batch, Moved, Ran, Vaulted, Wanted};
 
 use super::answer::{Follow, answer, done};
 use super::board::Board;
 use super::clock;
 use super::crash::crash_point;
-use super::engine::{Engine, Input, groups};
+use super::engine::{Engine, Input};
 use super::factory;
 use super::inbound::Inbound;
+use super::line;
 use super::lookout::Lookout;
 use super::notifier::{self, Told};
 use super::poller::Poller;
@@ -32,10 +34,11 @@ use super::runs;
 use super::sources::exits::Exits;
 use super::sources::phase::Phases;
 use super::timetable::{self};
+use super::unreadable;
 use super::vault;
 use super::workers::{Work, Workers};
 use super::world::{Again, RealWorld, Redelivery};
-use crate::control::protocol::{Reply, Request, Status};
+use crate::control::protocol::{Reply, Request};
 
 /// How many things are taken into one transaction at most.
 const BATCH: usize = 512;
@@ -119,62 +122,65 @@ impl Dispatcher {
         let mut inputs = batch.inputs;
         for (outgoing, outcome) in batch.performed {
             self.until_written("an outcome", |d| {
-                let settled = d.engine.absorb(&outgoing, &outcome, now)?;
-                inputs.extend(settled);
+                inputs.extend(d.engine.absorb(&outgoing, &outcome, now)?);
                 Ok(())
             });
             crash_point("outcome-absorbed");
         }
-        for (place, group) in groups(&inputs).enumerate() {
-            if place > 0 {
-                crash_point("between-groups");
-            }
-            self.until_written("events", |d| d.engine.take(group, now).map(drop));
-        }
-        for (project, tree, gate, verdict) in batch.verdicts {
-            self.until_written("a verdict", |d| {
-                d.engine.store().remember_verdict(&project, &tree, &gate, &verdict)
-            });
-        }
+        // With the verdicts, and before anything lands by them: what was tested is not tested again.
+        let verdicts: Vec<Write> = batch.verdicts.into_iter().map(Batch::verdict).collect();
+        let tested = if verdicts.is_empty() { Vec::new() } else { vec![Change::quiet(now, verdicts)] };
+        self.take_events(&inputs, &tested, now);
         let moved = !batch.entries.is_empty() || !batch.stopped.is_empty() || !batch.audits.is_empty();
-        for (entries, written) in batch.entries {
-            self.until_written("the queue", |d| d.engine.store().update_entries(&entries));
+        for Moved { project, entries, audit, inputs, written } in batch.entries {
+            self.until_written("the queue", |d| {
+                let mut changes = line::all_moved(d.engine.store(), &entries, now)?;
+                if let Some(audit) = &audit {
+                    changes.extend(line::audited(d.engine.store(), &project, audit, now)?);
+                }
+                d.engine.take_with(&inputs, changes, now).map(drop)
+            });
             let _ = written.send(());
         }
         if moved {
             self.projections.nudge();
         }
         for (project, stopped, written) in batch.stopped {
-            self.until_written("a stopped line", |d| d.engine.store().stop_line(&project, &stopped));
+            self.until_written("a paused queue", |d| {
+                d.engine.write(&[line::paused(&project, &stopped)]).map(drop)
+            });
             let _ = written.send(());
         }
         for (project, audit, written) in batch.audits {
-            self.until_written("an audit", |d| d.engine.store().audited(&project, &audit));
+            self.until_written("an audit", |d| {
+                let change = line::audited(d.engine.store(), &project, &audit, now)?;
+                d.engine.write(change.as_slice()).map(drop)
+            });
             let _ = written.send(());
-        }
-        for (message, became) in batch.redelivered {
-            self.redelivered(&message, became, now);
         }
         for (key, observed) in &batch.observed {
             self.until_written("a work state", |d| {
                 d.engine.observe(key, &observed.observations, observed.read_to.as_ref(), now)
             });
         }
+        let mut quiet: Vec<Write> = Vec::new();
+        for (message, became) in batch.redelivered {
+            quiet.extend(self.redelivered(&message, became, now));
+        }
         if !batch.seen.is_empty() {
-            self.until_written("a heartbeat", |d| d.engine.store().touch_sessions(&batch.seen, now));
+            quiet.push(Write::SessionsSeen(batch.seen));
         }
-        for session in &batch.missed {
-            self.until_written("a missed session", |d| {
-                d.engine.store().session_found_stale(session).map(drop)
-            });
+        quiet.extend(batch.missed.into_iter().map(Write::SessionMissed));
+        if !quiet.is_empty() {
+            let change = [Change::quiet(now, quiet)];
+            self.until_written("signs of life", |d| d.engine.write(&change).map(drop));
         }
-        for (row, pruned) in &batch.checkpoints {
-            self.until_written("a checkpoint", |d| d.engine.store().add_checkpoint(row));
-            for n in pruned {
-                self.until_written("a pruned checkpoint", |d| {
-                    d.engine.store().forget_checkpoint(&row.task, *n).map(drop)
-                });
-            }
+        for (row, pruned) in batch.checkpoints {
+            let task = row.task.clone();
+            let forgotten = pruned.into_iter().map(|n| Write::CheckpointForgotten { task: task.clone(), n });
+            let writes = std::iter::once(Write::Checkpoint(row.clone())).chain(forgotten).collect();
+            let change = [Change::quiet(now, writes)];
+            self.until_written("a checkpoint", |d| d.engine.write(&change).map(drop));
         }
         for Vaulted { project, id, event, written } in batch.vault {
             let mut taken = None;
@@ -282,16 +288,35 @@ impl Dispatcher {
         stop
     }
 
+    /// Takes everything that happened in one commit. If that can never be written, each thing is taken by itself: what is
+    /// wrong with one must not cost the others.
+    fn take_events(&mut self, inputs: &[Input], tested: &[Change], now: Timestamp) {
+        let mut apart = false;
+        self.until_written("events", |d| match d.engine.take_with(inputs, tested.to_vec(), now) {
+            Err(error) if error.retry() == pointsman_store::Retry::Never && inputs.len() > 1 => {
+                apart = true;
+                Ok(())
+            }
+            taken => taken.map(drop),
+        });
+        if apart {
+            self.until_written("verdicts", |d| d.engine.write(tested).map(drop));
+            for input in inputs {
+                self.until_written("an event", |d| d.engine.take(std::slice::from_ref(input), now).map(drop));
+            }
+        }
+    }
+
     fn answer(&mut self, request: &Request) -> (Reply, Follow) {
         if let Request::Status = request {
-            let status = Status {
+            let daemon = Daemon {
                 pid: std::process::id(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
-                started_at: clock::rfc3339(self.started_at),
+                started_at: self.started_at.into(),
                 projects: self.engine.served().cloned().collect(),
                 problems: self.problems.clone(),
             };
-            return (done(serde_json::to_value(status).unwrap_or_default()), Follow::default());
+            return (done(daemon), Follow::default());
         }
         let paths = self.world.paths.clone();
         answer(&paths, &mut self.engine, request)
@@ -306,6 +331,10 @@ impl Dispatcher {
             Ok(opened) => {
                 self.engine.serve(opened.served.values().map(|s| Arc::clone(&s.config)));
                 self.problems = opened.problems;
+                match unreadable::tell(&mut self.engine, &self.world, clock::now()) {
+                    Ok(lines) => self.problems.extend(lines),
+                    Err(error) => tracing::error!(%error, "snapshots could not be looked through"),
+                }
                 *self.world.projects.write().unwrap_or_else(std::sync::PoisonError::into_inner) =
                     opened.served;
                 self.poller.ask_all();
@@ -372,32 +401,30 @@ impl Dispatcher {
                 self.redelivering.insert(row.id, None);
                 self.workers.give(Work::Redelivery(Box::new(Redelivery { row, task })));
             } else {
-                self.engine.store().message_unacknowledged(row.id)?;
                 let headline = row.headline.text().to_owned();
                 let event = Event::MessageUnacknowledged { message: row.id.0, headline };
-                given_up.push(Input::new(row.task, event));
+                let mut input = Input::new(row.task, event);
+                input.first.push(Change::quiet(now, vec![Write::MessageUnacknowledged(row.id)]));
+                given_up.push(input);
             }
         }
         self.engine.take(&given_up, now).map(drop)
     }
 
     /// Whatever became of a message, it can be looked after again; one that waits is left alone for a while.
-    fn redelivered(&mut self, message: &MessageRow, became: Option<Again>, now: Timestamp) {
+    fn redelivered(&mut self, message: &MessageRow, became: Option<Again>, now: Timestamp) -> Option<Write> {
         self.redelivering.remove(&message.id);
         match became {
             Some(Again::Sent) => {
                 let path = message.path.clone().unwrap_or_default();
-                self.until_written("a message", |d| d.engine.store().message_sent(message.id, &path, now));
+                Some(Write::MessageSent { id: message.id, path })
             }
-            Some(Again::Arrived) => {
-                self.until_written("an acknowledgement", |d| {
-                    d.engine.store().message_acknowledged(message.id, now).map(drop)
-                });
-            }
+            Some(Again::Arrived) => Some(Write::MessageAcknowledged(message.id)),
             Some(Again::NotNow) | None => {
                 let served = self.world.project(&message.task.project);
                 let pause = served.map_or(LONGEST_SLEEP, |s| s.config.timing.ack_timeout.duration());
                 self.redelivering.insert(message.id, Some(now.after(pause)));
+                None
             }
         }
     }

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use pointsman_core::ids::TaskKey;
+use pointsman_core::log;
 use pointsman_core::task::{Event, Exit, Stage, State, Task};
 use pointsman_core::time::Timestamp;
-use pointsman_store::{Change, EffectId, NewNotice, SessionRow};
+use pointsman_store::{Change, EffectId, NewEntry, NewNotice, Outgoing, SessionRow};
 use serde_json::json;
 
 /// Something that happened to a task, on its way into the store.
@@ -27,6 +28,12 @@ pub struct Input {
     pub sessions: Vec<SessionRow>,
     /// What people are to be told with it.
     pub notices: Vec<NewNotice>,
+    /// A branch that enters the merge queue with it.
+    pub enters: Option<Box<NewEntry>>,
+    /// A branch that leaves the merge queue with it.
+    pub leaves: Option<String>,
+    /// What is written right before it.
+    pub first: Vec<Change>,
 }
 
 impl Input {
@@ -40,6 +47,19 @@ impl Input {
         Self::with(key, Happening::EffectDone(kind))
     }
 
+    /// An effect could not be done yet.
+    pub(super) fn postponed_effect(outgoing: &Outgoing, error: String, not_before: Timestamp) -> Self {
+        Self::with(outgoing.task.clone(), Happening::Postponed { id: outgoing.id, error, not_before })
+    }
+
+    /// The effect that it postpones.
+    pub(super) fn postponed(&self) -> Option<EffectId> {
+        match &self.event {
+            Happening::Postponed { id, .. } => Some(*id),
+            Happening::Event(_) | Happening::EffectDone(_) => None,
+        }
+    }
+
     fn with(key: TaskKey, event: Happening) -> Self {
         Self {
             key,
@@ -51,6 +71,9 @@ impl Input {
             cursor: None,
             sessions: Vec::new(),
             notices: Vec::new(),
+            enters: None,
+            leaves: None,
+            first: Vec::new(),
         }
     }
 }
@@ -62,6 +85,8 @@ pub enum Happening {
     Event(Event),
     /// An effect of this kind is done.
     EffectDone(&'static str),
+    /// An effect is to be tried again later.
+    Postponed { id: EffectId, error: String, not_before: Timestamp },
 }
 
 impl Input {
@@ -70,15 +95,26 @@ impl Input {
         self.settles.is_some() || self.cursor.is_some() || !self.sessions.is_empty()
     }
 
-    pub(super) fn change(&self, now: Timestamp, kind: &str) -> Change {
-        let mut change = Change::new(now, kind);
-        change.project = Some(self.key.project.clone());
+    /// What is left of it if it was taken before: the effect whose result it is.
+    pub(super) fn only_settles(&self, now: Timestamp) -> Option<Change> {
+        self.settles?;
+        let mut change = Change::quiet(now, Vec::new());
+        (change.settles, change.failure, change.sent) =
+            (self.settles, self.failure.clone(), self.sent.clone());
+        Some(change)
+    }
+
+    pub(super) fn change(&self, now: Timestamp, entry: &log::Entry) -> Change {
+        self.fill(Change::logged(now, &self.key.project, entry))
+    }
+
+    fn fill(&self, mut change: Change) -> Change {
         change.issue = Some(self.key.issue);
         change.dedup.clone_from(&self.dedup);
         change.settles = self.settles;
         change.failure.clone_from(&self.failure);
         change.sent.clone_from(&self.sent);
-        change.cursor.clone_from(&self.cursor);
+        change.cursors.extend(self.cursor.clone());
         change.sessions.clone_from(&self.sessions);
         change.notices.clone_from(&self.notices);
         change
@@ -94,7 +130,8 @@ impl Input {
             }
             map.insert("to".to_owned(), json!(after));
         }
-        let mut change = self.change(now, &kind);
+        let project = Some(self.key.project.clone());
+        let mut change = self.fill(Change { project, ..Change::new(now, kind) });
         change.session = before.session_id();
         change.data = data;
         if before.session.stage == Stage::Ending && self.settles.is_none() {
@@ -110,10 +147,4 @@ impl Input {
         }
         change
     }
-}
-
-/// Cuts inputs into transactions: whether an input is a duplicate only shows when it is written, and
-/// nothing may be decided on top of one before that.
-pub fn groups(inputs: &[Input]) -> impl Iterator<Item = &[Input]> {
-    inputs.chunk_by(|a, b| a.dedup.is_none() && b.dedup.is_none())
 }

@@ -3,12 +3,13 @@
 
 mod input;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_core::config::{Config, Runtime};
 use pointsman_core::ids::{ProjectName, TaskKey};
+use pointsman_core::log;
 use pointsman_core::schedule;
 use pointsman_core::session::budget::Spent;
 use pointsman_core::session::work::{Action, Observation, WorkState};
@@ -18,14 +19,16 @@ use pointsman_core::task::{
 };
 use pointsman_core::time::Timestamp;
 use pointsman_store::{
-    Change, Committed, EffectId, EntryScope, EntryStatus, Outgoing, SessionRow, SessionScope, Store,
+    Change, Committed, EffectId, EntryId, EntryScope, EntryStatus, NewEntry, Outgoing, SessionRow,
+    SessionScope, Store, Write,
 };
 use serde_json::json;
 
-pub use input::{Happening, Input, groups};
+pub use input::{Happening, Input};
 
 use super::budget;
 use super::crash::crash_point;
+use super::line;
 use super::outcome::{Note, Outcome, gave_up};
 
 /// The first retry of an effect comes after this long; doubles each time.
@@ -92,9 +95,17 @@ impl Engine {
         self.rules.get(project).map(|rules| Arc::clone(&rules.config))
     }
 
-    /// The store, for what is not about a task.
-    pub fn store(&mut self) -> &mut Store {
-        &mut self.store
+    /// The store, to read from.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Writes changes that are not about a task's state, in one transaction.
+    pub fn write(&mut self, changes: &[Change]) -> Result<Vec<Committed>, pointsman_store::Error> {
+        crash_point("before-commit");
+        let committed = self.store.commit(changes)?;
+        crash_point("after-commit");
+        Ok(committed)
     }
 
     /// All tasks that are not over.
@@ -108,22 +119,31 @@ impl Engine {
     }
 
     /// Steps every input and commits all that follows in one transaction. Nothing is remembered in
-    /// memory that is not on disk: on an error the same inputs can be given again as they are. An
-    /// input that may be a duplicate comes alone, see [`groups`].
+    /// memory that is not on disk: on an error the same inputs can be given again as they are. One that was taken before,
+    /// by its name, only settles its effect.
     pub fn take(
         &mut self,
         inputs: &[Input],
         now: Timestamp,
     ) -> Result<Vec<Result<(), Refused>>, pointsman_store::Error> {
-        debug_assert!(inputs.len() <= 1 || inputs.iter().all(|i| i.dedup.is_none()), "see groups()");
-        let mut batch = Batch::default();
+        self.take_with(inputs, Vec::new(), now)
+    }
+
+    /// The same, together with changes that are not about a task's state.
+    pub fn take_with(
+        &mut self,
+        inputs: &[Input],
+        changes: Vec<Change>,
+        now: Timestamp,
+    ) -> Result<Vec<Result<(), Refused>>, pointsman_store::Error> {
+        let mut batch = Batch { changes, ..Batch::default() };
         let mut answers = Vec::with_capacity(inputs.len());
         for input in inputs {
             answers.push(self.step(&mut batch, input, now)?);
         }
         self.commit(batch)?;
         for input in inputs {
-            if let Some(id) = input.settles {
+            if let Some(id) = input.settles.or(input.postponed()) {
                 self.returned(&input.key, id);
             }
         }
@@ -136,12 +156,24 @@ impl Engine {
         input: &Input,
         now: Timestamp,
     ) -> Result<Result<(), Refused>, pointsman_store::Error> {
+        if let Some(name) = &input.dedup
+            && (!batch.inputs.insert(name.clone()) || self.store.knows_input(name)?)
+        {
+            batch.changes.extend(input.only_settles(now));
+            return Ok(Ok(()));
+        }
+        self.move_in_queue(batch, input, now)?;
         let event = match &input.event {
             Happening::Event(event) => event,
             Happening::EffectDone(kind) => {
-                let mut change = input.change(now, "effect_done");
-                change.data = json!({ "effect": kind });
-                batch.changes.push(change);
+                let done = log::Entry::EffectDone { effect: (*kind).to_owned() };
+                batch.changes.push(input.change(now, &done));
+                return Ok(Ok(()));
+            }
+            Happening::Postponed { id, error, not_before } => {
+                let (error, not_before) = (error.clone(), *not_before);
+                let postponed = Write::EffectPostponed { id: *id, error, not_before };
+                batch.changes.push(Change::quiet(now, vec![postponed]));
                 return Ok(Ok(()));
             }
         };
@@ -150,15 +182,14 @@ impl Engine {
         };
         let before = match batch.tasks.get(&input.key).or_else(|| self.tasks.get(&input.key)) {
             Some(task) => Arc::clone(task),
-            None => match self.store.task(&input.key)? {
-                Some(task) => Arc::new(task),
-                None => match event {
-                    Event::IssueObserved { title, open: true, .. } => {
-                        let branch = rules.config.branch(input.key.issue);
-                        Arc::new(Task::new(input.key.clone(), title.clone(), branch, now))
-                    }
-                    _ => return Ok(Err(Refused::NotNow(format!("there is no task {}", input.key)))),
-                },
+            None => match (self.stored(&input.key)?, event) {
+                (Ok(Some(task)), _) => Arc::new(task),
+                (Ok(None), Event::IssueObserved { title, open: true, .. }) => {
+                    let branch = rules.config.branch(input.key.issue);
+                    Arc::new(Task::new(input.key.clone(), title.clone(), branch, now))
+                }
+                (Ok(None), _) => return Ok(Err(Refused::NotNow(format!("there is no task {}", input.key)))),
+                (Err(why), _) => return Ok(Err(Refused::NotNow(why))),
             },
         };
         match step(&before, event, &rules.policy, now) {
@@ -202,20 +233,16 @@ impl Engine {
         if batch.changes.is_empty() {
             return Ok(());
         }
-        for task in batch.tasks.values() {
-            self.show_gauge(task)?;
+        let mut batch = batch;
+        let gauges: Vec<Write> = batch.tasks.values().filter_map(|task| self.shown_gauge(task)).collect();
+        if let (false, Some(last)) = (gauges.is_empty(), batch.changes.last_mut()) {
+            last.writes.extend(gauges);
         }
-        crash_point("before-commit");
-        let committed = self.store.commit(&batch.changes)?;
-        crash_point("after-commit");
-        if committed.contains(&Committed::Duplicate) {
-            // Only a batch of one can be: what it would have changed is on disk already.
-            return Ok(());
-        }
+        self.write(&batch.changes)?;
         for change in &batch.changes {
             if let Some(task) = &change.task {
                 let refused = change.data.get("refused").is_some();
-                tracing::info!(task = %task.key, state = %task.state, event = %change.kind, refused, "step");
+                tracing::info!(task = %task.key, state = %task.state, event = change.kind, refused, "step");
             }
         }
         if batch.changes.iter().any(|change| !change.sessions.is_empty()) {
@@ -234,13 +261,22 @@ impl Engine {
 
     /// A session shows the gauge that its task is about to go by. After a compaction the last one stays until there is a
     /// new one.
-    fn show_gauge(&mut self, task: &Task) -> Result<(), pointsman_store::Error> {
+    fn shown_gauge(&self, task: &Task) -> Option<Write> {
         let known = self.tasks.get(&task.key).and_then(|known| known.session.context.gauge);
         match (task.session.context.gauge, task.session_id()) {
             (Some(gauge), Some(session)) if known != Some(gauge) => {
-                self.store.session_measured(&session, Some(gauge), None).map(drop)
+                Some(Write::ContextMeasured { session, gauge })
             }
-            _ => Ok(()),
+            _ => None,
+        }
+    }
+
+    /// A task as it is on disk. One that cannot be read stands still: that is a refusal, and nobody else's trouble.
+    fn stored(&self, key: &TaskKey) -> Result<Result<Option<Task>, String>, pointsman_store::Error> {
+        match self.store.task(key) {
+            Ok(task) => Ok(Ok(task)),
+            Err(error @ pointsman_store::Error::Unreadable(_)) => Ok(Err(error.to_string())),
+            Err(error) => Err(error),
         }
     }
 
@@ -268,20 +304,23 @@ impl Engine {
         }
         if Some(&work) == before.as_ref() {
             return match read_to {
-                Some((name, value)) => self.store.set_cursor(Some(&key.project), name, value),
+                Some((name, value)) => {
+                    let read_to = Write::cursor(&key.project, name, value);
+                    self.write(&[Change::quiet(now, vec![read_to])]).map(drop)
+                }
                 None => Ok(()),
             };
         }
-        let mut change = Change::new(now, "work_observed");
-        change.cursor = read_to.cloned();
-        change.project = Some(key.project.clone());
+        let (work_phase, tests_status) = (work.work_phase, work.tests_status);
+        let observed = log::Entry::WorkObserved { work_phase, tests_status };
+        let mut change = Change::logged(now, &key.project, &observed);
+        change.cursors.extend(read_to.cloned());
         change.issue = Some(key.issue);
         change.session = task.session_id();
-        change.data = json!({ "work_phase": work.work_phase, "tests_status": work.tests_status });
         let shown = serde_json::to_value(&work).unwrap_or_default();
         change.signals = vec![(Signal::HookUpdated, shown)];
         change.work_state = Some(work);
-        self.store.commit(&[change])?;
+        self.write(&[change])?;
         self.changed = true;
         Ok(())
     }
@@ -333,9 +372,9 @@ impl Engine {
             }
             let task = match self.tasks.get(&outgoing.task) {
                 Some(task) => Arc::clone(task),
-                None => match self.store.task(&outgoing.task)? {
-                    Some(task) => Arc::new(task),
-                    None => continue,
+                None => match self.stored(&outgoing.task)? {
+                    Ok(Some(task)) => Arc::new(task),
+                    Ok(None) | Err(_) => continue,
                 },
             };
             self.in_flight.insert(outgoing.task.clone(), outgoing.id);
@@ -356,9 +395,9 @@ impl Engine {
         }
     }
 
-    /// What became of an effect, as inputs for [`take`](Self::take): they settle it.
+    /// What became of an effect, as inputs for [`take`](Self::take): they settle it, and write what it leaves in the store.
     pub fn absorb(
-        &mut self,
+        &self,
         outgoing: &Outgoing,
         outcome: &Outcome,
         now: Timestamp,
@@ -369,9 +408,7 @@ impl Engine {
                 let doubled = 1u32.checked_shl(outgoing.attempts.min(16)).unwrap_or(u32::MAX);
                 let pause = RETRY_FIRST.saturating_mul(doubled).min(RETRY_LAST);
                 tracing::warn!(task = %outgoing.task, effect = outgoing.effect.kind(), %error, ?pause, "later");
-                self.store.effect_postponed(outgoing.id, error, now.after(pause))?;
-                self.returned(&outgoing.task, outgoing.id);
-                return Ok(Vec::new());
+                return Ok(vec![Input::postponed_effect(outgoing, error.clone(), now.after(pause))]);
             }
             Outcome::Never { error } => {
                 tracing::error!(task = %outgoing.task, effect = outgoing.effect.kind(), %error, "gave up");
@@ -380,16 +417,6 @@ impl Engine {
                 return Ok(vec![Input { settles: Some(outgoing.id), failure: Some(error.clone()), ..input }]);
             }
         };
-        match &performed.note {
-            // A message is common enough to be written in one go with what it settles.
-            None | Some(Note::MessageSent { .. }) => {}
-            Some(Note::MessageHeld { path }) => self.store.message_held(outgoing.id, path, now)?,
-            Some(Note::MessageSuperseded) => self.store.supersede_effect(outgoing.id, now)?,
-            Some(Note::Enqueue(entry)) => {
-                self.store.enqueue(entry)?;
-            }
-            Some(Note::Dequeue { branch }) => self.dequeue(&outgoing.task.project, branch)?,
-        }
         let mut inputs: Vec<Input> =
             performed.events.iter().map(|e| Input::new(outgoing.task.clone(), e.clone())).collect();
         if inputs.is_empty() {
@@ -397,8 +424,19 @@ impl Engine {
         }
         inputs[0].settles = Some(outgoing.id);
         inputs[0].sessions.clone_from(&performed.sessions);
-        if let Some(Note::MessageSent { path }) = &performed.note {
-            inputs[0].sent = Some(path.clone());
+        match &performed.note {
+            None => {}
+            Some(Note::MessageSent { path }) => inputs[0].sent = Some(path.clone()),
+            Some(Note::MessageHeld { path }) => {
+                let held = Write::MessageHeld { id: outgoing.id, path: path.clone() };
+                inputs[0].first.push(Change::quiet(now, vec![held]));
+            }
+            // Before it is settled: what is superseded is not done.
+            Some(Note::MessageSuperseded) => {
+                inputs[0].first.push(Change::quiet(now, vec![Write::EffectSuperseded(outgoing.id)]));
+            }
+            Some(Note::Enqueue(entry)) => inputs[0].enters = Some(entry.clone()),
+            Some(Note::Dequeue { branch }) => inputs[0].leaves = Some(branch.clone()),
         }
         for started in performed.sessions.iter().filter(|row| row.ended_at.is_none()) {
             inputs[0].sessions.extend(self.left_behind(started, now)?);
@@ -424,12 +462,30 @@ impl Engine {
         Ok(rows)
     }
 
-    fn dequeue(&mut self, project: &ProjectName, branch: &str) -> Result<(), pointsman_store::Error> {
-        for mut entry in self.store.queue_entries(project, EntryScope::Unfinished)? {
-            if entry.branch == branch {
+    /// A task's branch enters the merge queue or leaves it, with the outcome that says so.
+    fn move_in_queue(
+        &self,
+        batch: &mut Batch,
+        input: &Input,
+        now: Timestamp,
+    ) -> Result<(), pointsman_store::Error> {
+        batch.changes.extend(input.first.iter().cloned());
+        if let Some(entry) = &input.enters
+            && self.store.waiting_entry(&entry.project, &entry.branch, &entry.head)?.is_none()
+            && batch.enters(entry)
+        {
+            let id = EntryId(self.store.next_entry().0 + batch.entered);
+            batch.entered += 1;
+            batch.changes.push(line::entered(id, entry, now));
+        }
+        let Some(branch) = &input.leaves else { return Ok(()) };
+        // What landed while nobody was there to write it down is found by the queue itself, which asks git.
+        let merged = self.tasks.get(&input.key).is_some_and(|task| task.merged_as.is_some());
+        for mut entry in self.store.queue_entries(&input.key.project, EntryScope::Unfinished)? {
+            if entry.branch == *branch && !(merged && entry.candidate.is_some()) {
                 entry.status = EntryStatus::Removed;
                 entry.reason = Some("the task left the queue".to_owned());
-                self.store.update_entry(&entry)?;
+                batch.changes.push(line::moved(&entry, now));
             }
         }
         Ok(())
@@ -485,4 +541,20 @@ fn begun(before: &Task, after: &Task, now: Timestamp) -> Option<WorkState> {
 struct Batch {
     changes: Vec<Change>,
     tasks: BTreeMap<TaskKey, Arc<Task>>,
+    /// The names of its inputs.
+    inputs: BTreeSet<String>,
+    /// How many entries of the merge queue are in it.
+    entered: i64,
+}
+
+impl Batch {
+    /// Whether this very head is not about to enter already.
+    fn enters(&self, entry: &NewEntry) -> bool {
+        !self.changes.iter().flat_map(|change| &change.writes).any(|write| match write {
+            Write::EntryAdded { entry: other, .. } => {
+                (&other.project, &other.branch, &other.head) == (&entry.project, &entry.branch, &entry.head)
+            }
+            _ => false,
+        })
+    }
 }

@@ -6,19 +6,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_core::ids::ProjectName;
+use pointsman_core::log;
 use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::role::Role;
 use pointsman_core::run::{Run, RunId, Status};
+use pointsman_core::snapshot::Snapshot;
 use pointsman_core::time::Timestamp;
 use pointsman_core::value::{Done, Outcome};
 use pointsman_core::words;
-use pointsman_store::{Change, Store};
-use serde::de::{DeserializeOwned, IgnoredAny};
+use pointsman_store::{Change, Memory, Store, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::watch::Watch;
-use super::{Hindrance, Told, is_due, recall, send};
+use super::{Hindrance, Told, is_due, send};
 use crate::control::protocol::Reply;
 use crate::daemon::crash::crash_point;
 use crate::daemon::engine::Engine;
@@ -32,13 +33,17 @@ const HINDERED: Duration = Duration::from_secs(600);
 
 /// What a role that asks a model remembers, and what it does of an answer. Under `asked` it has the run that was asked,
 /// and what.
-pub(super) trait Asker: Serialize + DeserializeOwned + Default + Send + 'static {
+pub(super) trait Asker: Snapshot + Default + Send + 'static {
     /// The role: its thread, and the name under which it is remembered.
     const ROLE: Role;
-    /// What is written in the log when something came of an answer.
-    const SETTLED: &'static str;
     /// Places where tests kill the daemon: a plan is written, a deed is done.
     const PLACES: [&'static str; 2];
+
+    /// What the log says of a look that asked nobody.
+    fn looked(lines: Vec<String>) -> log::Entry;
+
+    /// What the log says when something came of an answer.
+    fn settled(run: RunId, lines: Vec<String>) -> log::Entry;
 
     /// When it looked last.
     fn looked_at(&self) -> Timestamp;
@@ -87,8 +92,8 @@ pub(super) struct Closing {
     pub(super) left: Vec<String>,
     /// Whether anything came of it.
     pub(super) useful: bool,
-    /// Further events: their kinds, issues and data.
-    pub(super) events: Vec<(&'static str, u64, Value)>,
+    /// Further entries of the log, and the issues they are about.
+    pub(super) events: Vec<(u64, log::Entry)>,
     pub(super) posting: Option<Posting>,
 }
 
@@ -96,12 +101,34 @@ pub(super) struct Closing {
 #[derive(Clone, Debug)]
 pub struct Asking {
     pub role: Role,
+    /// What the log says if nobody is asked.
+    pub looked: fn(Vec<String>) -> log::Entry,
     /// What is to be remembered.
     pub memory: Value,
+    /// The version of that.
+    pub version: u32,
     /// What is asked; nothing if nobody is.
     pub question: Option<Question>,
     /// Memory that is free; none if nobody knows.
     pub free_memory_mb: Option<u64>,
+}
+
+impl Asking {
+    /// A look of a role, and what it asks.
+    pub(super) fn new<M: Asker>(memory: &M, question: Option<Question>) -> Self {
+        Self {
+            role: M::ROLE,
+            looked: M::looked,
+            memory: json!(memory),
+            version: M::VERSION,
+            question,
+            free_memory_mb: None,
+        }
+    }
+
+    fn remembers(&self, snapshot: Value) -> Memory {
+        Memory { name: self.role.to_string(), version: self.version, snapshot }
+    }
 }
 
 /// What a session is asked.
@@ -118,14 +145,12 @@ pub struct Question {
 #[derive(Clone, Debug)]
 pub struct Settled {
     pub role: Role,
-    /// The event's name in the log.
-    pub kind: &'static str,
     pub run: RunId,
-    pub memory: Value,
-    /// What happened, one line each.
-    pub lines: Vec<String>,
-    /// Further events: their kinds, issues and data.
-    pub events: Vec<(&'static str, u64, Value)>,
+    pub memory: Memory,
+    /// What the log says.
+    pub logged: log::Entry,
+    /// Further entries of the log, and the issues they are about.
+    pub events: Vec<(u64, log::Entry)>,
     /// Whether something came of it; nothing if nobody was heard.
     pub outcome: Option<Outcome>,
 }
@@ -140,7 +165,7 @@ impl Watch {
         let project = &served.config.name;
         let (memory, asked) = {
             let reader = self.world.reader();
-            let asked = recall::<M>(&reader, project, M::ROLE.as_str())?.asked();
+            let asked = reader.memory::<M>(project, M::ROLE.as_str())?.and_then(|memory| memory.asked());
             let asked = asked.map(|run| reader.run(project, run)).transpose()?.flatten();
             (due::<M>(&reader, project, now)?, asked)
         };
@@ -163,12 +188,12 @@ pub(super) fn due<M: Asker>(
     project: &ProjectName,
     now: Timestamp,
 ) -> Result<Option<M>, pointsman_store::Error> {
-    let Waiting { hindered, .. } = recall(store, project, M::ROLE.as_str())?;
+    let hindered = store.memory::<Waiting>(project, M::ROLE.as_str())?.and_then(|waiting| waiting.hindered);
     // The clock may have been set back.
     if hindered.is_some_and(|hindered| hindered.at <= now && now.since(hindered.at) < HINDERED) {
         return Ok(None);
     }
-    let memory: M = recall(store, project, M::ROLE.as_str())?;
+    let memory: M = store.memory(project, M::ROLE.as_str())?.unwrap_or_default();
     let waits = memory.asked().map(|run| store.run(project, run)).transpose()?.flatten().is_some();
     let due = !waits && is_due(store, project, M::ROLE.formula(), memory.looked_at())?;
     Ok(due.then_some(memory))
@@ -184,12 +209,13 @@ fn apply<M: Asker>(
 ) -> anyhow::Result<()> {
     let project = &served.config.name;
     // As it is now: another job may have seen to it since somebody looked.
-    let mut memory: M = recall(&world.reader(), project, M::ROLE.as_str())?;
+    let mut memory: M = world.reader().memory(project, M::ROLE.as_str())?.unwrap_or_default();
     if memory.asked() != Some(run.id) {
         return Ok(());
     }
     let remember = |memory: &M| {
-        let (project, memory) = (project.clone(), json!(memory));
+        let memory = Memory { name: M::ROLE.to_string(), version: M::VERSION, snapshot: json!(memory) };
+        let project = project.clone();
         send(inbox, Told::Remembered { project, role: M::ROLE, run: run.id, memory });
     };
     let useless = match (memory.planned(), run.status) {
@@ -228,10 +254,9 @@ fn apply<M: Asker>(
     super::tell_pause(world, &served.config, M::ROLE, outcome, now)?;
     let settled = Settled {
         role: M::ROLE,
-        kind: M::SETTLED,
         run: run.id,
-        memory: json!(memory),
-        lines,
+        memory: Memory::new(M::ROLE.as_str(), &memory)?,
+        logged: M::settled(run.id, lines),
         events: closing.events,
         outcome,
     };
@@ -264,9 +289,10 @@ pub fn ask(
     asking: &Asking,
     now: Timestamp,
 ) -> Result<(), pointsman_store::Error> {
-    let Asking { role, memory, question, free_memory_mb } = asking;
+    let Asking { role, memory, question, free_memory_mb, .. } = asking;
     let Some(question) = question else {
-        return engine.store().set_cursor(Some(project), role.as_str(), &memory.to_string());
+        let memory = asking.remembers(memory.clone());
+        return engine.write(&[super::remembered(project, memory, now)]).map(drop);
     };
     let drafted = match super::hindrance(engine, project, *role, *free_memory_mb, now)? {
         Some(hindrance) => Err(hindrance),
@@ -288,20 +314,17 @@ pub fn ask(
             let run = Run { briefing: Some(briefing), ..run };
             let mut memory = memory.clone();
             memory["asked"] = json!([run.id, question.asked]);
-            runs::write_begun(engine, &run, Some((role.to_string(), memory.to_string())), now)?;
-            // Whoever dies before this has them read once more.
-            for row in said {
-                engine.store().take_reply(row.id, now)?;
-            }
-            Ok(())
+            let mut change = runs::begun(&run, now);
+            change.memories.push(asking.remembers(memory));
+            change.writes.extend(said.iter().map(|row| Write::ReplyTaken(row.id)));
+            engine.write(&[change]).map(drop)
         }
         Err(Hindrance { why, passes: true }) => hindered(engine, project, asking, &question.found, why, now),
         Err(Hindrance { why, passes: false }) => {
-            let mut change = Change::new(now, format!("{role}_looked"));
-            change.project = Some(project.clone());
-            change.data = json!({ "lines": [format!("{}, and asked nobody: {why}", question.found)] });
-            change.cursor = Some((role.to_string(), memory.to_string()));
-            engine.store().commit(&[change]).map(drop)
+            let lines = vec![format!("{}, and asked nobody: {why}", question.found)];
+            let mut change = Change::logged(now, project, &(asking.looked)(lines));
+            change.memories.push(asking.remembers(memory.clone()));
+            engine.write(&[change]).map(drop)
         }
     }
 }
@@ -312,10 +335,11 @@ pub(super) fn remember(
     project: &ProjectName,
     role: Role,
     run: RunId,
-    memory: &Value,
+    memory: &Memory,
+    now: Timestamp,
 ) -> Result<(), pointsman_store::Error> {
     if waits_for(engine, project, role, run)? {
-        engine.store().set_cursor(Some(project), role.as_str(), &memory.to_string())?;
+        engine.write(&[super::remembered(project, memory.clone(), now)])?;
     }
     Ok(())
 }
@@ -327,30 +351,25 @@ pub fn settle(
     settled: &Settled,
     now: Timestamp,
 ) -> Result<(), pointsman_store::Error> {
-    let Settled { role, kind, run, memory, lines, events, outcome } = settled;
+    let Settled { role, run, memory, logged, events, outcome } = settled;
     if !waits_for(engine, project, *role, *run)? {
         return Ok(());
     }
+    let mut change = Change::logged(now, project, logged);
+    change.memories.push(memory.clone());
     if outcome.is_none()
         && let Some(run) = engine.store().run(project, *run)?
     {
-        let topic = Topic::of_role(*role);
-        engine.store().give_back_replies(project, &topic, run.started_at)?;
+        let (project, topic) = (project.clone(), Topic::of_role(*role));
+        change.writes.push(Write::RepliesGivenBack { project, topic, taken_at: run.started_at });
     }
-    let mut change = Change::new(now, *kind);
-    change.project = Some(project.clone());
-    change.data = json!({ "run": run, "lines": lines });
-    change.cursor = Some((role.to_string(), memory.to_string()));
-    let more = events.iter().map(|(kind, issue, data)| {
-        let mut change = Change::new(now, *kind);
-        change.project = Some(project.clone());
-        change.issue = Some(*issue);
-        change.data = data.clone();
-        change
+    let more = events.iter().map(|(issue, entry)| {
+        let change = Change::logged(now, project, entry);
+        Change { issue: Some(*issue), ..change }
     });
-    let changes: Vec<Change> = [change].into_iter().chain(more).collect();
-    engine.store().commit(&changes)?;
-    super::count(engine, project, *role, *outcome, now)
+    let mut changes: Vec<Change> = [change].into_iter().chain(more).collect();
+    changes.extend(super::count(engine, project, *role, *outcome, &mut super::Counted::new(), now)?);
+    engine.write(&changes).map(drop)
 }
 
 /// Nobody can be asked just now. The role's time is not used up by that: it looks again in a while, and says so once.
@@ -363,30 +382,36 @@ fn hindered(
     now: Timestamp,
 ) -> Result<(), pointsman_store::Error> {
     let role = asking.role;
-    let before: Waiting = recall(engine.store(), project, role.as_str())?;
+    let before: Waiting = engine.store().memory(project, role.as_str())?.unwrap_or_default();
     let said = before.hindered.is_some_and(|before| before.why == why);
-    let mut memory: Value = recall(engine.store(), project, role.as_str())?;
-    if memory.is_null() {
-        memory = json!({});
-    }
+    let Raw(mut memory) = engine.store().memory(project, role.as_str())?.unwrap_or_else(|| Raw(json!({})));
     memory["hindered"] = json!(Hindered { why: why.clone(), at: now });
+    let memory = asking.remembers(memory);
     if said {
-        return engine.store().set_cursor(Some(project), role.as_str(), &memory.to_string());
+        return engine.write(&[super::remembered(project, memory, now)]).map(drop);
     }
-    let mut change = Change::new(now, format!("{role}_looked"));
-    change.project = Some(project.clone());
-    change.data = json!({ "lines": [format!("{found}, and asks later: {why}")] });
-    change.cursor = Some((role.to_string(), memory.to_string()));
-    engine.store().commit(&[change]).map(drop)
+    let lines = vec![format!("{found}, and asks later: {why}")];
+    let mut change = Change::logged(now, project, &(asking.looked)(lines));
+    change.memories.push(memory);
+    engine.write(&[change]).map(drop)
 }
 
+/// A memory as it is stored, whichever role's it is.
+#[derive(Deserialize, Serialize)]
+#[serde(transparent)]
+struct Raw(Value);
+
+impl Snapshot for Raw {}
+
 /// What every role that asks remembers.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, Serialize)]
 #[serde(default)]
 struct Waiting {
-    asked: Option<(RunId, IgnoredAny)>,
+    asked: Option<(RunId, Value)>,
     hindered: Option<Hindered>,
 }
+
+impl Snapshot for Waiting {}
 
 /// What kept it from asking, and when it last did.
 #[derive(Deserialize, Serialize)]
@@ -397,11 +422,11 @@ struct Hindered {
 
 /// Whether this run is the one that the role has asked and not heard yet.
 fn waits_for(
-    engine: &mut Engine,
+    engine: &Engine,
     project: &ProjectName,
     role: Role,
     run: RunId,
 ) -> Result<bool, pointsman_store::Error> {
-    let waiting: Waiting = recall(engine.store(), project, role.as_str())?;
+    let waiting: Waiting = engine.store().memory(project, role.as_str())?.unwrap_or_default();
     Ok(waiting.asked.is_some_and(|(asked, _)| asked == run))
 }

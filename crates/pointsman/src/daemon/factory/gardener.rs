@@ -9,6 +9,7 @@ use pointsman_core::config::Config;
 use pointsman_core::gardener::{Answer, Deed, Memory, findings, plan, questions};
 use pointsman_core::ids::{Number, ProjectName};
 use pointsman_core::labels::{BACKLOG, BLOCKED, UNDERSPECIFIED};
+use pointsman_core::log;
 use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::role::Role;
 use pointsman_core::run::{Run, RunId};
@@ -19,9 +20,8 @@ use pointsman_store::Store;
 use serde_json::json;
 
 use super::asking::{Asker, Asking, Closing, Question};
-use super::results::{CLOSED, FILED};
 use super::watch::Watch;
-use super::{Seen, Told, ground, recall, send};
+use super::{Seen, Told, ground, send};
 use crate::daemon::crash::GARDENER_NAMES;
 use crate::daemon::served::Served;
 use crate::daemon::world::RealWorld;
@@ -33,7 +33,7 @@ const NAME: &str = ROLE.as_str();
 
 /// What the gardener remembers of a project.
 pub fn memory(store: &Store, project: &ProjectName) -> Result<Memory, pointsman_store::Error> {
-    recall(store, project, NAME)
+    Ok(store.memory(project, NAME)?.unwrap_or_default())
 }
 
 /// Looks through the issues. Nobody is asked here.
@@ -47,7 +47,7 @@ pub fn look(seen: &Seen, memory: &Memory, config: &Config, now: Timestamp) -> As
         asked: json!(questions),
         briefing: words::gardener::briefing(&questions, &seen.issues),
     });
-    Asking { role: ROLE, memory: json!(memory), question, free_memory_mb: None }
+    Asking::new(&memory, question)
 }
 
 impl Watch {
@@ -69,8 +69,15 @@ impl Watch {
 
 impl Asker for Memory {
     const ROLE: Role = ROLE;
-    const SETTLED: &'static str = "gardener_groomed";
     const PLACES: [&'static str; 2] = GARDENER_NAMES;
+
+    fn looked(lines: Vec<String>) -> log::Entry {
+        log::Entry::GardenerLooked { lines }
+    }
+
+    fn settled(run: RunId, lines: Vec<String>) -> log::Entry {
+        log::Entry::GardenerGroomed { run, lines }
+    }
 
     fn looked_at(&self) -> Timestamp {
         self.looked_at
@@ -120,10 +127,11 @@ impl Asker for Memory {
     fn close(&mut self, run: &Run, _: Timestamp) -> Closing {
         let filed: Vec<Number> = self.done.iter().filter_map(|done| done.filed).collect();
         let Some(plan) = self.settle() else { return Closing::default() };
-        let data = || json!({ "role": NAME, "run": run.id });
-        let mut events: Vec<_> = filed.into_iter().map(|issue| (FILED, issue, data())).collect();
+        let of = || log::OfRole { role: ROLE, run: Some(run.id) };
+        let mut events: Vec<_> =
+            filed.into_iter().map(|issue| (issue, log::Entry::RoleFiled(of()))).collect();
         let closed = plan.deeds.iter().flat_map(Deed::closes);
-        events.extend(closed.map(|issue| (CLOSED, issue, data())));
+        events.extend(closed.map(|issue| (issue, log::Entry::RoleClosed(of()))));
         Closing {
             // To leave all as it is can be a good answer; to want only what is refused is none.
             useful: !plan.deeds.is_empty() || plan.refused.is_empty(),

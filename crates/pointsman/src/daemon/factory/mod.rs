@@ -20,12 +20,14 @@ pub(crate) mod results;
 mod supervisor;
 mod watch;
 
+use std::collections::BTreeMap;
 use std::sync::PoisonError;
 use std::sync::mpsc::sync_channel;
 
 use pointsman_core::config::Config;
 use pointsman_core::health::{assess, remedies};
 use pointsman_core::ids::{ProjectName, Sha};
+use pointsman_core::log;
 use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::role::Role;
 use pointsman_core::run::{Run, RunId};
@@ -33,9 +35,9 @@ use pointsman_core::time::Timestamp;
 use pointsman_core::timetable::Remembered;
 use pointsman_core::value::{Following, Outcome, ResultOver, Value};
 use pointsman_core::words;
-use pointsman_store::{Change, Store};
-use serde::de::DeserializeOwned;
-use serde_json::json;
+use pointsman_store::{Change, Memory, Store};
+use pointsman_view::health::Health;
+use pointsman_view::role::{Looking, Resumed};
 
 pub use asking::{Asking, Question, Settled, ask, settle};
 pub use collect::Seen;
@@ -55,10 +57,9 @@ use super::hand_in;
 use super::inbound::{Inbound, Inbox};
 use super::notifier;
 use super::served::Served;
-use super::timetable::{self, remembered};
+use super::timetable;
 use super::world::{RealWorld, chain};
 use crate::control::protocol::{FailureKind, Fix, Reply};
-use crate::health_view;
 
 /// What those beside the loop tell it.
 pub(crate) enum Told {
@@ -74,7 +75,7 @@ pub(crate) enum Told {
         asking: Box<Asking>,
     },
     /// The work on a run's answer goes on.
-    Remembered { project: ProjectName, role: Role, run: RunId, memory: serde_json::Value },
+    Remembered { project: ProjectName, role: Role, run: RunId, memory: Memory },
     /// Something came of a run that a role asked, or nothing.
     Settled { project: ProjectName, settled: Box<Settled> },
     /// A run of the supervisor's was heard.
@@ -106,7 +107,7 @@ fn is_due(
     formula: &str,
     looked_at: Timestamp,
 ) -> Result<bool, pointsman_store::Error> {
-    let used = remembered(store, project, formula)?.and_then(|remembered| remembered.used);
+    let used = timetable::remembered(store, project, formula)?.and_then(|remembered| remembered.used);
     Ok(used.is_some_and(|used| used > looked_at))
 }
 
@@ -131,55 +132,61 @@ pub(super) fn take(engine: &mut Engine, told: &Told, now: Timestamp) -> Result<(
         Told::Judged { project, run } => supervisor::settle(engine, project, run, now),
         Told::Predicted { project, predicted } => predictor::write(engine, project, predicted, now),
         Told::Remembered { project, role, run, memory } => {
-            asking::remember(engine, project, *role, *run, memory)
+            asking::remember(engine, project, *role, *run, memory, now)
         }
         Told::Settled { project, settled } => settle(engine, project, settled, now),
         Told::HandIn { project, role, told } => hand_in::write(engine, project, *role, told, now),
     }
 }
 
-/// What was written under a name. What cannot be read is forgotten, and that is said: it may cost a question again.
-pub(super) fn recall<T: DeserializeOwned + Default>(
-    store: &Store,
-    project: &ProjectName,
-    name: &str,
-) -> Result<T, pointsman_store::Error> {
-    let Some(text) = store.cursor(Some(project), name)? else { return Ok(T::default()) };
-    Ok(serde_json::from_str(&text).unwrap_or_else(|error| {
-        tracing::warn!(%project, name, %error, "what was remembered cannot be read and is forgotten");
-        T::default()
-    }))
-}
-
 /// What a role's results were worth so far.
 pub fn value(store: &Store, project: &ProjectName, role: Role) -> Result<Value, pointsman_store::Error> {
-    recall(store, project, &format!("value.{role}"))
+    Ok(store.memory(project, &value_name(role))?.unwrap_or_default())
 }
+
+/// The name under which that is remembered.
+fn value_name(role: Role) -> String {
+    format!("value.{role}")
+}
+
+/// A memory changed, and nothing is to be said about it.
+fn remembered(project: &ProjectName, memory: Memory, now: Timestamp) -> Change {
+    let mut change = Change::logged(now, project, &log::Entry::Remembered { name: memory.name.clone() });
+    change.memories.push(memory);
+    change
+}
+
+/// Values that are about to be written: several results of one role may be counted together.
+type Counted = BTreeMap<Role, Value>;
 
 /// Counts a result, if there is one. A role that makes nothing but noise is paused, and people are told.
 fn count(
-    engine: &mut Engine,
+    engine: &Engine,
     project: &ProjectName,
     role: Role,
     outcome: Option<Outcome>,
+    counted: &mut Counted,
     now: Timestamp,
-) -> Result<(), pointsman_store::Error> {
-    let (Some(config), Some(outcome)) = (engine.config(project), outcome) else { return Ok(()) };
-    let mut value = value(engine.store(), project, role)?;
+) -> Result<Option<Change>, pointsman_store::Error> {
+    let (Some(config), Some(outcome)) = (engine.config(project), outcome) else { return Ok(None) };
+    let mut value = match counted.get(&role) {
+        Some(value) => value.clone(),
+        None => value(engine.store(), project, role)?,
+    };
     let paused = value.count(outcome, &config, now);
-    let mut change = Change::new(now, "role_counted");
-    change.project = Some(project.clone());
-    change.data = json!({ "role": role, "used": outcome == Outcome::Used, "paused": paused });
-    change.cursor = Some((format!("value.{role}"), json!(value).to_string()));
+    let used = outcome == Outcome::Used;
+    let mut change = Change::logged(now, project, &log::Entry::RoleCounted { role, used, paused });
+    change.memories.push(Memory::new(value_name(role), &value)?);
     if paused {
-        change.notices.extend(notifier::planned(engine, &pause(project, role, &value), now)?);
+        change.writes.extend(notifier::planned(engine, &pause(project, role, &value), now)?);
     }
-    engine.store().commit(&[change]).map(drop)
+    counted.insert(role, value);
+    Ok(Some(change))
 }
 
 /// Why a role may not ask a model now, if so: it makes only noise, a budget is used up, memory is short.
 fn hindrance(
-    engine: &mut Engine,
+    engine: &Engine,
     project: &ProjectName,
     role: Role,
     free_memory_mb: Option<u64>,
@@ -211,14 +218,12 @@ pub(super) fn resume(engine: &mut Engine, project: &ProjectName, role: Role) -> 
     let now = clock::now();
     let written = value(engine.store(), project, role).and_then(|mut value| {
         value.resume();
-        let mut change = Change::new(now, "role_resumed");
-        change.project = Some(project.clone());
-        change.data = json!({ "role": role });
-        change.cursor = Some((format!("value.{role}"), json!(value).to_string()));
-        engine.store().commit(&[change])
+        let mut change = Change::logged(now, project, &log::Entry::RoleResumed { role });
+        change.memories.push(Memory::new(value_name(role), &value)?);
+        engine.write(&[change])
     });
     match written {
-        Ok(_) => done(json!({ "role": role, "paused_at": null })),
+        Ok(_) => done(Resumed { role, paused_at: None }),
         Err(error) => failed(FailureKind::Failed, chain(&error)),
     }
 }
@@ -232,17 +237,15 @@ pub(super) fn look_now(engine: &mut Engine, project: &ProjectName, role: Role) -
         let why = "only the gardener, the planner, the predictor and the supervisor look, and only if they are enabled";
         return failed(FailureKind::Refused, format!("the {role} does not look: {why}"));
     }
-    let written = remembered(engine.store(), project, formula).and_then(|before| {
+    let written = timetable::remembered(engine.store(), project, formula).and_then(|before| {
         let never = Remembered { seen: now, used: None, inputs: None, skipped_because: None };
         let after = Remembered { used: Some(now), skipped_because: None, ..before.unwrap_or(never) };
-        let mut change = Change::new(now, "role_look_wanted");
-        change.project = Some(project.clone());
-        change.data = json!({ "role": role });
-        change.cursor = Some((timetable::cursor(formula), json!(after).to_string()));
-        engine.store().commit(&[change])
+        let mut change = Change::logged(now, project, &log::Entry::RoleLookWanted { role });
+        change.memories.push(Memory::new(timetable::memory_name(formula), &after)?);
+        engine.write(&[change])
     });
     match written {
-        Ok(_) => done(json!({ "role": role })),
+        Ok(_) => done(Looking { role }),
         Err(error) => failed(FailureKind::Failed, chain(&error)),
     }
 }
@@ -279,12 +282,7 @@ fn tell_pause(
 }
 
 /// How well a project and the machine are right now, as scripts see it.
-pub(super) fn examine(
-    world: &RealWorld,
-    inbox: &Inbox,
-    served: &Served,
-    fix: Fix,
-) -> anyhow::Result<serde_json::Value> {
+pub(super) fn examine(world: &RealWorld, inbox: &Inbox, served: &Served, fix: Fix) -> anyhow::Result<Health> {
     let (config, now) = (&served.config, clock::now());
     let path = (world.environment)("PATH");
     let machine = whole_machine(&world.paths, config, path.as_deref());
@@ -304,5 +302,5 @@ pub(super) fn examine(
         done.extend(carry_out(world, inbox, served, &remedy, mode.unwrap_or(Mode::Dry), now)?);
     }
     let tails = tails(&world.paths, config, &facts, &assessment.findings);
-    Ok(health_view::to_json(&facts, &assessment, &tails, &memory, &done, now))
+    Ok(Health::new(&facts, &assessment, &tails, &memory, &done, now))
 }

@@ -8,10 +8,11 @@ use anyhow::Context;
 use pointsman_adapters::forge;
 use pointsman_adapters::git::{self, mirror::Mirror};
 use pointsman_adapters::process::free_memory_mb;
-use pointsman_core::config::{Config, ForgeKind};
+use pointsman_core::config::Config;
 use pointsman_core::formula;
 use pointsman_core::ids::{Number, ProjectName, Sha};
 use pointsman_core::labels::{ACTIONED, UNREVIEWED, WATCHED};
+use pointsman_core::log;
 use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::planner::{
     Answer, DOCUMENTS, Deed, Document, Memory, NewIssue, OWN, Sight, plan, question,
@@ -26,9 +27,8 @@ use pointsman_store::Store;
 use serde_json::json;
 
 use super::asking::{Asker, Asking, Closing, Question, due};
-use super::results::FILED;
 use super::watch::Watch;
-use super::{Seen, Told, recall, send};
+use super::{Seen, Told, send};
 use crate::daemon::crash::{PLANNER_NAMES, crash_point};
 use crate::daemon::served::Served;
 use crate::daemon::world::RealWorld;
@@ -45,7 +45,7 @@ const READ: usize = 64 << 10;
 
 /// What the planner remembers of a project.
 pub fn memory(store: &Store, project: &ProjectName) -> Result<Memory, pointsman_store::Error> {
-    recall(store, project, NAME)
+    Ok(store.memory(project, NAME)?.unwrap_or_default())
 }
 
 /// Looks at what a plan would be made from. Nobody is asked here.
@@ -57,14 +57,14 @@ pub fn look(sight: &Sight, memory: &Memory, config: &Config, now: Timestamp) -> 
         asked: json!(question),
         briefing: words::planner::briefing(sight, &question, config.limits.planner_issues, now),
     });
-    Asking { role: ROLE, memory: json!(memory), question, free_memory_mb: None }
+    Asking::new(&memory, question)
 }
 
 impl Watch {
     /// Does what is due.
     pub(super) fn plan(&self, served: &Arc<Served>, now: Timestamp) -> anyhow::Result<()> {
         // A plan is made of issues.
-        if served.config.forge.kind == ForgeKind::Git {
+        if !served.config.forge.kind.capabilities().issues {
             return Ok(());
         }
         let Some(seen) = served.seen() else { return Ok(()) };
@@ -151,8 +151,15 @@ fn formulas(world: &RealWorld, config: &Config) -> anyhow::Result<Vec<(String, S
 
 impl Asker for Memory {
     const ROLE: Role = ROLE;
-    const SETTLED: &'static str = "planner_planned";
     const PLACES: [&'static str; 2] = [PLANNER_NAMES[0], PLANNER_NAMES[1]];
+
+    fn looked(lines: Vec<String>) -> log::Entry {
+        log::Entry::PlannerLooked { lines }
+    }
+
+    fn settled(run: RunId, lines: Vec<String>) -> log::Entry {
+        log::Entry::PlannerPlanned { run, lines }
+    }
 
     fn looked_at(&self) -> Timestamp {
         self.looked_at
@@ -201,16 +208,16 @@ impl Asker for Memory {
     }
 
     fn close(&mut self, run: &Run, _: Timestamp) -> Closing {
-        let data = json!({ "role": NAME, "run": run.id });
-        let events = self.done.iter().filter_map(|done| Some((FILED, done.filed?, data.clone())));
+        let filed_by = || log::Entry::RoleFiled(log::OfRole { role: ROLE, run: Some(run.id) });
+        let events = self.done.iter().filter_map(|done| Some((done.filed?, filed_by())));
         let events: Vec<_> = events.collect();
         let filed = self.done.iter().filter(|done| done.filed.is_some());
         let filed: Vec<String> = filed.map(|done| done.line.clone()).collect();
         let Some(plan) = self.settle() else { return Closing::default() };
         let triaged = plan.deeds.iter().filter_map(|deed| {
             let (prediction, verdict) = (deed.prediction()?, deed.verdict()?);
-            let data = json!({ "issue": prediction, "verdict": verdict, "run": run.id });
-            Some(("prediction_triaged", prediction, data))
+            let (verdict, run) = (verdict.to_owned(), run.id);
+            Some((prediction, log::Entry::PredictionTriaged { issue: prediction, verdict, run }))
         });
         let refused = plan.refused.iter().map(|why| format!("refused: {why}"));
         let left: Vec<String> =

@@ -8,17 +8,16 @@ use pointsman_core::forge::Issue;
 use pointsman_core::gardener;
 use pointsman_core::ids::{Number, ProjectName};
 use pointsman_core::labels::UNREVIEWED;
+use pointsman_core::log;
 use pointsman_core::predictor::{Counts, Figures, Memory, Prediction, Sample, predict};
 use pointsman_core::role::Role;
 use pointsman_core::task::State;
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
 use pointsman_store::{Change, EventFilter, Store};
-use serde_json::json;
 
-use super::results::FILED;
 use super::watch::Watch;
-use super::{Told, collect, is_due, recall, send, value};
+use super::{Told, collect, is_due, send, value};
 use crate::daemon::engine::Engine;
 use crate::daemon::inbound::Inbox;
 use crate::daemon::served::Served;
@@ -43,7 +42,7 @@ pub struct Predicted {
 
 /// What the predictor remembers of a project.
 pub fn memory(store: &Store, project: &ProjectName) -> Result<Memory, pointsman_store::Error> {
-    recall(store, project, NAME)
+    Ok(store.memory(project, NAME)?.unwrap_or_default())
 }
 
 /// What happened in the last two weeks, from the log, and how the issues are.
@@ -175,21 +174,17 @@ pub fn write(
     predicted: &Predicted,
     now: Timestamp,
 ) -> Result<(), pointsman_store::Error> {
-    let value = json!(predicted.memory).to_string();
+    let memory = pointsman_store::Memory::new(NAME, &predicted.memory)?;
     if predicted.lines.is_empty() {
-        return engine.store().set_cursor(Some(project), NAME, &value);
+        return engine.write(&[super::remembered(project, memory, now)]).map(drop);
     }
-    let mut change = Change::new(now, "predictor_filed");
-    change.project = Some(project.clone());
-    change.data = json!({ "lines": predicted.lines });
-    change.cursor = Some((NAME.to_owned(), value));
+    let logged = log::Entry::PredictorFiled { lines: predicted.lines.clone() };
+    let mut change = Change::logged(now, project, &logged);
+    change.memories.push(memory);
     let filed = predicted.issues.iter().map(|issue| {
-        let mut change = Change::new(now, FILED);
-        change.project = Some(project.clone());
-        change.issue = Some(*issue);
-        change.data = json!({ "role": NAME });
-        change
+        let logged = log::Entry::RoleFiled(log::OfRole { role: ROLE, run: None });
+        Change { issue: Some(*issue), ..Change::logged(now, project, &logged) }
     });
     let changes: Vec<Change> = [change].into_iter().chain(filed).collect();
-    engine.store().commit(&changes).map(drop)
+    engine.write(&changes).map(drop)
 }

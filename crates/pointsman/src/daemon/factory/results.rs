@@ -5,29 +5,19 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pointsman_core::ids::{Number, ProjectName, Sha};
+use pointsman_core::log;
 use pointsman_core::run::{Status, action_key};
 use pointsman_core::time::Timestamp;
 use pointsman_core::value::{Became, Following, Heard, Outcome, ResultOver};
-use pointsman_store::{Change, EventFilter, EventRow, Store};
-use serde_json::json;
+use pointsman_store::{Change, EventFilter, EventRow, Memory, Store, Write};
 
 use super::watch::Watch;
-use super::{Told, recall, send};
+use super::{Told, send};
 use crate::daemon::engine::Engine;
 use crate::daemon::served::Served;
 
 /// The name under which it is remembered.
 const NAME: &str = "results";
-/// A role filed an issue.
-pub(crate) const FILED: &str = "role_filed";
-/// A role closed one.
-pub(crate) const CLOSED: &str = "role_closed";
-/// It is known what became of something.
-pub(crate) const OVER: &str = "result_over";
-/// Something that landed was taken back.
-pub(crate) const REVERTED: &str = "landing_reverted";
-/// A prediction was judged.
-const TRIAGED: &str = "prediction_triaged";
 
 /// A landing that was taken back.
 #[derive(Clone, Debug)]
@@ -49,7 +39,7 @@ impl Watch {
         }
         let (before, mut following, mut over) = {
             let reader = self.world.reader();
-            let before: Following = recall(&reader, project, NAME)?;
+            let before: Following = reader.memory(project, NAME)?.unwrap_or_default();
             let mut following = before.clone();
             let over = hear(&reader, project, &mut following)?;
             (before, following, over)
@@ -89,7 +79,7 @@ fn hear(
     let mut filter = EventFilter {
         since: following.seq,
         project: Some(project.clone()),
-        kinds: [FILED, CLOSED, TRIAGED].map(str::to_owned).to_vec(),
+        kinds: [log::ROLE_FILED, log::ROLE_CLOSED, log::PREDICTION_TRIAGED].map(str::to_owned).to_vec(),
         limit: 1_000,
         ..EventFilter::default()
     };
@@ -106,12 +96,10 @@ fn hear(
 }
 
 fn heard(event: &EventRow) -> Option<Heard> {
-    let word = |name: &str| event.data[name].as_str();
-    let role = || word("role").and_then(|word| word.parse().ok());
-    match event.kind.as_str() {
-        FILED => Some(Heard::Filed { role: role()? }),
-        CLOSED => Some(Heard::Closed { role: role()? }),
-        TRIAGED => Some(Heard::Triaged { verdict: word("verdict")?.to_owned() }),
+    match log::Entry::read(&event.kind, &event.data)? {
+        log::Entry::RoleFiled(of) => Some(Heard::Filed { role: of.role }),
+        log::Entry::RoleClosed(of) => Some(Heard::Closed { role: of.role }),
+        log::Entry::PredictionTriaged { verdict, .. } => Some(Heard::Triaged { verdict }),
         _ => None,
     }
 }
@@ -143,28 +131,23 @@ pub(super) fn write(
     over: &[ResultOver],
     now: Timestamp,
 ) -> Result<(), pointsman_store::Error> {
-    let before: Following = recall(engine.store(), project, NAME)?;
+    let before: Following = engine.store().memory(project, NAME)?.unwrap_or_default();
     if before == *following {
         return Ok(());
     }
-    let change = |outcome: &ResultOver| {
-        let mut change = Change::new(now, OVER);
-        change.project = Some(project.clone());
-        change.issue = Some(outcome.issue);
-        change.data = json!({ "role": outcome.role, "outcome": outcome.became.name() });
-        change
-    };
-    let mut changes: Vec<Change> = over.iter().map(change).collect();
-    let value = json!(following).to_string();
-    match changes.last_mut() {
-        Some(last) => last.cursor = Some((NAME.to_owned(), value)),
-        None => return engine.store().set_cursor(Some(project), NAME, &value),
-    }
-    engine.store().commit(&changes)?;
+    let (mut changes, mut counted) = (Vec::new(), super::Counted::new());
     for outcome in over {
-        super::count(engine, project, outcome.role, counts(outcome), now)?;
+        let (role, became) = (outcome.role, outcome.became.name().to_owned());
+        let logged = log::Entry::ResultOver { role, outcome: became };
+        changes.push(Change { issue: Some(outcome.issue), ..Change::logged(now, project, &logged) });
+        changes.extend(super::count(engine, project, outcome.role, counts(outcome), &mut counted, now)?);
     }
-    Ok(())
+    let memory = Memory::new(NAME, following)?;
+    match changes.first_mut() {
+        Some(first) => first.memories.push(memory),
+        None => changes.push(super::remembered(project, memory, now)),
+    }
+    engine.write(&changes).map(drop)
 }
 
 /// Writes down what was taken back, and up to where main was looked at.
@@ -176,16 +159,14 @@ pub(super) fn write_reverts(
     now: Timestamp,
 ) -> Result<(), pointsman_store::Error> {
     let change = |revert: &Revert| {
-        let mut change = Change::new(now, REVERTED);
-        change.project = Some(project.clone());
-        change.issue = revert.issue;
-        change.dedup = Some(format!("reverted:{project}:{}", revert.sha));
-        change.data = json!({ "sha": revert.sha, "by": revert.by, "issue": revert.issue, "pr": revert.pr });
-        change
+        let Revert { sha, by, issue, pr } = revert.clone();
+        let dedup = Some(format!("reverted:{project}:{sha}"));
+        let logged = log::Entry::LandingReverted { sha, by, issue, pr };
+        Change { issue, dedup, ..Change::logged(now, project, &logged) }
     };
-    let changes: Vec<Change> = reverts.iter().map(change).collect();
-    engine.store().commit(&changes)?;
-    engine.store().set_cursor(Some(project), REVERTS, upto.as_str())
+    let mut changes: Vec<Change> = reverts.iter().map(change).collect();
+    changes.push(Change::quiet(now, vec![Write::cursor(project, REVERTS, upto.as_str())]));
+    engine.write(&changes).map(drop)
 }
 
 /// Where main was when it was last looked at for what takes something back.

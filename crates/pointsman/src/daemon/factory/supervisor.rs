@@ -7,6 +7,7 @@ use pointsman_core::health::{
     Assessment, Machine, Memory, Report, Tail, Told, Verdict, hear as decide, judgement, report,
 };
 use pointsman_core::ids::{Number, ProjectName, TaskKey};
+use pointsman_core::log;
 use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::role::Role;
 use pointsman_core::run::{Run, Status};
@@ -15,10 +16,8 @@ use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
 use pointsman_core::value::Outcome;
 use pointsman_core::words;
-use pointsman_store::{Change, NewNotice, ReplyRow, Store};
-use serde_json::json;
+use pointsman_store::{Change, NewNotice, ReplyRow, Store, Write};
 
-use super::recall;
 use crate::daemon::engine::{Engine, Input};
 use crate::daemon::{notifier, runs};
 
@@ -47,7 +46,7 @@ pub(super) fn topic() -> Topic {
 
 /// What the supervisor remembers of a project.
 pub fn memory(store: &Store, project: &ProjectName) -> Result<Memory, pointsman_store::Error> {
-    recall(store, project, NAME)
+    Ok(store.memory(project, NAME)?.unwrap_or_default())
 }
 
 /// Writes a look down, with what people are told of it, in one transaction.
@@ -60,41 +59,37 @@ pub fn look(
     let Some(config) = engine.config(project) else { return Ok(()) };
     let before = memory(engine.store(), project)?;
     let mut report = report(&before, &looked.assessment.findings, &config, now);
-    write(engine, project, &before, &report, looked, now)?;
-    // Whoever dies here asks at the next look: what was asked is remembered with the run.
-    if let Some(run) = ask(engine, project, &mut report, looked, now)? {
-        let cursor = (NAME.to_owned(), json!(report.memory).to_string());
-        runs::write_begun(engine, &run, Some(cursor), now)?;
-    }
-    Ok(())
+    let run = ask(engine, project, &mut report, looked, now)?;
+    let mut changes = vec![looked_change(engine, project, &before, &report, looked, now)?];
+    changes.extend(run.map(|run| runs::begun(&run, now)));
+    engine.write(&changes).map(drop)
 }
 
-fn write(
-    engine: &mut Engine,
+fn looked_change(
+    engine: &Engine,
     project: &ProjectName,
     before: &Memory,
     report: &Report,
     looked: &Looked,
     now: Timestamp,
-) -> Result<(), pointsman_store::Error> {
-    let value = json!(report.memory).to_string();
+) -> Result<Change, pointsman_store::Error> {
+    let memory = pointsman_store::Memory::new(NAME, &report.memory)?;
     if !report.changed && report.told.is_none() && looked.done.is_empty() {
-        return engine.store().set_cursor(Some(project), NAME, &value);
+        return Ok(super::remembered(project, memory, now));
     }
-    let mut change = Change::new(now, "supervisor_looked");
-    change.project = Some(project.clone());
-    change.data = json!({
-        "findings": looked.assessment.findings,
-        "unknown": looked.assessment.unknown,
-        "done": looked.done,
-        "told": report.told.is_some(),
-        "lines": words::health::journal(&looked.assessment, &report.memory, &looked.done, now),
-    });
-    change.cursor = Some((NAME.to_owned(), value));
+    let logged = log::Entry::SupervisorLooked {
+        findings: looked.assessment.findings.clone(),
+        unknown: looked.assessment.unknown.clone(),
+        done: looked.done.clone(),
+        told: report.told.is_some(),
+        lines: words::health::journal(&looked.assessment, &report.memory, &looked.done, now),
+    };
+    let mut change = Change::logged(now, project, &logged);
+    change.memories.push(memory);
     if let Some(told) = &report.told {
-        change.notices.extend(notifier::planned(engine, &posting(project, before, told, now), now)?);
+        change.writes.extend(notifier::planned(engine, &posting(project, before, told, now), now)?);
     }
-    engine.store().commit(&[change]).map(drop)
+    Ok(change)
 }
 
 /// A run that is asked about what no recipe covers, once for each thing, if nothing is in the way.
@@ -160,14 +155,13 @@ pub fn settle(
     }
     memory.run = None;
     let (posting, outcome) = judged(run);
-    let mut change = Change::new(now, "supervisor_judged");
-    change.project = Some(project.clone());
     let said = posting.as_ref().map_or("nothing", |posting| posting.notice.body.as_str());
-    change.data =
-        json!({ "run": run.id, "lines": [format!("run {} says: {}", run.id, clean_line(said, 200))] });
-    change.cursor = Some((NAME.to_owned(), json!(memory).to_string()));
-    engine.store().commit(&[change])?;
-    super::count(engine, project, ROLE, outcome, now)
+    let lines = vec![format!("run {} says: {}", run.id, clean_line(said, 200))];
+    let mut change = Change::logged(now, project, &log::Entry::SupervisorJudged { run: run.id, lines });
+    change.memories.push(pointsman_store::Memory::new(NAME, &memory)?);
+    let mut changes = vec![change];
+    changes.extend(super::count(engine, project, ROLE, outcome, &mut super::Counted::new(), now)?);
+    engine.write(&changes).map(drop)
 }
 
 /// What people are told of a look. Its key is the same until the look is written down.
@@ -195,8 +189,6 @@ pub fn hear(
             continue;
         }
         answer(engine, project, &row, now)?;
-        // Whoever dies before this finds the same name written, and does nothing a second time.
-        engine.store().take_reply(row.id, now)?;
     }
     Ok(())
 }
@@ -209,8 +201,9 @@ fn answer(
 ) -> Result<(), pointsman_store::Error> {
     let Some(config) = engine.config(project) else { return Ok(()) };
     let name = format!("supervisor:{project}:{}", row.id);
+    let taken = Write::ReplyTaken(row.id);
     if engine.store().knows_input(&name)? {
-        return Ok(());
+        return engine.write(&[Change::quiet(now, vec![taken])]).map(drop);
     }
     let mut memory = memory(engine.store(), project)?;
     let key = |issue: Number| TaskKey { project: project.clone(), issue };
@@ -225,6 +218,7 @@ fn answer(
         let mut input = Input::new(key(issue), Event::Ordered { order: Order::Stop });
         input.dedup = Some(name.clone());
         input.notices = vec![reply(project, &name, notice.clone(), now)];
+        input.first.push(Change::quiet(now, vec![taken.clone()]));
         match engine.take(&[input], now)?.pop() {
             Some(Err(Refused::NotNow(why) | Refused::Stale(why))) => notice = words::chat::not_taken(&why),
             Some(Ok(())) | None => return Ok(()),
@@ -233,7 +227,7 @@ fn answer(
     let ignored = match verdict {
         Verdict::Ignore { kind, until } => {
             memory.ignored.insert(kind, until);
-            Some(kind.name())
+            Some(kind.name().to_owned())
         }
         Verdict::Stop { .. }
         | Verdict::WhichAgent { .. }
@@ -241,18 +235,16 @@ fn answer(
         | Verdict::Tell
         | Verdict::NoCommand => None,
     };
-    let mut change = Change::new(now, "supervisor_heard");
-    change.project = Some(project.clone());
+    let by = row.said.by.clone();
+    let lines = vec![format!("{by}: {}", clean_line(&row.said.words, 200)), notice.title.clone()];
+    let words = clean_line(&row.said.words, 500);
+    let logged = log::Entry::SupervisorHeard { by, words, ignored, lines };
+    let mut change = Change::logged(now, project, &logged);
     change.dedup = Some(name.clone());
-    change.data = json!({
-        "by": row.said.by,
-        "words": clean_line(&row.said.words, 500),
-        "ignored": ignored,
-        "lines": [format!("{}: {}", row.said.by, clean_line(&row.said.words, 200)), notice.title.clone()],
-    });
-    change.cursor = Some((NAME.to_owned(), json!(memory).to_string()));
+    change.memories.push(pointsman_store::Memory::new(NAME, &memory)?);
     change.notices = vec![reply(project, &name, notice, now)];
-    engine.store().commit(&[change]).map(drop)
+    change.writes.push(taken);
+    engine.write(&[change]).map(drop)
 }
 
 /// An answer in the supervisor's own thread.

@@ -8,7 +8,7 @@ use anyhow::Context;
 use pointsman_adapters::git::BranchName;
 use pointsman_adapters::git::push::{Change, Expect, PushOutcome, PushRef};
 use pointsman_adapters::retry::Retry;
-use pointsman_core::config::CiKind;
+use pointsman_core::config::CiRunner;
 use pointsman_core::hand_in::{Checks, HandIn, InLine, Memory, Need, Next, Sight, Silence, Taken, next};
 use pointsman_core::ids::{ProjectName, Sha};
 use pointsman_core::notifier::{Posting, Topic};
@@ -247,21 +247,20 @@ impl HandIns {
         let (config, commit) = (&served.config, &open.taken.commit);
         // Only a forge's list tells that a CI has not even begun.
         let mut begun = true;
-        let verdict = match config.ci.kind {
-            CiKind::None => Some(CiVerdict::Passed),
+        let verdict = match config.ci.kind.capabilities().runner {
+            CiRunner::Nobody => Some(CiVerdict::Passed),
             // The forge may not have taken what our CI said.
-            CiKind::Command => match of_checks(&served.forge.checks(commit)?, &[CHECK.to_owned()]) {
+            CiRunner::Ourselves => match of_checks(&served.forge.checks(commit)?, &[CHECK.to_owned()]) {
                 Some(verdict) => Some(verdict),
                 None => self.world.jobs.tested(served, commit)?,
             },
-            CiKind::Forge => {
-                let checks = served.forge.checks(commit)?;
-                begun = !checks.is_empty();
-                of_checks(&checks, &config.ci.required)
-            }
-            CiKind::Woodpecker => match &served.woodpecker {
+            CiRunner::Outside => match &served.woodpecker {
                 Some(ci) => ci.verdict(commit)?,
-                None => None,
+                None => {
+                    let checks = served.forge.checks(commit)?;
+                    begun = !checks.is_empty();
+                    of_checks(&checks, &config.ci.required)
+                }
             },
         };
         match verdict {

@@ -14,12 +14,12 @@ use std::sync::mpsc::sync_channel;
 use anyhow::Context;
 use pointsman_core::hand_in::{HandIn, Memory, Need, Outcome, Taken, Took};
 use pointsman_core::ids::{Number, ProjectName, Sha};
+use pointsman_core::log;
 use pointsman_core::role::Role;
 use pointsman_core::run::RunId;
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
 use pointsman_store::{Change, EntryStatus, NewEntry, Store};
-use serde_json::{Value, json};
 
 pub(crate) use bring::HandIns;
 pub(super) use take::{check_out, take};
@@ -27,6 +27,7 @@ pub(super) use take::{check_out, take};
 use super::engine::Engine;
 use super::factory;
 use super::inbound::{Inbound, Inbox};
+use super::line;
 
 /// What those beside the loop tell it.
 #[derive(Clone, Debug)]
@@ -62,7 +63,7 @@ pub enum Moved {
 
 /// What is remembered of a role's hand-ins.
 pub fn memory(store: &Store, project: &ProjectName, role: Role) -> Result<Memory, pointsman_store::Error> {
-    factory::recall(store, project, &cursor(role))
+    Ok(store.memory(project, &memory_name(role))?.unwrap_or_default())
 }
 
 /// The pull request of a branch, if it is one that a role has handed in.
@@ -81,7 +82,12 @@ fn open_on(
     branch: &str,
 ) -> Result<Option<(Role, HandIn)>, pointsman_store::Error> {
     for role in Role::handing_in() {
-        if let Some(open) = memory(store, project, role)?.open.filter(|open| open.branch == branch) {
+        let memory = match memory(store, project, role) {
+            // Its own branches wait with it, and nobody else's.
+            Err(pointsman_store::Error::Unreadable(_)) if !HandIn::is_branch_of(role, branch) => continue,
+            memory => memory?,
+        };
+        if let Some(open) = memory.open.filter(|open| open.branch == branch) {
             return Ok(Some((role, open)));
         }
     }
@@ -105,7 +111,7 @@ pub(super) fn about_to_push(
     send(inbox, project, role, Told::Moved { commit: open.taken.commit, moved })
 }
 
-fn cursor(role: Role) -> String {
+fn memory_name(role: Role) -> String {
     format!("hand-in.{role}")
 }
 
@@ -126,7 +132,8 @@ pub fn write(
     now: Timestamp,
 ) -> Result<(), pointsman_store::Error> {
     let mut memory = memory(engine.store(), project, role)?;
-    match told {
+    let mut changes = Vec::new();
+    let entry = match told {
         Told::Taken { run, taken, refused } => {
             let mut lines = refused.clone();
             match memory.take(role, *run, taken.clone()) {
@@ -134,53 +141,46 @@ pub fn write(
                 Took::Dismissed => lines.push(words::hand_in::unwanted(*run)),
                 Took::Nothing | Took::New => {}
             }
-            let files = taken.as_ref().map(|taken| &taken.files);
-            save(
-                engine,
-                project,
-                role,
-                &memory,
-                "hand_in",
-                json!({ "run": run, "files": files, "lines": lines }),
-                now,
-            )
+            let files = Some(taken.as_ref().map(|taken| taken.files.clone()));
+            log::Entry::HandIn(log::HandIn { role, run: *run, files, pr: None, outcome: None, lines })
         }
         Told::Moved { commit, moved } => {
             let Some(open) = memory.open.clone().filter(|open| open.taken.commit == *commit) else {
                 return Ok(());
             };
-            let line = move_on(engine, project, role, &mut memory, &open, moved, now)?;
-            let (kind, outcome) = match moved {
-                Moved::Over(outcome) => ("hand_in_over", Some(outcome.as_str())),
+            let line = move_on(engine.store(), project, role, &mut memory, &open, moved, &mut changes, now)?;
+            let outcome = match moved {
+                Moved::Over(outcome) => Some(outcome.as_str().to_owned()),
                 Moved::Opened(_)
                 | Moved::Pushing(_)
                 | Moved::Replaced(_)
                 | Moved::Entered
                 | Moved::Left
-                | Moved::Told(_) => ("hand_in", None),
+                | Moved::Told(_) => None,
             };
             let now_open = memory.open.as_ref().filter(|_| outcome.is_none()).unwrap_or(&open);
-            let mut data = json!({
-                "run": now_open.taken.run,
-                "pr": now_open.pr,
-                "lines": line.into_iter().collect::<Vec<_>>(),
-            });
-            if let (Value::Object(data), Some(outcome)) = (&mut data, outcome) {
-                data.insert("outcome".to_owned(), json!(outcome));
-            }
-            save(engine, project, role, &memory, kind, data, now)
+            let (run, pr) = (now_open.taken.run, Some(now_open.pr));
+            let lines = line.into_iter().collect();
+            let over = outcome.is_some();
+            let logged = log::HandIn { role, run, files: None, pr, outcome, lines };
+            if over { log::Entry::HandInOver(logged) } else { log::Entry::HandIn(logged) }
         }
-    }
+    };
+    changes.push(remembered(project, role, &memory, &entry, now)?);
+    engine.write(&changes).map(drop)
 }
 
-/// Changes what is remembered, and the merge queue with it; answers what the journal says about it.
+/// Changes what is remembered, and the merge queue with it: that is in `changes`, to be written together. Answers what the
+/// journal says about it.
+#[allow(clippy::too_many_arguments, reason = "it becomes a workflow of its own")]
 fn move_on(
-    engine: &mut Engine,
+    store: &Store,
     project: &ProjectName,
     role: Role,
     memory: &mut Memory,
     open: &HandIn,
     moved: &Moved,
+    changes: &mut Vec<Change>,
     now: Timestamp,
 ) -> Result<Option<String>, pointsman_store::Error> {
     let mut next = open.clone();
@@ -194,7 +194,7 @@ fn move_on(
             None
         }
         Moved::Entered => {
-            next.entry = Some(engine.store().enqueue(&NewEntry {
+            let entry = NewEntry {
                 project: project.clone(),
                 branch: open.branch.clone(),
                 issue: None,
@@ -205,18 +205,22 @@ fn move_on(
                 priority: 0,
                 worktree: None,
                 style: None,
-            })?);
-            next.left = false;
+            };
+            let waiting = store.waiting_entry(project, &entry.branch, &entry.head)?;
+            let id = waiting.as_ref().map_or(store.next_entry(), |waiting| waiting.id);
+            if waiting.is_none() {
+                changes.push(line::entered(id, &entry, now));
+            }
+            (next.entry, next.left) = (Some(id), false);
             None
         }
         Moved::Left => {
             if let Some(id) = open.entry
-                && let Some(mut entry) =
-                    engine.store().queue_entry(id)?.filter(|entry| entry.status.is_unfinished())
+                && let Some(mut entry) = store.queue_entry(id)?.filter(|entry| entry.status.is_unfinished())
             {
                 entry.status = EntryStatus::Removed;
                 entry.reason = Some("its pull request is closed, or not approved any more".to_owned());
-                engine.store().update_entry(&entry)?;
+                changes.push(line::moved(&entry, now));
             }
             next.left = true;
             None
@@ -241,26 +245,21 @@ fn move_on(
     Ok(said)
 }
 
-/// What is said goes into the log; what is only remembered does not.
-fn save(
-    engine: &mut Engine,
+/// What is remembered, with what the log says about it; with nothing to say, only that it changed.
+fn remembered(
     project: &ProjectName,
     role: Role,
     memory: &Memory,
-    kind: &str,
-    mut data: Value,
+    entry: &log::Entry,
     now: Timestamp,
-) -> Result<(), pointsman_store::Error> {
-    let value = json!(memory).to_string();
-    if data["lines"].as_array().is_none_or(Vec::is_empty) {
-        return engine.store().set_cursor(Some(project), &cursor(role), &value);
-    }
-    if let Value::Object(data) = &mut data {
-        data.insert("role".to_owned(), json!(role));
-    }
-    let mut change = Change::new(now, kind);
-    change.project = Some(project.clone());
-    change.data = data;
-    change.cursor = Some((cursor(role), value));
-    engine.store().commit(&[change]).map(drop)
+) -> Result<Change, pointsman_store::Error> {
+    let name = memory_name(role);
+    let silent = match entry {
+        log::Entry::HandIn(said) | log::Entry::HandInOver(said) => said.lines.is_empty(),
+        _ => false,
+    };
+    let quiet = log::Entry::Remembered { name: name.clone() };
+    let mut change = Change::logged(now, project, if silent { &quiet } else { entry });
+    change.memories.push(pointsman_store::Memory::new(name, memory)?);
+    Ok(change)
 }

@@ -10,7 +10,7 @@ use pointsman_adapters::git::checkpoint::{
 use pointsman_core::ids::{Number, Sha, TaskKey};
 use pointsman_core::session::work::Observation;
 use pointsman_core::task::Task;
-use pointsman_store::{CheckpointRow, Store};
+use pointsman_store::{CheckpointRow, Store, Write};
 
 use super::Jobs;
 use crate::daemon::clock;
@@ -90,12 +90,13 @@ impl Checkpoint {
     }
 }
 
-/// Brings the rows of a project's checkpoints in line with the mirror, which has the last word: a daemon
+/// What brings the rows of a project's checkpoints in line with the mirror, which has the last word: a daemon
 /// that died in between left one without the other. Only for a time when none is taken.
-pub(crate) fn adopt(store: &mut Store, served: &Served) -> anyhow::Result<()> {
+pub(crate) fn adopt(store: &Store, served: &Served) -> anyhow::Result<Vec<Write>> {
     let project = &served.config.name;
     let kept = list_all(&served.mirror)?;
     let rows = store.all_checkpoints(project)?;
+    let mut writes = Vec::new();
     let known: BTreeSet<(Number, u64)> = rows.iter().map(|row| (row.task.issue, row.n)).collect();
     let there: BTreeSet<(Number, u64)> = kept.iter().map(|c| (c.name.task, u64::from(c.name.n))).collect();
     for found in kept.iter().filter(|c| !known.contains(&(c.name.task, u64::from(c.name.n)))) {
@@ -105,7 +106,7 @@ pub(crate) fn adopt(store: &mut Store, served: &Served) -> anyhow::Result<()> {
             Some(parent) => served.mirror.changed_paths(parent, &found.commit)?.len(),
             None => 0,
         };
-        store.add_checkpoint(&CheckpointRow {
+        writes.push(Write::Checkpoint(CheckpointRow {
             task,
             n: u64::from(found.name.n),
             session: None,
@@ -115,10 +116,10 @@ pub(crate) fn adopt(store: &mut Store, served: &Served) -> anyhow::Result<()> {
             at: found.at,
             why: "found after a crash".to_owned(),
             files: files as u64,
-        })?;
+        }));
     }
     for gone in rows.iter().filter(|row| !there.contains(&(row.task.issue, row.n))) {
-        store.forget_checkpoint(&gone.task, gone.n)?;
+        writes.push(Write::CheckpointForgotten { task: gone.task.clone(), n: gone.n });
     }
-    Ok(())
+    Ok(writes)
 }

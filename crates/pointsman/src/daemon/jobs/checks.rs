@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pointsman_adapters::forge::{Error, Forge};
-use pointsman_core::config::CiKind;
 use pointsman_core::forge::CheckState;
 use pointsman_core::ids::{Number, ProjectName, Sha, TaskKey};
 use pointsman_core::queue::Record;
@@ -20,9 +19,47 @@ use crate::daemon::clock;
 use crate::daemon::engine::Input;
 use crate::daemon::inbound::Inbound;
 use crate::daemon::served::Served;
+use crate::paths::ProjectPaths;
 
 /// What our CI is called among the checks of a commit.
-pub(in crate::daemon) const CHECK: &str = "ci";
+pub(crate) const CHECK: &str = "ci";
+
+/// The log of one run of a task's CI.
+pub(crate) fn ci_log(paths: &ProjectPaths, key: &TaskKey, run: u32) -> PathBuf {
+    paths.logs().join(format!("{}.log", run_name(key, run)))
+}
+
+/// The log of CI on the head of a pull request that no task is about.
+pub(crate) fn ci_log_of_pull(
+    paths: &ProjectPaths,
+    project: &ProjectName,
+    number: Number,
+    sha: &Sha,
+) -> PathBuf {
+    paths.logs().join(format!("{}.log", pull_name(project, number, sha)))
+}
+
+/// The last verdict of the project's CI on a tree, and how long that run took.
+pub(crate) fn ci_verdict(
+    store: &Store,
+    project: &ProjectName,
+    tree: &Sha,
+    command: &[String],
+) -> Result<Option<(CiVerdict, Option<Duration>)>, pointsman_store::Error> {
+    let row = store.verdict(project, tree, &gate_name(command))?;
+    Ok(row.and_then(|row| {
+        let record: Record = serde_json::from_value(row.verdict).ok()?;
+        Some((record.last, row.took_ms.map(Duration::from_millis)))
+    }))
+}
+
+fn run_name(key: &TaskKey, run: u32) -> String {
+    slug(key, &format!("ci-{run}"))
+}
+
+fn pull_name(project: &ProjectName, number: Number, sha: &Sha) -> String {
+    format!("{project}-pr-{number}-{}", sha.short())
+}
 
 /// CI on one commit.
 pub(super) struct Check {
@@ -33,11 +70,11 @@ pub(super) struct Check {
 
 impl Check {
     pub(super) fn name(&self) -> String {
-        slug(&self.key, &format!("ci-{}", self.run))
+        run_name(&self.key, self.run)
     }
 
     pub(super) fn run(&self, jobs: &Arc<Jobs>, served: &Arc<Served>) {
-        if matches!(served.config.ci.kind, CiKind::Forge | CiKind::Woodpecker) {
+        if served.config.ci.kind.runs_outside() {
             return self.ask_outside(jobs, served);
         }
         let Some(command) = served.config.ci.command.clone() else { return };
@@ -71,7 +108,7 @@ pub(super) struct OfPeople {
 
 impl OfPeople {
     pub(super) fn name(&self, project: &ProjectName) -> String {
-        format!("{project}-pr-{}-{}", self.number, self.sha.short())
+        pull_name(project, self.number, &self.sha)
     }
 
     /// Says whether there is a verdict that is remembered.
@@ -94,7 +131,7 @@ impl OfPeople {
 /// Pull requests of people that CI has not looked at: on the embedded forge nobody else would. A test that a daemon did
 /// not live to finish is begun again.
 pub(super) fn untested(served: &Served, picture: &Picture) -> Vec<OfPeople> {
-    let Some(forge) = served.embedded.as_ref().filter(|_| served.config.ci.kind == CiKind::Command) else {
+    let Some(forge) = served.embedded.as_ref().filter(|_| served.config.ci.kind.runs_here()) else {
         return Vec::new();
     };
     let is_of_a_task = |branch: &str| {
@@ -210,8 +247,21 @@ pub(super) fn record(
     tree: &Sha,
     gate: &str,
 ) -> Result<Option<Record>, pointsman_store::Error> {
+    Ok(last_verdict(store, project, tree, gate)?.map(|(record, _)| record))
+}
+
+/// The same with the row it is kept in. Earlier versions kept runs that told nothing about the code; they do not count.
+pub(super) fn last_verdict(
+    store: &Store,
+    project: &ProjectName,
+    tree: &Sha,
+    gate: &str,
+) -> Result<Option<(Record, VerdictRow)>, pointsman_store::Error> {
     let row = store.verdict(project, tree, gate)?;
-    Ok(row.and_then(|row| serde_json::from_value(row.verdict).ok()))
+    Ok(row.and_then(|row| {
+        let record: Record = serde_json::from_value(row.verdict.clone()).ok()?;
+        Some((record.kept()?, row))
+    }))
 }
 
 /// What a gate said about a tree.

@@ -18,14 +18,15 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use pointsman_adapters::process::JobKiller;
-use pointsman_core::config::CiKind;
 use pointsman_core::ids::{Number, ProjectName, Sha, TaskKey};
+use pointsman_core::queue::EntryId;
 use pointsman_core::task::{Ci, CiVerdict, Event, Policy, ReviewMode, State, Task};
 use pointsman_store::Store;
 
 pub(super) use checkpoint::adopt;
-pub(super) use checks::CHECK;
+pub(crate) use checks::{CHECK, ci_log, ci_log_of_pull, ci_verdict};
 pub(super) use program::clear_leftovers;
+pub use queue::Outcomes;
 
 use super::board::Picture;
 use super::engine::Input;
@@ -56,6 +57,10 @@ struct Running {
     taken: BTreeMap<ProjectName, u32>,
     /// Merges that a forge does not show yet, by pull request; none for a project whose last landings were not looked at.
     unshown: BTreeMap<ProjectName, BTreeMap<Number, Sha>>,
+    /// Who is told of outcomes.
+    outcomes: Option<Outcomes>,
+    /// The one entry that `merge-queue process` works on.
+    only: Option<EntryId>,
     /// Merge queues at work: told when something changes.
     wakers: BTreeMap<ProjectName, Sender<queue::Signal>>,
 }
@@ -116,7 +121,7 @@ impl Jobs {
     /// Runs CI on the head of a pull request that no task is about, where the forge does not.
     pub(crate) fn check_pull_request(self: &Arc<Self>, served: &Arc<Served>, number: Number, sha: &Sha) {
         // On the embedded forge that is done for all of them.
-        if served.config.ci.kind == CiKind::Command && served.embedded.is_none() {
+        if served.config.ci.kind.runs_here() && served.embedded.is_none() {
             let job = checks::OfPeople { number, sha: sha.clone() };
             let name = format!("ci {}", job.name(&served.config.name));
             self.submit(name, served, move |jobs, served| {
@@ -201,6 +206,21 @@ impl Jobs {
             }
         }
         self.submit(name, served, queue::work_through);
+    }
+
+    /// From now on merge queues work on this entry only.
+    pub(crate) fn work_on_only(&self, entry: EntryId) {
+        self.lock().only = Some(entry);
+    }
+
+    /// From now on what becomes of branches is told.
+    pub(crate) fn tell_outcomes(&self, outcomes: Outcomes) {
+        self.lock().outcomes = Some(outcomes);
+    }
+
+    /// The one entry that is worked on, if not all are.
+    fn only_entry(&self) -> Option<EntryId> {
+        self.lock().only
     }
 
     /// Waits until the project's merge queue has nothing left to do, or the daemon stops.

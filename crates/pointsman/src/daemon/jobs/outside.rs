@@ -3,6 +3,7 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use pointsman_adapters::ci::woodpecker::Look;
 use pointsman_core::ids::Sha;
 use pointsman_core::schedule::{Ears, checks_pace};
 use pointsman_core::task::CiVerdict;
@@ -11,8 +12,12 @@ use pointsman_core::verdict::of_checks;
 use super::Jobs;
 use crate::daemon::clock;
 use crate::daemon::served::Served;
-use crate::daemon::webhooks::Listening;
+use crate::daemon::webhooks::{Listening, Topic};
 
+/// How long the log of a red run is waited for: a CI stores it a moment after the status, or there is none.
+const LOG_LIMIT: Duration = Duration::from_secs(15);
+/// How often it is looked for.
+const LOG_PACE: Duration = Duration::from_secs(1);
 /// The daemon's end is looked for at least this often.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -26,31 +31,48 @@ pub(super) fn wait_for_checks(
 ) -> Option<CiVerdict> {
     let config = &served.config;
     let begun = Instant::now();
-    let deadline = begun + config.timing.ci_timeout.duration();
+    let mut deadline = begun + config.timing.ci_timeout.duration();
     let mut ask_at = begun;
     let mut first = true;
+    let mut silent_since = None;
+    let mut log_until = None;
     let rings = || served.listening.as_ref().map_or(0, Listening::rings);
     let mut heard = rings();
     loop {
         if heard != rings() || Instant::now() >= ask_at {
             heard = rings();
-            match ask(served, sha, &mut first) {
-                Ok(Some(verdict)) => return Some(verdict),
-                Ok(None) => {}
-                // An outage says nothing about the code; the deadline holds for it too.
+            let answer = ask(served, sha, &mut first);
+            match &answer {
+                // What nobody could read in the meantime is not late.
+                Ok(_) => deadline += silent_since.take().map_or(Duration::ZERO, |at: Instant| at.elapsed()),
                 Err(error) => {
-                    tracing::warn!(%sha, error = format!("{error:#}"), "the checks cannot be read for now")
+                    silent_since.get_or_insert_with(Instant::now);
+                    tracing::warn!(%sha, error = format!("{error:#}"), "the checks cannot be read for now");
                 }
             }
-            let ears =
-                served.listening.as_ref().map_or(Ears::Asking, |listening| listening.ears(clock::now()));
-            ask_at = Instant::now() + checks_pace(config.ci.poll.duration(), ears, begun.elapsed());
+            let ears = served
+                .listening
+                .as_ref()
+                .map_or(Ears::Asking, |listening| listening.ears(Topic::Checks, clock::now()));
+            let pace = checks_pace(config.ci.poll.duration(), ears, begun.elapsed());
+            ask_at = Instant::now() + pace;
+            match answer.unwrap_or(Answer::Open) {
+                Answer::Open => log_until = None,
+                Answer::Decided(verdict) => return Some(verdict),
+                Answer::WithoutLog(verdict) => {
+                    if Instant::now() >= *log_until.get_or_insert_with(|| Instant::now() + LOG_LIMIT) {
+                        return Some(verdict);
+                    }
+                    ask_at = Instant::now() + pace.min(LOG_PACE);
+                }
+            }
         }
-        if Instant::now() >= deadline {
+        if Instant::now() >= deadline && silent_since.is_none() {
             let log = "no check of the commit came to an end in time\n".to_owned();
             return Some(CiVerdict::TimedOut { log });
         }
-        let pause = ask_at.min(deadline).saturating_duration_since(Instant::now()).min(LOOK);
+        let next = if silent_since.is_some() { ask_at } else { ask_at.min(deadline) };
+        let pause = next.saturating_duration_since(Instant::now()).min(LOOK);
         match unwanted.recv_timeout(pause) {
             Err(RecvTimeoutError::Timeout) if !jobs.is_stopping() => {}
             Ok(()) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
@@ -58,22 +80,31 @@ pub(super) fn wait_for_checks(
     }
 }
 
+/// What a question came to.
+enum Answer {
+    Open,
+    Decided(CiVerdict),
+    /// Red, and its log is not there yet.
+    WithoutLog(CiVerdict),
+}
+
 /// One question. A Woodpecker whose machinery had failed before we asked for the first time runs the commit once more:
 /// that is what we were asked to see to.
-fn ask(served: &Served, sha: &Sha, first: &mut bool) -> anyhow::Result<Option<CiVerdict>> {
+fn ask(served: &Served, sha: &Sha, first: &mut bool) -> anyhow::Result<Answer> {
     let Some(ci) = &served.woodpecker else {
-        return Ok(of_checks(&served.forge.checks(sha)?, &served.config.ci.required));
+        let verdict = of_checks(&served.forge.checks(sha)?, &served.config.ci.required);
+        return Ok(verdict.map_or(Answer::Open, Answer::Decided));
     };
-    match ci.verdict(sha)? {
-        Some(CiVerdict::Infra { .. }) if *first => {
+    let Look { verdict, lacks_log } = ci.look(sha)?;
+    let is_first = std::mem::take(first);
+    Ok(match verdict {
+        None => Answer::Open,
+        Some(CiVerdict::Infra { .. }) if is_first => {
             // If its answer gets lost, the new run is there at the next look.
-            *first = false;
             ci.restart_red(sha)?;
-            Ok(None)
+            Answer::Open
         }
-        verdict => {
-            *first = false;
-            Ok(verdict)
-        }
-    }
+        Some(verdict) if lacks_log => Answer::WithoutLog(verdict),
+        Some(verdict) => Answer::Decided(verdict),
+    })
 }

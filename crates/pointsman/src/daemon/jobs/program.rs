@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use pointsman_adapters::git::checkout::{checkout_exact, remove_checkout};
+use pointsman_adapters::git::checkout::{checkout_exact, give_origin, remove_checkout};
 use pointsman_adapters::process::{End, Run, census};
 use pointsman_core::ids::Sha;
 use pointsman_core::task::CiVerdict;
@@ -76,13 +76,15 @@ impl Program<'_> {
     fn run_in(&self, jobs: &Arc<Jobs>, served: &Served, dir: &Path, log_path: &Path) -> anyhow::Result<End> {
         // One that was made ahead is as good.
         if fs::rename(ahead_of(served, self.sha), dir).is_err() {
-            checkout_exact(&served.mirror, self.sha, dir)?;
+            check_out(served, self.sha, dir)?;
         }
         let (program, args) =
             self.command.split_first().ok_or_else(|| anyhow::anyhow!("an empty command"))?;
         // `./ci.sh` is a file of the checkout, `cargo` one of the PATH.
         let program = if program.contains('/') { dir.join(program).into_os_string() } else { program.into() };
-        let mut run = Run::new(program).args(args).cwd(dir).inherit(&INHERITED).env("CI", "true");
+        let mut run = Run::new(program).untrusted().args(args).cwd(dir).inherit(&INHERITED).env("CI", "true");
+        let passed: Vec<&str> = served.config.ci.pass_env.iter().map(String::as_str).collect();
+        run = run.inherit(&passed);
         run = run.env("POINTSMAN_SHA", self.sha.as_str()).env(CHECKOUT, dir);
         for (name, value) in &self.env {
             run = run.env(*name, value);
@@ -142,8 +144,13 @@ pub(super) fn check_out_ahead(served: &Served, sha: &Sha) -> anyhow::Result<()> 
         return Ok(());
     }
     let half = place.with_extension("half");
-    checkout_exact(&served.mirror, sha, &half)?;
+    check_out(served, sha, &half)?;
     Ok(fs::rename(half, place)?)
+}
+
+fn check_out(served: &Served, sha: &Sha, dir: &Path) -> anyhow::Result<()> {
+    checkout_exact(&served.mirror, sha, dir)?;
+    Ok(give_origin(&served.mirror, dir, &served.primary)?)
 }
 
 /// Removes a checkout that no program has taken.

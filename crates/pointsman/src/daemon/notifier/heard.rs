@@ -7,6 +7,7 @@ use pointsman_adapters::notify::matrix::Own;
 use pointsman_core::chat::{Act, Command, Place, Reply, Report, Said, act};
 use pointsman_core::config::NotifierKind;
 use pointsman_core::ids::{ProjectName, TaskKey};
+use pointsman_core::log;
 use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::role::Role;
 use pointsman_core::task::{Effect, Event, Headline, Notice, Order, Refused, Stage, State, Task};
@@ -14,8 +15,7 @@ use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
 use pointsman_core::vault::{self as core_vault, ActionId};
 use pointsman_core::words;
-use pointsman_store::{Change, Delivered, NewNotice, NewReply, VaultScope};
-use serde_json::json;
+use pointsman_store::{Change, Delivered, NewNotice, NewReply, VaultScope, Write};
 
 use super::standing;
 use crate::control::protocol::Reply as Answer;
@@ -88,11 +88,17 @@ pub(super) fn confirm(engine: &mut Engine, project: &ProjectName, place: &str, o
     let known = store.thread(project, place, &pending.posting.topic)?;
     let thread = standing::thread(store, &pending.posting, known, place, &own.event);
     let delivered = Delivered::Sent { sent_as: Some(own.event.clone()), thread };
-    store.settle_delivery(project, pending.id, &delivered, None, own.at)
+    let settled = Write::Delivered { id: pending.id, delivered, at: own.at };
+    engine.write(&[Change::quiet(own.at, vec![settled])]).map(drop)
 }
 
 /// More was written than was read.
-pub(super) fn missed(engine: &mut Engine, project: &ProjectName, upto: &str, now: Timestamp) -> Result<()> {
+pub(super) fn missed(
+    engine: &Engine,
+    project: &ProjectName,
+    upto: &str,
+    now: Timestamp,
+) -> Result<Option<Write>> {
     tracing::error!(%project, "messages in the room were not read: there were too many");
     let posting = Posting {
         key: format!("missed:{project}:{upto}"),
@@ -102,7 +108,7 @@ pub(super) fn missed(engine: &mut Engine, project: &ProjectName, upto: &str, now
         question: None,
         notice: words::chat::missed(project),
     };
-    super::post(engine, &posting, now)
+    super::planned(engine, &posting, now)
 }
 
 impl Words<'_> {
@@ -139,18 +145,17 @@ impl Words<'_> {
 
     /// What is written of it in any case.
     fn change(&self, notice: Notice) -> Change {
-        let mut change = Change::new(self.now, "person_spoke");
-        change.project = Some(self.project.clone());
+        let (by, topic) = (self.said.by.clone(), self.topic.clone());
+        let spoke = log::Entry::PersonSpoke { by, topic, text: clean_line(&self.said.text, 500) };
+        let mut change = Change::logged(self.now, self.project, &spoke);
         change.issue = self.topic.issue();
         change.dedup = Some(self.name.clone());
-        change.data =
-            json!({ "by": self.said.by, "topic": self.topic, "text": clean_line(&self.said.text, 500) });
         change.notices = vec![self.reply(notice, None)];
         change
     }
 
     fn answer(&self, engine: &mut Engine, notice: Notice) -> Result<()> {
-        engine.store().commit(&[self.change(notice)]).map(drop)
+        engine.write(&[self.change(notice)]).map(drop)
     }
 
     fn task(&self, engine: &mut Engine) -> Result<Option<Task>> {
@@ -181,7 +186,7 @@ impl Words<'_> {
         }];
         change.session = task.session_id();
         change.task = Some(task);
-        engine.store().commit(&[change]).map(drop)
+        engine.write(&[change]).map(drop)
     }
 
     fn order(&self, engine: &mut Engine, order: Order) -> Result<()> {
@@ -231,7 +236,7 @@ impl Words<'_> {
             if asked.is_none_or(|at| self.said.at < at) {
                 let mut change = self.change(words::chat::changed(&entry));
                 change.notices = vec![self.reply(words::chat::changed(&entry), Some(question))];
-                return engine.store().commit(&[change]).map(drop);
+                return engine.write(&[change]).map(drop);
             }
         }
         let limit = config.timing.vault_approval.duration();
@@ -292,6 +297,6 @@ impl Words<'_> {
             words: self.said.text.clone(),
             reply,
         });
-        engine.store().commit(&[change]).map(drop)
+        engine.write(&[change]).map(drop)
     }
 }

@@ -22,7 +22,8 @@ use pointsman_core::notifier::{Health, Plan, Posting, Rules, Topic, plan};
 use pointsman_core::time::Timestamp;
 use pointsman_core::timetable::Utc;
 use pointsman_core::words;
-use pointsman_store::{Delivered, DeliveryId, NewNotice, Store, Thread};
+use pointsman_store::{Change, Delivered, DeliveryId, NewNotice, Store, Thread, Write};
+use pointsman_view::notice::Testing;
 
 pub(crate) use watch::Watch;
 
@@ -112,10 +113,17 @@ pub(super) fn take(engine: &mut Engine, told: &Told, now: Timestamp) -> Result<(
             if works {
                 tracing::info!(%project, notifier = %by, "people can be told again");
             }
-            engine.store().settle_delivery(project, *id, delivered, works.then_some(name.as_str()), *at)
+            let mut writes = vec![Write::Delivered { id: *id, delivered: delivered.clone(), at: *at }];
+            // The notifier works: what was wrong with it is forgotten.
+            writes.extend(works.then(|| Write::cursor(project, name, "")));
+            engine.write(&[Change::quiet(now, writes)]).map(drop)
         }
-        Told::Shown(thread) => engine.store().put_thread(thread),
-        Told::Taken { reply } => engine.store().take_reply(*reply, now).map(drop),
+        Told::Shown(thread) => {
+            engine.write(&[Change::quiet(now, vec![Write::Thread(thread.clone())])]).map(drop)
+        }
+        Told::Taken { reply } => {
+            engine.write(&[Change::quiet(now, vec![Write::ReplyTaken(*reply)])]).map(drop)
+        }
         Told::Failed { project, part, error, asked } => {
             let before = health(engine.store(), project, part)?;
             let after = Health::failed(before.as_ref(), error, *asked, now);
@@ -123,7 +131,7 @@ pub(super) fn take(engine: &mut Engine, told: &Told, now: Timestamp) -> Result<(
                 tracing::error!(%project, part, error = after.error, "people cannot be told or heard");
             }
             let text = serde_json::to_string(&after).unwrap_or_default();
-            engine.store().set_cursor(Some(project), part, &text)
+            engine.write(&[Change::quiet(now, vec![Write::cursor(project, part, text)])]).map(drop)
         }
         Told::Heard { project, place, own, said, missed, read_to } => {
             for own in own.iter().filter(|own| own.project == project.as_str()) {
@@ -132,14 +140,15 @@ pub(super) fn take(engine: &mut Engine, told: &Told, now: Timestamp) -> Result<(
             for said in said {
                 heard::take(engine, project, place, said, now)?;
             }
+            let mut writes = vec![Write::cursor(project, &read_to.0, &read_to.1)];
             if *missed {
-                heard::missed(engine, project, &read_to.1, now)?;
+                writes.extend(heard::missed(engine, project, &read_to.1, now)?);
             }
             if health(engine.store(), project, LISTENER)?.is_some() {
                 tracing::info!(%project, "the room is listened to again");
-                engine.store().set_cursor(Some(project), LISTENER, "")?;
+                writes.push(Write::cursor(project, LISTENER, ""));
             }
-            engine.store().set_cursor(Some(project), &read_to.0, &read_to.1)
+            engine.write(&[Change::quiet(now, writes)]).map(drop)
         }
     }
 }
@@ -147,17 +156,17 @@ pub(super) fn take(engine: &mut Engine, told: &Told, now: Timestamp) -> Result<(
 /// Plans who tells a notice, and when, and writes that down.
 fn post(engine: &mut Engine, posting: &Posting, now: Timestamp) -> Result<(), pointsman_store::Error> {
     match planned(engine, posting, now)? {
-        Some(notice) => engine.store().add_notice(&notice, now).map(drop),
+        Some(notice) => engine.write(&[Change::quiet(now, vec![notice])]).map(drop),
         None => Ok(()),
     }
 }
 
 /// Plans who tells a notice, and when, for somebody who writes it down with something else. Nothing if it was told.
 pub(super) fn planned(
-    engine: &mut Engine,
+    engine: &Engine,
     posting: &Posting,
     now: Timestamp,
-) -> Result<Option<NewNotice>, pointsman_store::Error> {
+) -> Result<Option<Write>, pointsman_store::Error> {
     let Some(config) = engine.config(&posting.project) else { return Ok(None) };
     if engine.store().has_notice(&posting.key)? {
         return Ok(None);
@@ -170,8 +179,8 @@ pub(super) fn planned(
         None => plan(posting, same_at, &rules, &Utc, now),
     };
     match (planned, same) {
-        (Plan::Tell(to), _) => Ok(Some(NewNotice { posting: posting.clone(), to })),
-        (Plan::Count, Some((id, _))) => engine.store().count_notice(id).map(|()| None),
+        (Plan::Tell(to), _) => Ok(Some(Write::Notice(NewNotice { posting: posting.clone(), to }))),
+        (Plan::Count, Some((id, _))) => Ok(Some(Write::NoticeRepeated(id))),
         (Plan::Count, None) => Ok(None),
     }
 }
@@ -192,8 +201,9 @@ pub(super) fn try_out(engine: &mut Engine, project: &ProjectName, key: &str) -> 
     let now = clock::now();
     let to =
         config.notify.to.iter().filter(|kind| **kind != NotifierKind::Log).map(|kind| (*kind, now)).collect();
-    match engine.store().add_notice(&NewNotice { posting: posting.clone(), to }, now) {
-        Ok(_) => done(serde_json::json!({ "key": posting.key })),
+    let notice = Write::Notice(NewNotice { posting: posting.clone(), to });
+    match engine.write(&[Change::quiet(now, vec![notice])]) {
+        Ok(_) => done(Testing { key: posting.key }),
         Err(error) => failed(FailureKind::Failed, chain(&error)),
     }
 }

@@ -14,7 +14,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
 use pointsman_adapters::process::free_memory_mb;
-use pointsman_core::config::CiKind;
 use pointsman_core::forge::PullRequest;
 use pointsman_core::formula::{self, Formula};
 use pointsman_core::ids::{Number, ProjectName, Sha};
@@ -284,7 +283,7 @@ fn attempt(run: &Run) -> Attempt {
 
 /// What CI says about a head: the task knows, or the checks on the forge do. A change without code needs none.
 fn ci(served: &Served, pr: &PullRequest, head: &Sha, task: Option<&Task>) -> anyhow::Result<Ci> {
-    if served.config.ci.kind == CiKind::None || task.is_some_and(|task| task.ci.passed(head)) {
+    if !served.config.ci.kind.tests_commits() || task.is_some_and(|task| task.ci.passed(head)) {
         return Ok(Ci::Green);
     }
     let checks = match task {

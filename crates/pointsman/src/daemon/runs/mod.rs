@@ -11,12 +11,13 @@ mod watch;
 
 use pointsman_core::formula;
 use pointsman_core::ids::ProjectName;
+use pointsman_core::log;
 use pointsman_core::role::Occasion;
 use pointsman_core::run::{Event, Policy, Refused, Run, RunId, Subject, parse_session, step};
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
-use pointsman_store::{Change, RunScope, SessionRow};
-use serde_json::{Value, json};
+use pointsman_store::{Change, Memory, RunScope, SessionRow};
+use pointsman_view::run as view;
 
 pub(crate) use watch::Watch;
 
@@ -28,7 +29,6 @@ use super::outcome::NotTaken;
 use super::world::chain;
 use crate::control::protocol::{FailureKind, Reply, RunCommand};
 use crate::formulas;
-use crate::run_view;
 
 /// Carries out an order.
 pub(super) fn answer(engine: &mut Engine, project: &ProjectName, command: &RunCommand) -> Reply {
@@ -55,7 +55,7 @@ pub(super) fn answer(engine: &mut Engine, project: &ProjectName, command: &RunCo
         RunCommand::Stop { id, by } => (*id, Event::Stopped { by: by.clone() }),
     };
     match happened(engine, project, id, &event, &[], now) {
-        Ok(Ok(run)) => done(run_view::to_json(&run)),
+        Ok(Ok(run)) => done(view::Run::from(&run)),
         Ok(Err(NotTaken::Missing)) => failed(FailureKind::NotFound, format!("{project} has no run {id}")),
         Ok(Err(NotTaken::Refused(why))) => failed(FailureKind::Refused, format!("run {id}: {why}")),
         Err(error) => failed(FailureKind::Failed, chain(&error)),
@@ -76,7 +76,9 @@ pub(super) fn happened(
     };
     match step(&run, event, &Policy::new(&config, run.formula.role()), now) {
         Ok(next) => {
-            write(engine, kind(event), &next, json!({ "event": event }), sessions, now)?;
+            let mut change = change(&next, Some(event), now);
+            change.sessions = sessions.to_vec();
+            engine.write(&[change])?;
             Ok(Ok(next))
         }
         Err(Refused(why)) => Ok(Err(NotTaken::Refused(why))),
@@ -89,14 +91,14 @@ pub(super) struct Wish<'w> {
     pub(super) by: &'w str,
     /// About what; nothing for the whole project.
     pub(super) subject: Option<&'w Subject>,
-    /// A named value to set with it.
-    pub(super) cursor: Option<(String, String)>,
+    /// What is to be remembered with it.
+    pub(super) memory: Option<Memory>,
 }
 
 impl<'w> Wish<'w> {
     /// About the whole project.
     pub(super) fn new(formula: &'w str, by: &'w str) -> Self {
-        Self { formula, by, subject: None, cursor: None }
+        Self { formula, by, subject: None, memory: None }
     }
 }
 
@@ -127,23 +129,18 @@ pub(super) fn begin(
 ) -> Result<Reply, pointsman_store::Error> {
     match draft(engine, project, wish, now)? {
         Ok(run) => {
-            write_begun(engine, &run, wish.cursor.clone(), now)?;
-            Ok(done(run_view::to_json(&run)))
+            let mut change = begun(&run, now);
+            change.memories.extend(wish.memory.clone());
+            engine.write(&[change])?;
+            Ok(done(view::Run::from(&run)))
         }
         Err(reply) => Ok(reply),
     }
 }
 
-/// Writes down that a run has begun; `cursor` is a named value to set with it.
-pub(super) fn write_begun(
-    engine: &mut Engine,
-    run: &Run,
-    cursor: Option<(String, String)>,
-    now: Timestamp,
-) -> Result<(), pointsman_store::Error> {
-    let mut change = change("run_begun", run, Value::Null, now);
-    change.cursor = cursor;
-    engine.store().commit(&[change]).map(drop)
+/// A run begins.
+pub(super) fn begun(run: &Run, now: Timestamp) -> Change {
+    change(run, None, now)
 }
 
 /// A run that may begin, or why none may. Nothing is written.
@@ -203,50 +200,35 @@ fn of_session(
     Ok(runs.iter().find(|run| run.identity() == identity).map(|run| (run.id, generation)))
 }
 
-fn write(
-    engine: &mut Engine,
-    kind: &str,
-    run: &Run,
-    more: Value,
-    sessions: &[SessionRow],
-    now: Timestamp,
-) -> Result<(), pointsman_store::Error> {
-    let mut change = change(kind, run, more, now);
-    change.sessions = sessions.to_vec();
-    engine.store().commit(&[change]).map(drop)
-}
-
-fn change(kind: &str, run: &Run, more: Value, now: Timestamp) -> Change {
-    let mut data = json!({
-        "run": run.id,
-        "formula": run.formula.name,
-        "step": run.next_step().map(|step| &step.id),
-        "to": run.status,
-        "reason": run.reason,
-    });
-    if let (Value::Object(data), Value::Object(more)) = (&mut data, more) {
-        data.extend(more);
-    }
-    let mut change = Change::new(now, kind);
-    change.project = Some(run.project.clone());
+/// A run as it is after an event, or at its beginning.
+fn change(run: &Run, event: Option<&Event>, now: Timestamp) -> Change {
+    let logged = log::Run {
+        run: run.id,
+        formula: run.formula.name.clone(),
+        step: run.next_step().map(|step| step.id.clone()),
+        to: run.status,
+        reason: run.reason.clone(),
+        event: event.cloned(),
+    };
+    let mut change = Change::logged(now, &run.project, &entry(event, logged));
     change.session = Some(run.session(run.generation));
-    change.data = data;
     change.run = Some(run.clone());
     change
 }
 
-/// The event's name in the log.
-fn kind(event: &Event) -> &'static str {
+/// What the log says of it.
+fn entry(event: Option<&Event>, run: log::Run) -> log::Entry {
     match event {
-        Event::SessionPrepared { .. } => "run_session_prepared",
-        Event::SessionStarted { .. } => "run_session_started",
-        Event::NotStarted { .. } => "run_not_started",
-        Event::StepDone { .. } => "run_step_done",
-        Event::Finished { .. } => "run_finished",
-        Event::GaveUp { .. } => "run_gave_up",
-        Event::SessionDied { .. } => "run_session_died",
-        Event::TimePassed => "run_timed_out",
-        Event::Stopped { .. } => "run_stopped",
-        Event::SessionEnded => "run_session_ended",
+        None => log::Entry::RunBegun(run),
+        Some(Event::SessionPrepared { .. }) => log::Entry::RunSessionPrepared(run),
+        Some(Event::SessionStarted { .. }) => log::Entry::RunSessionStarted(run),
+        Some(Event::NotStarted { .. }) => log::Entry::RunNotStarted(run),
+        Some(Event::StepDone { .. }) => log::Entry::RunStepDone(run),
+        Some(Event::Finished { .. }) => log::Entry::RunFinished(run),
+        Some(Event::GaveUp { .. }) => log::Entry::RunGaveUp(run),
+        Some(Event::SessionDied { .. }) => log::Entry::RunSessionDied(run),
+        Some(Event::TimePassed) => log::Entry::RunTimedOut(run),
+        Some(Event::Stopped { .. }) => log::Entry::RunStopped(run),
+        Some(Event::SessionEnded) => log::Entry::RunSessionEnded(run),
     }
 }

@@ -8,7 +8,7 @@ use anyhow::Context;
 use pointsman_adapters::driver::{NewSession, Placed, Seat, Words};
 use pointsman_adapters::git::checkout::remove_checkout;
 use pointsman_adapters::{phase_file, process};
-use pointsman_core::claude::launch::{Conversation, is_claude, stream};
+use pointsman_core::claude::launch::Conversation;
 use pointsman_core::claude::stream::Talks;
 use pointsman_core::config::Runtime;
 use pointsman_core::run::{Event, Run, Status};
@@ -137,7 +137,7 @@ fn prepare(
         save(&desk.inbox(generation).join(name), text.as_bytes())?;
     }
     save(&prompt, words::run::prompt(run, &places, &material.briefing).as_bytes())?;
-    let mut argv = command(served, run);
+    let mut argv = served.config.command(run.formula.role()).clone();
     let path = (world.environment)("PATH");
     match argv.first() {
         Some(program) if process::find_program(program, path.as_deref(), &desk.tree).is_none() => {
@@ -159,24 +159,23 @@ fn prepare(
     if let Some(model) = &run.model {
         set("POINTSMAN_MODEL", model.clone());
     }
-    if is_claude(&argv) {
-        let key = env.get("ANTHROPIC_API_KEY").map(String::as_str);
-        let config = world.claude_config(&desk.tree, key).map_err(Trouble::into_error)?;
-        env.entry("CLAUDE_CONFIG_DIR".to_owned()).or_insert(config.to_string_lossy().into_owned());
-        env.insert("DISABLE_AUTOUPDATER".to_owned(), "1".to_owned());
-        argv.extend(run.model.iter().flat_map(|model| ["--model".to_owned(), model.clone()]));
+    let agent = served.config.agent_kind(run.formula.role());
+    let can = agent.capabilities();
+    world.prepare_agent(agent, &desk.tree, &mut env).map_err(Trouble::into_error)?;
+    if let (Some(flag), Some(model)) = (can.model_flag, &run.model) {
+        argv.extend([flag.to_owned(), model.clone()]);
     }
     let keep = match served.config.runtime(run.formula.role()) {
         Runtime::Tmux => {
-            if is_claude(&argv) {
+            if can.prompt_argument {
                 argv.push(words::run::first_line(run, &prompt.to_string_lossy()));
             }
             None
         }
         Runtime::Headless => {
             let mut conversation = None;
-            if is_claude(&argv) {
-                argv = stream(&argv, None);
+            if let Some(streaming) = agent.streaming(&argv, None) {
+                argv = streaming;
                 conversation = Some(Conversation::New(new_id().map_err(Trouble::into_error)?));
             }
             Some(Keep {
@@ -197,15 +196,10 @@ fn prepare(
     Ok(Ok(()))
 }
 
-fn command(served: &Served, run: &Run) -> Vec<String> {
-    let own = served.config.roles.get(run.formula.role()).command.clone();
-    own.unwrap_or_else(|| served.config.agent.command.clone())
-}
-
 /// The prompt is given to the program as well, once, as one line of ours that names the file.
 fn greet(world: &RealWorld, served: &Served, run: &Run, desk: &RunDesk, seat: &Seat) -> anyhow::Result<()> {
     let headless = seat.placed == Placed::Headless;
-    if headless || !is_claude(&command(served, run)) {
+    if headless || !served.config.agent_kind(run.formula.role()).capabilities().prompt_argument {
         let prompt = desk.inbox(run.generation).join("0000-task.md");
         let line = words::run::first_line(run, &prompt.to_string_lossy());
         // Nobody will say anything more to it: without a terminal it is through after its turn.

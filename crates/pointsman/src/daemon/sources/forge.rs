@@ -121,6 +121,7 @@ pub(crate) fn ask(
             dependencies: wanted.into_iter().collect(),
             open_dependencies,
             cycle: dependencies::cycle_through(&graph, number),
+            asked_at: Some(now),
         };
         inputs.push(Input::new(key, event));
     }

@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 
 use pointsman_adapters::phase_file;
-use pointsman_core::claude::launch::is_claude;
 use pointsman_core::config::Runtime;
 use pointsman_core::hook::{Report, Told};
 use pointsman_core::ids::TaskKey;
@@ -15,8 +14,8 @@ use pointsman_core::session::context::{self, Pace, Symptom};
 use pointsman_core::session::work::Observation;
 use pointsman_core::task::{Event, Stage, Task};
 use pointsman_core::time::Timestamp;
-use pointsman_store::{EffectId, SessionRow};
-use serde_json::json;
+use pointsman_store::{Change, EffectId, SessionRow, Write};
+use pointsman_view::session::Taken;
 
 use crate::control::protocol::{FailureKind, Reply};
 use crate::daemon::answer::{done, failed};
@@ -47,6 +46,11 @@ fn is_present(engine: &Engine, session: &str) -> bool {
     })
 }
 
+/// Whether a report names a session of this task.
+pub(crate) fn is_of(report: &Report, key: &TaskKey) -> bool {
+    TaskKey::parse_session(&report.session).is_some_and(|(named, _)| named == *key)
+}
+
 /// Takes one report in.
 pub(crate) fn take(engine: &mut Engine, report: &Report) -> Reply {
     let Some((key, generation)) = TaskKey::parse_session(&report.session) else {
@@ -56,7 +60,7 @@ pub(crate) fn take(engine: &mut Engine, report: &Report) -> Reply {
         return failed(FailureKind::Refused, format!("session {} is over", report.session));
     }
     match act(engine, &key, generation, report) {
-        Ok(()) => done(json!({ "taken": true })),
+        Ok(()) => done(Taken { taken: true }),
         Err(error) => failed(FailureKind::Failed, chain(&error)),
     }
 }
@@ -75,14 +79,15 @@ fn act(
     };
     match &report.told {
         Told::Started { conversation, model, .. } => {
+            let name = conversation_name(&report.session);
+            let conversation = conversation.as_deref().unwrap_or("unknown");
+            let mut writes = vec![Write::cursor(&key.project, name, conversation)];
             if let Some(mut row) = engine.store().session(&report.session)? {
                 row.acknowledges = true;
                 row.model = model.clone().or(row.model);
-                engine.store().upsert_session(&row)?;
+                writes.push(Write::Session(Box::new(row)));
             }
-            let name = conversation_name(&report.session);
-            let conversation = conversation.as_deref().unwrap_or("unknown");
-            engine.store().set_cursor(Some(&key.project), &name, conversation)
+            engine.write(&[Change::quiet(now, writes)]).map(drop)
         }
         Told::Prompted { messages } => acknowledge(engine, key, generation, messages),
         Told::Tool { work, .. } => engine.observe(key, &[Observation::Did((*work).into())], None, now),
@@ -177,14 +182,17 @@ fn acknowledge(
     generation: u32,
     messages: &[i64],
 ) -> Result<(), pointsman_store::Error> {
-    let now = clock::now();
+    let mut writes = Vec::new();
     for id in messages.iter().map(|id| EffectId(*id)) {
         let theirs = engine.store().message(id)?;
         if theirs.is_some_and(|row| row.task == *key && row.generation == generation) {
-            engine.store().message_acknowledged(id, now)?;
+            writes.push(Write::MessageAcknowledged(id));
         }
     }
-    Ok(())
+    if writes.is_empty() {
+        return Ok(());
+    }
+    engine.write(&[Change::quiet(clock::now(), writes)]).map(drop)
 }
 
 /// The marker that idle looks go by follows what the session says.
@@ -217,6 +225,10 @@ pub(crate) fn read_spools(world: &RealWorld, engine: &mut Engine) {
     for key in sessions {
         let spool = Spool::in_dir(&world.paths.project(&key.project).sandbox(&key));
         let read = spool.drain(|report| {
+            if !is_of(report, &key) {
+                tracing::warn!(task = %key, session = report.session, "a report in another session's spool");
+                return true;
+            }
             match take(engine, report) {
                 Reply::Done { .. } => {
                     world.stances.hear(report);
@@ -259,7 +271,7 @@ impl Silence {
             };
             // What has no terminal tells everything by its output.
             let headless = served.config.runtime(Task::ROLE) == Runtime::Headless;
-            if headless || !is_claude(&self.world.agent_command(&served)) {
+            if headless || !served.config.agent_kind(Task::ROLE).capabilities().hooks {
                 continue;
             }
             if self.told.contains(&session) || self.is_heard(task, &session) {

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use pointsman_core::claude::launch::is_claude;
+use pointsman_core::agent::{Capabilities, Screen};
 use pointsman_core::config::Runtime;
 use pointsman_core::ids::TaskKey;
 use pointsman_core::session::context::{self, Pace, Symptom};
@@ -68,9 +68,9 @@ impl Work {
                 .unwrap_or_else(|| self.begin(&task.key, task.session.generation, pause));
             let transcript = served.desk(&task.key).transcript;
             if let Some(fresh) = read_on(&transcript, &mut progress.offset) {
-                let of_claude = is_claude(&self.world.agent_command(&served));
+                let agent = served.config.agent_kind(Task::ROLE).capabilities();
                 // Its hooks say what it does, better than its screen, which is full of other words.
-                let observations: Vec<_> = if of_claude {
+                let observations: Vec<_> = if agent.hooks {
                     Vec::new()
                 } else {
                     own_lines(&fresh).filter_map(Action::of_line).map(Observation::Did).collect()
@@ -80,7 +80,7 @@ impl Work {
                         Some((cursor(&task.key), format!("{} {}", task.session.generation, progress.offset)));
                     self.inbox.send(Inbound::Observed { key: task.key.clone(), observations, read_to });
                 }
-                for symptom in progress.symptoms(&fresh, of_claude, now) {
+                for symptom in progress.symptoms(&fresh, agent, now) {
                     let event = Event::SymptomSeen { generation: task.session.generation, symptom };
                     self.inbox.tell(Input::new(task.key.clone(), event));
                 }
@@ -113,16 +113,19 @@ fn own_lines(text: &str) -> impl Iterator<Item = &str> {
 }
 
 impl Progress {
-    /// The signs of a full context in fresh lines; each kind is told once. How quickly Claude Code answers is told by its
-    /// hooks; another program is asked by a message of ours and answers with its next line.
-    fn symptoms(&mut self, fresh: &str, of_claude: bool, now: Timestamp) -> Vec<Symptom> {
+    /// The signs of a full context in fresh lines; each kind is told once. How quickly an agent with hooks answers is told by
+    /// them; another one is asked by a message of ours and answers with its next line.
+    fn symptoms(&mut self, fresh: &str, agent: Capabilities, now: Timestamp) -> Vec<Symptom> {
         let mut seen = Vec::new();
-        let warns = if of_claude { context::claude_warns } else { context::warns };
+        let warns = match agent.screen {
+            Screen::Claude => context::claude_warns,
+            Screen::Plain => context::warns,
+        };
         if !self.warned && own_lines(fresh).any(warns) {
             self.warned = true;
             seen.push(Symptom::Warned);
         }
-        if of_claude {
+        if agent.hooks {
             return seen;
         }
         for line in fresh.lines().filter(|line| !line.trim().is_empty()) {
@@ -166,6 +169,7 @@ fn read_on(path: &Path, offset: &mut u64) -> Option<String> {
 mod tests {
     use std::time::Duration;
 
+    use pointsman_core::agent::{Agent, Capabilities};
     use pointsman_core::session::context::{Pace, Symptom};
     use pointsman_core::time::Timestamp;
 
@@ -186,6 +190,10 @@ mod tests {
         assert_eq!((read_on(&file, &mut offset), offset), (None, 23 + READ_BYTES));
     }
 
+    fn of(agent: Agent) -> Capabilities {
+        agent.capabilities()
+    }
+
     fn progress() -> Progress {
         Progress { pace: Pace::looked_at_every(Duration::from_secs(1)), ..Progress::default() }
     }
@@ -195,9 +203,9 @@ mod tests {
         let (mut progress, mut now) = (progress(), Timestamp(1_000_000_000));
         let mut seen = Vec::new();
         for (n, seconds) in [2, 2, 3, 2, 2, 2, 9, 9, 9, 9].into_iter().enumerate() {
-            seen.extend(progress.symptoms(&format!("[pointsman m-{n}] Answer\n\n"), false, now));
+            seen.extend(progress.symptoms(&format!("[pointsman m-{n}] Answer\n\n"), of(Agent::Program), now));
             now = now.after(Duration::from_secs(seconds));
-            let found = progress.symptoms("working on it\nmore\n", false, now);
+            let found = progress.symptoms("working on it\nmore\n", of(Agent::Program), now);
             assert_eq!(!found.is_empty(), n == 7, "after answer {n}");
             seen.extend(found);
             now = now.after(Duration::from_secs(60));
@@ -209,12 +217,12 @@ mod tests {
     fn r4_1_a_warning_counts_once_and_never_one_of_ours() {
         let now = Timestamp(1);
         let ours = "[pointsman m-4] Checkpoint now: your context is 86 % full\n";
-        assert_eq!(progress().symptoms(ours, false, now), []);
+        assert_eq!(progress().symptoms(ours, of(Agent::Program), now), []);
         let mut bare = progress();
-        assert_eq!(bare.symptoms("Context low\n", false, now), [Symptom::Warned]);
-        assert_eq!(bare.symptoms("Context low\n", false, now), []);
+        assert_eq!(bare.symptoms("Context low\n", of(Agent::Program), now), [Symptom::Warned]);
+        assert_eq!(bare.symptoms("Context low\n", of(Agent::Program), now), []);
         let mut claude = progress();
-        assert_eq!(claude.symptoms("the context is low on detail\n", true, now), []);
-        assert_eq!(claude.symptoms("      97% context used\n", true, now), [Symptom::Warned]);
+        assert_eq!(claude.symptoms("the context is low on detail\n", of(Agent::Claude), now), []);
+        assert_eq!(claude.symptoms("      97% context used\n", of(Agent::Claude), now), [Symptom::Warned]);
     }
 }

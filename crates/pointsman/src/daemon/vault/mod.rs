@@ -10,13 +10,14 @@ mod look;
 mod watch;
 
 use pointsman_core::ids::ProjectName;
+use pointsman_core::log;
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
 use pointsman_core::vault::{
     Action, ActionId, Entry, Estimate, Event, Policy, Refused, Status, rule, step, submit,
 };
 use pointsman_store::Change;
-use serde_json::{Value, json};
+use pointsman_view::vault as view;
 
 pub(super) use fire::trusted;
 pub(crate) use watch::Watch;
@@ -27,27 +28,6 @@ use super::engine::Engine;
 use super::outcome::NotTaken;
 use super::world::chain;
 use crate::control::protocol::{FailureKind, Reply, VaultCommand};
-use crate::vault_view;
-
-/// What a session may ask for, in its own name; the rest is for people.
-pub(super) fn from_session(command: VaultCommand, session: &str) -> Result<VaultCommand, Reply> {
-    match command {
-        // Else each look could be the cause of the next.
-        VaultCommand::Submit { .. } if session.starts_with("vault-") => {
-            Err(failed(FailureKind::Refused, "who looks at actions submits none".to_owned()))
-        }
-        VaultCommand::Submit { text, .. } => {
-            Ok(VaultCommand::Submit { text, from: Some(session.to_owned()) })
-        }
-        VaultCommand::Raise { id, risk, irreversible, requires_human, reason, .. } => {
-            let by = session.to_owned();
-            Ok(VaultCommand::Raise { id, risk, irreversible, requires_human, reason, by })
-        }
-        VaultCommand::Approve { .. } | VaultCommand::Reject { .. } => {
-            Err(failed(FailureKind::Refused, "an agent decides nothing about the vault".to_owned()))
-        }
-    }
-}
 
 /// Carries out an order.
 pub(super) fn answer(engine: &mut Engine, project: &ProjectName, command: &VaultCommand) -> Reply {
@@ -70,7 +50,7 @@ pub(super) fn answer(engine: &mut Engine, project: &ProjectName, command: &Vault
         }
     };
     match happened(engine, project, id, &event, now) {
-        Ok(Ok(entry)) => done(vault_view::to_json(&entry)),
+        Ok(Ok(entry)) => done(view::Action::from(&entry)),
         Ok(Err(NotTaken::Missing)) => {
             failed(FailureKind::NotFound, format!("the vault of {project} has no action {id}"))
         }
@@ -105,10 +85,9 @@ pub(super) fn happened_with(
     };
     match step(&entry, event, &Policy::new(&config), now) {
         Ok(next) => {
-            let told = json!({ "event": event, "from": entry.status });
-            let mut change = changed(kind(event), &next, told, now);
+            let mut change = changed(&next, Some((event, entry.status)), now);
             more(&mut change, &next);
-            engine.store().commit(&[change])?;
+            engine.write(&[change])?;
             Ok(Ok(next))
         }
         Err(Refused(why)) => Ok(Err(NotTaken::Refused(why))),
@@ -128,10 +107,8 @@ fn take_in(
     let mut action = match Action::parse(text.as_bytes()) {
         Ok(action) => action,
         Err(malformed) => {
-            let mut change = Change::new(now, "vault_refused");
-            change.project = Some(project.clone());
-            change.data = json!({ "from": from, "why": malformed.to_string() });
-            engine.store().commit(&[change])?;
+            let (from, why) = (from.map(str::to_owned), malformed.to_string());
+            engine.write(&[Change::logged(now, project, &log::Entry::VaultRefused { from, why })])?;
             return Ok(failed(FailureKind::Refused, malformed.to_string()));
         }
     };
@@ -141,7 +118,7 @@ fn take_in(
     }
     if let Some(known) = engine.store().vault_entry(project, &action.id)? {
         return Ok(if known.hash == action.hash(project) {
-            done(vault_view::to_json(&known))
+            done(view::Action::from(&known))
         } else {
             let message = format!("the id {} belongs to another action: take a new one", action.id);
             failed(FailureKind::Refused, message)
@@ -149,44 +126,43 @@ fn take_in(
     }
     let rule = rule(&config, &action.kind);
     let entry = submit(project, action, rule, &Policy::new(&config), now);
-    engine.store().commit(&[changed("vault_submitted", &entry, Value::Null, now)])?;
+    engine.write(&[changed(&entry, None, now)])?;
     Ok(match entry.status {
         Status::Rejected => failed(FailureKind::Refused, entry.reason.unwrap_or_default()),
-        _ => done(vault_view::to_json(&entry)),
+        _ => done(view::Action::from(&entry)),
     })
 }
 
-fn changed(kind: &str, entry: &Entry, more: Value, now: Timestamp) -> Change {
-    let mut data = json!({
-        "id": entry.id(),
-        "type": entry.action.kind,
-        "source": entry.action.source,
-        "hash": entry.hash,
-        "to": entry.status,
-        "reason": entry.reason,
-        "decided_by": entry.decided_by,
-    });
-    if let (Value::Object(data), Value::Object(more)) = (&mut data, more) {
-        data.extend(more);
-    }
-    let mut change = Change::new(now, kind);
-    change.project = Some(entry.project.clone());
-    change.data = data;
+/// An action as it is after an event, which came in a status, or at its submission.
+fn changed(entry: &Entry, event: Option<(&Event, Status)>, now: Timestamp) -> Change {
+    let action = log::Action {
+        id: entry.id().clone(),
+        kind: entry.action.kind.clone(),
+        source: entry.action.source.clone(),
+        hash: entry.hash.clone(),
+        to: entry.status,
+        reason: entry.reason.clone(),
+        decided_by: entry.decided_by.clone(),
+        event: event.map(|(event, _)| event.clone()),
+        from: event.map(|(_, from)| from),
+    };
+    let mut change = Change::logged(now, &entry.project, &logged(event.map(|(event, _)| event), action));
     change.vault = Some(entry.clone());
     change
 }
 
-/// The event's name in the log.
-fn kind(event: &Event) -> &'static str {
+/// What the log says of it.
+fn logged(event: Option<&Event>, action: log::Action) -> log::Entry {
     match event {
-        Event::Approved { .. } => "vault_approved",
-        Event::Rejected { .. } => "vault_rejected",
-        Event::Raised { .. } => "vault_raised",
-        Event::LookEnded { .. } => "vault_looked",
-        Event::TimePassed => "vault_expired",
-        Event::FiringBegun => "vault_firing",
-        Event::FiringEnded { .. } => "vault_fired",
-        Event::FiringLost => "vault_lost",
-        Event::Told => "vault_told",
+        None => log::Entry::VaultSubmitted(action),
+        Some(Event::Approved { .. }) => log::Entry::VaultApproved(action),
+        Some(Event::Rejected { .. }) => log::Entry::VaultRejected(action),
+        Some(Event::Raised { .. }) => log::Entry::VaultRaised(action),
+        Some(Event::LookEnded { .. }) => log::Entry::VaultLooked(action),
+        Some(Event::TimePassed) => log::Entry::VaultExpired(action),
+        Some(Event::FiringBegun) => log::Entry::VaultFiring(action),
+        Some(Event::FiringEnded { .. }) => log::Entry::VaultFired(action),
+        Some(Event::FiringLost) => log::Entry::VaultLost(action),
+        Some(Event::Told) => log::Entry::VaultTold(action),
     }
 }

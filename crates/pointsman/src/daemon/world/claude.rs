@@ -6,6 +6,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use pointsman_adapters::phase_file;
+use pointsman_core::agent::Agent;
 use pointsman_core::claude::launch::{self, Conversation, Waking};
 use pointsman_core::claude::stream::Talks;
 use pointsman_core::config::Runtime;
@@ -42,7 +43,7 @@ pub(super) struct Dressed {
 }
 
 impl RealWorld {
-    /// The command and the variables of a session. A program that is not Claude Code is left as it is.
+    /// The command and the variables of a session. A program that we know nothing about is left as it is.
     pub(super) fn dress(
         &self,
         served: &Served,
@@ -69,8 +70,11 @@ impl RealWorld {
                 sums: run.join(SUMS),
             })
         };
-        if !launch::is_claude(&argv) {
-            return Ok(Dressed { argv, keep: keep(None) });
+        match served.config.agent_kind(Task::ROLE) {
+            Agent::Claude => {}
+            Agent::Codex | Agent::Gemini | Agent::Opencode | Agent::Program => {
+                return Ok(Dressed { argv, keep: keep(None) });
+            }
         }
         let program = self.program.to_string_lossy();
         let settings = run.join("settings.json");
@@ -119,13 +123,28 @@ impl RealWorld {
         })
     }
 
+    /// Keeps away the dialogs that an agent begins with, and what it does behind our backs.
+    pub(in crate::daemon) fn prepare_agent(
+        &self,
+        agent: Agent,
+        tree: &Path,
+        env: &mut BTreeMap<String, String>,
+    ) -> Result<(), Trouble> {
+        match agent {
+            Agent::Claude => {
+                let config = self.claude_config(tree, env.get("ANTHROPIC_API_KEY").map(String::as_str))?;
+                let config = config.to_string_lossy().into_owned();
+                env.entry("CLAUDE_CONFIG_DIR".to_owned()).or_insert(config);
+                env.insert("DISABLE_AUTOUPDATER".to_owned(), "1".to_owned());
+            }
+            Agent::Codex | Agent::Gemini | Agent::Opencode | Agent::Program => {}
+        }
+        Ok(())
+    }
+
     /// One configuration for all sessions, because they share a login that is refreshed. It is written only if it does
     /// not say yet what keeps the dialogs away: Claude writes it as well.
-    pub(in crate::daemon) fn claude_config(
-        &self,
-        tree: &Path,
-        api_key: Option<&str>,
-    ) -> Result<PathBuf, Trouble> {
+    fn claude_config(&self, tree: &Path, api_key: Option<&str>) -> Result<PathBuf, Trouble> {
         let dir = self.paths.claude_config();
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
         let path = dir.join(".claude.json");

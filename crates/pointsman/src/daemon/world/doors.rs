@@ -16,7 +16,7 @@ use pointsman_adapters::driver::{Seat, Sent};
 use pointsman_adapters::phase_file;
 use pointsman_adapters::process::Run;
 use pointsman_adapters::tmux::{PaneId, Target};
-use pointsman_core::claude::launch::{self, Waking};
+use pointsman_core::claude::launch::Waking;
 use pointsman_core::claude::standing::{self, Standing};
 use pointsman_core::hook::Stance;
 use pointsman_core::hook::transcript::{self, Shown};
@@ -86,7 +86,7 @@ impl RealWorld {
         let Some(found) = pointsman_adapters::process::find_program(program, path.as_deref(), tree) else {
             return Waking::Unknown;
         };
-        let mut run = Run::new(found).args(["--version"]).cwd(tree).time_limit(VERSION_LIMIT);
+        let mut run = Run::new(found).untrusted().args(["--version"]).cwd(tree).time_limit(VERSION_LIMIT);
         for name in ["PATH", "HOME"] {
             if let Some(value) = (self.environment)(name) {
                 run = run.env(name, value);
@@ -278,11 +278,6 @@ impl RealWorld {
         let found = kept.into_iter().flatten().flatten().map(named).find(|path| path.is_file());
         let text = found.and_then(|path| phase_file::read_end(&path, TRANSCRIPT_BYTES).ok());
         transcript::messages_shown(&String::from_utf8_lossy(&text.unwrap_or_default()))
-    }
-
-    /// Whether a command starts Claude Code.
-    pub(super) fn is_claude(&self, served: &Served) -> bool {
-        launch::is_claude(&self.agent_command(served))
     }
 }
 

@@ -6,7 +6,7 @@ use pointsman_adapters::phase_file;
 use pointsman_core::forge::IssueState;
 use pointsman_core::ids::Sha;
 use pointsman_core::labels::{BACKLOG, BLOCKED, IN_PROGRESS, UNDERSPECIFIED, has};
-use pointsman_core::task::{Event, Refusal, Task};
+use pointsman_core::task::{Event, Refusal, State, Task};
 use pointsman_core::{text, words};
 use pointsman_store::NewEntry;
 
@@ -56,7 +56,30 @@ impl RealWorld {
         if !as_ordered {
             return Err(Trouble::later(format!("the labels read back as {labels:?}")));
         }
-        Ok(Outcome::done())
+        match task.state {
+            // Seen on the issue, so that a person who lifts it at once is heard. Asked after it was set: what the forge
+            // answers to an older question says nothing about it.
+            State::Blocked | State::Refused => Ok(Outcome::event(Event::IssueObserved {
+                title: task.title.clone(),
+                open: true,
+                labels,
+                // None was looked up.
+                dependencies: Vec::new(),
+                open_dependencies: task.open_dependencies.clone(),
+                cycle: None,
+                asked_at: Some(clock::now()),
+            })),
+            State::Backlog
+            | State::WaitingDependencies
+            | State::Working
+            | State::AwaitingCi
+            | State::AwaitingReview
+            | State::MergeQueue
+            | State::Escalated
+            | State::Paused
+            | State::Merged
+            | State::Closed => Ok(Outcome::done()),
+        }
     }
 
     pub(super) fn comment(
@@ -79,6 +102,7 @@ impl RealWorld {
             dependencies: Vec::new(),
             open_dependencies: Vec::new(),
             cycle: None,
+            asked_at: Some(clock::now()),
         }))
     }
 

@@ -78,7 +78,7 @@ impl RealWorld {
             // It waits for the turn before it, and is taken in with the next one.
             return Ok(Again::NotNow);
         }
-        if self.is_claude(&served) {
+        if served.config.agent_kind(Task::ROLE).capabilities().record {
             let shown = self.shown(&served, task, row.generation);
             if shown.read.contains(&row.id.0) {
                 return Ok(Again::Arrived);
@@ -107,7 +107,7 @@ impl RealWorld {
         })
     }
 
-    /// By the way that the program has: Claude Code in a terminal has several, another program has its terminal, and
+    /// By the way that the agent has: one with doors beside its terminal has several, another has its terminal, and
     /// what has none takes it as its next prompt.
     fn give(
         &self,
@@ -120,7 +120,8 @@ impl RealWorld {
         let identity = task.key.identity();
         let Some(seat) = self.drivers.find(&identity)? else { return Ok(Sent::Dead) };
         let Message { id, generation, headline } = *message;
-        if let (true, Some(pane)) = (self.is_claude(served), seat.pane()) {
+        let has_doors = served.config.agent_kind(Task::ROLE).capabilities().message_doors;
+        if let (true, Some(pane)) = (has_doors, seat.pane()) {
             let (id, seat) = (id.0, &seat);
             let dispatch = Dispatch { served, task, generation, seat, pane, headline, id, operation, line };
             return self.hand_over(&dispatch);

@@ -43,14 +43,15 @@ impl RealWorld {
     pub(in crate::daemon) fn put_up(&self, posting: &Posting) -> std::io::Result<()> {
         let served = self.project(&posting.project);
         if served.is_none_or(|served| served.config.tells(NotifierKind::Log)) {
-            self.log(posting)?;
+            self.log_notice(posting)?;
         }
         notifier::send(&self.jobs.inbox, Told::Posted(posting.clone()));
         crash_point("notice-posted");
         Ok(())
     }
 
-    fn log(&self, posting: &Posting) -> std::io::Result<()> {
+    /// Tells it in the log alone, once for each key. For the loop itself, which must not wait for itself.
+    pub(in crate::daemon) fn log_notice(&self, posting: &Posting) -> std::io::Result<()> {
         let Posting { key, project, topic, link, notice, .. } = posting;
         let entry = json!({
             "key": key,

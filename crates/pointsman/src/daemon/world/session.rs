@@ -10,7 +10,6 @@ use pointsman_adapters::git::checkpoint;
 use pointsman_adapters::git::gateway::Gateway;
 use pointsman_adapters::git::tree::{Tree, TreeSpec, rebuild_from};
 use pointsman_adapters::{phase_file, process};
-use pointsman_core::claude::launch::is_claude;
 use pointsman_core::config::Worktree;
 use pointsman_core::role::Role;
 use pointsman_core::session::budget::Spent;
@@ -83,9 +82,9 @@ impl RealWorld {
     }
 
     /// The first prompt is given to the program as well, once, as one line of ours that names the file.
-    /// Claude Code in a terminal is started with it.
+    /// Some agents are started with it in a terminal.
     fn greet(&self, served: &Served, task: &Task, generation: u32, seat: &Seat) -> Result<(), Trouble> {
-        if seat.placed != Placed::Headless && is_claude(&self.agent_command(served)) {
+        if seat.placed != Placed::Headless && served.config.agent_kind(ROLE).capabilities().prompt_argument {
             return Ok(());
         }
         let prompt = served.desk(&task.key).inbox(generation).join("0000-task.md");
@@ -222,8 +221,7 @@ impl RealWorld {
     }
 
     pub(in crate::daemon) fn agent_command(&self, served: &Served) -> Vec<String> {
-        let own = served.config.roles.dev.command.as_ref();
-        own.unwrap_or(&served.config.agent.command).clone()
+        served.config.command(ROLE).clone()
     }
 
     /// Only what is listed: nothing of the daemon's own environment leaks, no credential least of all.

@@ -4,11 +4,12 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use pointsman_core::task::Exit;
+use pointsman_store::Write;
 use serde_json::{Value, json};
 
 use super::daemon::{running, working};
 use super::environment::{Environment, finish};
-use super::registry::{minutes_ago, store, with_agents};
+use super::registry::{minutes_ago, store, with_agents, write};
 use crate::e2e::resilience::identity::SCHEMA;
 
 /// Sessions and their colours.
@@ -94,7 +95,10 @@ fn watching_looks_again_until_it_is_interrupted() {
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let first: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
-    store(&environment).end_session("dev-shop-1.1", Exit::Done, minutes_ago(0)).unwrap();
+    let mut store = store(&environment);
+    let mut row = store.session("dev-shop-1.1").unwrap().unwrap();
+    (row.ended_at, row.exit) = (Some(minutes_ago(0)), Some(Exit::Done));
+    write(&mut store, Write::Session(Box::new(row)));
     let is_without = |agents: &Value| agents.as_array().unwrap().iter().all(|a| a["task"] != 1);
     assert!(!is_without(&first));
     // A look may have begun before the end was written; not two.

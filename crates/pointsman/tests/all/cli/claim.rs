@@ -74,10 +74,10 @@ fn from_claim_to_close(environment: &Environment) {
         (&first["status"], &first["last_synced_status"]),
         (&"In Progress".into(), &"In Progress".into())
     );
-    assert!(first["agent_id"].as_str().unwrap().starts_with("ann-"), "{first}");
+    assert!(first["agent_id"].as_str().unwrap().starts_with(&format!("{}-", crate::login())), "{first}");
     assert_eq!(environment.git(&["status", "--porcelain", "--", ".agent-claim.json"]), "", "never committed");
     let issue = environment.json(&["forge", "issue", "show", "1"]);
-    assert_eq!((&issue["assignee"], &issue["labels"]), (&"ann".into(), &json!(["in-progress"])));
+    assert_eq!((&issue["assignee"], &issue["labels"]), (&crate::login().into(), &json!(["in-progress"])));
     let on_board = item(environment);
     assert_eq!((&on_board["status"], &on_board["agent"]), (&"In Progress".into(), &first["agent_id"]));
 
@@ -292,7 +292,7 @@ fn a_session_begins_with_the_board() {
     environment.run(&["claim", "1"]).ok();
     let (event, text) = context(&hook(&environment, "session-start", r#"{"source": "startup"}"#));
     assert_eq!(event, "SessionStart");
-    assert!(text.contains("- In Progress: #1 Fix thing (ann-"), "{text}");
+    assert!(text.contains(&format!("- In Progress: #1 Fix thing ({}-", crate::login())), "{text}");
     assert!(text.contains("issue #1 is claimed, phase coding, branch claude/fix-thing-1."), "{text}");
     // A project of somebody else hears nothing.
     let mut command = environment.command(&["hook", "session-start"]);

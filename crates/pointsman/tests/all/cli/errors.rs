@@ -47,6 +47,24 @@ fn a_role_that_does_not_exist_is_wrong_usage_and_the_roles_are_named() {
 }
 
 #[test]
+fn what_an_agent_can_do_follows_from_its_kind_and_not_from_its_name() {
+    let environment = Environment::with_project();
+    for (agent, hooks) in [
+        ("command = [\"./wrapper\"]", false),
+        ("command = [\"./wrapper\"]\nkind = \"claude\"", true),
+        ("command = [\"claude\"]", true),
+        ("command = [\"claude\"]\nkind = \"program\"", false),
+    ] {
+        environment.write("pointsman.toml", &format!("name = \"shop\"\n\n[agent]\n{agent}\n"));
+        let doctor: Value = serde_json::from_str(&environment.run(&["doctor", "--json"]).stdout).unwrap();
+        let checks = doctor["checks"].as_array().unwrap();
+        assert_eq!(checks.iter().any(|check| check["id"] == "hooks"), hooks, "{agent}");
+    }
+    environment.write("pointsman.toml", "name = \"shop\"\n\n[agent]\nkind = \"claud\"\n");
+    environment.run(&["config", "show"]).code(6).says("pointsman.toml:4").says("claude");
+}
+
+#[test]
 fn what_needs_the_daemon_says_so() {
     let environment = Environment::with_project();
     environment.run(&["down"]).code(5).says("hint: pointsman up");

@@ -140,6 +140,16 @@ fn a_project_on_a_server_is_found_by_its_remote_checked_and_gets_its_labels() {
 }
 
 #[test]
+fn a_main_branch_that_nobody_may_push_to_is_named_and_nothing_is_written() {
+    let rules = Rules { protected_main: true, ..Rules::default() };
+    let (environment, fake) = (Environment::with_repository(), FakeForgejo::start(rules));
+    environment.git(&["remote", "add", "origin", &format!("{}/{REPO}.git", fake.url())]);
+    let answer = on_server(&environment, &fake, &["init", "--yes", "--forge", "forgejo"]);
+    answer.code(3).says("`main` is protected and `dev-bot` may not push to it");
+    untouched(&environment);
+}
+
+#[test]
 fn what_a_token_lacks_is_named_and_nothing_is_written() {
     let (environment, fake) = (Environment::with_repository(), FakeForgejo::start(Rules::default()));
     environment.git(&["remote", "add", "origin", &format!("{}/{REPO}.git", fake.url())]);

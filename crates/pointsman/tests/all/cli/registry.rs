@@ -10,7 +10,7 @@ use pointsman_core::session::budget::Spent;
 use pointsman_core::session::context::{Gauge, Source};
 use pointsman_core::task::{Exit, Phase, Stage, State, Task};
 use pointsman_core::time::Timestamp;
-use pointsman_store::{Change, SessionRow, Store};
+use pointsman_store::{Change, SessionRow, SpendingReport, Store, Write};
 
 use super::environment::Environment;
 
@@ -86,7 +86,14 @@ pub(crate) fn with_agents() -> Environment {
     store.commit(&[change]).unwrap();
     let spent = Spent { tokens: 81_000, micro_usd: 1_270_000, turns: 12, ..Spent::default() };
     let today = pointsman::daemon::clock::day(minutes_ago(0));
-    store.spend(&ProjectName::new("shop").unwrap(), Some(1), "dev-shop-1.1", &today, spent).unwrap();
+    let report = SpendingReport {
+        project: ProjectName::new("shop").unwrap(),
+        issue: Some(1),
+        session: "dev-shop-1.1".to_owned(),
+        day: today,
+        total: spent,
+    };
+    write(&mut store, Write::Spent(report));
     for row in [
         alive(2, 1),
         ended(3, 1, Exit::Crashed, 10),
@@ -97,10 +104,14 @@ pub(crate) fn with_agents() -> Environment {
         SessionRow { host: "elsewhere.invalid".to_owned(), ..alive(7, 1) },
         ended(8, 1, Exit::Crashed, 30),
     ] {
-        store.upsert_session(&row).unwrap();
+        write(&mut store, Write::Session(Box::new(row)));
     }
     for _ in 0..3 {
-        store.session_found_stale("dev-shop-2.1").unwrap();
+        write(&mut store, Write::SessionMissed("dev-shop-2.1".to_owned()));
     }
     environment
+}
+
+pub(crate) fn write(store: &mut Store, write: Write) {
+    store.commit(&[Change::quiet(minutes_ago(0), vec![write])]).unwrap();
 }

@@ -48,7 +48,7 @@ fn e2e_a_comment_on_the_issue_is_an_answer_and_ours_is_not() {
     assert_eq!(daemon.main_log(), ["Add apples", "Open the shop"]);
     let answers = daemon.events(issue).into_iter().filter(|e| e["kind"] == "answered").collect::<Vec<_>>();
     assert_eq!(answers.len(), 1, "{answers:?}");
-    assert_eq!(answers[0]["data"]["by"], "ann");
+    assert_eq!(answers[0]["data"]["by"], crate::login());
 }
 
 #[test]

@@ -3,8 +3,10 @@
 use std::fs;
 use std::time::{Duration, SystemTime};
 
+use pointsman_core::health::Memory;
 use pointsman_core::ids::ProjectName;
-use pointsman_store::Store;
+use pointsman_core::time::Timestamp;
+use pointsman_store::{Change, Store};
 use pointsman_testkit::fake_forgejo::{FakeForgejo, Rules};
 use pointsman_testkit::{Setup, TestDaemon};
 use serde_json::{Value, json};
@@ -40,10 +42,17 @@ pub(crate) fn make_due(daemon: &TestDaemon, formula: &str) {
 pub(crate) fn let_due(daemon: &TestDaemon, formula: &str) {
     daemon.stop_daemon();
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis();
-    let times = json!({ "seen": now, "used": now, "inputs": null, "skipped_because": null });
+    let snapshot = json!({ "seen": now, "used": now, "inputs": null, "skipped_because": null });
     let mut store = Store::open(&daemon.state().join("pointsman.db")).unwrap();
     let project = ProjectName::new("shop").unwrap();
-    store.set_cursor(Some(&project), &format!("timetable.{formula}"), &times.to_string()).unwrap();
+    let mut change = Change::new(Timestamp(0), "remembered");
+    change.project = Some(project);
+    change.memories.push(pointsman_store::Memory {
+        name: format!("timetable.{formula}"),
+        version: 1,
+        snapshot,
+    });
+    store.commit(&[change]).unwrap();
 }
 
 #[test]
@@ -187,8 +196,8 @@ fn e2e_health_the_supervisor_tells_what_it_found_and_nothing_twice() {
     make_due(&daemon, "run-supervisor");
     let looked_at = || {
         let store = Store::open_read_only(&daemon.state().join("pointsman.db")).unwrap();
-        let memory = store.cursor(Some(&ProjectName::new("shop").unwrap()), "supervisor").unwrap();
-        serde_json::from_str::<Value>(&memory.unwrap()).unwrap()["looked_at"].as_u64().unwrap()
+        let memory: Option<Memory> = store.memory(&ProjectName::new("shop").unwrap(), "supervisor").unwrap();
+        memory.unwrap().looked_at
     };
     let before = looked_at();
     make_due(&daemon, "run-supervisor");

@@ -220,7 +220,16 @@ fn e2e_hooks_a_session_speaks_only_for_itself() {
     daemon.wait_until(1, "parked", |t| !t["parked_until"].is_null());
     assert_eq!(daemon.task(2)["parked_until"], json!(null));
     let log = fs::read_to_string(daemon.state().join("hook.log")).unwrap();
-    assert!(log.contains("another session speaks for dev-shop-2.1"), "{log}");
+    assert!(log.contains("session dev-shop-1.1 speaks for itself, not for dev-shop-2.1"), "{log}");
+    // Nor through its spool.
+    let told = json!({ "hook": "failed", "error": "rate_limit", "details": "" });
+    let report = json!({ "id": "forged", "session": "dev-shop-2.1", "at": 0, "told": told });
+    let spool = daemon.desk(1).join("hooks.spool");
+    fs::write(daemon.desk(1).join("draft"), format!("{report}\n")).unwrap();
+    fs::rename(daemon.desk(1).join("draft"), &spool).unwrap();
+    daemon.wait_for("it to be taken", || (!spool.exists()).then_some(()));
+    daemon.wait_for("it to be noticed", || daemon.log_lines("a report in another session's spool"));
+    assert_eq!(daemon.task(2)["parked_until"], json!(null));
 }
 
 #[test]

@@ -8,6 +8,8 @@
 use std::collections::BTreeSet;
 
 use pointsman::daemon::crash::NAMES;
+use pointsman_core::ids::ProjectName;
+use pointsman_store::{EntryScope, EntryStatus, Store};
 use pointsman_testkit::TestDaemon;
 use serde_json::Value;
 
@@ -90,8 +92,10 @@ fn survive(at_once: u32, places: impl IntoIterator<Item = (String, Story)>) {
         .set("timing.phase_rescan", "\"100ms\"")
         .set("timing.stop_grace", "\"200ms\"")
         .build();
+    let mut landed = Vec::new();
     for (round, (place, story)) in places.into_iter().enumerate() {
         let play = Play::file(&daemon, round, story);
+        landed.extend(play.issues.into_iter().filter(|_| story != Story::Fails));
         let mut killed = 0;
         start(&daemon, &place, killed, kills);
         // Each daemon has the patience of one.
@@ -113,6 +117,14 @@ fn survive(at_once: u32, places: impl IntoIterator<Item = (String, Story)>) {
         // Not asked to stop: it may be about to die at its place once more.
         daemon.kill_daemon();
     }
+    daemon.start();
+    daemon.wait_for("the history of the queue to be right", || {
+        let store = Store::open_read_only(&daemon.state().join("pointsman.db")).ok()?;
+        let entries = store.queue_entries(&ProjectName::new("shop").unwrap(), EntryScope::All).unwrap();
+        let last =
+            |issue| entries.iter().rev().find(|entry| entry.issue == Some(issue)).map(|entry| entry.status);
+        landed.iter().all(|issue| last(*issue) == Some(EntryStatus::Landed)).then_some(())
+    });
 }
 
 /// The daemon after `killed` dead ones.

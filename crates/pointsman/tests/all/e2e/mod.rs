@@ -4,6 +4,7 @@
 //! Decisions alone are tested in the core, single adapters in theirs. A test says what its world is like ([`shop`]),
 //! what the agent does (a script of the rehearsal agent, or of bash) and what must be true in the end.
 
+mod access;
 mod action;
 mod action_containers;
 mod chat;
@@ -14,6 +15,7 @@ mod dependencies;
 mod disk;
 mod doors;
 mod escalation;
+mod evidence;
 mod forgejo;
 mod gardener;
 mod gateway;

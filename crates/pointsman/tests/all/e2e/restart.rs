@@ -1,6 +1,11 @@
 //! The daemon goes and comes back while sessions live.
 
 use pointsman_adapters::process;
+use pointsman_core::ids::ProjectName;
+use pointsman_core::time::Timestamp;
+use pointsman_store::{Change, Memory, Store};
+use pointsman_testkit::TestDaemon;
+use serde_json::Value;
 
 use super::{LAND, adds, shop};
 
@@ -106,4 +111,66 @@ fn e2e_what_a_killed_daemon_was_just_writing_is_swept_at_the_next_start() {
     writer.unlock().unwrap();
     daemon.restart();
     assert_eq!(daemon.phase_files(), [""; 0]);
+}
+
+#[test]
+fn e2e_what_cannot_be_read_stands_still_and_is_told_once_while_the_rest_goes_on() {
+    let daemon = shop().start();
+    daemon.stop_daemon();
+    // As a later program would leave it: with a form that this one does not know.
+    let mut store = Store::open(&daemon.state().join("pointsman.db")).unwrap();
+    let mut change = Change::new(Timestamp(1), "remembered");
+    change.project = ProjectName::new("shop");
+    let snapshot = serde_json::json!({ "open_pull_request": 12 });
+    change.memories.push(Memory { name: "hand-in.gardener".to_owned(), version: 99, snapshot });
+    store.commit(&[change]).unwrap();
+    drop(store);
+    daemon.start();
+    daemon.restart();
+    let issue = daemon.file_issue("Apples", &format!("{}\n{LAND}", adds("apples")));
+    daemon.wait_closed(issue);
+
+    let status = daemon.json(&["status"]);
+    assert!(status["daemon"]["problems"].to_string().contains("hand-in.gardener"), "{status}");
+    let checked = daemon.run(&["doctor", "--json"]);
+    let checked: serde_json::Value = serde_json::from_str(&checked.stdout).unwrap();
+    let checks = checked["checks"].as_array().unwrap();
+    let unreadable: Vec<_> = checks.iter().filter(|check| check["id"] == "unreadable").collect();
+    assert!(unreadable.len() == 1 && unreadable[0]["status"] == "fail", "{unreadable:?}");
+    let events = lines(&daemon, &["events", "--json", "--kind", "unreadable"]);
+    assert_eq!(events.len(), 1, "told once, however often a daemon starts: {events:?}");
+    assert_eq!(events[0]["data"]["name"], "hand-in.gardener");
+    let notices = daemon.notices();
+    let told = notices.iter().filter(|notice| notice["body"].to_string().contains("hand-in.gardener"));
+    assert_eq!(told.count(), 1, "{notices:?}");
+    // It is as it was.
+    let store = Store::open_read_only(&daemon.state().join("pointsman.db")).unwrap();
+    assert_eq!(store.unreadable().unwrap()[0].version, 99);
+}
+
+#[test]
+fn e2e_a_reader_of_the_log_goes_on_from_a_cursor() {
+    let daemon = shop().start();
+    let issue = daemon.file_issue("Apples", &format!("{}\n{LAND}", adds("apples")));
+    daemon.wait_closed(issue);
+    daemon.wait_settled(issue);
+    daemon.stop_daemon();
+    let all = lines(&daemon, &["events", "--json"]);
+    let numbers: Vec<i64> = all.iter().map(|event| event["project_seq"].as_i64().unwrap()).collect();
+    assert_eq!(numbers, (1..=i64::try_from(all.len()).unwrap()).collect::<Vec<_>>(), "of one project");
+    let middle = all.len() / 2;
+    let cursor = all[middle]["cursor"].as_str().unwrap();
+    assert_eq!(lines(&daemon, &["events", "--json", "--since", cursor]), all[middle + 1..]);
+    let seq = all[middle]["seq"].to_string();
+    assert_eq!(
+        lines(&daemon, &["events", "--json", "--since", &seq]),
+        all[middle + 1..],
+        "the same by number"
+    );
+    assert_eq!(daemon.run(&["events", "--since", "yesterday"]).code, Some(2));
+}
+
+fn lines(daemon: &TestDaemon, arguments: &[&str]) -> Vec<Value> {
+    let answer = daemon.run(arguments);
+    answer.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

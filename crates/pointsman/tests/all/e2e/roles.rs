@@ -1,8 +1,10 @@
 //! Roles that look by rules and ask a model: an agent that says what a test wants, and what people see of it.
 
 use pointsman_core::ids::ProjectName;
+use pointsman_core::snapshot::Snapshot;
 use pointsman_store::Store;
 use pointsman_testkit::TestDaemon;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// An agent that does the steps of its formula, in its checkout what is in `home/work.sh`, and leaves what is in
@@ -63,7 +65,14 @@ pub(crate) fn wait_journal(daemon: &TestDaemon, role: &str, text: &str) {
 /// When a role looked last. A look is over when it is written down.
 pub(crate) fn looked_at(daemon: &TestDaemon, role: &str) -> u64 {
     let store = Store::open_read_only(&daemon.state().join("pointsman.db")).unwrap();
-    let memory = store.cursor(Some(&ProjectName::new("shop").unwrap()), role).unwrap();
-    let memory: Value = memory.map_or(Value::Null, |text| serde_json::from_str(&text).unwrap());
-    memory["looked_at"].as_u64().unwrap_or(0)
+    let memory: Option<Looked> = store.memory(&ProjectName::new("shop").unwrap(), role).unwrap();
+    memory.map_or(0, |memory| memory.looked_at)
 }
+
+/// What all of them remember.
+#[derive(Serialize, Deserialize)]
+struct Looked {
+    looked_at: u64,
+}
+
+impl Snapshot for Looked {}

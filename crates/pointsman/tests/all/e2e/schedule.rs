@@ -1,9 +1,10 @@
 //! Roles that run by themselves, when their time has come.
 
-use pointsman::daemon::timetable::cursor;
+use pointsman::daemon::timetable::memory_name;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::time::Timestamp;
-use pointsman_store::{Change, Store};
+use pointsman_core::timetable::Remembered;
+use pointsman_store::{Change, Memory, Store};
 use pointsman_testkit::TestDaemon;
 use serde_json::{Value, json};
 
@@ -24,14 +25,13 @@ read -r line
 fn away_for(daemon: &TestDaemon, formula: &str, hours: i64) {
     let project = ProjectName::new("shop").unwrap();
     let mut store = Store::open(&daemon.state().join("pointsman.db")).unwrap();
-    let name = cursor(formula);
-    let text = store.cursor(Some(&project), &name).unwrap().expect("the daemon has looked at the clock");
-    let mut remembered: Value = serde_json::from_str(&text).unwrap();
-    let seen = remembered["seen"].as_i64().unwrap() - hours * 3_600_000;
-    remembered["seen"] = seen.into();
-    let mut change = Change::new(Timestamp(seen), "schedule_looked");
+    let name = memory_name(formula);
+    let remembered: Option<Remembered> = store.memory(&project, &name).unwrap();
+    let mut remembered = remembered.expect("the daemon has looked at the clock");
+    remembered.seen = Timestamp(remembered.seen.0 - hours * 3_600_000);
+    let mut change = Change::new(remembered.seen, "schedule_looked");
     change.project = Some(project);
-    change.cursor = Some((name, remembered.to_string()));
+    change.memories.push(Memory::new(name, &remembered).unwrap());
     store.commit(&[change]).unwrap();
 }
 
@@ -59,7 +59,8 @@ fn e2e_a_role_runs_when_its_time_has_come() {
     // It is remembered from when on times count.
     daemon.wait_for("the clock to be looked at", || {
         let reader = Store::open_read_only(&daemon.state().join("pointsman.db")).ok()?;
-        reader.cursor(Some(&ProjectName::new("shop").unwrap()), &cursor("run-planner")).ok()?
+        let shop = ProjectName::new("shop").unwrap();
+        reader.memory::<Remembered>(&shop, &memory_name("run-planner")).ok()?
     });
     daemon.stop_daemon();
     away_for(&daemon, "run-planner", 25);

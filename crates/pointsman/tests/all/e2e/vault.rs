@@ -24,7 +24,7 @@ pub(super) fn guarded() -> Setup {
                 .set(&format!("vault.types.{risk}.reversible"), "true")
                 .set(&format!("vault.types.{risk}.secrets"), r#"["DEPLOY_TOKEN"]"#)
         })
-        .set("vault.people", r#"["ann"]"#)
+        .set("vault.people", &format!("[{:?}]", crate::login()))
         .daemon_env("DEPLOY_TOKEN", "hunter2")
 }
 
@@ -64,6 +64,17 @@ pub(super) fn titles(daemon: &TestDaemon, id: &str) -> Vec<String> {
 }
 
 #[test]
+fn e2e_an_approval_is_of_the_login_and_not_of_a_variable() {
+    let daemon = guarded().set("vault.people", r#"["ann-who-is-nobody"]"#).start();
+    assert_eq!(submit(&daemon, &action("h1", "high")).code, Some(0));
+    let mut stranger = daemon.command(&["vault", "approve", "h1"]);
+    let refused = stranger.env("USER", "ann-who-is-nobody").output().unwrap();
+    assert_eq!(refused.status.code(), Some(3));
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("not listed") && said.contains(&crate::login()), "{said}");
+}
+
+#[test]
 fn e2e_risk_decides_who_is_asked() {
     let daemon = guarded().start();
     assert_eq!(submit(&daemon, &action("l1", "low")).code, Some(0));
@@ -90,13 +101,9 @@ fn e2e_risk_decides_who_is_asked() {
     assert_eq!(runs(&daemon, "h1"), 0);
     let wrong = ["vault", "approve", "h1", "--hash", &"0".repeat(64)];
     assert_eq!(daemon.run(&wrong).code, Some(3), "an approval of something else");
-    let mut stranger = daemon.command(&["vault", "approve", "h1"]);
-    let refused = stranger.env("USER", "mallory").output().unwrap();
-    assert_eq!(refused.status.code(), Some(3));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("not listed"));
     daemon.json(&["vault", "approve", "h1", "--hash", entry["hash"].as_str().unwrap()]);
     let fired = wait_status(&daemon, "h1", "fired");
-    assert_eq!((&fired["decided_by"], runs(&daemon, "h1")), (&"ann".into(), 1));
+    assert_eq!((&fired["decided_by"], runs(&daemon, "h1")), (&crate::login().into(), 1));
 
     // Replays: the same approval, the same action, another action under its name.
     assert_eq!(daemon.run(&["vault", "approve", "h1", "--again"]).code, Some(3));
@@ -143,7 +150,7 @@ fn e2e_no_wins_and_silence_is_a_no() {
     assert_eq!((&silent["decided_by"], &silent["reason"]), (&Value::Null, &"nobody answered for 5s".into()));
     assert_eq!(daemon.run(&["vault", "approve", "h2"]).code, Some(3));
     let rejected = show(&daemon, "h1");
-    assert_eq!((&rejected["decided_by"], &rejected["reason"]), (&"ann".into(), &"not today".into()));
+    assert_eq!((&rejected["decided_by"], &rejected["reason"]), (&crate::login().into(), &"not today".into()));
     assert_eq!((runs(&daemon, "h1"), runs(&daemon, "h2")), (0, 0));
 }
 

@@ -82,10 +82,10 @@ fn e2e_a_look_can_only_raise_an_estimate() {
     assert_eq!((&raised["risk"], &raised["submitted"]["risk"]), (&"high".into(), &"low".into()));
     assert!(raised["reason"].as_str().unwrap().starts_with("the vault's agent: it deletes the"), "{raised}");
     daemon.json(&["vault", "approve", "l2"]);
-    assert_eq!(wait_status(&daemon, "l2", "fired")["decided_by"], "ann");
+    assert_eq!(wait_status(&daemon, "l2", "fired")["decided_by"], crate::login());
 
     let mut more = opinion("low", "APPROVE");
-    more["approved_by"] = "ann".into();
+    more["approved_by"] = crate::login().into();
     let hostile = [more.to_string(), format!("{{\"risk\": \"{}", "x".repeat(2 << 20))];
     for (round, answer) in hostile.iter().enumerate() {
         let id = format!("x{round}");
@@ -116,7 +116,7 @@ fn e2e_nobody_waits_for_a_look_that_was_stopped_or_overtaken() {
     assert_eq!(submit(&daemon, &action("l2", "low")).code, Some(0));
     daemon.wait_for("a look", || (looks(&daemon).len() == 2).then_some(()));
     daemon.json(&["vault", "approve", "l2"]);
-    assert_eq!(wait_status(&daemon, "l2", "fired")["decided_by"], "ann");
+    assert_eq!(wait_status(&daemon, "l2", "fired")["decided_by"], crate::login());
     daemon.wait_for("the look to be called off", || {
         looks(&daemon).iter().all(|run| run["status"] == "stopped").then_some(())
     });

@@ -4,13 +4,13 @@ use pointsman::daemon::factory::gardener::{look, memory};
 use pointsman::daemon::factory::{Seen, Settled, ask, settle, value};
 use pointsman_core::chat::Reply;
 use pointsman_core::forge::{Issue, IssueState};
+use pointsman_core::log;
 use pointsman_core::notifier::Topic;
 use pointsman_core::role::Role;
 use pointsman_core::run::{Run, RunId};
 use pointsman_core::time::Timestamp;
 use pointsman_core::value::Outcome;
-use pointsman_store::{Change, NewReply};
-use serde_json::json;
+use pointsman_store::{Change, Memory, NewReply};
 
 use super::{Stage, at, shop};
 
@@ -49,10 +49,9 @@ impl Stage {
             after.asked = None;
             let settled = Settled {
                 role: Role::Gardener,
-                kind: "gardener_groomed",
                 run: run.id,
-                memory: json!(after),
-                lines: vec!["noise".to_owned()],
+                memory: Memory::new("gardener", &after).unwrap(),
+                logged: log::Entry::GardenerGroomed { run: run.id, lines: vec!["noise".to_owned()] },
                 events: Vec::new(),
                 outcome,
             };
@@ -104,7 +103,7 @@ fn what_people_said_to_a_run_that_was_not_heard_is_read_by_the_next() {
         words: "The red ones.".to_owned(),
         reply: Reply::Text,
     });
-    stage.engine.store().commit(&[said]).unwrap();
+    stage.engine.write(&[said]).unwrap();
     for (minute, outcome) in [(1, None), (3, Some(Outcome::Noise)), (5, None)] {
         stage.garden(minute, &[issue(1, &format!("Apples, take {minute}"))]);
         stage.answer(minute + 1, outcome);

@@ -2,6 +2,7 @@
 //! what was seen of the world is given.
 
 mod gardener;
+mod hand_in;
 mod planner;
 mod predictor;
 mod supervisor;
@@ -13,7 +14,7 @@ use pointsman_core::config::Config;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::run::{Event, Policy, Run, step};
 use pointsman_core::time::Timestamp;
-use pointsman_store::{Change, EventFilter, EventRow, NoticeRow, ProjectRow, RunScope, Store};
+use pointsman_store::{Change, EventFilter, EventRow, NoticeRow, ProjectRow, RunScope, Store, Write};
 
 const MINUTE: i64 = 60_000;
 /// 2026-03-23, a Monday, 00:00 UTC.
@@ -35,7 +36,9 @@ impl Stage {
             checkout: directory.path().to_owned(),
             added_at: Timestamp(0),
         };
-        store.add_project(&project).unwrap();
+        let mut added = Change::new(Timestamp(0), "project_added");
+        added.writes.push(Write::ProjectAdded(project));
+        store.commit(&[added]).unwrap();
         Self { engine: serve(store, more), directory, more: more.to_owned() }
     }
 
@@ -65,7 +68,7 @@ impl Stage {
             let away = step(&over, &Event::SessionEnded, &policy, at(minute)).unwrap();
             let mut change = Change::new(at(minute), "run_over");
             change.run = Some(away);
-            self.engine.store().commit(&[change]).unwrap();
+            self.engine.write(&[change]).unwrap();
         }
         open
     }

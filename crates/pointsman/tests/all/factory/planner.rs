@@ -4,11 +4,12 @@ use pointsman::daemon::factory::planner::{look, memory};
 use pointsman::daemon::factory::{Settled, ask, settle, value};
 use pointsman::daemon::timetable::{Standing, remembered, tick};
 use pointsman_core::forge::{Issue, IssueState};
+use pointsman_core::log;
 use pointsman_core::planner::{Document, Plan, Sight};
 use pointsman_core::role::Role;
 use pointsman_core::time::Timestamp;
 use pointsman_core::value::Outcome;
-use serde_json::json;
+use pointsman_store::Memory;
 
 use super::{Stage, at, shop};
 
@@ -59,14 +60,12 @@ impl Stage {
             }
             let settled = Settled {
                 role: Role::Planner,
-                kind: "planner_planned",
                 run: run.id,
-                memory: json!(after),
-                lines: vec!["planned".to_owned()],
+                memory: Memory::new("planner", &after).unwrap(),
+                logged: log::Entry::PlannerPlanned { run: run.id, lines: vec!["planned".to_owned()] },
                 events: vec![(
-                    "prediction_triaged",
                     1,
-                    json!({ "issue": 1, "verdict": "watch", "run": run.id }),
+                    log::Entry::PredictionTriaged { issue: 1, verdict: "watch".to_owned(), run: run.id },
                 )],
                 outcome: Some(outcome),
             };

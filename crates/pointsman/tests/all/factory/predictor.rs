@@ -14,13 +14,13 @@ impl Stage {
         let mut change = Change::new(at(minute), "checks_finished");
         change.project = Some(shop());
         change.data = json!({ "sha": "…", "run": 1, "verdict": { "verdict": verdict } });
-        self.engine.store().commit(&[change]).unwrap();
+        self.engine.write(&[change]).unwrap();
     }
 
     fn crashed(&mut self, minute: i64) {
         let mut change = Change::new(at(minute), "AGENT_CRASHED");
         change.project = Some(shop());
-        self.engine.store().commit(&[change]).unwrap();
+        self.engine.write(&[change]).unwrap();
     }
 }
 

@@ -59,7 +59,7 @@ impl Stage {
             words: text.to_owned(),
             reply,
         });
-        self.engine.store().commit(&[change]).unwrap();
+        self.engine.write(&[change]).unwrap();
     }
 
     fn titles(&mut self) -> Vec<String> {
@@ -138,7 +138,7 @@ fn an_answer_that_was_given_is_not_given_again() {
     let waiting = stage.engine.store().replies(&shop(), &Topic::Agent("supervisor".into())).unwrap();
     let mut answered = Change::new(at(2), "supervisor_heard");
     answered.dedup = Some(format!("supervisor:shop:{}", waiting[0].id));
-    stage.engine.store().commit(&[answered]).unwrap();
+    stage.engine.write(&[answered]).unwrap();
     let mut stage = stage.restart();
     supervisor_hears(&mut stage.engine, &shop(), at(3)).unwrap();
     assert_eq!(stage.titles(), [""; 0]);
@@ -186,7 +186,7 @@ impl Stage {
         let over = Run { status: Status::Done, result, ..over };
         let mut change = Change::new(at(minute), "run_over");
         change.run = Some(over.clone());
-        self.engine.store().commit(&[change]).unwrap();
+        self.engine.write(&[change]).unwrap();
         for _ in 0..2 {
             supervisor_settles(&mut self.engine, &shop(), &over, at(minute)).unwrap();
         }

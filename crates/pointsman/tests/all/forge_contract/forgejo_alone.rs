@@ -189,6 +189,15 @@ fn an_answer_that_got_lost_doubles_nothing() {
     assert_eq!(fake.pulls().len(), 2);
 }
 
+#[test]
+fn an_assignment_counts_if_it_is_there_afterwards() {
+    let fake = FakeForgejo::start(Rules { late_assignee: true, ..Rules::default() });
+    let forge = Place::of(&fake).open().unwrap();
+    let issue = fake.create_issue(OWNER, "Title", "", &[]);
+    forge.assign_me(issue).unwrap();
+    assert_eq!(forge.issue(issue).unwrap().unwrap().assignee.as_deref(), Some(DEV));
+}
+
 /// Tokens are in headers, and nowhere else: not in what is written, not in what is said.
 #[test]
 fn no_token_is_in_anything_that_is_written_or_said() {

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, MutexGuard};
 
-use pointsman::daemon::engine::{Engine, Happening, Input, groups};
+use pointsman::daemon::engine::{Engine, Happening, Input};
 use pointsman::daemon::outcome::{Outcome, World};
 use pointsman_core::ids::Number;
 use pointsman_core::task::{Event, Order, Refused, Task};
 use pointsman_core::time::Timestamp;
-use pointsman_store::{Error, Outgoing, QueueEntry, Retry, Store};
+use pointsman_store::{Change, Error, Outgoing, QueueEntry, Retry, Store, Write};
 
 use super::landing::Landing;
 use super::ledger::Ledger;
@@ -242,32 +242,24 @@ impl Daemon {
                         return;
                     }
                 }
-                Item::Reported(input, entry) => {
-                    inputs.extend(input.map(|input| *input));
-                    entries.push(entry);
-                }
+                Item::Reported(input, entry) => entries.push((input, entry)),
             }
         }
-        let cuts: Vec<Vec<Input>> = groups(&inputs).map(<[Input]>::to_vec).collect();
-        for group in cuts {
-            self.take_group(&group);
-            if self.may_crash("between two transactions", 60) {
-                return;
-            }
-        }
-        for entry in entries {
+        self.take_group(&inputs, Vec::new());
+        for (input, entry) in entries {
             if self.may_crash("before an entry of the queue is written", 10) {
                 return;
             }
-            self.write("the queue", |e| e.store().update_entry(&entry));
+            let inputs: Vec<Input> = input.into_iter().map(|input| *input).collect();
+            self.take_group(&inputs, vec![moved(&entry, now)]);
             self.memory.landing = None;
         }
     }
 
-    fn take_group(&mut self, group: &[Input]) {
+    fn take_group(&mut self, group: &[Input], changes: Vec<Change>) {
         let now = self.reality().now;
         let before = self.engine().store().last_seq().expect("the log can be read");
-        let answers = self.write("events", |engine| engine.take(group, now));
+        let answers = self.write("events", |engine| engine.take_with(group, changes.clone(), now));
         let written = self.engine().store().last_seq().expect("the log can be read") > before;
         for (input, answer) in group.iter().zip(answers) {
             let observed = matches!(&input.event, Happening::Event(Event::IssueObserved { .. }));
@@ -294,4 +286,12 @@ impl Daemon {
     pub(super) fn order(&mut self, issue: Number, order: Order) -> Result<(), Refused> {
         self.command(issue, Event::Ordered { order })
     }
+}
+
+/// An entry of the merge queue as it is now, with the event that says so.
+pub(super) fn moved(entry: &QueueEntry, now: Timestamp) -> Change {
+    let mut change = Change::new(now, "queue_moved");
+    (change.project, change.issue) = (Some(entry.project.clone()), entry.issue);
+    change.writes.push(Write::EntryMoved(Box::new(entry.clone())));
+    change
 }

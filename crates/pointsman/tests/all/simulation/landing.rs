@@ -5,7 +5,7 @@ use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::{Event, QueueOutcome};
 use pointsman_store::{EntryScope, EntryStatus, QueueEntry};
 
-use super::daemon::{Daemon, Item, Source};
+use super::daemon::{Daemon, Item, Source, moved};
 use super::reality::Quality;
 
 /// An entry on its way to the main branch.
@@ -25,6 +25,13 @@ enum Stage {
 }
 
 impl Daemon {
+    /// Whether something is in the merge queue: then its turn comes before any deadline.
+    pub(super) fn has_to_land(&mut self) -> bool {
+        let project = self.reality().story.project();
+        let entries = self.engine().store().queue_entries(&project, EntryScope::Unfinished);
+        self.memory.landing.is_some() || !entries.expect("the queue can be read").is_empty()
+    }
+
     /// The first entry in line goes one step on.
     pub(super) fn land(&mut self) {
         if self.memory.landing.is_none() {
@@ -63,7 +70,8 @@ impl Daemon {
         let candidate = if rebased { self.reality().commit(Quality::Good) } else { entry.head.clone() };
         entry.candidate = Some(candidate);
         entry.status = EntryStatus::Testing;
-        self.write("the queue", |e| e.store().update_entry(&entry));
+        let now = self.reality().now;
+        self.write("the queue", |e| e.write(&[moved(&entry, now)]));
         self.memory.landing = Some(Landing { entry, stage: Stage::Test });
     }
 

@@ -172,7 +172,7 @@ fn everything(daemon: &mut Daemon, round: u32) -> bool {
         daemon.perform_one();
     }
     daemon.take_all();
-    let idle = daemon.reality().busy_agents().is_empty() && daemon.memory.landing.is_none();
+    let idle = daemon.reality().busy_agents().is_empty() && !daemon.has_to_land();
     let next = daemon.next_time();
     let soon = daemon.reality().now.after(Duration::from_secs(1));
     // Only when nobody has anything to do does the clock go to the next deadline.

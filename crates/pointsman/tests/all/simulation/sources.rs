@@ -197,6 +197,7 @@ fn observed(
         dependencies,
         open_dependencies,
         cycle: dependencies::cycle_through(graph, number),
+        asked_at: None,
     }
 }
 

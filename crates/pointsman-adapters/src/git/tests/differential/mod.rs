@@ -21,8 +21,8 @@ use std::path::PathBuf;
 
 use pointsman_core::ids::Sha;
 
-use super::{World, reference};
-use crate::git::candidate::{Candidate, Style, build, check_conflicts};
+use super::{World, build, reference};
+use crate::git::candidate::{Candidate, Style, check_conflicts};
 use crate::git::changes::stray_paths;
 use crate::git::inspect::nul_list;
 

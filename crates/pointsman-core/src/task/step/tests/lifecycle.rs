@@ -11,6 +11,7 @@ fn observed(labels: &[&str], open_dependencies: &[u64]) -> Event {
         dependencies: vec![3, 4],
         open_dependencies: open_dependencies.to_vec(),
         cycle: None,
+        asked_at: None,
     }
 }
 
@@ -60,6 +61,7 @@ fn a_circular_dependency_is_never_ready_and_says_so() {
         dependencies: vec![3],
         open_dependencies: vec![3],
         cycle: Some(vec![42, 3]),
+        asked_at: None,
     };
     let play = Play::new().event(event).is(State::WaitingDependencies);
     assert_eq!(play.task.reason.as_deref(), Some("circular dependency: #42 → #3 → #42"));
@@ -108,6 +110,7 @@ fn an_observation_that_did_not_look_the_dependency_up_lifts_nothing() {
             dependencies: looked_up.clone(),
             open_dependencies: vec![],
             cycle: None,
+            asked_at: None,
         };
         let play = waiting().event(event);
         assert_eq!(play.kinds(), [""; 0], "looked up: {looked_up:?}");
@@ -165,4 +168,28 @@ fn pausing_a_task_that_never_began_keeps_it_from_beginning() {
     let play = Play::new().seen(&["backlog"]).event(Event::Ordered { order: Order::Pause }).is(State::Paused);
     let play = play.seen(&["backlog"]).is(State::Paused).event(Event::Ordered { order: Order::Resume });
     assert!(play.seen(&["backlog"]).is(State::Backlog).task.ready);
+}
+
+/// The label is read back when it is set, so a person may lift it before the next look at the forge.
+#[test]
+fn a_label_that_is_lifted_before_the_next_look_is_lifted() {
+    let seen = |labels: &[&str], second: i64| match observed(labels, &[]) {
+        Event::IssueObserved { title, open, labels, dependencies, open_dependencies, cycle, .. } => {
+            let asked_at = Some(crate::time::Timestamp(second * 1000));
+            Event::IssueObserved { title, open, labels, dependencies, open_dependencies, cycle, asked_at }
+        }
+        other => other,
+    };
+    let blocked = || {
+        // Asked before the label was set: it says nothing.
+        let play = Play::working().says(Phase::Failed).is(State::Blocked);
+        let play = play.event(seen(&["backlog"], 5000)).is(State::Blocked);
+        play.event(seen(&["backlog", "blocked"], 5002)).is(State::Blocked)
+    };
+    assert!(blocked().event(seen(&["backlog"], 5003)).is(State::Backlog).task.ready);
+    // Asked before and answered after.
+    let play = blocked().event(seen(&["backlog"], 5001)).is(State::Blocked);
+    assert!(play.event(seen(&["backlog"], 5004)).is(State::Backlog).task.ready);
+    // The clock was set back by an hour meanwhile.
+    assert!(blocked().event(seen(&["backlog"], 1402)).is(State::Backlog).task.ready);
 }

@@ -100,6 +100,7 @@ impl Play {
             dependencies: vec![],
             open_dependencies: vec![],
             cycle: None,
+            asked_at: None,
         })
     }
 
@@ -111,6 +112,7 @@ impl Play {
             dependencies: vec![],
             open_dependencies: vec![],
             cycle: None,
+            asked_at: None,
         })
     }
 

@@ -34,6 +34,7 @@ fn event(play: &Play, nudge: &Nudge) -> Event {
         dependencies: dependencies.clone(),
         open_dependencies: dependencies,
         cycle: None,
+        asked_at: None,
     };
     match nudge.kind {
         0 => observed(true, &["backlog"], vec![]),

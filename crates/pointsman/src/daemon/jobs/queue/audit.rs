@@ -77,12 +77,10 @@ pub(super) fn look_at(jobs: &Jobs, served: &Served, main: &Sha) -> anyhow::Resul
 }
 
 /// What a push of ours put on main needs no examination: it went there from a main that was audited.
-pub(super) fn ours(jobs: &Jobs, served: &Served, from: &Sha, upto: &Sha) -> anyhow::Result<()> {
-    if jobs.reader().line(&served.config.name)?.audited.as_ref() == Some(from) {
-        let after = Some(from.clone());
-        write_down(jobs, served, Audit { after, upto: upto.clone(), direct: 0, person: 0, alarm: None });
-    }
-    Ok(())
+pub(super) fn ours(jobs: &Jobs, served: &Served, from: &Sha, upto: &Sha) -> anyhow::Result<Option<Audit>> {
+    let audited = jobs.reader().line(&served.config.name)?.audited;
+    let from = audited.filter(|audited| audited == from);
+    Ok(from.map(|from| Audit { after: Some(from), upto: upto.clone(), direct: 0, person: 0, alarm: None }))
 }
 
 fn write_down(jobs: &Jobs, served: &Served, audit: Audit) {

@@ -1,14 +1,17 @@
 //! From the line to a train: which entries may land at all, and their candidates one on top of the other.
 
 use pointsman_adapters::git::BranchName;
-use pointsman_adapters::git::candidate::{self, Built, Candidate, Style};
+use pointsman_adapters::git::candidate::{self, Built, Candidate, Order, Style};
 use pointsman_adapters::git::changes;
 use pointsman_adapters::retry::Retry;
 use pointsman_core::ids::Sha;
 use pointsman_core::task::QueueOutcome;
 use pointsman_core::text;
+use pointsman_core::words;
+use pointsman_core::words::commit::Heading;
 use pointsman_store::{EntryStatus, QueueEntry};
 
+use super::report::{BranchFate, Outcome};
 use super::{Car, Line};
 
 /// How many of the last landings are looked through for the one that an entry conflicts with.
@@ -87,11 +90,9 @@ impl Line<'_> {
         let mirror = &self.served.mirror;
         // A push whose answer we did not live to see. What we pushed since main was fetched is known.
         if self.fetched
-            && let Some(candidate) = &entry.candidate
-            && mirror.commit_exists(candidate)?
-            && mirror.is_ancestor(candidate, main)?
+            && let Some(sha) = self.landed(entry, main)?
         {
-            return Ok(Some(QueueOutcome::Landed { sha: candidate.clone() }));
+            return Ok(Some(QueueOutcome::Landed { sha }));
         }
         if !self.is_at(entry, &branch)? {
             // It may have come since the forge was last asked.
@@ -105,6 +106,14 @@ impl Line<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// The candidate of the entry, if it is on main.
+    pub(super) fn landed(&self, entry: &QueueEntry, main: &Sha) -> anyhow::Result<Option<Sha>> {
+        let mirror = &self.served.mirror;
+        let Some(candidate) = &entry.candidate else { return Ok(None) };
+        let is_on_main = mirror.commit_exists(candidate)? && mirror.is_ancestor(candidate, main)?;
+        Ok(is_on_main.then(|| candidate.clone()))
     }
 
     /// Whether the branch is where it was when it was let in, or where a landing that did not end has put it.
@@ -136,8 +145,7 @@ impl Line<'_> {
                     return Ok(None);
                 }
                 Made::Nothing if base == *main => {
-                    let sha = entry.head.clone();
-                    self.report(entry, QueueOutcome::Landed { sha });
+                    self.report_nothing_to_land(entry, main)?;
                     return Ok(None);
                 }
                 Made::Conflict(files) if base == *main => {
@@ -161,6 +169,24 @@ impl Line<'_> {
         Ok(Some(cars))
     }
 
+    /// Nothing of the branch is left to land on main. It has landed if git says so. A task whose changes came to main by
+    /// another way is done too; any other branch is refused and stays, because its commits are nowhere else.
+    fn report_nothing_to_land(&mut self, entry: QueueEntry, main: &Sha) -> anyhow::Result<()> {
+        if self.served.mirror.is_ancestor(&entry.head, main)? {
+            let sha = entry.head.clone();
+            self.report(entry, QueueOutcome::Landed { sha });
+            return Ok(());
+        }
+        let outcome = match entry.issue {
+            Some(_) => QueueOutcome::Landed { sha: main.clone() },
+            None => QueueOutcome::Stale {
+                reason: words::queue::nothing_to_land(&entry.branch, self.served.primary.as_str()),
+            },
+        };
+        self.report_all(vec![Outcome { entry, outcome, branch: BranchFate::Stays, log: None }], None);
+        Ok(())
+    }
+
     pub(super) fn made(&mut self, entry: &QueueEntry, base: &Sha) -> anyhow::Result<Made> {
         let key = (base.clone(), entry.id);
         if let Some(made) = self.built.get(&key) {
@@ -170,11 +196,14 @@ impl Line<'_> {
         if self.built.len() >= KEPT {
             self.built.clear();
         }
-        let message = self.message(entry);
-        let mirror = &self.served.mirror;
-        let union = &self.served.union;
-        let made = match candidate::build_with(mirror, union, self.style(entry), base, &entry.head, &message)
-        {
+        let order = Order {
+            style: self.style(entry),
+            onto: base,
+            head: &entry.head,
+            heading: &self.heading(entry),
+            queued_at_secs: entry.requested_at.0.div_euclid(1000),
+        };
+        let made = match candidate::build(&self.served.mirror, &self.served.union, &order) {
             Ok(Candidate::Built(built)) => Made::Built(built),
             Ok(Candidate::Conflict { files }) => Made::Conflict(files),
             Ok(Candidate::Nothing) => Made::Nothing,
@@ -186,17 +215,14 @@ impl Line<'_> {
         Ok(made)
     }
 
-    /// The message of a merge or squash commit. A rebase keeps those of its commits, and the forge is not asked for one.
-    fn message(&self, entry: &QueueEntry) -> String {
-        if self.style(entry) == Style::Rebase {
-            return String::new();
+    /// What a merge or squash commit is about. A rebase keeps the messages of its commits, so the forge is not asked.
+    fn heading(&self, entry: &QueueEntry) -> Heading {
+        let branch = entry.branch.clone();
+        let asked = entry.pr.filter(|_| self.style(entry) != Style::Rebase);
+        match asked.and_then(|n| self.served.forge.pull_request(n).ok().flatten()) {
+            Some(pr) => Heading::PullRequest { number: pr.number, title: pr.title, branch },
+            None => Heading::Branch(branch),
         }
-        let title = entry
-            .pr
-            .and_then(|n| self.served.forge.pull_request(n).ok().flatten())
-            .map_or_else(|| entry.branch.clone(), |pr| pr.title);
-        let reference = entry.pr.map(|n| format!(" (#{n})")).unwrap_or_default();
-        format!("{}{reference}\n", text::clean_line(&title, 200))
     }
 
     fn waits_for(&self, files: &[String], cars: &[Car]) -> anyhow::Result<String> {
@@ -209,7 +235,7 @@ impl Line<'_> {
     }
 
     /// The landed branch that changed the same files, newest first.
-    fn landed_in_the_way(&self, files: &[String]) -> anyhow::Result<Option<String>> {
+    pub(super) fn landed_in_the_way(&self, files: &[String]) -> anyhow::Result<Option<String>> {
         let decided = self.jobs.reader().decided_entries(&self.served.config.name, LANDINGS)?;
         for landed in decided.into_iter().filter(|entry| entry.status == EntryStatus::Landed) {
             if let (Some(base), Some(candidate)) = (&landed.base, &landed.candidate)

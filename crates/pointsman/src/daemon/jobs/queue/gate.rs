@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use pointsman_adapters::git::BranchName;
 use pointsman_adapters::git::push::{Change, Expect, PushOutcome, PushRef};
+use pointsman_adapters::git::{self, BranchName};
+use pointsman_adapters::retry::Retry;
 use pointsman_core::config::Config;
 use pointsman_core::ids::Sha;
 use pointsman_core::queue::Record;
@@ -17,7 +18,8 @@ use super::super::Jobs;
 use super::super::checks::{self, Verdict};
 use super::super::outside::wait_for_checks;
 use super::super::program::{Program, Ran};
-use super::{Line, Signal};
+use super::{LastRun, Line, Signal};
+use crate::daemon::clock;
 use crate::daemon::served::Served;
 
 /// A gate at work.
@@ -34,6 +36,8 @@ pub(super) struct Running {
 pub(in crate::daemon::jobs) struct Finished {
     tree: Sha,
     verdict: Option<CiVerdict>,
+    /// Why the server could not be asked at all.
+    outage: Option<String>,
     took: Duration,
     log_path: Option<PathBuf>,
 }
@@ -110,17 +114,20 @@ impl Line<'_> {
 
     /// A gate's verdict is written down before anything follows from it.
     pub(super) fn finished(&mut self, finished: Finished) {
-        let Finished { tree, verdict, took, log_path } = finished;
+        let Finished { tree, verdict, outage, took, log_path } = finished;
         if let Some(running) = self.running.remove(&tree) {
             self.jobs.lock().called_off.remove(&running.name);
         }
+        self.outage = outage.or(self.outage.take());
         let (Some(verdict), Some(gate)) = (verdict, &self.gate) else { return };
+        self.retest.remove(&tree);
+        self.last_runs.insert(tree.clone(), LastRun { at: clock::now(), log: log_path.clone() });
         let record = Record::add(self.records.get(&tree), verdict);
-        checks::remember(
-            self.jobs,
-            self.served,
-            Verdict { tree: &tree, gate: gate.name(), record: &record, log_path, took },
-        );
+        // Runs that told nothing about the code count for as long as this entry is looked at; they are not kept.
+        if let Some(kept) = record.kept() {
+            let verdict = Verdict { tree: &tree, gate: gate.name(), record: &kept, log_path, took };
+            checks::remember(self.jobs, self.served, verdict);
+        }
         self.records.insert(tree, record);
     }
 }
@@ -142,12 +149,23 @@ impl Test {
             Gate::Command(command) => self.run_here(command).map(|ran| (ran.verdict("gate"), Some(ran))),
             Gate::Checks => self.run_outside().map(|verdict| (verdict, None)),
         };
+        if let Err(error) = &ran
+            && let Some(git) = error.downcast_ref::<git::Error>()
+            && matches!(gate, Gate::Checks)
+            && git.retry() != Retry::Never
+        {
+            // The server is away. That is no verdict on anything, so it is waited for.
+            let outage = Some(format!("{error:#}"));
+            let finished =
+                Finished { tree: self.tree, verdict: None, outage, took: begun.elapsed(), log_path: None };
+            return (finished, None);
+        }
         let (verdict, ran) = ran.unwrap_or_else(|error| {
             let reason = format!("the gate could not be run: {error:#}");
             (Some(CiVerdict::Infra { reason, log: String::new() }), None)
         });
         let log_path = ran.as_ref().map(|ran| ran.log_path.clone());
-        (Finished { tree: self.tree, verdict, took: begun.elapsed(), log_path }, ran)
+        (Finished { tree: self.tree, verdict, outage: None, took: begun.elapsed(), log_path }, ran)
     }
 
     fn run_here(&self, command: &[String]) -> anyhow::Result<Ran> {

@@ -1,5 +1,7 @@
 //! Landing: a tested candidate becomes the main branch, by one push that compares and swaps.
 
+use std::sync::Arc;
+
 use pointsman_adapters::git::candidate::Style;
 use pointsman_adapters::git::push::{Change, Expect, PushOutcome, PushRef};
 use pointsman_adapters::git::{BranchName, Locks, clear_dead_locks};
@@ -10,12 +12,15 @@ use pointsman_core::text;
 use pointsman_store::{EntryStatus, Stopped, StoppedBy};
 
 use super::super::Jobs;
-use super::report::Outcome;
+use super::report::{BranchFate, Outcome};
 use super::{Car, Line, audit};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
 use crate::daemon::hand_in;
 use crate::daemon::served::Served;
+
+/// How often a server may refuse a push before a person is asked.
+const REFUSALS: u32 = 2;
 
 impl Line<'_> {
     /// Lands the last of these candidates, and with it all before it; false if something is in the way, and the line
@@ -31,10 +36,21 @@ impl Line<'_> {
         }
         for car in cars {
             let stray = self.stray(car)?;
-            if !stray.is_empty() {
-                self.alarm(car, &stray);
-                return Ok(false);
+            if stray.is_empty() {
+                continue;
             }
+            match self.style(&car.entry) {
+                // Commit by commit it takes back what main did, although as a whole it changes nothing there: what is
+                // meant has to be said by whoever wrote it. The others go on.
+                Style::Rebase => {
+                    let with = self.landed_in_the_way(&stray)?;
+                    let mut entry = car.entry.clone();
+                    entry.conflicts_with.clone_from(&with);
+                    self.report(entry, QueueOutcome::Conflict { files: stray, with });
+                }
+                Style::Merge | Style::Squash => self.alarm(car, &stray),
+            }
+            return Ok(false);
         }
         // On disk before main moves: whoever audits it finds its commits in the ledger.
         self.show_under_test(cars)?;
@@ -53,25 +69,32 @@ impl Line<'_> {
             self.main = None;
             return Ok(false);
         };
+        self.refusals = 0;
         crash_point("landing-main-pushed");
         self.trees.insert(last.built.commit.clone(), last.built.tree.clone());
         self.main_is(last.built.commit.clone())?;
-        audit::ours(self.jobs, self.served, main, &last.built.commit)?;
+        let audit = audit::ours(self.jobs, self.served, main, &last.built.commit)?;
         let landed = cars.iter().map(|car| {
             let shown = self.jobs.reader().queue_entry(car.entry.id).ok().flatten();
             let mut entry = shown.unwrap_or_else(|| car.entry.clone());
             (entry.base, entry.candidate) = (Some(car.base.clone()), Some(car.built.commit.clone()));
-            let tidied = tidied && entry.pr.is_none();
-            Outcome { entry, outcome: QueueOutcome::Landed { sha: car.built.commit.clone() }, tidied }
+            let branch = if tidied && entry.pr.is_none() { BranchFate::Gone } else { BranchFate::Goes };
+            Outcome {
+                entry,
+                outcome: QueueOutcome::Landed { sha: car.built.commit.clone() },
+                branch,
+                log: None,
+            }
         });
-        self.report_all(landed.collect());
+        self.report_all(landed.collect(), audit);
         Ok(true)
     }
 
     /// Moves main, and takes branches away in the same push: all or nothing. Says whether the branches are gone too;
     /// nothing if something was not where it was expected.
-    fn push_main(&self, land: PushRef, branches: Vec<PushRef>) -> anyhow::Result<Option<bool>> {
-        let mirror = &self.served.mirror;
+    fn push_main(&mut self, land: PushRef, branches: Vec<PushRef>) -> anyhow::Result<Option<bool>> {
+        let served = Arc::clone(self.served);
+        let mirror = &served.mirror;
         let together = !branches.is_empty();
         let all: Vec<PushRef> = std::iter::once(land.clone()).chain(branches).collect();
         let mut outcome = self.push(&all)?;
@@ -89,9 +112,28 @@ impl Line<'_> {
             PushOutcome::Done => Ok(Some(tidied)),
             PushOutcome::Stale { .. } => Ok(None),
             PushOutcome::Refused { message } => {
-                anyhow::bail!("the forge refused {}: {message}", self.served.primary)
+                let primary = self.served.primary.to_string();
+                self.refused(&primary, &message).map(|()| None)
             }
         }
+    }
+
+    /// The server said no to a push. It is asked once more after a pause, because some refusals pass. After that nothing
+    /// is pushed until a person has looked: a rule of the server stays, and its log should not fill up.
+    fn refused(&mut self, branch: &str, message: &str) -> anyhow::Result<()> {
+        self.refusals += 1;
+        let message = text::clean_line(message, 400);
+        if self.refusals < REFUSALS {
+            anyhow::bail!("the server refused the push to {branch}: {message}");
+        }
+        self.refusals = 0;
+        let reason = format!(
+            "the server refused the push to {branch} twice: {message}. Let this account push there (the branch may be \
+             protected), then: pointsman merge-queue resume"
+        );
+        tracing::error!(project = %self.served.config.name, reason, "the merge queue stops");
+        self.stop_line(Stopped { at: clock::now(), by: StoppedBy::Audit, reason });
+        Ok(())
     }
 
     /// The branches of these candidates, each to be deleted where it was last seen. One with a pull request is looked
@@ -108,8 +150,9 @@ impl Line<'_> {
     }
 
     /// First the head branches, so that the forge shows their pull requests as merged. False if one moved.
-    fn bring_branches(&self, cars: &[Car]) -> anyhow::Result<bool> {
-        let mirror = &self.served.mirror;
+    fn bring_branches(&mut self, cars: &[Car]) -> anyhow::Result<bool> {
+        let served = Arc::clone(self.served);
+        let mirror = &served.mirror;
         let mut moves = Vec::new();
         for car in cars {
             // Without a pull request nobody looks at it any more.
@@ -136,7 +179,10 @@ impl Line<'_> {
         match self.push(&moves)? {
             PushOutcome::Done => Ok(true),
             PushOutcome::Stale { .. } => Ok(false),
-            PushOutcome::Refused { message } => anyhow::bail!("the forge refused a branch: {message}"),
+            PushOutcome::Refused { message } => {
+                let names: Vec<String> = moves.iter().map(|moved| moved.refname.to_string()).collect();
+                self.refused(&names.join(", "), &message).map(|()| false)
+            }
         }
     }
 
@@ -165,8 +211,15 @@ impl Line<'_> {
             }
             return Ok(outcome);
         }
-        let locks: Vec<String> =
-            self.served.mirror.remote_locks()?.iter().map(|path| path.display().to_string()).collect();
+        let locks = match self.served.mirror.move_dead_remote_locks()? {
+            Locks::None => Vec::new(),
+            Locks::Cleared(paths) => {
+                tracing::warn!(?paths, "moved locks aside that a killed git left");
+                return Ok(self.served.mirror.push(refs)?);
+            }
+            Locks::InUse { locks, .. } => locks,
+        };
+        let locks: Vec<String> = locks.iter().map(|path| path.display().to_string()).collect();
         if locks.is_empty() {
             return Ok(outcome);
         }
@@ -200,12 +253,12 @@ impl Line<'_> {
     /// Tells the forge what git knows already, and takes the landed branches away.
     pub(super) fn tidy_forge(&self, landed: &[Outcome]) {
         let mut done = Vec::new();
-        for Outcome { entry, outcome, tidied } in landed {
+        for Outcome { entry, outcome, branch: fate, .. } in landed {
             let QueueOutcome::Landed { sha } = outcome else { continue };
             if let Some(pr) = entry.pr {
                 show_merge(self.jobs, self.served, pr, sha);
             }
-            if let Some(branch) = BranchName::new(&entry.branch).filter(|_| !tidied) {
+            if let Some(branch) = BranchName::new(&entry.branch).filter(|_| *fate == BranchFate::Goes) {
                 done.push((branch.full(), [sha, &entry.head]));
             }
         }

@@ -10,10 +10,12 @@ mod audit;
 mod chain;
 mod gate;
 mod landing;
+mod outcomes;
 mod report;
 mod reverts;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -24,16 +26,22 @@ use pointsman_core::ids::Sha;
 use pointsman_core::queue::{
     self, EntryId, Plan, Policy, Record, Runs, Standing, Strategy, Subject, Train, Waiting,
 };
+use pointsman_core::task::QueueOutcome;
 use pointsman_core::text;
+use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use pointsman_store::{EntryScope, EntryStatus, QueueEntry};
 
 pub(super) use audit::look_at_main;
+pub use outcomes::Outcomes;
 
 use super::Jobs;
 use crate::daemon::clock;
 use crate::daemon::served::Served;
 use gate::{Finished, Gate, Running};
 
+/// A red main is tested again after this long.
+const RED_MAIN_AGAIN: Duration = Duration::from_secs(600);
 /// How many decided branches the red rate is taken from.
 const RECENT: u32 = 20;
 
@@ -78,6 +86,12 @@ enum Next {
     Nothing,
 }
 
+/// The last run of the gate on a tree.
+struct LastRun {
+    at: Timestamp,
+    log: Option<PathBuf>,
+}
+
 /// A candidate in the train.
 #[derive(Clone)]
 struct Car {
@@ -103,6 +117,10 @@ struct Line<'a> {
     checked_out: BTreeSet<Sha>,
     /// What is known of trees, by the store or by a gate of ours.
     records: BTreeMap<Sha, Record>,
+    /// When the gate last ran on trees, and its log.
+    last_runs: BTreeMap<Sha, LastRun>,
+    /// Trees that are tested once more, whatever is known of them.
+    retest: BTreeSet<Sha>,
     /// Candidates by what they are built on and whose they are: building is a function.
     built: BTreeMap<(Sha, EntryId), chain::Made>,
     aside: Vec<Car>,
@@ -115,6 +133,10 @@ struct Line<'a> {
     boarded: Vec<EntryId>,
     /// The trees of its candidates that are under test.
     tested: BTreeSet<Sha>,
+    /// How often in a row the server refused a push.
+    refusals: u32,
+    /// A gate could not ask its server at all.
+    outage: Option<String>,
 }
 
 impl<'a> Line<'a> {
@@ -136,12 +158,16 @@ impl<'a> Line<'a> {
             strays: BTreeMap::new(),
             checked_out: BTreeSet::new(),
             records: BTreeMap::new(),
+            last_runs: BTreeMap::new(),
+            retest: BTreeSet::new(),
             built: BTreeMap::new(),
             aside: Vec::new(),
             running: BTreeMap::new(),
             troubles: 0,
             boarded: Vec::new(),
             tested: BTreeSet::new(),
+            refusals: 0,
+            outage: None,
         }
     }
 
@@ -153,11 +179,30 @@ impl<'a> Line<'a> {
         while let Ok(signal) = self.signals.try_recv() {
             self.take(signal);
         }
+        for tree in self.served.take_retests() {
+            self.records.remove(&tree);
+            self.retest.insert(tree);
+        }
+        if let Some(outage) = self.outage.take() {
+            anyhow::bail!(outage);
+        }
         if self.jobs.reader().line(&self.served.config.name)?.stopped.is_some() {
             // What runs may end; its verdict is kept for when the line goes on.
-            return Ok(if self.running.is_empty() { Next::Nothing } else { Next::Wait });
+            if !self.running.is_empty() {
+                return Ok(Next::Wait);
+            }
+            if let Err(error) = self.show_nothing_under_test() {
+                tracing::warn!(project = %self.served.config.name, error = format!("{error:#}"), "the paused merge queue still shows a test");
+            }
+            return Ok(Next::Nothing);
         }
-        let entries = self.jobs.reader().queue_entries(&self.served.config.name, EntryScope::Unfinished)?;
+        let mut entries =
+            self.jobs.reader().queue_entries(&self.served.config.name, EntryScope::Unfinished)?;
+        if let Some(only) = self.jobs.only_entry() {
+            entries.retain(|entry| entry.id == only);
+        }
+        // The branch of a task that cannot be read waits with it, and holds nobody up.
+        entries.retain(|entry| self.is_readable(entry));
         if entries.is_empty() {
             return Ok(Next::Nothing);
         }
@@ -173,8 +218,35 @@ impl<'a> Line<'a> {
         self.follow(plan, &main, &entries, &cars)
     }
 
+    /// Nothing is tested while the queue is paused. An entry that is shown as under test may have landed when an earlier
+    /// daemon was killed, so main is asked first: only what is not on it is back in the line.
+    fn show_nothing_under_test(&mut self) -> anyhow::Result<()> {
+        let entries = self.jobs.reader().queue_entries(&self.served.config.name, EntryScope::Unfinished)?;
+        let shown: Vec<QueueEntry> =
+            entries.into_iter().filter(|entry| entry.status != EntryStatus::Queued).collect();
+        if shown.is_empty() {
+            return Ok(());
+        }
+        self.main = None;
+        let main = self.main_branch()?;
+        let mut waiting = Vec::new();
+        for mut entry in shown {
+            match self.landed(&entry, &main)? {
+                Some(sha) => self.report(entry, QueueOutcome::Landed { sha }),
+                None => {
+                    entry.status = EntryStatus::Queued;
+                    entry.tested_since = None;
+                    waiting.push(entry);
+                }
+            }
+        }
+        self.write_down(waiting);
+        Ok(())
+    }
+
     fn plan(&mut self, main: &Sha, cars: &[Car]) -> anyhow::Result<Plan> {
         let main_tree = self.tree_of(main)?;
+        self.doubt_old_reds(&main_tree, cars)?;
         let beside = self.aside.clone();
         let mut seen = |car: &Car| -> anyhow::Result<queue::Car> {
             Ok(queue::Car { entry: car.entry.id, runs: self.runs(&car.built.tree)? })
@@ -183,6 +255,33 @@ impl<'a> Line<'a> {
         let aside = beside.iter().map(&mut seen).collect::<anyhow::Result<_>>()?;
         let train = Train { main: self.runs(&main_tree)?, cars: planned, aside };
         Ok(queue::plan(&self.policy()?, &train))
+    }
+
+    /// Red is not for ever: a service that was missing may be back. A red main is tested again after a while; and once it
+    /// turned green without a change, what was red before that says nothing any more.
+    fn doubt_old_reds(&mut self, main: &Sha, cars: &[Car]) -> anyhow::Result<()> {
+        let runs = self.runs(main)?;
+        let Some(tested_at) = self.last_runs.get(main).map(|run| run.at) else { return Ok(()) };
+        match runs.standing() {
+            Standing::Red if tested_at.after(RED_MAIN_AGAIN) <= clock::now() => {
+                self.retest.insert(main.clone());
+            }
+            Standing::Green if runs.red >= 2 => {
+                let trees: Vec<Sha> =
+                    self.aside.iter().chain(cars).map(|car| car.built.tree.clone()).collect();
+                for tree in trees {
+                    let standing = self.runs(&tree)?.standing();
+                    let is_older = self.last_runs.get(&tree).is_some_and(|run| run.at < tested_at);
+                    if is_older && matches!(standing, Standing::Red | Standing::Suspect) {
+                        self.records.remove(&tree);
+                        self.retest.insert(tree);
+                    }
+                }
+            }
+            Standing::Unknown | Standing::Green | Standing::Suspect | Standing::Red | Standing::Undecided => {
+            }
+        }
+        Ok(())
     }
 
     /// Does the first thing the plan asks for.
@@ -246,7 +345,8 @@ impl<'a> Line<'a> {
 
     /// Nobody is blamed for a red main; those that were tried on it wait for a repair, and say so.
     fn say_main_is_red(&self, main: &Sha) {
-        let reason = format!("main itself is red at {}: waits for a repair", main.short());
+        let tested_at = self.trees.get(main).and_then(|tree| self.last_runs.get(tree)).map(|run| run.at);
+        let reason = words::queue::main_is_red(main.short(), tested_at);
         for car in &self.aside {
             if let Ok(Some(mut entry)) = self.jobs.reader().queue_entry(car.entry.id)
                 && entry.reason.as_ref() != Some(&reason)
@@ -352,15 +452,18 @@ impl<'a> Line<'a> {
     /// What is known of a tree. Without a gate everything is green.
     fn runs(&mut self, tree: &Sha) -> anyhow::Result<Runs> {
         let Some(gate) = &self.gate else { return Ok(Runs { green: 1, ..Runs::default() }) };
+        if self.retest.contains(tree) {
+            return Ok(Runs::default());
+        }
         if let Some(record) = self.records.get(tree) {
             return Ok(record.runs);
         }
         let name = gate.name();
-        let known = super::checks::record(&self.jobs.reader(), &self.served.config.name, tree, &name)?;
-        let runs = known.as_ref().map(|record| record.runs).unwrap_or_default();
-        if let Some(record) = known {
-            self.records.insert(tree.clone(), record);
-        }
+        let known = super::checks::last_verdict(&self.jobs.reader(), &self.served.config.name, tree, &name)?;
+        let Some((record, row)) = known else { return Ok(Runs::default()) };
+        let runs = record.runs;
+        self.last_runs.insert(tree.clone(), LastRun { at: row.at, log: row.log_path });
+        self.records.insert(tree.clone(), record);
         Ok(runs)
     }
 

@@ -1,5 +1,6 @@
 //! What becomes of entries is told to their tasks and written down.
 
+use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
 
 use pointsman_adapters::git::BranchName;
@@ -7,9 +8,10 @@ use pointsman_adapters::git::gateway::Gateway;
 use pointsman_core::ids::TaskKey;
 use pointsman_core::queue::{EntryId, Fault};
 use pointsman_core::task::{CiVerdict, Event, QueueOutcome};
-use pointsman_store::{EntryStatus, QueueEntry, Stopped};
+use pointsman_core::words;
+use pointsman_store::{Audit, EntryStatus, QueueEntry, Stopped};
 
-use super::{Car, Line};
+use super::{Car, Line, outcomes};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
 use crate::daemon::engine::Input;
@@ -19,8 +21,20 @@ use crate::daemon::inbound::Inbound;
 pub(crate) struct Outcome {
     pub entry: QueueEntry,
     pub outcome: QueueOutcome,
-    /// Its branch is gone already.
-    pub tidied: bool,
+    pub branch: BranchFate,
+    /// The log that shows why.
+    pub log: Option<PathBuf>,
+}
+
+/// The fate of the branch of an entry that landed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BranchFate {
+    /// It is deleted if nothing came to it meanwhile.
+    Goes,
+    /// It was deleted in the push that landed it.
+    Gone,
+    /// Its commits are not on main, so it is all there is of them.
+    Stays,
 }
 
 impl Line<'_> {
@@ -43,21 +57,35 @@ impl Line<'_> {
             }
         };
         self.aside.retain(|car| car.entry.id != id);
-        self.report(car.entry, outcome);
+        let tree = &car.built.tree;
+        let log = self.last_runs.get(tree).and_then(|run| run.log.clone());
+        let outcome = match (outcome, self.last_runs.get(tree)) {
+            // Nothing was run for this look: the verdict is an older one.
+            (QueueOutcome::Red { summary, log }, Some(run)) if run.at < car.entry.requested_at => {
+                QueueOutcome::Red { summary: words::queue::tested_before(&summary, run.at), log }
+            }
+            (outcome, _) => outcome,
+        };
+        // What the machine could not do is no verdict on the tree.
+        if matches!(outcome, QueueOutcome::Infra { .. }) {
+            self.records.remove(tree);
+        }
+        self.report_all(vec![Outcome { entry: car.entry, outcome, branch: BranchFate::Goes, log }], None);
         Ok(())
     }
 
     /// Reports one entry.
     pub(super) fn report(&mut self, entry: QueueEntry, outcome: QueueOutcome) {
-        self.report_all(vec![Outcome { entry, outcome, tidied: false }]);
+        self.report_all(vec![Outcome { entry, outcome, branch: BranchFate::Goes, log: None }], None);
     }
 
-    /// Reports entries that are over.
-    pub(super) fn report_all(&mut self, outcomes: Vec<Outcome>) {
+    /// Reports entries that are over, with how far main is accounted for by that. All of it is written together: a daemon
+    /// that dies leaves no task that landed by an entry that did not.
+    pub(super) fn report_all(&mut self, outcomes: Vec<Outcome>, audit: Option<Audit>) {
         self.tidy_forge(&outcomes);
         crash_point("landing-tidied");
-        let mut over = Vec::new();
-        for Outcome { mut entry, outcome, .. } in outcomes {
+        let (mut over, mut logs, mut inputs) = (Vec::new(), Vec::new(), Vec::new());
+        for Outcome { mut entry, outcome, log, .. } in outcomes {
             let wanted = self.is_wanted(&entry).unwrap_or(true);
             let landed = matches!(outcome, QueueOutcome::Landed { .. });
             settle(&mut entry, &outcome);
@@ -67,15 +95,19 @@ impl Line<'_> {
                     self.show_main(&key, &entry);
                 }
                 let event = Event::QueueReported { head: entry.head.clone(), outcome };
-                self.jobs.inbox.tell(Input::new(key, event));
+                inputs.push(Input::new(key, event));
             }
             if !wanted && !landed {
                 entry.status = EntryStatus::Removed;
             }
             over.push(entry);
+            logs.push(log);
         }
         crash_point("queue-reported");
-        self.write_down(over);
+        self.send(over.clone(), audit, inputs);
+        for (entry, log) in over.iter().zip(logs) {
+            outcomes::tell(self.jobs, entry, log.as_deref());
+        }
     }
 
     /// Whoever is asked to resolve a conflict, or to mend what fails on top of main, finds that main.
@@ -99,13 +131,25 @@ impl Line<'_> {
         Ok(unfinished && reader.task(&key)?.is_some_and(|task| task.wants_to_land(&entry.head)))
     }
 
+    /// Whether the task of an entry can be read, if it has one.
+    pub(super) fn is_readable(&self, entry: &QueueEntry) -> bool {
+        let Some(issue) = entry.issue else { return true };
+        let key = TaskKey { project: self.served.config.name.clone(), issue };
+        !matches!(self.jobs.reader().task(&key), Err(pointsman_store::Error::Unreadable(_)))
+    }
+
     /// Writes entries and waits until they are on disk.
     pub(super) fn write_down(&self, entries: Vec<QueueEntry>) {
         if entries.is_empty() {
             return;
         }
+        self.send(entries, None, Vec::new());
+    }
+
+    fn send(&self, entries: Vec<QueueEntry>, audit: Option<Audit>, inputs: Vec<Input>) {
         let (written, wait) = sync_channel(1);
-        self.jobs.inbox.send(Inbound::QueueMoved { entries, written });
+        let project = self.served.config.name.clone();
+        self.jobs.inbox.send(Inbound::QueueMoved { project, entries, audit, inputs, written });
         // The daemon may be gone: then the next one looks at git.
         let _ = wait.recv();
     }

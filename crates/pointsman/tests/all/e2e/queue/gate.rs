@@ -80,7 +80,7 @@ fn e2e_queue_a_gate_finds_a_clean_checkout_and_no_secret() {
     rig.enter("one");
     rig.wait("one", "landed");
     let read = |name: &str| fs::read_to_string(rig.daemon.path("home").join(name)).unwrap();
-    assert_eq!(read("status"), "");
+    assert_eq!(read("status"), "origin\n", "no file is changed, and origin is there to be read");
     assert!(!read("env").contains("secret-of-the-daemon"), "{}", read("env"));
     assert!(read("env").contains("CI=true"), "{}", read("env"));
     let candidate = rig.entry("one")["candidate_sha"].as_str().unwrap().to_owned();

@@ -154,27 +154,3 @@ fn e2e_queue_a_broken_object_in_the_mirror_takes_out_its_branch_alone() {
     assert!(!torn["reason"].as_str().unwrap().is_empty(), "{torn:#}");
     assert_eq!(rig.main_log().len(), 3);
 }
-
-/// A branch that changes a line and takes that back would, replayed, take it back on a main that has made the same
-/// change. Nobody asked for that: nothing lands until a person has looked.
-#[test]
-fn e2e_queue_a_candidate_that_would_revert_main_stops_the_line() {
-    let rig = Rig::start(&[]);
-    rig.push("wavering", "src/lemons.txt", "lemons 2 crowns\n");
-    rig.push_on("wavering", "src/lemons.txt", "lemons 1 crown\n");
-    rig.push("one", "src/lemons.txt", "lemons 2 crowns\n");
-    rig.add("one");
-    rig.wait("one", "landed");
-    rig.add("wavering");
-    let status = rig.daemon.wait_for("the line to stop", || {
-        Some(rig.json(&["status"])).filter(|status| status["frozen_by_audit"] == true)
-    });
-    let reason = status["paused_reason"].as_str().unwrap();
-    assert!(reason.contains("wavering") && reason.contains("src/lemons.txt"), "{reason}");
-    assert_eq!(rig.git(&["show", "main:src/lemons.txt"]), "lemons 2 crowns");
-    rig.json(&["remove", "wavering"]);
-    rig.json(&["resume"]);
-    rig.enter("two");
-    rig.wait("two", "landed");
-    assert_eq!(rig.json(&["status"])["direct_merges_total"], 0);
-}

@@ -1,6 +1,7 @@
 //! The merge queue on its own: `merge-queue serve` on a bare repository, real git, a real gate. The tests of the PRD's
 //! numbers are in `prd`; tasks and agents in the queue are met there and in `conflict`.
 
+mod edges;
 mod entering;
 mod gate;
 mod kill;

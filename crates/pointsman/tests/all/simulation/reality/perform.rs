@@ -88,7 +88,20 @@ impl Reality {
                 let labels = &mut self.issue(issue).labels;
                 labels.extend(add.iter().cloned());
                 labels.retain(|label| !remove.contains(label));
-                Outcome::done()
+                let labels = labels.iter().cloned().collect();
+                // Read back, as the real world does.
+                if !matches!(task.state, State::Blocked | State::Refused) {
+                    return Outcome::done();
+                }
+                Outcome::event(Event::IssueObserved {
+                    title: task.title.clone(),
+                    open: true,
+                    labels,
+                    dependencies: Vec::new(),
+                    open_dependencies: task.open_dependencies.clone(),
+                    cycle: None,
+                    asked_at: None,
+                })
             }
             Effect::Comment { marker, .. } => self.comment(issue, marker, outgoing.id),
             Effect::Notify(_) => {
@@ -247,6 +260,7 @@ impl Reality {
             dependencies: Vec::new(),
             open_dependencies: Vec::new(),
             cycle: None,
+            asked_at: None,
         })
     }
 

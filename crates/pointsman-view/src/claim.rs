@@ -1,12 +1,12 @@
-//! What is answered to orders of the claim life cycle.
+//! A person's own session and its claim of an issue: the answers to orders of the claim life cycle, and `release`.
 
 use pointsman_core::forge::{BoardItem, BoardStatus, Check};
 use pointsman_core::ids::Number;
 use serde::{Deserialize, Serialize};
 
 /// An issue was taken.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Taken {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Taken {
     /// The board's name for it; empty without a board.
     pub item_id: String,
     pub title: String,
@@ -15,18 +15,18 @@ pub(crate) struct Taken {
 }
 
 /// A branch was handed in.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct HandedIn {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandedIn {
     pub pr: Number,
     /// Where people look at it.
     pub link: String,
+    /// Whether the pull request was open already.
     pub found: bool,
 }
 
-/// How a pull request stands.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Looked {
-    /// Which; none if there is none.
+/// The standing of a pull request, and what could be done next.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Looked {
     pub pr: Option<Number>,
     pub state: PullState,
     /// What the checks say about its head.
@@ -35,10 +35,10 @@ pub(crate) struct Looked {
     pub next: Option<BoardItem>,
 }
 
-/// How a pull request stands.
+/// The life of a pull request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum PullState {
+pub enum PullState {
     /// There is none.
     None,
     Open,
@@ -47,10 +47,16 @@ pub(crate) enum PullState {
     Merged,
 }
 
-/// What is on the board.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Board {
+/// The board, and the issue that could be taken next.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Board {
     pub items: Vec<BoardItem>,
-    /// What could be taken next.
     pub next: Option<BoardItem>,
+}
+
+/// The answer to `release`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Released {
+    pub issue: Number,
+    pub released: bool,
 }

@@ -1,0 +1,50 @@
+//! Names of the people of this machine, by their user ids.
+
+use std::fs;
+use std::time::Duration;
+
+use crate::process::Run;
+
+/// For the name service, which may have to ask a server.
+const LOOKUP_LIMIT: Duration = Duration::from_secs(5);
+
+/// The login of a user id: from `/etc/passwd`, else from the name service (`getent`), else `uid-1000`, which is nobody's
+/// login and still tells people apart.
+pub fn name(uid: u32) -> String {
+    let file = fs::read(PASSWD).unwrap_or_default();
+    find(&String::from_utf8_lossy(&file), uid).or_else(|| asked(uid)).unwrap_or_else(|| format!("uid-{uid}"))
+}
+
+const PASSWD: &str = "/etc/passwd";
+
+fn asked(uid: u32) -> Option<String> {
+    let run =
+        Run::new("getent").args(["passwd", &uid.to_string()]).inherit(&["PATH"]).time_limit(LOOKUP_LIMIT);
+    let told = run.finish().ok().filter(|told| told.end.success())?;
+    find(&String::from_utf8_lossy(&told.stdout), uid)
+}
+
+/// Lines of `name:password:uid:…`; the first one of a uid counts, as for every other program.
+fn find(passwd: &str, uid: u32) -> Option<String> {
+    passwd.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let (name, id) = (fields.next()?, fields.nth(1)?);
+        (!name.is_empty() && id.parse() == Ok(uid)).then(|| name.to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{find, name};
+
+    #[test]
+    fn a_user_id_has_the_first_name_that_is_listed() {
+        let passwd =
+            "root:x:0:0:root:/:/bin/sh\n# a comment\nann:x:1000:1000:::\nanna:x:1000:1000:::\n:x:7::::\n";
+        assert_eq!(find(passwd, 1000).as_deref(), Some("ann"));
+        assert_eq!(find(passwd, 0).as_deref(), Some("root"));
+        assert_eq!((find(passwd, 7), find(passwd, 8)), (None, None));
+        assert_eq!(name(0), "root");
+        assert_eq!(name(4_000_000_123), "uid-4000000123");
+    }
+}

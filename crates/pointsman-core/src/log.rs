@@ -1,0 +1,415 @@
+//! The entries of the log that are not events of a task: one closed enum, so that whoever reads the log reads values
+//! and not keys.
+//!
+//! What happens to a task is a [`task::Event`](crate::task::Event) and is logged as that; what other programs wait for is
+//! a [`Signal`](crate::signal::Signal). The stored form of an entry is its kind and its data. It stays readable for
+//! ever: a field is added with a default, and never renamed.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Value, json};
+
+use crate::health::Finding;
+use crate::ids::{Number, Sha};
+use crate::notifier::Topic;
+use crate::queue::{EntryId, EntryStatus, StoppedBy};
+use crate::role::Role;
+use crate::run::{self, RunId};
+use crate::session::work::{TestsStatus, WorkPhase};
+use crate::snapshot::Unreadable;
+use crate::vault::{self, ActionId};
+
+/// An entry of the log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "data", rename_all = "snake_case")]
+pub enum Entry {
+    /// An effect is done, and its task learns nothing from it.
+    EffectDone {
+        effect: String,
+    },
+    /// Something was seen of a session's work.
+    WorkObserved {
+        work_phase: WorkPhase,
+        tests_status: TestsStatus,
+    },
+    /// A person spoke to a session from the command line.
+    OperatorSpoke,
+    /// A person spoke in a room.
+    PersonSpoke {
+        by: String,
+        topic: Topic,
+        text: String,
+    },
+
+    QueueEntered(QueueEntry),
+    QueueMoved(QueueEntry),
+    QueuePaused {
+        by: StoppedBy,
+        reason: String,
+    },
+    QueueResumed,
+    /// Everything on the main branch up to a commit is accounted for.
+    MainAudited {
+        upto: Sha,
+        direct: u64,
+        person: u64,
+        paused: bool,
+    },
+    /// Something that landed was taken back.
+    LandingReverted {
+        sha: Sha,
+        by: Sha,
+        issue: Option<Number>,
+        pr: Option<Number>,
+    },
+
+    ScheduleLooked {
+        formula: String,
+        skipped_because: Option<String>,
+    },
+    RunBegun(Run),
+    RunSessionPrepared(Run),
+    RunSessionStarted(Run),
+    RunNotStarted(Run),
+    RunStepDone(Run),
+    RunFinished(Run),
+    RunGaveUp(Run),
+    RunSessionDied(Run),
+    RunTimedOut(Run),
+    RunStopped(Run),
+    RunSessionEnded(Run),
+
+    /// A text that is no action was submitted.
+    VaultRefused {
+        from: Option<String>,
+        why: String,
+    },
+    VaultSubmitted(Action),
+    VaultApproved(Action),
+    VaultRejected(Action),
+    VaultRaised(Action),
+    VaultLooked(Action),
+    VaultExpired(Action),
+    VaultFiring(Action),
+    VaultFired(Action),
+    VaultLost(Action),
+    VaultTold(Action),
+
+    SupervisorLooked {
+        findings: Vec<Finding>,
+        unknown: Vec<String>,
+        done: Vec<String>,
+        told: bool,
+        lines: Vec<String>,
+    },
+    SupervisorJudged {
+        run: RunId,
+        lines: Vec<String>,
+    },
+    SupervisorHeard {
+        by: String,
+        words: String,
+        ignored: Option<String>,
+        lines: Vec<String>,
+    },
+    GardenerLooked {
+        lines: Vec<String>,
+    },
+    GardenerGroomed {
+        run: RunId,
+        lines: Vec<String>,
+    },
+    PlannerLooked {
+        lines: Vec<String>,
+    },
+    PlannerPlanned {
+        run: RunId,
+        lines: Vec<String>,
+    },
+    PredictorFiled {
+        lines: Vec<String>,
+    },
+    /// Something happened to files that a role hands in.
+    HandIn(HandIn),
+    HandInOver(HandIn),
+    RoleFiled(OfRole),
+    RoleClosed(OfRole),
+    PredictionTriaged {
+        issue: Number,
+        verdict: String,
+        run: RunId,
+    },
+    /// It is known what became of something that a role did.
+    ResultOver {
+        role: Role,
+        outcome: String,
+    },
+    /// A result of a role was counted.
+    RoleCounted {
+        role: Role,
+        used: bool,
+        paused: bool,
+    },
+    RoleResumed {
+        role: Role,
+    },
+    RoleLookWanted {
+        role: Role,
+    },
+    /// What is remembered under a name changed, and nothing else is to be said about it.
+    Remembered {
+        name: String,
+    },
+
+    ProjectAdded {
+        config_path: PathBuf,
+    },
+    ProjectRemoved,
+    /// A snapshot cannot be read, and what it belongs to stands still.
+    Unreadable(Unreadable),
+}
+
+/// An entry of the merge queue, as it is then.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QueueEntry {
+    pub entry: EntryId,
+    pub branch: String,
+    pub head: Sha,
+    pub status: EntryStatus,
+    pub issue: Option<Number>,
+    pub pr: Option<Number>,
+    pub candidate: Option<Sha>,
+    pub reason: Option<String>,
+}
+
+/// A run of a formula, as it is then.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    pub run: RunId,
+    pub formula: String,
+    /// The step that is next.
+    pub step: Option<String>,
+    pub to: run::Status,
+    pub reason: Option<String>,
+    /// What happened to it; nothing at its beginning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<run::Event>,
+}
+
+/// An action of the vault, as it is then.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Action {
+    pub id: ActionId,
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub source: String,
+    pub hash: String,
+    pub to: vault::Status,
+    pub reason: Option<String>,
+    pub decided_by: Option<String>,
+    /// What happened to it; nothing at its submission.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<vault::Event>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<vault::Status>,
+}
+
+/// Files that a role hands in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HandIn {
+    pub role: Role,
+    pub run: RunId,
+    /// Which files, where a run was looked through; there is nothing here for one that handed none in.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub files: Option<Option<Vec<String>>>,
+    /// Their pull request, once it is spoken of.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub pr: Option<Option<Number>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<String>,
+    pub lines: Vec<String>,
+}
+
+/// An issue that a role has filed or closed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OfRole {
+    pub role: Role,
+    /// Because of which run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+}
+
+/// A key that is there is told from one that is not, also if it has nothing.
+fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(from).map(Some)
+}
+
+impl Entry {
+    /// The stored form: a kind, and the data that goes with it.
+    pub fn stored(&self) -> (String, Value) {
+        let Ok(Value::Object(mut stored)) = serde_json::to_value(self) else { return Default::default() };
+        let kind = match stored.remove("kind") {
+            Some(Value::String(kind)) => kind,
+            _ => String::new(),
+        };
+        (kind, stored.remove("data").unwrap_or_default())
+    }
+
+    /// Reads a stored entry; nothing if it is of a task, a signal, or of a later program.
+    pub fn read(kind: &str, data: &Value) -> Option<Self> {
+        serde_json::from_value(json!({ "kind": kind, "data": data })).ok()
+    }
+
+    /// The name of its kind.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::EffectDone { .. } => "effect_done",
+            Self::WorkObserved { .. } => "work_observed",
+            Self::OperatorSpoke => "operator_spoke",
+            Self::PersonSpoke { .. } => "person_spoke",
+            Self::QueueEntered(_) => "queue_entered",
+            Self::QueueMoved(_) => "queue_moved",
+            Self::QueuePaused { .. } => "queue_paused",
+            Self::QueueResumed => "queue_resumed",
+            Self::MainAudited { .. } => "main_audited",
+            Self::LandingReverted { .. } => LANDING_REVERTED,
+            Self::ScheduleLooked { .. } => "schedule_looked",
+            Self::RunBegun(_) => "run_begun",
+            Self::RunSessionPrepared(_) => "run_session_prepared",
+            Self::RunSessionStarted(_) => "run_session_started",
+            Self::RunNotStarted(_) => "run_not_started",
+            Self::RunStepDone(_) => "run_step_done",
+            Self::RunFinished(_) => "run_finished",
+            Self::RunGaveUp(_) => "run_gave_up",
+            Self::RunSessionDied(_) => "run_session_died",
+            Self::RunTimedOut(_) => "run_timed_out",
+            Self::RunStopped(_) => "run_stopped",
+            Self::RunSessionEnded(_) => "run_session_ended",
+            Self::VaultRefused { .. } => "vault_refused",
+            Self::VaultSubmitted(_) => "vault_submitted",
+            Self::VaultApproved(_) => "vault_approved",
+            Self::VaultRejected(_) => "vault_rejected",
+            Self::VaultRaised(_) => "vault_raised",
+            Self::VaultLooked(_) => "vault_looked",
+            Self::VaultExpired(_) => "vault_expired",
+            Self::VaultFiring(_) => "vault_firing",
+            Self::VaultFired(_) => "vault_fired",
+            Self::VaultLost(_) => "vault_lost",
+            Self::VaultTold(_) => "vault_told",
+            Self::SupervisorLooked { .. } => "supervisor_looked",
+            Self::SupervisorJudged { .. } => "supervisor_judged",
+            Self::SupervisorHeard { .. } => SUPERVISOR_HEARD,
+            Self::GardenerLooked { .. } => "gardener_looked",
+            Self::GardenerGroomed { .. } => "gardener_groomed",
+            Self::PlannerLooked { .. } => "planner_looked",
+            Self::PlannerPlanned { .. } => "planner_planned",
+            Self::PredictorFiled { .. } => "predictor_filed",
+            Self::HandIn(_) => "hand_in",
+            Self::HandInOver(_) => HAND_IN_OVER,
+            Self::RoleFiled(_) => ROLE_FILED,
+            Self::RoleClosed(_) => ROLE_CLOSED,
+            Self::PredictionTriaged { .. } => PREDICTION_TRIAGED,
+            Self::ResultOver { .. } => RESULT_OVER,
+            Self::RoleCounted { .. } => "role_counted",
+            Self::RoleResumed { .. } => "role_resumed",
+            Self::RoleLookWanted { .. } => "role_look_wanted",
+            Self::Remembered { .. } => "remembered",
+            Self::ProjectAdded { .. } => "project_added",
+            Self::ProjectRemoved => "project_removed",
+            Self::Unreadable(_) => "unreadable",
+        }
+    }
+}
+
+/// Kinds that readers of the log ask for by name.
+pub const LANDING_REVERTED: &str = "landing_reverted";
+/// See [`Entry::SupervisorHeard`].
+pub const SUPERVISOR_HEARD: &str = "supervisor_heard";
+/// See [`Entry::HandInOver`].
+pub const HAND_IN_OVER: &str = "hand_in_over";
+/// See [`Entry::RoleFiled`].
+pub const ROLE_FILED: &str = "role_filed";
+/// See [`Entry::RoleClosed`].
+pub const ROLE_CLOSED: &str = "role_closed";
+/// See [`Entry::PredictionTriaged`].
+pub const PREDICTION_TRIAGED: &str = "prediction_triaged";
+/// See [`Entry::ResultOver`].
+pub const RESULT_OVER: &str = "result_over";
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::Entry;
+
+    /// What 0.1.0 wrote, key by key.
+    #[test]
+    fn entries_of_the_first_release_are_read_and_written_as_they_were() {
+        let stored = [
+            ("effect_done", json!({ "effect": "set_labels" })),
+            ("work_observed", json!({ "work_phase": "implementation", "tests_status": "unknown" })),
+            ("operator_spoke", json!(null)),
+            ("person_spoke", json!({ "by": "@ada:example.org", "topic": "task/3", "text": "go on" })),
+            (
+                "landing_reverted",
+                json!({ "sha": "a".repeat(40), "by": "b".repeat(40), "issue": 3, "pr": null }),
+            ),
+            ("schedule_looked", json!({ "formula": "run-gardener", "skipped_because": null })),
+            (
+                "run_begun",
+                json!({ "run": 3, "formula": "tidy", "step": "sweep", "to": "starting", "reason": null }),
+            ),
+            (
+                "run_stopped",
+                json!({
+                    "run": 3, "formula": "tidy", "step": null, "to": "stopped", "reason": "enough",
+                    "event": { "event": "stopped", "by": "ada" },
+                }),
+            ),
+            ("vault_refused", json!({ "from": null, "why": "not JSON" })),
+            (
+                "vault_approved",
+                json!({
+                    "id": "deploy-1", "type": "deploy", "source": "action-shop-3.1", "hash": "h", "to": "approved",
+                    "reason": null, "decided_by": "ada", "from": "pending",
+                    "event": { "event": "approved", "by": "ada", "hash": "h", "again": false },
+                }),
+            ),
+            (
+                "supervisor_looked",
+                json!({ "findings": [], "unknown": ["load"], "done": [], "told": true, "lines": ["all is well"] }),
+            ),
+            ("supervisor_judged", json!({ "run": 4, "lines": ["run 4 says: nothing"] })),
+            (
+                "supervisor_heard",
+                json!({ "by": "ada", "words": "ignore it", "ignored": "disk", "lines": [] }),
+            ),
+            ("gardener_looked", json!({ "lines": ["3 look alike, and asked nobody: no money"] })),
+            ("gardener_groomed", json!({ "run": 4, "lines": ["closed #7"] })),
+            ("planner_planned", json!({ "run": 4, "lines": [] })),
+            ("predictor_filed", json!({ "lines": ["#9 the disk fills"] })),
+            ("hand_in", json!({ "role": "gardener", "run": 4, "files": null, "lines": ["x"] })),
+            ("hand_in", json!({ "role": "gardener", "run": 4, "files": ["AGENTS.md"], "lines": ["x"] })),
+            ("hand_in", json!({ "role": "gardener", "run": 4, "pr": 12, "lines": ["x"] })),
+            (
+                "hand_in_over",
+                json!({ "role": "gardener", "run": 4, "pr": null, "outcome": "merged", "lines": ["x"] }),
+            ),
+            ("role_filed", json!({ "role": "predictor" })),
+            ("role_closed", json!({ "role": "gardener", "run": 4 })),
+            ("prediction_triaged", json!({ "issue": 9, "verdict": "watch", "run": 4 })),
+            ("result_over", json!({ "role": "planner", "outcome": "landed" })),
+            ("role_counted", json!({ "role": "planner", "used": true, "paused": false })),
+            ("role_resumed", json!({ "role": "planner" })),
+            ("role_look_wanted", json!({ "role": "planner" })),
+        ];
+        for (kind, data) in stored {
+            let entry = Entry::read(kind, &data).unwrap_or_else(|| panic!("{kind} {data}"));
+            assert_eq!(entry.kind(), kind);
+            assert_eq!(entry.stored(), (kind.to_owned(), data));
+        }
+        assert_eq!(Entry::read("phase_claimed", &json!({ "to": "working" })), None);
+        assert_eq!(Entry::read("hand_in_over", &json!("nonsense")), None);
+    }
+}

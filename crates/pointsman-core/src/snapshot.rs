@@ -1,0 +1,179 @@
+//! Values that are stored whole and read back by later programs.
+//!
+//! A snapshot is stored with the version of its form. One that cannot be read is never replaced by a default: whatever it
+//! belongs to stops, and a person is asked.
+
+use std::fmt;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::ids::ProjectName;
+
+/// A value that is stored with the version of its form.
+///
+/// A field may be added with a default. Any other change of the form needs a new version, and [`upgrade`](Self::upgrade)
+/// brings the older ones to it.
+pub trait Snapshot: Serialize + DeserializeOwned {
+    /// The version that is written now.
+    const VERSION: u32 = 1;
+
+    /// Brings an older form to the present one; a sentence if this program does not know that form.
+    fn upgrade(version: u32, value: Value) -> Result<Value, String> {
+        match version == Self::VERSION {
+            true => Ok(value),
+            false => Err(unknown_version(version, Self::VERSION)),
+        }
+    }
+
+    /// Reads what was stored.
+    fn read(version: u32, text: &str) -> Result<Self, String> {
+        // The usual case, without a detour over a tree of values.
+        if version == Self::VERSION {
+            return serde_json::from_str(text).map_err(|error| error.to_string());
+        }
+        let value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        serde_json::from_value(Self::upgrade(version, value)?).map_err(|error| error.to_string())
+    }
+}
+
+fn unknown_version(found: u32, known: u32) -> String {
+    format!("it has version {found}, and this program reads version {known}")
+}
+
+impl Snapshot for crate::task::Task {
+    const VERSION: u32 = 2;
+
+    fn upgrade(version: u32, value: Value) -> Result<Value, String> {
+        match version {
+            1 => Ok(session_is_a_part(value)),
+            2 => Ok(value),
+            _ => Err(unknown_version(version, Self::VERSION)),
+        }
+    }
+}
+impl Snapshot for crate::run::Run {}
+impl Snapshot for crate::vault::Entry {}
+impl Snapshot for crate::gardener::Memory {}
+impl Snapshot for crate::planner::Memory {}
+impl Snapshot for crate::predictor::Memory {}
+impl Snapshot for crate::health::Memory {}
+impl Snapshot for crate::hand_in::Memory {}
+impl Snapshot for crate::value::Value {}
+impl Snapshot for crate::value::Following {}
+impl Snapshot for crate::timetable::Remembered {}
+
+/// Version 1 of a task had the fields of its session beside its own.
+fn session_is_a_part(mut value: Value) -> Value {
+    let mut take = |name: &str| value.get_mut(name).map(Value::take).unwrap_or_default();
+    let (mut session, mut context) = (serde_json::Map::new(), serde_json::Map::new());
+    let put = |part: &mut serde_json::Map<String, Value>, name: &str, found: Value| {
+        // What is not there keeps its default.
+        if !found.is_null() {
+            part.insert(name.to_owned(), found);
+        }
+    };
+    for (old, new) in
+        [("gauge", "gauge"), ("gauge_at", "measured_at"), ("symptoms", "symptoms"), ("urgency", "urgency")]
+    {
+        put(&mut context, new, take(old));
+    }
+    put(&mut session, "stage", take("session"));
+    for name in
+        ["generation", "restart_at", "continues", "idle_looks", "parked_until", "handoff", "exhausted"]
+    {
+        put(&mut session, name, take(name));
+    }
+    let attempts = take("attempts");
+    for name in ["restarts", "handoffs"] {
+        put(&mut session, name, attempts.get(name).cloned().unwrap_or_default());
+    }
+    put(&mut session, "context", Value::Object(context));
+    value["attempts"] = attempts;
+    value["session"] = Value::Object(session);
+    value
+}
+
+/// The kinds of things that have a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    Task,
+    Run,
+    VaultAction,
+    /// What a role, a schedule or a count remembers.
+    Memory,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Task => "task",
+            Self::Run => "run",
+            Self::VaultAction => "vault action",
+            Self::Memory => "memory",
+        })
+    }
+}
+
+/// A snapshot that cannot be read. What it belongs to stands still.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Unreadable {
+    pub what: Kind,
+    pub project: ProjectName,
+    /// An issue's or a run's number, an action's id, or the name of a memory.
+    pub name: String,
+    pub version: u32,
+    pub why: String,
+}
+
+/// Whether a memory can be read, by its name. A name that nobody uses any more has nothing to say.
+pub fn check_memory(name: &str, version: u32, text: &str) -> Result<(), String> {
+    let (whose, rest) = name.split_once('.').unwrap_or((name, ""));
+    match (whose, rest.is_empty()) {
+        ("gardener", true) => crate::gardener::Memory::read(version, text).map(drop),
+        ("planner", true) => crate::planner::Memory::read(version, text).map(drop),
+        ("predictor", true) => crate::predictor::Memory::read(version, text).map(drop),
+        ("supervisor", true) => crate::health::Memory::read(version, text).map(drop),
+        ("results", true) => crate::value::Following::read(version, text).map(drop),
+        ("hand-in", false) => crate::hand_in::Memory::read(version, text).map(drop),
+        ("value", false) => crate::value::Value::read(version, text).map(drop),
+        ("timetable", false) => crate::timetable::Remembered::read(version, text).map(drop),
+        (_, _) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::{Deserialize, Serialize};
+    use serde_json::Value;
+
+    use super::Snapshot;
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Second {
+        seats: u32,
+    }
+
+    impl Snapshot for Second {
+        const VERSION: u32 = 2;
+
+        fn upgrade(version: u32, mut value: Value) -> Result<Value, String> {
+            if version == 1 {
+                value["seats"] = value["chairs"].take();
+                return Ok(value);
+            }
+            Err(super::unknown_version(version, Self::VERSION))
+        }
+    }
+
+    #[test]
+    fn an_older_form_is_brought_up_to_date_and_nothing_becomes_a_default() {
+        assert_eq!(Second::read(2, r#"{"seats": 4}"#), Ok(Second { seats: 4 }));
+        assert_eq!(Second::read(1, r#"{"chairs": 4}"#), Ok(Second { seats: 4 }));
+        assert!(Second::read(3, r#"{"seats": 4}"#).unwrap_err().contains("version 3"));
+        assert!(Second::read(2, r#"{"chairs": 4}"#).unwrap_err().contains("seats"));
+        assert!(Second::read(2, "{").is_err());
+    }
+}

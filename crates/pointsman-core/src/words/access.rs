@@ -1,0 +1,148 @@
+//! Why a request is refused, to whoever sent it.
+
+use crate::ids::Number;
+use crate::text::clean_line;
+
+/// A name from outside is not shown longer than this.
+const NAME_CHARS: usize = 100;
+
+/// A session asked for what only people may do.
+pub fn for_people(session: &str, what: &str) -> String {
+    format!("session {session} may not send `{what}`: that is for a person, from a terminal of their own")
+}
+
+/// A session spoke for another one.
+pub fn another_session(session: &str, other: &str) -> String {
+    format!("session {session} speaks for itself, not for {}", clean_line(other, NAME_CHARS))
+}
+
+/// A session asked about another project.
+pub fn another_project(session: &str, other: &str) -> String {
+    format!("session {session} belongs to another project than {}", clean_line(other, NAME_CHARS))
+}
+
+/// The session of the vault's look submitted an action. Each look could be the cause of the next.
+pub fn look_submits(session: &str) -> String {
+    format!("session {session} looks at actions of the vault, so it submits none")
+}
+
+/// A session filed an issue with a label that the daemon acts on.
+pub fn steering_label(label: &str) -> String {
+    format!(
+        "an agent may not file an issue with the label `{}`: file it without, and a person decides whether it is worked on",
+        clean_line(label, NAME_CHARS)
+    )
+}
+
+/// A session has filed as many issues as it may.
+pub fn filed_enough(session: &str, limit: u32) -> String {
+    format!("session {session} has filed {limit} issues, and limits.session_issues allows no more")
+}
+
+/// A session asked for another issue, which is closed.
+pub fn closed_issue(session: &str, number: Number) -> String {
+    format!("session {session} may read its own issue and open ones: issue #{number} is not open")
+}
+
+/// A session asked for a list with closed issues in it.
+pub fn closed_issues(session: &str) -> String {
+    format!("session {session} may list open issues only: use `--state open`")
+}
+
+/// A session asked for somebody else's pull request or commit.
+pub fn not_its_own(session: &str, what: &str) -> String {
+    format!("session {session} may read {what} of its own pull request only")
+}
+
+/// A session acknowledged a message that another one got.
+pub fn not_its_message(session: &str, message: i64) -> String {
+    format!("message m-{message} was not sent to session {session}")
+}
+
+/// A keeper or launcher sent something that is no report.
+pub fn reports_only(who: &str, session: &str, what: &str) -> String {
+    format!("the {who} of session {session} may send reports of that session, not `{what}`")
+}
+
+/// Another host's runner sent something else than the result of an effect.
+pub fn results_only(host: &str, what: &str) -> String {
+    let host = clean_line(host, NAME_CHARS);
+    format!("the runner of host {host} may send results of its own effects, not `{what}`")
+}
+
+/// A token lacks a scope.
+pub fn scope_missing(token: &str, scope: &str, what: &str) -> String {
+    let token = clean_line(token, NAME_CHARS);
+    format!("the token {token} may not send `{what}`: it needs the scope `{scope}`")
+}
+
+/// No token may do it.
+pub fn never_by_token(what: &str) -> String {
+    format!(
+        "no token may send `{what}`: that is for a person on the daemon's machine, or for the session itself"
+    )
+}
+
+/// MCP may not decide about the vault.
+pub fn never_by_mcp(what: &str) -> String {
+    format!("`{what}` is not possible by MCP: decide about the vault on the command line or on the web")
+}
+
+/// The refusal of a caller that may do nothing at all.
+pub fn nobody(why: &str, what: &str) -> String {
+    format!("`{what}` is refused: {why}")
+}
+
+/// The caller is gone, or `/proc` does not show it.
+pub const UNSEEN: &str = "the process that asks has ended or cannot be looked at";
+/// The caller belongs to another user.
+pub const ANOTHER_USER: &str = "the process that asks belongs to another user than the daemon";
+/// The daemon started the caller: CI, a gate, a review program, a handler, a notifier.
+pub const OF_THE_DAEMON: &str =
+    "the daemon started the process that asks, and what it starts may ask for nothing";
+/// The caller is in the daemon's tmux server and in no session.
+pub const IN_A_TERMINAL: &str =
+    "the process that asks runs in the daemon's tmux server and belongs to no session that is known";
+/// The caller carries the mark of programs that are not trusted.
+pub const MARKED: &str = "the process that asks can gain no privileges (no_new_privs), which is how agents, CI and \
+                          handlers are marked, also when they detach. A person inside such an environment starts the \
+                          daemon there too, or calls from outside of it";
+/// The daemon is in an environment where everybody carries the mark, and nothing shows that the caller is a person.
+pub const NOT_TOLD: &str = "the daemon runs where no process can gain privileges (no_new_privs), so it cannot tell a \
+                            person from an agent that has detached. Call from below the process that started the \
+                            daemon in the foreground, enter the container anew (docker exec), or log in anew";
+/// The caller's environment names a session that is not there.
+pub const STRANGE_SESSION: &str = "POINTSMAN_SESSION names a session that this daemon does not run";
+
+/// A session, or what belongs to one, would become the daemon.
+pub fn daemon_of(whose: &str) -> String {
+    format!("{whose} may not start a daemon: a person does, from a terminal of their own")
+}
+
+/// A marked process would become the daemon, where the last one was not marked.
+pub fn daemon_marked(origin: &str) -> String {
+    format!(
+        "the daemon is not started: this process can gain no privileges (no_new_privs), as an agent that has detached, and \
+         the last daemon could. If it has moved into such an environment on purpose, remove {origin} and start it again"
+    )
+}
+
+/// The loop did not answer in time.
+pub const BUSY: &str = "the daemon is busy or stopping";
+
+/// The name of everything that is no person and no session.
+pub const NOBODYS: &str = "what belongs to no person and no session";
+
+/// A session or the rest of the machine holds too many connections.
+pub fn too_many_connections(who: &str, limit: usize) -> String {
+    format!(
+        "{who} has {limit} connections to the daemon open and may have no more: wait until one is answered"
+    )
+}
+
+/// A session asks too often.
+pub fn too_many_requests(who: &str, limit: u32, seconds: u64) -> String {
+    format!(
+        "{who} has sent {limit} requests within {seconds} s and may send no more for now: try again in a moment"
+    )
+}

@@ -1,0 +1,117 @@
+//! What people read about a merge queue: one line for what became of a branch, and what is known of a red test.
+
+use crate::ids::Number;
+use crate::text::clean_line;
+use crate::time::Timestamp;
+
+/// The longest line.
+const LINE: usize = 600;
+
+/// The end of a branch in the queue, for whoever watches `merge-queue serve`.
+pub struct Outcome<'a> {
+    pub branch: &'a str,
+    /// `landed`, `red`, `conflict` …
+    pub status: &'a str,
+    /// The commit that is on main.
+    pub commit: Option<&'a str>,
+    pub reason: Option<&'a str>,
+    pub files: &'a [String],
+    /// Where the gate's log is.
+    pub log: Option<&'a str>,
+}
+
+/// The outcome as one line.
+pub fn outcome(outcome: &Outcome<'_>) -> String {
+    let mut line = format!("{} {}", outcome.status, clean_line(outcome.branch, 200));
+    if let Some(commit) = outcome.commit {
+        line += &format!(" as {}", clean_line(commit, 12));
+    }
+    let files: Vec<String> = outcome.files.iter().take(5).map(|file| clean_line(file, 100)).collect();
+    let why = [files.join(", "), outcome.reason.map(|why| clean_line(why, LINE)).unwrap_or_default()];
+    let why: Vec<&str> = why.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
+    if !why.is_empty() {
+        line += &format!(": {}", why.join("; "));
+    }
+    if let Some(log) = outcome.log {
+        line += &format!(" (log: {})", clean_line(log, 300));
+    }
+    line
+}
+
+/// The reason why nobody is blamed for red tests: main has them too. The time is that of the last test.
+pub fn main_is_red(main: &str, tested_at: Option<Timestamp>) -> String {
+    let tested = tested_at.map(|at| format!(", as tested at {}", clock_time(at))).unwrap_or_default();
+    format!(
+        "main itself is red at {main}{tested}: waits for a repair. To test it again now: pointsman merge-queue retest main"
+    )
+}
+
+/// A summary of red tests that were run for an earlier look.
+pub fn tested_before(summary: &str, tested_at: Timestamp) -> String {
+    format!("{summary}, as tested at {}", clock_time(tested_at))
+}
+
+/// The reason why a branch whose changes are all on main is refused.
+pub fn nothing_to_land(branch: &str, main: &str) -> String {
+    format!(
+        "{branch} changes nothing on {main}, so there is nothing to land; the branch stays. To keep its commits in the \
+         history, add it with --style merge"
+    )
+}
+
+/// The answer to a request for an entry that nobody knows.
+pub fn unknown_entry(what: &str) -> String {
+    format!("no branch and no entry of the queue is called {}", clean_line(what, 200))
+}
+
+/// The answer to whoever wants to test a task's branch again.
+pub fn belongs_to_task(entry: i64, issue: Number) -> String {
+    format!("entry {entry} belongs to the task of issue #{issue}, which brings it back itself")
+}
+
+/// Hours and minutes of the day, in UTC.
+fn clock_time(at: Timestamp) -> String {
+    let minutes = at.0.div_euclid(60_000).rem_euclid(24 * 60);
+    format!("{:02}:{:02} UTC", minutes / 60, minutes % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Outcome, main_is_red, outcome, tested_before};
+    use crate::time::Timestamp;
+
+    #[test]
+    fn an_outcome_is_one_line() {
+        let landed = Outcome {
+            branch: "fix-login",
+            status: "landed",
+            commit: Some("c9f8e7d6a5"),
+            reason: None,
+            files: &[],
+            log: None,
+        };
+        assert_eq!(outcome(&landed), "landed fix-login as c9f8e7d6a5");
+        let red = Outcome {
+            status: "red",
+            commit: None,
+            reason: Some("exit\ncode 1"),
+            log: Some("/logs/x.log"),
+            ..landed
+        };
+        assert_eq!(outcome(&red), "red fix-login: exit code 1 (log: /logs/x.log)");
+        let files = ["src/a.rs".to_owned()];
+        let conflict =
+            Outcome { status: "conflict", reason: Some("conflicts with b"), files: &files, log: None, ..red };
+        assert_eq!(outcome(&conflict), "conflict fix-login: src/a.rs; conflicts with b");
+    }
+
+    #[test]
+    fn a_test_has_a_time() {
+        let at = Timestamp((12 * 60 + 4) * 60_000 + 86_400_000);
+        assert_eq!(tested_before("exit code 1", at), "exit code 1, as tested at 12:04 UTC");
+        assert!(
+            main_is_red("abc", Some(at)).starts_with("main itself is red at abc, as tested at 12:04 UTC: ")
+        );
+        assert!(main_is_red("abc", None).starts_with("main itself is red at abc: waits"));
+    }
+}

@@ -1,0 +1,95 @@
+//! Evidence for a decision about a pull request: its diff, its checks and their logs.
+
+use pointsman_core::forge::CheckState;
+use pointsman_core::ids::{Number, Sha};
+use pointsman_core::task::CiVerdict;
+use serde::{Deserialize, Serialize};
+
+use crate::Time;
+
+/// `forge pr diff`: what a pull request changes, since its branch left the one it is for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Diff {
+    pub number: Number,
+    pub base: String,
+    /// The commit at which the branch left its base.
+    pub base_sha: Sha,
+    pub head_sha: Sha,
+    /// The unified diff; absent with `--stat`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
+    /// The files and how much of each changed; only with `--stat`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stat: Option<String>,
+}
+
+/// `forge pr checks`: a check of a commit of a pull request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Check {
+    pub name: String,
+    pub sha: Sha,
+    pub status: CheckStatus,
+    /// How long it took; none while it runs, and for a check that somebody else ran.
+    pub seconds: Option<f64>,
+    /// The end of its output; none if nobody here has it.
+    pub log: Option<String>,
+}
+
+/// `ci logs`: the output of one run of the project's CI.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CiLog {
+    /// Which run of the task's CI, from 1; none for the CI of a person's pull request.
+    pub run: Option<u32>,
+    /// None if the run is older than the log of events.
+    pub sha: Option<Sha>,
+    pub status: Option<CheckStatus>,
+    pub started_at: Option<Time>,
+    pub seconds: Option<f64>,
+    pub log: String,
+}
+
+/// The answer of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckStatus {
+    Pending,
+    Passed,
+    Failed,
+    /// The machinery failed, which says nothing about the code.
+    Infra,
+    TimedOut,
+}
+
+impl CheckStatus {
+    /// The name that scripts see.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Passed => "passed",
+            Self::Failed => "failed",
+            Self::Infra => "infra",
+            Self::TimedOut => "timed_out",
+        }
+    }
+}
+
+impl From<CheckState> for CheckStatus {
+    fn from(state: CheckState) -> Self {
+        match state {
+            CheckState::Pending => Self::Pending,
+            CheckState::Success => Self::Passed,
+            CheckState::Failure => Self::Failed,
+        }
+    }
+}
+
+impl From<&CiVerdict> for CheckStatus {
+    fn from(verdict: &CiVerdict) -> Self {
+        match verdict {
+            CiVerdict::Passed => Self::Passed,
+            CiVerdict::Failed { .. } => Self::Failed,
+            CiVerdict::Infra { .. } => Self::Infra,
+            CiVerdict::TimedOut { .. } => Self::TimedOut,
+        }
+    }
+}

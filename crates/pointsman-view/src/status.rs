@@ -1,0 +1,95 @@
+//! `status`: the daemon, the projects, and what needs a person.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use pointsman_core::ids::ProjectName;
+use pointsman_core::session::budget::Spent;
+use pointsman_core::session::quota::Window;
+use pointsman_core::task::State;
+use serde::{Deserialize, Serialize};
+
+use crate::Time;
+use crate::notice::Ill;
+use crate::task::{Task, usd};
+use crate::vault::Action;
+
+/// Everything at a glance.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// None if no daemon runs.
+    pub daemon: Option<Daemon>,
+    pub state_dir: PathBuf,
+    pub projects: Vec<Project>,
+    pub needs_a_person: Vec<Task>,
+    pub vault: Vec<Action>,
+    /// Notifiers that do not work.
+    pub notifiers: Vec<Ill>,
+}
+
+/// The daemon, as it answers for itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Daemon {
+    pub pid: u32,
+    pub version: String,
+    pub started_at: Time,
+    pub projects: Vec<ProjectName>,
+    /// Problems it knows of: a project that cannot be served, a disk that is full.
+    pub problems: Vec<String>,
+}
+
+/// A project at a glance.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Project {
+    pub name: ProjectName,
+    pub config_path: PathBuf,
+    pub checkout: PathBuf,
+    /// How many tasks there are in each state; states without a task are absent.
+    pub tasks: BTreeMap<State, usize>,
+    pub sessions: usize,
+    pub merge_queue: usize,
+    /// Why nothing lands.
+    pub line_stopped: Option<String>,
+    pub spent_today: SpentToday,
+    pub rate_limits: Vec<RateLimit>,
+}
+
+/// The spending of a project's sessions since midnight, UTC.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SpentToday {
+    pub tokens: u64,
+    pub usd: f64,
+    pub turns: u64,
+    pub restarts: u64,
+    pub wall_seconds: u64,
+}
+
+impl From<Spent> for SpentToday {
+    fn from(spent: Spent) -> Self {
+        Self {
+            tokens: spent.tokens,
+            usd: usd(spent),
+            turns: spent.turns,
+            restarts: spent.restarts,
+            wall_seconds: spent.millis / 1000,
+        }
+    }
+}
+
+/// A rate limit of the account that a project's agents use.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RateLimit {
+    pub name: String,
+    pub used_percent: f64,
+    pub resets_at: Time,
+}
+
+impl From<&Window> for RateLimit {
+    fn from(window: &Window) -> Self {
+        Self {
+            name: window.name.clone(),
+            used_percent: f64::from(window.used_permille) / 10.0,
+            resets_at: window.resets_at.into(),
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Tasks: `task list`, `task show`, `task explain` and the answers to orders about them.
+
+use pointsman_core::ids::{Number, ProjectName, Sha};
+use pointsman_core::session::budget::Spent;
+use pointsman_core::session::context::Gauge;
+use pointsman_core::task::{self as core, Attempts, Phase, State};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Time;
+
+/// A task with what its sessions have spent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    pub project: ProjectName,
+    pub issue: Number,
+    pub title: String,
+    pub state: State,
+    pub phase: Option<Phase>,
+    pub reason: Option<String>,
+    pub branch: String,
+    pub pr: Option<Number>,
+    pub head_sha: Option<Sha>,
+    pub session: Option<String>,
+    pub generation: u32,
+    pub ci: CiStatus,
+    pub ci_sha: Option<Sha>,
+    pub review: ReviewStatus,
+    pub review_sha: Option<Sha>,
+    pub attempts: Attempts,
+    pub since: Time,
+    pub deadline: Option<Time>,
+    pub waiting_for: Option<String>,
+    pub restart_at: Option<Time>,
+    pub open_dependencies: Vec<Number>,
+    pub merged_as: Option<Sha>,
+    pub parked_until: Option<Time>,
+    pub context_percent: Option<f64>,
+    pub cost_usd: f64,
+    pub tokens: u64,
+    pub turns: u64,
+    pub restarts: u64,
+    pub wall_seconds: u64,
+}
+
+impl Task {
+    /// The view of a task; `spent` is what all of its sessions have spent.
+    pub fn new(task: &core::Task, spent: Spent) -> Self {
+        let (review, review_sha) = match &task.review {
+            core::Review::None => (ReviewStatus::None, None),
+            core::Review::Approved { sha, .. } => (ReviewStatus::Approved, Some(sha)),
+            core::Review::ChangesRequested { sha, .. } => (ReviewStatus::ChangesRequested, Some(sha)),
+        };
+        let ci_sha = match &task.ci {
+            core::Ci::None => None,
+            core::Ci::Pending { sha, .. }
+            | core::Ci::Passed { sha }
+            | core::Ci::Failed { sha, .. }
+            | core::Ci::TimedOut { sha } => Some(sha),
+        };
+        Self {
+            project: task.key.project.clone(),
+            issue: task.key.issue,
+            title: task.title.clone(),
+            state: task.state,
+            phase: task.phase,
+            reason: task.reason.clone(),
+            branch: task.branch.clone(),
+            pr: task.pr,
+            head_sha: task.head.clone(),
+            session: task.session_id(),
+            generation: task.session.generation,
+            ci: CiStatus::of(&task.ci),
+            ci_sha: ci_sha.cloned(),
+            review,
+            review_sha: review_sha.cloned(),
+            attempts: task.attempts,
+            since: task.since.into(),
+            deadline: task.deadline.map(Time),
+            waiting_for: task.waiting_for(),
+            restart_at: task.session.restart_at.map(Time),
+            open_dependencies: task.open_dependencies.clone(),
+            merged_as: task.merged_as.clone(),
+            parked_until: task.session.parked_until.map(Time),
+            context_percent: task.session.context.gauge.map(Gauge::percent),
+            cost_usd: usd(spent),
+            tokens: spent.tokens,
+            turns: spent.turns,
+            restarts: spent.restarts,
+            wall_seconds: spent.millis / 1000,
+        }
+    }
+}
+
+/// Money in dollars; it is counted in millionths of one.
+pub fn usd(spent: Spent) -> f64 {
+    spent.micro_usd as f64 / 1_000_000.0
+}
+
+/// The verdict of CI on the head, without the commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CiStatus {
+    None,
+    Pending,
+    Passed,
+    Failed,
+    TimedOut,
+}
+
+impl CiStatus {
+    /// The verdict without its details.
+    pub fn of(ci: &core::Ci) -> Self {
+        match ci {
+            core::Ci::None => Self::None,
+            core::Ci::Pending { .. } => Self::Pending,
+            core::Ci::Passed { .. } => Self::Passed,
+            core::Ci::Failed { .. } => Self::Failed,
+            core::Ci::TimedOut { .. } => Self::TimedOut,
+        }
+    }
+
+    /// The name that scripts see.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Pending => "pending",
+            Self::Passed => "passed",
+            Self::Failed => "failed",
+            Self::TimedOut => "timed_out",
+        }
+    }
+}
+
+/// The verdict of reviewers on the head, without the commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReviewStatus {
+    None,
+    Approved,
+    ChangesRequested,
+}
+
+impl ReviewStatus {
+    /// The name that scripts see.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Approved => "approved",
+            Self::ChangesRequested => "changes_requested",
+        }
+    }
+}
+
+/// The answer to an order about a task: where that leaves it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ordered {
+    pub issue: Number,
+    pub state: State,
+}
+
+/// `task explain`: the facts that led to the present state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Explained {
+    pub issue: Number,
+    pub title: String,
+    pub state: State,
+    pub facts: Vec<String>,
+    pub waiting_for: Option<String>,
+    pub deadline: Option<Time>,
+    pub history: Vec<Happened>,
+}
+
+/// An entry of a task's history. `from` and `to` are the states it moved between; an entry of another kind has neither.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Happened {
+    pub seq: i64,
+    pub at: Time,
+    pub kind: String,
+    pub session: Option<String>,
+    pub from: Option<String>,
+    pub to: Option<String>,
+    pub data: Value,
+}
+
+/// The part of a task that the status line of its session shows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    pub state: State,
+    pub phase: Option<Phase>,
+    pub ci: CiStatus,
+    pub pr: Option<Number>,
+    /// Its place in the merge queue, from 1.
+    pub queue_position: Option<usize>,
+}
+
+#[cfg(test)]
+mod tests {
+    use pointsman_core::ids::{ProjectName, Sha, TaskKey};
+    use pointsman_core::session::budget::Spent;
+    use pointsman_core::session::context::{Gauge, Source};
+    use pointsman_core::task::{self as core, Stage, State};
+    use pointsman_core::time::Timestamp;
+
+    use super::Task;
+
+    #[test]
+    fn a_task_has_every_field_that_scripts_rely_on() {
+        let key = TaskKey { project: ProjectName::new("shop").unwrap(), issue: 3 };
+        let mut task = core::Task::new(key, "t".into(), "pointsman/issue-3".into(), Timestamp(0));
+        task.state = State::AwaitingCi;
+        (task.generation, task.session) = (2, Stage::Alive);
+        task.ci = core::Ci::Pending { sha: Sha::new(&"a".repeat(40)).unwrap(), run: 1 };
+        task.deadline = Some(Timestamp(1_000));
+        task.session.context.gauge = Some(Gauge { used_permille: 935, source: Source::Transcript });
+        let spent = Spent { micro_usd: 1_270_000, ..Spent::default() };
+        let value = serde_json::to_value(Task::new(&task, spent)).unwrap();
+        for field in [
+            "issue",
+            "title",
+            "state",
+            "phase",
+            "reason",
+            "branch",
+            "pr",
+            "head_sha",
+            "session",
+            "generation",
+            "ci",
+            "review",
+            "attempts",
+            "since",
+            "deadline",
+            "waiting_for",
+        ] {
+            assert!(value.get(field).is_some(), "{field}");
+        }
+        for field in ["ci_fixes", "review_rounds", "restarts", "handoffs"] {
+            assert_eq!(value["attempts"][field], 0, "{field}");
+        }
+        assert_eq!(value["state"], "awaiting_ci");
+        assert_eq!(value["session"], "dev-shop-3.2");
+        assert_eq!((&value["ci"], &value["review"]), (&"pending".into(), &"none".into()));
+        assert_eq!(value["deadline"], "1970-01-01T00:00:01.000Z");
+        assert_eq!((&value["context_percent"], &value["cost_usd"]), (&93.5.into(), &1.27.into()));
+    }
+}

@@ -1,0 +1,394 @@
+//! Evidence for a decision about a pull request: `forge pr diff`, `forge pr checks`, and `ci logs` of a local CI.
+//!
+//! Everything is read from here: the forge is asked for the pull request, the repositories and logs of the state
+//! directory have the rest. All of it is outside text.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pointsman_adapters::forge::ServerForge;
+use pointsman_adapters::git::mirror::Mirror;
+use pointsman_adapters::git::{BranchName, Git};
+use pointsman_core::ids::{Number, Sha};
+use pointsman_core::task::{Ci, CiVerdict, Task};
+use pointsman_core::text::{clean_block, clean_line};
+use pointsman_core::time::Timestamp;
+use pointsman_store::{EntryScope, EntryStatus, EventFilter, Store};
+use pointsman_view::evidence::{Check, CheckStatus, CiLog, Diff};
+use pointsman_view::forge as view;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::context::Context;
+use super::failure::Failure;
+use super::style;
+use super::table::{Cell, Table};
+use crate::control::protocol::{ForgeCommand, Request};
+use crate::daemon::{self, CHECK};
+use crate::project::Project;
+
+/// The most of a diff that is shown; its middle is left out beyond that.
+const DIFF_BYTES: usize = 16 << 20;
+/// The most of a log that is read: its end.
+const LOG_BYTES: u64 = 16 << 20;
+/// The end of a log, where it is one field among others.
+const TAIL_BYTES: u64 = 32 << 10;
+/// How many events of CI are looked through, the newest.
+const EVENTS: u32 = 1_000;
+
+/// CI has begun, and has an answer.
+const STARTED: &str = "checks_started";
+const FINISHED: &str = "checks_finished";
+
+/// Where pull requests and their commits are.
+struct Source<'c> {
+    context: &'c Context,
+    project: Project,
+    /// The project's forge, if it is on a server; else it is the embedded one.
+    server: Option<Arc<dyn ServerForge>>,
+}
+
+/// A pull request, as far as evidence about it goes.
+struct Pull {
+    number: Number,
+    base: String,
+    head: Option<Sha>,
+    merged: bool,
+}
+
+/// One run of the project's CI, as the log of events has it.
+struct CiRun {
+    run: u32,
+    sha: Sha,
+    started_at: Option<Timestamp>,
+    status: CheckStatus,
+    took: Option<Duration>,
+}
+
+/// The data of the event that CI has begun.
+#[derive(Deserialize)]
+struct Started {
+    sha: Sha,
+}
+
+/// The data of the event that CI has an answer.
+#[derive(Deserialize)]
+struct Finished {
+    sha: Sha,
+    run: u32,
+    verdict: CiVerdict,
+}
+
+/// `forge pr diff`.
+pub(crate) fn diff(context: &Context, number: Number, stat: bool) -> Result<(), Failure> {
+    let source = Source::of(context)?;
+    let pull = source.pull(number)?;
+    let repository = source.repository()?;
+    let (base_sha, head_sha) = source.ends(&pull, &repository)?;
+    let read = || -> anyhow::Result<String> {
+        Ok(match stat {
+            true => repository.diff_stat(&base_sha, &head_sha)?,
+            false => repository.diff(&base_sha, &head_sha, DIFF_BYTES)?,
+        })
+    };
+    let text = read()?;
+    if context.out.is_json() {
+        let (stat, diff) = if stat { (Some(text), None) } else { (None, Some(text)) };
+        return context.out.value(&Diff { number, base: pull.base, base_sha, head_sha, diff, stat });
+    }
+    match text.trim_end_matches('\n') {
+        "" => {
+            context.out.say(format!("Pull request #{number} changes nothing."));
+            Ok(())
+        }
+        text => context.out.line(clean_block(text, DIFF_BYTES)),
+    }
+}
+
+/// `forge pr checks`.
+pub(crate) fn checks(context: &Context, number: Number) -> Result<(), Failure> {
+    let source = Source::of(context)?;
+    let pull = source.pull(number)?;
+    let Some(sha) = &pull.head else {
+        return Err(Failure::not_found(format!("pull request #{number} has no head: its branch is gone")));
+    };
+    let store = context.store()?;
+    let task = store.as_ref().map(|store| source.task(store, number)).transpose()?.flatten();
+    let mut found = Vec::new();
+    for check in source.checks(sha)? {
+        let local = match (check.name == CHECK && source.runs_ci(), &store) {
+            (true, Some(store)) => source.local(store, task.as_ref(), &pull, sha)?,
+            (true, None) | (false, _) => None,
+        };
+        let (status, took, log) = match local {
+            // The forge knows red and green only; we know whose fault it is.
+            Some((run, log)) => (run.status, run.took, log),
+            None => (check.state.into(), None, None),
+        };
+        let seconds = took.map(|took| took.as_secs_f64());
+        found.push(Check { name: check.name, sha: sha.clone(), status, seconds, log });
+    }
+    if context.out.is_json() {
+        return context.out.value(&found);
+    }
+    let mut table = Table::new(["CHECK", "STATUS", "SECONDS", "COMMIT"]);
+    for check in &found {
+        table.row([
+            clean_line(&check.name, 80).into(),
+            Cell::styled(check.status.name(), colour(check.status)),
+            check.seconds.map(|seconds| format!("{seconds:.1}")).unwrap_or_default().into(),
+            check.sha.short().into(),
+        ]);
+    }
+    context.out.table(&table, "No check has said anything about the head of this pull request.")
+}
+
+/// `ci logs` where the CI is a command that runs here: of an issue's task, or of a pull request.
+pub(crate) fn ci_logs(context: &Context, number: Number, run: Option<u32>) -> Result<(), Failure> {
+    let source = Source::of(context)?;
+    let missing = || {
+        Failure::not_found(format!("there is no CI log for #{number}")).hint(
+            "pointsman task list shows the tasks, pointsman forge pr list the pull requests; old logs are removed after health.keep",
+        )
+    };
+    let store = context.store()?.ok_or_else(missing)?;
+    let log = match source.task(&store, number)? {
+        Some(task) => source.log_of_task(&store, &task, run)?,
+        None => source.log_of_pull(&store, number)?,
+    };
+    let log = log.ok_or_else(missing)?;
+    if context.out.is_json() {
+        return context.out.value(&log);
+    }
+    context.out.say(headline(&log));
+    context.out.line(clean_block(log.log.trim_end(), usize::try_from(LOG_BYTES).unwrap_or(usize::MAX)))
+}
+
+fn headline(log: &CiLog) -> String {
+    let run = log.run.map(|run| format!(" run {run}")).unwrap_or_default();
+    let sha = log.sha.as_ref().map(|sha| format!(" of {}", sha.short())).unwrap_or_default();
+    let status = log.status.map(|status| format!(": {}", status.name())).unwrap_or_default();
+    let took = log.seconds.map(|seconds| format!(" after {seconds:.1} s")).unwrap_or_default();
+    format!("CI{run}{sha}{status}{took}")
+}
+
+impl<'c> Source<'c> {
+    fn of(context: &'c Context) -> Result<Self, Failure> {
+        let project = context.project()?;
+        let server = context.on_server(&project.config)?;
+        Ok(Self { context, project, server })
+    }
+
+    fn ask<V: DeserializeOwned>(&self, command: ForgeCommand) -> Result<V, Failure> {
+        self.context.ask(&Request::Forge { project: self.project.config.name.clone(), command })
+    }
+
+    fn pull(&self, number: Number) -> Result<Pull, Failure> {
+        let Some(server) = &self.server else {
+            let pr: view::PullRequest = self.ask(ForgeCommand::ShowPull { number })?;
+            return Ok(Pull { number, base: pr.base, head: pr.head_sha, merged: pr.merged });
+        };
+        let missing = || Failure::not_found(format!("there is no pull request #{number}"));
+        let pr = server.pull_request(number).map_err(anyhow::Error::from)?.ok_or_else(missing)?;
+        Ok(Pull { number, base: pr.base, head: pr.head_sha, merged: pr.merged })
+    }
+
+    fn checks(&self, sha: &Sha) -> Result<Vec<view::Check>, Failure> {
+        let Some(server) = &self.server else {
+            let checks: view::Checks = self.ask(ForgeCommand::ListChecks { sha: sha.clone() })?;
+            return Ok(checks.checks);
+        };
+        let checks = server.checks(sha).map_err(anyhow::Error::from)?;
+        Ok(checks.into_iter().map(view::Check::from).collect())
+    }
+
+    /// A repository with the commits: that of the embedded forge, else the daemon's mirror of the server's. The remote
+    /// is not asked.
+    fn repository(&self) -> Result<Mirror, Failure> {
+        let paths = self.context.paths.project(&self.project.config.name);
+        let dir = if self.server.is_none() { paths.forge_repository() } else { paths.mirror() };
+        if !dir.is_dir() {
+            return Err(Failure::not_found("nothing was fetched yet").hint("pointsman up"));
+        }
+        let open = || -> anyhow::Result<Mirror> {
+            let git = Git::open(self.context.paths.state())?;
+            let remote = dir.to_str().ok_or_else(|| anyhow::anyhow!("{} is not UTF-8", dir.display()))?;
+            Ok(Mirror::open_or_create(&git, &dir, remote)?)
+        };
+        Ok(open()?)
+    }
+
+    /// The commits between which a pull request lies. One that landed through the merge queue is what landed: its head
+    /// is on the base by now, or was rebased.
+    fn ends(&self, pull: &Pull, repository: &Mirror) -> Result<(Sha, Sha), Failure> {
+        if pull.merged
+            && let Some(store) = self.context.store()?
+        {
+            let entries = store.queue_entries(&self.project.config.name, EntryScope::All)?;
+            let landed = entries
+                .into_iter()
+                .rev()
+                .find(|entry| entry.pr == Some(pull.number) && entry.status == EntryStatus::Landed);
+            if let Some((base, candidate)) = landed.and_then(|entry| entry.base.zip(entry.candidate)) {
+                return Ok((base, candidate));
+            }
+        }
+        let number = pull.number;
+        let Some(head) = pull.head.clone() else {
+            return Err(Failure::not_found(format!(
+                "pull request #{number} has no head: its branch is gone"
+            )));
+        };
+        let read = || -> anyhow::Result<Option<Sha>> {
+            let Some(branch) = BranchName::new(&pull.base) else { return Ok(None) };
+            let main = match self.server {
+                None => repository.read_ref(&branch.full())?,
+                Some(_) => repository.remote_head(&branch)?,
+            };
+            match main {
+                Some(main) if repository.commit_exists(&head)? => Ok(repository.merge_base(&main, &head)?),
+                Some(_) | None => Ok(None),
+            }
+        };
+        match read()? {
+            Some(base) => Ok((base, head)),
+            None => Err(Failure::not_found(format!("the commits of pull request #{number} are not here"))
+                .hint("the daemon fetches them: pointsman up")),
+        }
+    }
+
+    /// The task that a number is the issue or the pull request of.
+    fn task(&self, store: &Store, number: Number) -> Result<Option<Task>, Failure> {
+        let tasks = store.tasks(Some(&self.project.config.name))?;
+        let of_issue = tasks.iter().find(|task| task.key.issue == number);
+        Ok(of_issue.or_else(|| tasks.iter().find(|task| task.pr == Some(number))).cloned())
+    }
+
+    /// Whether the CI is a command that the daemon runs.
+    fn runs_ci(&self) -> bool {
+        self.project.config.ci.kind.runs_here()
+    }
+
+    /// The newest run of our own CI on a commit, with the end of its log.
+    fn local(
+        &self,
+        store: &Store,
+        task: Option<&Task>,
+        pull: &Pull,
+        sha: &Sha,
+    ) -> Result<Option<(CiRun, Option<String>)>, Failure> {
+        let paths = self.context.paths.project(&self.project.config.name);
+        let Some(task) = task else {
+            let path = daemon::ci_log_of_pull(&paths, &self.project.config.name, pull.number, sha);
+            let run = self.verdict(store, sha)?;
+            return run.map(|run| Ok((run, read_end(&path, TAIL_BYTES)?))).transpose();
+        };
+        let run = runs(store, task)?.into_iter().rev().find(|run| run.sha == *sha);
+        let tail = |run: &CiRun| read_end(&daemon::ci_log(&paths, &task.key, run.run), TAIL_BYTES);
+        run.map(|run| tail(&run).map(|log| (run, log))).transpose()
+    }
+
+    /// What our CI said about the files of a commit that belongs to no task.
+    fn verdict(&self, store: &Store, sha: &Sha) -> Result<Option<CiRun>, Failure> {
+        let Some(command) = &self.project.config.ci.command else { return Ok(None) };
+        let tree = self.repository()?.tree_of(sha).map_err(anyhow::Error::from)?;
+        let row = daemon::ci_verdict(store, &self.project.config.name, &tree, command)?;
+        Ok(row.map(|(verdict, took)| CiRun {
+            run: 0,
+            sha: sha.clone(),
+            started_at: None,
+            status: CheckStatus::from(&verdict),
+            took,
+        }))
+    }
+
+    fn log_of_task(&self, store: &Store, task: &Task, run: Option<u32>) -> Result<Option<CiLog>, Failure> {
+        let paths = self.context.paths.project(&self.project.config.name);
+        let number = run.unwrap_or(task.ci_run);
+        let Some(log) = read_end(&daemon::ci_log(&paths, &task.key, number), LOG_BYTES)? else {
+            return Ok(None);
+        };
+        let known = runs(store, task)?.into_iter().find(|run| run.run == number);
+        Ok(Some(CiLog {
+            run: Some(number),
+            sha: known.as_ref().map(|run| run.sha.clone()),
+            status: known.as_ref().map(|run| run.status),
+            started_at: known.as_ref().and_then(|run| run.started_at).map(Into::into),
+            seconds: known.as_ref().and_then(|run| run.took).map(|took| took.as_secs_f64()),
+            log,
+        }))
+    }
+
+    /// The log of a pull request that no task is about: a person's.
+    fn log_of_pull(&self, store: &Store, number: Number) -> Result<Option<CiLog>, Failure> {
+        let paths = self.context.paths.project(&self.project.config.name);
+        let Some(sha) = self.pull(number)?.head else { return Ok(None) };
+        let path = daemon::ci_log_of_pull(&paths, &self.project.config.name, number, &sha);
+        let Some(log) = read_end(&path, LOG_BYTES)? else { return Ok(None) };
+        let known = self.verdict(store, &sha)?;
+        Ok(Some(CiLog {
+            run: None,
+            sha: Some(sha),
+            status: known.as_ref().map(|run| run.status),
+            started_at: None,
+            seconds: known.and_then(|run| run.took).map(|took| took.as_secs_f64()),
+            log,
+        }))
+    }
+}
+
+/// The runs of a task's CI, oldest first. One that is under way has no answer yet.
+fn runs(store: &Store, task: &Task) -> Result<Vec<CiRun>, Failure> {
+    let events = store.events(&EventFilter {
+        project: Some(task.key.project.clone()),
+        issue: Some(task.key.issue),
+        kinds: [STARTED, FINISHED].map(str::to_owned).to_vec(),
+        limit: EVENTS,
+        latest: true,
+        ..EventFilter::default()
+    })?;
+    let mut started: Option<(Sha, Timestamp)> = None;
+    let mut runs = Vec::new();
+    for event in events {
+        if event.kind == STARTED
+            && let Ok(Started { sha }) = Started::deserialize(&event.data)
+        {
+            started = Some((sha, event.at));
+        } else if let Ok(Finished { sha, run, verdict }) = Finished::deserialize(&event.data) {
+            let began = started.take().filter(|(begun, _)| *begun == sha).map(|(_, at)| at);
+            let took = began.map(|began| event.at.since(began));
+            runs.push(CiRun { run, sha, started_at: began, status: CheckStatus::from(&verdict), took });
+        }
+    }
+    if let Ci::Pending { sha, run } = &task.ci {
+        let began = started.filter(|(begun, _)| begun == sha).map(|(_, at)| at);
+        let status = CheckStatus::Pending;
+        runs.push(CiRun { run: *run, sha: sha.clone(), started_at: began, status, took: None });
+    }
+    Ok(runs)
+}
+
+/// The end of a log of ours; none if there is no such file.
+fn read_end(path: &Path, limit: u64) -> Result<Option<String>, Failure> {
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(limit)))?;
+    let mut bytes = Vec::new();
+    file.take(limit).read_to_end(&mut bytes)?;
+    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+fn colour(status: CheckStatus) -> anstyle::Style {
+    match status {
+        CheckStatus::Pending => style::BUSY,
+        CheckStatus::Passed => style::GOOD,
+        CheckStatus::Failed | CheckStatus::Infra | CheckStatus::TimedOut => style::BAD,
+    }
+}

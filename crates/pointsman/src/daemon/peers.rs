@@ -1,0 +1,276 @@
+//! Looking at whoever asks: what the kernel, the store and the sessions' own files tell about a process.
+//!
+//! What it means is decided in `control/caller.rs`. Nothing here waits for tmux but [`Peers::look_again`]: a tmux server
+//! that hangs must not make an agent a person, nor keep a person waiting.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pointsman_adapters::headless::Headless;
+use pointsman_adapters::process::lineage::{self, Held};
+use pointsman_adapters::process::{Process, host_name};
+use pointsman_adapters::tmux::Server;
+use pointsman_adapters::{login, phase_file};
+use pointsman_core::ids::TaskKey;
+use pointsman_core::run::{RunId, Subject};
+use pointsman_store::{self as store, SessionRow, SessionScope, Store};
+
+use super::world::epoch;
+use crate::control::caller::{
+    Caller, CallerKind, Origin, OwnProcesses, OwnSession, ProcessFacts, SessionProcess, SessionProcessKind,
+    Unknown, identify,
+};
+use crate::paths::Paths;
+
+/// Names the session to its agent and to all that it starts.
+const SESSION: &str = "POINTSMAN_SESSION";
+/// The file of [`Origin`] is a few numbers.
+const ORIGIN_BYTES: u64 = 1 << 20;
+
+/// The means to identify a caller.
+pub(crate) struct Peers {
+    uid: u32,
+    daemon: Option<Process>,
+    origin: Option<Origin>,
+    host: String,
+    tmux: Arc<Server>,
+    headless: Headless,
+    /// A reader of its own; none if nothing was ever written.
+    store: Option<Mutex<Store>>,
+    /// The process of the tmux server when it was last looked for.
+    terminals: Mutex<Option<Process>>,
+    logins: Mutex<BTreeMap<u32, String>>,
+}
+
+/// A peer as its socket names it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer {
+    pub uid: u32,
+    pub pid: u32,
+}
+
+impl Peers {
+    /// For the daemon. Says in the state directory where it came from, for commands that are run while none is there.
+    pub(crate) fn of_daemon(paths: &Paths, tmux: Arc<Server>) -> anyhow::Result<Self> {
+        let origin = origin()?;
+        phase_file::write_state_file(&paths.origin(), &serde_json::to_vec(&origin)?)?;
+        let store = Some(Store::open_read_only(&paths.database())?);
+        let mut peers = Self::new(paths, store, tmux)?;
+        peers.daemon = Process::of(std::process::id());
+        peers.origin = Some(origin);
+        Ok(peers)
+    }
+
+    /// For a command that acts in the daemon's place, or is about to become one.
+    pub(crate) fn of_command(paths: &Paths) -> anyhow::Result<Self> {
+        let (store, has_run) = match Store::open_for_command(&paths.database()) {
+            Ok(store) => {
+                let has_run = !store.sessions(None, SessionScope::All)?.is_empty();
+                (Some(store), has_run)
+            }
+            Err(store::Error::Missing { .. }) => (None, false),
+            // A daemon is about to bring it up to date; until then it cannot be read.
+            Err(store::Error::TooOld { .. }) => (None, true),
+            Err(error) => return Err(error.into()),
+        };
+        let tmux = Server::new(paths.tmux_socket(), paths.tmux_config())?;
+        let mut peers = Self::new(paths, store, Arc::new(tmux))?;
+        // Sessions were run here, whoever took the file away.
+        if has_run {
+            peers.origin.get_or_insert_default();
+        }
+        Ok(peers)
+    }
+
+    fn new(paths: &Paths, store: Option<Store>, tmux: Arc<Server>) -> anyhow::Result<Self> {
+        Ok(Self {
+            uid: rustix::process::getuid().as_raw(),
+            daemon: None,
+            origin: read_origin(&paths.origin())?,
+            host: host_name(),
+            tmux,
+            headless: Headless::new(paths.headless()),
+            store: store.map(Mutex::new),
+            terminals: Mutex::default(),
+            logins: Mutex::default(),
+        })
+    }
+
+    /// Identifies a peer without asking tmux.
+    pub(crate) fn look(&self, peer: Peer) -> CallerKind {
+        self.told(peer, self.sessions())
+    }
+
+    /// The same with tmux's word on its sessions. Only for those that cannot be people: a session that has just been
+    /// started speaks before its process is written down.
+    pub(crate) fn look_again(&self, peer: Peer) -> CallerKind {
+        let mut seats = Vec::new();
+        for (identity, pane) in self.tmux.list().unwrap_or_default() {
+            // `dev-shop-3_2` in tmux is `dev-shop-3.2`.
+            let (Some(start_time), Some((_, generation))) = (pane.start_time, pane.epoch.rsplit_once('_'))
+            else {
+                continue;
+            };
+            let process = Process { pid: pane.pid, start_time };
+            seats.push(SessionProcess {
+                process,
+                session: format!("{identity}.{generation}"),
+                runtime: SessionProcessKind::Pane,
+            });
+        }
+        self.told(peer, seats)
+    }
+
+    /// Ourselves, as a caller.
+    pub(crate) fn ourselves(&self) -> Caller {
+        let peer = Peer { uid: self.uid, pid: std::process::id() };
+        match self.look(peer) {
+            CallerKind::Other(Unknown::InATerminal) => self.caller(self.look_again(peer)),
+            told => self.caller(told),
+        }
+    }
+
+    /// With the name of a person, and with what a session owns.
+    pub(crate) fn caller(&self, told: CallerKind) -> Caller {
+        match told {
+            CallerKind::Person { uid } => {
+                let mut logins = self.logins.lock().unwrap_or_else(PoisonError::into_inner);
+                Caller::Person { name: logins.entry(uid).or_insert_with(|| login::name(uid)).clone() }
+            }
+            CallerKind::Session(session) => match self.read(|store| own(store, &session)) {
+                Some(own) => Caller::Session(own),
+                None => Caller::Other(Unknown::StrangeSession),
+            },
+            CallerKind::Keeper(session) => Caller::Keeper { session },
+            CallerKind::Other(unknown) => Caller::Other(unknown),
+        }
+    }
+
+    fn told(&self, peer: Peer, sessions: Vec<SessionProcess>) -> CallerKind {
+        let known = OwnProcesses {
+            uid: self.uid,
+            daemon: self.daemon,
+            tmux: self.terminals(),
+            sessions,
+            origin: self.origin.clone(),
+        };
+        match self.see(peer) {
+            Ok(seen) => identify(&seen, &known),
+            Err(error) => {
+                tracing::debug!(pid = peer.pid, %error, "a caller cannot be looked at");
+                CallerKind::Other(Unknown::Unseen)
+            }
+        }
+    }
+
+    fn see(&self, peer: Peer) -> std::io::Result<ProcessFacts> {
+        let held = Held::open(peer.pid)?;
+        let lineage = held.lineage()?;
+        let marked = lineage::is_marked(peer.pid)?;
+        let mut foreign = Vec::new();
+        if marked && self.origin.as_ref().is_some_and(|origin| origin.marked) {
+            let is_foreign = |p: &&Process| lineage::user_of(p.pid).is_ok_and(|uid| uid != self.uid);
+            foreign = lineage.processes.iter().filter(is_foreign).copied().collect();
+        }
+        let names = lineage::variable_of(peer.pid, SESSION).filter(|session| !session.is_empty());
+        // Now, after everything was read: the pid meant the same process all the time.
+        match held.is_there() {
+            true => Ok(ProcessFacts { uid: peer.uid, lineage, marked, foreign, names }),
+            false => Err(std::io::Error::from(std::io::ErrorKind::NotFound)),
+        }
+    }
+
+    /// Sessions as they are written down: none of it needs tmux to answer.
+    fn sessions(&self) -> Vec<SessionProcess> {
+        let rows = self.read(|store| {
+            let read = store.sessions(None, SessionScope::Live);
+            let failed =
+                |error| tracing::warn!(%error, "sessions cannot be read: those inside one are refused");
+            read.map_err(failed).ok()
+        });
+        rows.unwrap_or_default().into_iter().filter_map(|row| self.seat(row)).collect()
+    }
+
+    fn read<T>(&self, from: impl FnOnce(&Store) -> Option<T>) -> Option<T> {
+        from(&self.store.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn seat(&self, row: SessionRow) -> Option<SessionProcess> {
+        if !row.host.is_empty() && row.host != self.host {
+            return None;
+        }
+        let (process, runtime) = match (row.pid, row.start_time) {
+            (Some(pid), Some(start_time)) => {
+                let runtime =
+                    if row.pane.is_some() { SessionProcessKind::Pane } else { SessionProcessKind::Keeper };
+                (Process { pid, start_time }, runtime)
+            }
+            // Just started: a keeper says so itself, in a file.
+            _ => {
+                let place = self.headless.place(&row.identity).ok()?;
+                let opened = place.opened().ok().flatten()?;
+                let process =
+                    place.seated().ok().flatten().filter(|_| opened.epoch == epoch(&row.session))?;
+                (process, SessionProcessKind::Keeper)
+            }
+        };
+        Some(SessionProcess { process, session: row.session, runtime })
+    }
+
+    fn terminals(&self) -> Option<Process> {
+        let mut known = self.terminals.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known.is_some_and(Process::is_alive) {
+            *known = self.tmux.process();
+        }
+        *known
+    }
+}
+
+/// What a session owns, by what is written down of it.
+fn own(store: &Store, session: &str) -> Option<OwnSession> {
+    let row = store.session(session).ok().flatten()?;
+    let (issue, pr, head) = (None, None, None);
+    let nothing = OwnSession { session: row.session, role: row.role, project: row.project, issue, pr, head };
+    let project = &nothing.project;
+    if let Some(issue) = row.issue {
+        let task = store.task(&TaskKey { project: project.clone(), issue }).ok().flatten();
+        let (pr, head) = task.map_or((None, None), |task| (task.pr, task.head));
+        return Some(OwnSession { issue: Some(issue), pr, head, ..nothing });
+    }
+    let run = row.identity.rsplit_once('-').and_then(|(_, id)| id.parse().ok());
+    let run = run.and_then(|id| store.run(project, RunId(id)).ok().flatten());
+    Some(match run.and_then(|run| run.subject) {
+        Some(Subject::Review { pr, sha, .. }) => {
+            let tasks = store.tasks(Some(project)).unwrap_or_default();
+            let issue = tasks.iter().find(|task| task.pr == Some(pr)).map(|task| task.key.issue);
+            OwnSession { issue, pr: Some(pr), head: Some(sha), ..nothing }
+        }
+        Some(Subject::Action { issue }) => OwnSession { issue: Some(issue), ..nothing },
+        Some(Subject::Vault { .. }) | None => nothing,
+    })
+}
+
+/// Where this process comes from.
+fn origin() -> std::io::Result<Origin> {
+    let me = std::process::id();
+    let mut ancestors = Held::open(me)?.lineage()?.processes;
+    ancestors.retain(|process| process.pid != me);
+    let marked = lineage::is_marked(me)?;
+    let mut near = Vec::new();
+    if marked {
+        match lineage::reaper() {
+            Ok(reaper) => {
+                near = ancestors.iter().take_while(|p| p.pid != reaper && p.pid != 1).copied().collect()
+            }
+            Err(error) => tracing::warn!(%error, "who adopts orphans is not known"),
+        }
+    }
+    Ok(Origin { marked, ancestors, near })
+}
+
+fn read_origin(path: &Path) -> anyhow::Result<Option<Origin>> {
+    let read = phase_file::read_result_file(path, ORIGIN_BYTES);
+    let read = read.map_err(|refusal| anyhow::anyhow!("{}: {refusal}", path.display()))?;
+    Ok(read.map(|bytes| serde_json::from_slice(&bytes)).transpose()?)
+}

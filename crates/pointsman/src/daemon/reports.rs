@@ -1,0 +1,130 @@
+//! Reports of sessions, as they come over the control socket or out of a spool.
+
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use pointsman_core::hook::{Report, Told};
+use pointsman_core::ids::TaskKey;
+use pointsman_core::session::context::Symptom;
+use pointsman_core::session::work::Observation;
+use pointsman_core::task::Event;
+use pointsman_core::words;
+use pointsman_view::session::Taken;
+
+use super::answer::{done, failed};
+use super::board::Board;
+use super::engine::Input;
+use super::inbound::{Inbound, Inbox};
+use super::served::Served;
+use super::sources::hooks::{self, Paces};
+use super::world::RealWorld;
+use crate::control::protocol::{FailureKind, Reply, Request};
+use crate::hook_spool::Spool;
+
+/// The loop answers in milliseconds; this is for a disk that hangs.
+const ANSWER_LIMIT: Duration = Duration::from_secs(50);
+
+/// Asks the loop, and waits for its answer.
+pub(crate) fn ask_loop(inbox: &Inbox, request: Request) -> Reply {
+    let (reply, answer) = sync_channel(1);
+    inbox.send(Inbound::Ask { request, reply });
+    answer
+        .recv_timeout(ANSWER_LIMIT)
+        .unwrap_or_else(|_| failed(FailureKind::Failed, words::access::BUSY.to_owned()))
+}
+
+/// Takes reports in. Whether their sender may speak for the session is decided before.
+pub(crate) struct Reports {
+    inbox: Inbox,
+    board: Board,
+    world: Arc<RealWorld>,
+    paces: Mutex<Paces>,
+}
+
+impl Reports {
+    /// Reports for this loop.
+    pub(crate) fn new(inbox: Inbox, board: Board, world: Arc<RealWorld>) -> Self {
+        Self { inbox, board, world, paces: Mutex::default() }
+    }
+
+    /// Takes one report in.
+    pub(crate) fn take(&self, report: Report) -> Reply {
+        match self.at_once(&report) {
+            Some(reply) => reply,
+            None => ask_loop(&self.inbox, Request::Hook { report }),
+        }
+    }
+
+    /// Takes in what waits in the spool of a task. It counts as if it had come over the socket in the first place, so it
+    /// counts for this task's sessions only: whoever can write a spool is none of the others.
+    pub(crate) fn fetch(&self, key: &TaskKey) {
+        let fetched = Spool::in_dir(&self.world.paths.project(&key.project).sandbox(key)).drain(|report| {
+            if !hooks::is_of(report, key) {
+                tracing::warn!(task = %key, session = report.session, "a report in another session's spool");
+                return true;
+            }
+            match self.take(report.clone()) {
+                Reply::Done { .. } => true,
+                // Over: nobody waits for it any more.
+                Reply::Failed { kind: FailureKind::Refused | FailureKind::NotFound, .. } => true,
+                Reply::Failed { message, .. } => {
+                    tracing::warn!(task = %key, message, "a report stays in the spool");
+                    false
+                }
+            }
+        });
+        if let Err(error) = fetched {
+            tracing::warn!(task = %key, %error, "a spool of reports could not be read");
+        }
+    }
+
+    /// What can be answered before the loop has written it down; none if the loop must be asked.
+    fn at_once(&self, report: &Report) -> Option<Reply> {
+        let (key, generation) = TaskKey::parse_session(&report.session)?;
+        let served = self.world.project(&key.project)?;
+        let present = self.board.look().get(&key).is_some_and(|task| task.session.generation == generation);
+        if !present {
+            return None;
+        }
+        // Before the answer: the agent goes on only then.
+        self.world.stances.hear(report);
+        hooks::mark_idle(&served.desk(&key), &report.told);
+        if self.paces.lock().unwrap_or_else(PoisonError::into_inner).take(&key, generation, report) {
+            let event = Event::SymptomSeen { generation, symptom: Symptom::Slow };
+            self.inbox.tell(Input::new(key.clone(), event));
+        }
+        match &report.told {
+            Told::Asked { what } => {
+                let identity = key.identity();
+                let seat = self.world.drivers.find(&identity).ok().flatten();
+                let picture = seat.map(|seat| self.world.tail(&served, &identity, &seat)).unwrap_or_default();
+                let event = Event::DialogSeen { generation, what: what.clone(), picture };
+                let mut input = Input::new(key, event);
+                input.dedup = Some(format!("hook-{}", report.id));
+                self.inbox.tell(input);
+                Some(done(Taken { taken: true }))
+            }
+            told if told.matters() => None,
+            _ => {
+                if let Told::Tool { work, used_tokens, .. } = &report.told {
+                    if let Some(event) = used_tokens.and_then(|tokens| self.measured(&served, report, tokens))
+                    {
+                        self.inbox.tell(Input::new(key.clone(), event));
+                    }
+                    let observations = vec![Observation::Did((*work).into())];
+                    self.inbox.send(Inbound::Observed { key, observations, read_to: None });
+                }
+                Some(done(Taken { taken: true }))
+            }
+        }
+    }
+
+    /// What a transcript's figures say, by the model that the session runs.
+    fn measured(&self, served: &Served, report: &Report, tokens: u64) -> Option<Event> {
+        let (_, generation) = TaskKey::parse_session(&report.session)?;
+        let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let row = reader.session(&report.session).ok().flatten();
+        hooks::measured(tokens, row.as_ref(), generation, served.config.context.window)
+    }
+}

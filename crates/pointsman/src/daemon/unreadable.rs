@@ -1,0 +1,58 @@
+//! Snapshots that this program cannot read. What they belong to stands still; people are told once, and everybody else
+//! goes on.
+
+use pointsman_core::log;
+use pointsman_core::notifier::{Posting, Topic};
+use pointsman_core::snapshot::{Kind, Unreadable};
+use pointsman_core::time::Timestamp;
+use pointsman_core::vault::ActionId;
+use pointsman_core::words;
+use pointsman_store::Change;
+
+use super::engine::Engine;
+use super::notifier;
+use super::world::RealWorld;
+
+/// Tells people of everything that cannot be read, once; answers a line for each.
+pub(super) fn tell(
+    engine: &mut Engine,
+    world: &RealWorld,
+    now: Timestamp,
+) -> Result<Vec<String>, pointsman_store::Error> {
+    let found = engine.store().unreadable()?;
+    for unreadable in &found {
+        let Unreadable { what, project, name, version, .. } = unreadable;
+        // Another program may read another version of it: that is news again.
+        let key = format!("unreadable:{project}:{what}:{name}:{version}:{}", env!("CARGO_PKG_VERSION"));
+        if engine.store().knows_input(&key)? {
+            continue;
+        }
+        let posting = Posting {
+            key: key.clone(),
+            project: project.clone(),
+            topic: topic(unreadable),
+            link: None,
+            question: None,
+            notice: words::notice::unreadable(unreadable),
+        };
+        if let Err(error) = world.log_notice(&posting) {
+            tracing::error!(%error, "a notice could not be logged");
+        }
+        let mut change = Change::logged(now, project, &log::Entry::Unreadable(unreadable.clone()));
+        change.issue = name.parse().ok().filter(|_| *what == Kind::Task);
+        change.dedup = Some(key);
+        change.writes.extend(notifier::planned(engine, &posting, now)?);
+        engine.write(&[change])?;
+    }
+    Ok(found.iter().map(words::reason::unreadable).collect())
+}
+
+fn topic(unreadable: &Unreadable) -> Topic {
+    let Unreadable { what, name, .. } = unreadable;
+    let found = match what {
+        Kind::Task => name.parse().ok().map(Topic::Task),
+        Kind::VaultAction => ActionId::try_from(name.clone()).ok().map(Topic::Vault),
+        Kind::Run | Kind::Memory => None,
+    };
+    found.unwrap_or(Topic::Room)
+}
