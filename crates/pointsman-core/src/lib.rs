@@ -24,6 +24,7 @@ pub mod labels;
 pub mod log;
 pub mod notifier;
 pub mod origin;
+pub mod pipeline;
 pub mod planner;
 pub mod position;
 pub mod predictor;

@@ -21,6 +21,7 @@ pub mod formula;
 pub mod health;
 pub mod notice;
 pub mod phase;
+pub mod pipeline;
 pub mod project;
 pub mod queue;
 pub mod rescue;

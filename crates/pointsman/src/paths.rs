@@ -100,11 +100,6 @@ impl Paths {
         self.state.join("origin.json")
     }
 
-    /// What git reads instead of the user's configuration.
-    pub fn git_config(&self) -> PathBuf {
-        self.state.join("gitconfig")
-    }
-
     /// Notices to people, one JSON value per line.
     pub fn notices(&self) -> PathBuf {
         self.state.join("notices.jsonl")

@@ -19,8 +19,6 @@ use super::{Error, RefName};
 
 /// Where checkpoints are kept.
 pub(super) const PREFIX: &str = "refs/pointsman/checkpoints";
-/// How many checkpoints of a task stay, whatever their age, unless somebody says otherwise.
-pub const DEFAULT_KEEP: usize = 20;
 /// The trailer of a checkpoint's message that names the session it is of, for `rescue list`.
 pub const SESSION_TRAILER: &str = "Pointsman-Session";
 

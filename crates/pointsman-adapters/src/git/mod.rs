@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use pointsman_core::ids::Sha;
 
-use crate::process::{Cancel, End, Finished, Run, census};
+use crate::process::{End, Finished, Run, census};
 use crate::retry::Retry;
 
 mod account;
@@ -145,7 +145,6 @@ const INHERITED: [&str; 3] = ["PATH", "HOME", "SSH_AUTH_SOCK"];
 #[derive(Clone, Debug)]
 pub struct Git {
     config: PathBuf,
-    cancel: Option<Cancel>,
     version: Arc<OnceLock<Version>>,
     account: Option<Account>,
 }
@@ -157,13 +156,7 @@ impl Git {
         files::create_dir_all(&dir)?;
         let config = dir.join("gitconfig");
         files::write_atomic(&config, GLOBAL_CONFIG.as_bytes(), 0o600)?;
-        Ok(Self { config, cancel: None, version: Arc::default(), account: None })
-    }
-
-    /// The same door, with every call ended when `cancel` is pulled.
-    pub fn with_cancel(mut self, cancel: Cancel) -> Self {
-        self.cancel = Some(cancel);
-        self
+        Ok(Self { config, version: Arc::default(), account: None })
     }
 
     /// The same door, with an account for the remote.
@@ -187,9 +180,6 @@ impl Git {
             .arg("--no-pager");
         for (name, value) in ENVIRONMENT {
             run = run.env(name, value);
-        }
-        if let Some(cancel) = &self.cancel {
-            run = run.cancel(cancel.clone());
         }
         let mut call = Call { run, operation, args: Vec::new(), retry: Retry::Never, started: false };
         for (key, value) in FORCED {

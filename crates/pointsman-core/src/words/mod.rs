@@ -13,6 +13,7 @@ pub mod health;
 pub mod journal;
 pub mod message;
 pub mod notice;
+pub mod pipeline;
 pub mod planner;
 pub mod predictor;
 pub mod prompt;

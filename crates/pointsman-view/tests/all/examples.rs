@@ -38,6 +38,7 @@ pub(crate) fn examples() -> BTreeMap<&'static str, Vec<Value>> {
     forge(&mut all);
     merge_queue(&mut all);
     formulas(&mut all);
+    plans(&mut all);
     people(&mut all);
     pipelines(&mut all);
     all
@@ -507,6 +508,14 @@ fn merge_queue(all: &mut BTreeMap<&'static str, Vec<Value>>) {
     all.insert("rescue show", shown([seen, patch]));
     all.insert("rescue restore REF --to", shown([to]));
     all.insert("rescue restore REF --branch", shown([command]));
+}
+
+fn plans(all: &mut BTreeMap<&'static str, Vec<Value>>) {
+    const FILE: &str = "digraph shop { goal=sell; label=Shop; s [shape=Mdiamond] e [shape=Msquare] \
+        a [issue=7, llm_model=opus, prompt=x, label=a] s -> a a -> e [label=ok] a -> a [condition=fail] }";
+    let report = pointsman_core::pipeline::check(FILE);
+    assert_eq!((report.errors(), report.warnings()), (0, 1), "{:?}", report.diagnostics);
+    all.insert("pipeline check", shown([pipeline::Checked::new(text("shop.dot"), &report)]));
 }
 
 fn formulas(all: &mut BTreeMap<&'static str, Vec<Value>>) {

@@ -79,13 +79,17 @@ fn reply(answer: Result<impl Serialize, Failed>) -> Result<Reply, Failed> {
 
 impl Place<'_> {
     fn take(&self, number: Number, agent_id: &str, by: &str) -> Result<Taken, Failed> {
+        // A server knows accounts, not the logins of this machine; the one it can assign for sure is the token's own.
+        let is_hosted = self.config.forge.kind.is_hosted();
+        let by = if is_hosted { self.forge.me() } else { by };
         let _turn = TAKING.lock().unwrap_or_else(PoisonError::into_inner);
         let issue = self.open_issue(number)?;
         if let Some(other) = issue.assignee.as_deref().filter(|other| *other != by) {
             return Err(refused(format!("issue #{number} is assigned to {}", clean_line(other, 80))));
         }
         self.is_ours(number, agent_id)?;
-        if has(&issue.labels, IN_PROGRESS) && issue.assignee.is_none() {
+        // Under the token's account an issue that is in progress may well be the daemon's own.
+        if has(&issue.labels, IN_PROGRESS) && (issue.assignee.is_none() || is_hosted) {
             return Err(refused(format!("somebody has issue #{number} in progress")));
         }
         // The assignee first: from then on no daemon takes it.

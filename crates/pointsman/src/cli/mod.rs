@@ -38,6 +38,7 @@ mod merge_queue;
 mod notify;
 mod out;
 mod phase;
+mod pipeline;
 mod project;
 mod rescue;
 mod roles;
@@ -152,6 +153,8 @@ enum Command {
     Notify(notify::Command),
     #[command(subcommand)]
     Formula(formula::Command),
+    #[command(subcommand)]
+    Pipeline(pipeline::Command),
     Schedule(schedule::Arguments),
     #[command(subcommand, visible_alias = "runs")]
     Run(run::Command),
@@ -257,6 +260,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Formula(command) => command.run(context, out)?,
         // The rest needs no state directory and works wherever it is put into a pipe.
         Command::Phase(command) => command.run(out)?,
+        Command::Pipeline(command) => command.run(out)?,
         Command::Deps(arguments) => arguments.run(out)?,
         Command::Ci(command) => command.run(out, context)?,
         Command::Completions(arguments) => arguments.run()?,

@@ -65,7 +65,7 @@ fn nothing_that_ships_knows_the_testkit() {
 #[test]
 fn core_and_views_have_few_dependencies() {
     let known: [(&str, &[&str]); 2] = [
-        ("pointsman-core", &["regex", "serde", "serde_json", "sha2", "thiserror", "toml"]),
+        ("pointsman-core", &["regex", "serde", "serde_json", "sha2", "thiserror", "toml", "unicode-width"]),
         ("pointsman-view", &["pointsman-core", "serde", "serde_json"]),
     ];
     let mut found = Vec::new();
@@ -91,4 +91,22 @@ fn only_the_store_knows_sql() {
         .map(|f| f.path.clone())
         .collect();
     nothing_found("only pointsman-store knows SQL", &found);
+}
+
+#[test]
+fn only_three_places_are_asynchronous() {
+    // The web crate, and the two threads that hide an asynchronous library behind a synchronous interface.
+    let allowed = [
+        "crates/pointsman-web/",
+        "crates/pointsman-store/src/store/postgres",
+        "crates/pointsman-adapters/src/acp/",
+    ];
+    let runtime = pattern(r"\basync (fn|move|\{)|\.await\b|\btokio\b");
+    let found: Vec<String> = files()
+        .iter()
+        .filter(|f| f.is_rust() && !allowed.iter().any(|place| f.path.starts_with(place)))
+        .filter(|f| runtime.is_match(&f.shipped_code()))
+        .map(|f| f.path.clone())
+        .collect();
+    nothing_found("the daemon's loop and everything around it is synchronous", &found);
 }

@@ -97,8 +97,8 @@ fn run_program(
     let secrets = secrets(world, handler).map_err(failed)?;
     let input = serde_json::to_vec(&entry.action)
         .map_err(|_| failed("the action cannot be written as JSON".to_owned()))?;
+    // Not marked as untrusted: a handler is the operator's own program, and a deployment may need sudo.
     let mut run = Run::new(program)
-        .untrusted()
         .args(args)
         .cwd("/")
         .inherit(&INHERITED)

@@ -12,6 +12,7 @@ mod forge;
 mod formula;
 mod help;
 mod init;
+mod pipeline;
 mod registry;
 mod reports;
 mod rescue;

@@ -215,7 +215,8 @@ fn e2e_an_issue_on_a_server_is_claimed_and_given_back_without_a_daemon() {
         let claimed = daemon.run(&["claim", &issue.to_string()]);
         assert_eq!(claimed.code, Some(0), "{kind}: {}", claimed.stderr);
         let seen = fake.issue(issue);
-        assert_eq!((seen.labels, seen.assignees), (vec!["in-progress".to_owned()], vec![OWNER.to_owned()]));
+        let token_account = vec![DEV.to_owned()];
+        assert_eq!((seen.labels, seen.assignees), (vec!["in-progress".to_owned()], token_account));
         let on_board = fake.on_board(issue).map(|(status, _)| status);
         assert_eq!(on_board.as_deref(), (kind == "github").then_some("In Progress"), "{kind}");
         let released = daemon.run(&["release"]);
