@@ -176,7 +176,12 @@ pub const UNKNOWN_SCREEN: &str = "a screen that shows no prompt";
 pub const HOOKS_SILENT: &str = "the session is not trusted to be supervised: its hooks were never heard, so nothing but \
     an answer is given to it; `pointsman doctor` says why";
 
-/// What is stored of something cannot be read, in one line.
+/// A snapshot has a form that this program does not know.
+pub fn unknown_version(found: u32, known: u32) -> String {
+    format!("it has version {found}, and this program reads version {known}")
+}
+
+/// A snapshot cannot be read, in one line.
 pub fn unreadable(unreadable: &Unreadable) -> String {
     let Unreadable { what, project, name, version, why } = unreadable;
     let why = text::clean_line(why, QUOTE_CHARS);
