@@ -9,6 +9,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Span, Timing};
+use crate::snapshot::Snapshot;
+use crate::{gardener, health, planner, predictor};
 
 /// The formula of a role has its word behind this prefix: `run-planner`.
 pub const FORMULA_PREFIX: &str = "run-";
@@ -181,6 +183,17 @@ impl Role {
     /// The role whose journal an entry of the log belongs to, by the entry's kind.
     pub fn of_entry(kind: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.journal_kinds().contains(&kind))
+    }
+
+    /// A sentence if what the role remembers of a project cannot be read.
+    pub fn check_memory(self, version: u32, text: &str) -> Result<(), String> {
+        match self {
+            Self::Gardener => gardener::Memory::read(version, text).map(drop),
+            Self::Planner => planner::Memory::read(version, text).map(drop),
+            Self::Predictor => predictor::Memory::read(version, text).map(drop),
+            Self::Supervisor => health::Memory::read(version, text).map(drop),
+            Self::Dev | Self::Review | Self::Action | Self::Vault => Ok(()),
+        }
     }
 
     /// Whether it writes lines of its own into the log.

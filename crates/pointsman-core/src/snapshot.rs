@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::ids::ProjectName;
+use crate::role::Role;
+use crate::words;
 
 /// A value that is stored with the version of its form.
 ///
@@ -23,7 +25,7 @@ pub trait Snapshot: Serialize + DeserializeOwned {
     fn upgrade(version: u32, value: Value) -> Result<Value, String> {
         match version == Self::VERSION {
             true => Ok(value),
-            false => Err(unknown_version(version, Self::VERSION)),
+            false => Err(words::reason::unknown_version(version, Self::VERSION)),
         }
     }
 
@@ -38,10 +40,6 @@ pub trait Snapshot: Serialize + DeserializeOwned {
     }
 }
 
-fn unknown_version(found: u32, known: u32) -> String {
-    format!("it has version {found}, and this program reads version {known}")
-}
-
 impl Snapshot for crate::task::Task {
     const VERSION: u32 = 2;
 
@@ -49,7 +47,7 @@ impl Snapshot for crate::task::Task {
         match version {
             1 => Ok(session_is_a_part(value)),
             2 => Ok(value),
-            _ => Err(unknown_version(version, Self::VERSION)),
+            _ => Err(words::reason::unknown_version(version, Self::VERSION)),
         }
     }
 }
@@ -130,17 +128,15 @@ pub struct Unreadable {
 
 /// Whether a memory can be read, by its name. A name that nobody uses any more has nothing to say.
 pub fn check_memory(name: &str, version: u32, text: &str) -> Result<(), String> {
-    let (whose, rest) = name.split_once('.').unwrap_or((name, ""));
-    match (whose, rest.is_empty()) {
-        ("gardener", true) => crate::gardener::Memory::read(version, text).map(drop),
-        ("planner", true) => crate::planner::Memory::read(version, text).map(drop),
-        ("predictor", true) => crate::predictor::Memory::read(version, text).map(drop),
-        ("supervisor", true) => crate::health::Memory::read(version, text).map(drop),
-        ("results", true) => crate::value::Following::read(version, text).map(drop),
-        ("hand-in", false) => crate::hand_in::Memory::read(version, text).map(drop),
-        ("value", false) => crate::value::Value::read(version, text).map(drop),
-        ("timetable", false) => crate::timetable::Remembered::read(version, text).map(drop),
-        (_, _) => Ok(()),
+    if let Ok(role) = name.parse::<Role>() {
+        return role.check_memory(version, text);
+    }
+    match name.split_once('.') {
+        None if name == "results" => crate::value::Following::read(version, text).map(drop),
+        Some(("hand-in", _)) => crate::hand_in::Memory::read(version, text).map(drop),
+        Some(("value", _)) => crate::value::Value::read(version, text).map(drop),
+        Some(("timetable", _)) => crate::timetable::Remembered::read(version, text).map(drop),
+        None | Some(_) => Ok(()),
     }
 }
 
@@ -164,7 +160,7 @@ mod tests {
                 value["seats"] = value["chairs"].take();
                 return Ok(value);
             }
-            Err(super::unknown_version(version, Self::VERSION))
+            Err(crate::words::reason::unknown_version(version, Self::VERSION))
         }
     }
 

@@ -167,7 +167,7 @@ fn keep_copy(connection: &Connection, path: &Path, known: i64) -> Result<(), Err
     let draft = create_draft(path)?;
     let written = connection
         .execute("VACUUM INTO $1", [draft.to_string_lossy()])
-        .map_err(failed_to("keep a copy of the database"))
+        .map_err(failed_to("copy the database"))
         .and_then(|_| fs::File::open(&draft).and_then(|file| file.sync_all()).map_err(unkept))
         .and_then(|()| fs::rename(&draft, PathBuf::from(copy)).map_err(unkept));
     if written.is_err() {

@@ -38,7 +38,7 @@ pub fn escalated(task: &Task, repeat: u32) -> Notice {
     }
 }
 
-/// What is stored of something cannot be read.
+/// A snapshot cannot be read.
 pub fn unreadable(unreadable: &Unreadable) -> Notice {
     let Unreadable { what, project, name, .. } = unreadable;
     notice(

@@ -193,7 +193,12 @@ pub const NOTHING_SPENT: &str = "the session spends nothing at present";
 /// The reason why a session's trouble is not asked about.
 pub const NOBODY_IS_ASKED: &str = "a person is asked already, or the work is over";
 
-/// What is stored of something cannot be read, in one line.
+/// A snapshot has a form that this program does not know.
+pub fn unknown_version(found: u32, known: u32) -> String {
+    format!("it has version {found}, and this program reads version {known}")
+}
+
+/// A snapshot cannot be read, in one line.
 pub fn unreadable(unreadable: &Unreadable) -> String {
     let Unreadable { what, project, name, version, why } = unreadable;
     let why = text::clean_line(why, QUOTE_CHARS);

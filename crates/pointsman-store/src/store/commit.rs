@@ -349,7 +349,7 @@ impl Store {
     pub fn has_happened(&self, key: &str) -> Result<bool> {
         const SQL: &str = "SELECT number FROM commits WHERE key = $1";
         let run = || self.connection.prepare_cached(SQL)?.query_row([key], |_| Ok(())).optional();
-        run().map(|found| found.is_some()).map_err(failed_to("look a commit up"))
+        run().map(|found| found.is_some()).map_err(failed_to("find a commit"))
     }
 
     /// Writes many changes in one transaction, with one wait for the disk. After an error none of
@@ -446,8 +446,8 @@ impl<'s> Draft<'s> {
         const FORGET: &str = "DELETE FROM commits WHERE number <= $1";
         let number = self.numbers.commit.take();
         let at = changes.last().map_or(Timestamp(0), |change| change.at);
-        self.push(Statement::new("write a commit's key", KEY, values![number, key(number), at]));
-        self.push(Statement::new("forget a commit's key", FORGET, values![number - KEYS_KEPT]));
+        self.push(Statement::new("key a commit", KEY, values![number, key(number), at]));
+        self.push(Statement::new("forget old keys", FORGET, values![number - KEYS_KEPT]));
         Ok(key(number))
     }
 
@@ -477,19 +477,13 @@ impl<'s> Draft<'s> {
             cursors::set(self, project, name, value)?;
         }
         for memory in &change.memories {
-            let Some(project) = project else {
-                return Err(Error::Invalid { what: "a change with a memory that names no project" });
-            };
-            memories::put(self, project, memory)?;
+            memories::put(self, named(project)?, memory)?;
         }
         for session in &change.sessions {
             sessions::upsert(self, session)?;
         }
         if let Some(state) = &change.work_state {
-            let Some(project) = project else {
-                return Err(Error::Invalid { what: "a change with a work state that names no project" });
-            };
-            work_states::put(self, state, project, issue, change.session.as_deref(), change.at)?;
+            work_states::put(self, state, named(project)?, issue, change.session.as_deref(), change.at)?;
         }
         if let Some(entry) = &change.vault {
             vault_table::put(self, entry)?;
@@ -526,7 +520,7 @@ impl<'s> Draft<'s> {
     ) -> Result<Option<i64>> {
         let Some(kind) = &change.kind else {
             return match change.needs_event() {
-                true => Err(Error::Invalid { what: "a change that belongs into the log without an event" }),
+                true => Err(Error::Invalid { what: "an unlogged change" }),
                 false => Ok(None),
             };
         };
@@ -577,6 +571,11 @@ impl<'s> Draft<'s> {
         }
         Ok(ids)
     }
+}
+
+/// The project that a change must name for what it carries.
+fn named(project: Option<&ProjectName>) -> Result<&ProjectName> {
+    project.ok_or(Error::Invalid { what: "a change that names no project" })
 }
 
 /// What the change is about. Its own words and its task must not disagree.

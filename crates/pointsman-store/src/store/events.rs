@@ -169,20 +169,16 @@ pub(super) fn query(filter: &EventFilter) -> Result<(String, Vec<SqlValue>)> {
         select += &format!(" AND project = {}", place(project.as_str().to_owned().into()));
     }
     if let Some(after) = &filter.after {
-        // One bound for each project that was read, and none for the others.
+        // One bound for each project that was read, and none for the others. No project has an empty name.
         let mut bounds = String::new();
         for (project, position) in after.positions() {
-            bounds += &match project {
-                Some(project) => {
-                    let (project, position) =
-                        (place(project.as_str().to_owned().into()), place(position.into()));
-                    format!(" WHEN project = {project} THEN project_seq > {position}")
-                }
-                None => format!(" WHEN project IS NULL THEN project_seq > {}", place(position.into())),
-            };
+            let project = project.map_or("", ProjectName::as_str);
+            bounds += &format!(" WHEN {} THEN {}", place(project.to_owned().into()), place(position.into()));
         }
         if !bounds.is_empty() {
-            select += &format!(" AND CASE{bounds} ELSE TRUE END");
+            select += " AND project_seq > CASE ";
+            select += "coalesce(project, '')";
+            select += &format!("{bounds} ELSE 0 END");
         }
     }
     if let Some(issue) = filter.issue {

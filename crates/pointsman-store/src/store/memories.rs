@@ -23,14 +23,14 @@ pub struct Memory {
 impl Memory {
     /// A snapshot to remember.
     pub fn new<T: Snapshot>(name: impl Into<String>, snapshot: &T) -> Result<Self> {
-        let unwritable = |_| Error::Invalid { what: "a memory that is no JSON" };
+        let unwritable = |_| Error::Invalid { what: "an unwritable memory" };
         let snapshot = serde_json::to_value(snapshot).map_err(unwritable)?;
         Ok(Self { name: name.into(), version: T::VERSION, snapshot })
     }
 }
 
 impl Store {
-    /// What is remembered under a name; nothing if nothing ever was.
+    /// The snapshot that is remembered under a name; nothing if nothing ever was.
     pub fn memory<T: Snapshot>(&self, project: &ProjectName, name: &str) -> Result<Option<T>> {
         const SQL: &str = "SELECT version, snapshot FROM memories WHERE project = $1 AND name = $2";
         let named = || (Kind::Memory, project.clone(), name.to_owned());

@@ -154,7 +154,7 @@ pub(super) fn add(draft: &mut Draft<'_>, id: EntryId, entry: &NewEntry) -> Resul
         entry.worktree.as_ref().map(Word),
         entry.style.as_ref()
     ];
-    let refusal = "an entry of a branch that waits in the merge queue";
+    let refusal = "a waiting branch";
     draft.push(Statement::new("enqueue a branch", SQL, values).or_refused(refusal));
     Ok(())
 }

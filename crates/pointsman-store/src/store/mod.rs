@@ -175,7 +175,7 @@ impl Store {
             let why = check(&name, version, row.get_ref(3)?.as_str()?).err();
             Ok(why.map(|why| Unreadable { what, project, name, version, why }))
         };
-        Ok(self.rows("look for what cannot be read", sql, [], read)?.into_iter().flatten().collect())
+        Ok(self.rows("check the snapshots", sql, [], read)?.into_iter().flatten().collect())
     }
 
     /// Reads all rows of a query.

@@ -49,9 +49,7 @@ impl Numbers {
     pub(super) fn read(connection: &Connection) -> Result<Self> {
         let next = |sql: &str| {
             let highest = connection.query_row(sql, [], |row| row.get::<_, Option<i64>>(0));
-            highest
-                .map(|highest| Counter(highest.unwrap_or(0) + 1))
-                .map_err(failed_to("read the last numbers"))
+            highest.map(|highest| Counter(highest.unwrap_or(0) + 1)).map_err(failed_to("read last numbers"))
         };
         Ok(Self {
             commit: next("SELECT max(number) FROM commits")?,

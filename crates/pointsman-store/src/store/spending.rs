@@ -21,7 +21,7 @@ use crate::Result;
 use crate::column::{Whole, Word, maybe_time, maybe_whole, maybe_word, time};
 use crate::error::Error;
 
-/// What a session says that it has spent since its start.
+/// A session's report of its spending since its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpendingReport {
     pub project: ProjectName,

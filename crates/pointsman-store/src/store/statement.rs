@@ -110,14 +110,14 @@ impl<T: IntoValue> IntoValue for Option<T> {
 impl IntoValue for Whole {
     fn into_value(self) -> Result<Value> {
         let number = i64::try_from(self.0);
-        number.map(Value::Integer).map_err(|_| Error::Invalid { what: "a number beyond all" })
+        number.map(Value::Integer).map_err(|_| Error::Invalid { what: "an oversized number" })
     }
 }
 
 impl<T: Serialize> IntoValue for Json<T> {
     fn into_value(self) -> Result<Value> {
         let text = serde_json::to_string(&self.0);
-        text.map(Value::Text).map_err(|_| Error::Invalid { what: "a value that is no JSON" })
+        text.map(Value::Text).map_err(|_| Error::Invalid { what: "an unwritable value" })
     }
 }
 
@@ -125,7 +125,7 @@ impl<T: Serialize> IntoValue for Word<T> {
     fn into_value(self) -> Result<Value> {
         match serde_json::to_value(&self.0) {
             Ok(serde_json::Value::String(text)) => Ok(Value::Text(text)),
-            Ok(_) | Err(_) => Err(Error::Invalid { what: "a value that is no word" }),
+            Ok(_) | Err(_) => Err(Error::Invalid { what: "an unwritable word" }),
         }
     }
 }

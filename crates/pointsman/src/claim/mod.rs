@@ -79,11 +79,12 @@ fn reply(answer: Result<impl Serialize, Failed>) -> Result<Reply, Failed> {
 
 impl Place<'_> {
     fn take(&self, number: Number, agent_id: &str, by: &str) -> Result<Taken, Failed> {
-        // A server knows accounts, not the logins of this machine; the one it can assign for sure is the token's own.
-        let is_hosted = self.config.forge.kind.is_hosted();
-        let by = if is_hosted { self.forge.me() } else { by };
         let _turn = TAKING.lock().unwrap_or_else(PoisonError::into_inner);
         let issue = self.open_issue(number)?;
+        // A server knows accounts, not the logins of this machine; the one it can assign for sure is the token's own. Its name
+        // is known from the first answer on.
+        let is_hosted = self.config.forge.kind.is_hosted();
+        let by = if is_hosted { self.forge.me() } else { by };
         if let Some(other) = issue.assignee.as_deref().filter(|other| *other != by) {
             return Err(refused(format!("issue #{number} is assigned to {}", clean_line(other, 80))));
         }
@@ -93,7 +94,11 @@ impl Place<'_> {
             return Err(refused(format!("somebody has issue #{number} in progress")));
         }
         // The assignee first: from then on no daemon takes it.
-        self.forge.assign(number, Some(by))?;
+        if is_hosted {
+            self.forge.assign_me(number)?;
+        } else {
+            self.forge.assign(number, Some(by))?;
+        }
         self.forge.set_labels(number, &[IN_PROGRESS.to_owned()], &[BACKLOG.to_owned()])?;
         self.tell_board(number, Some(BoardStatus::InProgress), agent_id)?;
         let item_id = self.board_item(number)?.map_or_else(String::new, |item| item.item_id);

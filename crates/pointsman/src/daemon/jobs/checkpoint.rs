@@ -90,7 +90,7 @@ impl Checkpoint {
     }
 }
 
-/// What brings the rows of a project's checkpoints in line with the mirror, which has the last word: a daemon
+/// The writes that bring the rows of a project's checkpoints in line with the mirror, which has the last word: a daemon
 /// that died in between left one without the other. Only for a time when none is taken.
 pub(crate) fn adopt(store: &Store, served: &Served) -> anyhow::Result<Vec<Write>> {
     let project = &served.config.name;

@@ -1,6 +1,7 @@
 //! What came of what roles did: taken back, opened again, dismissed. What nobody knows is not shown.
 
 use pointsman_core::ids::ProjectName;
+use pointsman_core::value::Following;
 use pointsman_store::Store;
 use pointsman_testkit::TestDaemon;
 use serde_json::{Value, json};
@@ -86,8 +87,9 @@ fn e2e_worth_a_prediction_that_people_close_was_noise() {
     wait_figures(&daemon, "predictor", &json!({ "filed": 1, "dismissed": 0, "promoted": 0, "noise": 0 }));
     assert_eq!(daemon.run(&["forge", "issue", "close", "6"]).code, Some(0));
     daemon.wait_for("it to be gone", || {
-        let results: Value = serde_json::from_str(&written(&daemon, "results")?).unwrap();
-        results["gone"]["6"].is_i64().then_some(())
+        let store = Store::open_read_only(&daemon.state().join("pointsman.db")).unwrap();
+        let results: Following = store.memory(&ProjectName::new("shop").unwrap(), "results").unwrap()?;
+        results.gone.contains_key(&6).then_some(())
     });
     daemon.stage(&json!({ "ahead_ms": 2 * 3_600_000 }));
     wait_figures(&daemon, "predictor", &json!({ "filed": 1, "dismissed": 1, "false_alarms": 1, "noise": 1 }));
