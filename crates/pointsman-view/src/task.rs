@@ -209,7 +209,7 @@ mod tests {
         let key = TaskKey { project: ProjectName::new("shop").unwrap(), issue: 3 };
         let mut task = core::Task::new(key, "t".into(), "pointsman/issue-3".into(), Timestamp(0));
         task.state = State::AwaitingCi;
-        (task.generation, task.session) = (2, Stage::Alive);
+        (task.session.generation, task.session.stage) = (2, Stage::Alive);
         task.ci = core::Ci::Pending { sha: Sha::new(&"a".repeat(40)).unwrap(), run: 1 };
         task.deadline = Some(Timestamp(1_000));
         task.session.context.gauge = Some(Gauge { used_permille: 935, source: Source::Transcript });

@@ -147,7 +147,7 @@ fn write_0_1_0(path: &Path) -> (Task, Run, Entry) {
     }
     let json = |value: &dyn erased::Json| value.json();
     let mut working = task(3);
-    (working.state, working.generation) = (State::Working, 1);
+    (working.state, working.session.generation) = (State::Working, 1);
     connection
         .execute(
             "INSERT INTO tasks (project, issue, state, since, snapshot, phase)
