@@ -168,7 +168,11 @@ impl Topology {
 
 /// Tells edges that lead on from those that lead back, by a walk in depth from the start; and the order in which the walk
 /// leaves nodes. The walk keeps its own stack, so a long chain cannot exhaust the program's.
-fn leading_on(count: usize, ends: &[(usize, usize)], start: Option<usize>) -> (Vec<bool>, Vec<usize>) {
+pub(super) fn leading_on(
+    count: usize,
+    ends: &[(usize, usize)],
+    roots: impl IntoIterator<Item = usize>,
+) -> (Vec<bool>, Vec<usize>) {
     let mut outgoing: Vec<Vec<usize>> = vec![Vec::new(); count];
     for (edge, (tail, head)) in ends.iter().enumerate() {
         if *tail < count && *head < count {
@@ -178,7 +182,7 @@ fn leading_on(count: usize, ends: &[(usize, usize)], start: Option<usize>) -> (V
     let mut forward = vec![true; ends.len()];
     let (mut seen, mut on_path, mut left) =
         (vec![false; count], vec![false; count], Vec::with_capacity(count));
-    for root in start.into_iter().chain(0..count) {
+    for root in roots.into_iter().chain(0..count) {
         if seen[root] {
             continue;
         }

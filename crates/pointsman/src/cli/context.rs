@@ -67,6 +67,11 @@ impl Context {
         }
     }
 
+    /// Whether an earlier version wrote the database, so that only a starting daemon can open it.
+    pub(crate) fn is_outdated(&self) -> bool {
+        matches!(Store::open_for_command(&self.paths.database()), Err(store::Error::TooOld { .. }))
+    }
+
     /// The projects that are registered.
     pub(crate) fn registered(&self) -> Result<Vec<ProjectRow>, Failure> {
         Ok(match self.store()? {

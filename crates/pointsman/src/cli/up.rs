@@ -55,7 +55,10 @@ impl Arguments {
         }
         context.paths.create()?;
         // A project that is found here is served from the start; what is wrong with it is told here, not in a log.
-        context.project_if_any()?;
+        // The state of an earlier version cannot be read before the daemon has converted it; its projects are registered there.
+        if !context.is_outdated() {
+            context.project_if_any()?;
+        }
         if self.detach { detach(context) } else { serve(context) }
     }
 }

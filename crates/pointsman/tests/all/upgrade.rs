@@ -89,6 +89,7 @@ fn upgrade(runtime: &str, end: fn(&TestDaemon)) {
     end(&daemon);
     installation.upgrade();
     daemon.start();
+    assert!(!daemon.has_ended(), "the new version does not start: {}", daemon.log());
 
     let kept: Vec<_> = fs::read_dir(daemon.state())
         .expect("the state directory is there")

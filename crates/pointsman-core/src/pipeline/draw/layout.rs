@@ -3,6 +3,8 @@
 //! Between two ranks of nodes lies a rank of labels, so that labels take part in the same order and cannot overlap
 //! either. Edges run straight down or along a track of their own between two ranks.
 
+use crate::pipeline::topology::leading_on;
+
 /// The space between neighbours of a rank.
 const GAP: usize = 3;
 
@@ -309,32 +311,10 @@ fn ranks(count: usize, edges: &[(usize, usize, usize)]) -> (Vec<bool>, Vec<usize
     edges.iter().enumerate().for_each(|(edge, (tail, _, _))| outgoing[*tail].push(edge));
     let mut has_entry = vec![false; count];
     edges.iter().for_each(|(tail, head, _)| has_entry[*head] |= tail != head);
-    let roots = (0..count).filter(|node| !has_entry[*node]).chain(0..count);
-    let (mut back, mut left) = (vec![false; edges.len()], Vec::with_capacity(count));
-    let (mut seen, mut on_path) = (vec![false; count], vec![false; count]);
-    for root in roots {
-        if seen[root] {
-            continue;
-        }
-        (seen[root], on_path[root]) = (true, true);
-        let mut path = vec![(root, 0)];
-        while let Some((node, next)) = path.last_mut() {
-            let Some(edge) = outgoing[*node].get(*next).copied() else {
-                on_path[*node] = false;
-                left.push(*node);
-                path.pop();
-                continue;
-            };
-            *next += 1;
-            let head = edges[edge].1;
-            if on_path[head] {
-                back[edge] = true;
-            } else if !seen[head] {
-                (seen[head], on_path[head]) = (true, true);
-                path.push((head, 0));
-            }
-        }
-    }
+    let roots = (0..count).filter(|node| !has_entry[*node]);
+    let ends: Vec<(usize, usize)> = edges.iter().map(|(tail, head, _)| (*tail, *head)).collect();
+    let (forward, left) = leading_on(count, &ends, roots);
+    let back: Vec<bool> = forward.iter().map(|forward| !forward).collect();
     let mut rank = vec![0; count];
     for node in left.iter().rev() {
         for edge in &outgoing[*node] {

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pointsman_testkit::{Setup, TestDaemon};
+use pointsman_testkit::{PATIENCE, Setup, TestDaemon, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -50,7 +50,7 @@ fn ask(socket: &Path, line: &str) -> String {
 fn flood(dir: &Path, socket: &Path) {
     let mut open: Vec<UnixStream> = (0..FLOOD).map(|_| UnixStream::connect(socket).unwrap()).collect();
     let mut replies = Vec::new();
-    while !dir.join("enough").exists() {
+    eventually("the test to have seen enough", PATIENCE, || {
         open.retain_mut(|stream| {
             stream.set_nonblocking(true).unwrap();
             let mut text = String::new();
@@ -63,8 +63,8 @@ fn flood(dir: &Path, socket: &Path) {
             }
         });
         write_whole(&dir.join("flood.replies"), &replies.join("\n"));
-        std::thread::sleep(Duration::from_millis(20));
-    }
+        dir.join("enough").exists().then_some(())
+    });
 }
 
 fn write_whole(path: &Path, text: &str) {

@@ -348,7 +348,9 @@ impl<'a> Line<'a> {
         let tested_at = self.trees.get(main).and_then(|tree| self.last_runs.get(tree)).map(|run| run.at);
         let reason = words::queue::main_is_red(main.short(), tested_at);
         for car in &self.aside {
-            if let Ok(Some(mut entry)) = self.jobs.reader().queue_entry(car.entry.id)
+            // Read apart from what follows: the loop needs the reader to write the entry down.
+            let known = self.jobs.reader().queue_entry(car.entry.id);
+            if let Ok(Some(mut entry)) = known
                 && entry.reason.as_ref() != Some(&reason)
             {
                 tracing::warn!(project = %self.served.config.name, branch = entry.branch, reason);

@@ -55,7 +55,9 @@ fn find(jobs: &Jobs, served: &Served, before: &Sha, main: &Sha) -> anyhow::Resul
 /// The commits of the last landings, and whose they are.
 fn landings(jobs: &Jobs, served: &Served) -> anyhow::Result<BTreeMap<Sha, QueueEntry>> {
     let mut commits = BTreeMap::new();
-    for entry in jobs.reader().decided_entries(&served.config.name, LANDINGS)? {
+    // Git takes its time, and the loop needs the reader meanwhile.
+    let entries = jobs.reader().decided_entries(&served.config.name, LANDINGS)?;
+    for entry in entries {
         let (EntryStatus::Landed, Some(base), Some(candidate)) =
             (entry.status, &entry.base, &entry.candidate)
         else {
