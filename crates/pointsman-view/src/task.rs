@@ -3,7 +3,7 @@
 use pointsman_core::ids::{Number, ProjectName, Sha};
 use pointsman_core::session::budget::Spent;
 use pointsman_core::session::context::Gauge;
-use pointsman_core::task::{self as core, Attempts, Phase, State};
+use pointsman_core::task::{self as core, Phase, State};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -74,7 +74,7 @@ impl Task {
             ci_sha: ci_sha.cloned(),
             review,
             review_sha: review_sha.cloned(),
-            attempts: task.attempts,
+            attempts: Attempts::of(task),
             since: task.since.into(),
             deadline: task.deadline.map(Time),
             waiting_for: task.waiting_for(),
@@ -89,6 +89,27 @@ impl Task {
             restarts: spent.restarts,
             wall_seconds: spent.millis / 1000,
         }
+    }
+}
+
+/// The attempts that have a limit, each counted since the task was last begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempts {
+    pub ci_fixes: u32,
+    pub review_rounds: u32,
+    pub restarts: u32,
+    pub infra_retries: u32,
+    pub merge_conflicts: u32,
+    pub premature_done: u32,
+    pub handoffs: u32,
+}
+
+impl Attempts {
+    fn of(task: &core::Task) -> Self {
+        let core::Attempts { ci_fixes, review_rounds, infra_retries, merge_conflicts, premature_done } =
+            task.attempts;
+        let (restarts, handoffs) = (task.session.restarts, task.session.handoffs);
+        Self { ci_fixes, review_rounds, restarts, infra_retries, merge_conflicts, premature_done, handoffs }
     }
 }
 

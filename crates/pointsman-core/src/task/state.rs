@@ -84,7 +84,7 @@ impl State {
         self.demand().allows_session()
     }
 
-    /// What a task in this state needs of its session.
+    /// The need that a task in this state has of its session.
     pub fn demand(self) -> Demand {
         match self {
             Self::Working => Demand::Work,

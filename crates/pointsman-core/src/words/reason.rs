@@ -30,6 +30,11 @@ pub const NEVER_SYNCED: &str = "the branch could not be brought to the forge in 
 /// The queue did not answer.
 pub const QUEUE_STUCK: &str = "the merge queue did not get to this branch in time";
 
+/// The reasons for a checkpoint that nobody asked for.
+pub const END_OF_TURN: &str = "end of a turn";
+pub const BEFORE_COMPACTION: &str = "before a compaction";
+pub const CONTEXT_FILLS_UP: &str = "the context fills up";
+
 /// The agent wrote `failed`.
 pub fn agent_failed(reason: &str) -> String {
     format!("the agent failed: {}", text::clean_line(reason, QUOTE_CHARS))

@@ -59,7 +59,7 @@ pub struct Session {
     pub exhausted: Option<Exhausted>,
 }
 
-/// How full the context of the present generation is, as far as anybody knows.
+/// The fill of the present generation's context, as far as anybody knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Context {
@@ -257,7 +257,7 @@ impl Policy {
 }
 
 impl Session {
-    /// When time alone will next change something about it.
+    /// The next moment at which time alone changes something about it.
     pub fn wake_at(&self) -> Option<Timestamp> {
         let handoff = self.handoff.filter(|handoff| !handoff.stuck).map(|handoff| handoff.deadline);
         let exhausted = self.exhausted.as_ref().map(|exhausted| exhausted.deadline);

@@ -12,7 +12,7 @@ use crate::time::Timestamp;
 use crate::words;
 use crate::workflow::Refused;
 
-/// What the rules need to know beside the session itself.
+/// The facts that the rules look at beside the session itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Circumstances<'a> {
     pub demand: Demand,
@@ -52,7 +52,7 @@ impl Session {
             Fact::ContextCompacted => self.context = Context::default(),
             Fact::TurnEnded => {
                 if !self.ends_exhausted(around.demand, &mut out) {
-                    out.push(Reaction::Checkpoint { why: "end of a turn" });
+                    out.push(Reaction::Checkpoint { why: words::reason::END_OF_TURN });
                 }
             }
             Fact::TurnFailed { error, details, until } => {
@@ -263,7 +263,7 @@ impl Session {
             self.context.symptoms.push(symptom);
         }
         match symptom {
-            Symptom::Compacting => out.push(Reaction::Checkpoint { why: "before a compaction" }),
+            Symptom::Compacting => out.push(Reaction::Checkpoint { why: words::reason::BEFORE_COMPACTION }),
             Symptom::Slow | Symptom::Warned => {
                 let marks = &around.policy.marks;
                 if let Some(gauge) = context::from_symptoms(&self.context.symptoms, marks) {
@@ -287,7 +287,7 @@ impl Session {
             Urgency::None | Urgency::Low => {}
             Urgency::Medium => {
                 self.tell(Headline::CheckpointNow, words::message::checkpoint_now(gauge), out);
-                out.push(Reaction::Checkpoint { why: "the context fills up" });
+                out.push(Reaction::Checkpoint { why: words::reason::CONTEXT_FILLS_UP });
             }
             Urgency::High => self.ask_to_hand_over(gauge, around, out),
         }
