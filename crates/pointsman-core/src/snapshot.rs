@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::ids::ProjectName;
+use crate::ids::{ProjectName, TaskKey};
 use crate::role::Role;
 use crate::words;
 
@@ -61,6 +61,7 @@ impl Snapshot for crate::hand_in::Memory {}
 impl Snapshot for crate::value::Value {}
 impl Snapshot for crate::value::Following {}
 impl Snapshot for crate::timetable::Remembered {}
+impl Snapshot for crate::session::work::WorkState {}
 
 /// Version 1 of a task had the fields of its session beside its own.
 fn session_is_a_part(mut value: Value) -> Value {
@@ -102,6 +103,10 @@ pub enum Kind {
     VaultAction,
     /// What a role, a schedule or a count remembers.
     Memory,
+    /// An order to the world that waits in the outbox.
+    Effect,
+    /// What is known of the work of an identity's sessions.
+    WorkState,
 }
 
 impl fmt::Display for Kind {
@@ -111,6 +116,8 @@ impl fmt::Display for Kind {
             Self::Run => "run",
             Self::VaultAction => "vault action",
             Self::Memory => "memory",
+            Self::Effect => "effect of task",
+            Self::WorkState => "work state",
         })
     }
 }
@@ -120,10 +127,23 @@ impl fmt::Display for Kind {
 pub struct Unreadable {
     pub what: Kind,
     pub project: ProjectName,
-    /// An issue's or a run's number, an action's id, or the name of a memory.
+    /// An issue's or a run's number, an action's id, the name of a memory, or an identity.
     pub name: String,
     pub version: u32,
     pub why: String,
+}
+
+impl Unreadable {
+    /// The task that waits because of it, if it is one.
+    pub fn task(&self) -> Option<TaskKey> {
+        match self.what {
+            Kind::Task | Kind::Effect => {
+                let issue = self.name.parse().ok()?;
+                Some(TaskKey { project: self.project.clone(), issue })
+            }
+            Kind::Run | Kind::VaultAction | Kind::Memory | Kind::WorkState => None,
+        }
+    }
 }
 
 /// Whether a memory can be read, by its name. A name that nobody uses any more has nothing to say.

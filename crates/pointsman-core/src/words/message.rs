@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::span;
 use crate::ids::Sha;
 use crate::session::context::Gauge;
-use crate::task::{CiVerdict, ReviewMode, State, Task};
+use crate::task::{CiVerdict, Headline, ReviewMode, State, Task};
 use crate::text;
 
 /// The terminal line of a message: what the agent sees.
@@ -221,4 +221,22 @@ pub fn save_and_exit(gauge: Gauge, limit: Duration) -> (String, String) {
 pub fn go_on() -> (String, String) {
     let details = "The trouble outside (a rate limit or an outage) should be over. Go on where you were.\n";
     (": the trouble outside should be over. Go on where you were.".to_owned(), details.to_owned())
+}
+
+/// The first words of a message to an agent. Agents' prompts quote them, so they stay as they are.
+pub fn headline(headline: Headline) -> &'static str {
+    match headline {
+        Headline::CiPassed => "CI passed",
+        Headline::CiFailed => "CI failed",
+        Headline::CiTimeout => "CI timeout",
+        Headline::ChangesRequested => "Changes requested",
+        Headline::Approved => "Approved",
+        Headline::NoReview => "No review, escalating",
+        Headline::NotMerged => "PR not merged yet",
+        Headline::MergeConflict => "Merge conflict",
+        Headline::Merged => "Merged",
+        Headline::Answer => "Answer",
+        Headline::CheckpointNow => "Checkpoint now",
+        Headline::SaveAndExit => "Save your work and exit cleanly",
+    }
 }

@@ -124,6 +124,8 @@ impl Store {
         found.extend(self.unreadable_runs()?);
         found.extend(self.unreadable_actions()?);
         found.extend(self.unreadable_memories()?);
+        found.extend(self.unreadable_effects()?);
+        found.extend(self.unreadable_work_states()?);
         Ok(found)
     }
 

@@ -7,6 +7,7 @@
 use std::fmt;
 
 use pointsman_core::ids::TaskKey;
+use pointsman_core::snapshot::{Kind, Unreadable};
 use pointsman_core::task::Effect;
 use pointsman_core::time::Timestamp;
 use rusqlite::{Row, params};
@@ -58,13 +59,20 @@ pub(super) const NEXT: &str = "SELECT project, issue, not_before FROM outbox
 
 impl Store {
     /// The first pending effect of each task, if its time has come; oldest first. Lanes that somebody works on are
-    /// passed over.
+    /// passed over, and so should be those whose effect cannot be read: [`Store::unreadable`] names them.
     pub fn due_effects(&self, now: Timestamp, busy: impl Fn(&TaskKey) -> bool) -> Result<Vec<Outgoing>> {
         // The daemon asks this after everything that happens: only what it will use is read to the end.
         let rows = self.rows("read the outbox", DUE, [now.0], |row| {
             if busy(&lane(row)?) { Ok(None) } else { read(row).map(Some) }
         })?;
         Ok(rows.into_iter().flatten().collect())
+    }
+
+    pub(super) fn unreadable_effects(&self) -> Result<Vec<Unreadable>> {
+        const SQL: &str =
+            "SELECT project, issue, 1 AS version, effect FROM outbox WHERE status = 'pending' ORDER BY id";
+        let check = |text: &str| serde_json::from_str::<Effect>(text).map(drop).map_err(|e| e.to_string());
+        self.unreadable_rows(Kind::Effect, SQL, |_, _, text| check(text))
     }
 
     /// When the next effect is due: the earliest among the heads of all lanes, but those that somebody works on.

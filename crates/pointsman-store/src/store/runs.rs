@@ -63,8 +63,11 @@ impl Store {
         Ok(RunId(rows.into_iter().next().unwrap_or(1)))
     }
 
+    /// Open runs, and those that are over and still asked for: the newest of a formula, and runs about something.
     pub(super) fn unreadable_runs(&self) -> Result<Vec<Unreadable>> {
-        const SQL: &str = "SELECT project, id, version, run FROM runs WHERE open";
+        const SQL: &str = "SELECT project, id, version, run FROM runs AS one
+            WHERE open OR subject IS NOT NULL OR id = (SELECT max(id) FROM runs AS other
+                WHERE other.project = one.project AND other.formula = one.formula)";
         self.unreadable_rows(Kind::Run, SQL, |_, version, text| Run::read(version, text).map(drop))
     }
 }

@@ -239,6 +239,8 @@ fn a_state_directory_of_0_1_0_goes_on_with_nothing_forgotten() {
     assert_eq!(store.unreadable().unwrap(), [], "all of it can be read");
 
     assert_eq!(store.task(&key(3)).unwrap(), Some(working));
+    let work = store.work_state("dev-shop-3").unwrap().unwrap();
+    assert_eq!((work.work_summary.as_str(), work.last_checkpoint_at), ("issue 3", at(15)));
     assert_eq!(store.run(&shop, RunId(7)).unwrap(), Some(run));
     assert_eq!(store.vault_entry(&shop, entry.id()).unwrap().as_ref(), Some(&entry));
     let numbers: Vec<_> = store

@@ -199,7 +199,7 @@ fn print(context: &Context, daemon: Option<&view::Daemon>, glances: &[Glance]) -
                 clean_line(&task.title, 80),
                 clean_line(task.reason.as_deref().unwrap_or("no reason given"), 200),
                 time::relative(task.since, time::now()),
-                task.waiting_for().unwrap_or_default()
+                words::task::waiting_for(task).unwrap_or_default()
             ))?;
         }
         for ill in &glance.ill {

@@ -157,9 +157,7 @@ pub(crate) fn answer(engine: &mut Engine, project: &ProjectName, command: &Queue
         QueueCommand::Pause { reason } => {
             let reason = clean_line(reason, 500);
             let stopped = Stopped { at: clock::now(), by: StoppedBy::Person, reason };
-            engine
-                .write(&[paused(project, &stopped)])
-                .map(|_| done(Paused { paused: true, was_paused: None }))
+            pause(engine, project, &stopped).map(|()| done(Paused { paused: true, was_paused: None }))
         }
         QueueCommand::Resume => resume(engine, project),
         QueueCommand::Look => Ok(done(())),
@@ -390,8 +388,19 @@ pub(super) fn all_moved(
     Ok(changes)
 }
 
-/// A merge queue is paused.
-pub(super) fn paused(project: &ProjectName, stopped: &Stopped) -> Written {
+/// Pauses a merge queue. One that is paused keeps its first reason, and the log says nothing else.
+pub(super) fn pause(
+    engine: &mut Engine,
+    project: &ProjectName,
+    stopped: &Stopped,
+) -> Result<(), pointsman_store::Error> {
+    match engine.store().line(project)?.stopped {
+        Some(_) => Ok(()),
+        None => engine.write(&[paused(project, stopped)]).map(drop),
+    }
+}
+
+fn paused(project: &ProjectName, stopped: &Stopped) -> Written {
     let logged = log::Entry::QueuePaused { by: stopped.by, reason: stopped.reason.clone() };
     let mut change = Written::logged(stopped.at, project, &logged);
     change.writes.push(Write::QueuePaused { project: project.clone(), stopped: stopped.clone() });

@@ -146,9 +146,7 @@ impl Dispatcher {
             self.projections.nudge();
         }
         for (project, stopped, written) in batch.stopped {
-            self.until_written("a paused queue", |d| {
-                d.engine.write(&[line::paused(&project, &stopped)]).map(drop)
-            });
+            self.until_written("a paused queue", |d| line::pause(&mut d.engine, &project, &stopped));
             let _ = written.send(());
         }
         for (project, audit, written) in batch.audits {
@@ -293,7 +291,9 @@ impl Dispatcher {
     fn take_events(&mut self, inputs: &[Input], tested: &[Change], now: Timestamp) {
         let mut apart = false;
         self.until_written("events", |d| match d.engine.take_with(inputs, tested.to_vec(), now) {
-            Err(error) if error.retry() == pointsman_store::Retry::Never && inputs.len() > 1 => {
+            Err(error)
+                if error.retry() == pointsman_store::Retry::Never && inputs.len() + tested.len() > 1 =>
+            {
                 apart = true;
                 Ok(())
             }

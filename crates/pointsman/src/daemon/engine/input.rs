@@ -6,7 +6,7 @@ use pointsman_core::ids::TaskKey;
 use pointsman_core::log;
 use pointsman_core::task::{Event, Exit, Stage, State, Task};
 use pointsman_core::time::Timestamp;
-use pointsman_store::{Change, EffectId, NewEntry, NewNotice, Outgoing, SessionRow};
+use pointsman_store::{Change, EffectId, NewEntry, NewNotice, Outgoing, SessionRow, Write};
 use serde_json::json;
 
 /// Something that happened to a task, on its way into the store.
@@ -32,8 +32,10 @@ pub struct Input {
     pub enters: Option<Box<NewEntry>>,
     /// A branch that leaves the merge queue with it.
     pub leaves: Option<String>,
-    /// What is written right before it.
+    /// What is written right before it, even if the task refuses it.
     pub first: Vec<Change>,
+    /// What is written in the same change, and not at all if the task refuses it.
+    pub writes: Vec<Write>,
 }
 
 impl Input {
@@ -74,6 +76,7 @@ impl Input {
             enters: None,
             leaves: None,
             first: Vec::new(),
+            writes: Vec::new(),
         }
     }
 }
@@ -117,6 +120,7 @@ impl Input {
         change.cursors.extend(self.cursor.clone());
         change.sessions.clone_from(&self.sessions);
         change.notices.clone_from(&self.notices);
+        change.writes.extend(self.writes.iter().cloned());
         change
     }
 

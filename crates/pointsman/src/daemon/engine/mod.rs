@@ -14,6 +14,7 @@ use pointsman_core::schedule;
 use pointsman_core::session::budget::Spent;
 use pointsman_core::session::work::{Action, Observation, WorkState};
 use pointsman_core::signal::Signal;
+use pointsman_core::snapshot::Unreadable;
 use pointsman_core::task::{
     Event, Exit, Order, Policy, Refused, Stage, State, Task, Transition, signals, step,
 };
@@ -53,6 +54,8 @@ pub struct Engine {
     rules: BTreeMap<ProjectName, Rules>,
     /// What the workers hold: at most one effect of a task, even if it was superseded meanwhile.
     in_flight: BTreeMap<TaskKey, EffectId>,
+    /// Tasks with effects that nobody can perform, because the task cannot be read. The effects wait.
+    stuck: BTreeSet<TaskKey>,
     changed: bool,
     /// When budgets of time and restarts are looked at next.
     budgets_at: Timestamp,
@@ -66,14 +69,26 @@ impl Engine {
         for session in store.sessions(None, SessionScope::Live)? {
             let Some(issue) = session.issue else { continue };
             let key = TaskKey { project: session.project, issue };
-            if !tasks.contains_key(&key)
-                && let Some(task) = store.task(&key)?
-            {
-                tasks.insert(key, Arc::new(task));
+            if tasks.contains_key(&key) {
+                continue;
+            }
+            match store.task(&key) {
+                Ok(Some(task)) => drop(tasks.insert(key, Arc::new(task))),
+                // One that cannot be read waits for a person; the others go on.
+                Ok(None) | Err(pointsman_store::Error::Unreadable(_)) => {}
+                Err(error) => return Err(error),
             }
         }
-        let (rules, in_flight) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Self { store, tasks, rules, in_flight, changed: true, budgets_at: AT_ONCE })
+        let stuck = store.unreadable()?.iter().filter_map(Unreadable::task).collect();
+        Ok(Self {
+            store,
+            tasks,
+            rules: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
+            stuck,
+            changed: true,
+            budgets_at: AT_ONCE,
+        })
     }
 
     /// Which projects are served, with which rules.
@@ -282,9 +297,19 @@ impl Engine {
 
     /// The work state of an agent that signalled a phase: it is about to hand in, if that is news.
     fn handed_in(&self, task: &Task, now: Timestamp) -> Result<Option<WorkState>, pointsman_store::Error> {
-        let Some(mut work) = self.store.work_state(&task.key.identity())? else { return Ok(None) };
+        let Some(mut work) = self.known_work(&task.key)?.flatten() else { return Ok(None) };
         let news = work.observe(&Observation::Did(Action::Finished), now);
         Ok(news.then_some(work))
+    }
+
+    /// The work state of a task's identity. The outer nothing says that there is one and it cannot be read: then it stays
+    /// as it is.
+    fn known_work(&self, key: &TaskKey) -> Result<Option<Option<WorkState>>, pointsman_store::Error> {
+        match self.store.work_state(&key.identity()) {
+            Ok(work) => Ok(Some(work)),
+            Err(pointsman_store::Error::Unreadable(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Takes in what was seen of a session's work; writes it down only if it says something new. `read_to`
@@ -297,7 +322,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<(), pointsman_store::Error> {
         let Some(task) = self.tasks.get(key) else { return Ok(()) };
-        let before = self.store.work_state(&key.identity())?;
+        let Some(before) = self.known_work(key)? else { return Ok(()) };
         let mut work = before.clone().unwrap_or_else(|| WorkState::begin(key.identity(), &task.title, now));
         for observation in observations {
             work.observe(observation, now);
@@ -374,7 +399,10 @@ impl Engine {
                 Some(task) => Arc::clone(task),
                 None => match self.stored(&outgoing.task)? {
                     Ok(Some(task)) => Arc::new(task),
-                    Ok(None) | Err(_) => continue,
+                    Ok(None) | Err(_) => {
+                        self.stuck.insert(outgoing.task);
+                        continue;
+                    }
                 },
             };
             self.in_flight.insert(outgoing.task.clone(), outgoing.id);
@@ -385,7 +413,9 @@ impl Engine {
 
     /// Whether the next effect of this task can be handed out.
     fn is_free(&self, task: &TaskKey) -> bool {
-        self.rules.contains_key(&task.project) && !self.in_flight.contains_key(task)
+        self.rules.contains_key(&task.project)
+            && !self.in_flight.contains_key(task)
+            && !self.stuck.contains(task)
     }
 
     /// A worker is done with an effect.

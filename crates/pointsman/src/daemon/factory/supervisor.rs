@@ -105,7 +105,12 @@ fn ask(
         return Ok(None);
     }
     let wish = runs::Wish::new(FORMULA, NAME);
-    let Ok(run) = runs::draft(engine, project, &wish, now)? else { return Ok(None) };
+    let run = match runs::draft(engine, project, &wish, now) {
+        Ok(Ok(run)) => run,
+        // A run that cannot be read keeps this one from being asked, and no look from being written down.
+        Ok(Err(_)) | Err(pointsman_store::Error::Unreadable(_)) => return Ok(None),
+        Err(error) => return Err(error),
+    };
     let figures = words::health::machine(&looked.machine);
     report.memory.judged.extend(report.ask.iter().map(|finding| (finding.key(), now)));
     report.memory.run = Some(run.id);
@@ -218,7 +223,7 @@ fn answer(
         let mut input = Input::new(key(issue), Event::Ordered { order: Order::Stop });
         input.dedup = Some(name.clone());
         input.notices = vec![reply(project, &name, notice.clone(), now)];
-        input.first.push(Change::quiet(now, vec![taken.clone()]));
+        input.writes.push(taken.clone());
         match engine.take(&[input], now)?.pop() {
             Some(Err(Refused::NotNow(why) | Refused::Stale(why))) => notice = words::chat::not_taken(&why),
             Some(Ok(())) | None => return Ok(()),

@@ -15,7 +15,7 @@ use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
 use pointsman_core::vault::{self as core_vault, ActionId};
 use pointsman_core::words;
-use pointsman_store::{Change, Delivered, NewNotice, NewReply, VaultScope, Write};
+use pointsman_store::{Change, Delivered, Error, NewNotice, NewReply, VaultScope, Write};
 
 use super::standing;
 use crate::control::protocol::Reply as Answer;
@@ -50,7 +50,24 @@ pub(super) fn take(
     said: &Said,
     now: Timestamp,
 ) -> Result<()> {
-    let name = format!("matrix:{project}:{}", said.event);
+    match hear(engine, project, place, said, now) {
+        // Whatever cannot be read keeps nobody else in the room from being heard.
+        Err(Error::Unreadable(what)) => {
+            let name = input_name(project, said);
+            let words = Words { project, said, topic: Topic::Room, name, now };
+            words.answer(engine, words::chat::not_taken(&words::reason::unreadable(&what)))
+        }
+        heard => heard,
+    }
+}
+
+/// What was said counts once, by this name.
+fn input_name(project: &ProjectName, said: &Said) -> String {
+    format!("matrix:{project}:{}", said.event)
+}
+
+fn hear(engine: &mut Engine, project: &ProjectName, place: &str, said: &Said, now: Timestamp) -> Result<()> {
+    let name = input_name(project, said);
     if engine.store().knows_input(&name)? {
         return Ok(());
     }

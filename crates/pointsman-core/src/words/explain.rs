@@ -1,19 +1,17 @@
 //! Why a task is where it is: the facts behind its state, in words.
 //!
-//! Nothing is decided here; it only tells what [`super::step`] has decided on.
+//! Nothing is decided here; it only tells what [`crate::task::step`] has decided on.
 
 use std::time::Duration;
 
-use super::effect::{Effect, Headline};
-use super::policy::Policy;
-use super::state::{Ci, Review, State, Task};
+use super::span;
 use crate::config::{Config, ReviewMode};
 use crate::part::session::Stage;
 use crate::session::budget::{self, Level, Limit, Spent};
 use crate::session::context::{Source, Urgency};
+use crate::task::{Ci, Effect, Headline, Policy, Review, State, Task};
 use crate::text::clean_line;
 use crate::time::Timestamp;
-use crate::words::span;
 
 /// How much of an outside text a fact quotes.
 const QUOTE_CHARS: usize = 200;
