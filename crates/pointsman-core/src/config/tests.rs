@@ -481,7 +481,7 @@ fn a_vault_type_is_an_operators_program_and_dangerous_without_a_word() {
         ),
         ("[vault.types.deploy]\ncommand = [\"/x\"]\nrisk = \"none\"", "cannot be \"none\""),
         ("[vault.types.deploy]\ncommand = [\"/x\"]\nsecrets = [\"s3cr3t value\"]", "not the secret itself"),
-        ("[vault.types.\"a b\"]\ncommand = [\"/x\"]", "a type is called"),
+        ("[vault.types.\"a b\"]\ncommand = [\"/x\"]", "the name of a type has the form"),
         (
             "[agent]\npass_env = [\"KEY\"]\n[vault.types.d]\ncommand = [\"/x\"]\nsecrets = [\"KEY\"]",
             "agents never get one",

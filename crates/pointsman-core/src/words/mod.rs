@@ -7,6 +7,7 @@ pub mod chat;
 pub mod claim;
 pub mod comment;
 pub mod commit;
+pub mod config;
 pub mod gardener;
 pub mod hand_in;
 pub mod health;
@@ -21,6 +22,7 @@ pub mod queue;
 pub mod reason;
 pub mod review;
 pub mod run;
+pub mod template;
 pub mod turn;
 pub mod vault;
 
