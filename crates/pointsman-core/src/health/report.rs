@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::run::RunId;
 use crate::text::clean_block;
 use crate::time::Timestamp;
+use crate::words;
 
 /// Lines of a model's summary that are passed on.
 const SUMMARY_LINES: usize = 10;
@@ -149,9 +150,9 @@ pub fn judgement(result: Option<&serde_json::Value>) -> Result<String, String> {
     struct Judged {
         summary: String,
     }
-    let Some(result) = result else { return Err("it left no result".to_owned()) };
-    let judged: Judged = serde_json::from_value(result.clone())
-        .map_err(|error| format!("its result is not a summary: {error}"))?;
+    let Some(result) = result else { return Err(words::answer::NO_RESULT.to_owned()) };
+    let judged: Judged =
+        serde_json::from_value(result.clone()).map_err(|error| words::answer::not_a("summary", error))?;
     let lines: Vec<&str> = judged.summary.lines().take(SUMMARY_LINES).collect();
     Ok(clean_block(&lines.join("\n"), SUMMARY_BYTES))
 }

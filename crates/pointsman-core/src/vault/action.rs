@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::ids::ProjectName;
 use crate::text::clean_line;
+use crate::words;
 
 /// Largest action that is taken: a handler that needs more gets a path or an address.
 pub const MAX_BYTES: usize = 64 * 1024;
@@ -61,8 +62,7 @@ impl TryFrom<String> for ActionId {
     type Error = String;
 
     fn try_from(id: String) -> Result<Self, String> {
-        Self::new(&id)
-            .ok_or_else(|| format!("`{}` is not an id ([a-z0-9][a-z0-9._-]{{0,63}})", clean_line(&id, 80)))
+        Self::new(&id).ok_or_else(|| words::vault::not_an_id(&id))
     }
 }
 

@@ -3,11 +3,13 @@
 
 pub mod access;
 pub mod action;
+pub mod answer;
 pub mod chat;
 pub mod claim;
 pub mod comment;
 pub mod commit;
 pub mod config;
+pub mod formula;
 pub mod gardener;
 pub mod hand_in;
 pub mod health;

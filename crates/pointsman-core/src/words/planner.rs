@@ -20,6 +20,56 @@ const LANDED: usize = 100;
 /// How many formulas.
 const FORMULAS: usize = 60;
 
+pub const NOTHING_LEFT: &str = "nothing is left of its text";
+
+/// A verdict on something that is not this run's to judge.
+pub fn not_asked(issue: Number) -> String {
+    format!("nobody asked about #{issue}")
+}
+
+/// A verdict on something that was closed meanwhile.
+pub fn closed(issue: Number) -> String {
+    format!("#{issue} is no longer open")
+}
+
+/// A verdict on something that was assigned or promoted meanwhile.
+pub fn no_longer_a_prediction(issue: Number) -> String {
+    format!("#{issue} is assigned to somebody, or is no longer a prediction")
+}
+
+/// A second verdict on one prediction.
+pub fn judged_already(prediction: Number) -> String {
+    format!("#{prediction} has a verdict already")
+}
+
+/// A prediction that is not promoted, or an issue that is not filed, and why.
+pub fn not_filed(prediction: Option<Number>, issue: &NewIssue, why: &str) -> String {
+    match prediction {
+        Some(prediction) => format!("#{prediction} stays a prediction: {why}"),
+        None => format!("{:?} is not filed: {why}", clean_line(&issue.title, 80)),
+    }
+}
+
+/// More new issues than a run may file.
+pub fn too_many(limit: usize) -> String {
+    format!("at most {limit} issues are filed in one run")
+}
+
+/// A new issue that would wait for nothing.
+pub fn dependency_not_open(missing: Number) -> String {
+    format!("it depends on #{missing}, which is not open")
+}
+
+/// An action by a formula that does not exist, or that belongs to a role.
+pub fn no_such_formula(formula: &str) -> String {
+    format!("there is no formula {:?} for an action", clean_line(formula, 64))
+}
+
+/// A new issue that exists already.
+pub fn resembles(like: &str) -> String {
+    format!("it says the same as {like}")
+}
+
 /// What there is to plan, in a few words.
 pub fn found(predictions: usize) -> String {
     match predictions {
