@@ -123,7 +123,8 @@ pub fn settings(program: &str, runtime: Runtime, waking: Waking) -> Value {
             let mut hooks = vec![json!({ "type": "command", "command": command, "timeout": timeout })];
             if runtime == Runtime::Tmux && waking == Waking::Able && WAKING.contains(&event) {
                 // A child of Claude itself, without a shell between: it ends with it.
-                let command = format!("exec {program} hook wake");
+                let wake = format!("{program} hook wake");
+                let command = format!("exec {wake}");
                 hooks.push(json!({
                     "type": "command", "command": command, "timeout": WAKE_SECONDS, "asyncRewake": true,
                 }));

@@ -6,6 +6,8 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Number, Value};
 
+use crate::words;
+
 /// A JSON value whose objects keep their order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ordered {
@@ -139,7 +141,9 @@ impl<'de> Visitor<'de> for Reader {
     }
 
     fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Ordered, E> {
-        Number::from_f64(number).map(Ordered::Number).ok_or_else(|| E::custom("not a number of JSON"))
+        Number::from_f64(number)
+            .map(Ordered::Number)
+            .ok_or_else(|| E::custom(words::parse::NOT_A_JSON_NUMBER))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Ordered, E> {

@@ -15,6 +15,7 @@ use crate::session::context::{Gauge, Source};
 use crate::session::work::Action;
 use crate::text;
 use crate::time::Timestamp;
+use crate::words;
 
 /// How much of an outside text is kept.
 const TEXT_CHARS: usize = 400;
@@ -170,9 +171,11 @@ impl Turn {
             return match (talks, exit) {
                 (Talks::Perhaps, Some(0)) => Ended::Over(Measured::default()),
                 (Talks::Always | Talks::Perhaps, Some(code)) => {
-                    Ended::Died { why: format!("exit code {code} without a result") }
+                    Ended::Died { why: words::session::ended_early(code) }
                 }
-                (Talks::Always | Talks::Perhaps, None) => Ended::Died { why: "killed".to_owned() },
+                (Talks::Always | Talks::Perhaps, None) => {
+                    Ended::Died { why: words::session::KILLED.to_owned() }
+                }
             };
         };
         let measured = self.measured(result, before);
@@ -185,7 +188,7 @@ impl Turn {
         match result["subtype"].as_str() {
             Some("error_max_turns") => Ended::Over(measured),
             Some("error_during_execution") if status.is_none() && self.error.is_none() => Ended::Died {
-                why: if details.is_empty() { "an error of its own".to_owned() } else { details },
+                why: if details.is_empty() { words::session::UNNAMED_ERROR.to_owned() } else { details },
             },
             Some(_) | None => {
                 let error = match &self.error {

@@ -148,7 +148,7 @@ fn wrong_values_name_the_key_and_the_line() {
         ("[ci]\nkind = \"comand\"", 3, "ci.kind", "`ci.kind` cannot be \"comand\""),
         ("[notify]\nto = [\"mail\"]", 3, "notify.to", "cannot be \"mail\""),
         ("[notify]\nto = [\"matrix\"]", 3, "notify.to", "needs the key `matrix.homeserver`"),
-        ("[notify]\nquiet_hours = \"22-7\"", 3, "notify.quiet_hours", "no hours of the day"),
+        ("[notify]\nquiet_hours = \"22-7\"", 3, "notify.quiet_hours", "must be hours of the day"),
         ("[notify]\ntimezone = \"$(id)\"", 3, "notify.timezone", "the name of a time zone"),
         ("[webhook]\nurl = \"https://u:p@h/x\"", 3, "webhook.url", "user name or password"),
         ("[webhook]\nurl_file = \"hook\"", 3, "webhook.url_file", "an absolute path"),

@@ -121,7 +121,7 @@ impl Answer {
         }
         for followup in &self.followups {
             if followup.title.trim().is_empty() || too_long(&followup.title, TITLE_CHARS) {
-                return Some(words::answer::length("the title of a follow-up", TITLE_CHARS, "characters"));
+                return Some(words::answer::follow_up_title(TITLE_CHARS));
             }
             if followup.body.len() > BODY_BYTES {
                 return Some(words::answer::field_too_long("a follow-up", BODY_BYTES, "bytes"));

@@ -21,6 +21,7 @@ use crate::ids::{Number, ProjectName, Sha};
 use crate::role::Role;
 use crate::time::Timestamp;
 use crate::vault::{self, ActionId};
+use crate::words;
 use crate::{action, review};
 
 /// Largest result that is read.
@@ -239,12 +240,12 @@ pub fn parse_session(session: &str) -> Option<(&str, u32)> {
 pub fn read_result(bytes: Option<&[u8]>) -> Result<Option<serde_json::Value>, String> {
     let Some(bytes) = bytes.filter(|bytes| !bytes.trim_ascii().is_empty()) else { return Ok(None) };
     if bytes.len() > RESULT_BYTES {
-        return Err(format!("its result has more than {RESULT_BYTES} bytes"));
+        return Err(words::run::result_too_large(RESULT_BYTES));
     }
     match serde_json::from_slice(bytes) {
         Ok(value @ serde_json::Value::Object(_)) => Ok(Some(value)),
-        Ok(_) => Err("its result is not a JSON object".to_owned()),
-        Err(error) => Err(format!("its result is not JSON: {error}")),
+        Ok(_) => Err(words::run::RESULT_NOT_AN_OBJECT.to_owned()),
+        Err(error) => Err(words::run::result_not_json(&error)),
     }
 }
 

@@ -190,10 +190,13 @@ pub fn warns(line: &str) -> bool {
             .any(|w| lower.contains(w))
 }
 
+/// Claude Code's own warnings of a full context.
+const CLAUDE_PHRASES: [&str; 3] = ["% context used", "Context left until auto-compact", "Context low ("];
+
 /// Whether a line on Claude Code's screen is its own warning of a full context. Its screen is full of other words, so only
 /// its very phrases count.
 pub fn claude_warns(line: &str) -> bool {
-    ["% context used", "Context left until auto-compact", "Context low ("].iter().any(|w| line.contains(w))
+    CLAUDE_PHRASES.iter().any(|phrase| line.contains(phrase))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Cron, Zone};
 use crate::time::Timestamp;
+use crate::words;
 
 /// A time that is seen later than this was missed: nobody was there to see it.
 const LATE: Duration = Duration::from_secs(300);
@@ -83,15 +84,15 @@ pub fn decide(
         return (Decision::Wait, None);
     }
     let why = if now.since(due) > LATE && !rules.catch_up {
-        Some("it was missed while nothing ran".to_owned())
+        Some(words::schedule::MISSED.to_owned())
     } else if facts.running {
-        Some("the run before is still under way".to_owned())
+        Some(words::schedule::STILL_RUNNING.to_owned())
     } else if let Some(budget) = &facts.budget {
-        Some(format!("a budget is used up: {budget}"))
+        Some(words::schedule::budget(budget))
     } else if let Some(free) = facts.free_memory_mb.filter(|free| *free < rules.min_free_memory_mb) {
-        Some(format!("{free} MB of memory are free, fewer than {}", rules.min_free_memory_mb))
+        Some(words::schedule::short_of_memory(free, rules.min_free_memory_mb))
     } else if rules.only_if_changed && before.inputs.as_deref() == Some(&facts.inputs) {
-        Some("nothing changed since the last run".to_owned())
+        Some(words::schedule::NOTHING_CHANGED.to_owned())
     } else {
         None
     };

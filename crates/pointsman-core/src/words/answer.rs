@@ -52,6 +52,11 @@ pub fn length(what: &str, most: usize, unit: &str) -> String {
     format!("{what} must have 1 to {most} {unit}")
 }
 
+/// A follow-up without a title, or with a long one.
+pub fn follow_up_title(most: usize) -> String {
+    length("the title of a follow-up", most, "characters")
+}
+
 /// An action or a verdict with a field missing, or with one that it cannot have.
 pub fn wrong_fields(what: &str) -> String {
     format!("`{what}` lacks a field that it needs, or has one that it does not use")

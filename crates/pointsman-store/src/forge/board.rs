@@ -3,6 +3,7 @@
 use pointsman_core::forge::{BoardStatus, Check, CheckState};
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use rusqlite::{OptionalExtension, params};
 
 use super::{ForgeShelf, require};
@@ -20,15 +21,15 @@ impl ForgeShelf {
                 .query_row([Whole(issue)], |row| Ok((word(row, "status")?, row.get("agent")?)))
                 .optional()
         };
-        run().map_err(failed_to("read the board"))
+        run().map_err(failed_to(words::store::READ_BOARD))
     }
 
     /// Sets Status and Agent of an issue.
     pub fn set_board_row(&mut self, issue: Number, status: BoardStatus, agent: &str) -> Result<()> {
         const SQL: &str = "INSERT INTO board (issue, status, agent) VALUES ($1, $2, $3)
             ON CONFLICT (issue) DO UPDATE SET status = excluded.status, agent = excluded.agent";
-        let failed = failed_to("change the board");
-        let transaction = self.begin("change the board")?;
+        let failed = failed_to(words::store::CHANGE_BOARD);
+        let transaction = self.begin(words::store::CHANGE_BOARD)?;
         require(&transaction, "issues", "issue", issue)?;
         transaction.execute(SQL, params![Whole(issue), Word(status), agent]).map_err(&failed)?;
         transaction.commit().map_err(failed)
@@ -45,7 +46,7 @@ impl ForgeShelf {
                 })?
                 .collect::<rusqlite::Result<_>>()
         };
-        run().map_err(failed_to("read checks"))
+        run().map_err(failed_to(words::store::READ_CHECKS))
     }
 
     /// What a check says about a commit now, in place of what it said before.
@@ -55,6 +56,6 @@ impl ForgeShelf {
         self.connection
             .execute(SQL, params![Word(sha), name, Word(state), at.0])
             .map(drop)
-            .map_err(failed_to("write a check"))
+            .map_err(failed_to(words::store::WRITE_CHECK))
     }
 }

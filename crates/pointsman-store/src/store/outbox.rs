@@ -9,6 +9,7 @@ use std::fmt;
 use pointsman_core::ids::TaskKey;
 use pointsman_core::task::Effect;
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use rusqlite::{Row, params};
 use serde::{Deserialize, Serialize};
 
@@ -61,7 +62,7 @@ impl Store {
     /// passed over.
     pub fn due_effects(&self, now: Timestamp, busy: impl Fn(&TaskKey) -> bool) -> Result<Vec<Outgoing>> {
         // The daemon asks this after everything that happens: only what it will use is read to the end.
-        let rows = self.rows("read the outbox", DUE, [now.0], |row| {
+        let rows = self.rows(words::store::READ_OUTBOX, DUE, [now.0], |row| {
             if busy(&lane(row)?) { Ok(None) } else { read(row).map(Some) }
         })?;
         Ok(rows.into_iter().flatten().collect())
@@ -70,14 +71,14 @@ impl Store {
     /// When the next effect is due: the earliest among the heads of all lanes, but those that somebody works on.
     pub fn next_effect_time(&self, busy: impl Fn(&TaskKey) -> bool) -> Result<Option<Timestamp>> {
         let heads =
-            self.rows("read the outbox", NEXT, [], |row| Ok((lane(row)?, time(row, "not_before")?)))?;
+            self.rows(words::store::READ_OUTBOX, NEXT, [], |row| Ok((lane(row)?, time(row, "not_before")?)))?;
         Ok(heads.into_iter().filter(|(task, _)| !busy(task)).map(|(_, at)| at).min())
     }
 
     /// What was ordered under this number, whatever became of it.
     pub fn effect(&self, id: EffectId) -> Result<Option<Effect>> {
         const SQL: &str = "SELECT effect FROM outbox WHERE id = $1";
-        let rows = self.rows("read the outbox", SQL, [id.0], |row| json(row, "effect"))?;
+        let rows = self.rows(words::store::READ_OUTBOX, SQL, [id.0], |row| json(row, "effect"))?;
         Ok(rows.into_iter().next())
     }
 
@@ -85,7 +86,7 @@ impl Store {
     pub fn pending_effects(&self, task: &TaskKey) -> Result<Vec<Outgoing>> {
         const SQL: &str = "SELECT id, key, project, issue, effect, attempts, error, not_before FROM outbox
             WHERE status = 'pending' AND project = $1 AND issue = $2 ORDER BY id";
-        self.rows("read the outbox", SQL, params![Word(&task.project), Whole(task.issue)], read)
+        self.rows(words::store::READ_OUTBOX, SQL, params![Word(&task.project), Whole(task.issue)], read)
     }
 }
 
@@ -102,7 +103,7 @@ pub(super) fn insert(
         VALUES ($1, $2, $3, $4, $5, 'pending', 0, 0, $6)";
     let id = draft.numbers.effect.take();
     let values = values![id, key, Word(&task.project), Whole(task.issue), Json(effect), at];
-    draft.push(Statement::new("write the outbox", SQL, values));
+    draft.push(Statement::new(words::store::WRITE_OUTBOX, SQL, values));
     Ok(EffectId(id))
 }
 
@@ -116,7 +117,7 @@ pub(super) fn settle(
     const SQL: &str = "UPDATE outbox SET status = $1, error = $2, settled_at = $3
         WHERE id = $4 AND status = 'pending'";
     let status = if failure.is_some() { "failed" } else { "done" };
-    draft.push(Statement::new("settle an effect", SQL, values![status, failure, at, id.0]));
+    draft.push(Statement::new(words::store::SETTLE_EFFECT, SQL, values![status, failure, at, id.0]));
     Ok(())
 }
 
@@ -129,7 +130,7 @@ pub(super) fn postpone(
 ) -> Result<()> {
     const SQL: &str = "UPDATE outbox SET attempts = attempts + 1, error = $1, not_before = $2
         WHERE id = $3 AND status = 'pending'";
-    draft.push(Statement::new("postpone an effect", SQL, values![error, not_before, id.0]));
+    draft.push(Statement::new(words::store::POSTPONE_EFFECT, SQL, values![error, not_before, id.0]));
     Ok(())
 }
 
@@ -140,8 +141,8 @@ pub(super) fn supersede(draft: &mut Draft<'_>, id: EffectId, at: Timestamp) -> R
         AND EXISTS (SELECT 1 FROM outbox AS o WHERE o.id = messages.id AND o.status = 'pending')";
     const EFFECT: &str = "UPDATE outbox SET status = 'superseded', settled_at = $1
         WHERE id = $2 AND status = 'pending'";
-    draft.push(Statement::new("supersede a message", MESSAGE, values![id.0]));
-    draft.push(Statement::new("supersede an effect", EFFECT, values![at, id.0]));
+    draft.push(Statement::new(words::store::SUPERSEDE_MESSAGE, MESSAGE, values![id.0]));
+    draft.push(Statement::new(words::store::SUPERSEDE_EFFECT, EFFECT, values![at, id.0]));
     Ok(())
 }
 
@@ -159,8 +160,8 @@ pub(super) fn supersede_deliveries(
         WHERE project = $1 AND issue = $2 AND generation < $3 AND status IN ('queued', 'sent')";
     let effects = values![at, Word(&task.project), Whole(task.issue), generation];
     let messages = values![Word(&task.project), Whole(task.issue), generation];
-    draft.push(Statement::new("supersede effects", EFFECTS, effects));
-    draft.push(Statement::new("supersede messages", MESSAGES, messages));
+    draft.push(Statement::new(words::store::SUPERSEDE_EFFECTS, EFFECTS, effects));
+    draft.push(Statement::new(words::store::SUPERSEDE_MESSAGES, MESSAGES, messages));
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 use pointsman_core::ids::ProjectName;
 use pointsman_core::session::work::WorkState;
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 
 use super::Store;
 use super::commit::Draft;
@@ -14,7 +15,7 @@ impl Store {
     /// Where an identity (`dev-shop-3`) is in its work, whichever of its sessions said so last.
     pub fn work_state(&self, identity: &str) -> Result<Option<WorkState>> {
         const SQL: &str = "SELECT state FROM work_states WHERE identity = $1";
-        let rows = self.rows("read a work state", SQL, [identity], |row| json(row, "state"))?;
+        let rows = self.rows(words::store::READ_WORK_STATE, SQL, [identity], |row| json(row, "state"))?;
         Ok(rows.into_iter().next())
     }
 }
@@ -42,6 +43,6 @@ pub(super) fn put(
         Json(state),
         at
     ];
-    draft.push(Statement::new("write a work state", SQL, values));
+    draft.push(Statement::new(words::store::WRITE_WORK_STATE, SQL, values));
     Ok(())
 }
