@@ -90,7 +90,7 @@ impl fmt::Display for Sha {
     }
 }
 
-/// Which task: a project and one of its issues.
+/// The key of a task: a project and one of its issues.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TaskKey {
     pub project: ProjectName,

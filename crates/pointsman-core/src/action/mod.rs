@@ -28,7 +28,7 @@ pub const AT_ONCE: usize = 4;
 /// The longest report, in bytes.
 const SUMMARY_BYTES: usize = 20 << 10;
 
-/// What came of an action.
+/// The report with which an action's session ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Report {
@@ -79,7 +79,7 @@ pub struct Sight<'a> {
     pub told: bool,
 }
 
-/// What is to be done.
+/// The next step for an issue that asks for an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     Nothing,

@@ -21,7 +21,7 @@ pub enum Ordered {
 }
 
 impl Ordered {
-    /// What an object has under a key.
+    /// The value of an object under a key.
     pub fn get(&self, key: &str) -> Option<&Self> {
         match self {
             Self::Object(entries) => entries.iter().find(|(name, _)| name == key).map(|(_, value)| value),
@@ -29,7 +29,7 @@ impl Ordered {
         }
     }
 
-    /// What is under a key, made by `empty` at the end if it is not there; none if this is no object.
+    /// The value under a key, made by `empty` and put at the end if it is missing; none if this is not an object.
     pub fn entry(&mut self, key: &str, empty: impl FnOnce() -> Self) -> Option<&mut Self> {
         let Self::Object(entries) = self else { return None };
         let at = match entries.iter().position(|(name, _)| name == key) {

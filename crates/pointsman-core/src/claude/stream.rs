@@ -60,7 +60,7 @@ pub enum Said {
     Malformed,
 }
 
-/// What one turn has said so far.
+/// The lines that one turn has printed so far.
 #[derive(Debug, Default)]
 pub struct Turn {
     begun: bool,
@@ -73,7 +73,7 @@ pub struct Turn {
     result: Option<Value>,
 }
 
-/// How a turn ended.
+/// The end of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// As it should; the next prompt can come.
@@ -96,7 +96,7 @@ pub enum Ended {
     },
 }
 
-/// What a turn tells about its cost.
+/// The cost that a turn reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Measured {
     /// How full the context is.
@@ -164,7 +164,7 @@ impl Turn {
         self.result.is_some()
     }
 
-    /// How it ended. `exit` is the process's exit code, if it went by itself; `before` what was told before this turn.
+    /// Judges the end of the turn. `exit` is the process's exit code, if it went by itself; `before` what was told before.
     /// A program that is not Claude Code need not say a result: its exit code speaks for it.
     pub fn end(&self, exit: Option<i32>, before: Sums, talks: Talks) -> Ended {
         let Some(result) = &self.result else {

@@ -5,7 +5,7 @@ use crate::words;
 /// Longest branch name we take: a ref is a file, and file names end at 255 bytes.
 const MAX_BYTES: usize = 200;
 
-/// Why git would not take `name` as a branch, or nothing if it would.
+/// Names the rule of git that `name` breaks as a branch, if it breaks one.
 ///
 /// The rules of `git check-ref-format --branch`, and a limit on the length. A valid name is safe as an
 /// argument too, because it cannot start with a dash.

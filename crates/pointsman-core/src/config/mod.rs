@@ -111,7 +111,7 @@ impl Config {
         entries::in_force(self)
     }
 
-    /// What a candidate must pass before it lands: `merge.gate`, else the command of the CI.
+    /// The command that a candidate must pass before it lands: `merge.gate`, else the command of the CI.
     pub fn gate(&self) -> Option<&[String]> {
         let ci = self.ci.command.as_deref().filter(|_| self.ci.kind.runs_here());
         self.merge.gate.as_deref().or(ci)
@@ -122,7 +122,7 @@ impl Config {
         self.merge.gate.is_none() && self.ci.kind.runs_outside()
     }
 
-    /// How the sessions of a role are run.
+    /// The runtime for the sessions of a role.
     pub fn runtime(&self, role: Role) -> Runtime {
         self.roles.get(role).runtime.unwrap_or(self.agent.runtime)
     }
@@ -147,7 +147,7 @@ impl Config {
         self.review.mode == ReviewMode::Agent && self.review.command.is_none()
     }
 
-    /// Where the quiet hours hold: `notify.timezone`, else the place of the timetable.
+    /// The time zone of the quiet hours: `notify.timezone`, else that of the timetable.
     pub fn quiet_zone(&self) -> &str {
         self.notify.timezone.as_deref().unwrap_or(&self.schedule.timezone)
     }
@@ -167,7 +167,7 @@ impl Config {
         render_branch(&self.dev.branch, issue)
     }
 
-    /// What is asked for and cannot be done yet by this version, a sentence each; empty if all can.
+    /// Settings that this version cannot follow yet, a sentence each; empty if it can follow all.
     pub fn unsupported(&self) -> Vec<String> {
         check::unsupported(self)
     }

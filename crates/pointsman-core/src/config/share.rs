@@ -11,7 +11,7 @@ use crate::words;
 pub struct Share(u16);
 
 impl Share {
-    /// In thousandths.
+    /// The share in thousandths.
     pub fn permille(self) -> u16 {
         self.0
     }

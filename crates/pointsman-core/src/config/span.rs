@@ -60,7 +60,7 @@ impl fmt::Display for Span {
     }
 }
 
-/// Why a text is no duration.
+/// A text that is not a duration, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a duration: {why}")]
 pub struct ParseSpanError {

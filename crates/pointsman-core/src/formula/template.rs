@@ -16,7 +16,7 @@ use crate::words;
 /// A project's variables, by name.
 pub type Variables = BTreeMap<String, String>;
 
-/// What a project's formulas can use: what its configuration says, and its own `[variables]`.
+/// The variables of a project's formulas: those that Pointsman sets, and its own `[variables]`.
 pub fn variables(config: &Config) -> Variables {
     let Config { name, primary_branch, forge, limits, timing, .. } = config;
     let repo = forge.repo.clone().unwrap_or_else(|| name.to_string());

@@ -20,7 +20,7 @@ const LINES: usize = 200;
 /// Characters of one line.
 const LINE: usize = 8000;
 
-/// One line.
+/// A line of the gardener's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
     Action {
@@ -58,7 +58,7 @@ pub enum Action {
     },
 }
 
-/// Too small.
+/// An issue that is too small to stand alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DustLine {

@@ -69,7 +69,7 @@ impl Deed {
     }
 }
 
-/// What follows from an answer.
+/// The deeds that follow from an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     pub deeds: Vec<Deed>,

@@ -20,7 +20,7 @@ const SUMMARY_BYTES: usize = 2000;
 /// What is back sooner has not really gone.
 const COMES_BACK: Duration = Duration::from_secs(24 * 3600);
 
-/// What is remembered between two looks.
+/// The supervisor's memory between two looks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
@@ -55,7 +55,7 @@ impl Memory {
     }
 }
 
-/// What follows from a look.
+/// The consequences of a look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// What is to be remembered.
@@ -68,7 +68,7 @@ pub struct Report {
     pub ask: Vec<Finding>,
 }
 
-/// A summary.
+/// A summary that people get.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
     /// What is new since the last one.
@@ -143,7 +143,7 @@ pub fn report(before: &Memory, findings: &[Finding], config: &Config, now: Times
     Report { changed: all != before.keys(), memory, told, ask }
 }
 
-/// What a model says about findings: a few lines for people, and nothing else.
+/// Reads a model's judgement of findings: a few lines for people, and nothing else.
 pub fn judgement(result: Option<&serde_json::Value>) -> Result<String, String> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]

@@ -11,7 +11,7 @@ const PREFIXES: [&str; 7] = ["sudo", "env", "command", "exec", "nohup", "time", 
 const PRECIOUS: [&str; 12] =
     ["/", "/*", "~", "~/", "~/*", "$HOME", "$HOME/", "$HOME/*", "/home", "/etc", "/usr", "/var"];
 
-/// Why the agent should not run this, if there is a reason.
+/// The reason why the agent should not run this command, if there is one.
 pub fn objection(command: &str, primary_branch: &str) -> Option<String> {
     command.split(['\n', ';', '&', '|', '(', ')', '`']).find_map(|part| {
         let words: Vec<&str> = part

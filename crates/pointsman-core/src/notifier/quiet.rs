@@ -19,7 +19,7 @@ pub struct QuietHours {
 }
 
 impl QuietHours {
-    /// When they end, if it is quiet now where this clock hangs.
+    /// The end of the quiet hours, if it is quiet now in this time zone.
     pub fn end(self, zone: &impl Zone, now: Timestamp) -> Option<Timestamp> {
         let local = zone.local(now);
         let minute = local.rem_euclid(DAY);

@@ -58,7 +58,7 @@ pub struct Triage {
     pub why: String,
 }
 
-/// What becomes of a prediction.
+/// The fate of a prediction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// An issue is filed about it, for the action agent or for the backlog.

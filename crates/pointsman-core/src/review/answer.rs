@@ -40,7 +40,7 @@ pub struct Answer {
     pub followups: Vec<FollowUp>,
 }
 
-/// What a reviewer decides.
+/// The decision of a reviewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Verdict {

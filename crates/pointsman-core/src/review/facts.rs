@@ -21,7 +21,7 @@ const CHANCE: usize = 8;
 /// What begins a commit in [`Landed::parse`]; no line of a patch does.
 const COMMIT: &str = "pointsman-commit ";
 
-/// What holds for a change, whatever anybody says about it.
+/// The facts about a change, whatever anybody says about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// How large it is, against what its issue is about.
@@ -36,7 +36,7 @@ pub struct Facts {
     pub secrets: Vec<Secret>,
 }
 
-/// How large a change is.
+/// The size and the reach of a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
     pub files: usize,
@@ -110,7 +110,7 @@ impl Facts {
         }
     }
 
-    /// Why only a person may let it through; nothing if a reviewer is enough.
+    /// The reason why only a person may let it through; none if a reviewer is enough.
     pub fn needs_person(&self) -> Option<String> {
         let mut why = Vec::new();
         if !self.protected.is_empty() {

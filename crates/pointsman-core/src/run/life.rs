@@ -12,7 +12,7 @@ use crate::words;
 /// Longest reason that is kept.
 const REASON_CHARS: usize = 500;
 
-/// What can happen to a run.
+/// An event in the life of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
@@ -53,12 +53,12 @@ pub enum Event {
     SessionEnded,
 }
 
-/// Why nothing came of an event.
+/// An event that a run does not accept, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Refused(pub String);
 
-/// What an event makes of a run.
+/// Applies an event to a run.
 pub fn step(run: &Run, event: &Event, policy: &Policy, now: Timestamp) -> Result<Run, Refused> {
     let mut run = run.clone();
     let generation = match event {
@@ -156,7 +156,7 @@ fn refused(why: String) -> Result<Run, Refused> {
     Err(Refused(why))
 }
 
-/// What is to be done about a run now.
+/// The work that a run needs now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duty {
     Time,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::Timing;
 use crate::time::Timestamp;
 
-/// What a single witness saw.
+/// The observation of a single witness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sighting {
@@ -36,7 +36,7 @@ pub struct Evidence {
     pub times_stale: u32,
 }
 
-/// The verdict.
+/// The verdict on a session's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Liveness {
@@ -96,7 +96,7 @@ pub fn judge(evidence: &Evidence, rules: &Rules, now: Timestamp) -> Liveness {
     }
 }
 
-/// How a session stands: what is on record of its end, else what the evidence says.
+/// The standing of a session: what is on record of its end, else what the evidence says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// It has not ended, as far as is on record.

@@ -46,7 +46,7 @@ impl std::fmt::Display for WorkPhase {
     }
 }
 
-/// What is known of the tests.
+/// The last known result of the tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TestsStatus {
@@ -59,7 +59,7 @@ pub enum TestsStatus {
     Failing,
 }
 
-/// Where a session is. Everything in words comes from an agent and is outside text.
+/// The work state of a session. Everything in words comes from an agent and is outside text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkState {
     /// Whose (`dev-shop-3`).

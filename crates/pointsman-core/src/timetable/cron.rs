@@ -13,7 +13,7 @@ const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 /// No expression that fits at all waits longer than for the next 29th of February but one.
 const MAX_DAYS: i64 = 366 * 9;
 
-/// When something happens again and again.
+/// A schedule of times that come again and again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cron {
     minutes: u64,

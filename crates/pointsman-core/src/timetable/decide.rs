@@ -13,7 +13,7 @@ const LATE: Duration = Duration::from_secs(300);
 /// How far back a missed time is looked for.
 const LOOK_BACK: i64 = 32 * 24 * 3_600_000;
 
-/// What is remembered about a formula's times.
+/// The memory of a formula's times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remembered {
     /// Up to here every time was used or passed over.
@@ -26,7 +26,7 @@ pub struct Remembered {
     pub skipped_because: Option<String>,
 }
 
-/// What a project says about its timetable.
+/// A project's rules for its timetable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// Each time is put off by up to this long, so that not everything happens at once.
@@ -39,7 +39,7 @@ pub struct Rules {
     pub only_if_changed: bool,
 }
 
-/// How things stand.
+/// The facts that decide whether a run may begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// A run of the formula is under way.
@@ -52,7 +52,7 @@ pub struct Facts {
     pub budget: Option<String>,
 }
 
-/// What to do.
+/// The decision about a formula's next time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// No time has come.

@@ -19,7 +19,7 @@ use crate::words;
 /// Longest reason that is kept.
 const REASON_CHARS: usize = 500;
 
-/// Where an action stands. The names are part of the surface that scripts rely on.
+/// The state of an action. The names are part of the surface that scripts rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -39,7 +39,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// The name.
+    /// The name that scripts see.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -85,7 +85,7 @@ pub struct Entry {
     pub told_at: Option<Timestamp>,
 }
 
-/// What a project says about its vault.
+/// A project's rules for its vault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// Whether anything is fired without a person.
@@ -102,7 +102,7 @@ pub struct Policy {
     pub renotify: Duration,
 }
 
-/// What can happen to an action.
+/// An event in the life of an action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
@@ -147,7 +147,7 @@ pub enum Event {
     Told,
 }
 
-/// How a handler ended.
+/// The end of a handler.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
@@ -162,18 +162,18 @@ pub enum Outcome {
     },
 }
 
-/// Why nothing came of an event.
+/// An event that an action does not accept, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Refused(pub String);
 
 impl Entry {
-    /// Its name.
+    /// The action's name, which is unique in a project.
     pub fn id(&self) -> &ActionId {
         &self.action.id
     }
 
-    /// What a person is asked now: an answer to another question is none to this one. Nothing if nobody is.
+    /// The question that a person is asked now: an answer to another question is none to this one. Nothing if nobody is asked.
     pub fn question(&self) -> Option<String> {
         let Estimate { risk, reversible, requires_human } = self.estimate;
         let asked = matches!(self.status, Status::Pending | Status::Uncertain) && !self.awaits_look;
@@ -299,7 +299,7 @@ pub(super) fn way(estimate: Estimate, policy: &Policy) -> Route {
     if policy.auto_approve { route(estimate) } else { Route::Ask }
 }
 
-/// What an event makes of an action.
+/// Applies an event to an action.
 pub fn step(entry: &Entry, event: &Event, policy: &Policy, now: Timestamp) -> Result<Entry, Refused> {
     let entry = entry.clone();
     match event {
@@ -443,7 +443,7 @@ pub(super) fn refused<T>(why: &str) -> Result<T, Refused> {
     Err(Refused(why.to_owned()))
 }
 
-/// What is to be done about an action now.
+/// The work that an action needs now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duty {
     /// Something of it has expired.

@@ -8,7 +8,7 @@ use crate::words;
 /// How much of what a CI says of a check is handed on, in bytes.
 const DETAILS: usize = 16 << 10;
 
-/// What the checks of a commit amount to; nothing as long as that is open. With `required` only these count, and all of
+/// The verdict of a commit's checks; nothing as long as that is open. With `required` only these count, and all of
 /// them must be there; without, all that are there count, and there must be one.
 pub fn of_checks(checks: &[Check], required: &[String]) -> Option<CiVerdict> {
     let counts = |check: &&Check| required.is_empty() || required.contains(&check.name);

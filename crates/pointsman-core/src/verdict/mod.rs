@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 /// How much of a log's end is looked at: what broke a step is near its end, and logs can be huge.
 pub const LOG_TAIL_BYTES: usize = 64 * 1024;
 
-/// What kind of failure a red step is. `Display` prints `infra <reason>` or `code`.
+/// The kind of a failure. `Display` prints `infra <reason>` or `code`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "class", rename_all = "snake_case")]
 pub enum Class {

@@ -55,7 +55,7 @@ impl Display for Ignored {
     }
 }
 
-/// One finding.
+/// A finding, in one line.
 pub fn finding(finding: &Finding) -> String {
     match finding {
         Finding::AgentsMd { commits, missing: false, .. } => {
@@ -93,7 +93,7 @@ pub fn finding(finding: &Finding) -> String {
     }
 }
 
-/// What the session of a run is asked.
+/// The questions to the session of a run.
 pub fn briefing(questions: &[Question], issues: &[Issue]) -> String {
     let mut out = "## What the rules have found\n\n".to_owned();
     for question in questions {
@@ -175,7 +175,7 @@ pub fn question(project: &ProjectName, issue: Number, question: &str) -> Notice 
     }
 }
 
-/// What was done, for the journal.
+/// A deed that was done, for the journal.
 pub fn done(deed: &Deed) -> String {
     match deed {
         Deed::CloseDuplicate { issue, of, .. } => format!("closed #{issue}: it says the same as #{of}"),

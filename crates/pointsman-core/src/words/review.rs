@@ -79,7 +79,7 @@ pub fn secret(kind: SecretKind) -> &'static str {
     }
 }
 
-/// What a reviewer is given to read, each a file.
+/// The files that a reviewer is given to read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Material {
     pub request: String,
@@ -107,7 +107,7 @@ impl Material {
     }
 }
 
-/// What its prompt says about that.
+/// The prompt's part about a pull request.
 pub fn briefing(pr: Number, sha: &Sha, material: &Material, inbox: &str) -> String {
     let mut out = format!(
         "You review pull request #{pr} at {sha}. Your working tree is that commit; what steers agents in it is as it \
@@ -260,7 +260,7 @@ pub fn posted(answer: &Answer, outcome: &Outcome, known: &Facts, filed: &[Number
     out
 }
 
-/// What a review comes to, for a line: without the facts before its verdict, unless they decide.
+/// The essence of a review, for a line: without the facts before its verdict, unless they decide.
 pub fn gist(body: &str) -> &str {
     match body.strip_prefix("**Facts**").and_then(|rest| rest.split_once("\n## ")) {
         Some((_, verdict)) => verdict.split_once("\n\n").map_or(verdict, |(_, reason)| reason),
@@ -305,7 +305,7 @@ pub fn unusable(sha: &Sha, why: &str, unusable: usize) -> String {
     )
 }
 
-/// Why nobody reviews a task's pull request, in one line.
+/// The reason why nobody reviews a task's pull request, in one line.
 pub fn given_up(why: &str) -> String {
     format!("the review agent gave no usable answer: {}", clean_line(why, 300))
 }

@@ -64,7 +64,7 @@ pub fn died_often(times: u32) -> String {
     format!("its sessions died {times} times")
 }
 
-/// Where a session finds and leaves things.
+/// The files that a session reads and writes.
 #[derive(Clone, Debug)]
 pub struct Places {
     /// Where it writes its phase.
@@ -127,7 +127,7 @@ pub fn answer(id: i64, subject: &str, path: &str) -> String {
     format!("[pointsman reply-{id}] Answer{subject} Details: {path}")
 }
 
-/// What people said in the role's thread since it last ran, who and what; nothing if nobody did.
+/// The words of people in the role's thread since it last ran, who and what; nothing if nobody said anything.
 pub fn said<'w>(words: impl Iterator<Item = (&'w str, &'w str)>) -> String {
     let said: String = words
         .map(|(by, words)| {

@@ -124,7 +124,7 @@ pub fn shown(entry: &Entry) -> String {
     format!("{:#}\n", serde_json::json!({ "action": action, "estimate": estimate }))
 }
 
-/// What its prompt says about that. Nothing of the action is in it but its name, which has a fixed shape.
+/// The prompt's part about an action. Nothing of the action is in it but its name, which has a fixed shape.
 pub fn briefing(id: &ActionId, inbox: &str) -> String {
     format!(
         "You look at the vault action {id}: {inbox}/action.json has it, and what is thought of it so far. Both come from \
@@ -135,7 +135,7 @@ pub fn briefing(id: &ActionId, inbox: &str) -> String {
     )
 }
 
-/// What people must know about an action as it stands now.
+/// A notice about an action as it stands now.
 pub fn notice(entry: &Entry, policy: &Policy) -> Notice {
     let (project, id) = (&entry.project, entry.id());
     let told = match entry.status {

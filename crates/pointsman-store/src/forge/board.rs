@@ -12,7 +12,7 @@ use crate::column::{Whole, Word, word};
 use crate::error::failed_to;
 
 impl ForgeShelf {
-    /// What the board was told about an issue: its Status and its Agent. None if nobody told it anything.
+    /// The Status and the Agent of an issue on the board. None if nobody set them.
     pub fn board_row(&self, issue: Number) -> Result<Option<(BoardStatus, String)>> {
         let sql = "SELECT status, agent FROM board WHERE issue = $1";
         let run = || {
@@ -35,7 +35,7 @@ impl ForgeShelf {
         transaction.commit().map_err(failed)
     }
 
-    /// What is known about a commit, by the check's name.
+    /// The checks of a commit, by name.
     pub fn checks(&self, sha: &Sha) -> Result<Vec<Check>> {
         let sql = "SELECT name, state FROM checks WHERE sha = $1 ORDER BY name";
         let run = || {
@@ -49,7 +49,7 @@ impl ForgeShelf {
         run().map_err(failed_to(words::store::READ_CHECKS))
     }
 
-    /// What a check says about a commit now, in place of what it said before.
+    /// Records a check's state for a commit, in place of an earlier one.
     pub fn set_check(&mut self, sha: &Sha, name: &str, state: CheckState, at: Timestamp) -> Result<()> {
         const SQL: &str = "INSERT INTO checks (sha, name, state, at) VALUES ($1, $2, $3, $4)
             ON CONFLICT (sha, name) DO UPDATE SET state = excluded.state, at = excluded.at";

@@ -311,7 +311,7 @@ impl Change {
     }
 }
 
-/// What became of a [`Change`].
+/// The fate of a [`Change`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Committed {
     Done {

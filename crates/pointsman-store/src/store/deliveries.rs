@@ -35,7 +35,7 @@ pub struct Delivery {
     pub error: Option<String>,
 }
 
-/// What became of a delivery.
+/// The fate of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delivered {
     Sent {
@@ -48,7 +48,7 @@ pub enum Delivered {
     Dropped { why: String },
 }
 
-/// What waits for a notifier.
+/// The notices that wait for a notifier, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waiting {
     pub pending: u64,
@@ -59,7 +59,7 @@ pub struct Waiting {
 }
 
 impl Store {
-    /// What one notifier has to tell now, oldest first, at most so many.
+    /// The deliveries that one notifier has to make now, oldest first, at most so many.
     pub fn due_deliveries(
         &self,
         project: &ProjectName,
@@ -101,7 +101,7 @@ impl Store {
         Ok(rows.into_iter().next())
     }
 
-    /// How a notice fares, by notifier.
+    /// The deliveries of a notice, by notifier.
     pub fn deliveries_of(&self, notice: i64) -> Result<Vec<Delivery>> {
         const SQL: &str =
             "SELECT d.id, d.notifier, d.not_before, d.status, d.settled_at, d.error, n.at, n.posting
@@ -109,7 +109,7 @@ impl Store {
         self.rows(words::store::READ_DELIVERIES, SQL, [notice], read)
     }
 
-    /// What waits for a notifier, for people.
+    /// Counts what waits for a notifier.
     pub fn waiting(&self, project: &ProjectName, notifier: NotifierKind) -> Result<Waiting> {
         const PENDING: &str = "SELECT count(*) AS n, min(n.at) AS oldest FROM deliveries AS d
             JOIN notices AS n ON n.id = d.notice
@@ -135,7 +135,7 @@ impl Store {
         Ok(Waiting { pending: count.unsigned_abs(), oldest, dropped: dropped.unsigned_abs() })
     }
 
-    /// What a message is about, by the name that the other side gave it.
+    /// The topic of a message, by the name that the other side gave it.
     pub fn topic_of_message(&self, project: &ProjectName, sent_as: &str) -> Result<Option<Topic>> {
         let rows =
             self.rows(words::store::READ_DELIVERIES, SENT_AS, params![Word(project), sent_as], |row| {

@@ -33,7 +33,7 @@ pub struct EventRow {
     pub data: Value,
 }
 
-/// Which events to read. The default is the first [`EventFilter::PAGE`] of all.
+/// The events to read. The default is the first [`EventFilter::PAGE`] of all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventFilter {
     /// Only those after this one.
@@ -115,7 +115,7 @@ impl Store {
         }
     }
 
-    /// How many events of this kind came from a session of a task.
+    /// The number of events of this kind from a session of a task.
     pub fn count_of_session(&self, task: &TaskKey, session: &str, kind: &str) -> Result<u64> {
         let values = params![Word(&task.project), Whole(task.issue), session, kind];
         let counted = self.rows(words::store::COUNT_EVENTS, COUNT_OF_SESSION, values, |row| whole(row, 0))?;

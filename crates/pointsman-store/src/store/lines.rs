@@ -25,7 +25,7 @@ pub struct LineRow {
     pub person_merges: u64,
 }
 
-/// Why nothing lands.
+/// A pause of the merge queue, and its reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Stopped {
     pub at: Timestamp,
@@ -33,7 +33,7 @@ pub struct Stopped {
     pub reason: String,
 }
 
-/// What an audit found.
+/// The result of an audit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Audit {
     /// The commit from which it began; if another audit came first, this one is not counted.

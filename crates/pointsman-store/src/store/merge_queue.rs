@@ -15,7 +15,7 @@ use super::statement::{Statement, values};
 use crate::Result;
 use crate::column::{Json, Whole, Word, json, maybe_time, maybe_whole, maybe_word, time, word};
 
-/// Which entries to read.
+/// The entries to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryScope {
     /// Those that still wait for their end.
@@ -134,7 +134,7 @@ impl Store {
         Ok(rows.into_iter().next())
     }
 
-    /// One entry.
+    /// Reads one entry.
     pub fn queue_entry(&self, id: EntryId) -> Result<Option<QueueEntry>> {
         let rows =
             self.rows(words::store::READ_MERGE_QUEUE, "SELECT * FROM queue WHERE id = $1", [id.0], read)?;

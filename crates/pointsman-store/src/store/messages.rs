@@ -15,7 +15,7 @@ use super::{EffectId, Store};
 use crate::Result;
 use crate::column::{Whole, Word, maybe_time, maybe_word, whole, word};
 
-/// Where a message is.
+/// The state of a message on its way to an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageStatus {
@@ -54,7 +54,7 @@ pub(super) const WAITING: &str =
     "SELECT * FROM messages WHERE status = 'sent' AND sent_at <= $1 ORDER BY sent_at, id";
 
 impl Store {
-    /// One message.
+    /// Reads one message.
     pub fn message(&self, id: EffectId) -> Result<Option<MessageRow>> {
         let rows =
             self.rows(words::store::READ_MESSAGES, "SELECT * FROM messages WHERE id = $1", [id.0], read)?;

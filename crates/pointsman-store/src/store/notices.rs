@@ -38,7 +38,7 @@ impl Store {
         Ok(!self.rows(words::store::READ_NOTICES, SQL, [key], |_| Ok(()))?.is_empty())
     }
 
-    /// When these words were told last.
+    /// The last notice with these words, and its time.
     pub fn told_last(&self, project: &ProjectName, words: &str) -> Result<Option<(i64, Timestamp)>> {
         let read = |row: &rusqlite::Row<'_>| Ok((row.get("id")?, time(row, "at")?));
         let rows = self.rows(words::store::READ_NOTICES, TOLD_LAST, params![Word(project), words], read)?;
@@ -52,7 +52,7 @@ impl Store {
         self.rows(words::store::READ_NOTICES, SQL, params![project.map(Word), limit], read)
     }
 
-    /// When this question reached people through a notifier first; nothing if it has not.
+    /// The time at which this question first reached people through a notifier; none if it has not.
     pub fn asked_at(
         &self,
         project: &ProjectName,

@@ -68,14 +68,14 @@ impl Store {
         Ok(rows.into_iter().flatten().collect())
     }
 
-    /// When the next effect is due: the earliest among the heads of all lanes, but those that somebody works on.
+    /// The time at which the next effect is due: the earliest among the heads of all lanes, but those that somebody works on.
     pub fn next_effect_time(&self, busy: impl Fn(&TaskKey) -> bool) -> Result<Option<Timestamp>> {
         let heads =
             self.rows(words::store::READ_OUTBOX, NEXT, [], |row| Ok((lane(row)?, time(row, "not_before")?)))?;
         Ok(heads.into_iter().filter(|(task, _)| !busy(task)).map(|(_, at)| at).min())
     }
 
-    /// What was ordered under this number, whatever became of it.
+    /// The effect under this number, whatever became of it.
     pub fn effect(&self, id: EffectId) -> Result<Option<Effect>> {
         const SQL: &str = "SELECT effect FROM outbox WHERE id = $1";
         let rows = self.rows(words::store::READ_OUTBOX, SQL, [id.0], |row| json(row, "effect"))?;

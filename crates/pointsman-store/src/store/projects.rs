@@ -14,7 +14,7 @@ use super::statement::{Statement, values};
 use crate::Result;
 use crate::column::{Word, time, word};
 
-/// A project.
+/// A project that the daemon serves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProjectRow {
     pub name: ProjectName,

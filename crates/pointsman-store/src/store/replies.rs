@@ -33,7 +33,7 @@ pub struct ReplyRow {
 }
 
 impl Store {
-    /// What waits for an agent, oldest first.
+    /// The replies that wait for an agent, oldest first.
     pub fn replies(&self, project: &ProjectName, topic: &Topic) -> Result<Vec<ReplyRow>> {
         self.rows(words::store::READ_REPLIES, OPEN, params![Word(project), Word(topic)], read)
     }

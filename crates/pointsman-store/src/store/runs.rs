@@ -12,7 +12,7 @@ use super::statement::{Statement, values};
 use crate::Result;
 use crate::column::{Json, Whole, Word, whole};
 
-/// Which runs to read.
+/// The runs to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunScope {
     /// Those with something left to be done about them.
@@ -22,7 +22,7 @@ pub enum RunScope {
 }
 
 impl Store {
-    /// One run.
+    /// Reads one run.
     pub fn run(&self, project: &ProjectName, id: RunId) -> Result<Option<Run>> {
         const SQL: &str = "SELECT version, run FROM runs WHERE project = $1 AND id = $2";
         let name = || (Kind::Run, project.clone(), id.to_string());

@@ -69,7 +69,7 @@ pub struct SessionRow {
     pub spent: Spent,
 }
 
-/// Where a session is in its life. The names are part of the surface that scripts rely on.
+/// The state of a session. The names are part of the surface that scripts rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionStatus {
@@ -94,7 +94,7 @@ impl SessionStatus {
 }
 
 impl SessionRow {
-    /// Where it is in its life.
+    /// The state of this session.
     pub fn status(&self) -> SessionStatus {
         match (self.ended_at, self.exit) {
             (None, _) if self.pid.is_none() => SessionStatus::Starting,
@@ -126,7 +126,7 @@ impl SessionRow {
     }
 }
 
-/// Which sessions to read.
+/// The sessions to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionScope {
     /// Those that have not ended.
@@ -143,7 +143,7 @@ pub(super) const COLUMNS: &str = "s.session, s.identity, s.project, s.issue, s.r
 pub(super) const COLUMN_COUNT: usize = 27;
 
 impl Store {
-    /// One session.
+    /// Reads one session.
     pub fn session(&self, session: &str) -> Result<Option<SessionRow>> {
         let sql = format!("SELECT {COLUMNS} FROM sessions AS s WHERE s.session = $1");
         let rows = self.rows(words::store::READ_SESSIONS, &sql, [session], read)?;

@@ -37,22 +37,22 @@ pub struct SpendingReport {
 type ByRole = Vec<(Option<Role>, Spent)>;
 
 impl Store {
-    /// What all sessions of a task have spent together, as of now.
+    /// The amount that all sessions of a task have spent together, as of now.
     pub fn spent_on_task(&self, task: &TaskKey, now: Timestamp) -> Result<Spent> {
         Ok(sum(self.task_parts(task, now)?))
     }
 
-    /// What the sessions of a task have spent, by role.
+    /// The amount that the sessions of a task have spent, by role.
     pub fn spent_by_role_on_task(&self, task: &TaskKey, now: Timestamp) -> Result<BTreeMap<Role, Spent>> {
         Ok(by_role(self.task_parts(task, now)?))
     }
 
-    /// What was spent on a day, by a project or by all together, as of now.
+    /// The amount spent on a day, by a project or by all together, as of now.
     pub fn spent_on_day(&self, project: Option<&ProjectName>, day: &str, now: Timestamp) -> Result<Spent> {
         Ok(sum(self.day_parts(project, day, now)?))
     }
 
-    /// What was spent on a day, by role. A session that was never registered has none and is left
+    /// The amount spent on a day, by role. A session that was never registered has none and is left
     /// out.
     pub fn spent_by_role_on_day(
         &self,

@@ -31,7 +31,7 @@ impl Store {
         self.readable(words::store::READ_TASKS, OPEN, [])
     }
 
-    /// One task.
+    /// Reads one task.
     pub fn task(&self, key: &TaskKey) -> Result<Option<Task>> {
         const SQL: &str = "SELECT version, snapshot FROM tasks WHERE project = $1 AND issue = $2";
         let values = params![Word(&key.project), Whole(key.issue)];

@@ -12,7 +12,7 @@ use super::{DeliveryId, Store};
 use crate::Result;
 use crate::column::{Word, time, word};
 
-/// A thread.
+/// A thread in a room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
     pub project: ProjectName,
@@ -40,7 +40,7 @@ impl Store {
         Ok(rows.into_iter().next())
     }
 
-    /// What the thread of a message is about.
+    /// The topic of the thread that a message began.
     pub fn topic_of_thread(&self, project: &ProjectName, place: &str, root: &str) -> Result<Option<Topic>> {
         let read = |row: &Row<'_>| word(row, "topic");
         let rows =

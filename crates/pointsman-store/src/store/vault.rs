@@ -14,7 +14,7 @@ use super::statement::{Statement, values};
 use crate::Result;
 use crate::column::{Json, Word};
 
-/// Which actions to read.
+/// The actions to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VaultScope {
     /// Those with something left to be done about them.
@@ -23,7 +23,7 @@ pub enum VaultScope {
 }
 
 impl Store {
-    /// One action.
+    /// Reads one action.
     pub fn vault_entry(&self, project: &ProjectName, id: &ActionId) -> Result<Option<Entry>> {
         const SQL: &str = "SELECT version, entry FROM vault WHERE project = $1 AND id = $2";
         let name = || (Kind::VaultAction, project.clone(), id.to_string());

@@ -26,7 +26,7 @@ pub struct VerdictRow {
 }
 
 impl Store {
-    /// What this gate last said about this commit or tree.
+    /// The last verdict of this gate on this commit or tree.
     pub fn verdict(&self, project: &ProjectName, object: &Sha, gate: &str) -> Result<Option<VerdictRow>> {
         const SQL: &str = "SELECT verdict, log_path, at, took_ms FROM verdicts
             WHERE project = $1 AND object = $2 AND gate = $3";
@@ -42,7 +42,7 @@ impl Store {
         Ok(rows.into_iter().next())
     }
 
-    /// How long the gate took lately, in milliseconds: the middle of its last runs.
+    /// The time the gate took lately, in milliseconds: the middle of its last runs.
     pub fn gate_pace(&self, project: &ProjectName, gate: &str) -> Result<Option<u64>> {
         const SQL: &str = "SELECT took_ms FROM verdicts
             WHERE project = $1 AND gate = $2 AND took_ms IS NOT NULL ORDER BY at DESC LIMIT 9";

@@ -12,7 +12,7 @@ use crate::Result;
 use crate::column::{Json, Whole, Word, json};
 
 impl Store {
-    /// Where an identity (`dev-shop-3`) is in its work, whichever of its sessions said so last.
+    /// The work state of an identity (`dev-shop-3`), whichever of its sessions said so last.
     pub fn work_state(&self, identity: &str) -> Result<Option<WorkState>> {
         const SQL: &str = "SELECT state FROM work_states WHERE identity = $1";
         let rows = self.rows(words::store::READ_WORK_STATE, SQL, [identity], |row| json(row, "state"))?;
