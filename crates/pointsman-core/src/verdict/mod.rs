@@ -58,7 +58,7 @@ pub fn classify(step: &str, exit: Option<i32>, signal: Option<i32>, log: &str) -
     } else if exit == Some(128) && is_git_step(step) {
         Some(words::ci::REPOSITORY_UNREACHABLE.to_owned())
     } else {
-        patterns::network_timeout(tail(log)).map(|phrase| words::ci::network_timeout(phrase))
+        patterns::network_timeout(tail(log)).map(words::ci::network_timeout)
     };
     match reason {
         Some(reason) => Class::Infra { reason },
