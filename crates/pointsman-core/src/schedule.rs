@@ -42,7 +42,7 @@ pub enum Ears {
     Told,
 }
 
-/// How long to wait before a forge on a server is asked again. What is waited for is asked for at the configured pace at
+/// The pause before a forge on a server is asked again. What is waited for is asked for at the configured pace at
 /// first, and less and less often the longer it takes: who answers within minutes is heard within seconds, and who takes
 /// an afternoon is not asked a thousand times. Without anything to wait for it is asked a twentieth as often: an idle
 /// night is cheap, and a new issue is still seen within minutes.
@@ -73,7 +73,7 @@ pub fn forge_pace<'a>(
     }
 }
 
-/// How long to wait before a CI on a server is asked again about a commit that was waited for as long as `waited`.
+/// The pause before a CI on a server is asked again about a commit that was waited for as long as `waited`.
 pub fn checks_pace(pace: Duration, ears: Ears, waited: Duration) -> Duration {
     match ears {
         Ears::Asking => (waited / CI_PATIENCE).clamp(pace, pace * CI_NET),

@@ -6,7 +6,7 @@ use super::{Command, Said};
 use crate::notifier::Topic;
 use crate::task::Order;
 
-/// What is to be done.
+/// The order that a person's message amounts to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
     /// The task's agent hears it: as the answer to its question, or by the way.
@@ -28,7 +28,7 @@ pub enum Act {
     Refuse(Refusal),
 }
 
-/// What people can ask for.
+/// The reports that people can ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
     /// What does not go on.
@@ -37,7 +37,7 @@ pub enum Report {
     Help,
 }
 
-/// Why words came to nothing.
+/// The reasons why a message leads to no order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// It was changed before it was read.

@@ -24,7 +24,7 @@ pub struct Heard {
     pub edited: bool,
 }
 
-/// What a message belongs to.
+/// The link from a message to an earlier one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Relation {
     None,
@@ -46,7 +46,7 @@ pub enum Relation {
     Other,
 }
 
-/// Why somebody is not listened to.
+/// The reasons why a message is not listened to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ignored {
     Own,
@@ -61,7 +61,7 @@ pub enum Ignored {
     Empty,
 }
 
-/// Where something was said.
+/// The part of a room in which something was said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In the thread of this message.
@@ -71,7 +71,7 @@ pub enum Place {
     Room,
 }
 
-/// What a listed person said.
+/// A message of a person who is listed in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
     /// Its name on the server.
@@ -107,7 +107,7 @@ pub fn mark_edited(heard: &mut [Heard]) {
     }
 }
 
-/// What was said, if it is somebody's who is listened to.
+/// Reads a message if its author is listened to.
 pub fn listen(heard: &Heard, me: &str, people: &[String]) -> Result<Said, Ignored> {
     if heard.sender == me {
         return Err(Ignored::Own);

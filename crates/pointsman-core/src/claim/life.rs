@@ -8,7 +8,7 @@ use crate::time::Timestamp;
 /// The checks are looked at no more often than this.
 pub const POLL_EVERY: Duration = Duration::from_secs(120);
 
-/// What the end of an agent's response asks for.
+/// The work that the end of an agent's response asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnStop {
     /// Nothing: the common case, without any call.
@@ -21,7 +21,7 @@ pub enum OnStop {
     CloseIssue,
 }
 
-/// What an agent's response has left to be done.
+/// Decides what remains to be done after an agent's response.
 pub fn on_stop(claim: &Claim) -> OnStop {
     match claim.phase {
         Phase::ReadyForPr => OnStop::OpenPullRequest,
@@ -49,7 +49,7 @@ pub fn poll_is_due(last: Option<Timestamp>, now: Timestamp) -> bool {
     last.is_none_or(|last| last > now || now.since(last) >= POLL_EVERY)
 }
 
-/// What is missing before a pull request can be opened.
+/// A field that is missing before a pull request can be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
     Branch,

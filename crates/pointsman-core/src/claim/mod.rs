@@ -56,7 +56,7 @@ pub struct Claim {
     pub further: Map<String, Value>,
 }
 
-/// How far a claim is. A phase that we do not know is one in which only the board is kept up to date.
+/// The progress of a claim. In a phase that we do not know, only the board is kept up to date.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum Phase {
@@ -107,7 +107,7 @@ impl From<Phase> for String {
     }
 }
 
-/// Why a file is no claim.
+/// The reasons why a file is not a claim.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// It was written by another version.

@@ -10,7 +10,7 @@ use crate::text;
 /// such a hook instead, and stand still.
 const WAKES_SINCE: (u32, u32, u32) = (2, 1, 197);
 
-/// How a session stands.
+/// The state of a running Claude Code, as it writes it to a file of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
     /// What it waits for a person to say: it stands at a dialog.

@@ -15,6 +15,7 @@ use crate::session::context::{Gauge, Source};
 use crate::session::work::Action;
 use crate::text;
 use crate::time::Timestamp;
+use crate::words;
 
 /// How much of an outside text is kept.
 const TEXT_CHARS: usize = 400;
@@ -59,7 +60,7 @@ pub enum Said {
     Malformed,
 }
 
-/// What one turn has said so far.
+/// The lines that one turn has printed so far.
 #[derive(Debug, Default)]
 pub struct Turn {
     begun: bool,
@@ -72,7 +73,7 @@ pub struct Turn {
     result: Option<Value>,
 }
 
-/// How a turn ended.
+/// The end of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// As it should; the next prompt can come.
@@ -95,7 +96,7 @@ pub enum Ended {
     },
 }
 
-/// What a turn tells about its cost.
+/// The cost that a turn reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Measured {
     /// How full the context is.
@@ -163,16 +164,18 @@ impl Turn {
         self.result.is_some()
     }
 
-    /// How it ended. `exit` is the process's exit code, if it went by itself; `before` what was told before this turn.
+    /// Judges the end of the turn. `exit` is the process's exit code, if it went by itself; `before` what was told before.
     /// A program that is not Claude Code need not say a result: its exit code speaks for it.
     pub fn end(&self, exit: Option<i32>, before: Sums, talks: Talks) -> Ended {
         let Some(result) = &self.result else {
             return match (talks, exit) {
                 (Talks::Perhaps, Some(0)) => Ended::Over(Measured::default()),
                 (Talks::Always | Talks::Perhaps, Some(code)) => {
-                    Ended::Died { why: format!("exit code {code} without a result") }
+                    Ended::Died { why: words::session::ended_early(code) }
                 }
-                (Talks::Always | Talks::Perhaps, None) => Ended::Died { why: "killed".to_owned() },
+                (Talks::Always | Talks::Perhaps, None) => {
+                    Ended::Died { why: words::session::KILLED.to_owned() }
+                }
             };
         };
         let measured = self.measured(result, before);
@@ -185,7 +188,7 @@ impl Turn {
         match result["subtype"].as_str() {
             Some("error_max_turns") => Ended::Over(measured),
             Some("error_during_execution") if status.is_none() && self.error.is_none() => Ended::Died {
-                why: if details.is_empty() { "an error of its own".to_owned() } else { details },
+                why: if details.is_empty() { words::session::UNNAMED_ERROR.to_owned() } else { details },
             },
             Some(_) | None => {
                 let error = match &self.error {

@@ -32,7 +32,7 @@ pub struct Formula {
     pub steps: Vec<Step>,
 }
 
-/// One step.
+/// A step of a formula.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     pub id: String,

@@ -13,6 +13,7 @@ use crate::ids::Number;
 use crate::labels::{BLOCKED, UNDERSPECIFIED};
 use crate::text::{clean_block, clean_line};
 use crate::time::Timestamp;
+use crate::words::gardener::Ignored;
 
 /// Longest reason or question that is passed on.
 const REASON: usize = 500;
@@ -68,7 +69,7 @@ impl Deed {
     }
 }
 
-/// What follows from an answer.
+/// The deeds that follow from an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     pub deeds: Vec<Deed>,
@@ -95,7 +96,7 @@ pub fn plan(
     desk.plan.dust = memory.dust.clone();
     for line in &answer.lines {
         if let Err(why) = desk.take(line, now) {
-            desk.plan.refused.push(why);
+            desk.plan.refused.push(why.to_string());
         }
     }
     let mut plan = desk.plan;
@@ -120,7 +121,7 @@ struct Desk<'d> {
 }
 
 impl Desk<'_> {
-    fn take(&mut self, line: &Line, now: Timestamp) -> Result<(), String> {
+    fn take(&mut self, line: &Line, now: Timestamp) -> Result<(), Ignored> {
         let issue = match line {
             Line::Action { issue, .. }
             | Line::Dust(DustLine { issue, .. })
@@ -129,23 +130,23 @@ impl Desk<'_> {
         let findings: Vec<&Finding> =
             self.asked.iter().map(|one| &one.finding).filter(|finding| finding.issue() == issue).collect();
         if findings.is_empty() {
-            return Err(format!("nobody asked about #{issue}"));
+            return Err(Ignored::NotAsked { issue });
         }
         let Some(now_open) = self.issues.iter().find(|open| open.number == issue) else {
-            return Err(format!("#{issue} is not open any more"));
+            return Err(Ignored::Closed { issue });
         };
         if !is_groomed(now_open) {
-            return Err(format!("#{issue} is worked on, or not the gardener's"));
+            return Err(Ignored::NotGroomed { issue });
         }
         if let Line::Action { action: Action::Keep { .. }, .. } = line {
             return Ok(());
         }
         if !self.touched.insert(issue) {
-            return Err(format!("#{issue} has its line already"));
+            return Err(Ignored::SecondLine { issue });
         }
         let limit = usize::try_from(self.config.limits.gardener_actions).unwrap_or(usize::MAX);
         if self.plan.deeds.len() >= limit {
-            return Err(format!("#{issue}: more than {limit} deeds in one run"));
+            return Err(Ignored::TooMany { issue, limit });
         }
         match line {
             Line::Action { action, .. } => self.act(now_open, action, &findings),
@@ -157,7 +158,7 @@ impl Desk<'_> {
         }
     }
 
-    fn act(&mut self, open: &Issue, action: &Action, findings: &[&Finding]) -> Result<(), String> {
+    fn act(&mut self, open: &Issue, action: &Action, findings: &[&Finding]) -> Result<(), Ignored> {
         let issue = open.number;
         let about = |wanted: fn(&Finding) -> bool| findings.iter().any(|finding| wanted(finding));
         let deed = match action {
@@ -167,16 +168,16 @@ impl Desk<'_> {
                     .iter()
                     .any(|finding| matches!(finding, Finding::Duplicate { of: older, .. } if older == of));
                 if !found {
-                    return Err(format!("#{issue} was not found to be like #{of}"));
+                    return Err(Ignored::NotAlike { issue, of: *of });
                 }
                 if open.assignee.is_some() {
-                    return Err(format!("#{issue} is somebody's"));
+                    return Err(Ignored::Assigned { issue });
                 }
                 if !self.issues.iter().any(|other| other.number == *of) {
-                    return Err(format!("#{of} is not open any more"));
+                    return Err(Ignored::Closed { issue: *of });
                 }
                 if self.closes >= self.config.limits.gardener_closes {
-                    return Err(format!("#{issue}: enough was closed in this run"));
+                    return Err(Ignored::EnoughClosed { issue });
                 }
                 self.closes += 1;
                 Deed::CloseDuplicate { issue, of: *of, why: clean_line(why, REASON) }
@@ -196,12 +197,12 @@ impl Desk<'_> {
                     && open.labels.iter().any(|label| label == BLOCKED) =>
             {
                 if self.memory.is_tried_enough(issue) {
-                    return Err(format!("#{issue} was unblocked often enough: a person decides"));
+                    return Err(Ignored::UnblockedOften { issue });
                 }
                 Deed::Unblock { issue, why: clean_line(why, REASON) }
             }
             Action::Criteria { .. } | Action::Underspecified { .. } | Action::Unblock { .. } => {
-                return Err(format!("#{issue}: that is not what was found"));
+                return Err(Ignored::NotFound { issue });
             }
             Action::Keep { .. } => return Ok(()),
         };
@@ -209,17 +210,17 @@ impl Desk<'_> {
         Ok(())
     }
 
-    fn collect(&mut self, line: &DustLine, findings: &[&Finding], now: Timestamp) -> Result<(), String> {
+    fn collect(&mut self, line: &DustLine, findings: &[&Finding], now: Timestamp) -> Result<(), Ignored> {
         let issue = line.issue;
         if !findings
             .iter()
             .any(|finding| matches!(finding, Finding::Small { .. } | Finding::NoCriteria { .. }))
         {
-            return Err(format!("#{issue} is too much for dust"));
+            return Err(Ignored::NotSmall { issue });
         }
         let group = clean_line(&line.group.to_lowercase(), GROUP);
         if group.is_empty() {
-            return Err(format!("#{issue}: dust needs a group"));
+            return Err(Ignored::NoGroup { issue });
         }
         self.plan.dust.retain(|dust| dust.issue != issue);
         self.plan.dust.push(Dust {

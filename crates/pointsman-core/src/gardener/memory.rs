@@ -20,7 +20,7 @@ const TRIES: u32 = 2;
 /// So often a model can have the same issue tried again: each time costs a full set of attempts.
 const UNBLOCKS: u32 = 2;
 
-/// What is remembered between two looks.
+/// The gardener's memory between two looks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
@@ -48,7 +48,7 @@ pub struct Memory {
     pub unblocked: BTreeMap<Number, u32>,
 }
 
-/// How things stand beside the issues.
+/// The facts beside the issues themselves.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ground {
@@ -58,7 +58,7 @@ pub struct Ground {
     pub blocked: BTreeMap<Number, Blocker>,
 }
 
-/// How far the main branch has come.
+/// The progress of the main branch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Main {
     pub head: Sha,
@@ -68,7 +68,7 @@ pub struct Main {
     pub missing: bool,
 }
 
-/// Why a task is blocked.
+/// The reason why a task is blocked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blocker {
     pub because: Option<String>,
@@ -85,7 +85,7 @@ pub struct Question {
 }
 
 impl Memory {
-    /// When the issue was last seen to change; when it was written, if it never was.
+    /// The time at which the issue was last seen to change; the time it was written, if it never was.
     pub fn changed_at(&self, issue: &Issue) -> Timestamp {
         let seen = self.seen.get(&issue.number).and_then(|(_, changed)| *changed);
         seen.unwrap_or(issue.created_at).max(issue.created_at)
@@ -164,7 +164,7 @@ impl Memory {
     }
 }
 
-/// What is asked: findings about issues that are not as they were when it was decided. Without any, nobody is asked.
+/// The findings about issues that changed since they were decided. Without any, no model is asked.
 pub fn questions(findings: &[Finding], issues: &[Issue], memory: &Memory) -> Vec<Question> {
     let states: BTreeMap<Number, String> = issues.iter().map(|issue| (issue.number, state(issue))).collect();
     let dust: BTreeSet<Number> = memory.dust.iter().map(|dust| dust.issue).collect();

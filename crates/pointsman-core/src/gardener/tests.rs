@@ -300,7 +300,7 @@ fn rules_have_the_last_word() {
         (
             &twins,
             r#"DUST: {"issue": 7, "group": "g", "title": "t", "reason": "r"}"#,
-            "#7 is too much for dust",
+            "#7 is too large to count as dust",
         ),
         (
             &[issue(3, "A comma", "is missing", &["tech-debt"])],
@@ -321,17 +321,17 @@ fn rules_have_the_last_word() {
             "{line}"
         );
     }
-    assert_eq!(decide(&twins, &[close, close]).refused, ["#7 has its line already"]);
+    assert_eq!(decide(&twins, &[close, close]).refused, ["#7 has a line already"]);
     let mut taken = twins.clone();
     taken[1].assignee = Some("ann".into());
-    assert_eq!(decide(&taken, &[close]).refused, ["#7 is somebody's"]);
+    assert_eq!(decide(&taken, &[close]).refused, ["#7 is assigned to somebody"]);
     // It was closed, or somebody began with it, while the model thought.
     let answer = Answer::read([close]).unwrap();
     let later = |issues: &[Issue]| plan_later(&answer, &asked_about(&twins), issues);
-    assert_eq!(later(&twins[..1]).refused, ["#7 is not open any more"]);
-    assert_eq!(later(&twins[1..]).refused, ["#1 is not open any more"]);
+    assert_eq!(later(&twins[..1]).refused, ["#7 is no longer open"]);
+    assert_eq!(later(&twins[1..]).refused, ["#1 is no longer open"]);
     let begun = [twins[0].clone(), issue(7, "CSV export of orders", GOOD, &["in-progress"])];
-    assert_eq!(later(&begun).refused, ["#7 is worked on, or not the gardener's"]);
+    assert_eq!(later(&begun).refused, ["#7 is being worked on, or is not the gardener's to change"]);
 }
 
 fn plan_later(answer: &Answer, asked: &[Question], issues: &[Issue]) -> Plan {

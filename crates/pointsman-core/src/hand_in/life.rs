@@ -14,7 +14,7 @@ const DISMISSED: usize = 50;
 /// Commits that we put on its branch are remembered, so many of the last ones.
 const PUSHED: usize = 20;
 
-/// What was taken of a run's working tree.
+/// The commit that was made from a run's working tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Taken {
@@ -84,7 +84,7 @@ impl HandIn {
     }
 }
 
-/// What is remembered of a role's hand-ins. A field that is not known stops it: to leave it out could forget an open pull
+/// The memory of a role's hand-ins. A field that is not known stops it: to leave it out could forget an open pull
 /// request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -98,7 +98,7 @@ pub struct Memory {
     pub dismissed: Vec<String>,
 }
 
-/// What came of a run's files.
+/// The result of taking over a run's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Took {
     /// It was looked at before.
@@ -110,7 +110,7 @@ pub enum Took {
     New,
 }
 
-/// How it ended. The names are part of the surface that scripts rely on.
+/// The end of a hand-in. The names are part of the surface that scripts rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -120,7 +120,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The name.
+    /// The name that scripts see.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Merged => "merged",
@@ -156,12 +156,12 @@ impl Memory {
         Took::New
     }
 
-    /// What was handed in last and has not ended.
+    /// The last commit that was handed in and has not ended.
     pub fn latest(&self) -> Option<&Taken> {
         self.newer.as_ref().or(self.open.as_ref().map(|open| &open.taken))
     }
 
-    /// What is open has ended; what waited behind it is next.
+    /// Ends the open hand-in; the one that waited behind it is next.
     pub fn end(&mut self, role: Role, outcome: Outcome) -> Option<HandIn> {
         let open = self.open.take()?;
         if outcome == Outcome::Dismissed {
@@ -181,7 +181,7 @@ impl Memory {
     }
 }
 
-/// What CI says about its commit.
+/// The verdict of CI on a hand-in's commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Checks {
     Open,
@@ -192,7 +192,7 @@ pub enum Checks {
     Red,
 }
 
-/// Where its commit stands in the merge queue.
+/// The place of a hand-in's commit in the merge queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InLine {
     /// Not in it, or taken out of it by us.
@@ -203,7 +203,7 @@ pub enum InLine {
     Out(String),
 }
 
-/// How things stand with what is open.
+/// The facts about an open hand-in.
 #[derive(Clone, Debug)]
 pub struct Sight<'a> {
     pub hand_in: &'a HandIn,
@@ -217,7 +217,7 @@ pub struct Sight<'a> {
     pub newer: Option<&'a Sha>,
 }
 
-/// What people are told that it needs.
+/// The help that a hand-in needs from a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "need", rename_all = "snake_case")]
 pub enum Need {
@@ -240,7 +240,7 @@ pub enum Need {
     Taken,
 }
 
-/// What is next.
+/// The next step for a hand-in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Push it and open its pull request.

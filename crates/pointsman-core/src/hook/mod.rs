@@ -40,7 +40,7 @@ pub struct Report {
     pub told: Told,
 }
 
-/// What happened in a session.
+/// An event of a session, as a hook reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "hook", rename_all = "snake_case")]
 pub enum Told {
@@ -113,7 +113,7 @@ pub enum Told {
     },
 }
 
-/// What a tool means for the work. The same as [`Action`], in a form that can be sent.
+/// The meaning of a tool for the work. The same as [`Action`], in a form that can be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Work {
@@ -258,7 +258,7 @@ fn tool(payload: &Value, succeeded: Option<bool>, done: bool) -> Told {
     Told::Tool { work: Action::of_tool(name, command, succeeded).into(), done, used_tokens: None }
 }
 
-/// What kind of trouble an error is, if waiting or a person can end it. An error without a name is the service's if it
+/// Sorts an error, if waiting or a person can end it. An error without a name is the service's if it
 /// does not blame the request.
 pub fn trouble(error: &str, details: &str) -> Option<Kind> {
     match error {

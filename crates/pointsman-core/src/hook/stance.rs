@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Told;
 
-/// What a session is doing.
+/// The activity of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stance {
@@ -20,7 +20,7 @@ pub enum Stance {
 }
 
 impl Stance {
-    /// What it is doing after a hook has said something; none as long as nobody knows.
+    /// The activity after a hook's report; none as long as it is not known.
     pub fn after(before: Option<Self>, told: &Told) -> Option<Self> {
         match told {
             Told::Stopped { .. } | Told::Failed { .. } | Told::Idle => Some(Self::AtPrompt),

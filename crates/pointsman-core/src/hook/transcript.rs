@@ -54,7 +54,7 @@ pub fn messages_shown(transcript: &str) -> Shown {
     shown
 }
 
-/// How many tokens the context held at the last answer of the main conversation: what was read, from the cache or not, and
+/// The tokens in the context at the last answer of the main conversation: those read, from the cache or not, and
 /// what was written. None if the lines do not tell: before the first answer, or since a compaction.
 pub fn used_tokens(transcript: &str) -> Option<u64> {
     const PARTS: [&str; 4] =

@@ -13,7 +13,8 @@ use crate::gardener::{DUPLICATE, Texts};
 use crate::ids::Number;
 use crate::labels::ACTION;
 use crate::role::FORMULA_PREFIX;
-use crate::text::{clean_block, clean_line, plain_line};
+use crate::text::{clean_block, plain_line};
+use crate::words;
 
 /// Longest title that is filed.
 const TITLE: usize = 120;
@@ -95,7 +96,7 @@ impl NewIssue {
     }
 }
 
-/// What follows from an answer.
+/// The deeds that follow from an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     pub deeds: Vec<Deed>,
@@ -129,7 +130,7 @@ pub fn plan(
             }
         };
         if !judged.insert(prediction) {
-            desk.plan.refused.push(format!("#{prediction} has its verdict already"));
+            desk.plan.refused.push(words::planner::judged_already(prediction));
             continue;
         }
         let why = clean_block(&triage.why, WHY);
@@ -172,13 +173,13 @@ impl<'d> Desk<'d> {
     /// A prediction that may be judged.
     fn prediction(&self, number: Number) -> Result<&'d Issue, String> {
         if !self.question.predictions.contains(&number) {
-            return Err(format!("nobody asked about #{number}"));
+            return Err(words::planner::not_asked(number));
         }
         let open = self.issues.iter().find(|open| open.number == number);
-        let open = open.ok_or_else(|| format!("#{number} is not open any more"))?;
+        let open = open.ok_or_else(|| words::planner::closed(number))?;
         match is_prediction(open) {
             true => Ok(open),
-            false => Err(format!("#{number} is somebody's, or no prediction any more")),
+            false => Err(words::planner::no_longer_a_prediction(number)),
         }
     }
 
@@ -191,11 +192,7 @@ impl<'d> Desk<'d> {
             label: proposal.label.to_owned(),
             formula: proposal.formula.clone(),
         };
-        let name = match &promotion {
-            Some((prediction, _)) => format!("#{prediction} stays a prediction"),
-            None => format!("{:?} is not filed", clean_line(&issue.title, 80)),
-        };
-        let full = || format!("at most {limit} issues are filed in one run");
+        let full = || words::planner::too_many(limit);
         let refused = match self.check(&issue, promotion.is_some()) {
             Ok(()) => (self.plan.deeds.len() >= limit).then(full),
             Err(why) => Some(why),
@@ -206,8 +203,9 @@ impl<'d> Desk<'d> {
             }
             (None, None) => self.plan.deeds.push(Deed::File { issue }),
             (Some(why), promotion) => {
-                self.plan.refused.push(format!("{name}: {why}"));
-                self.plan.next.extend(promotion.map(|(prediction, _)| prediction));
+                let prediction = promotion.map(|(prediction, _)| prediction);
+                self.plan.refused.push(words::planner::not_filed(prediction, &issue, &why));
+                self.plan.next.extend(prediction);
             }
         }
     }
@@ -217,11 +215,11 @@ impl<'d> Desk<'d> {
             || issue.text.trim().is_empty()
             || issue.criteria.iter().any(String::is_empty)
         {
-            return Err("nothing is left of its words".to_owned());
+            return Err(words::planner::NOTHING_LEFT.to_owned());
         }
         let is_open = |wanted: &Number| self.issues.iter().any(|open| open.number == *wanted);
         if let Some(missing) = issue.depends_on.iter().find(|wanted| !is_open(wanted)) {
-            return Err(format!("it depends on #{missing}, which is not open"));
+            return Err(words::planner::dependency_not_open(*missing));
         }
         if let Some(formula) = &issue.formula {
             // Roles are not for issues to call.
@@ -229,11 +227,11 @@ impl<'d> Desk<'d> {
                 || !self.formulas.contains(formula)
                 || issue.label != ACTION
             {
-                return Err(format!("there is no formula {:?} for an action", clean_line(formula, 64)));
+                return Err(words::planner::no_such_formula(formula));
             }
         }
         match self.resembles(issue, is_promotion) {
-            Some(like) => Err(format!("it says the same as {like}")),
+            Some(like) => Err(words::planner::resembles(&like)),
             None => Ok(()),
         }
     }

@@ -35,7 +35,7 @@ pub struct Document {
     pub text: String,
 }
 
-/// What a plan is made from.
+/// The facts from which a plan is made.
 #[derive(Clone, Debug, Default)]
 pub struct Sight {
     pub issues: Vec<Issue>,
@@ -49,7 +49,7 @@ pub struct Sight {
     pub formulas: Vec<(String, String)>,
 }
 
-/// What was known when the last plan was made.
+/// The facts of the last plan, to tell what is new.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Known {
@@ -74,7 +74,7 @@ impl Known {
     }
 }
 
-/// What is asked.
+/// The question that a planner's session gets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
     /// The predictions that are to be judged.
@@ -83,7 +83,7 @@ pub struct Question {
     pub known: Known,
 }
 
-/// What is remembered between two looks.
+/// The planner's memory between two looks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
@@ -153,7 +153,7 @@ pub fn has_goal(sight: &Sight) -> bool {
     sight.documents.iter().any(vision) || sight.issues.iter().any(|issue| has(&issue.labels, VISION))
 }
 
-/// What is asked: nothing if nothing is new, and nothing without either a prediction or a goal.
+/// Finds the question: none if nothing is new, and none without either a prediction or a goal.
 pub fn question(sight: &Sight, memory: &Memory, now: Timestamp) -> Option<Question> {
     let known = &memory.known;
     let state = |issue: &Issue| known.issues.get(&issue.number);

@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use super::{EntryId, Runs, Standing};
 
-/// How the line is worked through.
+/// The way in which the merge queue tests its entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
     Sequential,
@@ -72,7 +72,7 @@ pub enum Subject {
     Aside(EntryId),
 }
 
-/// Why a branch is out.
+/// The reasons why a branch leaves the queue without landing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Its tests fail on a base where they pass.
@@ -81,7 +81,7 @@ pub enum Fault {
     Infra,
 }
 
-/// What to do now. At most one of `land`, `eject`, `set_aside` and `bring_back` is asked for; then plan again.
+/// The next step. At most one of `land`, `eject`, `set_aside` and `bring_back` is asked for; then plan again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Land this candidate, and with it all before it.
@@ -100,7 +100,7 @@ pub struct Plan {
 }
 
 impl Strategy {
-    /// How many candidates are worth building.
+    /// The number of candidates that are worth building.
     pub fn window(self) -> usize {
         match self {
             Self::Sequential => 1,

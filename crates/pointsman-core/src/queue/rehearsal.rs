@@ -35,7 +35,7 @@ pub struct Rehearsal {
     suspected: BTreeSet<EntryId>,
 }
 
-/// What a rehearsal took.
+/// The cost of a rehearsal in time and in runs of the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
     /// From the first start to the last decision, in units of one gate run.
@@ -119,7 +119,7 @@ impl Rehearsal {
         true
     }
 
-    /// What is under test.
+    /// The trees under test.
     pub fn running(&self) -> &[Tree] {
         &self.running
     }
@@ -142,7 +142,7 @@ impl Rehearsal {
         &self.landed
     }
 
-    /// What main has been after each landing.
+    /// The main branch after each landing.
     pub fn landings(&self) -> &[Tree] {
         &self.landings
     }
@@ -157,12 +157,12 @@ impl Rehearsal {
         &self.suspected
     }
 
-    /// All verdicts.
+    /// The runs of every tree so far.
     pub fn known(&self) -> &HashMap<Tree, Runs> {
         &self.known
     }
 
-    /// What the planner is told.
+    /// The input that the planner gets.
     pub fn train(&self) -> Train {
         let runs = |tree: &Tree| self.known.get(tree).copied().unwrap_or_default();
         let cars = self.cars().zip(self.candidates()).map(|(entry, tree)| Car { entry, runs: runs(&tree) });

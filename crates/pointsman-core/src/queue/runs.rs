@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::task::CiVerdict;
 
-/// How often a gate ran on a tree, and how it ended.
+/// The runs of a gate on a tree, counted by how they ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Runs {
     pub green: u32,
@@ -14,7 +14,7 @@ pub struct Runs {
     pub infra: u32,
 }
 
-/// What the runs amount to.
+/// The verdict that several runs amount to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// Not decided yet: no run, or none that told anything.
@@ -33,7 +33,7 @@ impl Runs {
     /// Runs per tree and gate, whatever they said.
     pub const LIMIT: u32 = 3;
 
-    /// What the runs amount to.
+    /// The verdict that these runs amount to.
     pub fn standing(self) -> Standing {
         match self {
             Self { green: 1.., .. } => Standing::Green,
@@ -54,7 +54,7 @@ impl Runs {
     }
 }
 
-/// What is remembered about a tree and a gate.
+/// The record of a tree and a gate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     pub runs: Runs,

@@ -24,7 +24,7 @@ pub use outcome::{Outcome, follow_ups, outcome};
 pub use patch::{Change, File, Hunk, Kind, parse, parse_hunks};
 pub use paths::{is_code, is_steering, is_test, protected};
 pub use plan::{Attempt, Ci, Next, Sight, closes, plan};
-pub use secrets::{Secret, blank_secrets, secrets};
+pub use secrets::{Secret, SecretKind, blank_secrets, secrets};
 
 /// The role whose sessions review.
 pub const ROLE: crate::role::Role = crate::role::Role::Review;

@@ -9,7 +9,7 @@ use crate::forge::{IssueState, PullRequest};
 use crate::ids::{Number, Sha};
 use crate::task::ReviewVerdict;
 
-/// What CI says about a head.
+/// The verdict of CI on a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ci {
     /// It is green, there is none, or the change has no code.
@@ -42,7 +42,7 @@ pub struct Sight<'a> {
     pub attempts: &'a [Attempt],
 }
 
-/// What is to be done.
+/// The next step for a pull request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     Nothing,

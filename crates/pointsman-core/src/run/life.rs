@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use super::{Policy, Run, Status, StepDone};
 use crate::text::clean_line;
 use crate::time::Timestamp;
-use crate::words::span;
+use crate::words;
 
 /// Longest reason that is kept.
 const REASON_CHARS: usize = 500;
 
-/// What can happen to a run.
+/// An event in the life of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
@@ -53,12 +53,12 @@ pub enum Event {
     SessionEnded,
 }
 
-/// Why nothing came of an event.
+/// An event that a run does not accept, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Refused(pub String);
 
-/// What an event makes of a run.
+/// Applies an event to a run.
 pub fn step(run: &Run, event: &Event, policy: &Policy, now: Timestamp) -> Result<Run, Refused> {
     let mut run = run.clone();
     let generation = match event {
@@ -71,10 +71,10 @@ pub fn step(run: &Run, event: &Event, policy: &Policy, now: Timestamp) -> Result
         Event::NotStarted { .. } | Event::TimePassed | Event::Stopped { .. } | Event::SessionEnded => None,
     };
     if generation.is_some_and(|generation| generation != run.generation) {
-        return refused("that session was replaced".to_owned());
+        return refused(words::run::REPLACED.to_owned());
     }
     if run.status.is_over() && *event != Event::SessionEnded {
-        return refused(format!("it is {} already", run.status.as_str()));
+        return refused(words::run::over(run.status));
     }
     match event {
         Event::SessionPrepared { .. } => Ok(run),
@@ -82,17 +82,17 @@ pub fn step(run: &Run, event: &Event, policy: &Policy, now: Timestamp) -> Result
             (run.status, run.session_open, run.reason) = (Status::Running, true, None);
             Ok(run)
         }
-        Event::SessionStarted { .. } => refused("it is running already".to_owned()),
+        Event::SessionStarted { .. } => refused(words::run::RUNNING_ALREADY.to_owned()),
         Event::NotStarted { why } => {
             run.never_began = run.generation == 1;
             Ok(over(run, Status::Failed, why, now))
         }
         Event::StepDone { generation, step } => {
             let Some((_, wanted)) = run.formula.step(step) else {
-                return refused(format!("{} has no step {}", run.formula.name, clean_line(step, 80)));
+                return refused(words::run::no_such_step(&run.formula.name, step));
             };
             if let Some(missing) = wanted.needs.iter().find(|need| !run.is_done(need)) {
-                return refused(format!("{step} needs {missing}, which is not done"));
+                return refused(words::run::step_too_early(step, missing));
             }
             if !run.is_done(step) {
                 run.done.push(StepDone { id: step.clone(), at: now, generation: *generation });
@@ -105,19 +105,19 @@ pub fn step(run: &Run, event: &Event, policy: &Policy, now: Timestamp) -> Result
                 Ok(over(run, Status::Done, "", now))
             }
             Some(missing) => {
-                let why = format!("the session said that it is done, but the step {} is not", missing.id);
+                let why = words::run::step_left_out(&missing.id);
                 Ok(over(run, Status::Failed, &why, now))
             }
         },
         Event::GaveUp { why, .. } => Ok(over(run, Status::Failed, why, now)),
         Event::SessionDied { .. } => Ok(died(run, policy, now)),
         Event::TimePassed if run.started_at.after(policy.lifetime) <= now => {
-            let why = format!("it was not done after {}", span(policy.lifetime));
+            let why = words::run::out_of_time(policy.lifetime);
             Ok(over(run, Status::Failed, &why, now))
         }
-        Event::TimePassed => refused("it still has time".to_owned()),
+        Event::TimePassed => refused(words::run::STILL_HAS_TIME.to_owned()),
         Event::Stopped { by } => {
-            let why = format!("ended by {}", clean_line(by, 100));
+            let why = words::run::stopped(by);
             Ok(over(run, Status::Stopped, &why, now))
         }
         Event::SessionEnded => {
@@ -131,7 +131,7 @@ pub fn step(run: &Run, event: &Event, policy: &Policy, now: Timestamp) -> Result
 fn died(mut run: Run, policy: &Policy, now: Timestamp) -> Run {
     run.restarts += 1;
     if run.restarts > policy.restarts {
-        return over(run, Status::Failed, &format!("its sessions died {} times", policy.restarts + 1), now);
+        return over(run, Status::Failed, &words::run::died_often(policy.restarts + 1), now);
     }
     let pause = match run.restarts {
         0 | 1 => Duration::ZERO,
@@ -141,7 +141,7 @@ fn died(mut run: Run, policy: &Policy, now: Timestamp) -> Run {
     };
     run.generation += 1;
     run.not_before = now.after(pause);
-    (run.status, run.reason) = (Status::Starting, Some("its session died".to_owned()));
+    (run.status, run.reason) = (Status::Starting, Some(words::run::SESSION_DIED.to_owned()));
     run
 }
 
@@ -156,7 +156,7 @@ fn refused(why: String) -> Result<Run, Refused> {
     Err(Refused(why))
 }
 
-/// What is to be done about a run now.
+/// The work that a run needs now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duty {
     Time,

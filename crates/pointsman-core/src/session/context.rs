@@ -22,7 +22,7 @@ impl Gauge {
     }
 }
 
-/// Where a gauge comes from, best first.
+/// The source of a gauge, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -61,7 +61,7 @@ pub fn from_tokens(tokens: u64, model: Option<&str>, configured: Option<u64>) ->
     Some(Gauge { used_permille, source: Source::Transcript })
 }
 
-/// How urgent it is.
+/// The urgency of a hand-over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Urgency {
@@ -82,7 +82,7 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// How urgent a gauge is.
+    /// The urgency that a gauge calls for.
     pub fn urgency(&self, gauge: Gauge) -> Urgency {
         match gauge.used_permille {
             used if used >= self.high => Urgency::High,
@@ -93,7 +93,7 @@ impl Marks {
     }
 }
 
-/// What can be seen from outside when nothing measures the context.
+/// A sign of a full context that can be seen from outside when nothing measures it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Symptom {
@@ -125,7 +125,7 @@ const LATEST_ANSWERS: usize = 3;
 /// A quicker baseline than this says more about the clock than about the agent.
 const BASELINE_LEAST: u64 = 1_000;
 
-/// How long a session takes to answer: from a prompt or the result of a tool to what the agent does next.
+/// The time a session takes to answer: from a prompt or the result of a tool to what the agent does next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pace {
     /// What lies closer together than this cannot be told apart.
@@ -190,10 +190,13 @@ pub fn warns(line: &str) -> bool {
             .any(|w| lower.contains(w))
 }
 
+/// Claude Code's own warnings of a full context.
+const CLAUDE_PHRASES: [&str; 3] = ["% context used", "Context left until auto-compact", "Context low ("];
+
 /// Whether a line on Claude Code's screen is its own warning of a full context. Its screen is full of other words, so only
 /// its very phrases count.
 pub fn claude_warns(line: &str) -> bool {
-    ["% context used", "Context left until auto-compact", "Context low ("].iter().any(|w| line.contains(w))
+    CLAUDE_PHRASES.iter().any(|phrase| line.contains(phrase))
 }
 
 #[cfg(test)]

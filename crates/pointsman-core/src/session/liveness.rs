@@ -6,9 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Timing;
 use crate::time::Timestamp;
-use crate::words::{rough, span};
 
-/// What a single witness saw.
+/// The observation of a single witness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sighting {
@@ -37,7 +36,7 @@ pub struct Evidence {
     pub times_stale: u32,
 }
 
-/// The verdict.
+/// The verdict on a session's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Liveness {
@@ -97,34 +96,7 @@ pub fn judge(evidence: &Evidence, rules: &Rules, now: Timestamp) -> Liveness {
     }
 }
 
-/// The evidence in words, for `session explain`.
-pub fn explain(evidence: &Evidence, rules: &Rules, now: Timestamp) -> Vec<String> {
-    let word = |sighting| match sighting {
-        Sighting::There => "is there",
-        Sighting::Gone => "is gone",
-        Sighting::Unseen => "could not be looked at",
-    };
-    let mut lines = vec![
-        format!("the process (pid and start time) {}", word(evidence.process)),
-        match evidence.terminal {
-            Some(terminal) => format!("its terminal {}", word(terminal)),
-            None => "it has no terminal: that process is its keeper, which runs its turns".to_owned(),
-        },
-        format!("last seen alive {} ago", rough(now.since(evidence.last_seen))),
-    ];
-    if evidence.times_gone > 0 {
-        lines.push(format!("found gone {} of the {DEATHS_NEEDED} times a death needs", evidence.times_gone));
-    }
-    if evidence.times_stale > 0 {
-        lines.push(format!("found stale {} of {} times", evidence.times_stale, rules.stale_looks));
-    }
-    if now.since(evidence.started_at) <= rules.start_grace {
-        lines.push(format!("it began less than {} ago: nothing is held against it", span(rules.start_grace)));
-    }
-    lines
-}
-
-/// How a session stands: what is on record of its end, else what the evidence says.
+/// The standing of a session: what is on record of its end, else what the evidence says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// It has not ended, as far as is on record.
@@ -205,8 +177,7 @@ pub fn is_believed(looked_dead: usize, sessions: usize, sees_itself: impl FnOnce
 #[cfg(test)]
 mod tests {
     use super::{
-        Colour, Evidence, Liveness, Rules, Sighting, Standing, colour, explain, is_believed, is_mass_death,
-        judge,
+        Colour, Evidence, Liveness, Rules, Sighting, Standing, colour, is_believed, is_mass_death, judge,
     };
     use crate::time::Timestamp;
     use std::time::Duration;
@@ -262,7 +233,8 @@ mod tests {
             ..seen(Sighting::Unseen)
         };
         assert_eq!(judge(&young, &RULES, NOW), Liveness::Unknown);
-        assert!(explain(&young, &RULES, NOW).iter().any(|l| l.contains("nothing is held against it")));
+        let said = crate::words::session::evidence(&young, &RULES, NOW);
+        assert!(said.iter().any(|line| line.contains("too early to call it dead")), "{said:?}");
     }
 
     #[test]

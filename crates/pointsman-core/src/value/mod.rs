@@ -14,7 +14,7 @@ use crate::time::Timestamp;
 /// So many results must have been noise before a role is paused: one bad day is none.
 const LEAST: u32 = 3;
 
-/// What became of a result.
+/// The fate of a role's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Something was done with it.
@@ -31,7 +31,7 @@ pub struct Done {
     pub filed: Option<Number>,
 }
 
-/// What is remembered of a role's results.
+/// The memory of a role's results.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Value {

@@ -16,7 +16,7 @@ const GRACE: Duration = Duration::from_secs(3600);
 /// An issue that is open for longer is not followed any more.
 const FOLLOWED: Duration = Duration::from_secs(90 * 86_400);
 
-/// What is followed. All of it stands in the log; this is what is left of it.
+/// The results that are still followed. All of it stands in the log; this is what is left of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Following {
@@ -30,7 +30,7 @@ pub struct Following {
     pub closed: BTreeMap<Number, (Role, Timestamp)>,
 }
 
-/// What the log says.
+/// An entry of the log that says something about a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
     /// A role filed an issue.
@@ -46,7 +46,7 @@ pub enum Heard {
     },
 }
 
-/// What became of something that a role did.
+/// The fate of something that a role did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Became {
     /// What an issue asked for was done by us.
@@ -74,7 +74,7 @@ impl Became {
     }
 }
 
-/// What became of one thing.
+/// A result and its fate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     pub role: Role,

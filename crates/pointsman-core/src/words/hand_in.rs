@@ -120,7 +120,7 @@ fn needs(need: &Need) -> String {
     }
 }
 
-/// What people are told that it needs.
+/// A hand-in needs a person.
 pub fn notice(project: &ProjectName, role: Role, pr: Number, need: &Need, link: &str) -> Notice {
     let urgent = matches!(need, Need::Review { .. });
     Notice {

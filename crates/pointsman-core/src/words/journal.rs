@@ -20,7 +20,7 @@ pub struct Entry {
     pub lines: Vec<String>,
 }
 
-/// What an event says to a reader; nothing if it is none of their business.
+/// The line of an event in the journal; none if it is none of the reader's business.
 pub fn entry(kind: &str, issue: Option<u64>, data: &Value) -> Option<Entry> {
     match log::Entry::read(kind, data) {
         Some(logged) => of_role(&logged),

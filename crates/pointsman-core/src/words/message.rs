@@ -13,13 +13,13 @@ pub fn line(id: i64, headline: &str, subject: &str, path: &str) -> String {
     format!("[pointsman m-{id}] {headline}{subject} Details: {path}")
 }
 
-/// What hooks put before the model: messages, each at the beginning of a line. Claude puts words of its own before the
+/// The text that hooks put before the model: messages, each at the beginning of a line. Claude puts words of its own before the
 /// first line, and they sound like an error.
 pub fn waking(lines: &[String]) -> String {
     format!("a message from Pointsman, which supervises this session. Act on it.\n{}", lines.join("\n"))
 }
 
-/// Green.
+/// CI passed, and what comes next.
 pub fn ci_passed(sha: &Sha, review: ReviewMode) -> (String, String) {
     let next = match review {
         ReviewMode::Human | ReviewMode::Command => {
@@ -30,7 +30,7 @@ pub fn ci_passed(sha: &Sha, review: ReviewMode) -> (String, String) {
     (format!(" on {}.", sha.short()), format!("CI passed on commit {sha}.\n\n{next}\n"))
 }
 
-/// Red.
+/// CI failed, with its log.
 pub fn ci_failed(sha: &Sha, summary: &str, log: &str) -> (String, String) {
     let details = format!(
         "CI failed on commit {sha}: {}\n\nFix the cause, commit, push to origin, then write \
@@ -61,7 +61,7 @@ pub fn nothing_pushed() -> (String, String) {
     (": nothing was pushed. Commit, push, and write PHASE:awaiting_ci.".to_owned(), details.to_owned())
 }
 
-/// No answer.
+/// CI gave no answer in time.
 pub fn ci_timeout(sha: &Sha, limit: Duration) -> (String, String) {
     let details = format!(
         "CI gave no answer for commit {sha} within {}. A person was asked. Wait for an answer, or push \
@@ -95,14 +95,14 @@ pub fn approved(sha: &Sha, by: &str, body: &str) -> (String, String) {
     (format!(" at {}. Wait for the merge, do not push.", sha.short()), details)
 }
 
-/// Nobody looked.
+/// Nobody reviewed the pull request in time.
 pub fn no_review(limit: Duration) -> (String, String) {
     let details =
         format!("Nobody reviewed the pull request within {}. A person was asked. Wait.\n", span(limit));
     (". A person was asked.".to_owned(), details)
 }
 
-/// Too early.
+/// The agent said `done` before its work was merged.
 pub fn not_merged(task: &Task) -> (String, String) {
     let missing = match task.state {
         State::AwaitingCi => "CI is still running on it",
@@ -147,7 +147,7 @@ pub fn merge_conflict(files: &[String], with: Option<&str>) -> (String, String) 
     )
 }
 
-/// Landed.
+/// The work is on the main branch.
 pub fn merged(sha: &Sha) -> (String, String) {
     let details =
         format!("Your work is on the main branch as {sha}. Write PHASE:done; there is nothing else to do.\n");

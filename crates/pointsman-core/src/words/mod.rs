@@ -3,17 +3,24 @@
 
 pub mod access;
 pub mod action;
+pub mod answer;
 pub mod chat;
+pub mod ci;
 pub mod claim;
 pub mod comment;
 pub mod commit;
 pub mod explain;
+pub mod config;
+pub mod formula;
 pub mod gardener;
+pub mod guard;
 pub mod hand_in;
 pub mod health;
 pub mod journal;
+pub mod labels;
 pub mod message;
 pub mod notice;
+pub mod parse;
 pub mod pipeline;
 pub mod planner;
 pub mod predictor;
@@ -23,6 +30,10 @@ pub mod reason;
 pub mod review;
 pub mod run;
 pub mod task;
+pub mod schedule;
+pub mod session;
+pub mod store;
+pub mod template;
 pub mod turn;
 pub mod vault;
 

@@ -134,7 +134,7 @@ pub fn gave_up(effect: &str, error: &str) -> String {
     format!("gave up on {effect}: {}", text::clean_line(error, QUOTE_CHARS))
 }
 
-/// Nobody reads.
+/// The agent does not acknowledge its messages.
 pub fn unacknowledged(message: i64, headline: &str) -> String {
     format!("message m-{message} ({headline}) was never acknowledged by the agent")
 }
@@ -149,7 +149,7 @@ pub fn budget(what: &str) -> String {
     format!("the budget is used up: {}", text::clean_line(what, QUOTE_CHARS))
 }
 
-/// Why an order to start is not followed.
+/// An order to start is not followed, because the budget is used up.
 pub fn budget_of_order(what: &str) -> String {
     format!("{}; raise it in pointsman.toml first", budget(what))
 }
@@ -160,7 +160,7 @@ pub fn rate_limit(window: &crate::session::quota::Window) -> String {
     format!("{} % of the {name} rate limit are used", window.used_permille / 10)
 }
 
-/// Outside trouble.
+/// Something outside of this machine has to change first.
 pub fn parked(trouble: &crate::session::trouble::OutsideTrouble) -> String {
     format!("parked: {}", trouble.kind.name().replace('_', " "))
 }

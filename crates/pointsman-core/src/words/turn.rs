@@ -15,7 +15,7 @@ pub fn begins(number: u32, prompt: &str) -> String {
     lines
 }
 
-/// Something happened.
+/// A line for an event of a turn; none if it is not worth one.
 pub fn said(said: &Said) -> Option<String> {
     let line = match said {
         Said::Begun { .. } | Said::Did { succeeded: true, .. } => return None,

@@ -18,6 +18,7 @@ use pointsman_core::signal::Signal;
 use pointsman_core::task::{Effect, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_core::vault;
+use pointsman_core::words;
 use rusqlite::{ErrorCode, OptionalExtension, TransactionBehavior, params_from_iter};
 use serde_json::Value;
 
@@ -310,7 +311,7 @@ impl Change {
     }
 }
 
-/// What became of a [`Change`].
+/// The fate of a [`Change`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Committed {
     Done {
@@ -337,7 +338,7 @@ impl Store {
     pub fn knows_input(&self, name: &str) -> Result<bool> {
         const SQL: &str = "SELECT seq FROM inbox WHERE source_key = $1";
         let run = || self.connection.prepare_cached(SQL)?.query_row([name], |_| Ok(())).optional();
-        run().map(|found| found.is_some()).map_err(failed_to("look into the inbox"))
+        run().map(|found| found.is_some()).map_err(failed_to(words::store::READ_INBOX))
     }
 
     /// The key that the next commit will have.
@@ -349,7 +350,7 @@ impl Store {
     pub fn has_happened(&self, key: &str) -> Result<bool> {
         const SQL: &str = "SELECT number FROM commits WHERE key = $1";
         let run = || self.connection.prepare_cached(SQL)?.query_row([key], |_| Ok(())).optional();
-        run().map(|found| found.is_some()).map_err(failed_to("find a commit"))
+        run().map(|found| found.is_some()).map_err(failed_to(words::store::FIND_COMMIT))
     }
 
     /// Writes many changes in one transaction, with one wait for the disk. After an error none of
@@ -400,7 +401,7 @@ impl Store {
         let transaction = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(failed_to("begin a commit"))?;
+            .map_err(failed_to(words::store::BEGIN_COMMIT))?;
         for statement in statements {
             let run = || {
                 let mut prepared = transaction.prepare_cached(statement.sql)?;
@@ -413,7 +414,7 @@ impl Store {
                 _ => failed_to(statement.operation)(error),
             })?;
         }
-        transaction.commit().map_err(failed_to("commit"))
+        transaction.commit().map_err(failed_to(words::store::FINISH_COMMIT))
     }
 }
 
@@ -446,8 +447,8 @@ impl<'s> Draft<'s> {
         const FORGET: &str = "DELETE FROM commits WHERE number <= $1";
         let number = self.numbers.commit.take();
         let at = changes.last().map_or(Timestamp(0), |change| change.at);
-        self.push(Statement::new("key a commit", KEY, values![number, key(number), at]));
-        self.push(Statement::new("forget old keys", FORGET, values![number - KEYS_KEPT]));
+        self.push(Statement::new(words::store::KEY_COMMIT, KEY, values![number, key(number), at]));
+        self.push(Statement::new(words::store::FORGET_OLD_KEYS, FORGET, values![number - KEYS_KEPT]));
         Ok(key(number))
     }
 
@@ -467,7 +468,7 @@ impl<'s> Draft<'s> {
         let seq = self.log(change, project, issue)?;
         if let (Some(name), Some(seq)) = (&change.dedup, seq) {
             const SQL: &str = "INSERT INTO inbox (source_key, seq, at) VALUES ($1, $2, $3)";
-            self.push(Statement::new("write the inbox", SQL, values![name, seq, change.at]));
+            self.push(Statement::new(words::store::WRITE_INBOX, SQL, values![name, seq, change.at]));
             self.inputs.insert(name.clone());
         }
         if let Some(task) = &change.task {
@@ -506,7 +507,7 @@ impl<'s> Draft<'s> {
                 self.effects(&key, seq, change)?
             }
             _ if change.effects.is_empty() => Vec::new(),
-            _ => return Err(Error::Invalid { what: "a change with effects that names no task" }),
+            _ => return Err(Error::Invalid { what: words::store::EFFECTS_WITHOUT_TASK }),
         };
         Ok(Committed::Done { seq, effect_ids })
     }
@@ -520,7 +521,7 @@ impl<'s> Draft<'s> {
     ) -> Result<Option<i64>> {
         let Some(kind) = &change.kind else {
             return match change.needs_event() {
-                true => Err(Error::Invalid { what: "an unlogged change" }),
+                true => Err(Error::Invalid { what: words::store::UNLOGGED_CHANGE }),
                 false => Ok(None),
             };
         };
@@ -553,7 +554,7 @@ impl<'s> Draft<'s> {
             change.session.as_ref(),
             Json(data)
         ];
-        self.push(Statement::new("append an event", SQL, values));
+        self.push(Statement::new(words::store::APPEND_EVENT, SQL, values));
         Ok(seq)
     }
 
@@ -575,7 +576,7 @@ impl<'s> Draft<'s> {
 
 /// The project that a change must name for what it carries.
 fn named(project: Option<&ProjectName>) -> Result<&ProjectName> {
-    project.ok_or(Error::Invalid { what: "a change that names no project" })
+    project.ok_or(Error::Invalid { what: words::store::NO_PROJECT })
 }
 
 /// What the change is about. Its own words and its task must not disagree.
@@ -586,6 +587,6 @@ fn subject(change: &Change) -> Result<(Option<&ProjectName>, Option<u64>)> {
     if same {
         Ok((Some(&task.key.project), Some(task.key.issue)))
     } else {
-        Err(Error::Invalid { what: "a change about one task that carries another" })
+        Err(Error::Invalid { what: words::store::ANOTHER_TASK })
     }
 }

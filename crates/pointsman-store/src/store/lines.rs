@@ -3,6 +3,7 @@
 use pointsman_core::ids::{ProjectName, Sha};
 pub use pointsman_core::queue::StoppedBy;
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use serde::Serialize;
 
 use super::Store;
@@ -24,7 +25,7 @@ pub struct LineRow {
     pub person_merges: u64,
 }
 
-/// Why nothing lands.
+/// A pause of the merge queue, and its reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Stopped {
     pub at: Timestamp,
@@ -32,7 +33,7 @@ pub struct Stopped {
     pub reason: String,
 }
 
-/// What an audit found.
+/// The result of an audit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Audit {
     /// The commit from which it began; if another audit came first, this one is not counted.
@@ -49,8 +50,11 @@ pub struct Audit {
 impl Store {
     /// A project's line; one that nobody ever touched is at work.
     pub fn line(&self, project: &ProjectName) -> Result<LineRow> {
-        let rows =
-            self.rows("read a line", "SELECT * FROM lines WHERE project = $1", [Word(project)], |row| {
+        let rows = self.rows(
+            words::store::READ_LINE,
+            "SELECT * FROM lines WHERE project = $1",
+            [Word(project)],
+            |row| {
                 let by: Option<StoppedBy> = maybe_word(row, "stopped_by")?;
                 let reason: Option<String> = row.get("stopped_reason")?;
                 let stopped = match (maybe_time(row, "stopped_at")?, by, reason) {
@@ -63,7 +67,8 @@ impl Store {
                     direct_merges: whole(row, "direct_merges")?,
                     person_merges: whole(row, "person_merges")?,
                 })
-            })?;
+            },
+        )?;
         Ok(rows.into_iter().next().unwrap_or_default())
     }
 }
@@ -76,7 +81,7 @@ pub(super) fn stop(draft: &mut Draft<'_>, project: &ProjectName, stopped: &Stopp
             stopped_by = excluded.stopped_by, stopped_reason = excluded.stopped_reason
         WHERE lines.stopped_at IS NULL";
     let values = values![Word(project), stopped.at, Word(stopped.by), &stopped.reason];
-    draft.push(Statement::new("stop a line", SQL, values));
+    draft.push(Statement::new(words::store::STOP_LINE, SQL, values));
     Ok(())
 }
 
@@ -84,7 +89,7 @@ pub(super) fn stop(draft: &mut Draft<'_>, project: &ProjectName, stopped: &Stopp
 pub(super) fn resume(draft: &mut Draft<'_>, project: &ProjectName) -> Result<()> {
     const SQL: &str = "UPDATE lines SET stopped_at = NULL, stopped_by = NULL, stopped_reason = NULL
         WHERE project = $1 AND stopped_at IS NOT NULL";
-    draft.push(Statement::new("resume a line", SQL, values![Word(project)]));
+    draft.push(Statement::new(words::store::RESUME_LINE, SQL, values![Word(project)]));
     Ok(())
 }
 
@@ -113,6 +118,6 @@ pub(super) fn audited(draft: &mut Draft<'_>, project: &ProjectName, audit: &Audi
         alarm.map(|stopped| &stopped.reason),
         audit.after.as_ref().map(Word),
     ];
-    draft.push(Statement::new("write an audit down", SQL, values));
+    draft.push(Statement::new(words::store::WRITE_AUDIT, SQL, values));
     Ok(())
 }

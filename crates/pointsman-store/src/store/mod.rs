@@ -35,6 +35,7 @@ use std::path::Path;
 
 use pointsman_core::ids::ProjectName;
 use pointsman_core::snapshot::{Kind, Snapshot, Unreadable};
+use pointsman_core::words;
 use rusqlite::Connection;
 
 use crate::Result;
@@ -109,7 +110,7 @@ impl Store {
     pub fn limit_pages_for_test(&self, pages: u32) -> Result<()> {
         self.connection
             .query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))
-            .map_err(failed_to("limit the database"))
+            .map_err(failed_to(words::store::LIMIT_DATABASE))
     }
 
     /// Gives no numbers out.
@@ -177,7 +178,7 @@ impl Store {
             let why = check(&name, version, row.get_ref(3)?.as_str()?).err();
             Ok(why.map(|why| Unreadable { what, project, name, version, why }))
         };
-        Ok(self.rows("check the snapshots", sql, [], read)?.into_iter().flatten().collect())
+        Ok(self.rows(words::store::CHECK_SNAPSHOTS, sql, [], read)?.into_iter().flatten().collect())
     }
 
     /// Reads all rows of a query.

@@ -1,10 +1,11 @@
 //! `session explain`: the evidence is looked for here, what it amounts to is the core's to say.
 
 use pointsman_core::ids::TaskKey;
-use pointsman_core::session::liveness::{Rules, colour, explain};
+use pointsman_core::session::liveness::{Rules, colour};
 use pointsman_core::session::work::{TestsStatus, WorkState};
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use pointsman_store::{MessageRow, MessageStatus, SessionRow};
 use pointsman_view::session::Explained;
 
@@ -33,7 +34,11 @@ pub(crate) fn run(context: &Context, project: &Project, row: &SessionRow) -> Res
     messages.retain(|message| message.generation == row.generation);
 
     let mut evidence: Vec<String> = ended(row, now).into_iter().collect();
-    evidence.extend(explain(&witness.evidence(row, terminal(&context.paths, row)), &rules, now));
+    evidence.extend(words::session::evidence(
+        &witness.evidence(row, terminal(&context.paths, row)),
+        &rules,
+        now,
+    ));
     evidence.extend(hooks.map(|hooks| hooks.words().to_owned()));
     evidence.push(listening(row, &messages));
     evidence.extend(messages.iter().rev().take(MESSAGES).map(|message| told(message, now)));

@@ -120,7 +120,7 @@ fn what_stands_in_the_way_is_remembered() {
     stage.look(0);
     stage.standing.free_memory_mb = Some(100);
     assert_eq!(stage.look(60), 0);
-    assert_eq!(stage.skipped_because().as_deref(), Some("100 MB of memory are free, fewer than 2000"));
+    assert_eq!(stage.skipped_because().as_deref(), Some("only 100 MB of memory are free, less than 2000 MB"));
     stage.standing.free_memory_mb = Some(8000);
     assert_eq!((stage.look(90), stage.look(120)), (0, 1), "that time was passed over, the next is used");
     assert_eq!(stage.skipped_because(), None);

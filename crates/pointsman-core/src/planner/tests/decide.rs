@@ -113,7 +113,7 @@ fn rules_have_the_last_word() {
         (
             None,
             Some(with(gap(8, 5), "title", json!("@#`\u{200b}"))),
-            "\"\" is not filed: nothing is left of its words",
+            "\"\" is not filed: nothing is left of its text",
         ),
     ];
     for (triage, gaps, why) in refusals {
@@ -135,7 +135,7 @@ fn rules_have_the_last_word() {
     let plan = decide(&issues, &[verdict(1, "dismiss", 0), verdict(1, "backlog", 9)], &[]);
     assert_eq!(
         (short(&plan), plan.refused),
-        (vec!["dismiss 1".to_owned()], vec!["#1 has its verdict already".to_owned()])
+        (vec!["dismiss 1".to_owned()], vec!["#1 has a verdict already".to_owned()])
     );
     let plan = decide(&issues, &[], &[with(action, "formula", json!("tidy"))]);
     assert_eq!(plan.deeds.len(), 1, "{plan:?}");
@@ -154,9 +154,9 @@ fn what_changed_while_the_model_thought_is_left_alone() {
     assert_eq!(
         plan.refused,
         [
-            "#1 is not open any more",
-            "#2 is somebody's, or no prediction any more",
-            "#3 is somebody's, or no prediction any more"
+            "#1 is no longer open",
+            "#2 is assigned to somebody, or is no longer a prediction",
+            "#3 is assigned to somebody, or is no longer a prediction"
         ]
     );
 }

@@ -1,6 +1,6 @@
-//! The file that `pointsman init` writes.
+//! The file that `pointsman init` writes, for a person to complete.
 
-use super::ForgeKind;
+use crate::config::ForgeKind;
 use crate::ids::ProjectName;
 use crate::origin::Origin;
 
