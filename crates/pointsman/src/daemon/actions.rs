@@ -55,7 +55,7 @@ fn go_round(world: &RealWorld, served: &Served) -> anyhow::Result<()> {
 
 fn attend(world: &RealWorld, served: &Served, issue: &Issue, open: &[Issue]) -> anyhow::Result<()> {
     let number = issue.number;
-    let runs = world.reader().runs_about(&served.config.name, &action_key(number))?;
+    let runs = world.read(|store| store.runs_about(&served.config.name, &action_key(number)))?;
     let waits =
         dependencies::parse(&issue.body).iter().any(|wanted| open.iter().any(|o| o.number == *wanted));
     let look = |told| plan(&Sight { labels: &issue.labels, waits, runs: &runs, told });
@@ -89,7 +89,7 @@ fn is_told(served: &Served, issue: Number, run: &Run) -> anyhow::Result<bool> {
 fn begin(world: &RealWorld, served: &Served, issue: &Issue) -> anyhow::Result<()> {
     let config = &served.config;
     let under_way = {
-        let open = world.reader().runs(&config.name, RunScope::Open)?;
+        let open = world.read(|store| store.runs(&config.name, RunScope::Open))?;
         open.iter().filter(|run| matches!(run.subject, Some(Subject::Action { .. }))).count()
     };
     let short = free_memory_mb().is_some_and(|free| free < config.limits.min_free_memory_mb);

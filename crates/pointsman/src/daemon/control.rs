@@ -133,8 +133,8 @@ impl Control {
             let at_the_forge = served.as_deref().and_then(|served| {
                 Some(ForgeContext { forge: served.embedded.as_deref()?, config: &served.config })
             });
-            let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Err(reply) = conditions::holds(condition, own, &reader, at_the_forge) {
+            let held = self.world.read(|store| conditions::holds(condition, own, store, at_the_forge));
+            if let Err(reply) = held {
                 return reply;
             }
         }

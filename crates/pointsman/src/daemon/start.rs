@@ -36,6 +36,7 @@ use super::notifier;
 use super::peers::Peers;
 use super::poller::Poller;
 use super::projections::Projections;
+use super::reader::Reader;
 use super::reports::Reports;
 use super::runs;
 use super::served::Served;
@@ -113,7 +114,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         jobs: Arc::clone(&jobs),
         announced: Arc::default(),
         stances: Stances::open(paths.stances()),
-        reader: Mutex::new(Store::open_read_only(&paths.database())?),
+        reader: Reader::new(Store::open_read_only(&paths.database())?),
         projects: RwLock::new(BTreeMap::new()),
         program: std::env::current_exe().context("this program cannot find itself")?,
         environment: ENVIRONMENT,

@@ -163,12 +163,11 @@ impl Watch {
         now: Timestamp,
     ) -> anyhow::Result<Option<M>> {
         let project = &served.config.name;
-        let (memory, asked) = {
-            let reader = self.world.reader();
-            let asked = reader.memory::<M>(project, M::ROLE.as_str())?.and_then(|memory| memory.asked());
-            let asked = asked.map(|run| reader.run(project, run)).transpose()?.flatten();
-            (due::<M>(&reader, project, now)?, asked)
-        };
+        let (memory, asked) = self.world.read(|store| {
+            let asked = store.memory::<M>(project, M::ROLE.as_str())?.and_then(|memory| memory.asked());
+            let asked = asked.map(|run| store.run(project, run)).transpose()?.flatten();
+            Ok::<_, pointsman_store::Error>((due::<M>(store, project, now)?, asked))
+        })?;
         match asked {
             Some(run) if run.status.is_over() => {
                 let (world, inbox) = (Arc::clone(&self.world), self.inbox.clone());
@@ -209,7 +208,7 @@ fn apply<M: Asker>(
 ) -> anyhow::Result<()> {
     let project = &served.config.name;
     // As it is now: another job may have seen to it since somebody looked.
-    let mut memory: M = world.reader().memory(project, M::ROLE.as_str())?.unwrap_or_default();
+    let mut memory: M = world.read(|store| store.memory(project, M::ROLE.as_str()))?.unwrap_or_default();
     if memory.asked() != Some(run.id) {
         return Ok(());
     }

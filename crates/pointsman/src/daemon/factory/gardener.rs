@@ -56,7 +56,7 @@ impl Watch {
         let config = &served.config;
         let Some(seen) = served.seen() else { return Ok(()) };
         let Some(mut memory) = self.to_look::<Memory>(served, now)? else { return Ok(()) };
-        if !self.world.reader().replies(&config.name, &Topic::of_role(ROLE))?.is_empty() {
+        if !self.world.read(|store| store.replies(&config.name, &Topic::of_role(ROLE)))?.is_empty() {
             memory.reconsider();
         }
         let memory = Memory { ground: ground::survey(&self.world, served, &memory)?, ..memory };

@@ -21,7 +21,6 @@ mod supervisor;
 mod watch;
 
 use std::collections::BTreeMap;
-use std::sync::PoisonError;
 use std::sync::mpsc::sync_channel;
 
 use pointsman_core::config::Config;
@@ -271,10 +270,7 @@ fn tell_pause(
     now: Timestamp,
 ) -> anyhow::Result<()> {
     let Some(outcome) = outcome else { return Ok(()) };
-    let mut value = {
-        let reader = world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        value(&reader, &config.name, role)?
-    };
+    let mut value = world.read(|store| value(store, &config.name, role))?;
     if value.count(outcome, config, now) {
         world.put_up(&pause(&config.name, role, &value))?;
     }
@@ -286,11 +282,9 @@ pub(super) fn examine(world: &RealWorld, inbox: &Inbox, served: &Served, fix: Fi
     let (config, now) = (&served.config, clock::now());
     let path = (world.environment)("PATH");
     let machine = whole_machine(&world.paths, config, path.as_deref());
-    let (facts, memory) = {
-        let reader = world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let memory = memory(&reader, &config.name)?;
-        (collect(machine, &world.paths, &reader, config, Some(&served.known()), now)?, memory)
-    };
+    let memory = world.read(|store| memory(store, &config.name))?;
+    let known = served.known();
+    let facts = world.read(|store| collect(machine, &world.paths, store, config, Some(&known), now))?;
     let assessment = assess(&facts, config, &memory.keys(), now);
     let mut done = Vec::new();
     let mode = match fix {

@@ -91,7 +91,9 @@ fn look_at(
 ) -> anyhow::Result<Option<Asking>> {
     let config = &served.config;
     // As it is now: another job may have looked since.
-    let Some(memory) = due::<Memory>(&world.reader(), &config.name, now)? else { return Ok(None) };
+    let Some(memory) = world.read(|store| due::<Memory>(store, &config.name, now))? else {
+        return Ok(None);
+    };
     let sight = Sight { issues: seen.issues.clone(), ..collect(world, served, memory.known.main.as_ref())? };
     let asking = look(&sight, &memory, config, now);
     Ok(Some(Asking { free_memory_mb: free_memory_mb(), ..asking }))
@@ -139,7 +141,8 @@ fn landed(mirror: &Mirror, planned: Option<&Sha>, main: &Sha) -> anyhow::Result<
 
 /// The formulas that the project can use, each with what it is for.
 fn formulas(world: &RealWorld, config: &Config) -> anyhow::Result<Vec<(String, String)>> {
-    let row = world.reader().project(&config.name)?.context("the project is not known any more")?;
+    let row =
+        world.read(|store| store.project(&config.name))?.context("the project is not known any more")?;
     let checkout: &Path = &row.checkout;
     let variables = formula::variables(config);
     let usable = |(name, found): (String, Result<formulas::Found, formulas::Error>)| {

@@ -1,7 +1,7 @@
 //! The predictor: counts what happened in the last two weeks, and files what the figures foretell. No model is asked.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use pointsman_core::config::Config;
 use pointsman_core::forge::Issue;
@@ -124,14 +124,12 @@ impl Watch {
     pub(super) fn foresee(&self, served: &Arc<Served>, now: Timestamp) -> anyhow::Result<()> {
         let config = &served.config;
         let Some(seen) = served.seen() else { return Ok(()) };
-        let (mut memory, figures, value) = {
-            let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-            let memory = memory(&reader, &config.name)?;
-            if !is_due(&reader, &config.name, FORMULA, memory.looked_at)? {
-                return Ok(());
-            }
-            (memory, figures(&reader, config, &seen.issues, now)?, value(&reader, &config.name, ROLE)?)
-        };
+        let mut memory = self.world.read(|store| memory(store, &config.name))?;
+        if !self.world.read(|store| is_due(store, &config.name, FORMULA, memory.looked_at))? {
+            return Ok(());
+        }
+        let figures = self.world.read(|store| figures(store, config, &seen.issues, now))?;
+        let value = self.world.read(|store| value(store, &config.name, ROLE))?;
         let is_paused = value.paused_at.is_some();
         let machine = collect::machine(&self.world.paths, config);
         let disks = machine.disks.into_iter().map(|disk| (disk.path, disk.used_percent)).collect();

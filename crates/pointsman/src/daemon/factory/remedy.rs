@@ -2,7 +2,6 @@
 //! since it was found.
 
 use std::fs;
-use std::sync::PoisonError;
 
 use pointsman_adapters::git::checkout::remove_checkout;
 use pointsman_adapters::git::{Locks, clear_dead_locks, list_locks};
@@ -77,10 +76,7 @@ fn clear_locks(served: &Served, mode: Mode) -> anyhow::Result<Vec<String>> {
 /// A tree of a task that is over is captured, then removed. Somebody may have opened the issue again, or sit in it.
 fn put_away(world: &RealWorld, served: &Served, issue: Number, mode: Mode) -> anyhow::Result<Vec<String>> {
     let key = TaskKey { project: served.config.name.clone(), issue };
-    let task = {
-        let reader = world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        reader.task(&key)?
-    };
+    let task = world.read(|store| store.task(&key))?;
     let tree = served.desk(&key).tree;
     let over = task.filter(|task| task.state == State::Closed && task.session == Session::None);
     let Some(task) = over.filter(|_| tree.exists() && census::inside(&tree).is_empty()) else {

@@ -59,7 +59,7 @@ impl HandIns {
     pub(crate) fn look(self: &Arc<Self>, served: &Arc<Served>) {
         let project = &served.config.name;
         let is_open = |role: Role| {
-            memory(&self.world.reader(), project, role).map_or(true, |memory| memory.open.is_some())
+            self.world.read(|store| memory(store, project, role)).map_or(true, |memory| memory.open.is_some())
         };
         if !Role::handing_in().any(is_open) {
             return;
@@ -78,7 +78,7 @@ impl HandIns {
     /// Does what is next for what a role has handed in.
     fn attend(&self, served: &Arc<Served>, role: Role) -> anyhow::Result<()> {
         let (project, now) = (&served.config.name, clock::now());
-        let memory = memory(&self.world.reader(), project, role)?;
+        let memory = self.world.read(|store| memory(store, project, role))?;
         let Some(open) = &memory.open else { return Ok(()) };
         let line = self.in_line(open)?;
         let signs = self.signs(served, &memory, open, &line);
@@ -231,7 +231,7 @@ impl HandIns {
 
     fn in_line(&self, open: &HandIn) -> anyhow::Result<InLine> {
         let Some(id) = open.entry else { return Ok(InLine::No) };
-        let Some(entry) = self.world.reader().queue_entry(id)? else { return Ok(InLine::No) };
+        let Some(entry) = self.world.read(|store| store.queue_entry(id))? else { return Ok(InLine::No) };
         Ok(match entry.status {
             EntryStatus::Queued | EntryStatus::Building | EntryStatus::Testing => InLine::Waiting,
             EntryStatus::Landed => InLine::Landed,

@@ -8,7 +8,6 @@
 mod bring;
 mod take;
 
-use std::sync::MutexGuard;
 use std::sync::mpsc::sync_channel;
 
 use anyhow::Context;
@@ -76,7 +75,7 @@ pub(super) fn pull_request_of(
 }
 
 /// What is open on a branch, and whose it is.
-fn open_on(
+pub(super) fn open_on(
     store: &Store,
     project: &ProjectName,
     branch: &str,
@@ -97,15 +96,11 @@ fn open_on(
 /// The merge queue is about to put a candidate on a branch. If a role has handed it in, that is remembered before: whoever
 /// finds it there must not take it for somebody else's.
 pub(super) fn about_to_push(
-    reader: MutexGuard<'_, Store>,
     inbox: &Inbox,
     project: &ProjectName,
-    branch: &str,
+    open: Option<(Role, HandIn)>,
     candidate: &Sha,
 ) -> anyhow::Result<()> {
-    let open = open_on(&reader, project, branch)?;
-    // The loop may need it.
-    drop(reader);
     let Some((role, open)) = open else { return Ok(()) };
     let moved = Moved::Pushing(candidate.clone());
     send(inbox, project, role, Told::Moved { commit: open.taken.commit, moved })

@@ -40,7 +40,8 @@ pub(in crate::daemon) fn check_out(
     }
     keep(mirror, &reference("base", run.id)?, head)?;
     let role = run.formula.role();
-    let latest = memory(&world.reader(), &run.project, role)?.latest().filter(|_| carries_on(role)).cloned();
+    let latest =
+        world.read(|store| memory(store, &run.project, role))?.latest().filter(|_| carries_on(role)).cloned();
     let Some(latest) = latest else { return Ok(checkout_exact(mirror, head, tree)?) };
     // Whole, or not at all: it is not made again once it is there.
     let building = tree.with_extension("new");
@@ -86,7 +87,7 @@ fn tidy(world: &RealWorld, served: &Served) -> anyhow::Result<()> {
         }
         let mut wanted = false;
         for role in Role::handing_in() {
-            let memory = memory(&world.reader(), project, role)?;
+            let memory = world.read(|store| memory(store, project, role))?;
             wanted |= memory.open.is_some_and(|open| open.taken.run == run);
             wanted |= memory.newer.is_some_and(|newer| newer.run == run);
         }

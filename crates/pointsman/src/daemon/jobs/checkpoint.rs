@@ -50,7 +50,7 @@ impl Checkpoint {
         }
         // The mirror has the last word: the row of its newest one may be on its way, or died with a daemon.
         let last = newest(&served.mirror, self.key.issue)?;
-        let known = jobs.reader().next_checkpoint_number(&self.key)?;
+        let known = jobs.read(|store| store.next_checkpoint_number(&self.key))?;
         let next = last.as_ref().map_or(1, |c| u64::from(c.name.n) + 1).max(known);
         let name = CheckpointName { task: self.key.issue, n: u32::try_from(next)? };
         let keeper = Keeper::new(&served.mirror, &served.paths.indexes());

@@ -58,8 +58,7 @@ impl Watch {
     }
 
     fn read<T>(&self, read: impl FnOnce(&Store) -> Result<T, pointsman_store::Error>) -> Option<T> {
-        let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        match read(&reader) {
+        match self.world.read(read) {
             Ok(found) => Some(found),
             Err(error) => {
                 tracing::error!(%error, "notices could not be read");

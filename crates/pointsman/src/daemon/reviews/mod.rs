@@ -66,7 +66,7 @@ impl Reviews {
     }
 
     fn go_round(&self, served: &Served) -> anyhow::Result<()> {
-        let tasks = self.world.reader().tasks(Some(&served.config.name))?;
+        let tasks = self.world.read(|store| store.tasks(Some(&served.config.name)))?;
         let open = served.forge.open_pull_requests()?;
         self.call_off(served, &open)?;
         for listed in open {
@@ -92,7 +92,7 @@ impl Reviews {
     /// Ends reviews of what is not the head of an open pull request any more.
     fn call_off(&self, served: &Served, open: &[PullRequest]) -> anyhow::Result<()> {
         let project = &served.config.name;
-        let runs = self.world.reader().runs(project, RunScope::Open)?;
+        let runs = self.world.read(|store| store.runs(project, RunScope::Open))?;
         for run in runs {
             let Some(Subject::Review { pr, sha, .. }) = &run.subject else { continue };
             let wanted =
@@ -114,7 +114,7 @@ impl Reviews {
             anyhow::bail!("there is no review account: see review.token_env");
         };
         let Some(head) = pr.head_sha.clone() else { return Ok(false) };
-        let about = self.world.reader().runs_about(&served.config.name, &review_key(pr.number))?;
+        let about = self.world.read(|store| store.runs_about(&served.config.name, &review_key(pr.number)))?;
         let runs: Vec<&Run> = about.iter().filter(|run| is_of(run, &head)).collect();
         let attempts: Vec<Attempt> = runs.iter().map(|run| attempt(run)).collect();
         let look = |ci| {
@@ -158,7 +158,7 @@ impl Reviews {
     ) -> anyhow::Result<bool> {
         let config = &served.config;
         let working = {
-            let open = self.world.reader().runs(&config.name, RunScope::Open)?;
+            let open = self.world.read(|store| store.runs(&config.name, RunScope::Open))?;
             open.iter().filter(|run| run.formula.name == FORMULA && !run.status.is_over()).count()
         };
         let short = free_memory_mb().is_some_and(|free| free < config.limits.min_free_memory_mb);
@@ -192,7 +192,7 @@ impl Reviews {
     }
 
     fn formula(&self, served: &Served) -> anyhow::Result<Formula> {
-        let row = self.world.reader().project(&served.config.name)?;
+        let row = self.world.read(|store| store.project(&served.config.name))?;
         let checkout = row.context("the project is not served any more")?.checkout;
         Ok(formulas::find(&checkout, FORMULA)?.render(&checkout, &formula::variables(&served.config))?)
     }

@@ -43,7 +43,8 @@ pub(super) fn lay_out(world: &RealWorld, served: &Served, run: &Run, desk: &RunD
         }
         Some(Subject::Vault { id, hash }) => {
             check_out_main(world, served, run, desk)?;
-            let entry = world.reader().vault_entry(&run.project, id)?.filter(|entry| entry.hash == *hash);
+            let entry =
+                world.read(|store| store.vault_entry(&run.project, id))?.filter(|entry| entry.hash == *hash);
             let entry = entry.with_context(|| format!("the vault action {id} is gone"))?;
             Ok(Laid {
                 files: vec![("action.json", words::vault::shown(&entry))],

@@ -250,8 +250,8 @@ fn row(run: &Run, desk: &RunDesk, seat: Option<&Seat>) -> SessionRow {
 
 /// A session's row with its end, if it has none yet.
 fn ended(world: &RealWorld, session: &str, exit: Exit) -> Option<SessionRow> {
-    let reader = world.reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let row = reader.session(session).ok().flatten().filter(|row| row.ended_at.is_none())?;
+    let row = world.read(|store| store.session(session)).ok().flatten();
+    let row = row.filter(|row| row.ended_at.is_none())?;
     Some(SessionRow { ended_at: Some(clock::now()), exit: Some(exit), ..row })
 }
 

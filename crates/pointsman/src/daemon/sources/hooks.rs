@@ -4,7 +4,7 @@
 //! and a message is acknowledged only by the session it was sent to.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use pointsman_adapters::phase_file;
 use pointsman_core::config::Runtime;
@@ -278,10 +278,8 @@ impl Silence {
                 told.insert(session);
                 continue;
             }
-            let begun = {
-                let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-                reader.session(&session).ok().flatten().map(|row| row.created_at)
-            };
+            let begun =
+                self.world.read(|store| store.session(&session)).ok().flatten().map(|row| row.created_at);
             let patience = served.config.timing.hook_silence.duration();
             if begun.is_some_and(|at| at.after(patience) <= now) {
                 let (generation, required) = (task.generation, served.config.agent.require_hooks);
@@ -299,7 +297,7 @@ impl Silence {
     }
 
     fn is_heard(&self, task: &Task, session: &str) -> bool {
-        let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        reader.cursor(Some(&task.key.project), &conversation_name(session)).ok().flatten().is_some()
+        let name = conversation_name(session);
+        self.world.read(|store| store.cursor(Some(&task.key.project), &name)).ok().flatten().is_some()
     }
 }

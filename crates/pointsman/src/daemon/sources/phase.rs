@@ -91,8 +91,7 @@ impl Phases {
     }
 
     fn remembered(&self, key: &TaskKey) -> Option<Stamp> {
-        let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = reader.cursor(Some(&key.project), &cursor(key)).ok().flatten()?;
+        let text = self.world.read(|store| store.cursor(Some(&key.project), &cursor(key))).ok().flatten()?;
         serde_json::from_str(&text).ok()
     }
 

@@ -47,7 +47,7 @@ fn look(
     entry: &Entry,
 ) -> anyhow::Result<Option<Result<Opinion, String>>> {
     let (config, project) = (&served.config, &entry.project);
-    let before = world.reader().runs_about(project, &vault_key(&entry.hash))?;
+    let before = world.read(|store| store.runs_about(project, &vault_key(&entry.hash)))?;
     if let Some(run) = before.first() {
         return Ok(came_of(run));
     }
@@ -57,7 +57,7 @@ fn look(
     if free_memory_mb().is_some_and(|free| free < config.limits.min_free_memory_mb) {
         return Ok(Some(Err("there is too little free memory for a session".to_owned())));
     }
-    let open = world.reader().runs(project, RunScope::Open)?;
+    let open = world.read(|store| store.runs(project, RunScope::Open))?;
     if open.iter().any(|run| is_look(run) && !run.status.is_over()) {
         return Ok(None);
     }
@@ -92,13 +92,13 @@ pub(super) fn call_off(inbox: &Inbox, world: &RealWorld, served: &Served) {
         return;
     }
     let project = &served.config.name;
-    let open = match world.reader().runs(project, RunScope::Open) {
+    let open = match world.read(|store| store.runs(project, RunScope::Open)) {
         Ok(open) => open,
         Err(error) => return tracing::warn!(%project, %error, "looks that nobody needs go on for now"),
     };
     for run in open.iter().filter(|run| is_look(run) && !run.status.is_over()) {
         let Some(Subject::Vault { id, .. }) = &run.subject else { continue };
-        let awaited = world.reader().vault_entry(project, id);
+        let awaited = world.read(|store| store.vault_entry(project, id));
         if awaited.is_ok_and(|entry| entry.is_none_or(|entry| !entry.awaits_look)) {
             let (written, _) = sync_channel(1);
             let event = RunEvent::Stopped { by: BY.to_owned() };

@@ -49,10 +49,7 @@ impl Watch {
         let projects = self.world.projects.read().unwrap_or_else(PoisonError::into_inner).clone();
         for served in projects.values() {
             self.take_files(served);
-            let open = {
-                let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-                reader.vault_entries(&served.config.name, VaultScope::Open)
-            };
+            let open = self.world.read(|store| store.vault_entries(&served.config.name, VaultScope::Open));
             match open {
                 Ok(open) => open.iter().for_each(|entry| self.attend(served, entry)),
                 Err(error) => tracing::error!(%error, "the vault could not be read"),

@@ -64,9 +64,8 @@ impl RealWorld {
             Review::ChangesRequested { by, body, .. } => vec![format!("{by} requested changes:\n\n{body}")],
             Review::Approved { .. } | Review::None => Vec::new(),
         };
-        let reader = self.reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let messages = unread(&reader, task, generation)?;
-        let work = reader.work_state(&task.key.identity())?;
+        let messages = self.read(|store| unread(store, task, generation))?;
+        let work = self.read(|store| store.work_state(&task.key.identity()))?;
         Ok(Recovery {
             predecessor,
             handed_over: false,

@@ -1,7 +1,7 @@
 //! Messages to agents: a file in the inbox, a line on the terminal or the next turn's prompt, an acknowledgement.
 
 use std::fs;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use pointsman_adapters::driver::{Placed, Sent, Words};
 use pointsman_core::task::{Effect, Headline, Task};
@@ -100,8 +100,7 @@ impl RealWorld {
 
     /// What a message that was held back says after its first words.
     fn subject(&self, id: EffectId) -> Result<String, Trouble> {
-        let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(match reader.effect(id)? {
+        Ok(match self.read(|store| store.effect(id))? {
             Some(Effect::Deliver { subject, .. }) => subject,
             Some(_) | None => ".".to_owned(),
         })

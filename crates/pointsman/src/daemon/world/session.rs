@@ -133,20 +133,18 @@ impl RealWorld {
     /// Its files are there before it is.
     fn announce(&self, served: &Served, task: &Task, session: &str) -> Result<(), Trouble> {
         let hook_path = self.hook_path(task);
-        let reader = self.reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(mut row) = reader.session(session)? {
+        if let Some(mut row) = self.read(|store| store.session(session))? {
             row.host = process::host_name();
             row.hook_path = hook_path;
             row.tree = Some(served.desk(&task.key).tree);
-            self.announced.announce(&reader, &row);
+            self.read(|store| self.announced.announce(store, &row));
         }
         Ok(())
     }
 
     /// Where the work state is shown, below the user's checkout.
     fn hook_path(&self, task: &Task) -> Option<std::path::PathBuf> {
-        let reader = self.reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let project = reader.project(&task.key.project).ok().flatten()?;
+        let project = self.read(|store| store.project(&task.key.project)).ok().flatten()?;
         Some(project.checkout.join(format!(".claude/state/hooks/{}.json", task.key.identity())))
     }
 
@@ -284,11 +282,9 @@ impl RealWorld {
         };
         self.exits.forget(&session);
         let mut sessions = Vec::new();
-        let reader = self.reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(row) = reader.session(&session)? {
+        if let Some(row) = self.read(|store| store.session(&session))? {
             sessions.push(SessionRow { ended_at: Some(clock::now()), exit: Some(exit), ..row });
         }
-        drop(reader);
         Ok(Outcome::Done(Performed {
             events: vec![Event::SessionEnded { generation, exit, tail }],
             sessions,

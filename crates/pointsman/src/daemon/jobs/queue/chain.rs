@@ -236,7 +236,7 @@ impl Line<'_> {
 
     /// The landed branch that changed the same files, newest first.
     pub(super) fn landed_in_the_way(&self, files: &[String]) -> anyhow::Result<Option<String>> {
-        let decided = self.jobs.reader().decided_entries(&self.served.config.name, LANDINGS)?;
+        let decided = self.jobs.read(|store| store.decided_entries(&self.served.config.name, LANDINGS))?;
         for landed in decided.into_iter().filter(|entry| entry.status == EntryStatus::Landed) {
             if let (Some(base), Some(candidate)) = (&landed.base, &landed.candidate)
                 && self.served.mirror.commit_exists(candidate)?

@@ -75,7 +75,7 @@ impl Line<'_> {
         self.main_is(last.built.commit.clone())?;
         let audit = audit::ours(self.jobs, self.served, main, &last.built.commit)?;
         let landed = cars.iter().map(|car| {
-            let shown = self.jobs.reader().queue_entry(car.entry.id).ok().flatten();
+            let shown = self.jobs.read(|store| store.queue_entry(car.entry.id)).ok().flatten();
             let mut entry = shown.unwrap_or_else(|| car.entry.clone());
             (entry.base, entry.candidate) = (Some(car.base.clone()), Some(car.built.commit.clone()));
             let branch = if tidied && entry.pr.is_none() { BranchFate::Gone } else { BranchFate::Goes };
@@ -163,9 +163,9 @@ impl Line<'_> {
             let Some(branch) = BranchName::new(&car.entry.branch) else { continue };
             let at = mirror.remote_head(&branch)?.map_or(Expect::Absent, Expect::At);
             if car.entry.issue.is_none() {
-                let (reader, inbox) = (self.jobs.reader(), &self.jobs.inbox);
                 let (project, candidate) = (&self.served.config.name, &car.built.commit);
-                hand_in::about_to_push(reader, inbox, project, &car.entry.branch, candidate)?;
+                let open = self.jobs.read(|store| hand_in::open_on(store, project, &car.entry.branch))?;
+                hand_in::about_to_push(&self.jobs.inbox, project, open, candidate)?;
             }
             moves.push(PushRef {
                 refname: branch.full(),
@@ -231,7 +231,7 @@ impl Line<'_> {
     pub(super) fn show_under_test(&mut self, cars: &[Car]) -> anyhow::Result<()> {
         let mut shown = Vec::new();
         for car in cars {
-            let known = self.jobs.reader().queue_entry(car.entry.id)?;
+            let known = self.jobs.read(|store| store.queue_entry(car.entry.id))?;
             let Some(mut entry) = known else { continue };
             let candidate = Some(car.built.commit.clone());
             if entry.status == EntryStatus::Testing && entry.candidate == candidate && entry.reason.is_none()

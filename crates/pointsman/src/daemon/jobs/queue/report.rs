@@ -124,18 +124,19 @@ impl Line<'_> {
 
     /// Whether it still wants to land: its task may have left while the gate ran, or a person took it out.
     pub(super) fn is_wanted(&self, entry: &QueueEntry) -> anyhow::Result<bool> {
-        let reader = self.jobs.reader();
-        let unfinished = reader.queue_entry(entry.id)?.is_some_and(|e| e.status.is_unfinished());
-        let Some(issue) = entry.issue else { return Ok(unfinished) };
-        let key = TaskKey { project: self.served.config.name.clone(), issue };
-        Ok(unfinished && reader.task(&key)?.is_some_and(|task| task.wants_to_land(&entry.head)))
+        self.jobs.read(|store| {
+            let unfinished = store.queue_entry(entry.id)?.is_some_and(|e| e.status.is_unfinished());
+            let Some(issue) = entry.issue else { return Ok(unfinished) };
+            let key = TaskKey { project: self.served.config.name.clone(), issue };
+            Ok(unfinished && store.task(&key)?.is_some_and(|task| task.wants_to_land(&entry.head)))
+        })
     }
 
     /// Whether the task of an entry can be read, if it has one.
     pub(super) fn is_readable(&self, entry: &QueueEntry) -> bool {
         let Some(issue) = entry.issue else { return true };
         let key = TaskKey { project: self.served.config.name.clone(), issue };
-        !matches!(self.jobs.reader().task(&key), Err(pointsman_store::Error::Unreadable(_)))
+        !matches!(self.jobs.read(|store| store.task(&key)), Err(pointsman_store::Error::Unreadable(_)))
     }
 
     /// Writes entries and waits until they are on disk.
