@@ -369,13 +369,12 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
         if let Err(reply) = check(Some(ForgeContext { forge: &forge, config: &config })) {
             return Ok(reply);
         }
-        match request {
-            Request::Forge { command, .. } => return Ok(embedded_forge::run_command(&forge, command)),
-            Request::Claim { order, .. } => {
-                let place = claim::Place { forge: &forge, git: &git, config: &config };
-                return Ok(claim::carry_out(&place, order));
-            }
-            _ => {}
+        if let Request::Forge { command, .. } = request {
+            return Ok(embedded_forge::run_command(&forge, command));
+        }
+        if let Request::Claim { order, .. } = request {
+            let place = claim::Place { forge: &forge, git: &git, config: &config };
+            return Ok(claim::carry_out(&place, order));
         }
     }
     if let Err(reply) = check(None) {

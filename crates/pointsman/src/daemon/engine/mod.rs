@@ -199,13 +199,12 @@ impl Engine {
                     let mut change = input.event_change(now, event, &before, task.state);
                     change.signals = signals(&before, event, &task);
                     change.sessions.extend(registered(&before, &task, &rules.config, now));
-                    change.work_state = match event {
-                        Event::PhaseClaimed { .. } => self.handed_in(&task, now)?,
-                        _ => begun(&before, &task, now),
-                    };
-                    if let (Event::PhaseClaimed { .. }, Some(work)) = (event, &change.work_state) {
-                        let shown = serde_json::to_value(work).unwrap_or_default();
-                        change.signals.push((Signal::HookUpdated, shown));
+                    if matches!(event, Event::PhaseClaimed { .. }) {
+                        change.work_state = self.handed_in(&task, now)?;
+                        let shown = change.work_state.as_ref().map(serde_json::to_value);
+                        change.signals.extend(shown.map(|s| (Signal::HookUpdated, s.unwrap_or_default())));
+                    } else {
+                        change.work_state = begun(&before, &task, now);
                     }
                     change.effects = effects;
                     change.task = Some(task.clone());
