@@ -69,7 +69,7 @@ fn attend(world: &RealWorld, served: &Served, issue: &Issue, open: &[Issue]) -> 
         (Next::Begin, _) => begin(world, served, issue),
         (Next::Report, Some(run)) => report(world, served, number, run),
         (Next::Block, Some(run)) => {
-            let why = run.reason.as_deref().unwrap_or("it gave no reason");
+            let why = run.reason.as_deref().unwrap_or(words::daemon::run::no_reason());
             block(served, number, &marker(run), &words::action::failed(run.id, why))
         }
         (Next::Report | Next::Block, None) => Ok(()),
@@ -126,7 +126,7 @@ fn begin(world: &RealWorld, served: &Served, issue: &Issue) -> anyhow::Result<()
 fn report(world: &RealWorld, served: &Served, issue: Number, run: &Run) -> anyhow::Result<()> {
     let report = Report::read(run.result.as_ref()).map_err(anyhow::Error::msg)?;
     let main = served.mirror.remote_head(&served.primary)?;
-    let main = main.with_context(|| format!("the forge has no branch {}", served.primary))?;
+    let main = main.with_context(|| words::daemon::git::no_branch(&served.primary))?;
     let kept = handed_on(served, issue, &main)?;
     let body = match &kept {
         Some(head) => words::action::handed_on(run.id, &report, served.mirror.ahead(&main, head)?),
@@ -159,7 +159,8 @@ fn block(served: &Served, issue: Number, marker: &str, body: &str) -> anyhow::Re
 
 /// Where the commits of an issue's action are kept.
 pub(super) fn kept_at(issue: Number) -> anyhow::Result<RefName> {
-    RefName::new(&format!("refs/pointsman/action/{issue}")).context("a number is a name")
+    let name = format!("refs/pointsman/action/{issue}");
+    RefName::new(&name).with_context(|| words::daemon::git::not_a_ref_name(&name))
 }
 
 /// The commits of an issue's action, if there are any that main has not.

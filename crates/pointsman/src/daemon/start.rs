@@ -116,7 +116,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         stances: Stances::open(paths.stances()),
         reader: Reader::new(Store::open_read_only(&paths.database())?),
         projects: RwLock::new(BTreeMap::new()),
-        program: std::env::current_exe().context("this program cannot find itself")?,
+        program: std::env::current_exe().context(words::daemon::process::own_program_unknown())?,
         environment: ENVIRONMENT,
     });
     let phases = Phases::start(inbox.clone(), board.clone(), Arc::clone(&world))?;
@@ -150,7 +150,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     clear_locks(paths, &world.git, dispatcher.engine.store())?;
     dispatcher.reload();
     if !options.no_sessions && options.only_queue.is_none() && wants_terminals(&world) {
-        world.drivers.tmux.ensure_running().context("the tmux server cannot be started")?;
+        world.drivers.tmux.ensure_running().context(words::daemon::process::no_tmux())?;
         world.drivers.tmux.end_orphaned_clients()?;
     }
     let projects = world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
@@ -356,7 +356,7 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
     let request = &*request;
     if let Request::Forge { project, .. } | Request::Claim { project, .. } = request {
         let Some(row) = store.project(project)? else {
-            return Ok(failed(FailureKind::NotFound, format!("there is no project {project}")));
+            return Ok(failed(FailureKind::NotFound, words::daemon::request::no_project(project)));
         };
         let config = super::read_config(&row.config_path)?;
         let git = Git::open(paths.state())?;
@@ -383,7 +383,7 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
     let mut request = request.clone();
     if let Request::Queue { project, command } = request {
         let Some(row) = store.project(&project)? else {
-            return Ok(failed(FailureKind::NotFound, format!("there is no project {project}")));
+            return Ok(failed(FailureKind::NotFound, words::daemon::request::no_project(&project)));
         };
         let config = Arc::new(super::read_config(&row.config_path)?);
         let served = Served::open(paths, &Git::open(paths.state())?, config, ENVIRONMENT)?;

@@ -18,6 +18,7 @@ use pointsman_core::task::{
     Event, Exit, Order, Policy, Refused, Session, State, Task, Transition, signals, step,
 };
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use pointsman_store::{
     Change, Committed, EffectId, EntryId, EntryScope, EntryStatus, NewEntry, Outgoing, SessionRow,
     SessionScope, Store, Write,
@@ -178,7 +179,7 @@ impl Engine {
             }
         };
         let Some(rules) = self.rules.get(&input.key.project) else {
-            return Ok(Err(Refused::NotNow(format!("project {} is not served", input.key.project))));
+            return Ok(Err(Refused::NotNow(words::daemon::request::not_served(&input.key.project))));
         };
         let before = match batch.tasks.get(&input.key).or_else(|| self.tasks.get(&input.key)) {
             Some(task) => Arc::clone(task),
@@ -188,7 +189,9 @@ impl Engine {
                     let branch = rules.config.branch(input.key.issue);
                     Arc::new(Task::new(input.key.clone(), title.clone(), branch, now))
                 }
-                (Ok(None), _) => return Ok(Err(Refused::NotNow(format!("there is no task {}", input.key)))),
+                (Ok(None), _) => {
+                    return Ok(Err(Refused::NotNow(words::daemon::request::unknown_task(&input.key))));
+                }
                 (Err(why), _) => return Ok(Err(Refused::NotNow(why))),
             },
         };
@@ -483,7 +486,7 @@ impl Engine {
         for mut entry in self.store.queue_entries(&input.key.project, EntryScope::Unfinished)? {
             if entry.branch == *branch && !(merged && entry.candidate.is_some()) {
                 entry.status = EntryStatus::Removed;
-                entry.reason = Some("the task left the queue".to_owned());
+                entry.reason = Some(words::daemon::queue::task_left().to_owned());
                 batch.changes.push(line::moved(&entry, now));
             }
         }

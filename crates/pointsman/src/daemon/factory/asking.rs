@@ -221,7 +221,7 @@ fn apply<M: Asker>(
         (Some(_), _) => None,
         (None, Status::Done) => memory.decide(world, served, run, now)?.err(),
         (None, Status::Failed | Status::Stopped | Status::Starting | Status::Running) => {
-            Some(run.reason.clone().unwrap_or_else(|| "the run came to nothing".to_owned()))
+            Some(run.reason.clone().unwrap_or_else(|| words::daemon::factory::came_to_nothing().to_owned()))
         }
     };
     let (lines, closing) = match useless {
@@ -236,11 +236,11 @@ fn apply<M: Asker>(
         }
         Some(why) if run.is_unheard() => {
             memory.put_back();
-            (vec![format!("run {} was not heard: {why}", run.id)], Closing::default())
+            (vec![words::daemon::factory::not_heard(run.id, &why)], Closing::default())
         }
         Some(why) => {
             memory.give_up();
-            (vec![format!("run {} was of no use: {why}", run.id)], Closing::default())
+            (vec![words::daemon::factory::of_no_use(run.id, &why)], Closing::default())
         }
     };
     if let Some(posting) = &closing.posting {
@@ -320,7 +320,7 @@ pub fn ask(
         }
         Err(Hindrance { why, passes: true }) => hindered(engine, project, asking, &question.found, why, now),
         Err(Hindrance { why, passes: false }) => {
-            let lines = vec![format!("{}, and asked nobody: {why}", question.found)];
+            let lines = vec![words::daemon::factory::asked_nobody(&question.found, &why)];
             let mut change = Change::logged(now, project, &(asking.looked)(lines));
             change.memories.push(asking.remembers(memory.clone()));
             engine.write(&[change]).map(drop)
@@ -389,7 +389,7 @@ fn hindered(
     if said {
         return engine.write(&[super::remembered(project, memory, now)]).map(drop);
     }
-    let lines = vec![format!("{found}, and asks later: {why}")];
+    let lines = vec![words::daemon::factory::asks_later(found, &why)];
     let mut change = Change::logged(now, project, &(asking.looked)(lines));
     change.memories.push(memory);
     engine.write(&[change]).map(drop)

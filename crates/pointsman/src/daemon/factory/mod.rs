@@ -193,12 +193,12 @@ fn hindrance(
 ) -> Result<Option<Hindrance>, pointsman_store::Error> {
     let Some(config) = engine.config(project) else { return Ok(None) };
     if value(engine.store(), project, role)?.paused_at.is_some() {
-        let why = format!("its results were all noise: pointsman roles resume {role}");
+        let why = words::daemon::factory::all_noise(role);
         return Ok(Some(Hindrance { why, passes: false }));
     }
     let least = config.limits.min_free_memory_mb;
     if free_memory_mb.is_some_and(|free| free < least) {
-        let why = format!("less than {least} MB of memory are free");
+        let why = words::daemon::factory::too_little_memory(least);
         return Ok(Some(Hindrance { why, passes: true }));
     }
     let used_up = budget::used_up_today(engine.store(), &config, now)?;
@@ -233,8 +233,7 @@ pub(super) fn look_now(engine: &mut Engine, project: &ProjectName, role: Role) -
     let enabled =
         role.looks_by_rules() && engine.config(project).is_some_and(|config| config.roles.get(role).enabled);
     if !enabled {
-        let why = "only the gardener, the planner, the predictor and the supervisor look, and only if they are enabled";
-        return failed(FailureKind::Refused, format!("the {role} does not look: {why}"));
+        return failed(FailureKind::Refused, words::daemon::factory::does_not_look(role));
     }
     let written = timetable::remembered(engine.store(), project, formula).and_then(|before| {
         let never = Remembered { seen: now, used: None, inputs: None, skipped_because: None };

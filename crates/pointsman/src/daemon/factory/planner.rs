@@ -141,8 +141,9 @@ fn landed(mirror: &Mirror, planned: Option<&Sha>, main: &Sha) -> anyhow::Result<
 
 /// The formulas that the project can use, each with what it is for.
 fn formulas(world: &RealWorld, config: &Config) -> anyhow::Result<Vec<(String, String)>> {
-    let row =
-        world.read(|store| store.project(&config.name))?.context("the project is not known any more")?;
+    let row = world
+        .read(|store| store.project(&config.name))?
+        .context(words::daemon::project::not_served_any_more())?;
     let checkout: &Path = &row.checkout;
     let variables = formula::variables(config);
     let usable = |(name, found): (String, Result<formulas::Found, formulas::Error>)| {

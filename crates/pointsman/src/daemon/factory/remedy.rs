@@ -10,6 +10,7 @@ use pointsman_core::health::Remedy;
 use pointsman_core::ids::{Number, TaskKey};
 use pointsman_core::task::{Session, State};
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 
 use super::collect::old_logs;
 use crate::daemon::inbound::{Inbound, Inbox};
@@ -68,7 +69,7 @@ fn clear_locks(served: &Served, mode: Mode) -> anyhow::Result<Vec<String>> {
                 Locks::None | Locks::InUse { .. } => Vec::new(),
             },
         };
-        cleared.extend(locks.iter().map(|lock| format!("remove {} if its git is dead", lock.display())));
+        cleared.extend(locks.iter().map(|lock| words::daemon::factory::remove_lock(lock)));
     }
     Ok(cleared)
 }
@@ -86,5 +87,5 @@ fn put_away(world: &RealWorld, served: &Served, issue: Number, mode: Mode) -> an
         world.keep_work(served, &key.session(task.generation), &tree).map_err(Trouble::into_error)?;
         remove_checkout(&tree)?;
     }
-    Ok(vec![format!("save {}, then remove it", tree.display())])
+    Ok(vec![words::daemon::factory::save_and_remove(&tree)])
 }

@@ -115,7 +115,7 @@ fn send(inbox: &Inbox, project: &ProjectName, role: Role, told: Told) -> anyhow:
     let (written, answer) = sync_channel(1);
     let told = factory::Told::HandIn { project: project.clone(), role, told };
     inbox.send(Inbound::Factory { told: Box::new(told), written });
-    answer.recv().context("the daemon ends")
+    answer.recv().context(words::daemon::process::is_stopping())
 }
 
 /// Writes down what was told. What is told of something that is not open any more is nothing.
@@ -214,7 +214,7 @@ fn move_on(
                 && let Some(mut entry) = store.queue_entry(id)?.filter(|entry| entry.status.is_unfinished())
             {
                 entry.status = EntryStatus::Removed;
-                entry.reason = Some("its pull request is closed, or not approved any more".to_owned());
+                entry.reason = Some(words::daemon::hand_in::not_wanted().to_owned());
                 changes.push(line::moved(&entry, now));
             }
             next.left = true;

@@ -121,7 +121,7 @@ fn hand_in(world: &RealWorld, served: &Served, run: &Run, tree: &Path) -> anyhow
 fn pick(served: &Served, run: &Run, tree: &Path) -> anyhow::Result<(Option<Taken>, Vec<Refusal>)> {
     let (mirror, role) = (&served.mirror, run.formula.role());
     let base = mirror.read_ref(&reference("base", run.id)?)?;
-    let base = base.context("nobody remembers where it began")?;
+    let base = base.context(words::daemon::hand_in::no_base())?;
     let found = selection::differences(mirror, tree, &base)?;
     let changes: Vec<_> = found.iter().map(|one| one.change.clone()).collect();
     let choice = choose(role, &changes);
@@ -149,7 +149,8 @@ fn pick(served: &Served, run: &Run, tree: &Path) -> anyhow::Result<(Option<Taken
 
 /// `refs/pointsman/<what>/run-7`, in the mirror, which no agent can write.
 fn reference(what: &str, run: RunId) -> anyhow::Result<RefName> {
-    RefName::new(&format!("refs/pointsman/{what}/run-{run}")).context("a number is a name")
+    let name = format!("refs/pointsman/{what}/run-{run}");
+    RefName::new(&name).with_context(|| words::daemon::git::not_a_ref_name(&name))
 }
 
 fn keep(mirror: &Mirror, name: &RefName, commit: &Sha) -> anyhow::Result<()> {

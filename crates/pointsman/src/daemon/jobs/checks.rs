@@ -9,6 +9,7 @@ use pointsman_core::forge::CheckState;
 use pointsman_core::ids::{Number, ProjectName, Sha, TaskKey};
 use pointsman_core::queue::Record;
 use pointsman_core::task::{CiVerdict, Event};
+use pointsman_core::words;
 use pointsman_store::{Store, VerdictRow};
 
 use super::outside::wait_for_checks;
@@ -179,7 +180,8 @@ fn test(
             verdict
         }
         Err(error) => {
-            CiVerdict::Infra { reason: format!("CI could not be run: {error:#}"), log: String::new() }
+            let reason = words::daemon::queue::ci_did_not_run(format!("{error:#}"));
+            CiVerdict::Infra { reason, log: String::new() }
         }
     };
     let state = match verdict {

@@ -188,7 +188,7 @@ pub(super) fn planned(
 /// Tells people that this is a test, by all who are listed.
 pub(super) fn try_out(engine: &mut Engine, project: &ProjectName, key: &str) -> Reply {
     let Some(config) = engine.config(project) else {
-        return failed(FailureKind::NotFound, format!("project {project} is not served"));
+        return failed(FailureKind::NotFound, words::daemon::request::not_served(project));
     };
     let posting = Posting {
         key: format!("test:{project}:{key}"),

@@ -111,7 +111,7 @@ impl Reviews {
     fn attend(&self, served: &Served, listed: &PullRequest, task: Option<&Task>) -> anyhow::Result<bool> {
         let (Some(reviewer), Some(pr)) = (served.forge.reviewer(), served.forge.pull_request(listed.number)?)
         else {
-            anyhow::bail!("there is no review account: see review.token_env");
+            anyhow::bail!(words::daemon::review::no_account());
         };
         let Some(head) = pr.head_sha.clone() else { return Ok(false) };
         let about = self.world.read(|store| store.runs_about(&served.config.name, &review_key(pr.number)))?;
@@ -140,7 +140,10 @@ impl Reviews {
             }
             Next::GiveUp => {
                 self.tell_unusable(served, &pr, &head, &failed(&runs))?;
-                let why = runs.last().and_then(|run| run.reason.as_deref()).unwrap_or("it wrote no review");
+                let why = runs
+                    .last()
+                    .and_then(|run| run.reason.as_deref())
+                    .unwrap_or(words::daemon::review::no_review_written());
                 self.give_up(served, &pr, &head, task, why)?;
                 Ok(true)
             }
@@ -193,7 +196,7 @@ impl Reviews {
 
     fn formula(&self, served: &Served) -> anyhow::Result<Formula> {
         let row = self.world.read(|store| store.project(&served.config.name))?;
-        let checkout = row.context("the project is not served any more")?.checkout;
+        let checkout = row.context(words::daemon::project::not_served_any_more())?.checkout;
         Ok(formulas::find(&checkout, FORMULA)?.render(&checkout, &formula::variables(&served.config))?)
     }
 
@@ -221,7 +224,7 @@ impl Reviews {
         runs: &[&Run],
     ) -> anyhow::Result<()> {
         for (place, run) in runs.iter().enumerate() {
-            let why = run.reason.as_deref().unwrap_or("it wrote no review");
+            let why = run.reason.as_deref().unwrap_or(words::daemon::review::no_review_written());
             let body = words::review::unusable(head, why, place + 1);
             let marker = format!("review-error:{head}:{}", place + 1);
             served.forge.comment_once(pr.number, &marker, &body)?;

@@ -137,11 +137,11 @@ impl Watch {
             Reading::Text { first_line, reason, .. } => match Phase::parse(&first_line) {
                 Some(Phase::Failed) => Some(Event::GaveUp {
                     generation,
-                    why: reason.unwrap_or_else(|| "without a reason".to_owned()),
+                    why: reason.unwrap_or_else(|| words::daemon::run::without_reason().to_owned()),
                 }),
                 Some(Phase::Done) => Some(finished(run, &desk)),
                 Some(Phase::Escalate) => {
-                    self.ask(run, reason.as_deref().unwrap_or("no reason was given"));
+                    self.ask(run, reason.as_deref().unwrap_or(words::daemon::session::no_reason_given()));
                     if let Err(error) = replies::pass_on(&self.world, &self.inbox, &desk, run) {
                         tracing::warn!(run = %run.identity(), error = format!("{error:#}"), "not answered yet");
                     }

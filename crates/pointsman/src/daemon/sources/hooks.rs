@@ -14,6 +14,7 @@ use pointsman_core::session::context::{self, Pace, Symptom};
 use pointsman_core::session::work::Observation;
 use pointsman_core::task::{Event, Session, Task};
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use pointsman_store::{Change, EffectId, SessionRow, Write};
 use pointsman_view::session::Taken;
 
@@ -54,10 +55,10 @@ pub(crate) fn is_of(report: &Report, key: &TaskKey) -> bool {
 /// Takes one report in.
 pub(crate) fn take(engine: &mut Engine, report: &Report) -> Reply {
     let Some((key, generation)) = TaskKey::parse_session(&report.session) else {
-        return failed(FailureKind::NotFound, format!("there is no session {}", report.session));
+        return failed(FailureKind::NotFound, words::daemon::request::no_session(&report.session));
     };
     if !is_present(engine, &report.session) {
-        return failed(FailureKind::Refused, format!("session {} is over", report.session));
+        return failed(FailureKind::Refused, words::daemon::request::session_over(&report.session));
     }
     match act(engine, &key, generation, report) {
         Ok(()) => done(Taken { taken: true }),

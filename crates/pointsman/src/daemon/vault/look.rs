@@ -10,6 +10,7 @@ use anyhow::Context;
 use pointsman_adapters::process::free_memory_mb;
 use pointsman_core::run::{Event as RunEvent, Run, Status, Subject, vault_key};
 use pointsman_core::vault::{Entry, Event, FORMULA, Opinion, ROLE};
+use pointsman_core::words;
 use pointsman_store::RunScope;
 
 use super::fire::tell;
@@ -27,7 +28,7 @@ pub(super) fn attend(inbox: &Inbox, world: &Arc<RealWorld>, served: &Served, ent
     let (opinion, reason) = match look(inbox, world, served, entry) {
         Ok(None) => return,
         Ok(Some(Ok(opinion))) => (Some(opinion.estimate()), opinion.reason),
-        Ok(Some(Err(why))) => (None, format!("it could not say what it thinks: {why}")),
+        Ok(Some(Err(why))) => (None, words::daemon::vault::no_opinion(&why)),
         Err(error) => {
             // It is tried again at the next look, and nothing is fired meanwhile.
             tracing::warn!(action = %entry.id(), error = format!("{error:#}"), "it is looked at later");
@@ -52,10 +53,10 @@ fn look(
         return Ok(came_of(run));
     }
     if !config.roles.vault.enabled {
-        return Ok(Some(Err("roles.vault.enabled is not set any more".to_owned())));
+        return Ok(Some(Err(words::daemon::vault::look_is_off().to_owned())));
     }
     if free_memory_mb().is_some_and(|free| free < config.limits.min_free_memory_mb) {
-        return Ok(Some(Err("there is too little free memory for a session".to_owned())));
+        return Ok(Some(Err(words::daemon::vault::too_little_memory().to_owned())));
     }
     let open = world.read(|store| store.runs(project, RunScope::Open))?;
     if open.iter().any(|run| is_look(run) && !run.status.is_over()) {
@@ -70,7 +71,7 @@ fn look(
         by: BY.to_owned(),
         written,
     });
-    match answer.recv().context("the daemon is stopping")? {
+    match answer.recv().context(words::daemon::process::is_stopping())? {
         Reply::Failed { message, .. } => Ok(Some(Err(message))),
         Reply::Done { .. } => Ok(None),
     }

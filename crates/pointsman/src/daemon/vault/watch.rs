@@ -116,8 +116,8 @@ impl Watch {
             Ok(None) => return Ok(()),
             Err(refusal) => return Err(Unusable::Never(refusal.to_string())),
         };
-        let text =
-            String::from_utf8(bytes).map_err(|_| Unusable::Never("it is not UTF-8 text".to_owned()))?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| Unusable::Never(words::daemon::vault::not_utf8().to_owned()))?;
         let (reply, answer) = sync_channel(1);
         let command = VaultCommand::Submit { text, from: None };
         let request = Request::Vault { project: served.config.name.clone(), command };
@@ -128,7 +128,7 @@ impl Watch {
                 return Err(Unusable::Never(message));
             }
             Ok(Reply::Failed { message, .. }) => return Err(Unusable::Later(message)),
-            Err(_) => return Err(Unusable::Later("the daemon is busy or stopping".to_owned())),
+            Err(_) => return Err(Unusable::Later(words::daemon::process::busy_or_stopping().to_owned())),
         }
         crash_point("vault-file-taken");
         remove_own_file(path).map_err(|refusal| Unusable::Later(refusal.to_string()))

@@ -71,7 +71,7 @@ impl RealWorld {
     pub(in crate::daemon) fn deliver_again(&self, again: &Redelivery) -> Result<Again, Trouble> {
         let Redelivery { row, task } = again;
         let Some(served) = self.project(&row.task.project) else {
-            return Err(Trouble::later("the project is not served"));
+            return Err(Trouble::later(words::daemon::request::not_served(&row.task.project)));
         };
         let seat = self.drivers.find(&row.task.identity())?;
         if seat.is_some_and(|seat| seat.placed == Placed::Headless) {

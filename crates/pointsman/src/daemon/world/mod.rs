@@ -27,6 +27,7 @@ use pointsman_adapters::watch::exits::ExitWatch;
 use pointsman_adapters::{forge, git, tmux};
 use pointsman_core::ids::ProjectName;
 use pointsman_core::task::{Effect, Task};
+use pointsman_core::words;
 use pointsman_store::{Outgoing, Store};
 
 use super::inbound::Inbound;
@@ -69,7 +70,7 @@ pub(crate) struct RealWorld {
 impl World for RealWorld {
     fn perform(&self, outgoing: &Outgoing, task: &Task) -> Outcome {
         let Some(served) = self.project(&outgoing.task.project) else {
-            return Outcome::Later { error: format!("project {} is not served", outgoing.task.project) };
+            return Outcome::Later { error: words::daemon::request::not_served(&outgoing.task.project) };
         };
         self.try_perform(&served, outgoing, task).unwrap_or_else(Trouble::outcome)
     }

@@ -75,7 +75,7 @@ impl RealWorld {
         self.drivers.start(served.config.runtime(ROLE), &new)?;
         crash_point("session-in-tmux");
         let Some(seat) = self.drivers.find(&name)? else {
-            return Err(Trouble::later("the session was gone as soon as it was started"));
+            return Err(Trouble::later(words::daemon::session::gone_at_once()));
         };
         self.greet(served, task, generation, &seat)?;
         Ok(self.started(served, task, generation, &seat))
@@ -163,7 +163,7 @@ impl RealWorld {
         }
         served.mirror.fetch_remote()?;
         let Some(base) = served.mirror.remote_head(&served.primary)? else {
-            return Err(Trouble::never(format!("the forge has no branch {}", served.primary)));
+            return Err(Trouble::never(words::daemon::git::no_branch(&served.primary)));
         };
         let gateway = Gateway::create(&served.mirror, &desk.gateway, &branch)?;
         gateway.show_primary(&served.primary, &base)?;
@@ -189,8 +189,9 @@ impl RealWorld {
                 Tree::create(&spec)?;
             }
         }
-        make_phase_file(&desk.phase_file, opening)
-            .map_err(|why| Trouble::never(format!("{} cannot be used: {why}", desk.phase_file.display())))?;
+        make_phase_file(&desk.phase_file, opening).map_err(|why| {
+            Trouble::never(words::daemon::session::phase_file_unusable(&desk.phase_file, why))
+        })?;
         let briefing = self.briefing(served, task, generation, opening, desk, &base)?;
         let prompt = words::prompt::task(task, &briefing);
         write(&desk.inbox(generation).join("0000-task.md"), prompt.as_bytes())?;
@@ -199,8 +200,7 @@ impl RealWorld {
         if let Some(program) = argv.first()
             && process::find_program(program, path.as_deref(), &desk.tree).is_none()
         {
-            let advice = "install it, or set [agent] command in pointsman.toml";
-            return Err(Trouble::never(format!("the agent program {program} is not found: {advice}")));
+            return Err(Trouble::never(words::daemon::session::agent_not_found(program)));
         }
         let mut env = self.agent_environment(served, task, generation, desk);
         let start = Start { generation, opening, desk, runtime: served.config.runtime(ROLE) };
@@ -211,7 +211,7 @@ impl RealWorld {
             parent: None,
             cwd: desk.tree.clone(),
             commit_first: (opening == Opening::Continuation)
-                .then(|| "Work in progress, handed over to the next session".to_owned()),
+                .then(|| words::daemon::git::handed_over().to_owned()),
             env,
         };
         let spec = serde_json::to_vec_pretty(&launch).map_err(Trouble::never)?;

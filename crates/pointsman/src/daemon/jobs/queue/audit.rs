@@ -4,8 +4,10 @@
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
-use pointsman_adapters::git::history::{MainCommit, Walk, first_parents, landed_commits};
+use pointsman_adapters::git::history::{Walk, first_parents, landed_commits};
 use pointsman_core::ids::Sha;
+use pointsman_core::words;
+use pointsman_core::words::daemon::queue::Commit;
 use pointsman_store::{Audit, EntryStatus, Stopped, StoppedBy};
 
 use super::super::Jobs;
@@ -17,8 +19,6 @@ use crate::daemon::served::Served;
 
 /// How many landings a new daemon makes sure of.
 const LAST_LANDINGS: u32 = 20;
-/// How many commits an alarm names.
-const NAMED: usize = 5;
 
 /// Asks the forge where main is and audits what is new; next to nothing if nothing is.
 pub(in crate::daemon::jobs) fn look_at_main(jobs: &Arc<Jobs>, served: &Arc<Served>) {
@@ -113,36 +113,16 @@ fn examine(jobs: &Jobs, served: &Served, after: Sha, main: &Sha) -> anyhow::Resu
             None => direct.push(commit),
         }
     }
-    let reason = match (rewritten, direct.as_slice()) {
+    let named: Vec<Commit<'_>> = direct
+        .iter()
+        .map(|commit| Commit { sha: &commit.sha, subject: &commit.subject, author: &commit.author.name })
+        .collect();
+    let reason = match (rewritten, named.as_slice()) {
         (false, []) => None,
-        (true, direct) => Some(format!(
-            "main was rewound or replaced: {} is no longer in it{}",
-            after.short(),
-            named(direct, "; new there: ")
-        )),
-        (false, direct) => {
-            Some(format!("{} commit(s) reached main past the queue{}", direct.len(), named(direct, ": ")))
-        }
+        (true, new) => Some(words::daemon::queue::main_was_rewritten(&after, new)),
+        (false, commits) => Some(words::daemon::queue::pushed_past_queue(commits)),
     };
-    let alarm = reason.map(|reason| Stopped {
-        at: clock::now(),
-        by: StoppedBy::Audit,
-        reason: format!("{reason}. Look, then: pointsman merge-queue resume"),
-    });
+    let alarm = reason.map(|reason| Stopped { at: clock::now(), by: StoppedBy::Audit, reason });
     let count = direct.len().max(usize::from(rewritten));
     Ok(Audit { after: Some(after), upto, direct: count as u64, person, alarm })
-}
-
-fn named(commits: &[&MainCommit], before: &str) -> String {
-    if commits.is_empty() {
-        return String::new();
-    }
-    let shown: Vec<String> = commits
-        .iter()
-        .take(NAMED)
-        .map(|c| format!("{} “{}” by {}", c.sha.short(), c.subject, c.author.name))
-        .collect();
-    let more = commits.len().saturating_sub(NAMED);
-    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{before}{}{rest}", shown.join(", "))
 }

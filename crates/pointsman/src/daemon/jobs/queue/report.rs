@@ -46,14 +46,14 @@ impl Line<'_> {
         let outcome = match (fault, last) {
             (Fault::Red, Some(CiVerdict::Failed { summary, log })) => QueueOutcome::Red { summary, log },
             (Fault::Red, Some(CiVerdict::TimedOut { log })) => {
-                QueueOutcome::Red { summary: "the gate reached its time limit".to_owned(), log }
+                QueueOutcome::Red { summary: words::daemon::queue::gate_timed_out().to_owned(), log }
             }
             (_, Some(CiVerdict::Infra { reason, .. })) => QueueOutcome::Infra { reason },
             (Fault::Infra, Some(CiVerdict::Failed { summary, .. })) => {
-                QueueOutcome::Infra { reason: format!("the gate told nothing after {summary}") }
+                QueueOutcome::Infra { reason: words::daemon::queue::gate_gave_no_verdict(&summary) }
             }
             (Fault::Red | Fault::Infra, _) => {
-                QueueOutcome::Infra { reason: "the gate could not be run".to_owned() }
+                QueueOutcome::Infra { reason: words::daemon::queue::gate_could_not_run().to_owned() }
             }
         };
         self.aside.retain(|car| car.entry.id != id);
