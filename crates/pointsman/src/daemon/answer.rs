@@ -19,7 +19,7 @@ use super::{budget, clock, factory, line, notifier, projects, runs, vault};
 use crate::control::protocol::{FailureKind, Reply, Request};
 use crate::paths::Paths;
 
-/// What follows from an answered request.
+/// The work that an answered request leaves for the loop.
 #[derive(Default)]
 pub(crate) struct Follow {
     /// Projects were added, removed or changed.
@@ -112,7 +112,7 @@ pub(crate) fn done(view: impl Serialize) -> Reply {
     Reply::done(view)
 }
 
-/// Not done.
+/// A refusal or a failure, as the caller sees it.
 pub(crate) fn failed(kind: FailureKind, message: String) -> Reply {
     Reply::Failed { kind, message }
 }
@@ -128,9 +128,9 @@ fn give(engine: &mut Engine, project: &ProjectName, issue: Number, event: Event)
             Err(reply) => reply,
         },
         Ok(Some(Err(Refused::NotNow(why) | Refused::Stale(why)))) => {
-            failed(FailureKind::Refused, format!("task {issue}: {why}"))
+            failed(FailureKind::Refused, words::daemon::request::task_refused(issue, &why))
         }
-        Ok(None) => failed(FailureKind::Failed, "nothing was done".to_owned()),
+        Ok(None) => failed(FailureKind::Failed, words::daemon::request::nothing_was_done().to_owned()),
         Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
     }
 }

@@ -329,7 +329,7 @@ pub(crate) fn may_begin(
         && of_task(store, config, task, now)?.iter().all(|mark| mark.level() < Level::Hard))
 }
 
-/// Which budget of the day or which rate limit is used up, in words.
+/// Names the budget of the day or the rate limit that is used up, in words.
 pub(crate) fn used_up_today(
     store: &Store,
     config: &Config,
@@ -342,7 +342,7 @@ pub(crate) fn used_up_today(
     Ok(marks.iter().find(|mark| mark.level() == Level::Hard).map(Mark::describe))
 }
 
-/// Which budget is used up, so that not even a person's order starts this task, in words.
+/// Names the budget that is used up, so that not even a person's order starts this task, in words.
 pub(crate) fn used_up(
     store: &Store,
     config: &Config,

@@ -217,7 +217,7 @@ impl Control {
             State::AwaitingReview | State::Escalated => Ok(ForgeCommand::Review {
                 number,
                 verdict: ReviewVerdict::Approve,
-                body: "merge ordered".to_owned(),
+                body: words::daemon::request::merge_ordered().to_owned(),
                 author: caller.to_string(),
             }),
             State::MergeQueue => Err(done(Queued { number, state: task.state })),

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::keeper::Keep;
 
-/// What to become.
+/// The program that this process becomes, and its surroundings.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Launch {
     pub argv: Vec<String>,

@@ -252,7 +252,7 @@ fn forget(
         match (entry.status, entry.issue) {
             (EntryStatus::Queued | EntryStatus::Building | EntryStatus::Testing, _) => {}
             (EntryStatus::Landed, _) => {
-                return Ok(failed(FailureKind::Refused, format!("{} has landed", entry.branch)));
+                return Ok(failed(FailureKind::Refused, words::daemon::queue::has_landed(&entry.branch)));
             }
             (
                 EntryStatus::Conflict | EntryStatus::Red | EntryStatus::Stale | EntryStatus::Removed,

@@ -53,7 +53,7 @@ pub(crate) fn add(paths: &Paths, engine: &mut Engine, config_path: &Path) -> any
     Ok(config)
 }
 
-/// What was opened, and why the rest was not.
+/// The projects that could be opened, and why the others could not.
 #[derive(Default)]
 pub(crate) struct Opened {
     /// The projects that can be served.

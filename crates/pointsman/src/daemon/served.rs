@@ -124,12 +124,12 @@ impl Served {
         std::mem::take(&mut *self.retests.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What the forge said when it was asked last.
+    /// The open issues, as the forge last told them.
     pub(crate) fn seen(&self) -> Option<Arc<Seen>> {
         self.known().seen
     }
 
-    /// What is known of the forge.
+    /// The state of the forge as far as it is known.
     pub(crate) fn known(&self) -> Known {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -208,7 +208,7 @@ impl Desk {
         self.run_dir(generation).join("summary")
     }
 
-    /// Where roles that answer with a file do.
+    /// The file into which a role writes its answer.
     pub(crate) fn result(&self, generation: u32) -> PathBuf {
         self.run_dir(generation).join("result.json")
     }

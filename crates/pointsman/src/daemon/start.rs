@@ -59,7 +59,7 @@ use crate::remote::Environment;
 #[allow(clippy::disallowed_methods, reason = "the daemon begins here: the environment is its input")]
 const ENVIRONMENT: Environment = |name| std::env::var_os(name);
 
-/// How the daemon is run.
+/// Choices of whoever starts the daemon.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Without terminals, and so without sessions: a merge queue needs none.

@@ -44,7 +44,7 @@ impl Workers {
         Ok(Self { sender })
     }
 
-    /// Hands over.
+    /// Hands work to the next free worker.
     pub(crate) fn give(&self, work: Work) {
         // Only fails if all workers are gone, which they never are while this value lives.
         let _ = self.sender.send(work);

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::role::Role;
 use crate::run::RunId;
+use crate::text::clean_line;
 
 /// A run that ended without a reason of its own.
 pub fn came_to_nothing() -> &'static str {
@@ -56,4 +57,24 @@ pub fn remove_lock(lock: &Path) -> String {
 /// A remedy: the working tree of a task that is over.
 pub fn save_and_remove(tree: &Path) -> String {
     format!("save {}, then remove it", tree.display())
+}
+
+/// In the journal: the number of things that the gardener would ask about.
+pub fn found_things(count: usize) -> String {
+    format!("found {count} things")
+}
+
+/// In the journal: a part of an answer that the rules do not allow.
+pub fn refused(why: &str) -> String {
+    format!("refused: {why}")
+}
+
+/// In the journal: the supervisor's agent has judged.
+pub fn run_says(run: RunId, said: &str) -> String {
+    format!("run {run} says: {}", clean_line(said, 200))
+}
+
+/// A plan that answers no question of ours.
+pub fn nobody_was_asked() -> &'static str {
+    "nobody was asked"
 }

@@ -216,6 +216,26 @@ pub fn stray_paths(branch: &str, base: &Sha, stray: &[String]) -> String {
     )
 }
 
+/// The reason of an entry that has to wait until something works again.
+pub fn not_now(error: &str) -> String {
+    format!("not now: {}", clean_line(error, 300))
+}
+
+/// The reason of an entry that does not merge with another branch.
+pub fn conflicts_with(branch: &str) -> String {
+    format!("conflicts with {branch}")
+}
+
+/// An answer to whoever wants a branch tested that is on main.
+pub fn has_landed(branch: &str) -> String {
+    format!("{branch} has landed")
+}
+
+/// A gate or a CI without a program.
+pub fn empty_command() -> &'static str {
+    "an empty command"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

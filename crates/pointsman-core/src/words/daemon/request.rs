@@ -80,3 +80,18 @@ pub fn pull_request_without_task(pr: Number) -> String {
 pub fn not_mergeable(pr: Number, state: State) -> String {
     format!("pull request {pr} cannot be merged: its task is {state}")
 }
+
+/// An order that the task does not take now, and why.
+pub fn task_refused(issue: Number, why: &str) -> String {
+    format!("task {issue}: {why}")
+}
+
+/// An order that no part of the daemon answered.
+pub fn nothing_was_done() -> &'static str {
+    "nothing was done"
+}
+
+/// The text of the review in which a person's order to merge is recorded.
+pub fn merge_ordered() -> &'static str {
+    "merge ordered"
+}

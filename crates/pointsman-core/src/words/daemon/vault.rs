@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::path::Path;
 
 use crate::ids::ProjectName;
+use crate::run::RunId;
 use crate::vault::{ActionId, Address};
 
 /// An id that no action of the vault has.
@@ -100,4 +101,14 @@ pub fn look_is_off() -> &'static str {
 /// A machine without the memory that the vault's agent needs.
 pub fn too_little_memory() -> &'static str {
     "there is too little free memory for a session"
+}
+
+/// A secret whose file cannot be read, and why.
+pub fn secret_unreadable(name: &str, why: &str) -> String {
+    format!("its secret {name}: {why}")
+}
+
+/// A look that ended without an opinion and without a reason.
+pub fn look_ended(run: RunId, status: &str) -> String {
+    format!("run {run} is {status}")
 }

@@ -77,7 +77,7 @@ impl Engine {
         Ok(Self { store, tasks, rules, in_flight, changed: true, budgets_at: AT_ONCE })
     }
 
-    /// Which projects are served, with which rules.
+    /// Serves these projects, with their rules, and no others.
     pub fn serve(&mut self, configs: impl IntoIterator<Item = Arc<Config>>) {
         self.rules = configs
             .into_iter()
@@ -327,7 +327,7 @@ impl Engine {
         Ok(())
     }
 
-    /// What time alone brings: deadlines and budgets that have passed, then places that are free. In this
+    /// Does what time alone brings: deadlines and budgets that have passed, then places that are free. In this
     /// order, because a deadline may take a place.
     pub fn tick(&mut self, now: Timestamp) -> Result<(), pointsman_store::Error> {
         let due = self.tasks.values().filter(|t| t.wake_at().is_some_and(|at| at <= now));
@@ -354,7 +354,7 @@ impl Engine {
         Ok(())
     }
 
-    /// When time alone will next bring something. What the workers hold comes back by itself, and
+    /// The time at which something is due by itself. What the workers hold comes back without it, and
     /// the effects of a project that is not served wait for more than time.
     pub fn wake_at(&self) -> Result<Option<Timestamp>, pointsman_store::Error> {
         let tasks = self.tasks.values().filter_map(|t| t.wake_at()).min();
@@ -397,7 +397,7 @@ impl Engine {
         }
     }
 
-    /// What became of an effect, as inputs for [`take`](Self::take): they settle it, and write what it leaves in the store.
+    /// The outcome of an effect as inputs for [`take`](Self::take): they settle it, and write what it leaves in the store.
     pub fn absorb(
         &self,
         outgoing: &Outgoing,

@@ -131,7 +131,7 @@ impl Asking {
     }
 }
 
-/// What a session is asked.
+/// A question to a session.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// What was found, in a few words.
@@ -141,7 +141,7 @@ pub struct Question {
     pub briefing: String,
 }
 
-/// What came of a run.
+/// The outcome of a run that was asked something.
 #[derive(Clone, Debug)]
 pub struct Settled {
     pub role: Role,

@@ -60,7 +60,7 @@ use super::timetable;
 use super::world::{RealWorld, chain};
 use crate::control::protocol::{FailureKind, Fix, Reply};
 
-/// What those beside the loop tell it.
+/// A report of a thread to the loop, which writes it down.
 pub(crate) enum Told {
     Looked {
         project: ProjectName,
@@ -138,7 +138,7 @@ pub(super) fn take(engine: &mut Engine, told: &Told, now: Timestamp) -> Result<(
     }
 }
 
-/// What a role's results were worth so far.
+/// Reads what a role's results were worth so far.
 pub fn value(store: &Store, project: &ProjectName, role: Role) -> Result<Value, pointsman_store::Error> {
     Ok(store.memory(project, &value_name(role))?.unwrap_or_default())
 }

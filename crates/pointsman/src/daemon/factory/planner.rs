@@ -43,7 +43,7 @@ const LARGEST: usize = 1 << 20;
 /// How much of a file counts as read, in bytes: a plan depends on no more.
 const READ: usize = 64 << 10;
 
-/// What the planner remembers of a project.
+/// Reads what the planner remembers of a project.
 pub fn memory(store: &Store, project: &ProjectName) -> Result<Memory, pointsman_store::Error> {
     Ok(store.memory(project, NAME)?.unwrap_or_default())
 }
@@ -186,7 +186,11 @@ impl Asker for Memory {
         };
         let issues = served.forge.open_issues()?;
         let names: Vec<String> = formulas(world, &served.config)?.into_iter().map(|(name, _)| name).collect();
-        let question = self.asked.as_ref().map(|(_, question)| question).context("nobody was asked")?;
+        let question = self
+            .asked
+            .as_ref()
+            .map(|(_, question)| question)
+            .context(words::daemon::factory::nobody_was_asked())?;
         self.plan = Some(plan(&answer, question, &issues, &names, &served.config));
         Ok(Ok(()))
     }
@@ -223,7 +227,7 @@ impl Asker for Memory {
             let (verdict, run) = (verdict.to_owned(), run.id);
             Some((prediction, log::Entry::PredictionTriaged { issue: prediction, verdict, run }))
         });
-        let refused = plan.refused.iter().map(|why| format!("refused: {why}"));
+        let refused = plan.refused.iter().map(|why| words::daemon::factory::refused(why));
         let left: Vec<String> =
             refused.chain(plan.left.iter().map(|left| words::planner::left(*left))).collect();
         Closing {

@@ -40,12 +40,12 @@ pub struct Predicted {
     pub issues: Vec<Number>,
 }
 
-/// What the predictor remembers of a project.
+/// Reads what the predictor remembers of a project.
 pub fn memory(store: &Store, project: &ProjectName) -> Result<Memory, pointsman_store::Error> {
     Ok(store.memory(project, NAME)?.unwrap_or_default())
 }
 
-/// What happened in the last two weeks, from the log, and how the issues are.
+/// Figures of the last two weeks, from the log and the issues.
 pub fn figures(
     store: &Store,
     config: &Config,
@@ -97,7 +97,7 @@ pub fn figures(
     Ok(figures)
 }
 
-/// What is new of what the figures foretell.
+/// Predictions from the figures that nobody has been told yet.
 pub fn news(
     memory: &Memory,
     figures: &Figures,

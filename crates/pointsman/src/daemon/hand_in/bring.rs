@@ -40,7 +40,7 @@ pub(crate) struct HandIns {
 /// A role of a project.
 type OfRole = (ProjectName, Role);
 
-/// What tells whether there is something new about a pull request.
+/// Signs of news about a pull request: if none has changed, nothing needs to be asked.
 #[derive(Clone, PartialEq)]
 pub(crate) struct Signs {
     mark: String,

@@ -28,7 +28,7 @@ use super::factory;
 use super::inbound::{Inbound, Inbox};
 use super::line;
 
-/// What those beside the loop tell it.
+/// A report of a thread to the loop, which writes it down.
 #[derive(Clone, Debug)]
 pub enum Told {
     /// A run is done, and this is what it may hand in.
@@ -43,7 +43,7 @@ pub enum Told {
     Moved { commit: Sha, moved: Moved },
 }
 
-/// What happened to something handed in.
+/// A step in the life of something handed in.
 #[derive(Clone, Debug)]
 pub enum Moved {
     /// It has a pull request.
@@ -60,7 +60,7 @@ pub enum Moved {
     Over(Outcome),
 }
 
-/// What is remembered of a role's hand-ins.
+/// Reads what is remembered of a role's hand-ins.
 pub fn memory(store: &Store, project: &ProjectName, role: Role) -> Result<Memory, pointsman_store::Error> {
     Ok(store.memory(project, &memory_name(role))?.unwrap_or_default())
 }

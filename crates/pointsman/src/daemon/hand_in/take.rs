@@ -20,6 +20,9 @@ use crate::daemon::inbound::Inbound;
 use crate::daemon::served::Served;
 use crate::daemon::world::RealWorld;
 
+/// The refs of everything that was handed in, in the mirror.
+const HAND_INS: &str = "refs/pointsman/hand-in";
+
 /// Whether what it changes in files may be handed in.
 fn hands_in(run: &Run) -> bool {
     run.subject.is_none() && run.formula.role().hands_in().is_some()
@@ -77,7 +80,7 @@ pub(in crate::daemon) fn take(
 /// Lets go of commits that are neither open nor about to be. One whose run is not through yet still has its base.
 fn tidy(world: &RealWorld, served: &Served) -> anyhow::Result<()> {
     let (mirror, project) = (&served.mirror, &served.config.name);
-    let all = RefName::new("refs/pointsman/hand-in").context("a name")?;
+    let all = RefName::new(HAND_INS).with_context(|| words::daemon::git::not_a_ref_name(HAND_INS))?;
     for (name, commit) in mirror.list_refs(&all)? {
         let run = name.as_str().rsplit("/run-").next().and_then(|run| run.parse().ok()).map(RunId);
         let Some(run) = run else { continue };
@@ -102,7 +105,7 @@ fn hand_in(world: &RealWorld, served: &Served, run: &Run, tree: &Path) -> anyhow
     let (taken, refused) = match pick(served, run, tree) {
         Ok((taken, refused)) => (taken, words::hand_in::refused(run.id, &refused)),
         Err(error) => {
-            anyhow::ensure!(!world.jobs.is_stopping(), "the daemon ends");
+            anyhow::ensure!(!world.jobs.is_stopping(), words::daemon::process::is_stopping());
             // All of it is captured. A tree that cannot be looked at must not keep its run from ending.
             let error = format!("{error:#}");
             tracing::warn!(run = %run.identity(), error, "nothing is handed in");
@@ -160,6 +163,6 @@ fn keep(mirror: &Mirror, name: &RefName, commit: &Sha) -> anyhow::Result<()> {
     }
     match mirror.update_ref(name, commit, &before.map_or(Expect::Absent, Expect::At))? {
         RefUpdate::Done => Ok(()),
-        RefUpdate::Stale { .. } => anyhow::bail!("{name} moved meanwhile"),
+        RefUpdate::Stale { .. } => anyhow::bail!(words::daemon::git::moved_by_somebody(name)),
     }
 }

@@ -114,7 +114,7 @@ impl Jobs {
         }
     }
 
-    /// What CI said about a commit, where it is a command that ran here.
+    /// The verdict of CI on a commit, where it is a command that ran here.
     pub(crate) fn tested(&self, served: &Served, sha: &Sha) -> anyhow::Result<Option<CiVerdict>> {
         checks::remembered(self, served, sha)
     }

@@ -35,7 +35,7 @@ use super::timetable::Place;
 use super::world::chain;
 use crate::control::protocol::{FailureKind, Reply};
 
-/// What those beside the loop tell it.
+/// A report of a thread to the loop, which writes it down.
 pub(crate) enum Told {
     Posted(Posting),
     /// What became of a notice.
@@ -84,7 +84,7 @@ pub(crate) fn health_name(kind: NotifierKind) -> String {
     format!("notifier.{kind}")
 }
 
-/// What is wrong with a part; nothing if it works.
+/// The failures of a part of the notifier; none if it works.
 pub(crate) fn health(
     store: &Store,
     project: &ProjectName,

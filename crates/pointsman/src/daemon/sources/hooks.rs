@@ -137,7 +137,7 @@ fn named(report: &Report) -> String {
     format!("hook-{}", report.id)
 }
 
-/// What the figures of a session's transcript say about its context.
+/// Turns the figures of a session's transcript into an event about its context.
 pub(crate) fn measured(
     tokens: u64,
     row: Option<&SessionRow>,
@@ -149,7 +149,7 @@ pub(crate) fn measured(
     Some(Event::ContextMeasured { generation, gauge })
 }
 
-/// How quickly sessions answer, by their hooks. Only in memory: a new daemon takes its baseline anew.
+/// The pace at which sessions answer, by their hooks. Only in memory: a new daemon takes its baseline anew.
 #[derive(Default)]
 pub(crate) struct Paces(BTreeMap<TaskKey, (u32, Pace)>);
 

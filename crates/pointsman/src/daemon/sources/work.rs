@@ -28,7 +28,7 @@ const READ_BYTES: u64 = 64 * 1024;
 /// How each of our messages begins.
 const MESSAGE_MARK: &str = "[pointsman m-";
 
-/// How far each session's transcript was read, and what it showed.
+/// A reader of the sessions' transcripts, which tells that they work.
 pub(crate) struct Work {
     inbox: Inbox,
     world: Arc<RealWorld>,

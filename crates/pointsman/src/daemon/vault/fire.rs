@@ -141,7 +141,8 @@ fn secrets<'h>(world: &RealWorld, handler: &'h VaultType) -> Result<Vec<(&'h str
         found.push((name.as_str(), value));
     }
     for (name, file) in handler.secret_files() {
-        let text = private_text(file).map_err(|error| format!("its secret {name}: {}", chain(&error)))?;
+        let text = private_text(file)
+            .map_err(|error| words::daemon::vault::secret_unreadable(name, &chain(&error)))?;
         // Editors end a file with a line end.
         found.push((name, OsString::from(text.trim_end_matches(['\r', '\n']))));
     }

@@ -78,8 +78,9 @@ fn look(
 }
 
 fn came_of(run: &Run) -> Option<Result<Opinion, String>> {
-    let reason =
-        || run.reason.clone().unwrap_or_else(|| format!("run {} is {}", run.id, run.status.as_str()));
+    let reason = || {
+        run.reason.clone().unwrap_or_else(|| words::daemon::vault::look_ended(run.id, run.status.as_str()))
+    };
     match run.status {
         Status::Starting | Status::Running => None,
         Status::Done => Some(Opinion::read(run.result.as_ref())),

@@ -74,7 +74,7 @@ impl Dispatch<'_> {
     }
 }
 
-/// Where the letters of a session are, by the files of its run.
+/// The mailbox of a session, among the files of its run.
 pub(crate) fn mailbox(run: &Path) -> Mailbox {
     Mailbox::at(run.join("mail"))
 }

@@ -29,7 +29,7 @@ pub(in crate::daemon) struct Redelivery {
     pub(in crate::daemon) task: Arc<Task>,
 }
 
-/// What became of it.
+/// The result of giving a message again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Again {
     /// It was given once more.

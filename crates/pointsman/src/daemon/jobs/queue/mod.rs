@@ -27,7 +27,6 @@ use pointsman_core::queue::{
     self, EntryId, Plan, Policy, Record, Runs, Standing, Strategy, Subject, Train, Waiting,
 };
 use pointsman_core::task::QueueOutcome;
-use pointsman_core::text;
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
 use pointsman_store::{EntryScope, EntryStatus, QueueEntry};
@@ -383,7 +382,7 @@ impl<'a> Line<'a> {
         let waiting =
             self.jobs.read(|store| store.queue_entries(&self.served.config.name, EntryScope::Unfinished));
         if let Some(mut first) = waiting.ok().and_then(|entries| entries.into_iter().next()) {
-            first.reason = Some(format!("not now: {}", text::clean_line(error, 300)));
+            first.reason = Some(words::daemon::queue::not_now(error));
             self.write_down(vec![first]);
         }
         let until = Instant::now() + doubled.min(self.served.config.timing.forge_poll.duration().max(FIRST));

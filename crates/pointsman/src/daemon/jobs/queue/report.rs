@@ -175,7 +175,7 @@ fn settle(entry: &mut QueueEntry, outcome: &QueueOutcome) {
         QueueOutcome::Conflict { files, with } => {
             entry.status = EntryStatus::Conflict;
             entry.conflict_files.clone_from(files);
-            entry.reason = with.as_ref().map(|with| format!("conflicts with {with}"));
+            entry.reason = with.as_ref().map(|with| words::daemon::queue::conflicts_with(with));
         }
         QueueOutcome::Red { summary, .. } => {
             entry.status = EntryStatus::Red;
