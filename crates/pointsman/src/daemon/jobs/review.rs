@@ -82,7 +82,7 @@ impl Review {
         }
         let bytes = phase_file::read_result_file(&result, RESULT_BYTES as u64);
         let _ = std::fs::remove_file(&result);
-        let bytes = bytes?.with_context(|| words::daemon::review::no_result(&ran.end))?;
+        let bytes = bytes?.with_context(|| words::daemon::review::no_result(ran.end))?;
         let unusable = |why: String| anyhow::anyhow!(words::daemon::review::unusable_result(&why));
         let result = read_result(Some(&bytes)).map_err(unusable)?;
         let answer = Answer::read(result.as_ref()).map_err(unusable)?;
