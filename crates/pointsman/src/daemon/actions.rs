@@ -55,7 +55,7 @@ fn go_round(world: &RealWorld, served: &Served) -> anyhow::Result<()> {
 
 fn attend(world: &RealWorld, served: &Served, issue: &Issue, open: &[Issue]) -> anyhow::Result<()> {
     let number = issue.number;
-    let runs = world.reader().runs_about(&served.config.name, &action_key(number))?;
+    let runs = world.read(|store| store.runs_about(&served.config.name, &action_key(number)))?;
     let waits =
         dependencies::parse(&issue.body).iter().any(|wanted| open.iter().any(|o| o.number == *wanted));
     let look = |told| plan(&Sight { labels: &issue.labels, waits, runs: &runs, told });
@@ -69,7 +69,7 @@ fn attend(world: &RealWorld, served: &Served, issue: &Issue, open: &[Issue]) -> 
         (Next::Begin, _) => begin(world, served, issue),
         (Next::Report, Some(run)) => report(world, served, number, run),
         (Next::Block, Some(run)) => {
-            let why = run.reason.as_deref().unwrap_or("it gave no reason");
+            let why = run.reason.as_deref().unwrap_or(words::daemon::run::no_reason());
             block(served, number, &marker(run), &words::action::failed(run.id, why))
         }
         (Next::Report | Next::Block, None) => Ok(()),
@@ -89,7 +89,7 @@ fn is_told(served: &Served, issue: Number, run: &Run) -> anyhow::Result<bool> {
 fn begin(world: &RealWorld, served: &Served, issue: &Issue) -> anyhow::Result<()> {
     let config = &served.config;
     let under_way = {
-        let open = world.reader().runs(&config.name, RunScope::Open)?;
+        let open = world.read(|store| store.runs(&config.name, RunScope::Open))?;
         open.iter().filter(|run| matches!(run.subject, Some(Subject::Action { .. }))).count()
     };
     let short = free_memory_mb().is_some_and(|free| free < config.limits.min_free_memory_mb);
@@ -126,7 +126,7 @@ fn begin(world: &RealWorld, served: &Served, issue: &Issue) -> anyhow::Result<()
 fn report(world: &RealWorld, served: &Served, issue: Number, run: &Run) -> anyhow::Result<()> {
     let report = Report::read(run.result.as_ref()).map_err(anyhow::Error::msg)?;
     let main = served.mirror.remote_head(&served.primary)?;
-    let main = main.with_context(|| format!("the forge has no branch {}", served.primary))?;
+    let main = main.with_context(|| words::daemon::git::no_branch(&served.primary))?;
     let kept = handed_on(served, issue, &main)?;
     let body = match &kept {
         Some(head) => words::action::handed_on(run.id, &report, served.mirror.ahead(&main, head)?),
@@ -159,7 +159,8 @@ fn block(served: &Served, issue: Number, marker: &str, body: &str) -> anyhow::Re
 
 /// Where the commits of an issue's action are kept.
 pub(super) fn kept_at(issue: Number) -> anyhow::Result<RefName> {
-    RefName::new(&format!("refs/pointsman/action/{issue}")).context("a number is a name")
+    let name = format!("refs/pointsman/action/{issue}");
+    RefName::new(&name).with_context(|| words::daemon::git::not_a_ref_name(&name))
 }
 
 /// The commits of an issue's action, if there are any that main has not.

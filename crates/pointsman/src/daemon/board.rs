@@ -9,7 +9,7 @@ use pointsman_core::task::Task;
 /// A picture of all tasks.
 pub type Picture = Arc<BTreeMap<TaskKey, Arc<Task>>>;
 
-/// Where the loop hangs the picture after every change.
+/// A picture of all tasks, which the loop replaces after every change.
 ///
 /// There is no empty board: whoever looked at one would take tasks that are not loaded yet for tasks that do not exist.
 #[derive(Clone)]

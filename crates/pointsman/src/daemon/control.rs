@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use pointsman_adapters::http::Count;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::task::{ReviewVerdict, State};
+use pointsman_core::words;
 use pointsman_view::forge::{Cost, Queued};
 
 use super::answer::{done, failed};
@@ -104,7 +105,7 @@ impl Control {
                 BufReader::new(stream.take(most)).read_until(b'\n', &mut line)?;
                 let reply = match serde_json::from_slice::<Request>(&line) {
                     Ok(request) => self.answer(&caller, &request),
-                    Err(error) => failed(FailureKind::Failed, format!("the request cannot be read: {error}")),
+                    Err(error) => failed(FailureKind::Failed, words::daemon::request::unreadable(error)),
                 };
                 return send(stream, &reply);
             }
@@ -133,8 +134,8 @@ impl Control {
             let at_the_forge = served.as_deref().and_then(|served| {
                 Some(ForgeContext { forge: served.embedded.as_deref()?, config: &served.config })
             });
-            let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Err(reply) = conditions::holds(condition, own, &reader, at_the_forge) {
+            let held = self.world.read(|store| conditions::holds(condition, own, store, at_the_forge));
+            if let Err(reply) = held {
                 return reply;
             }
         }
@@ -157,7 +158,7 @@ impl Control {
             Request::Forge { project, command } => {
                 let Some(served) = self.world.project(&project) else { return not_served(&project) };
                 let Some(forge) = &served.embedded else {
-                    return failed(FailureKind::Refused, format!("{project} has a forge of its own"));
+                    return failed(FailureKind::Refused, words::daemon::request::not_embedded(&project));
                 };
                 let command = match command {
                     ForgeCommand::MergePull { number } => match self.approval(number, caller) {
@@ -209,14 +210,14 @@ impl Control {
     fn approval(&self, number: u64, caller: &Caller) -> Result<ForgeCommand, Reply> {
         let picture = self.board.look();
         let Some(task) = picture.values().find(|t| t.pr == Some(number)) else {
-            let message = format!("pull request {number} belongs to no task that is under way");
+            let message = words::daemon::request::pull_request_without_task(number);
             return Err(failed(FailureKind::NotFound, message));
         };
         match task.state {
             State::AwaitingReview | State::Escalated => Ok(ForgeCommand::Review {
                 number,
                 verdict: ReviewVerdict::Approve,
-                body: "merge ordered".to_owned(),
+                body: words::daemon::request::merge_ordered().to_owned(),
                 author: caller.to_string(),
             }),
             State::MergeQueue => Err(done(Queued { number, state: task.state })),
@@ -228,10 +229,9 @@ impl Control {
             | State::Refused
             | State::Paused
             | State::Merged
-            | State::Closed => Err(failed(
-                FailureKind::Refused,
-                format!("pull request {number} cannot be merged: its task is {}", task.state),
-            )),
+            | State::Closed => {
+                Err(failed(FailureKind::Refused, words::daemon::request::not_mergeable(number, task.state)))
+            }
         }
     }
 }
@@ -243,7 +243,7 @@ fn send(mut stream: &UnixStream, reply: &Reply) -> std::io::Result<()> {
 }
 
 fn not_served(project: &ProjectName) -> Reply {
-    failed(FailureKind::NotFound, format!("project {project} is not served"))
+    failed(FailureKind::NotFound, words::daemon::request::not_served(project))
 }
 
 /// What asking a forge has cost, as `forge stats` prints it.

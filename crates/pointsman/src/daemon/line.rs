@@ -44,8 +44,7 @@ pub(crate) fn prepare(served: &Served, command: QueueCommand) -> Result<QueueCom
         }
         // Only we say that a branch is where it is, and what a tree is.
         QueueCommand::Enter { .. } | QueueCommand::Forget { .. } => {
-            let message = "branches enter the queue by `merge-queue add` and `merge-queue retest`";
-            Err(failed(FailureKind::Refused, message.to_owned()))
+            Err(failed(FailureKind::Refused, words::daemon::queue::only_by_commands().to_owned()))
         }
         other @ (QueueCommand::Remove { .. }
         | QueueCommand::Pause { .. }
@@ -79,10 +78,10 @@ fn bring(served: &Served, name: &str, checkout: Option<&Path>) -> Result<Sha, Re
     let refused = |message: String| failed(FailureKind::Refused, message);
     let shown = clean_line(name, 200);
     let Some(branch) = BranchName::new(name) else {
-        return Err(refused(format!("`{shown}` is not a branch name that git takes")));
+        return Err(refused(words::daemon::queue::not_a_branch(&shown)));
     };
     if branch == served.primary {
-        return Err(refused(format!("{branch} is the branch that others land on")));
+        return Err(refused(words::daemon::queue::is_main(&branch)));
     }
     let broken = |error: git::Error| failed(FailureKind::Unavailable, chain(&error));
     let mirror = &served.mirror;
@@ -93,17 +92,17 @@ fn bring(served: &Served, name: &str, checkout: Option<&Path>) -> Result<Sha, Re
         None => None,
     };
     let Some(head) = here.clone().or_else(|| there.clone()) else {
-        let message = format!("there is no branch {branch}, neither here nor at the forge");
+        let message = words::daemon::queue::no_branch_anywhere(&branch);
         return Err(failed(FailureKind::NotFound, message));
     };
     let Some(main) = mirror.remote_head(&served.primary).map_err(broken)? else {
-        return Err(failed(FailureKind::NotFound, format!("the forge has no branch {}", served.primary)));
+        return Err(failed(FailureKind::NotFound, words::daemon::git::no_branch(&served.primary)));
     };
     if mirror.merge_base(&main, &head).map_err(broken)?.is_none() {
-        return Err(refused(format!("{branch} shares no history with {}", served.primary)));
+        return Err(refused(words::daemon::queue::no_shared_history(&branch, &served.primary)));
     }
     if mirror.is_ancestor(&head, &main).map_err(broken)? {
-        return Err(refused(format!("everything of {branch} is on {} already", served.primary)));
+        return Err(refused(words::daemon::queue::already_on_main(&branch, &served.primary)));
     }
     if there.as_ref() == Some(&head) {
         return Ok(head);
@@ -111,10 +110,7 @@ fn bring(served: &Served, name: &str, checkout: Option<&Path>) -> Result<Sha, Re
     if let Some(there) = &there
         && !mirror.is_ancestor(there, &head).map_err(broken)?
     {
-        return Err(refused(format!(
-            "the forge's {branch} has commits that yours has not ({}): pull them, or push yours there first",
-            there.short()
-        )));
+        return Err(refused(words::daemon::queue::forge_is_ahead(&branch, there)));
     }
     let push = PushRef {
         refname: branch.full(),
@@ -123,10 +119,8 @@ fn bring(served: &Served, name: &str, checkout: Option<&Path>) -> Result<Sha, Re
     };
     match mirror.push(&[push]).map_err(broken)? {
         PushOutcome::Done => Ok(head),
-        PushOutcome::Stale { .. } => {
-            Err(refused(format!("{branch} moved at the forge meanwhile: try again")))
-        }
-        PushOutcome::Refused { message } => Err(refused(format!("the forge refused {branch}: {message}"))),
+        PushOutcome::Stale { .. } => Err(refused(words::daemon::queue::moved_meanwhile(&branch))),
+        PushOutcome::Refused { message } => Err(refused(words::daemon::git::push_refused(&branch, &message))),
     }
 }
 
@@ -147,7 +141,7 @@ fn taken_from(served: &Served, checkout: &Path, branch: &BranchName) -> Result<O
 pub(crate) fn answer(engine: &mut Engine, project: &ProjectName, command: &QueueCommand) -> Reply {
     let written = match command {
         QueueCommand::Add { .. } | QueueCommand::Retest { .. } => {
-            return failed(FailureKind::Failed, "this request is answered elsewhere".to_owned());
+            return failed(FailureKind::Failed, words::daemon::request::answered_elsewhere().to_owned());
         }
         QueueCommand::Forget { what, trees, by } => forget(engine, project, what, trees, by),
         QueueCommand::Enter { branch, head, priority, style, by } => {
@@ -179,12 +173,7 @@ fn enter(
         .values()
         .find(|task| task.key.project == *project && task.branch == branch && task.state.has_session());
     if let Some(task) = owner {
-        let issue = task.key.issue;
-        let message = format!(
-            "{branch} belongs to the task of issue #{issue}, which is {}: it enters the line by itself when it is \
-             green and approved",
-            task.state
-        );
+        let message = words::daemon::queue::enters_by_itself(branch, task.key.issue, task.state);
         return Ok(failed(FailureKind::Refused, message));
     }
     let now = clock::now();
@@ -192,7 +181,7 @@ fn enter(
     let mut changes = Vec::new();
     for mut older in waiting.into_iter().filter(|e| e.branch == branch && e.head != *head) {
         older.status = EntryStatus::Removed;
-        older.reason = Some(format!("replaced by {}", head.short()));
+        older.reason = Some(words::daemon::queue::replaced_by(head));
         changes.push(moved(&older, now));
     }
     let style = style.map(|style| style.as_str().to_owned());
@@ -261,7 +250,7 @@ fn forget(
         match (entry.status, entry.issue) {
             (EntryStatus::Queued | EntryStatus::Building | EntryStatus::Testing, _) => {}
             (EntryStatus::Landed, _) => {
-                return Ok(failed(FailureKind::Refused, format!("{} has landed", entry.branch)));
+                return Ok(failed(FailureKind::Refused, words::daemon::queue::has_landed(&entry.branch)));
             }
             (
                 EntryStatus::Conflict | EntryStatus::Red | EntryStatus::Stale | EntryStatus::Removed,
@@ -308,18 +297,14 @@ fn remove(
 ) -> Result<Reply, pointsman_store::Error> {
     let waiting = engine.store().queue_entries(project, EntryScope::Unfinished)?;
     let Some(mut entry) = waiting.into_iter().find(|entry| is_meant(entry, what)) else {
-        let message = format!("no branch and no entry of the line is called {}", clean_line(what, 200));
-        return Ok(failed(FailureKind::NotFound, message));
+        return Ok(failed(FailureKind::NotFound, words::queue::unknown_entry(what)));
     };
     if let Some(issue) = entry.issue {
-        let message = format!(
-            "entry {} belongs to the task of issue #{issue}: `pointsman task pause {issue}` takes both out",
-            entry.id
-        );
+        let message = words::daemon::queue::leaves_with_task(entry.id, issue);
         return Ok(failed(FailureKind::Refused, message));
     }
     entry.status = EntryStatus::Removed;
-    entry.reason = Some(format!("taken out by {}", clean_line(by, 100)));
+    entry.reason = Some(words::daemon::queue::taken_out_by(by));
     engine.write(&[moved(&entry, clock::now())])?;
     Ok(done(Removed { entry: entry.id, status: queue_view::status(entry.status), branch: entry.branch }))
 }

@@ -31,6 +31,7 @@ mod peers;
 mod poller;
 mod projections;
 mod projects;
+mod reader;
 mod reports;
 mod reviews;
 mod runs;

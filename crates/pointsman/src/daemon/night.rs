@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
 use pointsman_adapters::driver::Drivers;
@@ -31,6 +31,7 @@ use super::line;
 use super::notifier;
 use super::poller::{Asking, Poller};
 use super::projects;
+use super::reader::Reader;
 use super::reports::Reports;
 use super::runs;
 use super::served::Served;
@@ -116,7 +117,7 @@ impl Loop {
             jobs: Jobs::new(inbox.clone(), reader()),
             announced: Arc::default(),
             stances: Stances::open(paths.stances()),
-            reader: Mutex::new(reader()),
+            reader: Reader::new(reader()),
             projects: RwLock::new(BTreeMap::new()),
             program: "/nowhere/pointsman".into(),
             environment: |_| None,

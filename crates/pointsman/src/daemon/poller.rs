@@ -33,7 +33,7 @@ const GATHER: Duration = Duration::from_millis(500);
 /// Main on a server is looked at every so many paces, beside when the queue or a ring asks for it.
 const MAIN_EVERY: u32 = 720;
 
-/// What is asked when a server has rung.
+/// A question to the forge after a webhook came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Question {
     /// What is open, and whether it has changed.

@@ -123,8 +123,7 @@ impl Reports {
     /// What a transcript's figures say, by the model that the session runs.
     fn measured(&self, served: &Served, report: &Report, tokens: u64) -> Option<Event> {
         let (_, generation) = TaskKey::parse_session(&report.session)?;
-        let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let row = reader.session(&report.session).ok().flatten();
+        let row = self.world.read(|store| store.session(&report.session)).ok().flatten();
         hooks::measured(tokens, row.as_ref(), generation, served.config.context.window)
     }
 }

@@ -15,6 +15,7 @@ use pointsman_core::config::Config;
 use pointsman_core::ids::{Sha, TaskKey};
 use pointsman_core::task::Task;
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 
 use super::clock;
 use super::factory::{Known, Seen};
@@ -63,7 +64,7 @@ impl Served {
         anyhow::ensure!(unsupported.is_empty(), "{}", unsupported.join("; "));
         let project = paths.project(&config.name);
         let primary = BranchName::new(&config.primary_branch)
-            .with_context(|| format!("`{}` is not a branch name", config.primary_branch))?;
+            .with_context(|| words::daemon::git::not_a_branch_name(&config.primary_branch))?;
         let mut git = git.clone();
         let server = remote::forge(paths, &config, environment)?;
         let (forge, embedded): (Arc<dyn Forge>, _) = match (server, config.forge.kind.is_embedded()) {
@@ -77,7 +78,7 @@ impl Served {
                 (Arc::clone(&forge) as _, Some(forge))
             }
             (None, false) => {
-                let url = config.forge.url.as_deref().context("forge.url names no repository")?;
+                let url = config.forge.url.as_deref().context(words::daemon::project::no_repository())?;
                 let mirror = Mirror::open_or_create_like_remote(&git, &project.mirror(), url)?;
                 (Arc::new(PlainRepository::new(mirror)), None)
             }
@@ -123,12 +124,12 @@ impl Served {
         std::mem::take(&mut *self.retests.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What the forge said when it was asked last.
+    /// The open issues, as the forge last told them.
     pub(crate) fn seen(&self) -> Option<Arc<Seen>> {
         self.known().seen
     }
 
-    /// What is known of the forge.
+    /// The state of the forge as far as it is known.
     pub(crate) fn known(&self) -> Known {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -168,7 +169,7 @@ impl Served {
 
     /// The task's branch.
     pub(crate) fn branch(&self, task: &Task) -> anyhow::Result<BranchName> {
-        BranchName::new(&task.branch).with_context(|| format!("`{}` is not a branch name", task.branch))
+        BranchName::new(&task.branch).with_context(|| words::daemon::git::not_a_branch_name(&task.branch))
     }
 }
 
@@ -207,7 +208,7 @@ impl Desk {
         self.run_dir(generation).join("summary")
     }
 
-    /// Where roles that answer with a file do.
+    /// The file into which a role writes its answer.
     pub(crate) fn result(&self, generation: u32) -> PathBuf {
         self.run_dir(generation).join("result.json")
     }

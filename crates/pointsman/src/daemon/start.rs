@@ -36,6 +36,7 @@ use super::notifier;
 use super::peers::Peers;
 use super::poller::Poller;
 use super::projections::Projections;
+use super::reader::Reader;
 use super::reports::Reports;
 use super::runs;
 use super::served::Served;
@@ -58,7 +59,7 @@ use crate::remote::Environment;
 #[allow(clippy::disallowed_methods, reason = "the daemon begins here: the environment is its input")]
 const ENVIRONMENT: Environment = |name| std::env::var_os(name);
 
-/// How the daemon is run.
+/// Choices of whoever starts the daemon.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Without terminals, and so without sessions: a merge queue needs none.
@@ -113,9 +114,9 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         jobs: Arc::clone(&jobs),
         announced: Arc::default(),
         stances: Stances::open(paths.stances()),
-        reader: Mutex::new(Store::open_read_only(&paths.database())?),
+        reader: Reader::new(Store::open_read_only(&paths.database())?),
         projects: RwLock::new(BTreeMap::new()),
-        program: std::env::current_exe().context("this program cannot find itself")?,
+        program: std::env::current_exe().context(words::daemon::process::own_program_unknown())?,
         environment: ENVIRONMENT,
     });
     let phases = Phases::start(inbox.clone(), board.clone(), Arc::clone(&world))?;
@@ -149,7 +150,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     clear_locks(paths, &world.git, dispatcher.engine.store())?;
     dispatcher.reload();
     if !options.no_sessions && options.only_queue.is_none() && wants_terminals(&world) {
-        world.drivers.tmux.ensure_running().context("the tmux server cannot be started")?;
+        world.drivers.tmux.ensure_running().context(words::daemon::process::no_tmux())?;
         world.drivers.tmux.end_orphaned_clients()?;
     }
     let projects = world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
@@ -355,7 +356,7 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
     let request = &*request;
     if let Request::Forge { project, .. } | Request::Claim { project, .. } = request {
         let Some(row) = store.project(project)? else {
-            return Ok(failed(FailureKind::NotFound, format!("there is no project {project}")));
+            return Ok(failed(FailureKind::NotFound, words::daemon::request::no_project(project)));
         };
         let config = super::read_config(&row.config_path)?;
         let git = Git::open(paths.state())?;
@@ -368,13 +369,12 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
         if let Err(reply) = check(Some(ForgeContext { forge: &forge, config: &config })) {
             return Ok(reply);
         }
-        match request {
-            Request::Forge { command, .. } => return Ok(embedded_forge::run_command(&forge, command)),
-            Request::Claim { order, .. } => {
-                let place = claim::Place { forge: &forge, git: &git, config: &config };
-                return Ok(claim::carry_out(&place, order));
-            }
-            _ => {}
+        if let Request::Forge { command, .. } = request {
+            return Ok(embedded_forge::run_command(&forge, command));
+        }
+        if let Request::Claim { order, .. } = request {
+            let place = claim::Place { forge: &forge, git: &git, config: &config };
+            return Ok(claim::carry_out(&place, order));
         }
     }
     if let Err(reply) = check(None) {
@@ -383,7 +383,7 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
     let mut request = request.clone();
     if let Request::Queue { project, command } = request {
         let Some(row) = store.project(&project)? else {
-            return Ok(failed(FailureKind::NotFound, format!("there is no project {project}")));
+            return Ok(failed(FailureKind::NotFound, words::daemon::request::no_project(&project)));
         };
         let config = Arc::new(super::read_config(&row.config_path)?);
         let served = Served::open(paths, &Git::open(paths.state())?, config, ENVIRONMENT)?;

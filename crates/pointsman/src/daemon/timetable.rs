@@ -36,7 +36,7 @@ impl Zone for Place {
     }
 }
 
-/// How things stand for all formulas of a project.
+/// The circumstances that count for all formulas of a project.
 #[derive(Clone, Debug)]
 pub struct Standing {
     /// Memory that is free; none if nobody knows.
@@ -50,7 +50,7 @@ pub fn memory_name(formula: &str) -> String {
     format!("timetable.{formula}")
 }
 
-/// What is remembered of a formula's times.
+/// Reads what is remembered of a formula's times.
 pub fn remembered(
     store: &Store,
     project: &ProjectName,

@@ -49,7 +49,7 @@ impl Listening {
         Self { listen, secret, checks_at: never(), talk_at: never(), rings: AtomicU64::new(0) }
     }
 
-    /// How often it rang for what may be news of CI.
+    /// The number of webhooks so far that may be news of CI.
     pub(crate) fn rings(&self) -> u64 {
         self.rings.load(Ordering::SeqCst)
     }

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pointsman_core::task::Task;
+use pointsman_core::words;
 use pointsman_store::Outgoing;
 
 use super::crash::crash_point_of;
@@ -43,7 +44,7 @@ impl Workers {
         Ok(Self { sender })
     }
 
-    /// Hands over.
+    /// Hands work to the next free worker.
     pub(crate) fn give(&self, work: Work) {
         // Only fails if all workers are gone, which they never are while this value lives.
         let _ = self.sender.send(work);
@@ -58,14 +59,16 @@ fn work(world: &RealWorld, inbox: &Inbox, receiver: &Mutex<Receiver<Work>>) {
             Ok(Work::Effect(outgoing, task)) => {
                 crash_point_of("before", outgoing.effect.kind());
                 let performed = catch_unwind(AssertUnwindSafe(|| world.perform(&outgoing, &task)));
-                let outcome =
-                    performed.unwrap_or_else(|_| Outcome::Never { error: "a bug: it panicked".to_owned() });
+                let outcome = performed.unwrap_or_else(|_| Outcome::Never {
+                    error: words::daemon::process::panicked().to_owned(),
+                });
                 crash_point_of("after", outgoing.effect.kind());
                 inbox.send(Inbound::Performed { outgoing, outcome });
             }
             Ok(Work::Redelivery(again)) => {
                 let became = catch_unwind(AssertUnwindSafe(|| world.deliver_again(&again)));
-                let became = became.unwrap_or_else(|_| Err(Trouble::later("a bug: it panicked")));
+                let became =
+                    became.unwrap_or_else(|_| Err(Trouble::later(words::daemon::process::panicked())));
                 let became = became.map_err(|trouble| {
                     let error = trouble.into_error();
                     tracing::info!(message = again.row.id.0, error = %error, "not given again yet");

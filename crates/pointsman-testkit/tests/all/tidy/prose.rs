@@ -6,7 +6,7 @@ use pointsman_testkit::source::tokens::{Kind, Token, tokens};
 use pointsman_testkit::source::{SourceFile, shipped_files};
 use regex::Regex;
 
-use super::{only_shrinks, pattern};
+use super::{nothing_found, only_shrinks, pattern};
 
 /// Fewer words than this are a name or a fragment.
 const SENTENCE: usize = 4;
@@ -38,12 +38,11 @@ fn sentences_stand_in_words() {
         let code = tokens(file.shipped_text());
         found.extend(sentences(&code).map(|token| {
             let shown: String = token.text.chars().take(60).collect();
-            (file.path.clone(), format!("line {}: {shown}", token.line))
+            format!("{}:{}: {shown}", file.path, token.line)
         }));
     }
-    only_shrinks(
+    nothing_found(
         "a sentence for a person or an agent is a function in crates/pointsman-core/src/words",
-        "sentences_outside_words",
         &found,
     );
 }

@@ -81,7 +81,7 @@ impl Input {
     }
 }
 
-/// What an input says.
+/// The content of an input.
 #[derive(Clone, Debug)]
 pub enum Happening {
     /// Something for the task to step on.

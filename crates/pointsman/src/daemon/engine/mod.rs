@@ -19,6 +19,7 @@ use pointsman_core::task::{
     Event, Exit, Order, Policy, Refused, Stage, State, Task, Transition, signals, step,
 };
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use pointsman_store::{
     Change, Committed, EffectId, EntryId, EntryScope, EntryStatus, NewEntry, Outgoing, SessionRow,
     SessionScope, Store, Write,
@@ -91,7 +92,7 @@ impl Engine {
         })
     }
 
-    /// Which projects are served, with which rules.
+    /// Serves these projects, with their rules, and no others.
     pub fn serve(&mut self, configs: impl IntoIterator<Item = Arc<Config>>) {
         self.rules = configs
             .into_iter()
@@ -193,7 +194,7 @@ impl Engine {
             }
         };
         let Some(rules) = self.rules.get(&input.key.project) else {
-            return Ok(Err(Refused::NotNow(format!("project {} is not served", input.key.project))));
+            return Ok(Err(Refused::NotNow(words::daemon::request::not_served(&input.key.project))));
         };
         let before = match batch.tasks.get(&input.key).or_else(|| self.tasks.get(&input.key)) {
             Some(task) => Arc::clone(task),
@@ -203,7 +204,9 @@ impl Engine {
                     let branch = rules.config.branch(input.key.issue);
                     Arc::new(Task::new(input.key.clone(), title.clone(), branch, now))
                 }
-                (Ok(None), _) => return Ok(Err(Refused::NotNow(format!("there is no task {}", input.key)))),
+                (Ok(None), _) => {
+                    return Ok(Err(Refused::NotNow(words::daemon::request::unknown_task(&input.key))));
+                }
                 (Err(why), _) => return Ok(Err(Refused::NotNow(why))),
             },
         };
@@ -214,13 +217,12 @@ impl Engine {
                     let mut change = input.event_change(now, event, &before, task.state);
                     change.signals = signals(&before, event, &task);
                     change.sessions.extend(registered(&before, &task, &rules.config, now));
-                    change.work_state = match event {
-                        Event::PhaseClaimed { .. } => self.handed_in(&task, now)?,
-                        _ => begun(&before, &task, now),
-                    };
-                    if let (Event::PhaseClaimed { .. }, Some(work)) = (event, &change.work_state) {
-                        let shown = serde_json::to_value(work).unwrap_or_default();
-                        change.signals.push((Signal::HookUpdated, shown));
+                    if matches!(event, Event::PhaseClaimed { .. }) {
+                        change.work_state = self.handed_in(&task, now)?;
+                        let shown = change.work_state.as_ref().map(serde_json::to_value);
+                        change.signals.extend(shown.map(|s| (Signal::HookUpdated, s.unwrap_or_default())));
+                    } else {
+                        change.work_state = begun(&before, &task, now);
                     }
                     change.effects = effects;
                     change.task = Some(task.clone());
@@ -350,7 +352,7 @@ impl Engine {
         Ok(())
     }
 
-    /// What time alone brings: deadlines and budgets that have passed, then places that are free. In this
+    /// Does what time alone brings: deadlines and budgets that have passed, then places that are free. In this
     /// order, because a deadline may take a place.
     pub fn tick(&mut self, now: Timestamp) -> Result<(), pointsman_store::Error> {
         let due = self.tasks.values().filter(|t| t.wake_at().is_some_and(|at| at <= now));
@@ -377,7 +379,7 @@ impl Engine {
         Ok(())
     }
 
-    /// When time alone will next bring something. What the workers hold comes back by itself, and
+    /// The time at which something is due by itself. What the workers hold comes back without it, and
     /// the effects of a project that is not served wait for more than time.
     pub fn wake_at(&self) -> Result<Option<Timestamp>, pointsman_store::Error> {
         let tasks = self.tasks.values().filter_map(|t| t.wake_at()).min();
@@ -425,7 +427,7 @@ impl Engine {
         }
     }
 
-    /// What became of an effect, as inputs for [`take`](Self::take): they settle it, and write what it leaves in the store.
+    /// The outcome of an effect as inputs for [`take`](Self::take): they settle it, and write what it leaves in the store.
     pub fn absorb(
         &self,
         outgoing: &Outgoing,
@@ -514,7 +516,7 @@ impl Engine {
         for mut entry in self.store.queue_entries(&input.key.project, EntryScope::Unfinished)? {
             if entry.branch == *branch && !(merged && entry.candidate.is_some()) {
                 entry.status = EntryStatus::Removed;
-                entry.reason = Some("the task left the queue".to_owned());
+                entry.reason = Some(words::daemon::queue::task_left().to_owned());
                 batch.changes.push(line::moved(&entry, now));
             }
         }

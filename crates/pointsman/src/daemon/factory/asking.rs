@@ -131,7 +131,7 @@ impl Asking {
     }
 }
 
-/// What a session is asked.
+/// A question to a session.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// What was found, in a few words.
@@ -141,7 +141,7 @@ pub struct Question {
     pub briefing: String,
 }
 
-/// What came of a run.
+/// The outcome of a run that was asked something.
 #[derive(Clone, Debug)]
 pub struct Settled {
     pub role: Role,
@@ -163,12 +163,11 @@ impl Watch {
         now: Timestamp,
     ) -> anyhow::Result<Option<M>> {
         let project = &served.config.name;
-        let (memory, asked) = {
-            let reader = self.world.reader();
-            let asked = reader.memory::<M>(project, M::ROLE.as_str())?.and_then(|memory| memory.asked());
-            let asked = asked.map(|run| reader.run(project, run)).transpose()?.flatten();
-            (due::<M>(&reader, project, now)?, asked)
-        };
+        let (memory, asked) = self.world.read(|store| {
+            let asked = store.memory::<M>(project, M::ROLE.as_str())?.and_then(|memory| memory.asked());
+            let asked = asked.map(|run| store.run(project, run)).transpose()?.flatten();
+            Ok::<_, pointsman_store::Error>((due::<M>(store, project, now)?, asked))
+        })?;
         match asked {
             Some(run) if run.status.is_over() => {
                 let (world, inbox) = (Arc::clone(&self.world), self.inbox.clone());
@@ -209,7 +208,7 @@ fn apply<M: Asker>(
 ) -> anyhow::Result<()> {
     let project = &served.config.name;
     // As it is now: another job may have seen to it since somebody looked.
-    let mut memory: M = world.reader().memory(project, M::ROLE.as_str())?.unwrap_or_default();
+    let mut memory: M = world.read(|store| store.memory(project, M::ROLE.as_str()))?.unwrap_or_default();
     if memory.asked() != Some(run.id) {
         return Ok(());
     }
@@ -222,7 +221,7 @@ fn apply<M: Asker>(
         (Some(_), _) => None,
         (None, Status::Done) => memory.decide(world, served, run, now)?.err(),
         (None, Status::Failed | Status::Stopped | Status::Starting | Status::Running) => {
-            Some(run.reason.clone().unwrap_or_else(|| "the run came to nothing".to_owned()))
+            Some(run.reason.clone().unwrap_or_else(|| words::daemon::factory::came_to_nothing().to_owned()))
         }
     };
     let (lines, closing) = match useless {
@@ -237,11 +236,11 @@ fn apply<M: Asker>(
         }
         Some(why) if run.is_unheard() => {
             memory.put_back();
-            (vec![format!("run {} was not heard: {why}", run.id)], Closing::default())
+            (vec![words::daemon::factory::not_heard(run.id, &why)], Closing::default())
         }
         Some(why) => {
             memory.give_up();
-            (vec![format!("run {} was of no use: {why}", run.id)], Closing::default())
+            (vec![words::daemon::factory::of_no_use(run.id, &why)], Closing::default())
         }
     };
     if let Some(posting) = &closing.posting {
@@ -321,7 +320,7 @@ pub fn ask(
         }
         Err(Hindrance { why, passes: true }) => hindered(engine, project, asking, &question.found, why, now),
         Err(Hindrance { why, passes: false }) => {
-            let lines = vec![format!("{}, and asked nobody: {why}", question.found)];
+            let lines = vec![words::daemon::factory::asked_nobody(&question.found, &why)];
             let mut change = Change::logged(now, project, &(asking.looked)(lines));
             change.memories.push(asking.remembers(memory.clone()));
             engine.write(&[change]).map(drop)
@@ -390,7 +389,7 @@ fn hindered(
     if said {
         return engine.write(&[super::remembered(project, memory, now)]).map(drop);
     }
-    let lines = vec![format!("{found}, and asks later: {why}")];
+    let lines = vec![words::daemon::factory::asks_later(found, &why)];
     let mut change = Change::logged(now, project, &(asking.looked)(lines));
     change.memories.push(memory);
     engine.write(&[change]).map(drop)

@@ -31,14 +31,14 @@ use crate::sighting::Witness;
 /// A lock that is younger may be somebody's who works.
 const LOCK_AGE: Duration = Duration::from_secs(600);
 
-/// What the forge said when it was asked last.
+/// The open issues, as the forge last told them.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub issues: Vec<Issue>,
     pub at: Timestamp,
 }
 
-/// What a daemon knows of the forge.
+/// The state of the forge as far as a daemon knows it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
     /// What it said when it last answered.

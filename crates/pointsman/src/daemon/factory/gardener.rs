@@ -31,7 +31,7 @@ pub(super) const ROLE: Role = Role::Gardener;
 /// Its thread, and the name under which it is remembered.
 const NAME: &str = ROLE.as_str();
 
-/// What the gardener remembers of a project.
+/// Reads what the gardener remembers of a project.
 pub fn memory(store: &Store, project: &ProjectName) -> Result<Memory, pointsman_store::Error> {
     Ok(store.memory(project, NAME)?.unwrap_or_default())
 }
@@ -43,7 +43,7 @@ pub fn look(seen: &Seen, memory: &Memory, config: &Config, now: Timestamp) -> As
     let found = findings(&seen.issues, &memory, config, now);
     let questions = questions(&found, &seen.issues, &memory);
     let question = (!questions.is_empty()).then(|| Question {
-        found: format!("found {} things", questions.len()),
+        found: words::daemon::factory::found_things(questions.len()),
         asked: json!(questions),
         briefing: words::gardener::briefing(&questions, &seen.issues),
     });
@@ -56,7 +56,7 @@ impl Watch {
         let config = &served.config;
         let Some(seen) = served.seen() else { return Ok(()) };
         let Some(mut memory) = self.to_look::<Memory>(served, now)? else { return Ok(()) };
-        if !self.world.reader().replies(&config.name, &Topic::of_role(ROLE))?.is_empty() {
+        if !self.world.read(|store| store.replies(&config.name, &Topic::of_role(ROLE)))?.is_empty() {
             memory.reconsider();
         }
         let memory = Memory { ground: ground::survey(&self.world, served, &memory)?, ..memory };
@@ -135,7 +135,7 @@ impl Asker for Memory {
         Closing {
             // To leave all as it is can be a good answer; to want only what is refused is none.
             useful: !plan.deeds.is_empty() || plan.refused.is_empty(),
-            left: plan.refused.iter().map(|why| format!("refused: {why}")).collect(),
+            left: plan.refused.iter().map(|why| words::daemon::factory::refused(why)).collect(),
             events,
             ..Closing::default()
         }

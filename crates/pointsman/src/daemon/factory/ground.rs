@@ -14,10 +14,8 @@ const AGENTS_MD: &str = "AGENTS.md";
 /// Looks at a project's mirror and tasks.
 pub(super) fn survey(world: &RealWorld, served: &Served, memory: &Memory) -> anyhow::Result<Ground> {
     let project = &served.config.name;
-    let (tasks, open) = {
-        let reader = world.reader();
-        (reader.tasks(Some(project))?, hand_in::memory(&reader, project, super::gardener::ROLE)?.open)
-    };
+    let tasks = world.read(|store| store.tasks(Some(project)))?;
+    let open = world.read(|store| hand_in::memory(store, project, super::gardener::ROLE))?.open;
     let blocker = |task: &Task| Blocker {
         because: task.reason.clone(),
         waits_for: task.refusal.as_ref().map(|refusal| refusal.blocked_by.clone()).unwrap_or_default(),

@@ -21,7 +21,6 @@ mod supervisor;
 mod watch;
 
 use std::collections::BTreeMap;
-use std::sync::PoisonError;
 use std::sync::mpsc::sync_channel;
 
 use pointsman_core::config::Config;
@@ -61,7 +60,7 @@ use super::timetable;
 use super::world::{RealWorld, chain};
 use crate::control::protocol::{FailureKind, Fix, Reply};
 
-/// What those beside the loop tell it.
+/// A report of a thread to the loop, which writes it down.
 pub(crate) enum Told {
     Looked {
         project: ProjectName,
@@ -139,7 +138,7 @@ pub(super) fn take(engine: &mut Engine, told: &Told, now: Timestamp) -> Result<(
     }
 }
 
-/// What a role's results were worth so far.
+/// Reads what a role's results were worth so far.
 pub fn value(store: &Store, project: &ProjectName, role: Role) -> Result<Value, pointsman_store::Error> {
     Ok(store.memory(project, &value_name(role))?.unwrap_or_default())
 }
@@ -194,12 +193,12 @@ fn hindrance(
 ) -> Result<Option<Hindrance>, pointsman_store::Error> {
     let Some(config) = engine.config(project) else { return Ok(None) };
     if value(engine.store(), project, role)?.paused_at.is_some() {
-        let why = format!("its results were all noise: pointsman roles resume {role}");
+        let why = words::daemon::factory::all_noise(role);
         return Ok(Some(Hindrance { why, passes: false }));
     }
     let least = config.limits.min_free_memory_mb;
     if free_memory_mb.is_some_and(|free| free < least) {
-        let why = format!("less than {least} MB of memory are free");
+        let why = words::daemon::factory::too_little_memory(least);
         return Ok(Some(Hindrance { why, passes: true }));
     }
     let used_up = budget::used_up_today(engine.store(), &config, now)?;
@@ -234,8 +233,7 @@ pub(super) fn look_now(engine: &mut Engine, project: &ProjectName, role: Role) -
     let enabled =
         role.looks_by_rules() && engine.config(project).is_some_and(|config| config.roles.get(role).enabled);
     if !enabled {
-        let why = "only the gardener, the planner, the predictor and the supervisor look, and only if they are enabled";
-        return failed(FailureKind::Refused, format!("the {role} does not look: {why}"));
+        return failed(FailureKind::Refused, words::daemon::factory::does_not_look(role));
     }
     let written = timetable::remembered(engine.store(), project, formula).and_then(|before| {
         let never = Remembered { seen: now, used: None, inputs: None, skipped_because: None };
@@ -271,10 +269,7 @@ fn tell_pause(
     now: Timestamp,
 ) -> anyhow::Result<()> {
     let Some(outcome) = outcome else { return Ok(()) };
-    let mut value = {
-        let reader = world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        value(&reader, &config.name, role)?
-    };
+    let mut value = world.read(|store| value(store, &config.name, role))?;
     if value.count(outcome, config, now) {
         world.put_up(&pause(&config.name, role, &value))?;
     }
@@ -286,11 +281,9 @@ pub(super) fn examine(world: &RealWorld, inbox: &Inbox, served: &Served, fix: Fi
     let (config, now) = (&served.config, clock::now());
     let path = (world.environment)("PATH");
     let machine = whole_machine(&world.paths, config, path.as_deref());
-    let (facts, memory) = {
-        let reader = world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let memory = memory(&reader, &config.name)?;
-        (collect(machine, &world.paths, &reader, config, Some(&served.known()), now)?, memory)
-    };
+    let memory = world.read(|store| memory(store, &config.name))?;
+    let known = served.known();
+    let facts = world.read(|store| collect(machine, &world.paths, store, config, Some(&known), now))?;
     let assessment = assess(&facts, config, &memory.keys(), now);
     let mut done = Vec::new();
     let mode = match fix {

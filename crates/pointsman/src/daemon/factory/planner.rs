@@ -43,7 +43,7 @@ const LARGEST: usize = 1 << 20;
 /// How much of a file counts as read, in bytes: a plan depends on no more.
 const READ: usize = 64 << 10;
 
-/// What the planner remembers of a project.
+/// Reads what the planner remembers of a project.
 pub fn memory(store: &Store, project: &ProjectName) -> Result<Memory, pointsman_store::Error> {
     Ok(store.memory(project, NAME)?.unwrap_or_default())
 }
@@ -91,7 +91,9 @@ fn look_at(
 ) -> anyhow::Result<Option<Asking>> {
     let config = &served.config;
     // As it is now: another job may have looked since.
-    let Some(memory) = due::<Memory>(&world.reader(), &config.name, now)? else { return Ok(None) };
+    let Some(memory) = world.read(|store| due::<Memory>(store, &config.name, now))? else {
+        return Ok(None);
+    };
     let sight = Sight { issues: seen.issues.clone(), ..collect(world, served, memory.known.main.as_ref())? };
     let asking = look(&sight, &memory, config, now);
     Ok(Some(Asking { free_memory_mb: free_memory_mb(), ..asking }))
@@ -139,7 +141,9 @@ fn landed(mirror: &Mirror, planned: Option<&Sha>, main: &Sha) -> anyhow::Result<
 
 /// The formulas that the project can use, each with what it is for.
 fn formulas(world: &RealWorld, config: &Config) -> anyhow::Result<Vec<(String, String)>> {
-    let row = world.reader().project(&config.name)?.context("the project is not known any more")?;
+    let row = world
+        .read(|store| store.project(&config.name))?
+        .context(words::daemon::project::not_served_any_more())?;
     let checkout: &Path = &row.checkout;
     let variables = formula::variables(config);
     let usable = |(name, found): (String, Result<formulas::Found, formulas::Error>)| {
@@ -182,7 +186,11 @@ impl Asker for Memory {
         };
         let issues = served.forge.open_issues()?;
         let names: Vec<String> = formulas(world, &served.config)?.into_iter().map(|(name, _)| name).collect();
-        let question = self.asked.as_ref().map(|(_, question)| question).context("nobody was asked")?;
+        let question = self
+            .asked
+            .as_ref()
+            .map(|(_, question)| question)
+            .context(words::daemon::factory::nobody_was_asked())?;
         self.plan = Some(plan(&answer, question, &issues, &names, &served.config));
         Ok(Ok(()))
     }
@@ -219,7 +227,7 @@ impl Asker for Memory {
             let (verdict, run) = (verdict.to_owned(), run.id);
             Some((prediction, log::Entry::PredictionTriaged { issue: prediction, verdict, run }))
         });
-        let refused = plan.refused.iter().map(|why| format!("refused: {why}"));
+        let refused = plan.refused.iter().map(|why| words::daemon::factory::refused(why));
         let left: Vec<String> =
             refused.chain(plan.left.iter().map(|left| words::planner::left(*left))).collect();
         Closing {

@@ -37,17 +37,16 @@ impl Watch {
         if self.followed.get(project) == Some(&seen.at) {
             return Ok(());
         }
-        let (before, mut following, mut over) = {
-            let reader = self.world.reader();
-            let before: Following = reader.memory(project, NAME)?.unwrap_or_default();
+        let (before, mut following, mut over) = self.world.read(|store| {
+            let before: Following = store.memory(project, NAME)?.unwrap_or_default();
             let mut following = before.clone();
-            let over = hear(&reader, project, &mut following)?;
-            (before, following, over)
-        };
+            let over = hear(store, project, &mut following)?;
+            Ok::<_, pointsman_store::Error>((before, following, over))
+        })?;
         let open: BTreeSet<Number> = seen.issues.iter().map(|issue| issue.number).collect();
         let unread = RefCell::new(None);
         let is_done = |issue| {
-            let done = is_done(&self.world.reader(), project, issue);
+            let done = self.world.read(|store| is_done(store, project, issue));
             done.unwrap_or_else(|error| {
                 unread.replace(Some(error));
                 false

@@ -28,7 +28,7 @@ pub(super) const FORMULA: &str = ROLE.formula();
 /// Its thread, and the name under which it is remembered.
 const NAME: &str = ROLE.as_str();
 
-/// What was seen and done.
+/// The findings of one look, and what was done about them.
 #[derive(Clone, Debug)]
 pub struct Looked {
     pub assessment: Assessment,
@@ -44,7 +44,7 @@ pub(super) fn topic() -> Topic {
     Topic::of_role(ROLE)
 }
 
-/// What the supervisor remembers of a project.
+/// Reads what the supervisor remembers of a project.
 pub fn memory(store: &Store, project: &ProjectName) -> Result<Memory, pointsman_store::Error> {
     Ok(store.memory(project, NAME)?.unwrap_or_default())
 }
@@ -161,7 +161,7 @@ pub fn settle(
     memory.run = None;
     let (posting, outcome) = judged(run);
     let said = posting.as_ref().map_or("nothing", |posting| posting.notice.body.as_str());
-    let lines = vec![format!("run {} says: {}", run.id, clean_line(said, 200))];
+    let lines = vec![words::daemon::factory::run_says(run.id, said)];
     let mut change = Change::logged(now, project, &log::Entry::SupervisorJudged { run: run.id, lines });
     change.memories.push(pointsman_store::Memory::new(NAME, &memory)?);
     let mut changes = vec![change];

@@ -40,7 +40,7 @@ pub(crate) struct HandIns {
 /// A role of a project.
 type OfRole = (ProjectName, Role);
 
-/// What tells whether there is something new about a pull request.
+/// Signs of news about a pull request: if none has changed, nothing needs to be asked.
 #[derive(Clone, PartialEq)]
 pub(crate) struct Signs {
     mark: String,
@@ -59,7 +59,7 @@ impl HandIns {
     pub(crate) fn look(self: &Arc<Self>, served: &Arc<Served>) {
         let project = &served.config.name;
         let is_open = |role: Role| {
-            memory(&self.world.reader(), project, role).map_or(true, |memory| memory.open.is_some())
+            self.world.read(|store| memory(store, project, role)).map_or(true, |memory| memory.open.is_some())
         };
         if !Role::handing_in().any(is_open) {
             return;
@@ -78,7 +78,7 @@ impl HandIns {
     /// Does what is next for what a role has handed in.
     fn attend(&self, served: &Arc<Served>, role: Role) -> anyhow::Result<()> {
         let (project, now) = (&served.config.name, clock::now());
-        let memory = memory(&self.world.reader(), project, role)?;
+        let memory = self.world.read(|store| memory(store, project, role))?;
         let Some(open) = &memory.open else { return Ok(()) };
         let line = self.in_line(open)?;
         let signs = self.signs(served, &memory, open, &line);
@@ -141,10 +141,10 @@ impl HandIns {
                 let why = match push(served, &open.branch, &open.taken.commit, Expect::Absent)? {
                     PushOutcome::Done => None,
                     PushOutcome::Stale { refname, .. } => {
-                        Some(format!("{refname} was moved by somebody else"))
+                        Some(words::daemon::git::moved_by_somebody(refname))
                     }
                     PushOutcome::Refused { message } => {
-                        Some(format!("the forge refused {}: {message}", open.branch))
+                        Some(words::daemon::git::push_refused(&open.branch, &message))
                     }
                 };
                 if let Some(why) = why {
@@ -172,7 +172,7 @@ impl HandIns {
         let run = open.taken.run;
         let notice = words::hand_in::not_opened(&served.config.name, role, run, why);
         self.world.put_up(&posting(served, role, &format!("{run}/not-opened"), None, notice))?;
-        anyhow::bail!("it is not opened yet: {why}")
+        anyhow::bail!(words::daemon::hand_in::not_opened_yet(why))
     }
 
     /// What is newer takes the place of what is open, if its branch is still where we left it.
@@ -192,13 +192,15 @@ impl HandIns {
         match push(served, &open.branch, &newer.commit, Expect::At(head))? {
             PushOutcome::Done => {}
             // Whose it is now is seen at the next look.
-            PushOutcome::Stale { refname, .. } => anyhow::bail!("{refname} was moved by somebody else"),
+            PushOutcome::Stale { refname, .. } => {
+                anyhow::bail!(words::daemon::git::moved_by_somebody(refname))
+            }
             PushOutcome::Refused { message } => {
                 let (project, link) = (&served.config.name, served.forge.pull_request_link(pr));
                 let notice = words::hand_in::not_replaced(project, role, pr, newer.run, &message);
                 let key = format!("{pr}/not-replaced/{}", newer.run);
                 self.world.put_up(&posting(served, role, &key, Some(link), notice))?;
-                anyhow::bail!("the forge refused {}: {message}", open.branch)
+                anyhow::bail!(words::daemon::git::push_refused(&open.branch, &message))
             }
         }
         crash_point("hand-in-replaced");
@@ -220,10 +222,13 @@ impl HandIns {
         match push(served, &open.branch, &open.taken.commit, Expect::At(head))? {
             PushOutcome::Done => Ok(()),
             // Whose it is now is seen at the next look.
-            PushOutcome::Stale { refname, .. } => anyhow::bail!("{refname} was moved by somebody else"),
+            PushOutcome::Stale { refname, .. } => {
+                anyhow::bail!(words::daemon::git::moved_by_somebody(refname))
+            }
             PushOutcome::Refused { message } => {
                 let need = Need::Line { commit: open.taken.commit.clone(), why: message };
-                anyhow::ensure!(open.told.as_ref() != Some(&need), "the forge refused {}", open.branch);
+                let refused = words::daemon::git::push_refused_again(&open.branch);
+                anyhow::ensure!(open.told.as_ref() != Some(&need), refused);
                 tell(&self.world, served, role, open, need)
             }
         }
@@ -231,13 +236,13 @@ impl HandIns {
 
     fn in_line(&self, open: &HandIn) -> anyhow::Result<InLine> {
         let Some(id) = open.entry else { return Ok(InLine::No) };
-        let Some(entry) = self.world.reader().queue_entry(id)? else { return Ok(InLine::No) };
+        let Some(entry) = self.world.read(|store| store.queue_entry(id))? else { return Ok(InLine::No) };
         Ok(match entry.status {
             EntryStatus::Queued | EntryStatus::Building | EntryStatus::Testing => InLine::Waiting,
             EntryStatus::Landed => InLine::Landed,
             EntryStatus::Removed if open.left => InLine::No,
             EntryStatus::Conflict | EntryStatus::Red | EntryStatus::Stale | EntryStatus::Removed => {
-                InLine::Out(entry.reason.unwrap_or_else(|| "it gave no reason".to_owned()))
+                InLine::Out(entry.reason.unwrap_or_else(|| words::daemon::hand_in::no_reason().to_owned()))
             }
         })
     }
@@ -337,7 +342,7 @@ impl HandIns {
 
 /// Moves the branch from where we left it. If it is where it should be, that is the same.
 fn push(served: &Served, branch: &str, to: &Sha, expect: Expect) -> anyhow::Result<PushOutcome> {
-    let branch = BranchName::new(branch).context("not a branch name")?;
+    let branch = BranchName::new(branch).with_context(|| words::daemon::git::not_a_branch_name(branch))?;
     let push = PushRef { refname: branch.full(), change: Change::To(to.clone()), expect };
     Ok(served.mirror.push(&[push])?)
 }

@@ -8,7 +8,6 @@
 mod bring;
 mod take;
 
-use std::sync::MutexGuard;
 use std::sync::mpsc::sync_channel;
 
 use anyhow::Context;
@@ -29,7 +28,7 @@ use super::factory;
 use super::inbound::{Inbound, Inbox};
 use super::line;
 
-/// What those beside the loop tell it.
+/// A report of a thread to the loop, which writes it down.
 #[derive(Clone, Debug)]
 pub enum Told {
     /// A run is done, and this is what it may hand in.
@@ -44,7 +43,7 @@ pub enum Told {
     Moved { commit: Sha, moved: Moved },
 }
 
-/// What happened to something handed in.
+/// A step in the life of something handed in.
 #[derive(Clone, Debug)]
 pub enum Moved {
     /// It has a pull request.
@@ -61,7 +60,7 @@ pub enum Moved {
     Over(Outcome),
 }
 
-/// What is remembered of a role's hand-ins.
+/// Reads what is remembered of a role's hand-ins.
 pub fn memory(store: &Store, project: &ProjectName, role: Role) -> Result<Memory, pointsman_store::Error> {
     Ok(store.memory(project, &memory_name(role))?.unwrap_or_default())
 }
@@ -76,7 +75,7 @@ pub(super) fn pull_request_of(
 }
 
 /// What is open on a branch, and whose it is.
-fn open_on(
+pub(super) fn open_on(
     store: &Store,
     project: &ProjectName,
     branch: &str,
@@ -97,15 +96,11 @@ fn open_on(
 /// The merge queue is about to put a candidate on a branch. If a role has handed it in, that is remembered before: whoever
 /// finds it there must not take it for somebody else's.
 pub(super) fn about_to_push(
-    reader: MutexGuard<'_, Store>,
     inbox: &Inbox,
     project: &ProjectName,
-    branch: &str,
+    open: Option<(Role, HandIn)>,
     candidate: &Sha,
 ) -> anyhow::Result<()> {
-    let open = open_on(&reader, project, branch)?;
-    // The loop may need it.
-    drop(reader);
     let Some((role, open)) = open else { return Ok(()) };
     let moved = Moved::Pushing(candidate.clone());
     send(inbox, project, role, Told::Moved { commit: open.taken.commit, moved })
@@ -120,7 +115,7 @@ fn send(inbox: &Inbox, project: &ProjectName, role: Role, told: Told) -> anyhow:
     let (written, answer) = sync_channel(1);
     let told = factory::Told::HandIn { project: project.clone(), role, told };
     inbox.send(Inbound::Factory { told: Box::new(told), written });
-    answer.recv().context("the daemon ends")
+    answer.recv().context(words::daemon::process::is_stopping())
 }
 
 /// Writes down what was told. What is told of something that is not open any more is nothing.
@@ -219,7 +214,7 @@ fn move_on(
                 && let Some(mut entry) = store.queue_entry(id)?.filter(|entry| entry.status.is_unfinished())
             {
                 entry.status = EntryStatus::Removed;
-                entry.reason = Some("its pull request is closed, or not approved any more".to_owned());
+                entry.reason = Some(words::daemon::hand_in::not_wanted().to_owned());
                 changes.push(line::moved(&entry, now));
             }
             next.left = true;

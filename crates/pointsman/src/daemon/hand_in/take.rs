@@ -20,6 +20,9 @@ use crate::daemon::inbound::Inbound;
 use crate::daemon::served::Served;
 use crate::daemon::world::RealWorld;
 
+/// The refs of everything that was handed in, in the mirror.
+const HAND_INS: &str = "refs/pointsman/hand-in";
+
 /// Whether what it changes in files may be handed in.
 fn hands_in(run: &Run) -> bool {
     run.subject.is_none() && run.formula.role().hands_in().is_some()
@@ -40,7 +43,8 @@ pub(in crate::daemon) fn check_out(
     }
     keep(mirror, &reference("base", run.id)?, head)?;
     let role = run.formula.role();
-    let latest = memory(&world.reader(), &run.project, role)?.latest().filter(|_| carries_on(role)).cloned();
+    let latest =
+        world.read(|store| memory(store, &run.project, role))?.latest().filter(|_| carries_on(role)).cloned();
     let Some(latest) = latest else { return Ok(checkout_exact(mirror, head, tree)?) };
     // Whole, or not at all: it is not made again once it is there.
     let building = tree.with_extension("new");
@@ -76,7 +80,7 @@ pub(in crate::daemon) fn take(
 /// Lets go of commits that are neither open nor about to be. One whose run is not through yet still has its base.
 fn tidy(world: &RealWorld, served: &Served) -> anyhow::Result<()> {
     let (mirror, project) = (&served.mirror, &served.config.name);
-    let all = RefName::new("refs/pointsman/hand-in").context("a name")?;
+    let all = RefName::new(HAND_INS).with_context(|| words::daemon::git::not_a_ref_name(HAND_INS))?;
     for (name, commit) in mirror.list_refs(&all)? {
         let run = name.as_str().rsplit("/run-").next().and_then(|run| run.parse().ok()).map(RunId);
         let Some(run) = run else { continue };
@@ -86,7 +90,7 @@ fn tidy(world: &RealWorld, served: &Served) -> anyhow::Result<()> {
         }
         let mut wanted = false;
         for role in Role::handing_in() {
-            let memory = match memory(&world.reader(), project, role) {
+            let memory = match world.read(|store| memory(store, project, role)) {
                 Ok(memory) => memory,
                 // Nobody knows whether it is still asked for.
                 Err(pointsman_store::Error::Unreadable(_)) => {
@@ -109,7 +113,7 @@ fn hand_in(world: &RealWorld, served: &Served, run: &Run, tree: &Path) -> anyhow
     let (taken, refused) = match pick(served, run, tree) {
         Ok((taken, refused)) => (taken, words::hand_in::refused(run.id, &refused)),
         Err(error) => {
-            anyhow::ensure!(!world.jobs.is_stopping(), "the daemon ends");
+            anyhow::ensure!(!world.jobs.is_stopping(), words::daemon::process::is_stopping());
             // All of it is captured. A tree that cannot be looked at must not keep its run from ending.
             let error = format!("{error:#}");
             tracing::warn!(run = %run.identity(), error, "nothing is handed in");
@@ -128,7 +132,7 @@ fn hand_in(world: &RealWorld, served: &Served, run: &Run, tree: &Path) -> anyhow
 fn pick(served: &Served, run: &Run, tree: &Path) -> anyhow::Result<(Option<Taken>, Vec<Refusal>)> {
     let (mirror, role) = (&served.mirror, run.formula.role());
     let base = mirror.read_ref(&reference("base", run.id)?)?;
-    let base = base.context("nobody remembers where it began")?;
+    let base = base.context(words::daemon::hand_in::no_base())?;
     let found = selection::differences(mirror, tree, &base)?;
     let changes: Vec<_> = found.iter().map(|one| one.change.clone()).collect();
     let choice = choose(role, &changes);
@@ -156,7 +160,8 @@ fn pick(served: &Served, run: &Run, tree: &Path) -> anyhow::Result<(Option<Taken
 
 /// `refs/pointsman/<what>/run-7`, in the mirror, which no agent can write.
 fn reference(what: &str, run: RunId) -> anyhow::Result<RefName> {
-    RefName::new(&format!("refs/pointsman/{what}/run-{run}")).context("a number is a name")
+    let name = format!("refs/pointsman/{what}/run-{run}");
+    RefName::new(&name).with_context(|| words::daemon::git::not_a_ref_name(&name))
 }
 
 fn keep(mirror: &Mirror, name: &RefName, commit: &Sha) -> anyhow::Result<()> {
@@ -166,6 +171,6 @@ fn keep(mirror: &Mirror, name: &RefName, commit: &Sha) -> anyhow::Result<()> {
     }
     match mirror.update_ref(name, commit, &before.map_or(Expect::Absent, Expect::At))? {
         RefUpdate::Done => Ok(()),
-        RefUpdate::Stale { .. } => anyhow::bail!("{name} moved meanwhile"),
+        RefUpdate::Stale { .. } => anyhow::bail!(words::daemon::git::moved_by_somebody(name)),
     }
 }

@@ -9,6 +9,7 @@ use pointsman_core::forge::CheckState;
 use pointsman_core::ids::{Number, ProjectName, Sha, TaskKey};
 use pointsman_core::queue::Record;
 use pointsman_core::task::{CiVerdict, Event};
+use pointsman_core::words;
 use pointsman_store::{Store, VerdictRow};
 
 use super::outside::wait_for_checks;
@@ -179,7 +180,8 @@ fn test(
             verdict
         }
         Err(error) => {
-            CiVerdict::Infra { reason: format!("CI could not be run: {error:#}"), log: String::new() }
+            let reason = words::daemon::queue::ci_did_not_run(format!("{error:#}"));
+            CiVerdict::Infra { reason, log: String::new() }
         }
     };
     let state = match verdict {
@@ -207,7 +209,7 @@ fn remember_run(
     }
     let Ok(tree) = served.mirror.tree_of(sha) else { return };
     let gate = gate_name(command);
-    let earlier = record(&jobs.reader(), &served.config.name, &tree, &gate).ok().flatten();
+    let earlier = jobs.read(|store| record(store, &served.config.name, &tree, &gate)).ok().flatten();
     let record = Record::add(earlier.as_ref(), verdict.clone());
     let log_path = Some(log_path);
     remember(jobs, served, Verdict { tree: &tree, gate, record: &record, log_path, took });
@@ -224,7 +226,7 @@ fn tells_of_code(verdict: &CiVerdict) -> bool {
 pub(super) fn remembered(jobs: &Jobs, served: &Served, sha: &Sha) -> anyhow::Result<Option<CiVerdict>> {
     let Some(command) = &served.config.ci.command else { return Ok(None) };
     let tree = served.mirror.tree_of(sha)?;
-    let record = record(&jobs.reader(), &served.config.name, &tree, &gate_name(command))?;
+    let record = jobs.read(|store| record(store, &served.config.name, &tree, &gate_name(command)))?;
     Ok(record.map(|record| record.last).filter(tells_of_code))
 }
 

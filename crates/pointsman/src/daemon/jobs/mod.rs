@@ -31,12 +31,13 @@ pub use queue::Outcomes;
 use super::board::Picture;
 use super::engine::Input;
 use super::inbound::{Inbound, Inbox};
+use super::reader::Reader;
 use super::served::Served;
 
 /// All jobs of the daemon.
 pub(crate) struct Jobs {
     pub(crate) inbox: Inbox,
-    reader: Mutex<Store>,
+    reader: Reader,
     running: Mutex<Running>,
     freed: Condvar,
     stopping: AtomicBool,
@@ -70,7 +71,7 @@ impl Jobs {
     pub(crate) fn new(inbox: Inbox, reader: Store) -> Arc<Self> {
         Arc::new(Self {
             inbox,
-            reader: Mutex::new(reader),
+            reader: Reader::new(reader),
             running: Mutex::default(),
             freed: Condvar::new(),
             stopping: AtomicBool::new(false),
@@ -113,7 +114,7 @@ impl Jobs {
         }
     }
 
-    /// What CI said about a commit, where it is a command that ran here.
+    /// The verdict of CI on a commit, where it is a command that ran here.
     pub(crate) fn tested(&self, served: &Served, sha: &Sha) -> anyhow::Result<Option<CiVerdict>> {
         checks::remembered(self, served, sha)
     }
@@ -187,8 +188,7 @@ impl Jobs {
     /// Works on the project's merge queue until nothing waits in it.
     pub(crate) fn land(self: &Arc<Self>, served: &Arc<Served>) {
         if self
-            .reader()
-            .queue_entries(&served.config.name, pointsman_store::EntryScope::Unfinished)
+            .read(|store| store.queue_entries(&served.config.name, pointsman_store::EntryScope::Unfinished))
             .is_ok_and(|e| e.is_empty())
         {
             return;
@@ -354,8 +354,8 @@ impl Jobs {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn reader(&self) -> MutexGuard<'_, Store> {
-        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
+    fn read<T>(&self, question: impl FnOnce(&Store) -> T) -> T {
+        self.reader.read(question)
     }
 }
 

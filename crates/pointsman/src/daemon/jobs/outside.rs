@@ -8,6 +8,7 @@ use pointsman_core::ids::Sha;
 use pointsman_core::schedule::{Ears, checks_pace};
 use pointsman_core::task::CiVerdict;
 use pointsman_core::verdict::of_checks;
+use pointsman_core::words;
 
 use super::Jobs;
 use crate::daemon::clock;
@@ -68,7 +69,7 @@ pub(super) fn wait_for_checks(
             }
         }
         if Instant::now() >= deadline && silent_since.is_none() {
-            let log = "no check of the commit came to an end in time\n".to_owned();
+            let log = words::daemon::queue::no_check_in_time().to_owned();
             return Some(CiVerdict::TimedOut { log });
         }
         let next = if silent_since.is_some() { ask_at } else { ask_at.min(deadline) };

@@ -135,7 +135,8 @@ impl Words<'_> {
             Act::Order(order) => self.order(engine, order),
             Act::Approve { again } => self.approve(engine, again),
             Act::Reject { reason } => {
-                let reason = if reason.is_empty() { "rejected in the chat".to_owned() } else { reason };
+                let given = Some(reason).filter(|reason| !reason.is_empty());
+                let reason = given.unwrap_or_else(|| words::daemon::notifier::rejected_in_chat().to_owned());
                 self.decide(engine, core_vault::Event::Rejected { by: self.said.by.clone(), reason })
             }
             Act::Tell(report) => {
@@ -211,11 +212,7 @@ impl Words<'_> {
         if let Some(Answer::Failed { message, .. }) = no_budget(engine, self.project, task.key.issue, order) {
             return self.answer(engine, words::chat::not_taken(&message));
         }
-        let done = match order {
-            Order::Stop => "Ended, its work is kept",
-            Order::Pause => "Paused, its work is kept",
-            Order::Resume | Order::Start | Order::Begin => "Goes on",
-        };
+        let done = words::daemon::notifier::carried_out(order);
         self.step(engine, &task, Event::Ordered { order }, words::chat::obeyed(&task, done))
     }
 
@@ -243,7 +240,7 @@ impl Words<'_> {
     fn approve(&self, engine: &mut Engine, again: bool) -> Result<()> {
         let (Some(id), Some(config)) = (self.action(), engine.config(self.project)) else { return Ok(()) };
         if !config.vault.people.contains(&self.said.by) {
-            let why = format!("{} is not listed in vault.people", self.said.by);
+            let why = words::daemon::notifier::not_listed_for_vault(&self.said.by);
             return self.answer(engine, words::chat::not_taken(&why));
         }
         let Some(entry) = engine.store().vault_entry(self.project, id)? else { return Ok(()) };
@@ -272,7 +269,9 @@ impl Words<'_> {
         };
         match vault::happened_with(engine, self.project, id, &event, self.now, with)? {
             Ok(_) => Ok(()),
-            Err(NotTaken::Missing) => self.answer(engine, words::chat::not_taken("there is no such action")),
+            Err(NotTaken::Missing) => {
+                self.answer(engine, words::chat::not_taken(words::daemon::notifier::no_such_action()))
+            }
             Err(NotTaken::Refused(why)) => self.answer(engine, words::chat::not_taken(&why)),
         }
     }

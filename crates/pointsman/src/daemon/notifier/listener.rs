@@ -1,7 +1,7 @@
 //! Reads a room: asks for news, and the answer comes when there are some. How far it was read is on disk together with
 //! what was said, so that nothing is missed or taken twice, whoever dies in between.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_adapters::notify::matrix::{LONG_POLL, Standing};
@@ -41,11 +41,8 @@ fn round(world: &RealWorld, inbox: &Inbox, served: &Served) -> Result<(), Troubl
     let matrix = served.notifiers.matrix().map_err(unset)?;
     let (there, project) = (matrix.look()?, &served.config.name);
     let name = cursor(&there);
-    let (since, ill) = {
-        let reader = world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let since = reader.cursor(Some(project), &name).map_err(unread)?;
-        (since, super::health(&reader, project, LISTENER).map_err(unread)?.is_some())
-    };
+    let since = world.read(|store| store.cursor(Some(project), &name)).map_err(unread)?;
+    let ill = world.read(|store| super::health(store, project, LISTENER)).map_err(unread)?.is_some();
     // Who was in trouble wants to know quickly that it is over.
     let wait = if since.is_some() && !ill { LONG_POLL } else { Duration::ZERO };
     let batch = matrix.sync(since.as_deref(), wait)?;

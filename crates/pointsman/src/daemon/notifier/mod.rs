@@ -35,7 +35,7 @@ use super::timetable::Place;
 use super::world::chain;
 use crate::control::protocol::{FailureKind, Reply};
 
-/// What those beside the loop tell it.
+/// A report of a thread to the loop, which writes it down.
 pub(crate) enum Told {
     Posted(Posting),
     /// What became of a notice.
@@ -84,7 +84,7 @@ pub(crate) fn health_name(kind: NotifierKind) -> String {
     format!("notifier.{kind}")
 }
 
-/// What is wrong with a part; nothing if it works.
+/// The failures of a part of the notifier; none if it works.
 pub(crate) fn health(
     store: &Store,
     project: &ProjectName,
@@ -188,7 +188,7 @@ pub(super) fn planned(
 /// Tells people that this is a test, by all who are listed.
 pub(super) fn try_out(engine: &mut Engine, project: &ProjectName, key: &str) -> Reply {
     let Some(config) = engine.config(project) else {
-        return failed(FailureKind::NotFound, format!("project {project} is not served"));
+        return failed(FailureKind::NotFound, words::daemon::request::not_served(project));
     };
     let posting = Posting {
         key: format!("test:{project}:{key}"),

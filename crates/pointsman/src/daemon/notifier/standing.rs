@@ -1,7 +1,6 @@
 //! The first message of a thread tells how things stand. It is edited when that changes: nobody has to read a thread to
 //! its end, and nobody is called by it.
 
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use pointsman_adapters::notify::matrix::Message;
@@ -68,14 +67,13 @@ pub(super) fn outdated(world: &RealWorld, served: &Served) -> Vec<Thread> {
     let Some(there) = served.notifiers.matrix().ok().and_then(|matrix| matrix.known()) else {
         return Vec::new();
     };
-    let reader = world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-    let threads = reader.open_threads(project, &there.room).unwrap_or_default();
+    let threads = world.read(|store| store.open_threads(project, &there.room)).unwrap_or_default();
     let at = clock::now();
     threads
         .into_iter()
         .filter(|thread| thread.edited_at.after(PAUSE) <= at || thread.edited_at > at)
         .filter_map(|thread| {
-            let (shown, over) = now(&reader, project, &thread.topic)?;
+            let (shown, over) = world.read(|store| now(store, project, &thread.topic))?;
             let changed = shown != thread.shown || over;
             changed.then(|| Thread { shown, open: !over, edits: thread.edits + 1, edited_at: at, ..thread })
         })

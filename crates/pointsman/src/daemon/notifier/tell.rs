@@ -3,7 +3,7 @@
 //! Whoever dies between sending and writing that down sends again. On Matrix that is the same message, by its
 //! transaction; a webhook sees the same key; a desktop shows it twice.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_adapters::notify::matrix::{Matrix, Message};
@@ -54,11 +54,7 @@ pub(super) fn all(world: &RealWorld, inbox: &Inbox, served: &Arc<Served>, by: No
         send(inbox, Told::Failed { project: project.clone(), part: health_name(by), error, asked });
     };
     loop {
-        let due = {
-            let reader = world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-            reader.due_deliveries(project, by, clock::now(), BATCH)
-        };
-        let due = match due {
+        let due = match world.read(|store| store.due_deliveries(project, by, clock::now(), BATCH)) {
             Ok(due) => due,
             Err(error) => {
                 tracing::error!(%error, "notices could not be read");
@@ -122,15 +118,13 @@ fn write(world: &RealWorld, served: &Served, delivery: &Delivery) -> Result<Deli
     let matrix: &Matrix = served.notifiers.matrix().map_err(unset)?;
     let there = matrix.look()?;
     let (posting, project) = (&delivery.posting, &served.config.name);
-    let known = {
-        let reader = world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let listening = reader.cursor(Some(project), &listener::cursor(&there)).map_err(unread)?;
-        // Whoever answers at once must be heard.
-        if served.config.listens() && listening.is_none() {
-            return Err(Trouble::NotYet);
-        }
-        reader.thread(project, &there.room, &posting.topic).map_err(unread)?
-    };
+    let cursor = listener::cursor(&there);
+    let listening = world.read(|store| store.cursor(Some(project), &cursor)).map_err(unread)?;
+    // Whoever answers at once must be heard.
+    if served.config.listens() && listening.is_none() {
+        return Err(Trouble::NotYet);
+    }
+    let known = world.read(|store| store.thread(project, &there.room, &posting.topic)).map_err(unread)?;
     let notice = &posting.notice;
     let invitation = words::chat::invitation(&posting.topic, posting.question.as_deref(), notice.urgent)
         .filter(|_| served.config.listens());
@@ -150,10 +144,7 @@ fn write(world: &RealWorld, served: &Served, delivery: &Delivery) -> Result<Deli
     };
     let created = delivery.at.0.to_string();
     let sent = matrix.send(&message, &transaction(&[&posting.key, project.as_str(), &created]))?;
-    let thread = {
-        let reader = world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        standing::thread(&reader, posting, known, &there.room, &sent)
-    };
+    let thread = world.read(|store| standing::thread(store, posting, known, &there.room, &sent));
     Ok(Delivered::Sent { sent_as: Some(sent), thread })
 }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError};
 use pointsman_core::config::NotifierKind;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::notifier::{KEPT, overflow};
+use pointsman_core::words;
 use pointsman_store::{Delivered, DeliveryId, Store};
 
 use super::{LISTENER, Told, health, health_name, listener, send, standing, tell};
@@ -58,8 +59,7 @@ impl Watch {
     }
 
     fn read<T>(&self, read: impl FnOnce(&Store) -> Result<T, pointsman_store::Error>) -> Option<T> {
-        let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        match read(&reader) {
+        match self.world.read(read) {
             Ok(found) => Some(found),
             Err(error) => {
                 tracing::error!(%error, "notices could not be read");
@@ -92,11 +92,11 @@ impl Watch {
         let too_many = overflow(&urgent);
         for (place, (id, at, _)) in line.into_iter().enumerate() {
             let why = if !served.config.tells(kind) {
-                "it is not told in this way any more"
+                words::daemon::notifier::not_told_this_way()
             } else if at.after(KEPT) <= now {
-                "it could not be told for three days"
+                words::daemon::notifier::told_too_late()
             } else if too_many.binary_search(&place).is_ok() {
-                "too many notices waited"
+                words::daemon::notifier::too_many_waited()
             } else {
                 continue;
             };

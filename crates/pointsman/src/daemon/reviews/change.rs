@@ -36,9 +36,9 @@ pub(super) fn base(served: &Served, pr: &PullRequest, head: &Sha) -> anyhow::Res
     if !mirror.commit_exists(head)? {
         mirror.fetch_remote()?;
     }
-    anyhow::ensure!(mirror.commit_exists(head)?, "{} is on no branch of the forge", pr.head);
+    anyhow::ensure!(mirror.commit_exists(head)?, words::daemon::git::on_no_branch(&pr.head));
     let main = mirror.remote_head(&served.primary)?;
-    let main = main.with_context(|| format!("the forge has no branch {}", served.primary))?;
+    let main = main.with_context(|| words::daemon::git::no_branch(&served.primary))?;
     Ok(mirror.merge_base(&main, head)?)
 }
 
@@ -50,9 +50,9 @@ pub(in crate::daemon) fn examine(
     issue: Option<Number>,
 ) -> anyhow::Result<Examined> {
     served.mirror.fetch_remote()?;
-    let base = base(served, pr, head)?.context("it has no history in common with the main branch")?;
+    let base = base(served, pr, head)?.context(words::daemon::review::no_shared_history())?;
     let (raw, patch) = changes::lines(&served.mirror, &base, head)?;
-    let change = parse(&raw, &patch).context("its change cannot be read")?;
+    let change = parse(&raw, &patch).context(words::daemon::review::unreadable_change())?;
     let paths: Vec<String> = change.files.iter().take(LANDED_FILES).map(|file| file.path.clone()).collect();
     let landed =
         changes::recent(&served.mirror, &base, &paths, Landed::FORMAT, LANDED_COMMITS, LANDED_BYTES)?;

@@ -66,7 +66,7 @@ impl Reviews {
     }
 
     fn go_round(&self, served: &Served) -> anyhow::Result<()> {
-        let tasks = self.world.reader().tasks(Some(&served.config.name))?;
+        let tasks = self.world.read(|store| store.tasks(Some(&served.config.name)))?;
         let open = served.forge.open_pull_requests()?;
         self.call_off(served, &open)?;
         for listed in open {
@@ -92,7 +92,7 @@ impl Reviews {
     /// Ends reviews of what is not the head of an open pull request any more.
     fn call_off(&self, served: &Served, open: &[PullRequest]) -> anyhow::Result<()> {
         let project = &served.config.name;
-        let runs = self.world.reader().runs(project, RunScope::Open)?;
+        let runs = self.world.read(|store| store.runs(project, RunScope::Open))?;
         for run in runs {
             let Some(Subject::Review { pr, sha, .. }) = &run.subject else { continue };
             let wanted =
@@ -111,10 +111,10 @@ impl Reviews {
     fn attend(&self, served: &Served, listed: &PullRequest, task: Option<&Task>) -> anyhow::Result<bool> {
         let (Some(reviewer), Some(pr)) = (served.forge.reviewer(), served.forge.pull_request(listed.number)?)
         else {
-            anyhow::bail!("there is no review account: see review.token_env");
+            anyhow::bail!(words::daemon::review::no_account());
         };
         let Some(head) = pr.head_sha.clone() else { return Ok(false) };
-        let about = self.world.reader().runs_about(&served.config.name, &review_key(pr.number))?;
+        let about = self.world.read(|store| store.runs_about(&served.config.name, &review_key(pr.number)))?;
         let runs: Vec<&Run> = about.iter().filter(|run| is_of(run, &head)).collect();
         let attempts: Vec<Attempt> = runs.iter().map(|run| attempt(run)).collect();
         let look = |ci| {
@@ -140,7 +140,10 @@ impl Reviews {
             }
             Next::GiveUp => {
                 self.tell_unusable(served, &pr, &head, &failed(&runs))?;
-                let why = runs.last().and_then(|run| run.reason.as_deref()).unwrap_or("it wrote no review");
+                let why = runs
+                    .last()
+                    .and_then(|run| run.reason.as_deref())
+                    .unwrap_or(words::daemon::review::no_review_written());
                 self.give_up(served, &pr, &head, task, why)?;
                 Ok(true)
             }
@@ -158,7 +161,7 @@ impl Reviews {
     ) -> anyhow::Result<bool> {
         let config = &served.config;
         let working = {
-            let open = self.world.reader().runs(&config.name, RunScope::Open)?;
+            let open = self.world.read(|store| store.runs(&config.name, RunScope::Open))?;
             open.iter().filter(|run| run.formula.name == FORMULA && !run.status.is_over()).count()
         };
         let short = free_memory_mb().is_some_and(|free| free < config.limits.min_free_memory_mb);
@@ -192,8 +195,8 @@ impl Reviews {
     }
 
     fn formula(&self, served: &Served) -> anyhow::Result<Formula> {
-        let row = self.world.reader().project(&served.config.name)?;
-        let checkout = row.context("the project is not served any more")?.checkout;
+        let row = self.world.read(|store| store.project(&served.config.name))?;
+        let checkout = row.context(words::daemon::project::not_served_any_more())?.checkout;
         Ok(formulas::find(&checkout, FORMULA)?.render(&checkout, &formula::variables(&served.config))?)
     }
 
@@ -221,7 +224,7 @@ impl Reviews {
         runs: &[&Run],
     ) -> anyhow::Result<()> {
         for (place, run) in runs.iter().enumerate() {
-            let why = run.reason.as_deref().unwrap_or("it wrote no review");
+            let why = run.reason.as_deref().unwrap_or(words::daemon::review::no_review_written());
             let body = words::review::unusable(head, why, place + 1);
             let marker = format!("review-error:{head}:{}", place + 1);
             served.forge.comment_once(pr.number, &marker, &body)?;

@@ -33,7 +33,8 @@ pub(super) fn lay_out(world: &RealWorld, served: &Served, run: &Run, desk: &RunD
         }
         Some(Subject::Action { issue }) => {
             check_out_main(world, served, run, desk)?;
-            let known = served.forge.issue(*issue)?.with_context(|| format!("issue #{issue} is gone"))?;
+            let known =
+                served.forge.issue(*issue)?.with_context(|| words::daemon::run::issue_is_gone(*issue))?;
             let label = containers::label(world, &run.session(run.generation));
             Ok(Laid {
                 files: vec![("request.md", words::action::request(&known))],
@@ -43,8 +44,9 @@ pub(super) fn lay_out(world: &RealWorld, served: &Served, run: &Run, desk: &RunD
         }
         Some(Subject::Vault { id, hash }) => {
             check_out_main(world, served, run, desk)?;
-            let entry = world.reader().vault_entry(&run.project, id)?.filter(|entry| entry.hash == *hash);
-            let entry = entry.with_context(|| format!("the vault action {id} is gone"))?;
+            let entry =
+                world.read(|store| store.vault_entry(&run.project, id))?.filter(|entry| entry.hash == *hash);
+            let entry = entry.with_context(|| words::daemon::run::vault_action_is_gone(id))?;
             Ok(Laid {
                 files: vec![("action.json", words::vault::shown(&entry))],
                 briefing: words::vault::briefing(id, &desk.inbox(run.generation).to_string_lossy()),
@@ -61,7 +63,7 @@ fn check_out_main(world: &RealWorld, served: &Served, run: &Run, desk: &RunDesk)
     }
     served.mirror.fetch_remote()?;
     let head = served.mirror.remote_head(&served.primary)?;
-    let head = head.with_context(|| format!("the forge has no branch {}", served.primary))?;
+    let head = head.with_context(|| words::daemon::git::no_branch(&served.primary))?;
     hand_in::check_out(world, served, run, &head, &desk.tree)
 }
 
@@ -78,7 +80,7 @@ pub(super) fn take_commits(served: &Served, run: &Run, desk: &RunDesk) -> anyhow
 /// The head itself; but what steers agents comes from where it left the main branch.
 fn for_review(served: &Served, run: &Run, desk: &RunDesk, pr: Number, head: &Sha) -> anyhow::Result<Laid> {
     let known = served.forge.pull_request(pr)?;
-    let known = known.with_context(|| format!("pull request #{pr} is gone"))?;
+    let known = known.with_context(|| words::daemon::review::pull_request_is_gone(pr))?;
     let examined = reviews::examine(served, &known, head, None)?;
     // A half-made one is made again: nobody has worked in it.
     if run.generation == 1 || !desk.tree.exists() {

@@ -12,10 +12,10 @@ mod watch;
 use pointsman_core::formula;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::log;
-use pointsman_core::role::Occasion;
 use pointsman_core::run::{Event, Policy, Refused, Run, RunId, Subject, parse_session, step};
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use pointsman_store::{Change, Memory, RunScope, SessionRow};
 use pointsman_view::run as view;
 
@@ -44,9 +44,9 @@ pub(super) fn answer(engine: &mut Engine, project: &ProjectName, command: &RunCo
                 let shown = clean_line(session, 100);
                 return match engine.store().session(session) {
                     Ok(Some(_)) => {
-                        failed(FailureKind::Refused, format!("the run of session {shown} is over"))
+                        failed(FailureKind::Refused, words::daemon::run::run_of_session_over(&shown))
                     }
-                    Ok(None) => failed(FailureKind::NotFound, format!("there is no session {shown}")),
+                    Ok(None) => failed(FailureKind::NotFound, words::daemon::request::no_session(&shown)),
                     Err(error) => failed(FailureKind::Failed, chain(&error)),
                 };
             }
@@ -56,8 +56,10 @@ pub(super) fn answer(engine: &mut Engine, project: &ProjectName, command: &RunCo
     };
     match happened(engine, project, id, &event, &[], now) {
         Ok(Ok(run)) => done(view::Run::from(&run)),
-        Ok(Err(NotTaken::Missing)) => failed(FailureKind::NotFound, format!("{project} has no run {id}")),
-        Ok(Err(NotTaken::Refused(why))) => failed(FailureKind::Refused, format!("run {id}: {why}")),
+        Ok(Err(NotTaken::Missing)) => failed(FailureKind::NotFound, words::daemon::run::no_run(project, id)),
+        Ok(Err(NotTaken::Refused(why))) => {
+            failed(FailureKind::Refused, words::daemon::run::refused(id, &why))
+        }
         Err(error) => failed(FailureKind::Failed, chain(&error)),
     }
 }
@@ -151,7 +153,7 @@ pub(super) fn draft(
     now: Timestamp,
 ) -> Result<Result<Run, Reply>, pointsman_store::Error> {
     let (Some(config), Some(row)) = (engine.config(project), engine.store().project(project)?) else {
-        return Ok(Err(failed(FailureKind::NotFound, format!("project {project} is not served"))));
+        return Ok(Err(failed(FailureKind::NotFound, words::daemon::request::not_served(project))));
     };
     let rendered = formulas::find(&row.checkout, wish.formula)
         .and_then(|found| found.render(&row.checkout, &formula::variables(&config)));
@@ -162,18 +164,8 @@ pub(super) fn draft(
         }
         Err(error) => return Ok(Err(failed(FailureKind::Configuration, chain(&error)))),
     };
-    let by_itself = match (formula.role().occasion(), wish.subject) {
-        (Occasion::Issue, _) => Some("issues are implemented by tasks: label one backlog"),
-        (Occasion::PullRequest, None) => {
-            Some("pull requests are reviewed by themselves: set roles.review.enabled = true")
-        }
-        (Occasion::VaultAction, None) => {
-            Some("vault actions are looked at by themselves: set roles.vault.enabled = true")
-        }
-        (Occasion::PullRequest | Occasion::VaultAction, Some(_)) | (Occasion::Order | Occasion::Time, _) => {
-            None
-        }
-    };
+    let (occasion, about) = (formula.role().occasion(), wish.subject.is_some());
+    let by_itself = words::daemon::run::starts_by_itself(occasion, about);
     if let Some(why) = by_itself {
         return Ok(Err(failed(FailureKind::Refused, why.to_owned())));
     }
@@ -182,7 +174,7 @@ pub(super) fn draft(
         None => engine.store().last_run(project, &formula.name)?.into_iter().collect(),
     };
     if let Some(last) = before.iter().find(|run| !run.status.is_over()) {
-        let message = format!("run {} of {} is under way: one at a time", last.id, formula.name);
+        let message = words::daemon::run::under_way(last.id, &formula.name);
         return Ok(Err(failed(FailureKind::Refused, message)));
     }
     let id = engine.store().next_run(project)?;

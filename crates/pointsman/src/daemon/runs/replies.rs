@@ -1,7 +1,5 @@
 //! A session that asked for a person hears what people say in its agent's thread, once.
 
-use std::sync::PoisonError;
-
 use pointsman_adapters::driver::{Sent, Words};
 use pointsman_core::chat::Reply;
 use pointsman_core::notifier::Topic;
@@ -17,10 +15,7 @@ use crate::daemon::world::{RealWorld, Trouble, epoch, write};
 /// line again, which its terminal then knows.
 pub(super) fn pass_on(world: &RealWorld, inbox: &Inbox, desk: &RunDesk, run: &Run) -> anyhow::Result<()> {
     let topic = Topic::of_formula(&run.formula.name);
-    let waiting = {
-        let reader = world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        reader.replies(&run.project, &topic)?
-    };
+    let waiting = world.read(|store| store.replies(&run.project, &topic))?;
     for row in waiting.into_iter().filter(|row| row.said.reply == Reply::Text) {
         let Some(seat) = world.drivers.find(&run.identity())? else { return Ok(()) };
         let (subject, details) = words::message::answer(&row.said.by, &row.said.words);

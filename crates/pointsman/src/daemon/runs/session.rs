@@ -92,7 +92,7 @@ pub(super) fn start(world: &RealWorld, served: &Served, run: &Run, tell: &Tell<'
     }
     // It may speak as soon as it is there: it is known before.
     let registered = tell(Event::SessionPrepared { generation: run.generation }, vec![row(run, &desk, None)]);
-    anyhow::ensure!(registered, "the run is over");
+    anyhow::ensure!(registered, words::daemon::run::over());
     crash_point("run-session-prepared");
     let new = NewSession {
         name: name.clone(),
@@ -103,7 +103,7 @@ pub(super) fn start(world: &RealWorld, served: &Served, run: &Run, tell: &Tell<'
     };
     world.drivers.start(served.config.runtime(run.formula.role()), &new)?;
     crash_point("run-session-in-tmux");
-    let seat = world.drivers.find(&name)?.context("the session was gone as soon as it was started")?;
+    let seat = world.drivers.find(&name)?.context(words::daemon::session::gone_at_once())?;
     greet(world, served, run, &desk, &seat)?;
     started(world, run, &desk, &seat, tell);
     Ok(())
@@ -125,7 +125,7 @@ fn prepare(
     let fresh = phase_file::remove_own_file(&desk.phase_file)
         .and_then(|()| phase_file::create_exclusive(&desk.phase_file));
     if let Err(why) = fresh {
-        return Ok(Err(format!("{} cannot be used: {why}", desk.phase_file.display())));
+        return Ok(Err(words::daemon::session::phase_file_unusable(&desk.phase_file, why)));
     }
     let places = words::run::Places {
         phase_file: desk.phase_file.to_string_lossy().into_owned(),
@@ -141,7 +141,7 @@ fn prepare(
     let path = (world.environment)("PATH");
     match argv.first() {
         Some(program) if process::find_program(program, path.as_deref(), &desk.tree).is_none() => {
-            return Ok(Err(format!("the agent program {program} is not found")));
+            return Ok(Err(words::daemon::session::program_not_found(program)));
         }
         _ => {}
     }
@@ -250,8 +250,8 @@ fn row(run: &Run, desk: &RunDesk, seat: Option<&Seat>) -> SessionRow {
 
 /// A session's row with its end, if it has none yet.
 fn ended(world: &RealWorld, session: &str, exit: Exit) -> Option<SessionRow> {
-    let reader = world.reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let row = reader.session(session).ok().flatten().filter(|row| row.ended_at.is_none())?;
+    let row = world.read(|store| store.session(session)).ok().flatten();
+    let row = row.filter(|row| row.ended_at.is_none())?;
     Some(SessionRow { ended_at: Some(clock::now()), exit: Some(exit), ..row })
 }
 

@@ -66,11 +66,7 @@ impl Watch {
             if clock_due {
                 self.tell_the_time(served);
             }
-            let open = {
-                let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-                reader.runs(&served.config.name, RunScope::Open)
-            };
-            match open {
+            match self.world.read(|store| store.runs(&served.config.name, RunScope::Open)) {
                 Ok(open) => {
                     for run in &open {
                         followed.insert(run.session(run.generation));
@@ -90,10 +86,7 @@ impl Watch {
             return;
         }
         let main = served.mirror.remote_head(&served.primary).ok().flatten();
-        let tasks = {
-            let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-            reader.tasks(Some(&config.name)).unwrap_or_default()
-        };
+        let tasks = self.world.read(|store| store.tasks(Some(&config.name))).unwrap_or_default();
         let tasks: Vec<_> = tasks.iter().map(|task| (task.key.issue, task.state, task.phase)).collect();
         let inputs = format!("{main:?} {tasks:?}");
         let digest: String = Sha256::digest(inputs).iter().map(|byte| format!("{byte:02x}")).collect();
@@ -144,11 +137,11 @@ impl Watch {
             Reading::Text { first_line, reason, .. } => match Phase::parse(&first_line) {
                 Some(Phase::Failed) => Some(Event::GaveUp {
                     generation,
-                    why: reason.unwrap_or_else(|| "without a reason".to_owned()),
+                    why: reason.unwrap_or_else(|| words::daemon::run::without_reason().to_owned()),
                 }),
                 Some(Phase::Done) => Some(finished(run, &desk)),
                 Some(Phase::Escalate) => {
-                    self.ask(run, reason.as_deref().unwrap_or("no reason was given"));
+                    self.ask(run, reason.as_deref().unwrap_or(words::daemon::session::no_reason_given()));
                     if let Err(error) = replies::pass_on(&self.world, &self.inbox, &desk, run) {
                         tracing::warn!(run = %run.identity(), error = format!("{error:#}"), "not answered yet");
                     }
@@ -186,10 +179,7 @@ impl Watch {
     /// Whether the session's process is gone, seen twice.
     fn is_dead(&mut self, run: &Run) -> bool {
         let session = run.session(run.generation);
-        let row = {
-            let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-            reader.session(&session).ok().flatten()
-        };
+        let row = self.world.read(|store| store.session(&session)).ok().flatten();
         let Some((pid, start_time)) = row.and_then(|row| row.pid.zip(row.start_time)) else { return false };
         if process::is_alive(pid, start_time) {
             self.missed.remove(&session);

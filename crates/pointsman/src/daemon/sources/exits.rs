@@ -72,11 +72,7 @@ impl Exits {
             if watched.contains(&session) {
                 continue;
             }
-            let row = {
-                let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-                reader.session(&session)
-            };
-            let row = match row {
+            let row = match self.world.read(|store| store.session(&session)) {
                 Ok(Some(row)) => row,
                 Ok(None) => continue,
                 Err(error) => {
@@ -106,10 +102,7 @@ impl Exits {
     /// Tells the end of a session: first what it last wrote, then that it is over.
     fn gone(&self, session: &str) {
         let Some((key, generation)) = TaskKey::parse_session(session) else { return };
-        let row = {
-            let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-            reader.session(session).ok().flatten()
-        };
+        let row = self.world.read(|store| store.session(session)).ok().flatten();
         // The second witness: the pid does not mean that process any more.
         if let Some(SessionRow { pid: Some(pid), start_time: Some(start), .. }) = &row
             && process::is_alive(*pid, *start)

@@ -22,7 +22,7 @@ const RESOLUTION: Duration = Duration::from_secs(2);
 /// What has not changed, as far as the server says, is looked at again after so many paces all the same.
 pub(crate) const NET: u32 = 120;
 
-/// What was asked before and need not be asked again. All of it can be lost.
+/// Answers that need not be asked for again. All of them can be lost.
 #[derive(Default)]
 pub(crate) struct Memory {
     looks: BTreeMap<TaskKey, Look<Signs>>,
@@ -30,7 +30,7 @@ pub(crate) struct Memory {
     closed: BTreeSet<Number>,
 }
 
-/// When something was read on the forge that changes with these signs.
+/// The times at which something was read on the forge, and the signs that it changes with.
 pub(crate) struct Look<S> {
     signs: S,
     first: Timestamp,

@@ -4,7 +4,7 @@
 //! and a message is acknowledged only by the session it was sent to.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use pointsman_adapters::phase_file;
 use pointsman_core::config::Runtime;
@@ -14,6 +14,7 @@ use pointsman_core::session::context::{self, Pace, Symptom};
 use pointsman_core::session::work::Observation;
 use pointsman_core::task::{Event, Stage, Task};
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use pointsman_store::{Change, EffectId, SessionRow, Write};
 use pointsman_view::session::Taken;
 
@@ -54,10 +55,10 @@ pub(crate) fn is_of(report: &Report, key: &TaskKey) -> bool {
 /// Takes one report in.
 pub(crate) fn take(engine: &mut Engine, report: &Report) -> Reply {
     let Some((key, generation)) = TaskKey::parse_session(&report.session) else {
-        return failed(FailureKind::NotFound, format!("there is no session {}", report.session));
+        return failed(FailureKind::NotFound, words::daemon::request::no_session(&report.session));
     };
     if !is_present(engine, &report.session) {
-        return failed(FailureKind::Refused, format!("session {} is over", report.session));
+        return failed(FailureKind::Refused, words::daemon::request::session_over(&report.session));
     }
     match act(engine, &key, generation, report) {
         Ok(()) => done(Taken { taken: true }),
@@ -136,7 +137,7 @@ fn named(report: &Report) -> String {
     format!("hook-{}", report.id)
 }
 
-/// What the figures of a session's transcript say about its context.
+/// Turns the figures of a session's transcript into an event about its context.
 pub(crate) fn measured(
     tokens: u64,
     row: Option<&SessionRow>,
@@ -148,7 +149,7 @@ pub(crate) fn measured(
     Some(Event::ContextMeasured { generation, gauge })
 }
 
-/// How quickly sessions answer, by their hooks. Only in memory: a new daemon takes its baseline anew.
+/// The pace at which sessions answer, by their hooks. Only in memory: a new daemon takes its baseline anew.
 #[derive(Default)]
 pub(crate) struct Paces(BTreeMap<TaskKey, (u32, Pace)>);
 
@@ -278,10 +279,8 @@ impl Silence {
                 told.insert(session);
                 continue;
             }
-            let begun = {
-                let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-                reader.session(&session).ok().flatten().map(|row| row.created_at)
-            };
+            let begun =
+                self.world.read(|store| store.session(&session)).ok().flatten().map(|row| row.created_at);
             let patience = served.config.timing.hook_silence.duration();
             if begun.is_some_and(|at| at.after(patience) <= now) {
                 let (generation, required) = (task.session.generation, served.config.agent.require_hooks);
@@ -299,7 +298,7 @@ impl Silence {
     }
 
     fn is_heard(&self, task: &Task, session: &str) -> bool {
-        let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        reader.cursor(Some(&task.key.project), &conversation_name(session)).ok().flatten().is_some()
+        let name = conversation_name(session);
+        self.world.read(|store| store.cursor(Some(&task.key.project), &name)).ok().flatten().is_some()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use pointsman_adapters::headless::Doing;
 use pointsman_adapters::phase_file;
@@ -71,10 +71,7 @@ impl Idle {
         if marked_by_agent(&desk.idle_marker) {
             return true;
         }
-        let pid = {
-            let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-            reader.session(session).ok().flatten().and_then(|row| row.pid)
-        };
+        let pid = self.world.read(|store| store.session(session)).ok().flatten().and_then(|row| row.pid);
         let waits = pid.is_some_and(|pid| look(pid) == TerminalLook::AwaitingInput);
         let idle = waits && !printed;
         let marked = if idle {

@@ -9,6 +9,7 @@ use pointsman_adapters::watch::files::{FileEvent, FileWatch};
 use pointsman_core::ids::TaskKey;
 use pointsman_core::task::{Event, Phase, Stage, Task};
 use pointsman_core::text;
+use pointsman_core::words;
 
 use crate::daemon::board::{Board, Picture};
 use crate::daemon::engine::Input;
@@ -91,8 +92,7 @@ impl Phases {
     }
 
     fn remembered(&self, key: &TaskKey) -> Option<Stamp> {
-        let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = reader.cursor(Some(&key.project), &cursor(key)).ok().flatten()?;
+        let text = self.world.read(|store| store.cursor(Some(&key.project), &cursor(key))).ok().flatten()?;
         serde_json::from_str(&text).ok()
     }
 
@@ -153,7 +153,7 @@ impl Phases {
                     }
                     None => {
                         let line = text::clean_line(&first_line, 80);
-                        Event::PhaseRejected { generation, why: format!("`{line}` is no phase") }
+                        Event::PhaseRejected { generation, why: words::daemon::session::no_phase(&line) }
                     }
                 };
                 let mut input = Input::new(task.key.clone(), event);

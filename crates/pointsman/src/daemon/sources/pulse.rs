@@ -1,7 +1,7 @@
 //! The pulse of every session: `last_seen` goes on as long as its process does.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use pointsman_adapters::process;
 use pointsman_core::task::Stage;
@@ -58,9 +58,7 @@ impl Pulse {
     }
 
     fn is_there(&self, session: &str) -> bool {
-        let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let row = reader.session(session).ok().flatten();
-        drop(reader);
+        let row = self.world.read(|store| store.session(session)).ok().flatten();
         row.is_some_and(
             |r| matches!((r.pid, r.start_time), (Some(pid), Some(at)) if process::is_alive(pid, at)),
         )

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_core::agent::{Capabilities, Screen};
@@ -28,7 +28,7 @@ const READ_BYTES: u64 = 64 * 1024;
 /// How each of our messages begins.
 const MESSAGE_MARK: &str = "[pointsman m-";
 
-/// How far each session's transcript was read, and what it showed.
+/// A reader of the sessions' transcripts, which tells that they work.
 pub(crate) struct Work {
     inbox: Inbox,
     world: Arc<RealWorld>,
@@ -92,8 +92,12 @@ impl Work {
 
     /// Where an earlier daemon stopped reading this session's transcript.
     fn begin(&self, key: &TaskKey, generation: u32, pause: Duration) -> Progress {
-        let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = reader.cursor(Some(&key.project), &cursor(key)).ok().flatten().unwrap_or_default();
+        let kept = self
+            .world
+            .read(|store| store.cursor(Some(&key.project), &cursor(key)))
+            .ok()
+            .flatten()
+            .unwrap_or_default();
         let offset = match kept.split_once(' ') {
             Some((of, offset)) if of.parse() == Ok(generation) => offset.parse().unwrap_or(0),
             Some(_) | None => 0,

@@ -8,6 +8,7 @@ use pointsman_adapters::secret::{Dotenv, Secret, Source};
 use pointsman_core::config::VaultType;
 use pointsman_core::text::clean_block;
 use pointsman_core::vault::{Address, Entry, Outcome};
+use pointsman_core::words;
 
 use super::fire::LOG_BYTES;
 use crate::daemon::clock;
@@ -24,9 +25,9 @@ pub(super) fn call(
     url: &str,
 ) -> Result<(Outcome, String), Outcome> {
     let failed = |why: String| Outcome::Failed { why };
-    let address = Address::parse(url).map_err(|why| failed(format!("its address is not called: {why}")))?;
+    let address = Address::parse(url).map_err(|why| failed(words::daemon::vault::not_callable(why)))?;
     if !address.is_listed(&served.config.vault.hosts) {
-        return Err(failed(format!("its host {address} is not listed in vault.hosts")));
+        return Err(failed(words::daemon::vault::host_not_listed(&address)));
     }
     let token = token(world, handler).map_err(failed)?;
     let hook = open(url, token.clone(), served.config.timing.vault_handler.duration()).map_err(failed)?;
@@ -57,7 +58,7 @@ fn token(world: &RealWorld, handler: &VaultType) -> Result<Option<Secret>, Strin
 
 /// A connection of its own, which nothing else has used, and nothing that tries twice.
 fn open(url: &str, token: Option<Secret>, limit: Duration) -> Result<Webhook, String> {
-    let address = Secret::new(url).ok_or("its address is none")?;
+    let address = Secret::new(url).ok_or_else(words::daemon::vault::no_address)?;
     let default = Limits::default();
     let limits = Limits {
         call: limit,

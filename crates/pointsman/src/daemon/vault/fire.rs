@@ -16,6 +16,7 @@ use pointsman_core::config::VaultType;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::text::{clean_block, clean_line, tail_lines};
 use pointsman_core::vault::{ActionId, Entry, Event, Outcome, Status};
+use pointsman_core::words;
 
 use super::call;
 use crate::daemon::crash::crash_point;
@@ -62,13 +63,15 @@ pub(super) fn start(inbox: &Inbox, world: &Arc<RealWorld>, served: &Arc<Served>,
 
 fn run(world: &RealWorld, served: &Served, entry: &Entry) -> Outcome {
     let Some(handler) = served.config.vault.types.get(&entry.action.kind) else {
-        let why = format!("nothing handles the type {} any more", entry.action.kind);
+        let why = words::daemon::vault::no_handler(&entry.action.kind);
         return Outcome::Failed { why };
     };
     let done = match (&handler.command, &handler.url) {
         (_, Some(url)) => call::call(world, served, entry, handler, url),
         (Some(command), None) => run_program(world, served, entry, handler, command),
-        (None, None) => Err(Outcome::Failed { why: "its handler has no program".to_owned() }),
+        (None, None) => {
+            Err(Outcome::Failed { why: words::daemon::vault::handler_without_program().to_owned() })
+        }
     };
     match done {
         Ok((outcome, log)) => {
@@ -91,12 +94,14 @@ fn run_program(
     command: &[String],
 ) -> Result<(Outcome, String), Outcome> {
     let failed = |why: String| Outcome::Failed { why };
-    let (program, args) =
-        command.split_first().ok_or_else(|| failed("its handler has no program".to_owned()))?;
-    trusted(Path::new(program), world.paths.state()).map_err(|why| failed(format!("its handler {why}")))?;
+    let (program, args) = command
+        .split_first()
+        .ok_or_else(|| failed(words::daemon::vault::handler_without_program().to_owned()))?;
+    trusted(Path::new(program), world.paths.state())
+        .map_err(|why| failed(words::daemon::vault::handler_not_run(&why)))?;
     let secrets = secrets(world, handler).map_err(failed)?;
-    let input = serde_json::to_vec(&entry.action)
-        .map_err(|_| failed("the action cannot be written as JSON".to_owned()))?;
+    let input =
+        serde_json::to_vec(&entry.action).map_err(|_| failed(words::daemon::vault::not_json().to_owned()))?;
     // Not marked as untrusted: a handler is the operator's own program, and a deployment may need sudo.
     let mut run = Run::new(program)
         .args(args)
@@ -132,13 +137,12 @@ fn secrets<'h>(world: &RealWorld, handler: &'h VaultType) -> Result<Vec<(&'h str
     let mut found = Vec::new();
     for name in &handler.secrets {
         let own = (world.environment)(name).or_else(|| dotenv.get(name).map(OsString::from));
-        let value = own.ok_or_else(|| {
-            format!("its secret {name} is neither set in the daemon's environment nor in the .env")
-        })?;
+        let value = own.ok_or_else(|| words::daemon::vault::secret_not_set(name))?;
         found.push((name.as_str(), value));
     }
     for (name, file) in handler.secret_files() {
-        let text = private_text(file).map_err(|error| format!("its secret {name}: {}", chain(&error)))?;
+        let text = private_text(file)
+            .map_err(|error| words::daemon::vault::secret_unreadable(name, &chain(&error)))?;
         // Editors end a file with a line end.
         found.push((name, OsString::from(text.trim_end_matches(['\r', '\n']))));
     }
@@ -152,10 +156,10 @@ pub(in crate::daemon) fn trusted(program: &Path, state: &Path) -> Result<(), Str
     let meta = real.metadata().map_err(|error| format!("{shown}: {error}"))?;
     let owner = meta.uid() == 0 || meta.uid() == rustix::process::getuid().as_raw();
     if !meta.is_file() || !owner || meta.mode() & 0o022 != 0 {
-        return Err(format!("{shown} must be a file of the operator's that nobody else can write"));
+        return Err(words::daemon::vault::program_not_trusted(program));
     }
     if real.starts_with(state) {
-        return Err(format!("{shown} lies where sessions write"));
+        return Err(words::daemon::vault::program_in_state(program));
     }
     Ok(())
 }
@@ -166,12 +170,11 @@ fn judged(end: End, log: &str) -> Outcome {
         End::Exited(0) => Outcome::Done,
         End::Exited(_) => {
             let last = clean_line(tail_lines(log, 1), 200);
-            let words = if last.is_empty() { String::new() } else { format!(": {last}") };
-            Outcome::Failed { why: format!("its handler ended with {end}{words}") }
+            Outcome::Failed { why: words::daemon::vault::handler_failed(end, &last) }
         }
-        End::Signalled(_) | End::TimedOut | End::Cancelled => Outcome::Unknown {
-            why: format!("its handler was ended before it could say what came of it ({end})"),
-        },
+        End::Signalled(_) | End::TimedOut | End::Cancelled => {
+            Outcome::Unknown { why: words::daemon::vault::handler_was_ended(end) }
+        }
     }
 }
 

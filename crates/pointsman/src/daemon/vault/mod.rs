@@ -16,6 +16,7 @@ use pointsman_core::time::Timestamp;
 use pointsman_core::vault::{
     Action, ActionId, Entry, Estimate, Event, Policy, Refused, Status, rule, step, submit,
 };
+use pointsman_core::words;
 use pointsman_store::Change;
 use pointsman_view::vault as view;
 
@@ -52,9 +53,11 @@ pub(super) fn answer(engine: &mut Engine, project: &ProjectName, command: &Vault
     match happened(engine, project, id, &event, now) {
         Ok(Ok(entry)) => done(view::Action::from(&entry)),
         Ok(Err(NotTaken::Missing)) => {
-            failed(FailureKind::NotFound, format!("the vault of {project} has no action {id}"))
+            failed(FailureKind::NotFound, words::daemon::vault::no_action(project, id))
         }
-        Ok(Err(NotTaken::Refused(why))) => failed(FailureKind::Refused, format!("vault action {id}: {why}")),
+        Ok(Err(NotTaken::Refused(why))) => {
+            failed(FailureKind::Refused, words::daemon::vault::refused(id, &why))
+        }
         Err(error) => failed(FailureKind::Failed, chain(&error)),
     }
 }
@@ -102,7 +105,7 @@ fn take_in(
     now: Timestamp,
 ) -> Result<Reply, pointsman_store::Error> {
     let Some(config) = engine.config(project) else {
-        return Ok(failed(FailureKind::NotFound, format!("project {project} is not served")));
+        return Ok(failed(FailureKind::NotFound, words::daemon::request::not_served(project)));
     };
     let mut action = match Action::parse(text.as_bytes()) {
         Ok(action) => action,
@@ -120,8 +123,7 @@ fn take_in(
         return Ok(if known.hash == action.hash(project) {
             done(view::Action::from(&known))
         } else {
-            let message = format!("the id {} belongs to another action: take a new one", action.id);
-            failed(FailureKind::Refused, message)
+            failed(FailureKind::Refused, words::daemon::vault::id_is_taken(&action.id))
         });
     }
     let rule = rule(&config, &action.kind);

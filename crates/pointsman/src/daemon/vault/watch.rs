@@ -49,10 +49,7 @@ impl Watch {
         let projects = self.world.projects.read().unwrap_or_else(PoisonError::into_inner).clone();
         for served in projects.values() {
             self.take_files(served);
-            let open = {
-                let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-                reader.vault_entries(&served.config.name, VaultScope::Open)
-            };
+            let open = self.world.read(|store| store.vault_entries(&served.config.name, VaultScope::Open));
             match open {
                 Ok(open) => open.iter().for_each(|entry| self.attend(served, entry)),
                 Err(error) => tracing::error!(%error, "the vault could not be read"),
@@ -119,8 +116,8 @@ impl Watch {
             Ok(None) => return Ok(()),
             Err(refusal) => return Err(Unusable::Never(refusal.to_string())),
         };
-        let text =
-            String::from_utf8(bytes).map_err(|_| Unusable::Never("it is not UTF-8 text".to_owned()))?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| Unusable::Never(words::daemon::vault::not_utf8().to_owned()))?;
         let (reply, answer) = sync_channel(1);
         let command = VaultCommand::Submit { text, from: None };
         let request = Request::Vault { project: served.config.name.clone(), command };
@@ -131,7 +128,7 @@ impl Watch {
                 return Err(Unusable::Never(message));
             }
             Ok(Reply::Failed { message, .. }) => return Err(Unusable::Later(message)),
-            Err(_) => return Err(Unusable::Later("the daemon is busy or stopping".to_owned())),
+            Err(_) => return Err(Unusable::Later(words::daemon::process::busy_or_stopping().to_owned())),
         }
         crash_point("vault-file-taken");
         remove_own_file(path).map_err(|refusal| Unusable::Later(refusal.to_string()))

@@ -6,6 +6,7 @@ use pointsman_adapters::git::push::{Change, Expect, PushOutcome, PushRef};
 use pointsman_core::forge::IssueState;
 use pointsman_core::ids::Sha;
 use pointsman_core::task::{Event, State, Task};
+use pointsman_core::words;
 
 use super::{Outcome, RealWorld, Trouble};
 use crate::daemon::served::Served;
@@ -14,8 +15,9 @@ impl RealWorld {
     pub(super) fn sync_branch(served: &Served, task: &Task) -> Result<Outcome, Trouble> {
         let branch = served.branch(task)?;
         let gateway = Gateway::create(&served.mirror, &served.desk(&task.key).gateway, &branch)?;
-        let Some(kept) = RefName::new(&format!("refs/pointsman/tasks/{}", task.key.issue)) else {
-            return Err(Trouble::never("a task's ref has no valid name"));
+        let name = format!("refs/pointsman/tasks/{}", task.key.issue);
+        let Some(kept) = RefName::new(&name) else {
+            return Err(Trouble::never(words::daemon::git::not_a_ref_name(&name)));
         };
         let pushed = gateway.fetch_into(&served.mirror, &kept)?;
         if task.state == State::MergeQueue && pushed.is_some() && pushed == task.head {
@@ -24,7 +26,7 @@ impl RealWorld {
         }
         served.mirror.fetch_remote()?;
         let Some(main) = served.mirror.remote_head(&served.primary)? else {
-            return Err(Trouble::later(format!("the forge has no branch {}", served.primary)));
+            return Err(Trouble::later(words::daemon::git::no_branch(&served.primary)));
         };
         gateway.show_primary(&served.primary, &main)?;
         let head = match pushed {
@@ -38,9 +40,11 @@ impl RealWorld {
             match served.mirror.push(&[push])? {
                 PushOutcome::Done => {}
                 // Somebody moved it between our fetch and our push: look again.
-                PushOutcome::Stale { refname, .. } => return Err(Trouble::later(format!("{refname} moved"))),
+                PushOutcome::Stale { refname, .. } => {
+                    return Err(Trouble::later(words::daemon::git::moved_by_somebody(refname)));
+                }
                 PushOutcome::Refused { message } => {
-                    return Err(Trouble::never(format!("the forge refused {branch}: {message}")));
+                    return Err(Trouble::never(words::daemon::git::push_refused(&branch, &message)));
                 }
             }
         }

@@ -6,6 +6,7 @@ use pointsman_adapters::git::RefName;
 use pointsman_adapters::phase_file;
 use pointsman_core::ids::Sha;
 use pointsman_core::task::{Effect, Headline, Opening, Review, Task};
+use pointsman_core::words;
 use pointsman_core::words::prompt::{Briefing, Recovery};
 use pointsman_store::{MessageRow, MessageStatus, Store};
 
@@ -64,9 +65,8 @@ impl RealWorld {
             Review::ChangesRequested { by, body, .. } => vec![format!("{by} requested changes:\n\n{body}")],
             Review::Approved { .. } | Review::None => Vec::new(),
         };
-        let reader = self.reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let messages = unread(&reader, task, generation)?;
-        let work = reader.work_state(&task.key.identity())?;
+        let messages = self.read(|store| unread(store, task, generation))?;
+        let work = self.read(|store| store.work_state(&task.key.identity()))?;
         Ok(Recovery {
             predecessor,
             handed_over: false,
@@ -89,13 +89,15 @@ impl RealWorld {
         base: &Sha,
     ) -> Result<(String, String), Trouble> {
         use pointsman_adapters::git::capture;
-        let Some(refname) = RefName::new(&format!("refs/pointsman/looks/{}", task.key.issue)) else {
-            return Err(Trouble::never("a look has no valid ref name"));
+        let name = format!("refs/pointsman/looks/{}", task.key.issue);
+        let Some(refname) = RefName::new(&name) else {
+            return Err(Trouble::never(words::daemon::git::not_a_ref_name(&name)));
         };
         if let Some(old) = served.mirror.read_ref(&refname)? {
             served.mirror.delete_ref(&refname, &old)?;
         }
-        let seen = match capture::capture(&served.mirror, &desk.tree, &refname, "a look at the work so far") {
+        let message = words::daemon::git::work_so_far();
+        let seen = match capture::capture(&served.mirror, &desk.tree, &refname, message) {
             Ok(Some(capture)) => Some(capture.commit),
             Ok(None) => None,
             Err(error) => {

@@ -74,7 +74,7 @@ impl Dispatch<'_> {
     }
 }
 
-/// Where the letters of a session are, by the files of its run.
+/// The mailbox of a session, among the files of its run.
 pub(crate) fn mailbox(run: &Path) -> Mailbox {
     Mailbox::at(run.join("mail"))
 }
@@ -248,9 +248,8 @@ impl RealWorld {
     }
 
     fn conversation(&self, task: &Task, generation: u32) -> Result<Option<String>, Trouble> {
-        let reader = self.reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let name = conversation_name(&task.key.session(generation));
-        Ok(reader.cursor(Some(&task.key.project), &name)?)
+        Ok(self.read(|store| store.cursor(Some(&task.key.project), &name))?)
     }
 
     /// What the session says about itself.

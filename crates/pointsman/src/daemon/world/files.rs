@@ -6,6 +6,7 @@ use pointsman_adapters::git::capture;
 use pointsman_adapters::git::checkout::remove_checkout;
 use pointsman_adapters::phase_file;
 use pointsman_core::task::{State, Task};
+use pointsman_core::words;
 
 use super::{Outcome, RealWorld, Trouble};
 use crate::daemon::served::{Desk, Served};
@@ -45,10 +46,10 @@ impl RealWorld {
             return Ok(());
         }
         let Some(refname) = capture::next_rescue_ref(&served.mirror, session)? else {
-            return Err(Trouble::never(format!("no rescue ref can be named after {session}")));
+            return Err(Trouble::never(words::daemon::git::no_rescue_ref(session)));
         };
-        if let Some(kept) = capture::capture(&served.mirror, tree, &refname, &format!("rescue of {session}"))?
-        {
+        let message = words::daemon::git::rescue(session);
+        if let Some(kept) = capture::capture(&served.mirror, tree, &refname, &message)? {
             tracing::info!(session, rescue = refname.as_str(), commit = %kept.commit, "work captured");
             if let Some(why) = kept.incomplete {
                 tracing::warn!(session, why, "the capture may be incomplete");

@@ -24,17 +24,17 @@ impl RealWorld {
         let number = task.key.issue;
         let lost = |reason: String| Ok(Outcome::event(Event::ClaimLost { reason }));
         let Some(issue) = served.forge.issue(number)? else {
-            return lost("there is no such issue".to_owned());
+            return lost(words::daemon::issue::no_such_issue().to_owned());
         };
         if issue.state == IssueState::Closed {
-            return lost("the issue is closed".to_owned());
+            return lost(words::daemon::issue::closed().to_owned());
         }
         let me = served.forge.me();
         if let Some(other) = issue.assignee.as_deref().filter(|&a| a != me) {
-            return lost(format!("the issue is assigned to {}", text::clean_line(other, 80)));
+            return lost(words::daemon::issue::assigned_to(other));
         }
         if has(&issue.labels, IN_PROGRESS) && issue.assignee.is_none() {
-            return lost("somebody else has it in progress".to_owned());
+            return lost(words::daemon::issue::in_progress_elsewhere().to_owned());
         }
         // The assignee first: if we die in between, the claim is recognised as ours.
         served.forge.assign_me(number)?;
@@ -54,7 +54,7 @@ impl RealWorld {
         let labels = served.forge.set_labels(task.key.issue, add, remove)?;
         let as_ordered = add.iter().all(|l| has(&labels, l)) && !remove.iter().any(|l| has(&labels, l));
         if !as_ordered {
-            return Err(Trouble::later(format!("the labels read back as {labels:?}")));
+            return Err(Trouble::later(words::daemon::issue::labels_read_back(&labels)));
         }
         match task.state {
             // Seen on the issue, so that a person who lifts it at once is heard. Asked after it was set: what the forge

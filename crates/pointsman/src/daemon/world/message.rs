@@ -1,7 +1,7 @@
 //! Messages to agents: a file in the inbox, a line on the terminal or the next turn's prompt, an acknowledgement.
 
 use std::fs;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use pointsman_adapters::driver::{Placed, Sent, Words};
 use pointsman_core::task::{Effect, Headline, Task};
@@ -29,7 +29,7 @@ pub(in crate::daemon) struct Redelivery {
     pub(in crate::daemon) task: Arc<Task>,
 }
 
-/// What became of it.
+/// The result of giving a message again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Again {
     /// It was given once more.
@@ -71,7 +71,7 @@ impl RealWorld {
     pub(in crate::daemon) fn deliver_again(&self, again: &Redelivery) -> Result<Again, Trouble> {
         let Redelivery { row, task } = again;
         let Some(served) = self.project(&row.task.project) else {
-            return Err(Trouble::later("the project is not served"));
+            return Err(Trouble::later(words::daemon::request::not_served(&row.task.project)));
         };
         let seat = self.drivers.find(&row.task.identity())?;
         if seat.is_some_and(|seat| seat.placed == Placed::Headless) {
@@ -100,8 +100,7 @@ impl RealWorld {
 
     /// What a message that was held back says after its first words.
     fn subject(&self, id: EffectId) -> Result<String, Trouble> {
-        let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(match reader.effect(id)? {
+        Ok(match self.read(|store| store.effect(id))? {
             Some(Effect::Deliver { subject, .. }) => subject,
             Some(_) | None => ".".to_owned(),
         })

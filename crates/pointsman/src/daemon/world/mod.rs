@@ -18,7 +18,7 @@ mod stances;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+use std::sync::{Arc, RwLock};
 
 use pointsman_adapters::driver::{self, Drivers};
 use pointsman_adapters::git::Git;
@@ -27,12 +27,14 @@ use pointsman_adapters::watch::exits::ExitWatch;
 use pointsman_adapters::{forge, git, tmux};
 use pointsman_core::ids::ProjectName;
 use pointsman_core::task::{Effect, Task};
+use pointsman_core::words;
 use pointsman_store::{Outgoing, Store};
 
 use super::inbound::Inbound;
 use super::jobs::Jobs;
 use super::outcome::{Outcome, World};
 use super::projections::Announced;
+use super::reader::Reader;
 use super::served::Served;
 use crate::paths::Paths;
 
@@ -56,7 +58,7 @@ pub(crate) struct RealWorld {
     /// The sessions whose files were shown before they started.
     pub announced: Arc<Announced>,
     /// Reads what the daemon wrote.
-    pub reader: Mutex<Store>,
+    pub(super) reader: Reader,
     /// The projects that are served.
     pub projects: RwLock<BTreeMap<ProjectName, Arc<Served>>>,
     /// This program, to start it again inside sessions.
@@ -68,7 +70,7 @@ pub(crate) struct RealWorld {
 impl World for RealWorld {
     fn perform(&self, outgoing: &Outgoing, task: &Task) -> Outcome {
         let Some(served) = self.project(&outgoing.task.project) else {
-            return Outcome::Later { error: format!("project {} is not served", outgoing.task.project) };
+            return Outcome::Later { error: words::daemon::request::not_served(&outgoing.task.project) };
         };
         self.try_perform(&served, outgoing, task).unwrap_or_else(Trouble::outcome)
     }
@@ -80,9 +82,9 @@ impl RealWorld {
         self.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).get(name).cloned()
     }
 
-    /// What the daemon wrote.
-    pub(crate) fn reader(&self) -> MutexGuard<'_, Store> {
-        self.reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    /// Asks the store what the daemon wrote. The question must not wait for anything else.
+    pub(crate) fn read<T>(&self, question: impl FnOnce(&Store) -> T) -> T {
+        self.reader.read(question)
     }
 
     /// Whether a project is still served as it was when this was opened.

@@ -75,7 +75,7 @@ impl RealWorld {
         self.drivers.start(served.config.runtime(ROLE), &new)?;
         crash_point("session-in-tmux");
         let Some(seat) = self.drivers.find(&name)? else {
-            return Err(Trouble::later("the session was gone as soon as it was started"));
+            return Err(Trouble::later(words::daemon::session::gone_at_once()));
         };
         self.greet(served, task, generation, &seat)?;
         Ok(self.started(served, task, generation, &seat))
@@ -133,20 +133,18 @@ impl RealWorld {
     /// Its files are there before it is.
     fn announce(&self, served: &Served, task: &Task, session: &str) -> Result<(), Trouble> {
         let hook_path = self.hook_path(task);
-        let reader = self.reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(mut row) = reader.session(session)? {
+        if let Some(mut row) = self.read(|store| store.session(session))? {
             row.host = process::host_name();
             row.hook_path = hook_path;
             row.tree = Some(served.desk(&task.key).tree);
-            self.announced.announce(&reader, &row);
+            self.read(|store| self.announced.announce(store, &row));
         }
         Ok(())
     }
 
     /// Where the work state is shown, below the user's checkout.
     fn hook_path(&self, task: &Task) -> Option<std::path::PathBuf> {
-        let reader = self.reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let project = reader.project(&task.key.project).ok().flatten()?;
+        let project = self.read(|store| store.project(&task.key.project)).ok().flatten()?;
         Some(project.checkout.join(format!(".claude/state/hooks/{}.json", task.key.identity())))
     }
 
@@ -165,7 +163,7 @@ impl RealWorld {
         }
         served.mirror.fetch_remote()?;
         let Some(base) = served.mirror.remote_head(&served.primary)? else {
-            return Err(Trouble::never(format!("the forge has no branch {}", served.primary)));
+            return Err(Trouble::never(words::daemon::git::no_branch(&served.primary)));
         };
         let gateway = Gateway::create(&served.mirror, &desk.gateway, &branch)?;
         gateway.show_primary(&served.primary, &base)?;
@@ -191,8 +189,9 @@ impl RealWorld {
                 Tree::create(&spec)?;
             }
         }
-        make_phase_file(&desk.phase_file, opening)
-            .map_err(|why| Trouble::never(format!("{} cannot be used: {why}", desk.phase_file.display())))?;
+        make_phase_file(&desk.phase_file, opening).map_err(|why| {
+            Trouble::never(words::daemon::session::phase_file_unusable(&desk.phase_file, why))
+        })?;
         let briefing = self.briefing(served, task, generation, opening, desk, &base)?;
         let prompt = words::prompt::task(task, &briefing);
         write(&desk.inbox(generation).join("0000-task.md"), prompt.as_bytes())?;
@@ -201,8 +200,7 @@ impl RealWorld {
         if let Some(program) = argv.first()
             && process::find_program(program, path.as_deref(), &desk.tree).is_none()
         {
-            let advice = "install it, or set [agent] command in pointsman.toml";
-            return Err(Trouble::never(format!("the agent program {program} is not found: {advice}")));
+            return Err(Trouble::never(words::daemon::session::agent_not_found(program)));
         }
         let mut env = self.agent_environment(served, task, generation, desk);
         let start = Start { generation, opening, desk, runtime: served.config.runtime(ROLE) };
@@ -213,7 +211,7 @@ impl RealWorld {
             parent: None,
             cwd: desk.tree.clone(),
             commit_first: (opening == Opening::Continuation)
-                .then(|| "Work in progress, handed over to the next session".to_owned()),
+                .then(|| words::daemon::git::handed_over().to_owned()),
             env,
         };
         let spec = serde_json::to_vec_pretty(&launch).map_err(Trouble::never)?;
@@ -284,11 +282,9 @@ impl RealWorld {
         };
         self.exits.forget(&session);
         let mut sessions = Vec::new();
-        let reader = self.reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(row) = reader.session(&session)? {
+        if let Some(row) = self.read(|store| store.session(&session))? {
             sessions.push(SessionRow { ended_at: Some(clock::now()), exit: Some(exit), ..row });
         }
-        drop(reader);
         Ok(Outcome::Done(Performed {
             events: vec![Event::SessionEnded { generation, exit, tail }],
             sessions,

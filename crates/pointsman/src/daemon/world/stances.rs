@@ -15,7 +15,7 @@ pub(crate) struct Stances {
 }
 
 impl Stances {
-    /// What an earlier daemon knew. Without it nobody knows until the next hook, and the screen alone decides.
+    /// Reads what an earlier daemon knew. Without it nobody knows until the next hook, and the screen alone decides.
     pub(crate) fn open(file: PathBuf) -> Self {
         let all = match std::fs::read(&file) {
             Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
@@ -47,7 +47,7 @@ impl Stances {
         });
     }
 
-    /// What a session is doing; none if nobody knows.
+    /// The present stance of a session; none if nobody knows.
     pub(crate) fn of(&self, session: &str) -> Option<Stance> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner).get(session).cloned()
     }

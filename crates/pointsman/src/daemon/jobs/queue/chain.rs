@@ -6,7 +6,6 @@ use pointsman_adapters::git::changes;
 use pointsman_adapters::retry::Retry;
 use pointsman_core::ids::Sha;
 use pointsman_core::task::QueueOutcome;
-use pointsman_core::text;
 use pointsman_core::words;
 use pointsman_core::words::commit::Heading;
 use pointsman_store::{EntryStatus, QueueEntry};
@@ -41,7 +40,7 @@ impl Line<'_> {
         let mirror = &self.served.mirror;
         mirror.fetch_remote()?;
         let Some(main) = mirror.remote_head(&self.served.primary)? else {
-            anyhow::bail!("the forge has no branch {}", self.served.primary);
+            anyhow::bail!(words::daemon::git::no_branch(&self.served.primary));
         };
         self.main_is(main.clone())?;
         self.fetched = true;
@@ -82,10 +81,10 @@ impl Line<'_> {
     fn settled(&mut self, entry: &QueueEntry, main: &Sha) -> anyhow::Result<Option<QueueOutcome>> {
         let stale = |reason: String| Ok(Some(QueueOutcome::Stale { reason }));
         let Some(branch) = BranchName::new(&entry.branch) else {
-            return stale("not a branch name".to_owned());
+            return stale(words::daemon::git::not_a_branch_name(&entry.branch));
         };
         if branch == self.served.primary {
-            return stale("it is the main branch itself".to_owned());
+            return stale(words::daemon::queue::entry_is_main().to_owned());
         }
         let mirror = &self.served.mirror;
         // A push whose answer we did not live to see. What we pushed since main was fetched is known.
@@ -99,8 +98,8 @@ impl Line<'_> {
             mirror.fetch_remote()?;
             if !self.is_at(entry, &branch)? {
                 let reason = match self.served.mirror.remote_head(&branch)? {
-                    Some(at) => format!("{branch} moved to {} while it waited", at.short()),
-                    None => format!("{branch} was deleted while it waited"),
+                    Some(at) => words::daemon::queue::moved_while_waiting(&branch, &at),
+                    None => words::daemon::queue::deleted_while_waiting(&branch),
                 };
                 return stale(reason);
             }
@@ -228,15 +227,15 @@ impl Line<'_> {
     fn waits_for(&self, files: &[String], cars: &[Car]) -> anyhow::Result<String> {
         for car in cars.iter().rev() {
             if self.touches(&car.base, &car.built.commit, files)? {
-                return Ok(format!("waits for {}: both change {}", car.entry.branch, shown(files)));
+                return Ok(words::daemon::queue::waits_for(&car.entry.branch, files));
             }
         }
-        Ok(format!("waits for those ahead: they change {} too", shown(files)))
+        Ok(words::daemon::queue::waits_for_those_ahead(files))
     }
 
     /// The landed branch that changed the same files, newest first.
     pub(super) fn landed_in_the_way(&self, files: &[String]) -> anyhow::Result<Option<String>> {
-        let decided = self.jobs.reader().decided_entries(&self.served.config.name, LANDINGS)?;
+        let decided = self.jobs.read(|store| store.decided_entries(&self.served.config.name, LANDINGS))?;
         for landed in decided.into_iter().filter(|entry| entry.status == EntryStatus::Landed) {
             if let (Some(base), Some(candidate)) = (&landed.base, &landed.candidate)
                 && self.served.mirror.commit_exists(candidate)?
@@ -265,14 +264,5 @@ impl Line<'_> {
         let stray = changes::stray_paths(&self.served.mirror, base, &built.commit, heads)?;
         self.strays.insert(built.commit.clone(), stray.clone());
         Ok(stray)
-    }
-}
-
-fn shown(files: &[String]) -> String {
-    const SHOWN: usize = 3;
-    let named = files.iter().take(SHOWN).map(|f| text::clean_line(f, 80)).collect::<Vec<_>>().join(", ");
-    match files.len().saturating_sub(SHOWN) {
-        0 => named,
-        more => format!("{named} and {more} more"),
     }
 }

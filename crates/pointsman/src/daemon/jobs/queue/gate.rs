@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
 use pointsman_adapters::git::push::{Change, Expect, PushOutcome, PushRef};
 use pointsman_adapters::git::{self, BranchName};
 use pointsman_adapters::retry::Retry;
@@ -13,6 +14,7 @@ use pointsman_core::config::Config;
 use pointsman_core::ids::Sha;
 use pointsman_core::queue::Record;
 use pointsman_core::task::CiVerdict;
+use pointsman_core::words;
 
 use super::super::Jobs;
 use super::super::checks::{self, Verdict};
@@ -161,7 +163,7 @@ impl Test {
             return (finished, None);
         }
         let (verdict, ran) = ran.unwrap_or_else(|error| {
-            let reason = format!("the gate could not be run: {error:#}");
+            let reason = words::daemon::queue::gate_did_not_run(format!("{error:#}"));
             (Some(CiVerdict::Infra { reason, log: String::new() }), None)
         });
         let log_path = ran.as_ref().map(|ran| ran.log_path.clone());
@@ -183,7 +185,7 @@ impl Test {
     /// commit are the verdict.
     fn run_outside(&self) -> anyhow::Result<Option<CiVerdict>> {
         let name = format!("pointsman/candidate/{}", self.commit.short());
-        let branch = BranchName::new(&name).ok_or_else(|| anyhow::anyhow!("{name} is no branch name"))?;
+        let branch = BranchName::new(&name).with_context(|| words::daemon::git::not_a_branch_name(&name))?;
         let mirror = &self.served.mirror;
         let at = mirror.remote_refs(std::iter::once(&branch.full()))?.pop().flatten();
         let push = PushRef {
@@ -193,7 +195,9 @@ impl Test {
         };
         match mirror.push(&[push])? {
             PushOutcome::Done => {}
-            other => anyhow::bail!("the forge did not take the candidate: {other:?}"),
+            other => {
+                anyhow::bail!(words::daemon::queue::candidate_not_pushed(format!("{other:?}")))
+            }
         }
         let verdict = wait_for_checks(&self.jobs, &self.served, &self.commit, &self.unwanted);
         let gone = PushRef {

@@ -9,6 +9,7 @@ use pointsman_adapters::retry::Retry;
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::QueueOutcome;
 use pointsman_core::text;
+use pointsman_core::words;
 use pointsman_store::{EntryStatus, Stopped, StoppedBy};
 
 use super::super::Jobs;
@@ -29,7 +30,7 @@ impl Line<'_> {
         crash_point("landing-tested");
         for car in cars {
             if !self.is_wanted(&car.entry)? {
-                let reason = "it was taken out of the queue".to_owned();
+                let reason = words::daemon::queue::taken_out().to_owned();
                 self.report(car.entry.clone(), QueueOutcome::Stale { reason });
                 return Ok(false);
             }
@@ -75,7 +76,7 @@ impl Line<'_> {
         self.main_is(last.built.commit.clone())?;
         let audit = audit::ours(self.jobs, self.served, main, &last.built.commit)?;
         let landed = cars.iter().map(|car| {
-            let shown = self.jobs.reader().queue_entry(car.entry.id).ok().flatten();
+            let shown = self.jobs.read(|store| store.queue_entry(car.entry.id)).ok().flatten();
             let mut entry = shown.unwrap_or_else(|| car.entry.clone());
             (entry.base, entry.candidate) = (Some(car.base.clone()), Some(car.built.commit.clone()));
             let branch = if tidied && entry.pr.is_none() { BranchFate::Gone } else { BranchFate::Goes };
@@ -124,13 +125,10 @@ impl Line<'_> {
         self.refusals += 1;
         let message = text::clean_line(message, 400);
         if self.refusals < REFUSALS {
-            anyhow::bail!("the server refused the push to {branch}: {message}");
+            anyhow::bail!(words::daemon::queue::push_refused(branch, &message));
         }
         self.refusals = 0;
-        let reason = format!(
-            "the server refused the push to {branch} twice: {message}. Let this account push there (the branch may be \
-             protected), then: pointsman merge-queue resume"
-        );
+        let reason = words::daemon::queue::push_refused_twice(branch, &message);
         tracing::error!(project = %self.served.config.name, reason, "the merge queue stops");
         self.stop_line(Stopped { at: clock::now(), by: StoppedBy::Audit, reason });
         Ok(())
@@ -163,9 +161,9 @@ impl Line<'_> {
             let Some(branch) = BranchName::new(&car.entry.branch) else { continue };
             let at = mirror.remote_head(&branch)?.map_or(Expect::Absent, Expect::At);
             if car.entry.issue.is_none() {
-                let (reader, inbox) = (self.jobs.reader(), &self.jobs.inbox);
                 let (project, candidate) = (&self.served.config.name, &car.built.commit);
-                hand_in::about_to_push(reader, inbox, project, &car.entry.branch, candidate)?;
+                let open = self.jobs.read(|store| hand_in::open_on(store, project, &car.entry.branch))?;
+                hand_in::about_to_push(&self.jobs.inbox, project, open, candidate)?;
             }
             moves.push(PushRef {
                 refname: branch.full(),
@@ -188,14 +186,7 @@ impl Line<'_> {
 
     /// A candidate that changes what none of its branches did must never land: nobody knows why it does.
     fn alarm(&mut self, car: &Car, stray: &[String]) {
-        let files: Vec<String> = stray.iter().take(5).map(|path| text::clean_line(path, 100)).collect();
-        let reason = format!(
-            "the candidate of {} on {} would change {} path(s) that its branch did not change: {}",
-            car.entry.branch,
-            car.base.short(),
-            stray.len(),
-            files.join(", ")
-        );
+        let reason = words::daemon::queue::stray_paths(&car.entry.branch, &car.base, stray);
         tracing::error!(project = %self.served.config.name, reason, "the merge queue stops");
         self.stop_line(Stopped { at: clock::now(), by: StoppedBy::Audit, reason });
     }
@@ -219,19 +210,17 @@ impl Line<'_> {
             }
             Locks::InUse { locks, .. } => locks,
         };
-        let locks: Vec<String> = locks.iter().map(|path| path.display().to_string()).collect();
         if locks.is_empty() {
             return Ok(outcome);
         }
-        let message = format!("{message} (locks there, perhaps left by a killed git: {})", locks.join(", "));
-        Ok(PushOutcome::Refused { message })
+        Ok(PushOutcome::Refused { message: words::daemon::git::locks_at_server(message, &locks) })
     }
 
     /// Shows entries as under test, with the candidates they are in.
     pub(super) fn show_under_test(&mut self, cars: &[Car]) -> anyhow::Result<()> {
         let mut shown = Vec::new();
         for car in cars {
-            let known = self.jobs.reader().queue_entry(car.entry.id)?;
+            let known = self.jobs.read(|store| store.queue_entry(car.entry.id))?;
             let Some(mut entry) = known else { continue };
             let candidate = Some(car.built.commit.clone());
             if entry.status == EntryStatus::Testing && entry.candidate == candidate && entry.reason.is_none()

@@ -27,7 +27,6 @@ use pointsman_core::queue::{
     self, EntryId, Plan, Policy, Record, Runs, Standing, Strategy, Subject, Train, Waiting,
 };
 use pointsman_core::task::QueueOutcome;
-use pointsman_core::text;
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
 use pointsman_store::{EntryScope, EntryStatus, QueueEntry};
@@ -186,7 +185,7 @@ impl<'a> Line<'a> {
         if let Some(outage) = self.outage.take() {
             anyhow::bail!(outage);
         }
-        if self.jobs.reader().line(&self.served.config.name)?.stopped.is_some() {
+        if self.jobs.read(|store| store.line(&self.served.config.name))?.stopped.is_some() {
             // What runs may end; its verdict is kept for when the line goes on.
             if !self.running.is_empty() {
                 return Ok(Next::Wait);
@@ -197,7 +196,7 @@ impl<'a> Line<'a> {
             return Ok(Next::Nothing);
         }
         let mut entries =
-            self.jobs.reader().queue_entries(&self.served.config.name, EntryScope::Unfinished)?;
+            self.jobs.read(|store| store.queue_entries(&self.served.config.name, EntryScope::Unfinished))?;
         if let Some(only) = self.jobs.only_entry() {
             entries.retain(|entry| entry.id == only);
         }
@@ -221,7 +220,8 @@ impl<'a> Line<'a> {
     /// Nothing is tested while the queue is paused. An entry that is shown as under test may have landed when an earlier
     /// daemon was killed, so main is asked first: only what is not on it is back in the line.
     fn show_nothing_under_test(&mut self) -> anyhow::Result<()> {
-        let entries = self.jobs.reader().queue_entries(&self.served.config.name, EntryScope::Unfinished)?;
+        let entries =
+            self.jobs.read(|store| store.queue_entries(&self.served.config.name, EntryScope::Unfinished))?;
         let shown: Vec<QueueEntry> =
             entries.into_iter().filter(|entry| entry.status != EntryStatus::Queued).collect();
         if shown.is_empty() {
@@ -349,7 +349,7 @@ impl<'a> Line<'a> {
         let reason = words::queue::main_is_red(main.short(), tested_at);
         for car in &self.aside {
             // Read apart from what follows: the loop needs the reader to write the entry down.
-            let known = self.jobs.reader().queue_entry(car.entry.id);
+            let known = self.jobs.read(|store| store.queue_entry(car.entry.id));
             if let Ok(Some(mut entry)) = known
                 && entry.reason.as_ref() != Some(&reason)
             {
@@ -379,9 +379,10 @@ impl<'a> Line<'a> {
         self.main = None;
         let doubled = FIRST.saturating_mul(1u32.checked_shl(self.troubles.min(16)).unwrap_or(u32::MAX));
         self.troubles += 1;
-        let waiting = self.jobs.reader().queue_entries(&self.served.config.name, EntryScope::Unfinished);
+        let waiting =
+            self.jobs.read(|store| store.queue_entries(&self.served.config.name, EntryScope::Unfinished));
         if let Some(mut first) = waiting.ok().and_then(|entries| entries.into_iter().next()) {
-            first.reason = Some(format!("not now: {}", text::clean_line(error, 300)));
+            first.reason = Some(words::daemon::queue::not_now(error));
             self.write_down(vec![first]);
         }
         let until = Instant::now() + doubled.min(self.served.config.timing.forge_poll.duration().max(FIRST));
@@ -431,7 +432,7 @@ impl<'a> Line<'a> {
 
     /// Smaller while many branches are red.
     fn batch_size(&self) -> anyhow::Result<usize> {
-        let decided = self.jobs.reader().decided_entries(&self.served.config.name, RECENT)?;
+        let decided = self.jobs.read(|store| store.decided_entries(&self.served.config.name, RECENT))?;
         let told = decided.iter().filter(|e| matches!(e.status, EntryStatus::Landed | EntryStatus::Red));
         let reds = told.clone().filter(|e| e.status == EntryStatus::Red).count();
         Ok(queue::batch_size(self.served.config.merge.batch_size.max(1) as usize, reds, told.count()))
@@ -461,7 +462,9 @@ impl<'a> Line<'a> {
             return Ok(record.runs);
         }
         let name = gate.name();
-        let known = super::checks::last_verdict(&self.jobs.reader(), &self.served.config.name, tree, &name)?;
+        let known = self
+            .jobs
+            .read(|store| super::checks::last_verdict(store, &self.served.config.name, tree, &name))?;
         let Some((record, row)) = known else { return Ok(Runs::default()) };
         let runs = record.runs;
         self.last_runs.insert(tree.clone(), LastRun { at: row.at, log: row.log_path });

@@ -46,14 +46,14 @@ impl Line<'_> {
         let outcome = match (fault, last) {
             (Fault::Red, Some(CiVerdict::Failed { summary, log })) => QueueOutcome::Red { summary, log },
             (Fault::Red, Some(CiVerdict::TimedOut { log })) => {
-                QueueOutcome::Red { summary: "the gate reached its time limit".to_owned(), log }
+                QueueOutcome::Red { summary: words::daemon::queue::gate_timed_out().to_owned(), log }
             }
             (_, Some(CiVerdict::Infra { reason, .. })) => QueueOutcome::Infra { reason },
             (Fault::Infra, Some(CiVerdict::Failed { summary, .. })) => {
-                QueueOutcome::Infra { reason: format!("the gate told nothing after {summary}") }
+                QueueOutcome::Infra { reason: words::daemon::queue::gate_gave_no_verdict(&summary) }
             }
             (Fault::Red | Fault::Infra, _) => {
-                QueueOutcome::Infra { reason: "the gate could not be run".to_owned() }
+                QueueOutcome::Infra { reason: words::daemon::queue::gate_could_not_run().to_owned() }
             }
         };
         self.aside.retain(|car| car.entry.id != id);
@@ -124,18 +124,19 @@ impl Line<'_> {
 
     /// Whether it still wants to land: its task may have left while the gate ran, or a person took it out.
     pub(super) fn is_wanted(&self, entry: &QueueEntry) -> anyhow::Result<bool> {
-        let reader = self.jobs.reader();
-        let unfinished = reader.queue_entry(entry.id)?.is_some_and(|e| e.status.is_unfinished());
-        let Some(issue) = entry.issue else { return Ok(unfinished) };
-        let key = TaskKey { project: self.served.config.name.clone(), issue };
-        Ok(unfinished && reader.task(&key)?.is_some_and(|task| task.wants_to_land(&entry.head)))
+        self.jobs.read(|store| {
+            let unfinished = store.queue_entry(entry.id)?.is_some_and(|e| e.status.is_unfinished());
+            let Some(issue) = entry.issue else { return Ok(unfinished) };
+            let key = TaskKey { project: self.served.config.name.clone(), issue };
+            Ok(unfinished && store.task(&key)?.is_some_and(|task| task.wants_to_land(&entry.head)))
+        })
     }
 
     /// Whether the task of an entry can be read, if it has one.
     pub(super) fn is_readable(&self, entry: &QueueEntry) -> bool {
         let Some(issue) = entry.issue else { return true };
         let key = TaskKey { project: self.served.config.name.clone(), issue };
-        !matches!(self.jobs.reader().task(&key), Err(pointsman_store::Error::Unreadable(_)))
+        !matches!(self.jobs.read(|store| store.task(&key)), Err(pointsman_store::Error::Unreadable(_)))
     }
 
     /// Writes entries and waits until they are on disk.
@@ -174,7 +175,7 @@ fn settle(entry: &mut QueueEntry, outcome: &QueueOutcome) {
         QueueOutcome::Conflict { files, with } => {
             entry.status = EntryStatus::Conflict;
             entry.conflict_files.clone_from(files);
-            entry.reason = with.as_ref().map(|with| format!("conflicts with {with}"));
+            entry.reason = with.as_ref().map(|with| words::daemon::queue::conflicts_with(with));
         }
         QueueOutcome::Red { summary, .. } => {
             entry.status = EntryStatus::Red;
