@@ -7,6 +7,7 @@ pub mod chat;
 pub mod claim;
 pub mod comment;
 pub mod commit;
+pub mod decision;
 pub mod gardener;
 pub mod hand_in;
 pub mod health;

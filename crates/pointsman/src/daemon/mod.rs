@@ -14,6 +14,7 @@ mod conditions;
 mod connections;
 mod control;
 pub mod crash;
+mod decisions;
 mod dispatcher;
 pub mod engine;
 pub mod factory;
@@ -46,6 +47,7 @@ mod workers;
 mod world;
 
 pub(crate) use budget::quota;
+pub(crate) use decisions::unconfirmed;
 pub use jobs::Outcomes;
 pub(crate) use jobs::{CHECK, ci_log, ci_log_of_pull, ci_verdict};
 pub use launch::launch;

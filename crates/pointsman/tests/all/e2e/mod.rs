@@ -46,6 +46,7 @@ mod schedule;
 mod shell_agent;
 mod soak;
 mod torture;
+mod unconfirmed;
 mod vault;
 mod vault_call;
 mod vault_look;
