@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use pointsman_adapters::forge::Forge;
 use pointsman_core::config::Config;
 use pointsman_core::decision::{Decision, MEMORY, Memory as Decisions, Outcome, Question, Unconfirmed};
 use pointsman_core::forge::IssueState;
@@ -18,6 +19,7 @@ use pointsman_store::{Change, Memory, Store};
 use pointsman_view::forge::PullRequest;
 
 use super::answer::failed;
+use super::crash::{Side, commit_point};
 use super::engine::Engine;
 use super::served::Served;
 use crate::control::protocol::{FailureKind, ForgeCommand, Reply, Request, VaultCommand};
@@ -46,7 +48,10 @@ pub(super) fn keep(
     let message = words::decision::kept(project, &unconfirmed.decision);
     let mut change = Change::logged(now, project, &log::Entry::DecisionKept(unconfirmed));
     change.memories.push(Memory::new(MEMORY, &memory)?);
-    store.commit(&[change])?;
+    let changes = [change];
+    commit_point(Side::Before, &changes);
+    store.commit(&changes)?;
+    commit_point(Side::After, &changes);
     Ok(Some(failed(FailureKind::NoDaemon, message)))
 }
 
@@ -263,29 +268,46 @@ pub(super) fn look_through(
     let Some(memory) = engine.store().memory::<Decisions>(project, MEMORY)? else { return Ok(Vec::new()) };
     let mut left = memory.clone();
     for kept in memory.decisions {
-        let waits = match (&kept.decision, served.embedded.as_deref()) {
-            (Decision::Approval { pr, head, .. }, Some(forge)) => {
-                use pointsman_adapters::forge::Forge;
-                let found = forge.pull_request(*pr)?;
-                // Any later push voids an approval, a kept one as well.
-                found.is_some_and(|pr| pr.state == IssueState::Open && pr.head_sha.as_ref() == Some(head))
-            }
-            (Decision::Approval { .. }, None) => false,
-            (
-                Decision::Answer { .. }
-                | Decision::Comment { .. }
-                | Decision::VaultApproval { .. }
-                | Decision::VaultRejection { .. },
-                _,
-            ) => waits(engine.store(), project, &kept.decision)?,
-        };
-        if !waits {
+        if let Some(outcome) = ended(engine.store(), served, &kept)? {
             left.decisions.retain(|other| *other != kept);
-            let change = over(project, kept, Outcome::Lapsed, &left, now)?;
+            let change = over(project, kept, outcome, &left, now)?;
             engine.write(&[change])?;
         }
     }
     Ok(left.decisions)
+}
+
+/// The end that a kept decision has come to in the meantime; nothing while it waits.
+fn ended(store: &Store, served: &Served, kept: &Unconfirmed) -> anyhow::Result<Option<Outcome>> {
+    let project = &served.config.name;
+    match (&kept.decision, served.embedded.as_deref()) {
+        (Decision::Approval { pr, head, .. }, Some(forge)) => {
+            let Some(pr) = forge.pull_request(*pr)? else { return Ok(Some(Outcome::Lapsed)) };
+            // A daemon that was killed between the review and its record leaves the review.
+            let confirmed = pr.reviews.iter().any(|review| {
+                !review.dismissed
+                    && review.verdict == ReviewVerdict::Approve
+                    && review.sha == *head
+                    && review.author == kept.by
+                    && review.at >= kept.at
+            });
+            // Any later push voids an approval, a kept one as well.
+            let open = pr.state == IssueState::Open && pr.head_sha.as_ref() == Some(head);
+            Ok(match (confirmed, open) {
+                (true, _) => Some(Outcome::Confirmed),
+                (false, true) => None,
+                (false, false) => Some(Outcome::Lapsed),
+            })
+        }
+        (Decision::Approval { .. }, None) => Ok(Some(Outcome::Lapsed)),
+        (
+            Decision::Answer { .. }
+            | Decision::Comment { .. }
+            | Decision::VaultApproval { .. }
+            | Decision::VaultRejection { .. },
+            _,
+        ) => Ok((!waits(store, project, &kept.decision)?).then_some(Outcome::Lapsed)),
+    }
 }
 
 fn over(

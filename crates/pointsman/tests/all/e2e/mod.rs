@@ -10,6 +10,7 @@ mod action_containers;
 mod chat;
 mod checks;
 mod clean;
+mod commits;
 mod conflict;
 mod dependencies;
 mod disk;
