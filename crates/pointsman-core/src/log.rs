@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
+use crate::decision::{self, Unconfirmed};
 use crate::health::Finding;
 use crate::ids::{Number, Sha};
 use crate::notifier::Topic;
@@ -166,6 +167,13 @@ pub enum Entry {
         config_path: PathBuf,
     },
     ProjectRemoved,
+    /// A person's decision was kept because no daemon ran. It has no effect.
+    DecisionKept(Unconfirmed),
+    /// A kept decision came to its end.
+    DecisionSettled {
+        kept: Unconfirmed,
+        outcome: decision::Outcome,
+    },
     /// A snapshot cannot be read, and what it belongs to stands still.
     Unreadable(Unreadable),
 }
@@ -317,6 +325,8 @@ impl Entry {
             Self::Remembered { .. } => "remembered",
             Self::ProjectAdded { .. } => "project_added",
             Self::ProjectRemoved => "project_removed",
+            Self::DecisionKept(_) => "decision_kept",
+            Self::DecisionSettled { .. } => "decision_settled",
             Self::Unreadable(_) => "unreadable",
         }
     }

@@ -61,6 +61,7 @@ impl Snapshot for crate::hand_in::Memory {}
 impl Snapshot for crate::value::Value {}
 impl Snapshot for crate::value::Following {}
 impl Snapshot for crate::timetable::Remembered {}
+impl Snapshot for crate::decision::Memory {}
 impl Snapshot for crate::session::work::WorkState {}
 
 /// Version 1 of a task had the fields of its session beside its own.
@@ -153,6 +154,7 @@ pub fn check_memory(name: &str, version: u32, text: &str) -> Result<(), String> 
     }
     match name.split_once('.') {
         None if name == "results" => crate::value::Following::read(version, text).map(drop),
+        None if name == crate::decision::MEMORY => crate::decision::Memory::read(version, text).map(drop),
         Some(("hand-in", _)) => crate::hand_in::Memory::read(version, text).map(drop),
         Some(("value", _)) => crate::value::Value::read(version, text).map(drop),
         Some(("timetable", _)) => crate::timetable::Remembered::read(version, text).map(drop),

@@ -87,6 +87,8 @@ fn of_role(logged: &log::Entry) -> Option<Entry> {
         | Logged::Remembered { .. }
         | Logged::ProjectAdded { .. }
         | Logged::ProjectRemoved
+        | Logged::DecisionKept(_)
+        | Logged::DecisionSettled { .. }
         | Logged::Unreadable(_) => return None,
     };
     let lines: Vec<String> = lines.iter().map(|line| clean_line(line, LINE)).take(LINES).collect();

@@ -11,6 +11,7 @@ pub mod comment;
 pub mod commit;
 pub mod config;
 pub mod daemon;
+pub mod decision;
 pub mod explain;
 pub mod formula;
 pub mod gardener;

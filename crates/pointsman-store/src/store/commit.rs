@@ -174,7 +174,53 @@ pub enum Write {
     },
 }
 
+/// The name of each kind, and all of them. One list for both, so that none can be missing.
+macro_rules! names {
+    ($($pattern:pat => $name:literal,)*) => {
+        /// The names of all kinds.
+        pub const NAMES: &[&str] = &[$($name),*];
+
+        /// The name of its kind.
+        pub fn name(&self) -> &'static str {
+            match self {
+                $($pattern => $name,)*
+            }
+        }
+    };
+}
+
 impl Write {
+    names! {
+        Self::EntryAdded { .. } => "entry_added",
+        Self::EntryMoved(_) => "entry_moved",
+        Self::QueuePaused { .. } => "queue_paused",
+        Self::QueueResumed { .. } => "queue_resumed",
+        Self::MainAudited { .. } => "main_audited",
+        Self::ProjectAdded(_) => "project_added",
+        Self::ProjectRemoved(_) => "project_removed",
+        Self::Cursor { .. } => "cursor",
+        Self::Verdict { .. } => "verdict",
+        Self::Session(_) => "session",
+        Self::SessionsSeen(_) => "sessions_seen",
+        Self::SessionMissed(_) => "session_missed",
+        Self::ContextMeasured { .. } => "context_measured",
+        Self::Spent(_) => "spent",
+        Self::Checkpoint(_) => "checkpoint",
+        Self::CheckpointForgotten { .. } => "checkpoint_forgotten",
+        Self::MessageSent { .. } => "message_sent",
+        Self::MessageHeld { .. } => "message_held",
+        Self::MessageAcknowledged(_) => "message_acknowledged",
+        Self::MessageUnacknowledged(_) => "message_unacknowledged",
+        Self::EffectPostponed { .. } => "effect_postponed",
+        Self::EffectSuperseded(_) => "effect_superseded",
+        Self::Notice(_) => "notice",
+        Self::NoticeRepeated(_) => "notice_repeated",
+        Self::Delivered { .. } => "delivered",
+        Self::Thread(_) => "thread",
+        Self::ReplyTaken(_) => "reply_taken",
+        Self::RepliesGivenBack { .. } => "replies_given_back",
+    }
+
     /// Whether it may be written only together with an event that says so.
     fn needs_event(&self) -> bool {
         match self {
@@ -295,6 +341,35 @@ impl Change {
     /// needs an event, and is refused here.
     pub fn quiet(at: Timestamp, writes: Vec<Write>) -> Self {
         Self { kind: None, writes, ..Self::new(at, "") }
+    }
+
+    /// The kinds of all that it writes, by name: its event as `event:NAME`, its rows as `row:NAME`. Tests go by them.
+    pub fn names(&self) -> impl Iterator<Item = String> {
+        let event = self.kind.as_ref().map(|kind| format!("event:{kind}"));
+        let parts = self.parts().into_iter().filter(|(_, written)| *written).map(|(name, _)| name);
+        let rows = parts.chain(self.writes.iter().map(Write::name)).map(|name| format!("row:{name}"));
+        event.into_iter().chain(rows)
+    }
+
+    /// The kinds of rows that a change has a field for, and whether it writes one.
+    pub fn parts(&self) -> [(&'static str, bool); 14] {
+        [
+            ("task", self.task.is_some()),
+            ("effect", !self.effects.is_empty()),
+            ("settled_effect", self.settles.is_some()),
+            ("input", self.dedup.is_some()),
+            ("memory", !self.memories.is_empty()),
+            ("work_state", self.work_state.is_some()),
+            ("vault", self.vault.is_some()),
+            ("run", self.run.is_some()),
+            ("reply", self.reply.is_some()),
+            ("signal", !self.signals.is_empty()),
+            // The same rows as the writes of these names.
+            ("session", !self.sessions.is_empty()),
+            ("cursor", !self.cursors.is_empty()),
+            ("notice", !self.notices.is_empty()),
+            ("message_sent", self.sent.is_some()),
+        ]
     }
 
     fn needs_event(&self) -> bool {

@@ -136,6 +136,16 @@ fn daemon(all: &mut BTreeMap<&'static str, Vec<Value>>) {
         needs_a_person: vec![task()],
         vault: vec![action()],
         notifiers: vec![ill],
+        unconfirmed: vec![status::Unconfirmed {
+            project: shop(),
+            decision: status::DecisionKind::Answer,
+            issue: Some(3),
+            pr: None,
+            action: None,
+            by: text("ada"),
+            at: at(),
+            confirm: text("pointsman --project shop task answer 3 'blue'"),
+        }],
     };
     all.insert("status", shown([status]));
     let health = health::Health {

@@ -191,6 +191,7 @@ impl From<FailureKind> for Code {
             FailureKind::Failed => Self::Failed,
             FailureKind::Refused => Self::Refused,
             FailureKind::NotFound => Self::NotFound,
+            FailureKind::NoDaemon => Self::NoDaemon,
             FailureKind::Configuration => Self::Configuration,
             FailureKind::Unavailable => Self::Unavailable,
         }

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
+use pointsman_core::decision::Unconfirmed;
 use pointsman_core::session::budget::{self, Limit, Spent};
 use pointsman_core::session::quota::Window;
 use pointsman_core::task::{State, Task};
@@ -40,6 +41,8 @@ struct Glance {
     vault: Vec<Entry>,
     /// Notifiers that do not work.
     ill: Vec<notify::Ill>,
+    /// Decisions that were made while no daemon ran.
+    unconfirmed: Vec<Unconfirmed>,
 }
 
 impl Arguments {
@@ -91,7 +94,20 @@ fn glance(store: &Store, row: ProjectRow) -> Result<Glance, Failure> {
     let ill = notify::ill(store, &row.name)?;
     let mut quota = daemon::quota(store, &row.name)?;
     quota.retain(|window| window.resets_at > now);
-    Ok(Glance { row, tasks, sessions, queued, stopped, attention, spent_today, quota, vault, ill })
+    let unconfirmed = daemon::unconfirmed(store, &row.name)?;
+    Ok(Glance {
+        row,
+        tasks,
+        sessions,
+        queued,
+        stopped,
+        attention,
+        spent_today,
+        quota,
+        vault,
+        ill,
+        unconfirmed,
+    })
 }
 
 /// Whether nothing goes on without a person.
@@ -131,6 +147,9 @@ fn print_json(context: &Context, daemon: Option<view::Daemon>, glances: &[Glance
         rate_limits: glance.quota.iter().map(view::RateLimit::from).collect(),
     };
     let attention = glances.iter().flat_map(|glance| &glance.attention);
+    let unconfirmed = glances.iter().flat_map(|glance| {
+        glance.unconfirmed.iter().map(|kept| view::Unconfirmed::new(&glance.row.name, kept))
+    });
     let ill = glances.iter().flat_map(|glance| glance.ill.iter().map(|ill| ill.view(&glance.row.name)));
     context.out.value(&view::Status {
         daemon,
@@ -139,6 +158,7 @@ fn print_json(context: &Context, daemon: Option<view::Daemon>, glances: &[Glance
         needs_a_person: attention.map(|(task, spent)| TaskView::new(task, *spent)).collect(),
         vault: glances.iter().flat_map(|glance| &glance.vault).map(Action::from).collect(),
         notifiers: ill.collect(),
+        unconfirmed: unconfirmed.collect(),
     })
 }
 
@@ -205,6 +225,14 @@ fn print(context: &Context, daemon: Option<&view::Daemon>, glances: &[Glance]) -
         for ill in &glance.ill {
             let colour = style::BAD;
             out.line(format!("  {colour}not told{colour:#} {}", ill.line()))?;
+        }
+        for unconfirmed in &glance.unconfirmed {
+            let name = &glance.row.name;
+            out.line(format!(
+                "  {bad}unconfirmed{bad:#} {}\n    {quiet}{}{quiet:#}",
+                words::decision::shown(name, unconfirmed),
+                words::decision::command(name, &unconfirmed.decision)
+            ))?;
         }
         for entry in &glance.vault {
             let colour = style::BAD;

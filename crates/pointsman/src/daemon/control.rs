@@ -17,6 +17,7 @@ use super::answer::{done, failed};
 use super::board::Board;
 use super::conditions::{self, ForgeContext};
 use super::connections::{ConnectionLimits, LookPermit};
+use super::decisions::Made;
 use super::factory;
 use super::inbound::{Inbound, Inbox};
 use super::line;
@@ -168,6 +169,10 @@ impl Control {
                     other => other,
                 };
                 let reply = embedded_forge::run_command(forge, &command);
+                let request = Request::Forge { project: project.clone(), command };
+                if let (Caller::Person { .. }, Some(made)) = (caller, Made::of(&request, &reply)) {
+                    self.inbox.send(Inbound::Decided(Box::new(made)));
+                }
                 self.inbox.send(Inbound::AskForge { project });
                 reply
             }

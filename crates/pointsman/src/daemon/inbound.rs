@@ -10,6 +10,7 @@ use pointsman_store::{
     Audit, CheckpointRow, MessageRow, Outgoing, QueueEntry, SessionRow, Stopped, VerdictRow,
 };
 
+use super::decisions::Made;
 use super::engine::Input;
 use super::factory;
 use super::notifier::Told;
@@ -111,6 +112,8 @@ pub(crate) enum Inbound {
         project: ProjectName,
         standing: Standing,
     },
+    /// A person decided something at the embedded forge: a decision that was kept about it is over.
+    Decided(Box<Made>),
     Ask {
         request: Request,
         reply: SyncSender<Reply>,

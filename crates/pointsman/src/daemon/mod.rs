@@ -14,6 +14,7 @@ mod conditions;
 mod connections;
 mod control;
 pub mod crash;
+mod decisions;
 mod dispatcher;
 pub mod engine;
 pub mod factory;
@@ -47,6 +48,7 @@ mod workers;
 mod world;
 
 pub(crate) use budget::quota;
+pub(crate) use decisions::unconfirmed;
 pub use jobs::Outcomes;
 pub(crate) use jobs::{CHECK, ci_log, ci_log_of_pull, ci_verdict};
 pub use launch::launch;

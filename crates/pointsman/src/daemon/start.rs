@@ -13,6 +13,7 @@ use pointsman_adapters::process::census;
 use pointsman_adapters::tmux::Server;
 use pointsman_adapters::watch::exits::ExitWatch;
 use pointsman_core::config::Config;
+use pointsman_core::decision::Unconfirmed;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::queue::EntryId;
 use pointsman_core::task::Stage;
@@ -25,6 +26,7 @@ use super::board::Board;
 use super::clock;
 use super::conditions::{self, ForgeContext};
 use super::control::Control;
+use super::decisions;
 use super::dispatcher::Dispatcher;
 use super::engine::Engine;
 use super::factory;
@@ -165,6 +167,13 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
             let error = format!("{error:#}");
             tracing::warn!(project = %served.config.name, error, "checkpoints were not compared");
         }
+        match decisions::look_through(&mut dispatcher.engine, served, clock::now()) {
+            Ok(waiting) => show_unconfirmed(&served.config.name, &waiting),
+            Err(error) => {
+                let error = format!("{error:#}");
+                tracing::warn!(project = %served.config.name, error, "unconfirmed decisions were not looked through");
+            }
+        }
         // Whatever an earlier daemon was about to save when it ended.
         for task in dispatcher.engine.tasks().values() {
             if task.key.project == served.config.name && task.session.stage == Stage::Alive {
@@ -299,6 +308,13 @@ fn clear_locks(paths: &Paths, git: &Git, store: &Store) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Whoever starts a daemon in the foreground reads its log, so this is where they see what waits for them.
+fn show_unconfirmed(project: &ProjectName, waiting: &[Unconfirmed]) {
+    for unconfirmed in waiting {
+        tracing::warn!("{}", words::decision::to_confirm(project, unconfirmed));
+    }
+}
+
 /// Removes what a killed daemon was just writing beside the phase files.
 fn sweep_drafts(paths: &Paths, projects: &BTreeMap<ProjectName, Arc<Served>>) {
     let phases = projects.values().map(|served| served.config.dev.phase_dir.as_path());
@@ -341,7 +357,7 @@ fn stop_on_signals(inbox: &Inbox) -> anyhow::Result<()> {
 pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
     paths.create()?;
     let _lock = DaemonLock::acquire(&paths.lock())?;
-    let store = Store::open(&paths.database())?;
+    let mut store = Store::open(&paths.database())?;
     // There is no daemon to look at us, so we look at ourselves, by the same rules.
     let caller = Peers::of_command(paths)?.ourselves();
     let (request, condition) = match may(&caller, request) {
@@ -349,8 +365,8 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
         Access::AllowedIf(request, condition) => (request, Some(condition)),
         Access::Refused(why) => return Ok(failed(FailureKind::Refused, why)),
     };
-    let check = |forge: Option<ForgeContext<'_>>| match (condition, &caller) {
-        (Some(condition), Caller::Session(own)) => conditions::holds(condition, own, &store, forge),
+    let check = |store: &Store, forge: Option<ForgeContext<'_>>| match (condition, &caller) {
+        (Some(condition), Caller::Session(own)) => conditions::holds(condition, own, store, forge),
         _ => Ok(()),
     };
     let request = &*request;
@@ -365,8 +381,12 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
             let place = claim::Place { forge: &*served.forge, git: &git, config: &served.config };
             return Ok(claim::carry_out(&place, order));
         }
+        let config = Arc::new(config);
         let forge = EmbeddedForge::open(&paths.project(project), &config.primary_branch, &git, clock::now)?;
-        if let Err(reply) = check(Some(ForgeContext { forge: &forge, config: &config })) {
+        if let Err(reply) = check(&store, Some(ForgeContext { forge: &forge, config: &config })) {
+            return Ok(reply);
+        }
+        if let Some(reply) = decisions::keep(&mut store, &config, Some(&forge), request, clock::now())? {
             return Ok(reply);
         }
         if let Request::Forge { command, .. } = request {
@@ -377,7 +397,7 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
             return Ok(claim::carry_out(&place, order));
         }
     }
-    if let Err(reply) = check(None) {
+    if let Err(reply) = check(&store, None) {
         return Ok(reply);
     }
     let mut request = request.clone();
@@ -397,6 +417,12 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
         .into_iter()
         .filter_map(|row| super::read_config(&row.config_path).ok().map(Arc::new))
         .collect();
+    let of_project = decisions::project_of(&request);
+    if let Some(config) = configs.iter().find(|config| Some(&config.name) == of_project)
+        && let Some(reply) = decisions::keep(&mut store, config, None, &request, clock::now())?
+    {
+        return Ok(reply);
+    }
     let mut engine = Engine::open(store)?;
     engine.serve(configs);
     let (reply, _) = answer(paths, &mut engine, &request);

@@ -33,6 +33,7 @@ use pointsman_store::{self as store, ForgeShelf};
 use crate::paths::ProjectPaths;
 use standing::Repository;
 
+pub(crate) use command::reviewable_head;
 pub use command::run_command;
 pub use create::create;
 

@@ -10,6 +10,7 @@ use pointsman_core::vault::{self as core_vault, ActionId};
 use pointsman_store::{Audit, CheckpointRow, MessageRow, QueueEntry, SessionRow, Stopped, VerdictRow, Write};
 
 use crate::control::protocol::{Reply, Request};
+use crate::daemon::decisions::Made;
 use crate::daemon::engine::Input;
 use crate::daemon::factory;
 use crate::daemon::inbound::Inbound;
@@ -84,6 +85,7 @@ pub(super) struct Batch {
     pub(super) notifier: Vec<notifier::Waiting>,
     pub(super) factory: Vec<(Box<factory::Told>, SyncSender<()>)>,
     pub(super) timetables: Vec<(ProjectName, Standing)>,
+    pub(super) decided: Vec<Made>,
     pub(super) asks: Vec<(Request, SyncSender<Reply>)>,
     pub(super) passed: Vec<SyncSender<()>>,
     pub(super) stop: bool,
@@ -130,6 +132,7 @@ impl Batch {
             Inbound::RunWanted { project, formula, subject, by, written } => {
                 self.wanted.push(Wanted { project, formula, subject, by, written });
             }
+            Inbound::Decided(made) => self.decided.push(*made),
             Inbound::Ask { request, reply } => self.asks.push((request, reply)),
             Inbound::AskForge { project } => poller.ask(&project),
             Inbound::Stop => self.stop = true,

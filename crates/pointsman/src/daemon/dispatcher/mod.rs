@@ -21,6 +21,7 @@ use super::answer::{Follow, answer, done};
 use super::board::Board;
 use super::clock;
 use super::crash::crash_point;
+use super::decisions::{self, Made};
 use super::engine::{Engine, Input};
 use super::factory;
 use super::inbound::Inbound;
@@ -249,9 +250,15 @@ impl Dispatcher {
             }
             let _ = written.send(taken.map(Box::new));
         }
+        for made in batch.decided {
+            self.until_written("a decision", |d| decisions::settle(&mut d.engine, &made, now));
+        }
         let mut stop = batch.stop;
         for (request, reply) in batch.asks {
             let (answer, follow) = self.answer(&request);
+            if let Some(made) = Made::of(&request, &answer) {
+                self.until_written("a decision", |d| decisions::settle(&mut d.engine, &made, now));
+            }
             if let Request::Hook { report } = &request
                 && self.world.stances.of(&report.session) == Some(Stance::AtPrompt)
             {

@@ -29,7 +29,7 @@ use serde_json::json;
 pub use input::{Happening, Input};
 
 use super::budget;
-use super::crash::crash_point;
+use super::crash::{Side, commit_point, crash_point};
 use super::line;
 use super::outcome::{Note, Outcome, gave_up};
 
@@ -119,7 +119,9 @@ impl Engine {
     /// Writes changes that are not about a task's state, in one transaction.
     pub fn write(&mut self, changes: &[Change]) -> Result<Vec<Committed>, pointsman_store::Error> {
         crash_point("before-commit");
+        commit_point(Side::Before, changes);
         let committed = self.store.commit(changes)?;
+        commit_point(Side::After, changes);
         crash_point("after-commit");
         Ok(committed)
     }
