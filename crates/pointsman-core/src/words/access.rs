@@ -104,9 +104,9 @@ pub const OF_THE_DAEMON: &str =
 pub const IN_A_TERMINAL: &str =
     "the process that asks runs in the daemon's tmux server and belongs to no session that is known";
 /// The caller carries the mark of programs that are not trusted.
-pub const MARKED: &str = "the process that asks can gain no privileges (no_new_privs), which is how agents, CI and \
-                          handlers are marked, also when they detach. A person inside such an environment starts the \
-                          daemon there too, or calls from outside of it";
+pub const MARKED: &str = "the calling process runs with no_new_privs. Pointsman sets this mark on agents, CI and vault \
+                          handlers, and their processes keep it when they detach. If everything in your environment \
+                          carries it, start the daemon there too, or call from outside";
 /// The daemon is in an environment where everybody carries the mark, and nothing shows that the caller is a person.
 pub const NOT_TOLD: &str = "the daemon runs where no process can gain privileges (no_new_privs), so it cannot tell a \
                             person from an agent that has detached. Call from below the process that started the \

@@ -89,6 +89,7 @@ mod tests {
             requires_human: false,
             secrets: Vec::new(),
             secret_files: Vec::new(),
+            allow_sudo: false,
             token_env: None,
             token_file: None,
         };

@@ -86,6 +86,10 @@ impl Check<'_> {
         if !kind.secrets.is_empty() || !kind.secret_files.is_empty() {
             return self.fail(table, "secrets and secret_files go with `command`; a call has `token_env`");
         }
+        if kind.allow_sudo {
+            return self
+                .fail(&format!("{table}.allow_sudo"), "it goes with `command`: a call starts no program");
+        }
         Ok(())
     }
 }

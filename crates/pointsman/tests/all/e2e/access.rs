@@ -12,7 +12,7 @@ use pointsman_testkit::{PATIENCE, Setup, TestDaemon, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use super::shop;
+use super::{shop, vault};
 
 /// Where the speaker finds its requests, and under which name it writes down the replies.
 const DIR: &str = "POINTSMAN_SPEAKER";
@@ -337,12 +337,16 @@ fn e2e_only_what_is_allowed_is_done_where_everybody_is_marked() {
 }
 
 fn speaks_from_everywhere() {
-    let lab = Lab::new(shop(), AGENT, CI);
+    let setup = shop().set("vault.types.speak.command", HANDLER).set("vault.types.speak.risk", "\"low\"");
+    let lab = Lab::new(setup.set("vault.types.speak.reversible", "true"), AGENT, CI);
     let daemon = &lab.daemon;
     assert_eq!(daemon.file_issue_with("Speak", "Please."), 1);
     // One that is open, and one that is closed.
     daemon.json(&["forge", "issue", "create", "--title", "Open", "--body", "b"]);
     daemon.json(&["forge", "issue", "create", "--title", "Closed", "--body", "b"]);
+/// A vault handler that speaks, and leaves a process behind that does too.
+const HANDLER: &str = r#"["/bin/bash", "-c", "POINTSMAN_SPEAKER_AS=handler \"$HOME/speak\"; \"$HOME/detach\" handler-detached"]"#;
+
     daemon.json(&["forge", "issue", "close", "3"]);
     daemon.wait_session(1, 1);
     daemon.session_pid(1);
@@ -373,7 +377,7 @@ fn speaks_from_everywhere() {
     assert_eq!(authors, 3);
     lab.nothing_came_of_it();
 
-    // What CI runs is the daemon's, and has no more to say when it is not.
+    // What CI and a handler run is the daemon's, and has no more to say when it is not.
     lab.has_no_rights("ci", "the daemon started");
     lab.has_no_rights("ci-detached", "no_new_privs");
 
@@ -398,6 +402,10 @@ fn e2e_people_may_ask_everything() {
     daemon.file_issue_with("Wait", "Please.");
     daemon.json(&["forge", "issue", "create", "--title", "Open", "--body", "b"]);
     daemon.wait_session(1, 1);
+    assert_eq!(vault::submit(daemon, &vault::action("s1", "speak")).code, Some(0));
+    lab.has_no_rights("handler", "the daemon started");
+    lab.has_no_rights("handler-detached", "no_new_privs");
+    lab.nothing_came_of_it();
     let last = |request: &Value| ["down", "remove_project"].contains(&request["request"].as_str().unwrap());
     let mut said = BTreeMap::new();
     for request in lab.requests.iter().filter(|request| !last(request)) {
