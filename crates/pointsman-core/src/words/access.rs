@@ -114,6 +114,13 @@ pub const NOT_TOLD: &str = "the daemon runs where no process can gain privileges
 /// The caller's environment names a session that is not there.
 pub const STRANGE_SESSION: &str = "POINTSMAN_SESSION names a session that this daemon does not run";
 
+/// The tmux server of an earlier release is still in use.
+pub const UNMARKED_TMUX: &str = "the tmux server was started by an earlier release without the mark no_new_privs, so a \
+                                 session can use it to start a process that passes for a person. The daemon replaces the \
+                                 server once the last session in it has ended";
+/// What a person can do about it.
+pub const UNMARKED_TMUX_FIX: &str = "let the sessions finish, or end them: pointsman session stop --all";
+
 /// A session, or what belongs to one, would become the daemon.
 pub fn daemon_of(whose: &str) -> String {
     format!("{whose} may not start a daemon: a person does, from a terminal of their own")
