@@ -38,22 +38,22 @@ fn our_own_line_begins_with_us_and_goes_to_the_top() {
     assert_eq!(user_of(std::process::id()).unwrap(), rustix::process::getuid().as_raw());
 }
 
-const CONNECT: &str = "POINTSMAN_TEST_CONNECT";
+/// A socket of this name in the working directory makes a process of this test the other side of another one.
+const SOCKET: &str = "peer-of-a-test.sock";
 
-/// Not a test: connects to a socket and ends. Without its variable it is nothing.
+/// Not a test: connects to the socket and ends. Where there is none it is nothing.
 #[test]
-#[allow(clippy::disallowed_methods, reason = "the variable makes it the other process of a test")]
 fn connector() {
-    if let Some(socket) = std::env::var_os(CONNECT) {
-        UnixStream::connect(socket).unwrap();
+    if Path::new(SOCKET).exists() {
+        UnixStream::connect(SOCKET).unwrap();
     }
 }
 
 #[test]
 fn a_peer_that_has_ended_is_not_taken_for_the_next_process_with_its_pid() {
     let dir = tempfile::tempdir().unwrap();
-    let listener = UnixListener::bind(dir.path().join("s")).unwrap();
-    let ours = UnixStream::connect(dir.path().join("s")).unwrap();
+    let listener = UnixListener::bind(dir.path().join(SOCKET)).unwrap();
+    let ours = UnixStream::connect(dir.path().join(SOCKET)).unwrap();
     let (accepted, _) = listener.accept().unwrap();
     assert!(Held::peer(&accepted, std::process::id()).unwrap().is_there());
     drop(ours);
@@ -62,7 +62,7 @@ fn a_peer_that_has_ended_is_not_taken_for_the_next_process_with_its_pid() {
     }
     let connector = Run::new(std::env::current_exe().unwrap())
         .args(["--exact", "process::lineage::tests::connector"])
-        .env(CONNECT, dir.path().join("s"));
+        .cwd(dir.path());
     assert!(connector.finish().unwrap().end.success());
     let (accepted, _) = listener.accept().unwrap();
     // As if its pid had been given to us.
