@@ -5,6 +5,9 @@ use crate::task::Notice;
 use crate::text::clean_line;
 use crate::vault::{ActionId, Entry, Estimate, Policy, Status};
 
+/// A type with an address says what its program may do.
+pub const CALL_HAS_NO_PROGRAM: &str = "it goes with `command`: a call starts no program";
+
 /// An estimate in words.
 pub fn danger(estimate: Estimate) -> String {
     let undone = if estimate.reversible { "can be undone" } else { "cannot be undone" };

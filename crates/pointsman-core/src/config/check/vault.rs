@@ -5,6 +5,7 @@ use std::path::{Component, Path};
 use super::{Check, is_variable};
 use crate::config::{Config, Error, VaultType};
 use crate::vault::Address;
+use crate::words;
 
 const NO_VARIABLE: &str = "each entry must be the name of an environment variable, not the secret itself";
 
@@ -87,8 +88,7 @@ impl Check<'_> {
             return self.fail(table, "secrets and secret_files go with `command`; a call has `token_env`");
         }
         if kind.allow_sudo {
-            return self
-                .fail(&format!("{table}.allow_sudo"), "it goes with `command`: a call starts no program");
+            return self.fail(&format!("{table}.allow_sudo"), words::vault::CALL_HAS_NO_PROGRAM);
         }
         Ok(())
     }
