@@ -475,6 +475,10 @@ fn a_vault_type_is_an_operators_program_and_dangerous_without_a_word() {
             "a call has `token_env`",
         ),
         (
+            "[vault]\nhosts = [\"a\"]\n[vault.types.d]\nurl = \"https://a/\"\nallow_sudo = true",
+            "a call starts no program",
+        ),
+        (
             "[agent]\npass_env = [\"KEY\"]\n[vault]\nhosts = [\"a\"]\n[vault.types.d]\nurl = \"https://a/\"\n\
              token_env = \"KEY\"",
             "agents never get one",

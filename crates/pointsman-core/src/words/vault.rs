@@ -111,6 +111,8 @@ pub fn never_known(waited: Duration) -> String {
 pub fn never_fired(waited: Duration) -> String {
     format!("it could not be fired for {}", span(waited))
 }
+/// A type with an address says what its program may do.
+pub const CALL_HAS_NO_PROGRAM: &str = "it goes with `command`: a call starts no program";
 
 /// An estimate in words.
 pub fn danger(estimate: Estimate) -> String {
@@ -196,6 +198,7 @@ mod tests {
             requires_human: false,
             secrets: Vec::new(),
             secret_files: Vec::new(),
+            allow_sudo: false,
             token_env: None,
             token_file: None,
         };

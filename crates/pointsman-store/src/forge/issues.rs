@@ -68,6 +68,15 @@ impl ForgeShelf {
         run().map_err(failed_to(words::store::READ_ISSUES))
     }
 
+    /// The number of issues that have this author.
+    pub fn issues_by(&self, author: &str) -> Result<u64> {
+        self.connection
+            .prepare_cached("SELECT count(*) FROM issues WHERE author = $1")
+            .and_then(|mut statement| statement.query_row([author], |row| row.get::<_, Whole>(0)))
+            .map(|Whole(count)| count)
+            .map_err(failed_to("count issues"))
+    }
+
     /// Makes these labels present and those absent; a label in both is present. Answers what the
     /// issue carries now.
     pub fn set_labels(&mut self, number: Number, add: &[String], remove: &[String]) -> Result<Vec<String>> {

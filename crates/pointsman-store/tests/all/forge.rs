@@ -80,6 +80,17 @@ fn issues_are_listed_by_state() {
 }
 
 #[test]
+fn issues_are_counted_by_author_whatever_became_of_them() {
+    let Shelf { mut shelf, .. } = fresh();
+    for author in ["ann", "dev-shop-1.1", "ann"] {
+        shelf.create_issue("t", "", &[], author, at(1)).unwrap();
+    }
+    shelf.close_issue(1, at(5)).unwrap();
+    let counts = ["ann", "dev-shop-1.1", "dev-shop-1"].map(|author| shelf.issues_by(author).unwrap());
+    assert_eq!(counts, [2, 1, 0]);
+}
+
+#[test]
 fn issues_and_pull_requests_share_their_numbers() {
     let Shelf { mut shelf, .. } = fresh();
     let issue = shelf.create_issue("t", "", &[], "ann", at(1)).unwrap();

@@ -62,7 +62,6 @@ impl Context {
         match Store::open_for_command(&self.paths.database()) {
             Ok(store) => Ok(Some(store)),
             Err(store::Error::Missing { .. }) => Ok(None),
-            Err(error @ store::Error::TooOld { .. }) => Err(Failure::from(error).hint("pointsman up")),
             Err(error) => Err(error.into()),
         }
     }

@@ -228,6 +228,9 @@ impl Asking {
                 self.work.look(&self.board.look(), now);
                 self.silence.listen(&self.board.look(), now);
                 self.fetch_reports();
+                if let Err(error) = self.world.drivers.tmux.replace_unmarked() {
+                    tracing::warn!(%error, "the tmux server of an earlier release cannot be replaced");
+                }
                 self.files_at = Some(now.after(rescan));
             }
             next = next.min(self.files_at.unwrap_or(next));

@@ -59,7 +59,7 @@ impl Reports {
     /// Takes in what waits in the spool of a task. It counts as if it had come over the socket in the first place, so it
     /// counts for this task's sessions only: whoever can write a spool is none of the others.
     pub(crate) fn fetch(&self, key: &TaskKey) {
-        let fetched = Spool::in_dir(&self.world.paths.project(&key.project).sandbox(key)).drain(|report| {
+        let fetched = Spool::in_dir(&self.world.paths.project(&key.project).sandbox(key)).drain_some(|report| {
             if !hooks::is_of(report, key) {
                 tracing::warn!(task = %key, session = report.session, "a report in another session's spool");
                 return true;

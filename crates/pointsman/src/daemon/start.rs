@@ -19,7 +19,7 @@ use pointsman_core::queue::EntryId;
 use pointsman_core::task::Stage;
 use pointsman_core::words;
 use pointsman_store::lock::Error as LockError;
-use pointsman_store::{Change, DaemonLock, Store};
+use pointsman_store::{self as store, Change, DaemonLock, Store};
 
 use super::answer::{answer, failed};
 use super::board::Board;
@@ -355,18 +355,24 @@ fn stop_on_signals(inbox: &Inbox) -> anyhow::Result<()> {
 
 /// Carries out a command while no daemon runs: takes its place for a moment.
 pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
-    paths.create()?;
-    let _lock = DaemonLock::acquire(&paths.lock())?;
-    let mut store = Store::open(&paths.database())?;
-    // There is no daemon to look at us, so we look at ourselves, by the same rules.
+    // There is no daemon to look at us, so we look at ourselves, by the same rules. Whoever is refused leaves no trace.
     let caller = Peers::of_command(paths)?.ourselves();
     let (request, condition) = match may(&caller, request) {
         Access::Allowed(request) => (request, None),
         Access::AllowedIf(request, condition) => (request, Some(condition)),
         Access::Refused(why) => return Ok(failed(FailureKind::Refused, why)),
     };
+    // Only a daemon converts what an earlier version wrote: there is no way back.
+    if let Err(error @ store::Error::TooOld { .. }) = Store::open_for_command(&paths.database()) {
+        return Err(error.into());
+    }
+    paths.create()?;
+    let _lock = DaemonLock::acquire(&paths.lock())?;
+    let mut store = Store::open(&paths.database())?;
     let check = |store: &Store, forge: Option<ForgeContext<'_>>| match (condition, &caller) {
-        (Some(condition), Caller::Session(own)) => conditions::holds(condition, own, store, forge),
+        (Some(condition), Caller::Session(own)) => {
+            conditions::holds(condition, own, |id| store.message(id), forge)
+        }
         _ => Ok(()),
     };
     let request = &*request;
@@ -380,6 +386,9 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
             let served = Served::open(paths, &git, Arc::new(config), ENVIRONMENT)?;
             let place = claim::Place { forge: &*served.forge, git: &git, config: &served.config };
             return Ok(claim::carry_out(&place, order));
+        }
+        if !config.forge.kind.is_embedded() {
+            return Ok(failed(FailureKind::Refused, words::access::not_embedded(project.as_str())));
         }
         let config = Arc::new(config);
         let forge = EmbeddedForge::open(&paths.project(project), &config.primary_branch, &git, clock::now)?;

@@ -26,7 +26,7 @@ use pointsman_adapters::git::bare::init_bare;
 use pointsman_adapters::git::mirror::Mirror;
 use pointsman_adapters::git::{self, BranchName, Git};
 use pointsman_adapters::retry::Retry;
-use pointsman_core::forge::{IssueState, PullRequest, StateFilter};
+use pointsman_core::forge::{IssueState, PullRequest};
 use pointsman_core::time::Timestamp;
 use pointsman_store::{self as store, ForgeShelf};
 
@@ -73,13 +73,12 @@ impl EmbeddedForge {
         })
     }
 
-    /// A panic in the middle of a write rolled it back, so the shelf behind a poisoned lock is as good as before.
-    /// How many issues were filed under a name.
-    pub(crate) fn filed_by(&self, author: &str) -> Result<usize, Error> {
-        let issues = self.shelf().issues(StateFilter::All).map_err(shelf_error("count issues"))?;
-        Ok(issues.iter().filter(|issue| issue.author == author).count())
+    /// The number of issues that were filed under a name.
+    pub(crate) fn filed_by(&self, author: &str) -> Result<u64, Error> {
+        self.shelf().issues_by(author).map_err(shelf_error("count issues"))
     }
 
+    /// A panic in the middle of a write rolled it back, so the shelf behind a poisoned lock is as good as before.
     fn shelf(&self) -> MutexGuard<'_, ForgeShelf> {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }

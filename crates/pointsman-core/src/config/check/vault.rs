@@ -78,6 +78,9 @@ impl Check<'_> {
         if !kind.secrets.is_empty() || !kind.secret_files.is_empty() {
             return self.fail(table, words::config::SECRETS_FOR_CALL);
         }
+        if kind.allow_sudo {
+            return self.fail(&format!("{table}.allow_sudo"), words::vault::CALL_HAS_NO_PROGRAM);
+        }
         Ok(())
     }
 }

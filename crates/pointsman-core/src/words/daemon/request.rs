@@ -10,11 +10,6 @@ pub fn answered_elsewhere() -> &'static str {
     "this request is answered elsewhere"
 }
 
-/// A line at the socket that is no request.
-pub fn unreadable(error: impl Display) -> String {
-    format!("the request cannot be read: {error}")
-}
-
 /// An issue that never became a task, and how it becomes one.
 pub fn no_task(key: &TaskKey) -> String {
     format!(
@@ -64,11 +59,6 @@ pub fn no_project(project: &ProjectName) -> String {
 /// A project that is registered, but that could not be opened.
 pub fn not_served(project: &ProjectName) -> String {
     format!("project {project} is not served")
-}
-
-/// An order to the embedded forge of a project that does not use it.
-pub fn not_embedded(project: &ProjectName) -> String {
-    format!("{project} has a forge of its own")
 }
 
 /// A pull request that no agent works on.

@@ -12,6 +12,7 @@ use pointsman_core::hook::Stance;
 use pointsman_core::run::{self as core_run};
 use pointsman_core::task::{Event, Stage};
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use pointsman_store::{Change, EffectId, MessageRow, Write};
 use pointsman_view::status::Daemon;
 
@@ -316,12 +317,16 @@ impl Dispatcher {
 
     fn answer(&mut self, request: &Request) -> (Reply, Follow) {
         if let Request::Status = request {
+            let mut problems = self.problems.clone();
+            if self.world.drivers.tmux.is_marked() == Some(false) {
+                problems.push(words::access::UNMARKED_TMUX.to_owned());
+            }
             let daemon = Daemon {
                 pid: std::process::id(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 started_at: self.started_at.into(),
                 projects: self.engine.served().cloned().collect(),
-                problems: self.problems.clone(),
+                problems,
             };
             return (done(daemon), Follow::default());
         }

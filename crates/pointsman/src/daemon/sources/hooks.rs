@@ -225,7 +225,7 @@ pub(crate) fn read_spools(world: &RealWorld, engine: &mut Engine) {
     let sessions: Vec<TaskKey> = engine.tasks().keys().cloned().collect();
     for key in sessions {
         let spool = Spool::in_dir(&world.paths.project(&key.project).sandbox(&key));
-        let read = spool.drain(|report| {
+        let read = spool.drain_some(|report| {
             if !is_of(report, &key) {
                 tracing::warn!(task = %key, session = report.session, "a report in another session's spool");
                 return true;

@@ -102,8 +102,10 @@ fn run_program(
     let secrets = secrets(world, handler).map_err(failed)?;
     let input =
         serde_json::to_vec(&entry.action).map_err(|_| failed(words::daemon::vault::not_json().to_owned()))?;
-    // Not marked as untrusted: a handler is the operator's own program, and a deployment may need sudo.
-    let mut run = Run::new(program)
+    // A handler is the operator's own program, and still has no rights with us: it works on what an agent submitted, and
+    // what it leaves behind would otherwise pass for a person.
+    let run = Run::new(program);
+    let mut run = if handler.allow_sudo { run } else { run.untrusted() }
         .args(args)
         .cwd("/")
         .inherit(&INHERITED)

@@ -202,8 +202,8 @@ fn e2e_queue_a_repository_with_sha_256_is_served() {
 /// Whoever runs `serve` hears what became of each branch, and may have a command run for it.
 #[test]
 fn e2e_queue_serve_tells_every_outcome_and_hands_variables_to_the_gate() {
-    let command =
-        "echo \"$POINTSMAN_STATUS $POINTSMAN_BRANCH $POINTSMAN_REASON $POINTSMAN_LOG\" >> \"$HOME/told\"";
+    let command = "grep NoNewPrivs: /proc/self/status > \"$HOME/mark\"; \
+                   echo \"$POINTSMAN_STATUS $POINTSMAN_BRANCH $POINTSMAN_REASON $POINTSMAN_LOG\" >> \"$HOME/told\"";
     let gate = "echo \"colour is $COLOUR\"; ! grep -rn BUG src";
     let rig = Rig::new(gate, &["--on-outcome", command, "--pass-env", "COLOUR"]);
     rig.serve_with(&[("COLOUR", "blue")]);
@@ -221,6 +221,8 @@ fn e2e_queue_serve_tells_every_outcome_and_hands_variables_to_the_gate() {
     assert!(lines[1].starts_with("red bad exit code 1 /"), "{told}");
     let log = fs::read_to_string(lines[1].rsplit(' ').next().unwrap()).unwrap();
     assert!(log.contains("colour is blue") && log.contains("BUG"), "{log}");
+    let mark = fs::read_to_string(rig.daemon.path("home/mark")).unwrap();
+    assert_eq!(mark, "NoNewPrivs:\t1\n", "its processes are known when they detach");
 }
 
 /// A service was missing: what was red for that is tested again when a person says so, and the log says why it was red.
