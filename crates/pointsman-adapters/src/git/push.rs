@@ -82,6 +82,14 @@ fn receive_pack_of_others() -> String {
 }
 
 impl Mirror {
+    /// The argument that names the receiving end of a push, where it is not git's own.
+    pub(super) fn receiver(&self) -> Option<String> {
+        match (self.remote_path(), self.remote_owner()) {
+            (Some(_), RemoteOwner::Others) => Some(format!("--receive-pack={}", receive_pack_of_others())),
+            (Some(_), RemoteOwner::Us) | (None, _) => None,
+        }
+    }
+
     /// Pushes commits of the mirror to the remote, each reference only if it is where it is expected, several of them
     /// all or none. A push that has happened before is done, not stale.
     ///
@@ -94,9 +102,7 @@ impl Mirror {
         if refs.len() > 1 {
             call = call.arg("--atomic");
         }
-        if let (Some(_), RemoteOwner::Others) = (self.remote_path(), self.remote_owner()) {
-            call = call.arg(format!("--receive-pack={}", receive_pack_of_others()));
-        }
+        call = call.args(self.receiver());
         // Always with the expected value: the bare form trusts whatever was last fetched.
         call = call
             .args(refs.iter().map(|r| format!("--force-with-lease={}:{}", r.refname, r.expect.old_value())));

@@ -72,13 +72,13 @@ impl EmbeddedForge {
         })
     }
 
-    /// A panic in the middle of a write rolled it back, so the shelf behind a poisoned lock is as good as before.
     /// How many issues were filed under a name.
     pub(crate) fn filed_by(&self, author: &str) -> Result<usize, Error> {
         let issues = self.shelf().issues(StateFilter::All).map_err(shelf_error("count issues"))?;
         Ok(issues.iter().filter(|issue| issue.author == author).count())
     }
 
+    /// A panic in the middle of a write rolled it back, so the shelf behind a poisoned lock is as good as before.
     fn shelf(&self) -> MutexGuard<'_, ForgeShelf> {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
