@@ -158,7 +158,7 @@ fn register(stage: &Stage, pids: &[u32]) -> anyhow::Result<()> {
         let key = TaskKey { project: project.clone(), issue };
         let mut task =
             Task::new(key.clone(), format!("Task {issue}"), format!("pointsman/issue-{issue}"), now);
-        (task.state, task.phase, task.generation) = (State::AwaitingCi, Some(Phase::AwaitingCi), 1);
+        (task.state, task.phase, task.session.generation) = (State::AwaitingCi, Some(Phase::AwaitingCi), 1);
         let mut change = Change::new(now, "session_started");
         (change.project, change.issue) = (Some(project.clone()), Some(issue));
         change.sessions = vec![session(&stage.checkout(), &project, &key, *pid, now)?];

@@ -97,7 +97,7 @@ fn task(project: &ProjectName, issue: u64, state: State, at: Timestamp) -> Task 
     let mut task = Task::new(key, title(issue), format!("pointsman/issue-{issue}"), at);
     task.phase = Some(Phase::AwaitingCi);
     task.head = Sha::new(&format!("{issue:040x}"));
-    task.generation = 1;
+    task.session.generation = 1;
     task.state = state;
     match state {
         State::Blocked => {

@@ -7,7 +7,7 @@ use anyhow::Context;
 use pointsman::daemon::clock;
 use pointsman_adapters::tmux::Server;
 use pointsman_core::labels::BACKLOG;
-use pointsman_core::task::{Session, State, Task};
+use pointsman_core::task::{State, Task};
 use pointsman_store::{ForgeShelf, Store};
 
 use crate::fleet::Fleet;
@@ -91,7 +91,7 @@ impl Open {
     /// Waits until the daemon itself says that everybody is where they belong.
     fn bring_up(&mut self, sessions: u64) -> anyhow::Result<()> {
         self.fleet.hear(usize::try_from(sessions)?, UP_LIMIT)?;
-        self.settled("all sessions to run", |task| task.session == Session::Alive)?;
+        self.settled("all sessions to run", |task| task.session.stage == pointsman_core::task::Stage::Alive)?;
         for session in &self.reviewed {
             self.fleet.ring(*session, "push")?;
         }

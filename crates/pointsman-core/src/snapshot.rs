@@ -40,7 +40,17 @@ pub trait Snapshot: Serialize + DeserializeOwned {
     }
 }
 
-impl Snapshot for crate::task::Task {}
+impl Snapshot for crate::task::Task {
+    const VERSION: u32 = 2;
+
+    fn upgrade(version: u32, value: Value) -> Result<Value, String> {
+        match version {
+            1 => Ok(session_is_a_part(value)),
+            2 => Ok(value),
+            _ => Err(words::reason::unknown_version(version, Self::VERSION)),
+        }
+    }
+}
 impl Snapshot for crate::run::Run {}
 impl Snapshot for crate::vault::Entry {}
 impl Snapshot for crate::gardener::Memory {}
@@ -51,6 +61,37 @@ impl Snapshot for crate::hand_in::Memory {}
 impl Snapshot for crate::value::Value {}
 impl Snapshot for crate::value::Following {}
 impl Snapshot for crate::timetable::Remembered {}
+
+/// Version 1 of a task had the fields of its session beside its own.
+fn session_is_a_part(mut value: Value) -> Value {
+    let mut take = |name: &str| value.get_mut(name).map(Value::take).unwrap_or_default();
+    let (mut session, mut context) = (serde_json::Map::new(), serde_json::Map::new());
+    let put = |part: &mut serde_json::Map<String, Value>, name: &str, found: Value| {
+        // What is not there keeps its default.
+        if !found.is_null() {
+            part.insert(name.to_owned(), found);
+        }
+    };
+    for (old, new) in
+        [("gauge", "gauge"), ("gauge_at", "measured_at"), ("symptoms", "symptoms"), ("urgency", "urgency")]
+    {
+        put(&mut context, new, take(old));
+    }
+    put(&mut session, "stage", take("session"));
+    for name in
+        ["generation", "restart_at", "continues", "idle_looks", "parked_until", "handoff", "exhausted"]
+    {
+        put(&mut session, name, take(name));
+    }
+    let attempts = take("attempts");
+    for name in ["restarts", "handoffs"] {
+        put(&mut session, name, attempts.get(name).cloned().unwrap_or_default());
+    }
+    put(&mut session, "context", Value::Object(context));
+    value["attempts"] = attempts;
+    value["session"] = Value::Object(session);
+    value
+}
 
 /// The kinds of things that have a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

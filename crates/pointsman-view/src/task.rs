@@ -3,7 +3,7 @@
 use pointsman_core::ids::{Number, ProjectName, Sha};
 use pointsman_core::session::budget::Spent;
 use pointsman_core::session::context::Gauge;
-use pointsman_core::task::{self as core, Attempts, Phase, State};
+use pointsman_core::task::{self as core, Phase, State};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -69,26 +69,47 @@ impl Task {
             pr: task.pr,
             head_sha: task.head.clone(),
             session: task.session_id(),
-            generation: task.generation,
+            generation: task.session.generation,
             ci: CiStatus::of(&task.ci),
             ci_sha: ci_sha.cloned(),
             review,
             review_sha: review_sha.cloned(),
-            attempts: task.attempts,
+            attempts: Attempts::of(task),
             since: task.since.into(),
             deadline: task.deadline.map(Time),
             waiting_for: task.waiting_for(),
-            restart_at: task.restart_at.map(Time),
+            restart_at: task.session.restart_at.map(Time),
             open_dependencies: task.open_dependencies.clone(),
             merged_as: task.merged_as.clone(),
-            parked_until: task.parked_until.map(Time),
-            context_percent: task.gauge.map(Gauge::percent),
+            parked_until: task.session.parked_until.map(Time),
+            context_percent: task.session.context.gauge.map(Gauge::percent),
             cost_usd: usd(spent),
             tokens: spent.tokens,
             turns: spent.turns,
             restarts: spent.restarts,
             wall_seconds: spent.millis / 1000,
         }
+    }
+}
+
+/// The attempts that have a limit, each counted since the task was last begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempts {
+    pub ci_fixes: u32,
+    pub review_rounds: u32,
+    pub restarts: u32,
+    pub infra_retries: u32,
+    pub merge_conflicts: u32,
+    pub premature_done: u32,
+    pub handoffs: u32,
+}
+
+impl Attempts {
+    fn of(task: &core::Task) -> Self {
+        let core::Attempts { ci_fixes, review_rounds, infra_retries, merge_conflicts, premature_done } =
+            task.attempts;
+        let (restarts, handoffs) = (task.session.restarts, task.session.handoffs);
+        Self { ci_fixes, review_rounds, restarts, infra_retries, merge_conflicts, premature_done, handoffs }
     }
 }
 
@@ -199,7 +220,7 @@ mod tests {
     use pointsman_core::ids::{ProjectName, Sha, TaskKey};
     use pointsman_core::session::budget::Spent;
     use pointsman_core::session::context::{Gauge, Source};
-    use pointsman_core::task::{self as core, Session, State};
+    use pointsman_core::task::{self as core, Stage, State};
     use pointsman_core::time::Timestamp;
 
     use super::Task;
@@ -209,10 +230,10 @@ mod tests {
         let key = TaskKey { project: ProjectName::new("shop").unwrap(), issue: 3 };
         let mut task = core::Task::new(key, "t".into(), "pointsman/issue-3".into(), Timestamp(0));
         task.state = State::AwaitingCi;
-        (task.generation, task.session) = (2, Session::Alive);
+        (task.session.generation, task.session.stage) = (2, Stage::Alive);
         task.ci = core::Ci::Pending { sha: Sha::new(&"a".repeat(40)).unwrap(), run: 1 };
         task.deadline = Some(Timestamp(1_000));
-        task.gauge = Some(Gauge { used_permille: 935, source: Source::Transcript });
+        task.session.context.gauge = Some(Gauge { used_permille: 935, source: Source::Transcript });
         let spent = Spent { micro_usd: 1_270_000, ..Spent::default() };
         let value = serde_json::to_value(Task::new(&task, spent)).unwrap();
         for field in [

@@ -110,7 +110,7 @@ fn factory(facts: &Facts, config: &Config, now: Timestamp, findings: &mut Vec<Fi
         && taken.len() < places
         && let Some(task) = ready.min_by_key(|task| task.since)
         && now.since(task.since) > stalled_after
-        && task.parked_until.is_none_or(|until| until <= now)
+        && task.session.parked_until.is_none_or(|until| until <= now)
     {
         findings.push(Finding::NothingBegins { issue: task.key.issue, since: task.since });
     }

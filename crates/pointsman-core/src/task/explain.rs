@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use super::effect::{Effect, Headline};
 use super::policy::Policy;
-use super::state::{Ci, Review, Session, State, Task};
+use super::state::{Ci, Review, State, Task};
 use crate::config::{Config, ReviewMode};
+use crate::part::session::Stage;
 use crate::session::budget::{self, Level, Limit, Spent};
 use crate::session::context::{Source, Urgency};
 use crate::text::clean_line;
@@ -87,30 +88,31 @@ fn dependencies(task: &Task) -> Option<String> {
 }
 
 fn session(task: &Task, now: Timestamp) -> Vec<String> {
-    let name = task.key.session(task.generation);
-    let mut facts = vec![match task.session {
-        Session::None if task.generation == 0 => "no session was ever started".to_owned(),
-        Session::None => format!("session {name} has ended"),
-        Session::Starting => format!("session {name} is being started"),
-        Session::Alive => format!("session {name} is alive"),
-        Session::Ending => format!("session {name} is being ended"),
+    let name = task.key.session(task.session.generation);
+    let mut facts = vec![match task.session.stage {
+        Stage::None if task.session.generation == 0 => "no session was ever started".to_owned(),
+        Stage::None => format!("session {name} has ended"),
+        Stage::Starting => format!("session {name} is being started"),
+        Stage::Alive => format!("session {name} is alive"),
+        Stage::Ending => format!("session {name} is being ended"),
     }];
-    facts
-        .extend(task.restart_at.map(|at| format!("a new session is held back: it starts {}", when(at, now))));
-    if task.idle_looks > 0 {
-        facts.push(format!("the agent sat idle at its prompt for {} looks", task.idle_looks));
+    facts.extend(
+        task.session.restart_at.map(|at| format!("a new session is held back: it starts {}", when(at, now))),
+    );
+    if task.session.idle_looks > 0 {
+        facts.push(format!("the agent sat idle at its prompt for {} looks", task.session.idle_looks));
     }
     facts
 }
 
 fn context(task: &Task, config: &Config) -> Option<String> {
-    let gauge = task.gauge?;
+    let gauge = task.session.context.gauge?;
     let source = match gauge.source {
         Source::StatusLine => "by its status line",
         Source::Transcript => "by its transcript",
         Source::Symptoms => "by its symptoms",
     };
-    let follows = match Policy::new(config).marks.urgency(gauge) {
+    let follows = match Policy::new(config).session.marks.urgency(gauge) {
         Urgency::None => "",
         Urgency::Low => ": it is watched",
         Urgency::Medium => ": it was told to save its work",
@@ -120,10 +122,14 @@ fn context(task: &Task, config: &Config) -> Option<String> {
 }
 
 fn handover(task: &Task, now: Timestamp) -> Option<String> {
-    let successor =
-        || format!("session {} goes on where its predecessor handed over", task.key.session(task.generation));
-    let Some(handoff) = task.handoff else {
-        return (task.continues && task.session != Session::None).then(successor);
+    let successor = || {
+        format!(
+            "session {} goes on where its predecessor handed over",
+            task.key.session(task.session.generation)
+        )
+    };
+    let Some(handoff) = task.session.handoff else {
+        return (task.session.continues && task.session.stage != Stage::None).then(successor);
     };
     let asked = ago(now.since(handoff.requested_at));
     Some(if handoff.stuck {
@@ -137,7 +143,7 @@ fn handover(task: &Task, now: Timestamp) -> Option<String> {
 }
 
 fn parked(task: &Task, now: Timestamp) -> Option<String> {
-    let until = task.parked_until?;
+    let until = task.session.parked_until?;
     Some(format!(
         "parked because of outside trouble, which costs no attempt; it goes on {}",
         when(until, now)
@@ -221,11 +227,11 @@ fn used_up(task: &Task, config: &Config) -> Vec<String> {
     [
         ("CI fixes", used.ci_fixes, limits.ci_fixes),
         ("review rounds", used.review_rounds, limits.review_rounds),
-        ("restarts", used.restarts, limits.restarts),
+        ("restarts", task.session.restarts, limits.restarts),
         ("infrastructure retries", used.infra_retries, limits.infra_retries),
         ("merge conflicts", used.merge_conflicts, limits.merge_conflicts),
         ("early claims of done", used.premature_done, limits.premature_done),
-        ("hand-overs", used.handoffs, limits.handoffs),
+        ("hand-overs", task.session.handoffs, limits.handoffs),
     ]
     .into_iter()
     .filter(|(_, used, _)| *used > 0)
@@ -277,7 +283,7 @@ mod tests {
     use crate::session::budget::Spent;
     use crate::session::context::{Gauge, Source};
     use crate::task::{
-        Ci, Effect, Escalation, EscalationCause, Handoff, Headline, Phase, Review, Session, State, Task,
+        Ci, Effect, Escalation, EscalationCause, Handoff, Headline, Phase, Review, Stage, State, Task,
     };
     use crate::time::Timestamp;
 
@@ -316,7 +322,7 @@ mod tests {
     #[test]
     fn ci_and_review_name_the_commit_they_are_about() {
         let mut waiting = task(State::AwaitingReview);
-        (waiting.session, waiting.generation) = (Session::Alive, 2);
+        (waiting.session.stage, waiting.session.generation) = (Stage::Alive, 2);
         (waiting.head, waiting.pr) = (Some(sha("b")), Some(4));
         waiting.phase = Some(Phase::AwaitingReview);
         waiting.ci = Ci::Passed { sha: sha("a") };
@@ -391,10 +397,10 @@ mod tests {
     #[test]
     fn a_full_context_and_its_hand_over_are_told() {
         let mut full = task(State::Working);
-        (full.session, full.generation) = (Session::Alive, 2);
-        full.gauge = Some(Gauge { used_permille: 935, source: Source::StatusLine });
-        full.attempts.handoffs = 1;
-        full.continues = true;
+        (full.session.stage, full.session.generation) = (Stage::Alive, 2);
+        full.session.context.gauge = Some(Gauge { used_permille: 935, source: Source::StatusLine });
+        full.session.handoffs = 1;
+        full.session.continues = true;
         let text = told(&full, "", Surroundings::default());
         for line in [
             "its context is 93.5% full, by its status line: a successor takes over",
@@ -408,14 +414,14 @@ mod tests {
             deadline: Timestamp(NOW.0 + 40_000),
             stuck: false,
         };
-        full.handoff = Some(handoff);
+        full.session.handoff = Some(handoff);
         let text = told(&full, "", Surroundings::default());
         assert!(
             text.contains("it was asked 20s ago to save its work and exit; it is ended by force in 40s"),
             "{text}"
         );
         handoff.stuck = true;
-        full.handoff = Some(handoff);
+        full.session.handoff = Some(handoff);
         let text = told(&full, "", Surroundings::default());
         assert!(
             text.contains("asked 20s ago to save its work and exit, did not, and is ended by force"),
@@ -426,8 +432,8 @@ mod tests {
     #[test]
     fn parking_and_budgets_are_told() {
         let mut parked = task(State::Working);
-        (parked.session, parked.generation) = (Session::Alive, 1);
-        parked.parked_until = Some(Timestamp(NOW.0 + 300_000));
+        (parked.session.stage, parked.session.generation) = (Stage::Alive, 1);
+        parked.session.parked_until = Some(Timestamp(NOW.0 + 300_000));
         let spent = Spent { tokens: 900, micro_usd: 1_000_000, ..Spent::default() };
         let around = || Surroundings { spent, spent_today: spent, ..Surroundings::default() };
         let text = told(&parked, "", around());

@@ -18,7 +18,8 @@ pub use event::{CiVerdict, Event, Order, PrFact, QueueOutcome, ReviewVerdict};
 pub use phase::{Phase, Refusal, RefusalStatus};
 pub use policy::{Policy, ReviewMode};
 pub use signals::signals;
-pub use state::{
-    Attempts, Ci, Escalation, EscalationCause, Exhausted, Handoff, Review, Session, State, Task,
-};
-pub use step::{Refused, Transition, step};
+pub use state::{Attempts, Ci, Escalation, EscalationCause, Review, State, Task};
+pub use step::{Transition, step};
+
+pub use crate::part::session::{Exhausted, Handoff, Session, Stage};
+pub use crate::workflow::Refused;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::config;
-use crate::session::context::Marks;
+use crate::part::session;
 
 /// Who decides whether a change may land.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,32 +33,18 @@ pub struct Policy {
     pub session_timeout: Duration,
     /// After the merge the agent has this long to say done.
     pub done_grace: Duration,
-    /// The first restart is held back this long from the second crash on; doubles each time.
-    pub restart_backoff: Duration,
-    /// But never longer than this.
-    pub restart_backoff_max: Duration,
     /// CI failures handed to the agent.
     pub ci_fixes: u32,
     /// Change requests handed to the agent.
     pub review_rounds: u32,
     /// Infrastructure failures retried per head.
     pub infra_retries: u32,
-    /// Looks at an idle prompt before the session is given up.
-    pub idle_looks: u32,
-    /// Sessions started because one died.
-    pub restarts: u32,
     /// Merge conflicts handed to the agent.
     pub merge_conflicts: u32,
     /// `done` claimed without a merge.
     pub premature_done: u32,
-    /// Sessions that hand over because of a full context.
-    pub handoffs: u32,
-    /// A session that was asked to hand over has this long.
-    pub handoff_timeout: Duration,
-    /// Outside trouble without a known end is waited for this long.
-    pub park: Duration,
-    /// When a context is how full.
-    pub marks: Marks,
+    /// The numbers for its sessions.
+    pub session: session::Policy,
 }
 
 impl Policy {
@@ -79,23 +65,12 @@ impl Policy {
             escalation_timeout: timing.escalation_timeout.into(),
             session_timeout: timing.session_timeout.into(),
             done_grace: timing.done_grace.into(),
-            restart_backoff: timing.restart_backoff.into(),
-            restart_backoff_max: timing.restart_backoff_max.into(),
             ci_fixes: limits.ci_fixes,
             review_rounds: limits.review_rounds,
             infra_retries: limits.infra_retries,
-            idle_looks: limits.idle_looks,
-            restarts: limits.restarts,
             merge_conflicts: limits.merge_conflicts,
             premature_done: limits.premature_done,
-            handoffs: limits.handoffs,
-            handoff_timeout: timing.handoff_timeout.into(),
-            park: timing.park.into(),
-            marks: Marks {
-                low: config.context.low.permille(),
-                medium: config.context.medium.permille(),
-                high: config.context.high.permille(),
-            },
+            session: session::Policy::new(config),
         }
     }
 }

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::phase::{Phase, Refusal};
 use crate::ids::{Number, Sha, TaskKey};
+use crate::part::session::{Demand, Session, Stage};
 use crate::role::Role;
-use crate::session::context::{Gauge, Symptom, Urgency};
 use crate::time::Timestamp;
 
 /// Where a task stands. The names are part of the surface that scripts rely on.
@@ -74,15 +74,31 @@ impl State {
         matches!(self, Self::Working | Self::AwaitingCi | Self::AwaitingReview | Self::Escalated)
     }
 
-    /// Whether its agent works, or waits to be told to: the budget counts. What is about to land costs
-    /// nothing more.
+    /// Whether its agent works, or waits to be told to, so that the budget counts.
     pub fn spends(self) -> bool {
-        self.takes_a_place()
+        self.demand().spends()
     }
 
     /// Whether a session may be alive in it.
     pub fn has_session(self) -> bool {
-        self.takes_a_place() || matches!(self, Self::MergeQueue | Self::Merged)
+        self.demand().allows_session()
+    }
+
+    /// The need that a task in this state has of its session.
+    pub fn demand(self) -> Demand {
+        match self {
+            Self::Working => Demand::Work,
+            Self::AwaitingCi | Self::AwaitingReview => Demand::StandBy,
+            Self::Escalated => Demand::Answer,
+            Self::MergeQueue => Demand::Landing,
+            Self::Merged => Demand::Farewell,
+            Self::Backlog
+            | Self::WaitingDependencies
+            | Self::Blocked
+            | Self::Refused
+            | Self::Paused
+            | Self::Closed => Demand::Nothing,
+        }
     }
 }
 
@@ -90,19 +106,6 @@ impl std::fmt::Display for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
     }
-}
-
-/// The session of the present generation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Session {
-    /// None was ever started, or the last one has ended.
-    #[default]
-    None,
-    /// Ordered; not yet known to run.
-    Starting,
-    Alive,
-    Ending,
 }
 
 /// What CI said about the head.
@@ -165,16 +168,12 @@ pub struct Attempts {
     pub ci_fixes: u32,
     /// Change requests handed to the agent.
     pub review_rounds: u32,
-    /// Sessions started because one died.
-    pub restarts: u32,
     /// Infrastructure failures retried since CI was last ordered for a new head.
     pub infra_retries: u32,
     /// Merge conflicts handed to the agent.
     pub merge_conflicts: u32,
     /// `done` claimed without a merge.
     pub premature_done: u32,
-    /// Sessions that handed over because of a full context.
-    pub handoffs: u32,
 }
 
 /// Why a person was asked.
@@ -225,9 +224,6 @@ pub struct Task {
     pub pr: Option<Number>,
     /// The head of the branch as the forge has it.
     pub head: Option<Sha>,
-    /// Sessions are numbered; events of an older one are refused.
-    pub generation: u32,
-    /// The session of this generation.
     pub session: Session,
     pub ci: Ci,
     /// How often CI was ordered: tells answers of different tries apart.
@@ -235,16 +231,12 @@ pub struct Task {
     pub review: Review,
     /// What has been used up.
     pub attempts: Attempts,
-    /// Consecutive looks at an idle prompt.
-    pub idle_looks: u32,
     /// The question to a person, while escalated.
     pub escalation: Option<Escalation>,
     /// The agent's refusal, while refused.
     pub refusal: Option<Refusal>,
     /// When the present state ends by itself.
     pub deadline: Option<Timestamp>,
-    /// A replacement session is held back until then (crash-loop breaker).
-    pub restart_at: Option<Timestamp>,
     /// Set aside while its work was handed in: it goes on with that.
     #[serde(default)]
     pub handed_in: bool,
@@ -261,55 +253,12 @@ pub struct Task {
     pub diagnosis_due: bool,
     /// The main branch holds this commit of ours.
     pub merged_as: Option<Sha>,
-    /// How full the session's context is.
-    #[serde(default)]
-    pub gauge: Option<Gauge>,
-    /// When that was measured.
-    #[serde(default)]
-    pub gauge_at: Option<Timestamp>,
-    /// Signs of a full context in this generation, each once.
-    #[serde(default)]
-    pub symptoms: Vec<Symptom>,
-    /// The most urgent gauge of this generation so far: each step up is acted on once.
-    #[serde(default)]
-    pub urgency: Urgency,
-    /// The session was asked to save its work and exit; a successor follows.
-    #[serde(default)]
-    pub handoff: Option<Handoff>,
-    /// A budget is used up: the session ends at the next boundary of its turns.
-    #[serde(default)]
-    pub exhausted: Option<Exhausted>,
-    /// The session that was ordered last goes on where its predecessor handed over.
-    #[serde(default)]
-    pub continues: bool,
-    /// Outside trouble (a rate limit, an outage): nothing is expected of the agent until then.
-    #[serde(default)]
-    pub parked_until: Option<Timestamp>,
     /// How often the issue was claimed: a review that counted for an earlier claim counts anew.
     #[serde(default)]
     pub claims: u32,
     /// How many comments were ordered: tells them apart.
     #[serde(default)]
     pub comments: u32,
-}
-
-/// A hand-over from a session to its successor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Handoff {
-    /// When it was asked for.
-    pub requested_at: Timestamp,
-    /// Then the session is ended by force.
-    pub deadline: Timestamp,
-    /// It was not over by then.
-    pub stuck: bool,
-}
-
-/// A budget that is used up while the agent is in the middle of a turn.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Exhausted {
-    pub what: String,
-    /// A turn that does not end by then is cut off.
-    pub deadline: Timestamp,
 }
 
 impl Task {
@@ -331,31 +280,20 @@ impl Task {
             branch,
             pr: None,
             head: None,
-            generation: 0,
-            session: Session::None,
+            session: Session::default(),
             ci: Ci::None,
             ci_run: 0,
             review: Review::None,
             attempts: Attempts::default(),
-            idle_looks: 0,
             escalation: None,
             refusal: None,
             deadline: None,
-            restart_at: None,
             handed_in: false,
             dependencies_seen: false,
             block_seen: false,
             block_seen_at: None,
             diagnosis_due: false,
             merged_as: None,
-            gauge: None,
-            gauge_at: None,
-            symptoms: Vec::new(),
-            urgency: Urgency::None,
-            handoff: None,
-            exhausted: None,
-            continues: false,
-            parked_until: None,
             claims: 0,
             comments: 0,
         }
@@ -364,12 +302,7 @@ impl Task {
     /// When time alone will next change something.
     pub fn wake_at(&self) -> Option<Timestamp> {
         let renotify = self.escalation.as_ref().map(|e| e.renotify_at);
-        let handoff = self.handoff.filter(|h| !h.stuck).map(|h| h.deadline);
-        let exhausted = self.exhausted.as_ref().map(|e| e.deadline);
-        [self.deadline, self.restart_at, renotify, handoff, exhausted, self.parked_until]
-            .into_iter()
-            .flatten()
-            .min()
+        [self.deadline, renotify, self.session.wake_at()].into_iter().flatten().min()
     }
 
     /// Whether this commit may land: it is the head, green and approved, and nothing was decided
@@ -381,7 +314,7 @@ impl Task {
 
     /// The present session's id, if one may exist.
     pub fn session_id(&self) -> Option<String> {
-        (self.session != Session::None).then(|| self.key.session(self.generation))
+        (self.session.stage != Stage::None).then(|| self.key.session(self.session.generation))
     }
 
     /// What is waited for, in one line.
@@ -393,20 +326,22 @@ impl Task {
                 let open: Vec<String> = self.open_dependencies.iter().map(|n| format!("#{n}")).collect();
                 format!("dependencies to be closed: {}", open.join(", "))
             }
-            State::Working => match self.session {
-                Session::None if self.restart_at.is_some() => "the back-off before a new session".to_owned(),
-                Session::None | Session::Starting => "a session to start".to_owned(),
-                Session::Alive if self.parked_until.is_some() => {
+            State::Working => match self.session.stage {
+                Stage::None if self.session.restart_at.is_some() => {
+                    "the back-off before a new session".to_owned()
+                }
+                Stage::None | Stage::Starting => "a session to start".to_owned(),
+                Stage::Alive if self.session.parked_until.is_some() => {
                     "outside trouble to pass (parked)".to_owned()
                 }
-                Session::Alive if self.exhausted.is_some() => {
+                Stage::Alive if self.session.exhausted.is_some() => {
                     "the agent's turn to end; its budget is used up".to_owned()
                 }
-                Session::Alive if self.handoff.is_some() => {
+                Stage::Alive if self.session.handoff.is_some() => {
                     "the session to save its work and exit".to_owned()
                 }
-                Session::Alive => "the agent's next phase".to_owned(),
-                Session::Ending => "the session to end".to_owned(),
+                Stage::Alive => "the agent's next phase".to_owned(),
+                Stage::Ending => "the session to end".to_owned(),
             },
             State::AwaitingCi => match &self.ci {
                 Ci::Pending { sha, .. } => format!("CI on {}", sha.short()),

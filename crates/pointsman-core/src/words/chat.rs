@@ -180,7 +180,7 @@ pub fn stuck<'t>(
     let waiting: Vec<&Task> = tasks
         .filter(|task| match task.state {
             State::Escalated | State::Blocked | State::Refused | State::Paused => true,
-            State::Working => task.parked_until.is_some(),
+            State::Working => task.session.parked_until.is_some(),
             State::Backlog
             | State::WaitingDependencies
             | State::AwaitingCi

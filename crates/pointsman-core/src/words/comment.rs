@@ -21,7 +21,7 @@ pub fn claimed() -> &'static str {
 pub fn diagnosis(task: &Task, tail: &str) -> String {
     let reason = task.reason.as_deref().unwrap_or("no reason was recorded");
     let mut body = format!("**Blocked:** {reason}\n\n");
-    body.push_str(&format!("- session: {}\n", task.key.session(task.generation)));
+    body.push_str(&format!("- session: {}\n", task.key.session(task.session.generation)));
     body.push_str(&format!("- last phase: {}\n", task.phase.map_or("none", |p| p.name())));
     if let Some(pr) = task.pr {
         body.push_str(&format!("- pull request: #{pr}\n"));
@@ -29,7 +29,7 @@ pub fn diagnosis(task: &Task, tail: &str) -> String {
     let used = task.attempts;
     body.push_str(&format!(
         "- CI failed {} times, changes were requested {} times, the session was restarted {} times\n",
-        used.ci_fixes, used.review_rounds, used.restarts
+        used.ci_fixes, used.review_rounds, task.session.restarts
     ));
     body.push_str("\nThe work so far is kept. Remove the label `blocked` to try again.\n");
     let tail = text::tail_lines(tail, DIAGNOSIS_LINES);

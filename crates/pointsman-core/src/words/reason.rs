@@ -30,6 +30,11 @@ pub const NEVER_SYNCED: &str = "the branch could not be brought to the forge in 
 /// The queue did not answer.
 pub const QUEUE_STUCK: &str = "the merge queue did not get to this branch in time";
 
+/// The reasons for a checkpoint that nobody asked for.
+pub const END_OF_TURN: &str = "end of a turn";
+pub const BEFORE_COMPACTION: &str = "before a compaction";
+pub const CONTEXT_FILLS_UP: &str = "the context fills up";
+
 /// The agent wrote `failed`.
 pub fn agent_failed(reason: &str) -> String {
     format!("the agent failed: {}", text::clean_line(reason, QUOTE_CHARS))
@@ -175,6 +180,23 @@ pub const UNKNOWN_SCREEN: &str = "a screen that shows no prompt";
 /// Hooks that were never heard.
 pub const HOOKS_SILENT: &str = "the session is not trusted to be supervised: its hooks were never heard, so nothing but \
     an answer is given to it; `pointsman doctor` says why";
+
+/// The reason why an event of an earlier session changes nothing.
+pub fn old_generation(generation: u32, present: u32) -> String {
+    format!("generation {generation} is over; the present one is {present}")
+}
+
+/// The reason why a look at an idle terminal changes nothing.
+pub const NOT_WATCHED: &str = "only a working session that has not written a phase yet is watched";
+/// The reason why an error after the last phase changes nothing.
+pub const FINAL_PHASE_STANDS: &str =
+    "the agent's last phase ended its work, and an error does not take that back";
+/// The reason why a failed turn changes nothing.
+pub const NOTHING_EXPECTED: &str = "nothing is expected of the agent at present";
+/// The reason why a used-up budget changes nothing.
+pub const NOTHING_SPENT: &str = "the session spends nothing at present";
+/// The reason why a session's trouble is not asked about.
+pub const NOBODY_IS_ASKED: &str = "a person is asked already, or the work is over";
 
 /// A snapshot has a form that this program does not know.
 pub fn unknown_version(found: u32, known: u32) -> String {

@@ -2,8 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use pointsman_core::snapshot::Kind;
-use pointsman_core::task::Effect;
+use pointsman_core::snapshot::{Kind, Snapshot as _};
+use pointsman_core::task::{Effect, Task};
 use pointsman_store::{Change, Error, Retry, Store};
 use serde_json::json;
 
@@ -104,10 +104,10 @@ fn an_unreadable_snapshot_is_an_error_and_not_a_missing_task() {
     assert_eq!(open, [2], "the others go on");
     assert_eq!(fresh.store.unreadable().unwrap(), [*unreadable]);
     // A form of a later program is not guessed at either.
-    connection.execute("UPDATE tasks SET version = 2 WHERE issue = 2", []).unwrap();
+    connection.execute("UPDATE tasks SET version = 99 WHERE issue = 2", []).unwrap();
     let listed = fresh.store.unreadable().unwrap();
-    assert_eq!(listed.iter().map(|one| one.version).collect::<Vec<_>>(), [1, 2]);
-    assert!(listed[1].why.contains("version 2"), "{}", listed[1].why);
+    assert_eq!(listed.iter().map(|one| one.version).collect::<Vec<_>>(), [Task::VERSION, 99]);
+    assert!(listed[1].why.contains("version 99"), "{}", listed[1].why);
 }
 
 #[test]

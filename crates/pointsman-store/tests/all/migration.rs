@@ -6,8 +6,10 @@ use std::time::Duration;
 use pointsman_core::config::{Config, NotifierKind};
 use pointsman_core::formula::{Formula, SHIPPED, variables};
 use pointsman_core::notifier::Topic;
+use pointsman_core::part::session::Stage;
 use pointsman_core::run::{Run, RunId};
 use pointsman_core::session::budget::Spent;
+use pointsman_core::session::context::{Gauge, Source};
 use pointsman_core::task::{Effect, Exit, Phase, State, Task};
 use pointsman_core::timetable::Remembered;
 use pointsman_core::value::{Following, Value};
@@ -23,9 +25,37 @@ use crate::world::{at, change, commit, key, project, session, sha, task};
 
 const FIRST: &str = include_str!("../../src/migrations/store/0001_begin.sql");
 
+/// A task as 0.1.0 stored it.
+fn stored_task(state: &str, phase: &str) -> String {
+    format!(
+        r#"{{"key": {{"project": "shop", "issue": 3}}, "title": "issue 3", "state": "{state}", "since": 1,
+        "phase": {phase}, "reason": null, "ready": false, "open_dependencies": [], "claimed": false,
+        "branch": "pointsman/issue-3", "pr": null, "head": null, "generation": 1, "session": "alive",
+        "ci": {{"status": "none"}}, "ci_run": 0, "review": {{"status": "none"}},
+        "attempts": {{"ci_fixes": 2, "review_rounds": 0, "restarts": 1, "infra_retries": 0, "merge_conflicts": 0,
+            "premature_done": 0, "handoffs": 0}},
+        "idle_looks": 0, "escalation": null, "refusal": null, "deadline": null, "restart_at": null,
+        "handed_in": false, "dependencies_seen": false, "block_seen": false, "diagnosis_due": false,
+        "merged_as": null, "gauge": {{"used_permille": 250, "source": "status_line"}}, "gauge_at": 1,
+        "symptoms": [], "urgency": "none", "handoff": null, "exhausted": null, "continues": false,
+        "parked_until": null, "claims": 0, "comments": 0}}"#
+    )
+}
+
+/// The same task as this program reads it.
+fn read_task(state: State, phase: Option<Phase>) -> Task {
+    let mut task = task(3);
+    (task.state, task.phase, task.attempts.ci_fixes) = (state, phase, 2);
+    let session = &mut task.session;
+    (session.generation, session.stage, session.restarts) = (1, Stage::Alive, 1);
+    session.context.gauge = Some(Gauge { used_permille: 250, source: Source::StatusLine });
+    session.context.measured_at = Some(at(1));
+    task
+}
+
 /// Files as version 1 left them: three generations of one task, a crash, a formula's session, an
 /// event, an order and a branch in the line.
-fn write_version_1(path: &Path, task: &Task) {
+fn write_version_1(path: &Path) {
     let connection = Connection::open(path).unwrap();
     connection.pragma_update(None, "journal_mode", "wal").unwrap();
     connection.execute_batch(FIRST).unwrap();
@@ -46,7 +76,7 @@ fn write_version_1(path: &Path, task: &Task) {
             )
             .unwrap();
     }
-    let snapshot = serde_json::to_string(task).unwrap();
+    let snapshot = stored_task("awaiting_review", "\"awaiting_review\"");
     connection
         .execute("INSERT INTO tasks VALUES ('shop', 3, 'awaiting_review', 1, ?1)", params![snapshot])
         .unwrap();
@@ -73,9 +103,7 @@ fn write_version_1(path: &Path, task: &Task) {
 fn version_1_comes_up_to_date_with_its_rows() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("pointsman.db");
-    let mut reviewed = task(3);
-    (reviewed.state, reviewed.phase) = (State::AwaitingReview, Some(Phase::AwaitingReview));
-    write_version_1(&path, &reviewed);
+    write_version_1(&path);
     assert!(matches!(Store::open_read_only(&path), Err(Error::TooOld { found: 1, .. })));
     let mut store = Store::open(&path).unwrap();
 
@@ -99,7 +127,10 @@ fn version_1_comes_up_to_date_with_its_rows() {
     let crashed = store.session("dev-shop-3.9").unwrap().unwrap();
     assert_eq!((crashed.status(), crashed.exit), (SessionStatus::Crashed, Some(Exit::Crashed)));
     assert_eq!((crashed.host.as_str(), crashed.gauge, crashed.spent), ("", None, Spent::default()));
-    assert_eq!(store.task(&key(3)).unwrap(), Some(reviewed));
+    assert_eq!(
+        store.task(&key(3)).unwrap(),
+        Some(read_task(State::AwaitingReview, Some(Phase::AwaitingReview)))
+    );
     assert_eq!(store.events(&EventFilter::default()).unwrap().len(), 1);
     assert_eq!(store.pending_effects(&key(3)).unwrap()[0].effect, Effect::SyncBranch);
     let line = store.queue_entries(&project("shop"), EntryScope::Unfinished).unwrap();
@@ -117,7 +148,7 @@ fn version_1_comes_up_to_date_with_its_rows() {
 fn an_updated_database_has_the_tables_of_a_new_one() {
     let directory = tempfile::tempdir().unwrap();
     let (old, new) = (directory.path().join("old.db"), directory.path().join("new.db"));
-    write_version_1(&old, &task(3));
+    write_version_1(&old);
     let schema = |path: &Path| -> Vec<(String, String)> {
         drop(Store::open(path).unwrap());
         let connection = Connection::open(path).unwrap();
@@ -146,15 +177,14 @@ fn write_0_1_0(path: &Path) -> (Task, Run, Entry) {
         connection.execute_batch(migration).unwrap();
     }
     let json = |value: &dyn erased::Json| value.json();
-    let mut working = task(3);
-    (working.state, working.generation) = (State::Working, 1);
     connection
         .execute(
             "INSERT INTO tasks (project, issue, state, since, snapshot, phase)
                 VALUES ('shop', 3, 'working', 1, ?1, NULL)",
-            params![json(&working)],
+            params![stored_task("working", "null")],
         )
         .unwrap();
+    let working = read_task(State::Working, None);
     let config = Config::parse("name = \"shop\"\n", "p.toml").unwrap();
     let (name, text) = SHIPPED[0];
     let formula = Formula::render(text, name, &variables(&config)).unwrap();

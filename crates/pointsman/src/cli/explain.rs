@@ -74,16 +74,15 @@ fn surroundings(store: &Store, task: &Task, now: Timestamp) -> Result<Surroundin
         error: pending.error,
         not_before: pending.not_before,
     });
-    let unheard =
-        store.messages(&task.key)?.into_iter().filter_map(|message| {
-            let waits = match message.status {
-                MessageStatus::Queued | MessageStatus::Sent | MessageStatus::Unacknowledged => true,
-                MessageStatus::Acknowledged | MessageStatus::Superseded => false,
-            };
-            // Nobody is left to read those of an earlier session.
-            (waits && message.generation == task.generation && task.state != State::Closed)
-                .then_some(Unheard { id: message.id.0, headline: message.headline, tries: message.tries })
-        });
+    let unheard = store.messages(&task.key)?.into_iter().filter_map(|message| {
+        let waits = match message.status {
+            MessageStatus::Queued | MessageStatus::Sent | MessageStatus::Unacknowledged => true,
+            MessageStatus::Acknowledged | MessageStatus::Superseded => false,
+        };
+        // Nobody is left to read those of an earlier session.
+        (waits && message.generation == task.session.generation && task.state != State::Closed)
+            .then_some(Unheard { id: message.id.0, headline: message.headline, tries: message.tries })
+    });
     Ok(Surroundings {
         now,
         effects: effects.collect(),

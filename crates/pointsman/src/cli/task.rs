@@ -140,7 +140,7 @@ fn show(context: &Context, issue: Number) -> Result<(), Failure> {
     for (name, text) in fields.into_iter().filter_map(|(name, text)| Some((name, text?))) {
         context.out.line(format!("{name:<12} {}", clean_line(&text, 400)))?;
     }
-    if let Some(gauge) = task.gauge {
+    if let Some(gauge) = task.session.context.gauge {
         context.out.line(format!("context      {}% full", gauge.percent()))?;
     }
     if let Some(told) = budget::describe(spent, Limit::per_task(&project.config.budget)) {
@@ -180,7 +180,7 @@ fn answer(context: &Context, issue: Number, text: String) -> Result<(), Failure>
 pub(crate) fn spent(store: Option<&Store>, task: &Task) -> Result<Spent, Failure> {
     match store {
         // Without a session nothing was spent: most of a long backlog is not asked about.
-        Some(store) if task.generation > 0 => Ok(store.spent_on_task(&task.key, time::now())?),
+        Some(store) if task.session.generation > 0 => Ok(store.spent_on_task(&task.key, time::now())?),
         Some(_) | None => Ok(Spent::default()),
     }
 }

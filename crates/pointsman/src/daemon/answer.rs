@@ -5,7 +5,7 @@ use std::path::Path;
 use pointsman_core::ids::{Number, ProjectName, Sha, TaskKey};
 use pointsman_core::log;
 use pointsman_core::session::work::Observation;
-use pointsman_core::task::{Effect, Event, Headline, Order, Refused, Session, Task};
+use pointsman_core::task::{Effect, Event, Headline, Order, Refused, Stage, Task};
 use pointsman_core::words;
 use pointsman_store::{Change, EffectId, MessageStatus, Write};
 use pointsman_view::project::Named;
@@ -217,7 +217,7 @@ fn checkpoint(engine: &mut Engine, session: &str, said: Observation) -> Reply {
         Ok(task) => task,
         Err(reply) => return reply,
     };
-    if task.generation != generation || task.session == Session::None {
+    if task.session.generation != generation || task.session.stage == Stage::None {
         return failed(FailureKind::Refused, format!("session {session} is over"));
     }
     let now = clock::now();
@@ -236,13 +236,17 @@ fn send(engine: &mut Engine, project: &ProjectName, issue: Number, text: &str) -
         Ok(task) => task,
         Err(reply) => return reply,
     };
-    if task.session != Session::Alive {
+    if task.session.stage != Stage::Alive {
         return failed(FailureKind::Refused, format!("task {issue} has no live session"));
     }
     let (subject, details) = words::message::from_operator(text);
     let mut change = Change::logged(clock::now(), project, &log::Entry::OperatorSpoke);
-    change.effects =
-        vec![Effect::Deliver { generation: task.generation, headline: Headline::Answer, subject, details }];
+    change.effects = vec![Effect::Deliver {
+        generation: task.session.generation,
+        headline: Headline::Answer,
+        subject,
+        details,
+    }];
     change.session = task.session_id();
     change.task = Some(task);
     match engine.write(&[change]) {
@@ -255,7 +259,7 @@ fn remove(engine: &mut Engine, project: &ProjectName) -> Reply {
     let busy: Vec<String> = engine
         .tasks()
         .values()
-        .filter(|t| t.key.project == *project && t.session != Session::None)
+        .filter(|t| t.key.project == *project && t.session.stage != Stage::None)
         .map(|t| format!("#{}", t.key.issue))
         .collect();
     if !busy.is_empty() {

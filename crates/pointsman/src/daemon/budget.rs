@@ -8,7 +8,7 @@ use pointsman_core::role::Role;
 use pointsman_core::session::budget::{self, Level, Limit, Spent, level};
 use pointsman_core::session::context::Gauge;
 use pointsman_core::session::quota::{self, Window};
-use pointsman_core::task::{Event, Session, Task};
+use pointsman_core::task::{Event, Stage, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
 use pointsman_store::{Change, EntryScope, SessionRow, SpendingReport, Store, Write};
@@ -260,7 +260,8 @@ fn day_passed(
 }
 
 fn running(engine: &Engine, project: &ProjectName) -> Vec<Arc<Task>> {
-    let tasks = engine.tasks().values().filter(|t| t.key.project == *project && t.session != Session::None);
+    let tasks =
+        engine.tasks().values().filter(|t| t.key.project == *project && t.session.stage != Stage::None);
     tasks.cloned().collect()
 }
 
@@ -298,7 +299,7 @@ fn once(engine: &mut Engine, task: &Task, mark: &Mark) -> Result<Option<Input>, 
         return Ok(None);
     }
     // A task that a person starts again after the hard mark is told again.
-    let name = format!("budget-{}-{}-{}", key.issue, mark.name, task.generation);
+    let name = format!("budget-{}-{}-{}", key.issue, mark.name, task.session.generation);
     let told = engine.store().cursor(Some(&key.project), &name)?;
     let value = if reached == Level::Hard { "hard" } else { "soft" };
     if told.as_deref() == Some(value) || told.as_deref() == Some("hard") {

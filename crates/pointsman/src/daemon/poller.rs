@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pointsman_core::ids::ProjectName;
 use pointsman_core::schedule::{Ears, forge_pace};
-use pointsman_core::task::Session;
+use pointsman_core::task::Stage;
 use pointsman_core::time::Timestamp;
 
 use super::actions;
@@ -241,7 +241,7 @@ impl Asking {
     /// The last words of a turn that went to a spool, because we were not there yet or too busy: no further hook brings
     /// them.
     fn fetch_reports(&self) {
-        for task in self.board.look().values().filter(|task| task.session == Session::Alive) {
+        for task in self.board.look().values().filter(|task| task.session.stage == Stage::Alive) {
             self.reports.fetch(&task.key);
         }
     }

@@ -83,7 +83,7 @@ impl Reports {
     fn at_once(&self, report: &Report) -> Option<Reply> {
         let (key, generation) = TaskKey::parse_session(&report.session)?;
         let served = self.world.project(&key.project)?;
-        let present = self.board.look().get(&key).is_some_and(|task| task.generation == generation);
+        let present = self.board.look().get(&key).is_some_and(|task| task.session.generation == generation);
         if !present {
             return None;
         }

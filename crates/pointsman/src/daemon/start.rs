@@ -15,7 +15,7 @@ use pointsman_adapters::watch::exits::ExitWatch;
 use pointsman_core::config::Config;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::queue::EntryId;
-use pointsman_core::task::Session;
+use pointsman_core::task::Stage;
 use pointsman_core::words;
 use pointsman_store::lock::Error as LockError;
 use pointsman_store::{Change, DaemonLock, Store};
@@ -166,7 +166,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         }
         // Whatever an earlier daemon was about to save when it ended.
         for task in dispatcher.engine.tasks().values() {
-            if task.key.project == served.config.name && task.session == Session::Alive {
+            if task.key.project == served.config.name && task.session.stage == Stage::Alive {
                 jobs.checkpoint(served, task, "a new daemon");
             }
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use pointsman_core::ids::{Number, ProjectName};
-use pointsman_core::task::{Exit, Session, State, Task};
+use pointsman_core::task::{Exit, Stage, State, Task};
 use pointsman_core::vault::{ActionId, Status};
 use pointsman_store::{EventFilter, EventRow, SessionScope, Store};
 use serde::Deserialize;
@@ -61,7 +61,7 @@ impl Seen {
             | State::Escalated
             | State::Merged => false,
         };
-        stopped && task.session == Session::None && self.pending == 0
+        stopped && task.session.stage == Stage::None && self.pending == 0
     }
 
     fn happened(&mut self, event: &EventRow) {
@@ -148,7 +148,7 @@ impl Watcher {
 #[cfg(test)]
 mod tests {
     use pointsman_core::ids::{ProjectName, TaskKey};
-    use pointsman_core::task::{Session, State, Task};
+    use pointsman_core::task::{Stage, State, Task};
     use pointsman_core::time::Timestamp;
     use pointsman_store::{Change, Store};
     use serde_json::json;
@@ -177,7 +177,7 @@ mod tests {
         ];
         for (kind, from, to) in steps {
             task.state = to;
-            task.session = if kind == "session_started" { Session::Alive } else { Session::None };
+            task.session.stage = if kind == "session_started" { Stage::Alive } else { Stage::None };
             let data = if from == to {
                 json!({ "to": to, "effect": "clean_up", "error": "no" })
             } else {

@@ -65,8 +65,7 @@ impl Draft<'_> {
             CiVerdict::Passed => {
                 self.task.ci = Ci::Passed { sha: sha.clone() };
                 if decides {
-                    let (subject, details) = words::message::ci_passed(sha, self.policy.review);
-                    self.tell(Headline::CiPassed, subject, details);
+                    self.tell(Headline::CiPassed, words::message::ci_passed(sha, self.policy.review));
                     self.green(sha);
                 }
             }
@@ -106,14 +105,14 @@ impl Draft<'_> {
     }
 
     /// The agent has something to fix, as often as it is allowed to.
-    pub(super) fn hand_back_red(&mut self, summary: String, (subject, details): (String, String)) {
+    pub(super) fn hand_back_red(&mut self, summary: String, words: (String, String)) {
         self.task.attempts.ci_fixes += 1;
         if self.task.attempts.ci_fixes > self.policy.ci_fixes {
             self.fail(words::reason::ci_exhausted(self.policy.ci_fixes, &summary), Exit::Exhausted);
             return;
         }
         self.enter(State::Working);
-        self.tell(Headline::CiFailed, subject, details);
+        self.tell(Headline::CiFailed, words);
     }
 
     /// Neither red nor green: tried again without costing a fix, then a person is asked. The agent
@@ -128,9 +127,9 @@ impl Draft<'_> {
     }
 
     pub(super) fn ci_timed_out(&mut self, sha: Sha) {
-        let (subject, details) = words::message::ci_timeout(&sha, self.policy.ci_timeout);
+        let words = words::message::ci_timeout(&sha, self.policy.ci_timeout);
         self.task.ci = Ci::TimedOut { sha };
-        self.tell(Headline::CiTimeout, subject, details);
+        self.tell(Headline::CiTimeout, words);
         self.escalate(EscalationCause::Ci, words::reason::ci_timeout(self.policy.ci_timeout));
     }
 }

@@ -2,11 +2,12 @@
 
 use super::{Draft, Refused};
 use crate::ids::Sha;
+use crate::part::session::Stage;
 use crate::session::trouble::OutsideTrouble;
 use crate::task::effect::{Effect, Exit, Headline};
 use crate::task::event::PrFact;
 use crate::task::phase::{Phase, Refusal};
-use crate::task::state::{Ci, EscalationCause, Review, Session, State};
+use crate::task::state::{Ci, EscalationCause, Review, State};
 use crate::words;
 
 impl Draft<'_> {
@@ -17,7 +18,7 @@ impl Draft<'_> {
         reason: Option<&str>,
         refusal: Option<&Refusal>,
     ) -> Result<(), Refused> {
-        self.is_current(generation)?;
+        self.task.session.is_current(generation)?;
         if self.task.state == State::Paused {
             // Said while the session was on its way out: looked into when the task goes on.
             self.task.phase = Some(phase);
@@ -28,8 +29,8 @@ impl Draft<'_> {
             return Err(Refused::NotNow(format!("a {} task takes no phase", self.task.state)));
         }
         self.task.phase = Some(phase);
-        self.task.idle_looks = 0;
-        self.task.parked_until = None;
+        self.task.session.idle_looks = 0;
+        self.task.session.parked_until = None;
         if self.task.state == State::Merged {
             // On the main branch already: whatever the agent claims now, there is nothing left to do.
             if matches!(phase, Phase::Done | Phase::Failed) {
@@ -41,7 +42,7 @@ impl Draft<'_> {
         if self.ends_exhausted() {
             return Ok(());
         }
-        if self.task.session == Session::Alive {
+        if self.task.session.stage == Stage::Alive {
             self.order(Effect::Checkpoint { why: format!("phase {phase}") });
         }
         Ok(())
@@ -92,7 +93,7 @@ impl Draft<'_> {
     }
 
     pub(super) fn phase_rejected(&mut self, generation: u32, why: &str) -> Result<(), Refused> {
-        self.is_current(generation)?;
+        self.task.session.is_current(generation)?;
         let reason = words::reason::phase_rejected(why);
         self.notify(words::notice::phase_rejected(&self.task, &reason));
         self.task.reason = Some(reason);
@@ -197,8 +198,7 @@ impl Draft<'_> {
             return Ok(());
         }
         self.task.attempts.premature_done += 1;
-        let (subject, details) = words::message::not_merged(&self.task);
-        self.tell(Headline::NotMerged, subject, details);
+        self.tell(Headline::NotMerged, words::message::not_merged(&self.task));
         if self.task.attempts.premature_done > self.policy.premature_done {
             self.leave_queue();
             self.escalate(EscalationCause::Daemon, words::reason::PREMATURE_DONE.to_owned());

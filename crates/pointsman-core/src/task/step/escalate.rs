@@ -2,7 +2,7 @@
 
 use super::{Draft, Refused};
 use crate::task::effect::Headline;
-use crate::task::state::{Escalation, EscalationCause, Session, State};
+use crate::task::state::{Escalation, EscalationCause, State};
 use crate::words;
 
 /// Kinds of effects that people are told of if they cannot be done, while the work goes on: nothing
@@ -44,13 +44,12 @@ impl Draft<'_> {
             )));
         }
         self.enter(State::Working);
-        let (subject, details) = words::message::answer(by, text);
-        self.tell(Headline::Answer, subject, details);
+        self.tell(Headline::Answer, words::message::answer(by, text));
         Ok(())
     }
 
     pub(super) fn effect_gave_up(&mut self, effect: &str, error: &str) {
-        if effect == END_SESSION && self.task.session == Session::Ending {
+        if effect == END_SESSION {
             self.cannot_be_ended();
         }
         if effect == CLOSE_ISSUE && self.task.state == State::Closed {
@@ -75,21 +74,11 @@ impl Draft<'_> {
         }
     }
 
-    /// For all we know the session is still there. Where there should be none its end is ordered
-    /// again, after a while.
+    /// Where there should be no session its end is ordered again, after a while.
     fn cannot_be_ended(&mut self) {
-        self.task.session = Session::Alive;
+        self.task.session.could_not_be_ended();
         if !self.task.state.has_session() {
-            self.task.deadline = Some(self.now.after(self.policy.restart_backoff_max));
+            self.task.deadline = Some(self.now.after(self.policy.session.restart_backoff_max));
         }
-    }
-
-    pub(super) fn unacknowledged(&mut self, message: i64, headline: &str) -> Result<(), Refused> {
-        if !self.task.state.has_session() || matches!(self.task.state, State::Merged | State::Escalated) {
-            return Err(Refused::NotNow(format!("a {} task waits for no message", self.task.state)));
-        }
-        self.leave_queue();
-        self.escalate(EscalationCause::Daemon, words::reason::unacknowledged(message, headline));
-        Ok(())
     }
 }

@@ -2,9 +2,10 @@
 
 use super::Draft;
 use crate::labels::{BACKLOG, BLOCKED, IN_PROGRESS, UNDERSPECIFIED};
+use crate::part::session::Stage;
 use crate::task::effect::{Effect, Exit};
 use crate::task::phase::{Refusal, RefusalStatus};
-use crate::task::state::{Session, State};
+use crate::task::state::State;
 use crate::words;
 
 impl Draft<'_> {
@@ -20,7 +21,7 @@ impl Draft<'_> {
 
     /// Blocked with a diagnosis. The session ends first; nothing after that needs it alive.
     pub(super) fn fail(&mut self, reason: String, exit: Exit) {
-        let had_session = self.task.session != Session::None;
+        let had_session = self.task.session.stage != Stage::None;
         self.leave_queue();
         self.end_session(exit);
         self.block(reason);
@@ -42,7 +43,7 @@ impl Draft<'_> {
         self.set_labels(&[BLOCKED, BACKLOG], &[IN_PROGRESS]);
         self.order(Effect::CleanUp);
         self.enter(State::Blocked);
-        self.task.restart_at = None;
+        self.task.session.restart_at = None;
         self.task.block_seen = false;
         self.task.reason = Some(reason);
         self.notify(words::notice::blocked(&self.task));

@@ -5,9 +5,10 @@ use std::time::Duration;
 use super::{Draft, Refused};
 use crate::ids::Number;
 use crate::labels::{BACKLOG, BLOCKED, IN_PROGRESS, UNDERSPECIFIED, has};
+use crate::part::session::Stage;
 use crate::task::effect::{Effect, Exit};
 use crate::task::phase::RefusalStatus;
-use crate::task::state::{Attempts, Ci, Review, Session, State};
+use crate::task::state::{Attempts, Ci, Review, State};
 use crate::time::Timestamp;
 use crate::words;
 
@@ -136,10 +137,10 @@ impl Draft<'_> {
             | State::Blocked
             | State::Refused
             | State::Paused => {
-                let worked_on = self.task.session != Session::None;
+                let worked_on = self.task.session.stage != Stage::None;
                 self.leave_queue();
                 self.end_session(Exit::Stopped);
-                if self.task.generation > 0 {
+                if self.task.session.generation > 0 {
                     self.set_labels(&[], &[IN_PROGRESS]);
                     self.order(Effect::CleanUp);
                 }
@@ -155,7 +156,7 @@ impl Draft<'_> {
     }
 
     pub(super) fn claimed(&mut self) -> Result<(), Refused> {
-        if self.task.state != State::Working || self.task.session != Session::None {
+        if self.task.state != State::Working || self.task.session.stage != Stage::None {
             return Err(Refused::NotNow(format!("a {} task waits for no claim", self.task.state)));
         }
         self.start_session();
@@ -167,7 +168,7 @@ impl Draft<'_> {
     }
 
     pub(super) fn claim_lost(&mut self, reason: &str) -> Result<(), Refused> {
-        if self.task.state != State::Working || self.task.session != Session::None {
+        if self.task.state != State::Working || self.task.session.stage != Stage::None {
             return Err(Refused::NotNow(format!("a {} task waits for no claim", self.task.state)));
         }
         self.enter(State::Backlog);
@@ -189,12 +190,11 @@ impl Draft<'_> {
         self.task.attempts = Attempts::default();
         self.task.refusal = None;
         self.task.merged_as = None;
-        self.task.restart_at = None;
         self.task.handed_in = false;
         self.task.dependencies_seen = false;
         self.task.block_seen = false;
         self.task.block_seen_at = None;
         self.task.diagnosis_due = false;
-        self.task.idle_looks = 0;
+        self.task.session.begin_anew();
     }
 }

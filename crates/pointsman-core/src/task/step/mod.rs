@@ -7,8 +7,6 @@ mod checks;
 mod claim;
 mod escalate;
 mod finish;
-mod handoff;
-mod hook;
 mod issue;
 mod order;
 mod queue;
@@ -19,13 +17,13 @@ mod time;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-
 use super::effect::{Effect, Headline, Notice};
 use super::event::Event;
 use super::policy::Policy;
-use super::state::{Session, State, Task};
+use super::state::{State, Task};
+use crate::part::session::Fact;
 use crate::time::Timestamp;
+use crate::workflow::Refused;
 
 /// The next task and what is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,23 +32,6 @@ pub struct Transition {
     pub task: Task,
     /// Orders to the world, in this order.
     pub effects: Vec<Effect>,
-}
-
-/// The event changes nothing: it is logged and shown.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// It speaks of an earlier session, commit or try.
-    Stale(String),
-    /// The present state does not allow it.
-    NotNow(String),
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Stale(why) | Self::NotNow(why) => f.write_str(why),
-        }
-    }
 }
 
 /// What follows from `event` for `task` at `now`.
@@ -65,10 +46,16 @@ pub fn step(task: &Task, event: &Event, policy: &Policy, now: Timestamp) -> Resu
         }
         Event::Claimed => draft.claimed()?,
         Event::ClaimLost { reason } => draft.claim_lost(reason)?,
-        Event::SessionStarted { generation } => draft.session_started(*generation)?,
-        Event::SessionNotStarted { generation, error } => draft.session_not_started(*generation, error)?,
-        Event::SessionEnded { generation, tail, .. } => draft.session_ended(*generation, tail)?,
-        Event::IdleLooked { generation, at_prompt } => draft.idle_looked(*generation, *at_prompt)?,
+        Event::SessionStarted { generation } => draft.session_fact(*generation, &Fact::Started)?,
+        Event::SessionNotStarted { generation, error } => {
+            draft.session_fact(*generation, &Fact::NotStarted { error })?;
+        }
+        Event::SessionEnded { generation, tail, .. } => {
+            draft.session_fact(*generation, &Fact::Ended { tail })?;
+        }
+        Event::IdleLooked { generation, at_prompt } => {
+            draft.session_fact(*generation, &Fact::IdleLooked { at_prompt: *at_prompt })?;
+        }
         Event::PhaseClaimed { generation, phase, reason, refusal } => {
             draft.phase_claimed(*generation, *phase, reason.as_deref(), refusal.as_ref())?;
         }
@@ -82,12 +69,18 @@ pub fn step(task: &Task, event: &Event, policy: &Policy, now: Timestamp) -> Resu
         Event::ReviewPosted { sha, verdict, by, body } => draft.review_posted(sha, *verdict, by, body)?,
         Event::QueueReported { head, outcome } => draft.queue_reported(head, outcome)?,
         Event::MergeLooked { merged_as } => draft.merge_looked(merged_as.as_ref())?,
-        Event::ContextMeasured { generation, gauge } => draft.context_measured(*generation, *gauge)?,
-        Event::SymptomSeen { generation, symptom } => draft.symptom_seen(*generation, *symptom)?,
-        Event::ContextCompacted { generation } => draft.context_compacted(*generation)?,
-        Event::TurnEnded { generation } => draft.turn_ended(*generation)?,
+        Event::ContextMeasured { generation, gauge } => {
+            draft.session_fact(*generation, &Fact::ContextMeasured(*gauge))?;
+        }
+        Event::SymptomSeen { generation, symptom } => {
+            draft.session_fact(*generation, &Fact::SymptomSeen(*symptom))?;
+        }
+        Event::ContextCompacted { generation } => {
+            draft.session_fact(*generation, &Fact::ContextCompacted)?;
+        }
+        Event::TurnEnded { generation } => draft.session_fact(*generation, &Fact::TurnEnded)?,
         Event::TurnFailed { generation, error, details, until } => {
-            draft.turn_failed(*generation, error, details, *until)?;
+            draft.session_fact(*generation, &Fact::TurnFailed { error, details, until: *until })?;
         }
         Event::DialogSeen { generation, what, picture } => draft.dialog_seen(*generation, what, picture)?,
         Event::ResponseGiven { generation, text } => draft.response_given(*generation, text)?,
@@ -120,7 +113,7 @@ impl Draft<'_> {
     /// Goes to `state`, with the deadline that belongs to it. Reason and question of the old state
     /// end with it.
     fn enter(&mut self, state: State) {
-        self.task.parked_until = None;
+        self.task.session.parked_until = None;
         if self.task.state != state {
             self.task.since = self.now;
         }
@@ -143,13 +136,11 @@ impl Draft<'_> {
         };
     }
 
-    /// Says something to the agent. Without a live session one is started first; a session that is
-    /// on its way out, or held back by the crash-loop breaker, learns it from its successor's prompt.
-    fn tell(&mut self, headline: Headline, subject: String, details: String) {
-        if self.task.session == Session::None && self.task.restart_at.is_none() {
-            self.start_session();
-        }
-        self.order(Effect::Deliver { generation: self.task.generation, headline, subject, details });
+    /// Says something to the agent, in a new session if there is none.
+    fn tell(&mut self, headline: Headline, words: (String, String)) {
+        let mut reactions = Vec::new();
+        self.task.session.tell(headline, words, &mut reactions);
+        self.follow(reactions, "");
     }
 
     fn notify(&mut self, notice: Notice) {
@@ -167,15 +158,5 @@ impl Draft<'_> {
     fn set_labels(&mut self, add: &[&str], remove: &[&str]) {
         let owned = |labels: &[&str]| labels.iter().map(|&l| l.to_owned()).collect();
         self.order(Effect::SetLabels { add: owned(add), remove: owned(remove) });
-    }
-
-    fn is_current(&self, generation: u32) -> Result<(), Refused> {
-        if generation == self.task.generation && self.task.session != Session::None {
-            return Ok(());
-        }
-        Err(Refused::Stale(format!(
-            "generation {generation} is over (present: {}, session {:?})",
-            self.task.generation, self.task.session
-        )))
     }
 }

@@ -1,9 +1,10 @@
 //! Orders from people and from the scheduler.
 
 use super::{Draft, Refused};
+use crate::part::session::Stage;
 use crate::task::effect::{Effect, Exit};
 use crate::task::event::Order;
-use crate::task::state::{Session, State};
+use crate::task::state::State;
 use crate::words;
 
 impl Draft<'_> {
@@ -36,7 +37,7 @@ impl Draft<'_> {
     /// to an earlier generation from here on.
     fn claim(&mut self) {
         self.enter(State::Working);
-        self.task.session = Session::None;
+        self.task.session.stage = Stage::None;
         self.task.claimed = true;
         self.order(Effect::ClaimIssue);
     }
@@ -91,7 +92,7 @@ impl Draft<'_> {
         if self.task.state != State::Paused {
             return Err(Refused::NotNow(format!("a {} task is not paused", self.task.state)));
         }
-        if self.task.generation == 0 && !self.task.claimed {
+        if self.task.session.generation == 0 && !self.task.claimed {
             // Never begun: the next look at the issue tells whether it is ready.
             self.enter(State::Backlog);
         } else {

@@ -5,7 +5,7 @@ use crate::ids::Sha;
 use crate::task::effect::{Effect, Headline};
 use crate::task::event::QueueOutcome;
 use crate::task::phase::Phase;
-use crate::task::state::{Ci, EscalationCause, Session, State};
+use crate::task::state::{Ci, EscalationCause, State};
 use crate::words;
 
 impl Draft<'_> {
@@ -26,8 +26,7 @@ impl Draft<'_> {
             QueueOutcome::Conflict { files, with } => {
                 self.task.attempts.merge_conflicts += 1;
                 self.enter(State::Working);
-                let (subject, details) = words::message::merge_conflict(files, with.as_deref());
-                self.tell(Headline::MergeConflict, subject, details);
+                self.tell(Headline::MergeConflict, words::message::merge_conflict(files, with.as_deref()));
                 if self.task.attempts.merge_conflicts > self.policy.merge_conflicts {
                     self.escalate(EscalationCause::Daemon, words::reason::conflicts(files));
                 }
@@ -51,14 +50,12 @@ impl Draft<'_> {
     pub(super) fn merged(&mut self, sha: Sha) {
         self.leave_queue();
         self.task.merged_as = Some(sha.clone());
-        self.task.restart_at = None;
+        self.task.session.restart_at = None;
         self.enter(State::Merged);
-        let listening = matches!(self.task.session, Session::Alive | Session::Starting);
-        if self.task.phase == Some(Phase::Done) || !listening {
+        if self.task.phase == Some(Phase::Done) || !self.task.session.is_listening() {
             self.finish();
         } else {
-            let (subject, details) = words::message::merged(&sha);
-            self.tell(Headline::Merged, subject, details);
+            self.tell(Headline::Merged, words::message::merged(&sha));
         }
     }
 

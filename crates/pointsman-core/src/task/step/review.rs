@@ -40,8 +40,7 @@ impl Draft<'_> {
         if self.task.state == State::MergeQueue || agent_asked || !self.task.ci.passed(sha) {
             return;
         }
-        let (subject, details) = words::message::approved(sha, by, body);
-        self.tell(Headline::Approved, subject, details);
+        self.tell(Headline::Approved, words::message::approved(sha, by, body));
         self.green(sha);
     }
 
@@ -61,7 +60,6 @@ impl Draft<'_> {
         if !agent_asked {
             self.enter(State::Working);
         }
-        let (subject, details) = words::message::changes_requested(sha, by, body);
-        self.tell(Headline::ChangesRequested, subject, details);
+        self.tell(Headline::ChangesRequested, words::message::changes_requested(sha, by, body));
     }
 }

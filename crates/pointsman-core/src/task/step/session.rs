@@ -1,139 +1,182 @@
-//! Sessions start, end, and are brought back.
-
-use std::time::Duration;
+//! The task's session: facts about it are handed to the part, and its reactions are followed here.
 
 use super::{Draft, Refused};
-use crate::task::effect::{Effect, Exit, Opening};
-use crate::task::state::{Session, State};
+use crate::part::session::{Circumstances, Fact, Reaction};
+use crate::session::budget::Level;
+use crate::session::trouble::OutsideTrouble;
+use crate::task::effect::{Effect, Exit};
+use crate::task::phase::Phase;
+use crate::task::state::{EscalationCause, State};
 use crate::words;
 
-impl Draft<'_> {
-    /// Orders the next generation. The working tree of an earlier one is kept, so only the very
-    /// first session of a task finds the issue new.
-    pub(super) fn start_session(&mut self) {
-        let opening = match (self.task.generation, self.task.continues) {
-            (0, _) => Opening::Fresh,
-            (_, true) => Opening::Continuation,
-            (_, false) => Opening::Recovery,
+impl<'a> Draft<'a> {
+    /// A fact about the session of `generation`.
+    pub(super) fn session_fact(&mut self, generation: u32, fact: &Fact<'_>) -> Result<(), Refused> {
+        let around = self.around();
+        let reactions = self.task.session.happened(generation, fact, &around)?;
+        let tail = match fact {
+            Fact::Ended { tail } => tail,
+            Fact::Started
+            | Fact::NotStarted { .. }
+            | Fact::IdleLooked { .. }
+            | Fact::ContextMeasured(_)
+            | Fact::SymptomSeen(_)
+            | Fact::ContextCompacted
+            | Fact::TurnEnded
+            | Fact::TurnFailed { .. }
+            | Fact::DialogSeen { .. }
+            | Fact::HooksSilent { .. } => "",
         };
-        self.task.generation += 1;
-        self.task.session = Session::Starting;
-        self.task.idle_looks = 0;
-        self.task.restart_at = None;
-        self.task.handoff = None;
-        self.task.exhausted = None;
-        self.forget_context();
-        self.task.parked_until = None;
-        self.order(Effect::StartSession { generation: self.task.generation, opening });
+        self.follow(reactions, tail);
+        Ok(())
+    }
+
+    pub(super) fn budget_reached(&mut self, level: Level, what: &str) -> Result<(), Refused> {
+        let around = self.around();
+        let reactions = self.task.session.budget_reached(level, what, &around)?;
+        self.follow(reactions, "");
+        Ok(())
+    }
+
+    pub(super) fn unacknowledged(&mut self, message: i64, headline: &str) -> Result<(), Refused> {
+        let demand = self.task.state.demand();
+        let reaction = self.task.session.message_unacknowledged(message, headline, demand)?;
+        self.follow(vec![reaction], "");
+        Ok(())
+    }
+
+    /// Nobody presses a key for a person: a person is asked, and sees what the terminal shows.
+    pub(super) fn dialog_seen(&mut self, generation: u32, what: &str, picture: &str) -> Result<(), Refused> {
+        self.session_fact(generation, &Fact::DialogSeen { what })?;
+        self.show("dialog", picture);
+        Ok(())
+    }
+
+    pub(super) fn hooks_silent(
+        &mut self,
+        generation: u32,
+        required: bool,
+        picture: &str,
+    ) -> Result<(), Refused> {
+        let asks = required && self.task.state.demand().may_ask();
+        self.session_fact(generation, &Fact::HooksSilent { required })?;
+        if asks {
+            self.show("hooks", picture);
+        }
+        Ok(())
+    }
+
+    /// What the agent said at the end of a turn, for people who read along.
+    pub(super) fn response_given(&mut self, generation: u32, text: &str) -> Result<(), Refused> {
+        self.task.session.is_current(generation)?;
+        self.notify(words::notice::response(&self.task, text));
+        Ok(())
+    }
+
+    /// Parks the work because of trouble outside. What only a person can mend is asked of a person as well.
+    pub(super) fn park(&mut self, trouble: &OutsideTrouble) {
+        let reaction = self.task.session.park(trouble, &self.policy.session, self.now);
+        self.follow(vec![reaction], "");
+    }
+
+    /// Orders the next generation.
+    pub(super) fn start_session(&mut self) {
+        let mut reactions = Vec::new();
+        self.task.session.start(&mut reactions);
+        self.follow(reactions, "");
     }
 
     /// Orders the end of the session, if there is one.
     pub(super) fn end_session(&mut self, exit: Exit) {
-        self.task.restart_at = None;
-        match self.task.session {
-            Session::None | Session::Ending => {}
-            Session::Starting | Session::Alive => {
-                self.task.session = Session::Ending;
-                self.order(Effect::EndSession { generation: self.task.generation, exit });
+        let mut reactions = Vec::new();
+        self.task.session.end(exit, &mut reactions);
+        self.follow(reactions, "");
+    }
+
+    /// Between two turns: a session whose budget is used up ends here. Says whether it does.
+    pub(super) fn ends_exhausted(&mut self) -> bool {
+        let mut reactions = Vec::new();
+        let ends = self.task.session.ends_exhausted(self.task.state.demand(), &mut reactions);
+        self.follow(reactions, "");
+        ends
+    }
+
+    pub(super) fn session_time_passed(&mut self) {
+        let around = self.around();
+        let reactions = self.task.session.time_passed(&around);
+        self.follow(reactions, "");
+    }
+
+    fn around(&self) -> Circumstances<'a> {
+        Circumstances {
+            demand: self.task.state.demand(),
+            has_phase: self.task.phase.is_some(),
+            is_final: matches!(self.task.phase, Some(Phase::Done | Phase::Failed)),
+            policy: &self.policy.session,
+            now: self.now,
+        }
+    }
+
+    fn show(&mut self, kind: &str, picture: &str) {
+        if !picture.trim().is_empty() {
+            self.comment(kind, words::comment::picture(picture));
+        }
+    }
+
+    /// Passes orders on and draws the task's conclusions. `tail` is what the session's terminal showed last, if it is gone.
+    pub(super) fn follow(&mut self, reactions: Vec<Reaction>, tail: &str) {
+        for reaction in reactions {
+            self.react_to_session(reaction, tail);
+        }
+    }
+
+    fn react_to_session(&mut self, reaction: Reaction, tail: &str) {
+        let generation = self.task.session.generation;
+        match reaction {
+            Reaction::Start { opening } => self.order(Effect::StartSession { generation, opening }),
+            Reaction::End { exit } => self.order(Effect::EndSession { generation, exit }),
+            Reaction::Checkpoint { why } => self.order(Effect::Checkpoint { why: why.to_owned() }),
+            Reaction::Tell { headline, subject, details } => {
+                self.order(Effect::Deliver { generation, headline, subject, details });
             }
-        }
-    }
-
-    pub(super) fn session_started(&mut self, generation: u32) -> Result<(), Refused> {
-        self.is_current(generation)?;
-        if self.task.session == Session::Starting {
-            self.task.session = Session::Alive;
-            self.task.continues = false;
-            if self.task.state == State::Working {
-                self.task.deadline = Some(self.now.after(self.policy.session_timeout));
+            Reaction::CameUp => {
+                if self.task.state == State::Working {
+                    self.task.deadline = Some(self.now.after(self.policy.session_timeout));
+                }
             }
-            if let Some(gauge) = self.task.gauge {
-                self.heed(gauge);
+            Reaction::Gone => {
+                if std::mem::take(&mut self.task.diagnosis_due) {
+                    self.comment_diagnosis(tail);
+                }
+                if self.task.state == State::Merged {
+                    self.finish();
+                }
             }
-        }
-        Ok(())
-    }
-
-    pub(super) fn session_not_started(&mut self, generation: u32, error: &str) -> Result<(), Refused> {
-        self.is_current(generation)?;
-        // It may have come up before something else went wrong: its end is ordered all the same.
-        if self.task.state.has_session() {
-            self.fail(words::reason::not_started(error), Exit::Failed);
-        }
-        Ok(())
-    }
-
-    pub(super) fn session_ended(&mut self, generation: u32, tail: &str) -> Result<(), Refused> {
-        self.is_current(generation)?;
-        self.task.session = Session::None;
-        if self.task.diagnosis_due {
-            self.task.diagnosis_due = false;
-            self.comment_diagnosis(tail);
-        }
-        let handed_over = self.task.handoff.take().is_some();
-        if self.ends_exhausted() {
-            return Ok(());
-        }
-        match self.task.state {
-            State::Working | State::AwaitingCi | State::AwaitingReview if handed_over => self.hand_over(),
-            State::Working | State::AwaitingCi | State::AwaitingReview => self.bring_back(tail),
-            // Nothing to say to an agent at the moment: whoever needs one starts it.
-            State::Escalated | State::MergeQueue => {}
-            State::Merged => self.finish(),
-            State::Backlog
-            | State::WaitingDependencies
-            | State::Blocked
-            | State::Refused
-            | State::Paused
-            | State::Closed => {}
-        }
-        Ok(())
-    }
-
-    /// The first replacement comes at once, the next ones after a growing pause, then we stop.
-    fn bring_back(&mut self, tail: &str) {
-        self.task.attempts.restarts += 1;
-        let restarts = self.task.attempts.restarts;
-        if restarts > self.policy.restarts {
-            self.fail_without_session(words::reason::crash_loop(self.policy.restarts), tail);
-            return;
-        }
-        let pause = match restarts {
-            0 | 1 => Duration::ZERO,
-            n => {
-                let doubled = 1u32.checked_shl(n - 2).unwrap_or(u32::MAX);
-                self.policy.restart_backoff.saturating_mul(doubled).min(self.policy.restart_backoff_max)
+            // The clock of a silent session stands still until the next one is up.
+            Reaction::Replaced => {
+                if self.task.state == State::Working {
+                    self.task.deadline = None;
+                }
             }
-        };
-        if pause.is_zero() {
-            self.start_session();
-        } else {
-            self.task.restart_at = Some(self.now.after(pause));
+            Reaction::CrashLoop { reason } => self.fail_without_session(reason, tail),
+            Reaction::Fail { reason, exit } => self.fail(reason, exit),
+            Reaction::Ask { reason } => {
+                self.leave_queue();
+                self.escalate(EscalationCause::Daemon, reason);
+            }
+            Reaction::Park { until, reason } => {
+                self.leave_queue();
+                self.enter(State::Working);
+                self.task.session.parked_until = Some(until);
+                self.task.deadline = None;
+                self.task.reason = Some(reason);
+            }
+            Reaction::Unparked => {
+                self.enter(State::Working);
+                self.tell(crate::task::Headline::Answer, words::message::go_on());
+            }
+            Reaction::BudgetWarning { what } => self.notify(words::notice::budget(&self.task, &what)),
+            Reaction::HooksSilent => self.notify(words::notice::hooks_silent(&self.task)),
         }
-        if self.task.state == State::Working {
-            self.task.deadline = None;
-        }
-    }
-
-    pub(super) fn idle_looked(&mut self, generation: u32, at_prompt: bool) -> Result<(), Refused> {
-        self.is_current(generation)?;
-        let watched = self.task.state == State::Working
-            && self.task.session == Session::Alive
-            && self.task.phase.is_none();
-        if !watched {
-            return Err(Refused::NotNow("only a working session without any phase is watched".to_owned()));
-        }
-        if !at_prompt {
-            self.task.idle_looks = 0;
-            return Ok(());
-        }
-        if self.ends_exhausted() {
-            return Ok(());
-        }
-        self.task.idle_looks += 1;
-        if self.task.idle_looks >= self.policy.idle_looks {
-            self.fail(words::reason::idle_prompt(self.task.idle_looks), Exit::IdlePrompt);
-        }
-        Ok(())
     }
 }

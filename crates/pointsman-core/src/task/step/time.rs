@@ -1,20 +1,14 @@
 //! Deadlines. Every state that costs something has one, and a way out.
 
 use super::Draft;
+use crate::part::session::Stage;
 use crate::task::effect::{Exit, Headline};
-use crate::task::state::{Ci, EscalationCause, Session, State};
+use crate::task::state::{Ci, EscalationCause, State};
 use crate::words;
 
 impl Draft<'_> {
     pub(super) fn time_passed(&mut self) {
-        if self.task.restart_at.is_some_and(|at| at <= self.now) {
-            self.start_session();
-        }
-        if self.task.parked_until.is_some_and(|at| at <= self.now) {
-            self.go_on();
-        }
-        self.handoff_is_due();
-        self.exhaustion_is_due();
+        self.session_time_passed();
         if self.task.deadline.is_some_and(|at| at <= self.now) {
             self.task.deadline = None;
             self.deadline_passed();
@@ -25,10 +19,10 @@ impl Draft<'_> {
 
     fn deadline_passed(&mut self) {
         match self.task.state {
-            State::Working => match self.task.session {
+            State::Working => match self.task.session.stage {
                 // No phase for the whole session time-out: replaced, with its work kept.
-                Session::Starting | Session::Alive => self.end_session(Exit::IdleTimeout),
-                Session::None | Session::Ending => {}
+                Stage::Starting | Stage::Alive => self.end_session(Exit::IdleTimeout),
+                Stage::None | Stage::Ending => {}
             },
             State::AwaitingCi => match self.task.ci.clone() {
                 Ci::Pending { sha, .. } => self.ci_timed_out(sha),
@@ -37,8 +31,7 @@ impl Draft<'_> {
                 }
             },
             State::AwaitingReview => {
-                let (subject, details) = words::message::no_review(self.policy.review_timeout);
-                self.tell(Headline::NoReview, subject, details);
+                self.tell(Headline::NoReview, words::message::no_review(self.policy.review_timeout));
                 self.escalate(EscalationCause::Review, words::reason::no_review(self.policy.review_timeout));
             }
             State::MergeQueue => {

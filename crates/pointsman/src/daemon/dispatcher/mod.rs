@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use pointsman_core::hook::Stance;
 use pointsman_core::run::{self as core_run};
-use pointsman_core::task::{Event, Session};
+use pointsman_core::task::{Event, Stage};
 use pointsman_core::time::Timestamp;
 use pointsman_store::{Change, EffectId, MessageRow, Write};
 use pointsman_view::status::Daemon;
@@ -382,7 +382,7 @@ impl Dispatcher {
         for row in self.engine.store().unacknowledged(now)? {
             let Some(served) = self.world.project(&row.task.project) else { continue };
             let Some(task) = self.engine.tasks().get(&row.task).cloned() else { continue };
-            let current = task.generation == row.generation && task.session == Session::Alive;
+            let current = task.session.generation == row.generation && task.session.stage == Stage::Alive;
             let session = task.key.session(row.generation);
             let was_held = row.tries == 0 && between_turns.contains(&session);
             let due = was_held

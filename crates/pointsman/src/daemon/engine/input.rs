@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pointsman_core::ids::TaskKey;
 use pointsman_core::log;
-use pointsman_core::task::{Event, Exit, Session, State, Task};
+use pointsman_core::task::{Event, Exit, Stage, State, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_store::{Change, EffectId, NewEntry, NewNotice, Outgoing, SessionRow};
 use serde_json::json;
@@ -134,12 +134,12 @@ impl Input {
         let mut change = self.fill(Change { project, ..Change::new(now, kind) });
         change.session = before.session_id();
         change.data = data;
-        if before.session == Session::Ending && self.settles.is_none() {
+        if before.session.stage == Stage::Ending && self.settles.is_none() {
             // It went by itself while we were about to end it: the order says how that is recorded.
             change.sessions.clear();
         }
         let went = matches!(event, Event::SessionEnded { exit: Exit::Crashed | Exit::Exited, .. });
-        if before.handoff.is_some() && went {
+        if before.session.handoff.is_some() && went {
             // It went because it was asked to.
             for row in &mut change.sessions {
                 row.exit = Some(Exit::Handoff);

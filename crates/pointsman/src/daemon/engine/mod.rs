@@ -15,7 +15,7 @@ use pointsman_core::session::budget::Spent;
 use pointsman_core::session::work::{Action, Observation, WorkState};
 use pointsman_core::signal::Signal;
 use pointsman_core::task::{
-    Event, Exit, Order, Policy, Refused, Session, State, Task, Transition, signals, step,
+    Event, Exit, Order, Policy, Refused, Stage, State, Task, Transition, signals, step,
 };
 use pointsman_core::time::Timestamp;
 use pointsman_store::{
@@ -249,7 +249,7 @@ impl Engine {
             self.budgets_at = AT_ONCE;
         }
         for (key, task) in batch.tasks {
-            if task.state == State::Closed && task.session == Session::None && task.block_seen {
+            if task.state == State::Closed && task.session.stage == Stage::None && task.block_seen {
                 self.tasks.remove(&key);
             } else {
                 self.tasks.insert(key, task);
@@ -262,8 +262,8 @@ impl Engine {
     /// A session shows the gauge that its task is about to go by. After a compaction the last one stays until there is a
     /// new one.
     fn shown_gauge(&self, task: &Task) -> Option<Write> {
-        let known = self.tasks.get(&task.key).and_then(|known| known.gauge);
-        match (task.gauge, task.session_id()) {
+        let known = self.tasks.get(&task.key).and_then(|known| known.session.context.gauge);
+        match (task.session.context.gauge, task.session_id()) {
             (Some(gauge), Some(session)) if known != Some(gauge) => {
                 Some(Write::ContextMeasured { session, gauge })
             }
@@ -494,17 +494,17 @@ impl Engine {
 
 /// The identity of a session that was just ordered: it exists before anything is launched.
 fn registered(before: &Task, after: &Task, config: &Config, now: Timestamp) -> Option<SessionRow> {
-    if after.generation == before.generation {
+    if after.session.generation == before.session.generation {
         return None;
     }
     let key = &after.key;
     Some(SessionRow {
-        session: key.session(after.generation),
+        session: key.session(after.session.generation),
         identity: key.identity(),
         project: key.project.clone(),
         issue: Some(key.issue),
         role: Task::ROLE,
-        generation: after.generation,
+        generation: after.session.generation,
         host: String::new(),
         model: config.roles.get(Task::ROLE).model.clone(),
         bead_id: None,
@@ -524,7 +524,7 @@ fn registered(before: &Task, after: &Task, config: &Config, now: Timestamp) -> O
         ended_at: None,
         exit: None,
         acknowledges: false,
-        predecessor: (before.generation > 0).then(|| key.session(before.generation)),
+        predecessor: (before.session.generation > 0).then(|| key.session(before.session.generation)),
         gauge: None,
         spent: Spent::default(),
     })
@@ -532,7 +532,7 @@ fn registered(before: &Task, after: &Task, config: &Config, now: Timestamp) -> O
 
 /// The work state of a task that was just begun. Later sessions go on with the one that is there.
 fn begun(before: &Task, after: &Task, now: Timestamp) -> Option<WorkState> {
-    (before.generation == 0 && after.generation == 1)
+    (before.session.generation == 0 && after.session.generation == 1)
         .then(|| WorkState::begin(after.key.identity(), &after.title, now))
 }
 

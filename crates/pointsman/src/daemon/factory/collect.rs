@@ -15,7 +15,7 @@ use pointsman_core::dependencies;
 use pointsman_core::forge::Issue;
 use pointsman_core::health::{Facts, Leftovers, Machine, OpenIssue, SessionFact};
 use pointsman_core::session::liveness::Sighting;
-use pointsman_core::task::{Session, State, Task};
+use pointsman_core::task::{Stage, State, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_store::{SessionScope, StoppedBy, Store};
 
@@ -137,7 +137,7 @@ fn leftovers(paths: &Paths, config: &Config, tasks: &[Task], now: Timestamp) -> 
         .collect();
     let over = |task: &&Task| {
         task.state == State::Closed
-            && task.session == Session::None
+            && task.session.stage == Stage::None
             && now.since(task.since) > keep
             && project.sandbox(&task.key).join("tree").exists()
     };

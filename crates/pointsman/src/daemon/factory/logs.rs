@@ -55,7 +55,7 @@ pub(crate) fn tails(paths: &Paths, config: &Config, facts: &Facts, findings: &[F
 fn concerned(facts: &Facts, findings: &[Finding]) -> BTreeSet<String> {
     let of_task = |finding: &Finding| {
         let task = facts.tasks.iter().find(|task| Some(task.key.issue) == finding.task())?;
-        Some(task.key.session(task.generation))
+        Some(task.key.session(task.session.generation))
     };
     let named = |finding: &Finding| {
         if let Finding::AgentDead { session, .. } = finding {

@@ -9,7 +9,7 @@ use pointsman_adapters::git::{Locks, clear_dead_locks, list_locks};
 use pointsman_adapters::process::census;
 use pointsman_core::health::Remedy;
 use pointsman_core::ids::{Number, TaskKey};
-use pointsman_core::task::{Session, State};
+use pointsman_core::task::{Stage, State};
 use pointsman_core::time::Timestamp;
 
 use super::collect::old_logs;
@@ -82,12 +82,12 @@ fn put_away(world: &RealWorld, served: &Served, issue: Number, mode: Mode) -> an
         reader.task(&key)?
     };
     let tree = served.desk(&key).tree;
-    let over = task.filter(|task| task.state == State::Closed && task.session == Session::None);
+    let over = task.filter(|task| task.state == State::Closed && task.session.stage == Stage::None);
     let Some(task) = over.filter(|_| tree.exists() && census::inside(&tree).is_empty()) else {
         return Ok(Vec::new());
     };
     if mode == Mode::Do {
-        world.keep_work(served, &key.session(task.generation), &tree).map_err(Trouble::into_error)?;
+        world.keep_work(served, &key.session(task.session.generation), &tree).map_err(Trouble::into_error)?;
         remove_checkout(&tree)?;
     }
     Ok(vec![format!("save {}, then remove it", tree.display())])

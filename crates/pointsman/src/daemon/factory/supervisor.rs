@@ -11,7 +11,7 @@ use pointsman_core::log;
 use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::role::Role;
 use pointsman_core::run::{Run, Status};
-use pointsman_core::task::{Event, Notice, Order, Refused, Session};
+use pointsman_core::task::{Event, Notice, Order, Refused, Stage};
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
 use pointsman_core::value::Outcome;
@@ -209,7 +209,7 @@ fn answer(
     let key = |issue: Number| TaskKey { project: project.clone(), issue };
     let has_session = |issue| {
         engine.tasks().get(&key(issue)).is_some_and(|task| {
-            task.state.has_session() && matches!(task.session, Session::Alive | Session::Starting)
+            task.state.has_session() && matches!(task.session.stage, Stage::Alive | Stage::Starting)
         })
     };
     let verdict = decide(&row.said.reply, &memory, has_session, &config, now);

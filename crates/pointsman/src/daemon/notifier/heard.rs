@@ -10,7 +10,7 @@ use pointsman_core::ids::{ProjectName, TaskKey};
 use pointsman_core::log;
 use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::role::Role;
-use pointsman_core::task::{Effect, Event, Headline, Notice, Order, Refused, Session, State, Task};
+use pointsman_core::task::{Effect, Event, Headline, Notice, Order, Refused, Stage, State, Task};
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
 use pointsman_core::vault::{self as core_vault, ActionId};
@@ -173,13 +173,13 @@ impl Words<'_> {
             let event = Event::Answered { by: by.clone(), text: text.clone() };
             return self.step(engine, &task, event, words::chat::answered(&task));
         }
-        if task.session != Session::Alive {
+        if task.session.stage != Stage::Alive {
             return self.answer(engine, words::chat::nobody_there(&task));
         }
         let (subject, details) = words::message::from_chat(by, text);
         let mut change = self.change(words::chat::passed_on(&task));
         change.effects = vec![Effect::Deliver {
-            generation: task.generation,
+            generation: task.session.generation,
             headline: Headline::Answer,
             subject,
             details,

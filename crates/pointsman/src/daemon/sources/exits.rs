@@ -9,7 +9,7 @@ use pointsman_adapters::process;
 use pointsman_adapters::watch::exits::{Error, ExitWatch, Exited};
 use pointsman_core::ids::TaskKey;
 use pointsman_core::session::liveness::{is_believed, is_mass_death};
-use pointsman_core::task::{Event, Exit, Session};
+use pointsman_core::task::{Event, Exit, Stage};
 use pointsman_store::SessionRow;
 
 use super::phase::Phases;
@@ -62,8 +62,11 @@ impl Exits {
     fn watch_new(&self, picture: &Picture, watch: &ExitWatch) -> Vec<String> {
         let mut gone = Vec::new();
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-        let alive: BTreeSet<String> =
-            picture.values().filter(|t| t.session == Session::Alive).filter_map(|t| t.session_id()).collect();
+        let alive: BTreeSet<String> = picture
+            .values()
+            .filter(|t| t.session.stage == Stage::Alive)
+            .filter_map(|t| t.session_id())
+            .collect();
         watched.retain(|session| alive.contains(session));
         for session in alive {
             if watched.contains(&session) {

@@ -12,7 +12,7 @@ use pointsman_core::hook::{Report, Told};
 use pointsman_core::ids::TaskKey;
 use pointsman_core::session::context::{self, Pace, Symptom};
 use pointsman_core::session::work::Observation;
-use pointsman_core::task::{Event, Session, Task};
+use pointsman_core::task::{Event, Stage, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_store::{Change, EffectId, SessionRow, Write};
 use pointsman_view::session::Taken;
@@ -42,7 +42,7 @@ pub(crate) fn conversation_name(session: &str) -> String {
 fn is_present(engine: &Engine, session: &str) -> bool {
     let Some((key, generation)) = TaskKey::parse_session(session) else { return false };
     engine.tasks().get(&key).is_some_and(|task| {
-        task.generation == generation && matches!(task.session, Session::Starting | Session::Alive)
+        task.session.generation == generation && matches!(task.session.stage, Stage::Starting | Stage::Alive)
     })
 }
 
@@ -264,7 +264,7 @@ impl Silence {
     /// Looks at every session that should have reported by now.
     pub(crate) fn listen(&mut self, picture: &Picture, now: Timestamp) {
         let mut told = BTreeSet::new();
-        for task in picture.values().filter(|task| task.session == Session::Alive) {
+        for task in picture.values().filter(|task| task.session.stage == Stage::Alive) {
             let (Some(session), Some(served)) = (task.session_id(), self.world.project(&task.key.project))
             else {
                 continue;
@@ -284,7 +284,7 @@ impl Silence {
             };
             let patience = served.config.timing.hook_silence.duration();
             if begun.is_some_and(|at| at.after(patience) <= now) {
-                let (generation, required) = (task.generation, served.config.agent.require_hooks);
+                let (generation, required) = (task.session.generation, served.config.agent.require_hooks);
                 let identity = task.key.identity();
                 let seat = self.world.drivers.find(&identity).ok().flatten();
                 let picture = seat.map(|seat| self.world.tail(&served, &identity, &seat)).unwrap_or_default();

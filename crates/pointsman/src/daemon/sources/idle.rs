@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 use pointsman_adapters::headless::Doing;
 use pointsman_adapters::phase_file;
 use pointsman_adapters::watch::terminal::{TerminalLook, look};
-use pointsman_core::task::{Event, Session, State, Task};
+use pointsman_core::task::{Event, Stage, State, Task};
 use pointsman_core::time::Timestamp;
 
 use crate::daemon::board::Picture;
@@ -50,7 +50,7 @@ impl Idle {
                 Some((_, length)) => {
                     let grown = transcript_length(&desk);
                     let at_prompt = self.at_prompt(&session, &identity, &desk, grown > *length);
-                    let generation = task.generation;
+                    let generation = task.session.generation;
                     self.inbox
                         .tell(Input::new(task.key.clone(), Event::IdleLooked { generation, at_prompt }));
                     (now.after(pause), grown)
@@ -90,7 +90,7 @@ impl Idle {
 }
 
 fn is_watched(task: &Task) -> bool {
-    task.state == State::Working && task.session == Session::Alive && task.phase.is_none()
+    task.state == State::Working && task.session.stage == Stage::Alive && task.phase.is_none()
 }
 
 fn transcript_length(desk: &Desk) -> u64 {

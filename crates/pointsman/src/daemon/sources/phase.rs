@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use pointsman_adapters::phase_file::{self, Reading, Refusal, Stamp};
 use pointsman_adapters::watch::files::{FileEvent, FileWatch};
 use pointsman_core::ids::TaskKey;
-use pointsman_core::task::{Event, Phase, Session, Task};
+use pointsman_core::task::{Event, Phase, Stage, Task};
 use pointsman_core::text;
 
 use crate::daemon::board::{Board, Picture};
@@ -67,14 +67,14 @@ impl Phases {
     pub(crate) fn follow(&self, picture: &Picture) {
         let mut watched = self.lock();
         watched.retain(|key, entry| {
-            let stays = picture.get(key).is_some_and(|t| t.session != Session::None);
+            let stays = picture.get(key).is_some_and(|t| t.session.stage != Stage::None);
             if !stays && let Some(watch) = &*self.watch.lock().unwrap_or_else(PoisonError::into_inner) {
                 watch.unregister(&entry.path);
             }
             stays
         });
         for (key, task) in picture.iter() {
-            if task.session == Session::None || watched.contains_key(key) {
+            if task.session.stage == Stage::None || watched.contains_key(key) {
                 continue;
             }
             let Some(served) = self.world.project(&key.project) else { continue };
@@ -127,7 +127,7 @@ impl Phases {
     }
 
     fn read(&self, task: &Task, entry: &mut Watched, sight: Sight) -> Option<Input> {
-        let generation = task.generation;
+        let generation = task.session.generation;
         match phase_file::read(&entry.path) {
             Reading::Missing | Reading::Empty => None,
             Reading::Text { first_line, .. } if Phase::is_torn(&first_line) => None,
@@ -169,7 +169,7 @@ impl Phases {
             return None;
         }
         let served = self.world.project(&task.key.project)?;
-        read_refusal(&served.desk(&task.key).summary(task.generation))
+        read_refusal(&served.desk(&task.key).summary(task.session.generation))
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<TaskKey, Watched>> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
 use pointsman_adapters::process;
-use pointsman_core::task::Session;
+use pointsman_core::task::Stage;
 use pointsman_core::time::Timestamp;
 
 use crate::daemon::board::Picture;
@@ -27,7 +27,7 @@ impl Pulse {
     /// Looks at every session whose time has come; answers when the next one's comes.
     pub(crate) fn feel(&mut self, picture: &Picture, now: Timestamp) -> Option<Timestamp> {
         let (mut seen, mut missed, mut next) = (Vec::new(), Vec::new(), BTreeMap::new());
-        for task in picture.values().filter(|t| t.session == Session::Alive) {
+        for task in picture.values().filter(|t| t.session.stage == Stage::Alive) {
             let (Some(session), Some(served)) = (task.session_id(), self.world.project(&task.key.project))
             else {
                 continue;

@@ -13,7 +13,7 @@ use pointsman_core::config::Runtime;
 use pointsman_core::ids::TaskKey;
 use pointsman_core::session::context::{self, Pace, Symptom};
 use pointsman_core::session::work::{Action, Observation};
-use pointsman_core::task::{Event, Session, Task};
+use pointsman_core::task::{Event, Stage, Task};
 use pointsman_core::text;
 use pointsman_core::time::Timestamp;
 
@@ -52,7 +52,7 @@ impl Work {
     /// Reads on in every live session's transcript.
     pub(crate) fn look(&mut self, picture: &Picture, now: Timestamp) {
         let mut read = BTreeMap::new();
-        for task in picture.values().filter(|t| t.session == Session::Alive) {
+        for task in picture.values().filter(|t| t.session.stage == Stage::Alive) {
             let (Some(session), Some(served)) = (task.session_id(), self.world.project(&task.key.project))
             else {
                 continue;
@@ -62,8 +62,10 @@ impl Work {
                 continue;
             }
             let pause = served.config.timing.phase_rescan.duration();
-            let mut progress =
-                self.read.remove(&session).unwrap_or_else(|| self.begin(&task.key, task.generation, pause));
+            let mut progress = self
+                .read
+                .remove(&session)
+                .unwrap_or_else(|| self.begin(&task.key, task.session.generation, pause));
             let transcript = served.desk(&task.key).transcript;
             if let Some(fresh) = read_on(&transcript, &mut progress.offset) {
                 let agent = served.config.agent_kind(Task::ROLE).capabilities();
@@ -75,11 +77,11 @@ impl Work {
                 };
                 if !observations.is_empty() {
                     let read_to =
-                        Some((cursor(&task.key), format!("{} {}", task.generation, progress.offset)));
+                        Some((cursor(&task.key), format!("{} {}", task.session.generation, progress.offset)));
                     self.inbox.send(Inbound::Observed { key: task.key.clone(), observations, read_to });
                 }
                 for symptom in progress.symptoms(&fresh, agent, now) {
-                    let event = Event::SymptomSeen { generation: task.generation, symptom };
+                    let event = Event::SymptomSeen { generation: task.session.generation, symptom };
                     self.inbox.tell(Input::new(task.key.clone(), event));
                 }
             }

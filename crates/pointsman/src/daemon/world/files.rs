@@ -18,7 +18,7 @@ impl RealWorld {
 
     pub(super) fn clean_up(&self, served: &Served, task: &Task) -> Result<Outcome, Trouble> {
         let desk = served.desk(&task.key);
-        Self::keep_transcript(served, &task.key.session(task.generation), &desk);
+        Self::keep_transcript(served, &task.key.session(task.session.generation), &desk);
         for file in [&desk.phase_file, &desk.ci_result, &desk.renotify, &desk.idle_marker] {
             match phase_file::remove_own_file(file) {
                 Ok(()) => {}
@@ -27,7 +27,7 @@ impl RealWorld {
             }
         }
         if task.state == State::Closed && task.merged_as.is_some() && desk.tree.exists() {
-            self.keep_work(served, &task.key.session(task.generation), &desk.tree)?;
+            self.keep_work(served, &task.key.session(task.session.generation), &desk.tree)?;
             remove_checkout(&desk.tree)?;
         }
         Ok(Outcome::done())

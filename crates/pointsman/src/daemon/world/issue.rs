@@ -108,7 +108,7 @@ impl RealWorld {
 
     pub(super) fn open_pull_request(served: &Served, task: &Task) -> Result<Outcome, Trouble> {
         let title = text::clean_line(&task.title, 200);
-        let summary = read_summary(&served.desk(&task.key).summary(task.generation));
+        let summary = read_summary(&served.desk(&task.key).summary(task.session.generation));
         let body = words::comment::pull_request(task, summary.as_deref(), &served.config.pr.checklist);
         let base = served.primary.as_str();
         let number = served.forge.ensure_pull_request(&task.branch, base, &title, &body)?;

@@ -8,7 +8,7 @@ use pointsman_core::ids::{ProjectName, TaskKey};
 use pointsman_core::role::Role;
 use pointsman_core::session::budget::Spent;
 use pointsman_core::session::context::{Gauge, Source};
-use pointsman_core::task::{Exit, Phase, Session, State, Task};
+use pointsman_core::task::{Exit, Phase, Stage, State, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_store::{Change, SessionRow, SpendingReport, Store, Write};
 
@@ -68,7 +68,7 @@ pub(crate) fn ended(issue: u64, generation: u32, exit: Exit, minutes: u64) -> Se
 pub(crate) fn working(issue: u64, generation: u32) -> Task {
     let key = TaskKey { project: ProjectName::new("shop").unwrap(), issue };
     let mut task = Task::new(key, "Add a door".into(), format!("pointsman/issue-{issue}"), minutes_ago(120));
-    (task.state, task.session, task.generation) = (State::Working, Session::Alive, generation);
+    (task.state, task.session.stage, task.session.generation) = (State::Working, Stage::Alive, generation);
     task
 }
 
@@ -79,9 +79,9 @@ pub(crate) fn with_agents() -> Environment {
     let mut store = store(&environment);
     let mut task = working(1, 1);
     task.phase = Some(Phase::AwaitingCi);
-    task.gauge = Some(Gauge { used_permille: 425, source: Source::StatusLine });
+    task.session.context.gauge = Some(Gauge { used_permille: 425, source: Source::StatusLine });
     let mut change = Change::new(minutes_ago(1), "session_started");
-    change.sessions = vec![SessionRow { gauge: task.gauge, ..alive(1, 1) }];
+    change.sessions = vec![SessionRow { gauge: task.session.context.gauge, ..alive(1, 1) }];
     change.task = Some(task);
     store.commit(&[change]).unwrap();
     let spent = Spent { tokens: 81_000, micro_usd: 1_270_000, turns: 12, ..Spent::default() };

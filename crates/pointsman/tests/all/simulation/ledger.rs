@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pointsman::daemon::engine::Engine;
 use pointsman_core::ids::{Number, Sha, TaskKey};
-use pointsman_core::task::{Review, Session, State, Task};
+use pointsman_core::task::{Review, Stage, State, Task};
 use pointsman_store::{EffectId, EventFilter, EventRow, Outgoing, SessionScope};
 
 use super::reality::Reality;
@@ -65,8 +65,12 @@ impl Ledger {
     fn check_task(&mut self, task: &Task, reality: &Reality) {
         let issue = task.key.issue;
         assert_eq!(self.replayed.get(&issue), Some(&task.state), "#{issue}: log and snapshot disagree");
-        let before = self.generations.insert(issue, task.generation).unwrap_or(0);
-        assert!(before <= task.generation, "#{issue}: generation {before}, then {}", task.generation);
+        let before = self.generations.insert(issue, task.session.generation).unwrap_or(0);
+        assert!(
+            before <= task.session.generation,
+            "#{issue}: generation {before}, then {}",
+            task.session.generation
+        );
         let stopped =
             matches!(task.state, State::Escalated | State::Blocked | State::Refused | State::Paused);
         assert!(!stopped || task.reason.is_some(), "#{issue} is {} without a reason", task.state);
@@ -103,7 +107,7 @@ impl Ledger {
             let issue = task.key.issue;
             let pending = engine.store().pending_effects(&task.key).expect("the outbox can be read");
             assert!(pending.is_empty(), "#{issue} is over with orders left: {pending:?}");
-            assert_eq!(task.session, Session::None, "#{issue} is over with a session");
+            assert_eq!(task.session.stage, Stage::None, "#{issue} is over with a session");
             assert!(reality.is_at_rest(&task), "#{issue} is over, the world does not know: {task:?}");
         }
         let live = engine.store().sessions(None, SessionScope::Live).expect("sessions can be read");

@@ -8,7 +8,7 @@ use pointsman_core::dependencies;
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::labels::BACKLOG;
 use pointsman_core::session::context::{self, Gauge};
-use pointsman_core::task::{Ci, CiVerdict, Event, Exit, Phase, PrFact, Session, State, Task};
+use pointsman_core::task::{Ci, CiVerdict, Event, Exit, Phase, PrFact, Stage, State, Task};
 
 use super::daemon::{Daemon, Item, Source};
 use super::reality::{Quality, Reality};
@@ -44,9 +44,9 @@ impl Daemon {
     pub(super) fn look_at_phases(&mut self) {
         let tasks = self.tasks();
         let present =
-            |issue: &Number| tasks.iter().any(|t| t.key.issue == *issue && t.session != Session::None);
+            |issue: &Number| tasks.iter().any(|t| t.key.issue == *issue && t.session.stage != Stage::None);
         self.memory.phases.retain(|issue, _| present(issue));
-        for task in tasks.iter().filter(|t| t.session != Session::None) {
+        for task in tasks.iter().filter(|t| t.session.stage != Stage::None) {
             self.look_at_phase(task);
         }
     }
@@ -64,7 +64,7 @@ impl Daemon {
         if self.memory.phases.insert(issue, Some(file.stamp)) == Some(Some(file.stamp)) {
             return;
         }
-        let generation = task.generation;
+        let generation = task.session.generation;
         let reason = Some("because".to_owned());
         let event = match file.phase {
             Some(phase) => {
@@ -80,8 +80,8 @@ impl Daemon {
 
     /// Sessions that are thought alive and are not. What they wrote last is told before.
     pub(super) fn look_for_exits(&mut self) {
-        for task in self.tasks().into_iter().filter(|t| t.session == Session::Alive) {
-            let (issue, generation) = (task.key.issue, task.generation);
+        for task in self.tasks().into_iter().filter(|t| t.session.stage == Stage::Alive) {
+            let (issue, generation) = (task.key.issue, task.session.generation);
             let alive = self
                 .reality()
                 .desk(issue)
@@ -112,13 +112,13 @@ impl Daemon {
 
     /// Contexts fill up while anything may go wrong; when everyone is honest they have room.
     pub(super) fn measure_contexts(&mut self) {
-        for task in self.tasks().into_iter().filter(|t| t.session == Session::Alive) {
+        for task in self.tasks().into_iter().filter(|t| t.session.stage == Stage::Alive) {
             let used_permille = {
                 let mut reality = self.reality();
                 if reality.calm { 100 } else { *reality.chance.pick(&[100, 500, 760, 860, 930]) }
             };
             let gauge = Gauge { used_permille, source: context::Source::StatusLine };
-            let event = Event::ContextMeasured { generation: task.generation, gauge };
+            let event = Event::ContextMeasured { generation: task.session.generation, gauge };
             self.told(Source::Phases, Item::Inputs(vec![Input::new(task.key.clone(), event)]));
         }
     }
@@ -126,9 +126,9 @@ impl Daemon {
     /// Looks whether sessions without any phase sit at their prompt.
     pub(super) fn look_for_idle(&mut self) {
         let watched =
-            |t: &Task| t.state == State::Working && t.session == Session::Alive && t.phase.is_none();
+            |t: &Task| t.state == State::Working && t.session.stage == Stage::Alive && t.phase.is_none();
         for task in self.tasks().into_iter().filter(|t| watched(t)) {
-            let generation = task.generation;
+            let generation = task.session.generation;
             let at_prompt = self.reality().desk(task.key.issue).pane.as_ref().is_some_and(|pane| pane.idle);
             let event = Event::IdleLooked { generation, at_prompt };
             self.told(Source::Phases, Item::Inputs(vec![Input::new(task.key.clone(), event)]));

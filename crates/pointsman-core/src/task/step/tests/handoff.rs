@@ -6,10 +6,10 @@ use super::{HOUR, Play};
 use crate::session::budget::Level;
 use crate::session::context::{Gauge, Source, Symptom};
 use crate::signal::Signal;
-use crate::task::{Effect, Event, Exit, Headline, Opening, Phase, Session, State, signals, step};
+use crate::task::{Effect, Event, Exit, Headline, Opening, Phase, Stage, State, signals, step};
 
 fn full(play: Play, used_permille: u16) -> Play {
-    let generation = play.task.generation;
+    let generation = play.task.session.generation;
     let gauge = Gauge { used_permille, source: Source::StatusLine };
     play.event(Event::ContextMeasured { generation, gauge })
 }
@@ -21,7 +21,7 @@ fn given(play: &Play, event: &Event) -> Vec<Signal> {
 }
 
 fn fails(play: Play, reason: &str) -> Play {
-    let generation = play.task.generation;
+    let generation = play.task.session.generation;
     let reason = Some(reason.to_owned());
     play.event(Event::PhaseClaimed { generation, phase: Phase::Failed, reason, refusal: None })
 }
@@ -37,22 +37,22 @@ fn r4_3_low_is_watched_medium_asks_for_a_checkpoint_high_hands_over() {
     assert!(play.ordered.is_empty(), "said once");
     let play = full(play, 930);
     assert_eq!(play.told(), [Headline::SaveAndExit]);
-    assert!(play.task.handoff.is_some());
+    assert!(play.task.session.handoff.is_some());
 }
 
 #[test]
 fn a_context_that_is_full_before_the_start_is_on_record_is_handed_over_all_the_same() {
     let play = Play::working().ended(Exit::Crashed);
-    assert_eq!(play.task.session, Session::Starting);
+    assert_eq!(play.task.session.stage, Stage::Starting);
     let play = full(play, 930);
-    assert!(play.ordered.is_empty() && play.task.handoff.is_none());
+    assert!(play.ordered.is_empty() && play.task.session.handoff.is_none());
     let started = Event::SessionStarted { generation: 2 };
     assert_eq!(given(&play, &started), [Signal::ContextWarning, Signal::HandoffRequested]);
     assert_eq!(play.event(started).told(), [Headline::SaveAndExit]);
 }
 
 fn sees(play: Play, symptom: Symptom) -> Play {
-    let generation = play.task.generation;
+    let generation = play.task.session.generation;
     play.event(Event::SymptomSeen { generation, symptom })
 }
 
@@ -63,7 +63,7 @@ fn r4_1_symptoms_ask_for_a_checkpoint_and_two_of_them_hand_over() {
         assert_eq!(play.told(), [Headline::CheckpointNow], "{one:?}");
         let play = sees(play, one);
         assert!(
-            play.ordered.is_empty() && play.task.handoff.is_none(),
+            play.ordered.is_empty() && play.task.session.handoff.is_none(),
             "the same sign again is no second sign"
         );
         let play = sees(play, other);
@@ -79,17 +79,17 @@ fn r4_1_ac_4_1_a_compaction_saves_and_warns_and_never_restarts() {
         let play = play.event(compacting());
         let saved = [Effect::Checkpoint { why: "before a compaction".to_owned() }];
         assert_eq!(play.ordered, saved, "nothing is typed into the middle of it");
-        assert_eq!(play.task.handoff, None);
+        assert_eq!(play.task.session.handoff, None);
     }
     let play = sees(Play::working(), Symptom::Warned).event(compacting());
-    assert!(play.kinds().is_empty() && play.task.handoff.is_none(), "not even as a second sign");
+    assert!(play.kinds().is_empty() && play.task.session.handoff.is_none(), "not even as a second sign");
 }
 
 #[test]
 fn after_a_compaction_everything_counts_anew() {
     let play = sees(full(Play::working(), 860), Symptom::Compacting);
     let play = play.event(Event::ContextCompacted { generation: 1 });
-    assert_eq!((play.task.gauge, play.task.symptoms.len()), (None, 0));
+    assert_eq!((play.task.session.context.gauge, play.task.session.context.symptoms.len()), (None, 0));
     let play = full(play, 300);
     assert!(play.ordered.is_empty());
     assert_eq!(full(play, 860).told(), [Headline::CheckpointNow], "it has filled up again");
@@ -98,17 +98,17 @@ fn after_a_compaction_everything_counts_anew() {
 #[test]
 fn the_best_source_is_gone_by() {
     let says = |play: Play, used_permille, source| {
-        let generation = play.task.generation;
+        let generation = play.task.session.generation;
         play.event(Event::ContextMeasured { generation, gauge: Gauge { used_permille, source } })
     };
     // Each beside the better ones: it changes nothing.
     let play = says(says(Play::working(), 100, Source::StatusLine), 930, Source::Transcript);
-    assert!(play.ordered.is_empty() && play.task.gauge.unwrap().source == Source::StatusLine);
+    assert!(play.ordered.is_empty() && play.task.session.context.gauge.unwrap().source == Source::StatusLine);
     let play = sees(sees(play, Symptom::Slow), Symptom::Warned);
-    assert!(play.ordered.is_empty() && play.task.handoff.is_none(), "{:?}", play.ordered);
+    assert!(play.ordered.is_empty() && play.task.session.handoff.is_none(), "{:?}", play.ordered);
     let play = says(Play::working(), 100, Source::Transcript);
     let play = sees(sees(play, Symptom::Slow), Symptom::Warned);
-    assert!(play.ordered.is_empty() && play.task.handoff.is_none(), "{:?}", play.ordered);
+    assert!(play.ordered.is_empty() && play.task.session.handoff.is_none(), "{:?}", play.ordered);
     // Each without the better ones: it counts.
     assert_eq!(says(Play::working(), 930, Source::StatusLine).told(), [Headline::SaveAndExit]);
     assert_eq!(says(Play::working(), 930, Source::Transcript).told(), [Headline::SaveAndExit]);
@@ -123,8 +123,8 @@ fn the_best_source_is_gone_by() {
 fn r4_4_a_session_that_exits_as_asked_is_continued_and_costs_no_restart() {
     let play = full(Play::working(), 930).ended(Exit::Handoff).is(State::Working);
     assert_eq!(play.ordered, [Effect::StartSession { generation: 2, opening: Opening::Continuation }]);
-    assert_eq!((play.task.attempts.restarts, play.task.attempts.handoffs), (0, 1));
-    assert_eq!(play.task.handoff, None);
+    assert_eq!((play.task.session.restarts, play.task.session.handoffs), (0, 1));
+    assert_eq!(play.task.session.handoff, None);
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn a_context_that_fills_up_again_and_again_asks_a_person() {
     let mut play = Play::working();
     for _ in 0..2 {
         play = full(play, 930).ended(Exit::Handoff);
-        let generation = play.task.generation;
+        let generation = play.task.session.generation;
         play = play.event(Event::SessionStarted { generation });
     }
     full(play, 930).is(State::Escalated);
@@ -156,19 +156,19 @@ fn a_context_that_fills_up_again_and_again_asks_a_person() {
 #[test]
 fn nobody_is_continued_when_nothing_is_left_to_do() {
     let play = full(Play::in_queue(), 990);
-    assert!(play.ordered.is_empty() && play.task.handoff.is_none());
+    assert!(play.ordered.is_empty() && play.task.session.handoff.is_none());
 }
 
 #[test]
 fn a_rate_limit_parks_and_costs_no_attempt() {
     let play = fails(Play::working(), "api_error: rate_limit retry after 120s").is(State::Working);
-    assert_eq!(play.task.session, Session::Alive);
+    assert_eq!(play.task.session.stage, Stage::Alive);
     assert!(play.kinds().is_empty());
     let play = play.later(Duration::from_secs(119)).is(State::Working);
     assert!(play.ordered.is_empty());
     let play = play.later(Duration::from_secs(1)).is(State::Working);
     assert_eq!(play.told(), [Headline::Answer]);
-    assert_eq!(play.task.parked_until, None);
+    assert_eq!(play.task.session.parked_until, None);
     assert_eq!(play.task.attempts, crate::task::Attempts::default());
 }
 
@@ -204,7 +204,7 @@ fn a_used_up_budget_ends_a_session_at_the_first_boundary_there_is() {
         let play = play.is(State::Blocked);
         let ended = Effect::EndSession { generation: 1, exit: Exit::Exhausted };
         assert!(play.ordered.contains(&ended), "{what}: {:?}", play.ordered);
-        assert_eq!(play.task.exhausted, None, "{what}");
+        assert_eq!(play.task.session.exhausted, None, "{what}");
     };
     let exhausted = || Play::working().event(hard());
     ends(exhausted().says(Phase::AwaitingCi), "a phase");
@@ -215,7 +215,7 @@ fn a_used_up_budget_ends_a_session_at_the_first_boundary_there_is() {
     let play = exhausted().later(Duration::from_secs(59)).is(State::Working).event(hard());
     ends(play.later(Duration::from_secs(1)), "said again, it is no later");
     let play = exhausted().ended(Exit::Crashed).is(State::Blocked);
-    assert_eq!(play.task.generation, 1, "nobody is brought back to spend more");
+    assert_eq!(play.task.session.generation, 1, "nobody is brought back to spend more");
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn a_program_that_ends_by_itself_without_an_error_is_terminated_and_its_task_goe
     assert_eq!(given(&Play::working(), &exited), [Signal::AgentTerminated, Signal::AgentRegistered]);
     let play = Play::working().event(exited).is(State::Working);
     assert_eq!(play.ordered, [Effect::StartSession { generation: 2, opening: Opening::Recovery }]);
-    assert_eq!(play.task.attempts.restarts, 1);
+    assert_eq!(play.task.session.restarts, 1);
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn dialog() -> Event {
 fn a_rate_limit_parks_and_a_lost_login_asks_a_person() {
     for error in ["rate_limit", "server_error"] {
         let play = Play::working().event(failed(error));
-        assert!(play.task.parked_until.is_some(), "{error}");
+        assert!(play.task.session.parked_until.is_some(), "{error}");
         play.is(State::Working);
     }
     for error in ["authentication_failed", "billing_error", "invalid_request", "model_not_found"] {
@@ -36,7 +36,7 @@ fn a_rate_limit_that_says_when_it_is_over_is_believed_for_a_day() {
         let limited =
             Event::TurnFailed { generation: 1, error: "rate_limit".into(), details: "429".into(), until };
         play = play.event(limited);
-        play.task.parked_until.unwrap().0 - play.now.0
+        play.task.session.parked_until.unwrap().0 - play.now.0
     };
     assert_eq!(parked(90_000), 90_000);
     assert_eq!(parked(-5_000), 1_000, "in the past");

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::{HOUR, Play, alive, infra, red, sha};
 use crate::task::{
-    CiVerdict, Effect, Event, Exit, Headline, Phase, PrFact, QueueOutcome, ReviewMode, ReviewVerdict,
-    Session, State,
+    CiVerdict, Effect, Event, Exit, Headline, Phase, PrFact, QueueOutcome, ReviewMode, ReviewVerdict, Stage,
+    State,
 };
 
 #[test]
@@ -240,7 +240,7 @@ fn escalate_notifies_with_reason_and_link_and_the_session_stays_alive() {
     let play = Play::escalated().is(State::Escalated);
     let Some(Effect::Notify(notice)) = play.ordered.first() else { panic!("no notice") };
     assert!(notice.body.contains("because") && notice.body.contains("#42"), "{}", notice.body);
-    assert_eq!(play.task.session, Session::Alive);
+    assert_eq!(play.task.session.stage, Stage::Alive);
     assert!(play.kinds().contains(&"comment"));
 }
 
@@ -335,7 +335,7 @@ fn failed_blocks_ends_the_session_restores_backlog_and_posts_the_last_lines() {
 #[test]
 fn idle_prompt_three_consecutive_looks_end_the_session_first_then_fail() {
     let look = |p: Play, at_prompt| {
-        let generation = p.task.generation;
+        let generation = p.task.session.generation;
         p.event(Event::IdleLooked { generation, at_prompt })
     };
     let play = look(look(Play::working(), true), true).is(State::Working);

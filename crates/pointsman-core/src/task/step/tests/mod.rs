@@ -14,8 +14,7 @@ use super::{Transition, step};
 use crate::ids::{ProjectName, Sha, TaskKey};
 use crate::labels;
 use crate::task::{
-    CiVerdict, Effect, Event, Exit, Headline, Order, Phase, Policy, ReviewMode, ReviewVerdict, Session,
-    State, Task,
+    CiVerdict, Effect, Event, Exit, Headline, Order, Phase, Policy, ReviewMode, ReviewVerdict, State, Task,
 };
 use crate::time::Timestamp;
 
@@ -31,19 +30,21 @@ fn policy() -> Policy {
         escalation_timeout: 24 * HOUR,
         session_timeout: 2 * HOUR,
         done_grace: Duration::from_secs(300),
-        restart_backoff: Duration::from_secs(5),
-        restart_backoff_max: Duration::from_secs(600),
         ci_fixes: 3,
         review_rounds: 5,
         infra_retries: 1,
-        idle_looks: 3,
-        restarts: 5,
         merge_conflicts: 5,
         premature_done: 5,
-        handoffs: 2,
-        handoff_timeout: Duration::from_secs(60),
-        park: Duration::from_secs(900),
-        marks: crate::session::context::Marks { low: 750, medium: 850, high: 920 },
+        session: crate::part::session::Policy {
+            restarts: 5,
+            restart_backoff: Duration::from_secs(5),
+            restart_backoff_max: Duration::from_secs(600),
+            idle_looks: 3,
+            handoffs: 2,
+            handoff_timeout: Duration::from_secs(60),
+            park: Duration::from_secs(900),
+            marks: crate::session::context::Marks { low: 750, medium: 850, high: 920 },
+        },
     }
 }
 
@@ -120,12 +121,12 @@ impl Play {
             .seen(&[labels::BACKLOG])
             .event(Event::Ordered { order: Order::Begin })
             .event(Event::Claimed);
-        let generation = play.task.generation;
+        let generation = play.task.session.generation;
         play.event(Event::SessionStarted { generation })
     }
 
     fn says(self, phase: Phase) -> Self {
-        let generation = self.task.generation;
+        let generation = self.task.session.generation;
         self.event(Event::PhaseClaimed { generation, phase, reason: Some("because".into()), refusal: None })
     }
 
@@ -170,7 +171,7 @@ impl Play {
     }
 
     fn ended(self, exit: Exit) -> Self {
-        let generation = self.task.generation;
+        let generation = self.task.session.generation;
         self.event(Event::SessionEnded { generation, exit, tail: "last words".into() })
     }
 
@@ -218,5 +219,5 @@ fn infra() -> CiVerdict {
 }
 
 fn alive(play: &Play) -> bool {
-    matches!(play.task.session, Session::Alive | Session::Starting)
+    play.task.session.is_listening()
 }

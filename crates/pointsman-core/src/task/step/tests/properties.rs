@@ -4,7 +4,7 @@ use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptes
 
 use super::{Play, infra, red, sha};
 use crate::task::{
-    CiVerdict, Effect, Event, Exit, Order, Phase, PrFact, QueueOutcome, ReviewVerdict, Session, State,
+    CiVerdict, Effect, Event, Exit, Order, Phase, PrFact, QueueOutcome, ReviewVerdict, Stage, State,
 };
 
 /// An event that fits the task's present generation, head and try, or is a little off.
@@ -23,7 +23,7 @@ fn nudges() -> impl Strategy<Value = Vec<Nudge>> {
 }
 
 fn event(play: &Play, nudge: &Nudge) -> Event {
-    let generation = play.task.generation.saturating_sub(u32::from(nudge.off));
+    let generation = play.task.session.generation.saturating_sub(u32::from(nudge.off));
     let head = play.task.head.clone().filter(|_| !nudge.off).unwrap_or_else(|| sha('0'));
     let digit = char::from(b'a' + nudge.pick % 6);
     let run = play.task.ci_run;
@@ -93,18 +93,21 @@ fn check(before: &Play, after: &Play) {
     let costs = task.state.has_session();
     // Whatever may cost money has a deadline, a pending order, or a person who was asked.
     let has_exit = task.deadline.is_some()
-        || task.restart_at.is_some()
-        || matches!(task.session, Session::Starting | Session::Ending)
+        || task.session.restart_at.is_some()
+        || matches!(task.session.stage, Stage::Starting | Stage::Ending)
         || after.kinds().contains(&"claim_issue")
-        || (task.state == State::Working && task.session == Session::None);
+        || (task.state == State::Working && task.session.stage == Stage::None);
     assert!(!costs || has_exit, "{task:?}");
     if !costs {
-        assert!(!matches!(task.session, Session::Alive | Session::Starting), "a session outlives: {task:?}");
-        assert_eq!(task.restart_at, None, "{task:?}");
+        assert!(
+            !matches!(task.session.stage, Stage::Alive | Stage::Starting),
+            "a session outlives: {task:?}"
+        );
+        assert_eq!(task.session.restart_at, None, "{task:?}");
     }
     assert_eq!(task.escalation.is_some(), task.state == State::Escalated);
-    assert!(task.generation >= before.task.generation);
-    assert!(task.attempts.restarts <= after.policy.restarts + 1);
+    assert!(task.session.generation >= before.task.session.generation);
+    assert!(task.session.restarts <= after.policy.session.restarts + 1);
     assert!(task.attempts.ci_fixes <= after.policy.ci_fixes + 1);
     // Nothing reaches the queue that is not green and approved at that very commit.
     for effect in &after.ordered {
@@ -116,7 +119,7 @@ fn check(before: &Play, after: &Play) {
                     "{task:?}"
                 );
             }
-            Effect::Deliver { generation, .. } => assert_eq!(*generation, task.generation),
+            Effect::Deliver { generation, .. } => assert_eq!(*generation, task.session.generation),
             Effect::CloseIssue => assert!(task.merged_as.is_some(), "only merged work closes an issue"),
             _ => {}
         }

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use super::{HOUR, Play, infra, sha};
 use crate::task::{
-    CiVerdict, Effect, Event, Exit, Headline, Opening, Order, Phase, ReviewVerdict, Session, State,
+    CiVerdict, Effect, Event, Exit, Headline, Opening, Order, Phase, ReviewVerdict, Stage, State,
 };
 
 #[test]
 fn a_session_that_dies_while_working_is_replaced_at_once_in_recovery() {
     let play = Play::working().ended(Exit::Crashed).is(State::Working);
     assert_eq!(play.ordered, [Effect::StartSession { generation: 2, opening: Opening::Recovery }]);
-    assert_eq!(play.task.attempts.restarts, 1);
+    assert_eq!(play.task.session.restarts, 1);
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn further_deaths_are_held_back_longer_each_time_and_then_it_is_blocked() {
     for seconds in [5, 10, 20, 40] {
         play = play.event_started().ended(Exit::Crashed);
         assert!(play.ordered.is_empty());
-        assert_eq!(play.task.restart_at, Some(play.now.after(Duration::from_secs(seconds))));
+        assert_eq!(play.task.session.restart_at, Some(play.now.after(Duration::from_secs(seconds))));
         play = play.later(Duration::from_secs(seconds));
         assert_eq!(play.kinds(), ["start_session"]);
     }
@@ -45,7 +45,7 @@ fn the_back_off_survives_what_happens_meanwhile() {
     let play = Play::awaiting_ci().ended(Exit::Crashed).event_started().ended(Exit::Crashed);
     let play = play.ci(CiVerdict::Passed).is(State::AwaitingReview);
     assert!(!play.kinds().contains(&"start_session"), "the breaker holds");
-    assert!(play.task.restart_at.is_some());
+    assert!(play.task.session.restart_at.is_some());
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_session_that_cannot_be_started_blocks() {
 fn the_same_death_reported_twice_counts_once() {
     let mut play = Play::working().ended(Exit::Crashed);
     play.refuses(Event::SessionEnded { generation: 1, exit: Exit::Crashed, tail: String::new() });
-    assert_eq!(play.task.attempts.restarts, 1);
+    assert_eq!(play.task.session.restarts, 1);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn work_that_was_handed_in_before_a_pause_is_handed_in_after_it() {
 fn stop_then_start_does_not_wait_for_the_old_session() {
     let play = Play::working().event(Event::Ordered { order: Order::Stop }).is(State::Blocked);
     let mut play = play.event(Event::Ordered { order: Order::Start }).event(Event::Claimed);
-    assert_eq!(play.task.session, Session::Starting);
+    assert_eq!(play.task.session.stage, Stage::Starting);
     play.refuses(Event::SessionEnded { generation: 1, exit: Exit::Stopped, tail: String::new() });
 }
 
@@ -159,7 +159,7 @@ fn after_infrastructure_trouble_an_answer_and_a_new_claim_run_ci_again() {
 
 impl Play {
     fn event_started(self) -> Self {
-        let generation = self.task.generation;
+        let generation = self.task.session.generation;
         self.event(Event::SessionStarted { generation })
     }
 }

@@ -1,7 +1,7 @@
 //! Orders that cannot be carried out, and what the simulation found.
 
 use super::{HOUR, Play, sha};
-use crate::task::{Effect, Event, Exit, Order, Phase, Session, State};
+use crate::task::{Effect, Event, Exit, Order, Phase, Stage, State};
 
 fn gave_up(play: Play, effect: &str) -> Play {
     play.event(Event::EffectGaveUp { effect: effect.into(), error: "no right to".into() })
@@ -60,7 +60,7 @@ fn a_session_that_cannot_be_ended_is_told_again_to_go() {
     assert_eq!(play.kinds(), ["end_session"]);
     let play = play.ended(Exit::Stopped);
     assert_eq!(play.kinds(), ["comment"], "its last lines are still owed");
-    assert_eq!((play.task.session, play.task.deadline), (Session::None, None));
+    assert_eq!((play.task.session.stage, play.task.deadline), (Stage::None, None));
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_quiet_session_that_cannot_be_ended_asks_a_person_and_stays_watched() {
 #[test]
 fn a_session_that_failed_to_start_is_ended_because_half_of_it_may_be_there() {
     let play = Play::working().ended(Exit::Crashed);
-    let generation = play.task.generation;
+    let generation = play.task.session.generation;
     let play = play.event(Event::SessionNotStarted { generation, error: "no terminal".into() });
     assert_eq!(play.ordered[0], Effect::EndSession { generation, exit: Exit::Failed });
     let play = play.is(State::Blocked).ended(Exit::Failed);
