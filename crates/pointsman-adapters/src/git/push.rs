@@ -81,6 +81,12 @@ fn receive_pack_of_others() -> String {
     format!("env{unset} git receive-pack")
 }
 
+/// Whether git was told over HTTP that the server is under maintenance, overloaded or broken.
+fn is_unavailable(stderr: &str) -> bool {
+    let code = stderr.split_once("returned error: ").map(|(_, code)| code);
+    code.is_some_and(|code| code.starts_with('5') || code.starts_with("429"))
+}
+
 impl Mirror {
     /// The argument that names the receiving end of a push, where it is not git's own.
     pub(super) fn receiver(&self) -> Option<String> {
@@ -115,7 +121,16 @@ impl Mirror {
         if done.end == End::Exited(0) {
             return Ok(PushOutcome::Done);
         }
-        self.look_after(refs, &super::error::excerpt(&done.stderr))
+        let stderr = super::error::excerpt(&done.stderr);
+        match self.look_after(refs, &stderr)? {
+            // It can be read and takes no push for now: nobody has decided anything about this one.
+            PushOutcome::Refused { .. } if is_unavailable(&stderr) => {
+                let (inputs, end) =
+                    (refs.iter().map(|r| r.refname.to_string()).collect::<Vec<_>>().join(" "), done.end);
+                Err(Error::Failed { operation: "push", inputs, end, stderr, retry: Retry::Later })
+            }
+            outcome => Ok(outcome),
+        }
     }
 
     /// Git's reasons are words for people; where the references are now is a fact.
@@ -158,5 +173,23 @@ impl Mirror {
                 })
             })
             .collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_unavailable;
+
+    #[test]
+    fn maintenance_is_not_a_refusal() {
+        let said = |code: &str| {
+            format!("fatal: unable to access 'http://h/': The requested URL returned error: {code}")
+        };
+        for (code, unavailable) in
+            [("503", true), ("500", true), ("429", true), ("403", false), ("404", false)]
+        {
+            assert_eq!(is_unavailable(&said(code)), unavailable, "{code}");
+        }
+        assert!(!is_unavailable("remote: main is protected; error: failed to push some refs"));
     }
 }

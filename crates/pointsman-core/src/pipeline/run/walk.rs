@@ -423,7 +423,12 @@ impl<'a> Walk<'a> {
         released.extend(route::judges(&self.run.pipeline, &task.id));
         for id in released {
             let Some(node) = self.node(&id) else { continue };
-            if !self.landing(&node).iter().all(|task| self.state(task).status == NodeStatus::Merged) {
+            // Rejected work is not going to land unless it is judged again.
+            let waits = |task: &String| {
+                let state = self.run.nodes.get(task);
+                state.is_some_and(|state| state.status != NodeStatus::Merged && !state.rejected)
+            };
+            if self.landing(&node).iter().any(waits) {
                 continue;
             }
             // A gate that is still judging goes on: its word is asked for, although the work is on main.

@@ -315,7 +315,7 @@ fn e2e_queue_a_task_with_nothing_left_to_land_is_done_without_a_merge() {
         (entry["status"] == "testing").then_some(entry)
     };
     let entry = daemon.wait_for("the task's branch to be tested", testing);
-    let (branch, pr) = (entry["branch"].as_str().unwrap().to_owned(), entry["pr"].as_u64().unwrap());
+    let (branch, pr) = (entry["branch"].as_str().unwrap().to_owned(), entry["pr_number"].as_u64().unwrap());
     // The same files in another commit, ahead of it.
     let checkout = daemon.checkout();
     let url = daemon.run(&["forge", "url"]).stdout.trim().to_owned();
