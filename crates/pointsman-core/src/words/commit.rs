@@ -1,6 +1,8 @@
 //! Messages of the commits that the merge queue makes itself: a merge says what it merges, a squash keeps what its
 //! commits said and who made them.
 
+use std::collections::BTreeSet;
+
 use crate::ids::Number;
 use crate::text::clean_line;
 
@@ -10,6 +12,8 @@ const LONGEST: usize = 64 << 10;
 const SUBJECT: usize = 200;
 /// How many commits a merge names.
 const NAMED: usize = 50;
+/// How many people a squash names: a branch may bring as many trailers as it likes.
+const PEOPLE: usize = 200;
 
 /// The branch that lands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,8 +90,9 @@ pub fn squash(heading: &Heading, author: &str, commits: &[Told]) -> String {
 /// The trailers at the end: co-authors first. Whoever is the author of the whole is not named again.
 fn people(author: &str, commits: &[Told], parts: &[Parts]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
+    let mut known = BTreeSet::new();
     let mut add = |line: String| {
-        if !lines.iter().any(|known| known.eq_ignore_ascii_case(&line)) {
+        if lines.len() < PEOPLE && known.insert(line.to_ascii_lowercase()) {
             lines.push(line);
         }
     };
@@ -186,6 +191,15 @@ mod tests {
         assert_eq!(squash(&pull_request(), ANN, &commits), expected);
         let of_a_branch = squash(&Heading::Branch("fix-login".to_owned()), ANN, &commits);
         assert!(of_a_branch.starts_with("fix-login\n\n* First\n"), "{of_a_branch}");
+    }
+
+    #[test]
+    fn a_squash_names_so_many_people_and_no_more() {
+        let signed: String =
+            (0..300_000).map(|n| format!("Signed-off-by: P{n} <p{n}@example.org>\n")).collect();
+        let message = squash(&pull_request(), ANN, &[told(ANN, &format!("First\n\n{signed}"))]);
+        assert_eq!(message.matches("Signed-off-by: ").count(), 200);
+        assert!(message.contains("Signed-off-by: P199 <p199@example.org>"));
     }
 
     #[test]

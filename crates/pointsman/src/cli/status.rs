@@ -197,7 +197,7 @@ fn print(context: &Context, daemon: Option<&view::Daemon>, glances: &[Glance]) -
             let since = time::relative(*at, time::now());
             let next = match by {
                 // What was found says itself what to do.
-                StoppedBy::Audit => String::new(),
+                StoppedBy::Audit | StoppedBy::Refusal => String::new(),
                 StoppedBy::Person => "; pointsman merge-queue resume lets it go on".to_owned(),
             };
             out.line(format!("  {bad}nothing lands{bad:#}: {}", clean_line(reason, 300)))?;

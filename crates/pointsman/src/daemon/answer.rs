@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pointsman_core::ids::{Number, ProjectName, TaskKey};
+use pointsman_core::ids::{Number, ProjectName, Sha, TaskKey};
 use pointsman_core::log;
 use pointsman_core::session::work::Observation;
 use pointsman_core::task::{Effect, Event, Headline, Order, Refused, Stage, Task};
@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::engine::{Engine, Input};
 use super::sources::hooks;
 use super::{budget, clock, factory, line, notifier, projects, runs, vault};
-use crate::control::protocol::{FailureKind, Reply, Request};
+use crate::control::protocol::{FailureKind, QueueCommand, Reply, Request};
 use crate::paths::Paths;
 
 /// The work that an answered request leaves for the loop.
@@ -27,6 +27,8 @@ pub(crate) struct Follow {
     pub stop: bool,
     /// The merge queue of this project has something to look at.
     pub land: Option<ProjectName>,
+    /// Trees that it tests again.
+    pub retest: Vec<Sha>,
     pub vault: bool,
     pub run: bool,
     /// People are to be told something.
@@ -77,7 +79,11 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
         }
         Request::Queue { project, command } => {
             follow.land = Some(project.clone());
-            line::answer(engine, project, command)
+            let reply = line::answer(engine, project, command);
+            if let (QueueCommand::Forget { trees, .. }, Reply::Done { .. }) = (command, &reply) {
+                follow.retest.clone_from(trees);
+            }
+            reply
         }
         Request::Run { project, command } => {
             follow.run = true;

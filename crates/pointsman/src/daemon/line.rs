@@ -10,8 +10,6 @@ use pointsman_adapters::git::{self, BranchName, RefName};
 use pointsman_core::config::MergeStyle;
 use pointsman_core::ids::{ProjectName, Sha};
 use pointsman_core::log;
-use pointsman_core::queue::{Record, Runs};
-use pointsman_core::task::CiVerdict;
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
@@ -39,12 +37,11 @@ pub(crate) fn prepare(served: &Served, command: QueueCommand) -> Result<QueueCom
         }
         QueueCommand::Retest { what, candidates, by } => {
             let trees = trees_of(served, &what, &candidates)?;
-            served.test_again(&trees);
             Ok(QueueCommand::Forget { what, trees, by })
         }
         // Only we say that a branch is where it is, and what a tree is.
         QueueCommand::Enter { .. } | QueueCommand::Forget { .. } => {
-            Err(failed(FailureKind::Refused, words::daemon::queue::only_by_commands().to_owned()))
+            Err(failed(FailureKind::Refused, words::queue::ONLY_BY_COMMAND.to_owned()))
         }
         other @ (QueueCommand::Remove { .. }
         | QueueCommand::Pause { .. }
@@ -229,13 +226,7 @@ fn forget(
     let mut forgotten = Vec::new();
     for tree in trees {
         let Some(gate) = &gate else { break };
-        let nothing = Record { runs: Runs::default(), last: CiVerdict::Passed };
-        let verdict = VerdictRow {
-            verdict: serde_json::to_value(nothing).unwrap_or_default(),
-            log_path: None,
-            at: now,
-            took_ms: None,
-        };
+        let verdict = VerdictRow { verdict: serde_json::Value::Null, log_path: None, at: now, took_ms: None };
         let (project, object, gate) = (project.clone(), tree.clone(), gate.clone());
         forgotten.push(Write::Verdict { project, object, gate, verdict });
     }

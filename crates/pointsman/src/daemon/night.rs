@@ -128,6 +128,7 @@ impl Loop {
                 .unwrap();
         assert_eq!(opened.problems, [""; 0]);
         engine.serve(opened.served.values().map(|served| Arc::clone(&served.config)));
+        world.jobs.serve(&opened.served);
         *world.projects.write().unwrap() = opened.served;
         let board = Board::new(engine.tasks());
         Self { engine, inbox, inbound, board, world, poller: Arc::default() }

@@ -1,6 +1,5 @@
 //! A project as the daemon serves it: its configuration, forge, mirror and directories.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,7 +11,7 @@ use pointsman_adapters::git::mirror::Mirror;
 use pointsman_adapters::git::union::UnionGlobs;
 use pointsman_adapters::git::{BranchName, Git};
 use pointsman_core::config::Config;
-use pointsman_core::ids::{Sha, TaskKey};
+use pointsman_core::ids::TaskKey;
 use pointsman_core::task::Task;
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
@@ -47,8 +46,6 @@ pub(crate) struct Served {
     pub union: UnionGlobs,
     /// What is known of the forge; nobody needs to ask it again for that.
     known: Mutex<Known>,
-    /// Trees that a person wants tested again, for the merge queue to take.
-    retests: Mutex<BTreeSet<Sha>>,
 }
 
 impl Served {
@@ -110,18 +107,7 @@ impl Served {
             primary,
             union,
             known: Mutex::default(),
-            retests: Mutex::default(),
         })
-    }
-
-    /// The merge queue tests these trees again, whatever it knows of them.
-    pub(crate) fn test_again(&self, trees: &[Sha]) {
-        self.retests.lock().unwrap_or_else(PoisonError::into_inner).extend(trees.iter().cloned());
-    }
-
-    /// The trees that were asked for since the last time.
-    pub(crate) fn take_retests(&self) -> BTreeSet<Sha> {
-        std::mem::take(&mut *self.retests.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The open issues, as the forge last told them.

@@ -12,11 +12,6 @@ const FILES: usize = 3;
 /// The most paths and commits that are named where the queue stops.
 const NAMED: usize = 5;
 
-/// An answer to whoever writes an entry past the commands.
-pub fn only_by_commands() -> &'static str {
-    "branches enter the queue by `merge-queue add` and `merge-queue retest`"
-}
-
 /// A name that cannot be a branch.
 pub fn not_a_branch(name: &str) -> String {
     format!("`{name}` is not a branch name that git accepts")
@@ -190,19 +185,6 @@ fn named(commits: &[Commit<'_>]) -> String {
     let more = commits.len().saturating_sub(NAMED);
     let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{rest}", shown.join(", "))
-}
-
-/// A push that is tried once more.
-pub fn push_refused(branch: &str, message: &str) -> String {
-    format!("the server refused the push to {branch}: {message}")
-}
-
-/// The queue stops: the server does not let us push.
-pub fn push_refused_twice(branch: &str, message: &str) -> String {
-    format!(
-        "the server refused the push to {branch} twice: {message}. Let this account push there (the branch may be \
-         protected), then: pointsman merge-queue resume"
-    )
 }
 
 /// The queue stops: a merge came out with changes that nobody made.

@@ -1,7 +1,5 @@
 //! Answers to requests at the control socket that are not carried out.
 
-use std::fmt::Display;
-
 use crate::ids::{Number, ProjectName, TaskKey};
 use crate::task::State;
 

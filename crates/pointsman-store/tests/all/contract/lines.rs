@@ -22,6 +22,9 @@ pub(crate) fn a_line_is_at_work_until_it_is_stopped_and_keeps_its_first_reason(s
     assert!(store.resume_line(&shop).unwrap());
     assert!(!store.resume_line(&shop).unwrap(), "it is at work already");
     assert_eq!(store.line(&shop).unwrap().stopped, None);
+    let refusal = stopped(StoppedBy::Refusal, at(3), "the server refused the push to main");
+    store.stop_line(&shop, &refusal).unwrap();
+    assert_eq!(store.line(&shop).unwrap().stopped, Some(refusal));
 }
 
 pub(crate) fn an_audit_is_counted_once_with_how_far_it_came(store: &mut Store) {

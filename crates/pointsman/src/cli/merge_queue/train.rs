@@ -139,7 +139,7 @@ impl Picture {
         }
         if let Some(stopped) = &self.line.stopped {
             let who = match stopped.by {
-                StoppedBy::Person => "paused",
+                StoppedBy::Person | StoppedBy::Refusal => "paused",
                 StoppedBy::Audit => "frozen",
             };
             let since = time::relative(stopped.at, now);

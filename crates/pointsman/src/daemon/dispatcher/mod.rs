@@ -271,6 +271,7 @@ impl Dispatcher {
             }
             if let Some(served) = follow.land.and_then(|project| self.world.project(&project)) {
                 self.projections.nudge();
+                self.world.jobs.test_again(&served.config.name, &follow.retest);
                 self.world.jobs.land(&served);
             }
             if follow.vault {
@@ -347,6 +348,7 @@ impl Dispatcher {
                     Ok(lines) => self.problems.extend(lines),
                     Err(error) => tracing::error!(%error, "snapshots could not be looked through"),
                 }
+                self.world.jobs.serve(&opened.served);
                 *self.world.projects.write().unwrap_or_else(std::sync::PoisonError::into_inner) =
                     opened.served;
                 self.poller.ask_all();

@@ -73,7 +73,10 @@ pub(crate) fn collect(
             ill_notifiers.push(part);
         }
     }
-    let stopped = store.line(project)?.stopped.filter(|stopped| stopped.by == StoppedBy::Audit);
+    let stopped = store.line(project)?.stopped.filter(|stopped| match stopped.by {
+        StoppedBy::Audit | StoppedBy::Refusal => true,
+        StoppedBy::Person => false,
+    });
     let seen = daemon.and_then(|known| known.seen.as_ref());
     Ok(Facts {
         machine,

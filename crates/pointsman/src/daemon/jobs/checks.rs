@@ -47,11 +47,8 @@ pub(crate) fn ci_verdict(
     tree: &Sha,
     command: &[String],
 ) -> Result<Option<(CiVerdict, Option<Duration>)>, pointsman_store::Error> {
-    let row = store.verdict(project, tree, &gate_name(command))?;
-    Ok(row.and_then(|row| {
-        let record: Record = serde_json::from_value(row.verdict).ok()?;
-        Some((record.last, row.took_ms.map(Duration::from_millis)))
-    }))
+    let known = last_verdict(store, project, tree, &gate_name(command))?;
+    Ok(known.map(|(record, row)| (record.last, row.took_ms.map(Duration::from_millis))))
 }
 
 fn run_name(key: &TaskKey, run: u32) -> String {
@@ -290,4 +287,34 @@ pub(super) fn remember(jobs: &Jobs, served: &Served, verdict: Verdict<'_>) {
             took_ms: u64::try_from(verdict.took.as_millis()).ok(),
         }),
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use pointsman_core::queue::Runs;
+    use pointsman_core::time::Timestamp;
+    use pointsman_store::{Change, Write};
+    use serde_json::Value;
+
+    use super::*;
+
+    /// What a retest forgot is no verdict for anybody, also as an unreleased version wrote it.
+    #[test]
+    fn a_verdict_that_was_forgotten_is_not_shown_as_green() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&directory.path().join("pointsman.db")).unwrap();
+        let (project, command) = (ProjectName::new("shop").unwrap(), ["make".to_owned()]);
+        let tree = Sha::new(&"a".repeat(40)).unwrap();
+        let mut tell = |verdict: Value| {
+            let (at, gate) = (Timestamp(1), gate_name(&command));
+            let verdict = VerdictRow { verdict, log_path: None, at, took_ms: None };
+            let write = Write::Verdict { project: project.clone(), object: tree.clone(), gate, verdict };
+            store.commit(&[Change::quiet(at, vec![write])]).unwrap();
+            ci_verdict(&store, &project, &tree, &command).unwrap().map(|(verdict, _)| verdict)
+        };
+        let passed = |runs: Runs| serde_json::to_value(Record { runs, last: CiVerdict::Passed }).unwrap();
+        assert_eq!(tell(passed(Runs { green: 1, ..Runs::default() })), Some(CiVerdict::Passed));
+        assert_eq!(tell(Value::Null), None);
+        assert_eq!(tell(passed(Runs::default())), None);
+    }
 }

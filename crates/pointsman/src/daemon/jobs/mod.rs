@@ -64,6 +64,11 @@ struct Running {
     only: Option<EntryId>,
     /// Merge queues at work: told when something changes.
     wakers: BTreeMap<ProjectName, Sender<queue::Signal>>,
+    /// Trees that a person wants tested again, until the project's merge queue takes them. They are kept here and not
+    /// with the project because a reload replaces the project.
+    retests: BTreeMap<ProjectName, BTreeSet<Sha>>,
+    /// The projects as they were last read.
+    served: BTreeMap<ProjectName, Arc<Served>>,
 }
 
 impl Jobs {
@@ -193,7 +198,7 @@ impl Jobs {
         {
             return;
         }
-        let name = format!("land {}", served.config.name);
+        let name = landing(&served.config.name);
         {
             let mut running = self.lock();
             if running.names.contains(&name) {
@@ -206,6 +211,38 @@ impl Jobs {
             }
         }
         self.submit(name, served, queue::work_through);
+    }
+
+    /// The projects were read again. A merge queue that works with an older configuration of its project begins anew.
+    pub(crate) fn serve(&self, projects: &BTreeMap<ProjectName, Arc<Served>>) {
+        let mut running = self.lock();
+        let before = std::mem::replace(&mut running.served, projects.clone());
+        for (project, older) in before {
+            let is_same = projects.get(&project).is_some_and(|served| Arc::ptr_eq(served, &older));
+            let name = landing(&project);
+            if is_same || !running.names.contains(&name) {
+                continue;
+            }
+            running.again.insert(name);
+            if let Some(waker) = running.wakers.get(&project) {
+                let _ = waker.send(queue::Signal::Look);
+            }
+        }
+    }
+
+    /// The project as it is served now; nothing if it is served no more.
+    fn served_now(&self, project: &ProjectName) -> Option<Arc<Served>> {
+        self.lock().served.get(project).cloned()
+    }
+
+    /// The project's merge queue tests these trees again, whatever it knows of them.
+    pub(crate) fn test_again(&self, project: &ProjectName, trees: &[Sha]) {
+        self.lock().retests.entry(project.clone()).or_default().extend(trees.iter().cloned());
+    }
+
+    /// The trees that were asked for since the last time.
+    fn take_retests(&self, project: &ProjectName) -> BTreeSet<Sha> {
+        self.lock().retests.remove(project).unwrap_or_default()
     }
 
     /// From now on merge queues work on this entry only.
@@ -225,7 +262,7 @@ impl Jobs {
 
     /// Waits until the project's merge queue has nothing left to do, or the daemon stops.
     pub(crate) fn wait_until_landed(&self, project: &ProjectName) {
-        let name = format!("land {project}");
+        let name = landing(project);
         let mut running = self.lock();
         while running.names.contains(&name) && !self.is_stopping() {
             running = self.freed.wait(running).unwrap_or_else(PoisonError::into_inner);
@@ -372,6 +409,11 @@ impl Drop for Runner {
         }
         self.jobs.freed.notify_all();
     }
+}
+
+/// The name of the job that works on a project's merge queue.
+fn landing(project: &ProjectName) -> String {
+    format!("land {project}")
 }
 
 /// A job's name in logs and file names.

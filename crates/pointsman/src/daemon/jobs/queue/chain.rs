@@ -3,6 +3,7 @@
 use pointsman_adapters::git::BranchName;
 use pointsman_adapters::git::candidate::{self, Built, Candidate, Order, Style};
 use pointsman_adapters::git::changes;
+use pointsman_adapters::git::push::{Change, Expect, PushOutcome, PushRef};
 use pointsman_adapters::retry::Retry;
 use pointsman_core::ids::Sha;
 use pointsman_core::task::QueueOutcome;
@@ -104,7 +105,27 @@ impl Line<'_> {
                 return stale(reason);
             }
         }
+        self.take_back(entry, &branch, main)?;
         Ok(None)
+    }
+
+    /// A landing that did not end left the branch at its candidate. If main has moved since, the next candidate is another
+    /// one, and the branch would look as if somebody had moved it: it goes back to where it was let in.
+    fn take_back(&self, entry: &QueueEntry, branch: &BranchName, main: &Sha) -> anyhow::Result<()> {
+        let mirror = &self.served.mirror;
+        if entry.base.as_ref() == Some(main) {
+            return Ok(());
+        }
+        let Some(at) = mirror.remote_head(branch)?.filter(|at| *at != entry.head) else { return Ok(()) };
+        let back = PushRef {
+            refname: branch.full(),
+            change: Change::To(entry.head.clone()),
+            expect: Expect::At(at),
+        };
+        match mirror.push(&[back])? {
+            PushOutcome::Done => Ok(mirror.fetch_branches(&[branch])?),
+            other => anyhow::bail!(words::queue::push_refused(branch.as_str(), &format!("{other:?}"))),
+        }
     }
 
     /// The candidate of the entry, if it is on main.
@@ -169,15 +190,20 @@ impl Line<'_> {
     }
 
     /// Nothing of the branch is left to land on main. It has landed if git says so. A task whose changes came to main by
-    /// another way is done too; any other branch is refused and stays, because its commits are nowhere else.
-    fn report_nothing_to_land(&mut self, entry: QueueEntry, main: &Sha) -> anyhow::Result<()> {
+    /// another way is done too, and its pull request is closed without a merge; any other branch is refused and stays,
+    /// because its commits are nowhere else.
+    fn report_nothing_to_land(&mut self, mut entry: QueueEntry, main: &Sha) -> anyhow::Result<()> {
         if self.served.mirror.is_ancestor(&entry.head, main)? {
             let sha = entry.head.clone();
             self.report(entry, QueueOutcome::Landed { sha });
             return Ok(());
         }
         let outcome = match entry.issue {
-            Some(_) => QueueOutcome::Landed { sha: main.clone() },
+            Some(_) => {
+                // No commit of the queue's is on main for it, also none of an earlier test.
+                (entry.base, entry.candidate) = (None, None);
+                QueueOutcome::Landed { sha: main.clone() }
+            }
             None => QueueOutcome::Stale {
                 reason: words::queue::nothing_to_land(&entry.branch, self.served.primary.as_str()),
             },

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,9 @@ use super::super::program::{Program, Ran};
 use super::{LastRun, Line, Signal};
 use crate::daemon::clock;
 use crate::daemon::served::Served;
+
+/// How long gates that are called off are waited for. One that asks a server may take longer to notice.
+const END_LIMIT: Duration = Duration::from_secs(30);
 
 /// A gate at work.
 pub(super) struct Running {
@@ -79,8 +83,7 @@ impl Line<'_> {
             return Ok(());
         }
         self.checked_out.remove(&commit);
-        let run = self.records.get(&tree).map_or(0, |r| r.runs.green + r.runs.red + r.runs.infra) + 1;
-        let name = format!("{}-gate-{}-{run}", self.served.config.name, tree.short());
+        let name = format!("{}-gate-{}-{}", self.served.config.name, tree.short(), run_number());
         let (call_off, unwanted) = channel();
         let test = Test {
             jobs: Arc::clone(self.jobs),
@@ -114,6 +117,18 @@ impl Line<'_> {
         }
     }
 
+    /// Ends all gates and waits until they are gone: the next look at the queue may begin at once, and should find nothing of
+    /// this one at work. A daemon that stops does not wait here.
+    pub(super) fn end_all_tests(&mut self) {
+        self.end_tests(&BTreeSet::new());
+        while !self.running.is_empty() && !self.jobs.is_stopping() {
+            match self.signals.recv_timeout(END_LIMIT) {
+                Ok(signal) => self.take(signal),
+                Err(_) => return,
+            }
+        }
+    }
+
     /// A gate's verdict is written down before anything follows from it.
     pub(super) fn finished(&mut self, finished: Finished) {
         let Finished { tree, verdict, outage, took, log_path } = finished;
@@ -122,6 +137,7 @@ impl Line<'_> {
         }
         self.outage = outage.or(self.outage.take());
         let (Some(verdict), Some(gate)) = (verdict, &self.gate) else { return };
+        self.troubles = 0;
         self.retest.remove(&tree);
         self.last_runs.insert(tree.clone(), LastRun { at: clock::now(), log: log_path.clone() });
         let record = Record::add(self.records.get(&tree), verdict);
@@ -132,6 +148,14 @@ impl Line<'_> {
         }
         self.records.insert(tree, record);
     }
+}
+
+/// A number that no run had before, also none of an earlier daemon: the run's log must not replace that of another.
+fn run_number() -> i64 {
+    static LAST: AtomicI64 = AtomicI64::new(0);
+    let now = clock::now().0;
+    let next = |last: i64| Some(now.max(last + 1));
+    LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).map_or(now, |last| now.max(last + 1))
 }
 
 /// One run of a gate.

@@ -8,9 +8,8 @@ use pointsman_adapters::git::{BranchName, Locks, clear_dead_locks};
 use pointsman_adapters::retry::Retry;
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::QueueOutcome;
-use pointsman_core::text;
-use pointsman_core::words;
-use pointsman_store::{EntryStatus, Stopped, StoppedBy};
+use pointsman_core::{text, words};
+use pointsman_store::{EntryStatus, QueueEntry, Stopped, StoppedBy};
 
 use super::super::Jobs;
 use super::report::{BranchFate, Outcome};
@@ -70,7 +69,7 @@ impl Line<'_> {
             self.main = None;
             return Ok(false);
         };
-        self.refusals = 0;
+        (self.refusals, self.troubles) = (0, 0);
         crash_point("landing-main-pushed");
         self.trees.insert(last.built.commit.clone(), last.built.tree.clone());
         self.main_is(last.built.commit.clone())?;
@@ -125,12 +124,34 @@ impl Line<'_> {
         self.refusals += 1;
         let message = text::clean_line(message, 400);
         if self.refusals < REFUSALS {
-            anyhow::bail!(words::daemon::queue::push_refused(branch, &message));
+            anyhow::bail!(words::queue::push_refused(branch, &message));
         }
         self.refusals = 0;
-        let reason = words::daemon::queue::push_refused_twice(branch, &message);
+        let reason = words::queue::push_refused_twice(branch, &message);
         tracing::error!(project = %self.served.config.name, reason, "the merge queue stops");
-        self.stop_line(Stopped { at: clock::now(), by: StoppedBy::Audit, reason });
+        self.stop_line(Stopped { at: clock::now(), by: StoppedBy::Refusal, reason });
+        Ok(())
+    }
+
+    /// The server refuses to move the branch of an entry, also when it is asked once more. That is no reason to hold up
+    /// the others, so only that entry is out, and a person is asked.
+    fn refused_branches(&mut self, cars: &[Car], moves: Vec<PushRef>, message: &str) -> anyhow::Result<()> {
+        self.refusals += 1;
+        if self.refusals < REFUSALS {
+            anyhow::bail!(words::queue::push_refused(&names(&moves), &text::clean_line(message, 400)));
+        }
+        self.refusals = 0;
+        for moved in moves {
+            let entry = cars.iter().map(|car| &car.entry);
+            let of = |entry: &&QueueEntry| {
+                BranchName::new(&entry.branch).is_some_and(|b| b.full() == moved.refname)
+            };
+            let Some(entry) = entry.clone().find(of).cloned() else { continue };
+            if let PushOutcome::Refused { message } = self.push(&[moved])? {
+                let reason = words::queue::push_refused(&entry.branch, &text::clean_line(&message, 400));
+                self.report(entry, QueueOutcome::Infra { reason });
+            }
+        }
         Ok(())
     }
 
@@ -177,10 +198,7 @@ impl Line<'_> {
         match self.push(&moves)? {
             PushOutcome::Done => Ok(true),
             PushOutcome::Stale { .. } => Ok(false),
-            PushOutcome::Refused { message } => {
-                let names: Vec<String> = moves.iter().map(|moved| moved.refname.to_string()).collect();
-                self.refused(&names.join(", "), &message).map(|()| false)
-            }
+            PushOutcome::Refused { message } => self.refused_branches(cars, moves, &message).map(|()| false),
         }
     }
 
@@ -223,8 +241,9 @@ impl Line<'_> {
             let known = self.jobs.read(|store| store.queue_entry(car.entry.id))?;
             let Some(mut entry) = known else { continue };
             let candidate = Some(car.built.commit.clone());
-            if entry.status == EntryStatus::Testing && entry.candidate == candidate && entry.reason.is_none()
-            {
+            // While something outside fails again and again, the entry goes on saying so: every change is an event.
+            let is_said = entry.reason.is_none() || self.troubles > 0;
+            if entry.status == EntryStatus::Testing && entry.candidate == candidate && is_said {
                 continue;
             }
             entry.status = EntryStatus::Testing;
@@ -244,6 +263,10 @@ impl Line<'_> {
         let mut done = Vec::new();
         for Outcome { entry, outcome, branch: fate, .. } in landed {
             let QueueOutcome::Landed { sha } = outcome else { continue };
+            // Nothing of it landed, so there is no merge to show.
+            if *fate == BranchFate::Stays {
+                continue;
+            }
             if let Some(pr) = entry.pr {
                 show_merge(self.jobs, self.served, pr, sha);
             }
@@ -284,6 +307,21 @@ impl Line<'_> {
                 }
             }
         }
+    }
+}
+
+fn names(refs: &[PushRef]) -> String {
+    let names: Vec<String> = refs.iter().map(|moved| moved.refname.to_string()).collect();
+    names.join(", ")
+}
+
+/// Closes the pull request of a task whose changes came to main by another way, and says so there. The forge would show
+/// somebody else's commit as its merge.
+pub(super) fn close_without_merge(served: &Served, pr: Number, main: &Sha) {
+    let words = words::queue::landed_by_another_way(main.short());
+    let told = served.forge.comment_once(pr, "nothing-to-land", &words);
+    if let Err(error) = told.and_then(|()| served.forge.close_pull_request(pr)) {
+        tracing::warn!(pr, %error, "a pull request without anything to land stays open");
     }
 }
 

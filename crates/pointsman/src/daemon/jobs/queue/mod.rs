@@ -53,6 +53,8 @@ pub(super) enum Signal {
 
 /// Works the project's line through until nothing is left to do in it.
 pub(super) fn work_through(jobs: &Arc<Jobs>, served: &Arc<Served>) {
+    // It may have been read again since this job was ordered.
+    let Some(served) = &jobs.served_now(&served.config.name) else { return };
     let (sender, signals) = channel();
     jobs.lock().wakers.insert(served.config.name.clone(), sender.clone());
     let mut line = Line::new(jobs, served, sender, signals);
@@ -70,7 +72,7 @@ pub(super) fn work_through(jobs: &Arc<Jobs>, served: &Arc<Served>) {
             }
         }
     }
-    line.end_tests(&BTreeSet::new());
+    line.end_all_tests();
     line.remove_checkouts();
     jobs.lock().wakers.remove(&served.config.name);
 }
@@ -125,7 +127,8 @@ struct Line<'a> {
     aside: Vec<Car>,
     /// Gates at work, by tree.
     running: BTreeMap<Sha, Running>,
-    /// How often in a row something outside failed.
+    /// How often something outside failed since a verdict, a landing or a quiet while. That a server can be read does not
+    /// count: it may refuse every push.
     troubles: u32,
     /// The train that is under test, in its order: whoever comes meanwhile goes behind it, however urgent, or every
     /// arrival would undo what has run so far.
@@ -178,7 +181,12 @@ impl<'a> Line<'a> {
         while let Ok(signal) = self.signals.try_recv() {
             self.take(signal);
         }
-        for tree in self.served.take_retests() {
+        // What follows would be decided by a gate and a policy that the project no longer has.
+        let served = self.jobs.served_now(&self.served.config.name);
+        if !served.is_some_and(|served| Arc::ptr_eq(&served, self.served)) {
+            return Ok(Next::Nothing);
+        }
+        for tree in self.jobs.take_retests(&self.served.config.name) {
             self.records.remove(&tree);
             self.retest.insert(tree);
         }
@@ -213,7 +221,6 @@ impl<'a> Line<'a> {
         let Some(entries) = self.still_valid(entries, &main)? else { return Ok(Next::Again) };
         let Some(cars) = self.train(&entries, &main)? else { return Ok(Next::Again) };
         let plan = self.plan(&main, &cars)?;
-        self.troubles = 0;
         self.follow(plan, &main, &entries, &cars)
     }
 
@@ -366,7 +373,7 @@ impl<'a> Line<'a> {
         match self.signals.recv_timeout(pace) {
             Ok(signal) => self.take(signal),
             // Somebody may have moved main meanwhile.
-            Err(RecvTimeoutError::Timeout) => self.main = None,
+            Err(RecvTimeoutError::Timeout) => (self.main, self.troubles) = (None, 0),
             Err(RecvTimeoutError::Disconnected) => return false,
         }
         !self.jobs.is_stopping()

@@ -11,6 +11,7 @@ use pointsman_core::task::{CiVerdict, Event, QueueOutcome};
 use pointsman_core::words;
 use pointsman_store::{Audit, EntryStatus, QueueEntry, Stopped};
 
+use super::landing::close_without_merge;
 use super::{Car, Line, outcomes};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
@@ -85,7 +86,12 @@ impl Line<'_> {
         self.tidy_forge(&outcomes);
         crash_point("landing-tidied");
         let (mut over, mut logs, mut inputs) = (Vec::new(), Vec::new(), Vec::new());
-        for Outcome { mut entry, outcome, log, .. } in outcomes {
+        let mut unmerged = Vec::new();
+        for Outcome { mut entry, outcome, log, branch } in outcomes {
+            if let (QueueOutcome::Landed { sha }, BranchFate::Stays, Some(pr)) = (&outcome, branch, entry.pr)
+            {
+                unmerged.push((pr, sha.clone()));
+            }
             let wanted = self.is_wanted(&entry).unwrap_or(true);
             let landed = matches!(outcome, QueueOutcome::Landed { .. });
             settle(&mut entry, &outcome);
@@ -105,6 +111,10 @@ impl Line<'_> {
         }
         crash_point("queue-reported");
         self.send(over.clone(), audit, inputs);
+        // Only once its task is done: before that, a closed pull request would mean that a person gave it up.
+        for (pr, main) in unmerged {
+            close_without_merge(self.served, pr, &main);
+        }
         for (entry, log) in over.iter().zip(logs) {
             outcomes::tell(self.jobs, entry, log.as_deref());
         }
