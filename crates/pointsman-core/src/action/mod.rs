@@ -1,7 +1,7 @@
-//! The action agent: operational tasks that an issue labelled `action` describes.
+//! The action agent carries out operational tasks that an issue labelled `action` describes.
 //!
-//! Which formula such an issue names, what its report must look like, and what is to be done about it next. Its sentences
-//! are in [`crate::words::action`]. Sessions belong to [`crate::run`]; pushing and posting elsewhere.
+//! This module finds the formula that an issue names, checks the agent's report, and decides the next step. Its
+//! sentences are in [`crate::words::action`]. Sessions belong to [`crate::run`]; the daemon pushes and posts.
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,8 @@
-//! `.agent-claim.json`: what a person's own Claude Code session has claimed, and how far it is.
+//! `.agent-claim.json` records which issue a person's own Claude Code session has claimed, and its progress.
 //!
-//! The file is a claim like any other: it says what an agent believes, and is checked against the forge before anything
-//! is opened or closed. [`life`] has the decisions of the hooks that read it, `words/claim.rs` their sentences; reading
-//! and writing the file is done elsewhere.
+//! The file is a claim: it says what an agent believes. Pointsman checks it against the forge before it opens or
+//! closes anything. [`life`] has the decisions of the hooks that read the file, and `words/claim.rs` has their
+//! sentences. The command line reads and writes the file.
 
 pub mod life;
 

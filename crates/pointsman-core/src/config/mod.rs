@@ -1,9 +1,9 @@
-//! `pointsman.toml`: every key typed, every default in one readable file, every mistake shown by its line.
+//! `pointsman.toml`: typed keys, defaults in one readable file, and mistakes reported with their line.
 //!
-//! The text comes in and a [`Config`] or an [`Error`] goes out; finding and reading the file, the
-//! environment and secrets do not belong here. Where next: `default.toml` (all keys), `kinds.rs` (forges and CIs), `sections.rs`, `vault.rs`
-//! and `numbers.rs` (their types), `check.rs` (what must hold between them), `document.rs` (lines and
-//! columns). `words/config.rs` has the texts of mistakes, `words/template.rs` what `pointsman init` writes.
+//! A text comes in, and a [`Config`] or an [`Error`] goes out. The program finds and reads the file, the environment
+//! and the secrets. `default.toml` has all keys, `kinds.rs` the kinds of forges and CIs, `sections.rs`, `vault.rs`
+//! and `numbers.rs` the types, `check.rs` the rules between keys, `document.rs` lines and columns. `words/config.rs` has the
+//! texts of mistakes, `words/template.rs` the file that `pointsman init` writes.
 
 mod branch;
 mod check;

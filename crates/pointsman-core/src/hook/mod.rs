@@ -1,8 +1,8 @@
-//! What Claude Code's hooks tell about a session of ours, reduced to what we act on.
+//! Reports from Claude Code's hooks about our sessions, reduced to what we act on.
 //!
-//! Hooks are hints: they may be missing, come late or twice, and an agent can call them itself. What follows from them
-//! is decided like everything else, from the task and the facts. [`guard`] looks at commands before they run, [`transcript`]
-//! reads what Claude Code writes down of a conversation.
+//! Hooks are hints. A report may be missing, late or repeated, and an agent can call a hook itself. So the task and
+//! the facts decide what follows. [`guard`] checks commands before they run. [`transcript`] reads the record that
+//! Claude Code keeps of a conversation.
 
 pub mod guard;
 mod stance;

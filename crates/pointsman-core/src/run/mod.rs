@@ -1,8 +1,8 @@
-//! A run: one execution of a formula by a session, step by step.
+//! A run is one execution of a formula by a session, step by step.
 //!
-//! Steps are done when the session says so, in an order their needs allow. A session that dies is replaced, and its
-//! successor goes on at the first step that is not done. What is done is checked before the run is: all steps, and a
-//! result that can be read. Starting and ending sessions belongs elsewhere.
+//! The session reports each step as done, in an order that the steps' needs allow. A session that dies is replaced,
+//! and its successor continues with the first step that is not done. A run ends well only if all steps are done and
+//! its result can be read. The daemon starts and ends sessions.
 
 mod life;
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What a role's results are worth: whether something came of them, or only noise. Here is when a role is paused;
-//! `results` follows what roles did on a forge and on main until it is known what became of it.
+//! The value of a role's results: which were useful, and which were noise. A role that produces only noise is paused.
+//! `results` follows what roles did on the forge and on the main branch until its outcome is known.
 
 mod results;
 

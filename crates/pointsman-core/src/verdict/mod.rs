@@ -1,9 +1,8 @@
-//! Whose fault is a red CI: the change's, or the machinery's under it?
+//! The cause of a failed CI run: the code, or the infrastructure.
 //!
-//! A failure of the machinery is retried and costs the agent no fix; a failure of the code is given to
-//! the agent with its log. The rules are those of the seed: a clone or git step that exits with 128, any
-//! exit with 137, and time-outs of the network in the log. Fetching logs and retrying do not belong
-//! here. Where next: `patterns.rs` has the phrases.
+//! An infrastructure failure is retried and does not count as an attempt of the agent. A failure of the code goes to
+//! the agent with its log. These count as infrastructure: a clone or git step that exits with 128, any exit with 137,
+//! and network time-outs in the log. `patterns.rs` has the phrases. The daemon fetches logs and retries.
 
 use crate::words;
 

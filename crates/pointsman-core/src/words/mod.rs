@@ -1,5 +1,5 @@
-//! Every sentence said to people and agents, as pure functions, one file per audience or subject; each file says whom it
-//! speaks to. Outside text only appears in details, quoted; never in a subject line.
+//! All sentences for people and agents, as pure functions, with one file per audience or subject. Outside text
+//! appears only in the details, quoted, and never in a subject line.
 
 pub mod access;
 pub mod action;

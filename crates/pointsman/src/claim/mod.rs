@@ -1,9 +1,9 @@
-//! The claim life cycle on the forge: an issue taken, handed in, looked at, closed or given back for a person's own
-//! session.
+//! Claims of issues for a person's own session: take an issue, hand it in, look at its pull request, close it or give
+//! it back.
 //!
-//! What `.agent-claim.json` says is a claim: everything is checked here, where the forge is, before anything is pushed,
-//! opened or closed. Carried out by the daemon, or by a command in its place. The file itself is the business of
-//! `cli/claim_file.rs`, when the hooks ask for what is in `pointsman_core::claim::life`.
+//! `.agent-claim.json` is a claim, so everything is checked against the forge before it is pushed, opened or closed.
+//! The daemon carries the orders out, or a command does if no daemon runs. `cli/claim_file.rs` reads and writes the
+//! file; `pointsman_core::claim::life` decides when the hooks ask for something.
 
 #[cfg(test)]
 mod tests;

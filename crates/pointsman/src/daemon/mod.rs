@@ -1,9 +1,9 @@
-//! The daemon: one loop, and what feeds it.
+//! The daemon: one loop, and everything that feeds it.
 //!
-//! `engine` steps and commits, `dispatcher` is the loop around it, `workers` perform effects with
-//! `world`, `jobs` run what takes long, `sources` and `poller` tell what happened, `control` and
-//! `answer` serve commands, `vault` keeps dangerous actions, `runs` follows formulas, `factory` has the roles that work by rules, `timetable` begins them, `notifier` tells people and listens to them. Everything comes in through `inbound`. Not here: deciding (core), SQL
-//! (store), programs (adapters).
+//! `engine` steps and commits, and `dispatcher` is the loop around it. All inputs arrive through `inbound`. `workers`
+//! perform effects with `world`, and `jobs` do long work. `sources` and `poller` report facts. `control` and `answer`
+//! serve commands. `vault`, `runs`, `factory`, `timetable` and `notifier` drive vault actions, formulas, roles,
+//! schedules and notices. Decisions belong in the core, SQL in the store, and programs in the adapters.
 
 mod actions;
 mod answer;

@@ -1,12 +1,12 @@
-//! The embedded forge: issues, pull requests and reviews on this machine, with a bare repository as the remote.
+//! The embedded forge keeps issues, pull requests and reviews on this machine, with a bare repository as the remote.
 //!
-//! Words are kept on the shelf (`pointsman-store`), facts are read from git: where a head stands and whether it is on
-//! its base. What may be approved or landed is not decided here, and nothing here moves a branch.
+//! Texts are in a database of the store. Facts come from git: the head of a pull request, and whether it is on its
+//! base. This module does not decide what may be approved or landed, and it moves no branch.
 //!
-//! * [`create`] makes the shelf and the repository of a project and imports its primary branch
-//! * `serve`: what the daemon asks for, as the trait [`Forge`](pointsman_adapters::forge::Forge)
-//! * [`run_command`]: what people ask for, with its JSON in `json`
-//! * `standing`: the facts of git, `limits`: which texts are taken
+//! * [`create`] makes the database and the repository of a project and imports its primary branch
+//! * `serve` answers the daemon, as the trait [`Forge`](pointsman_adapters::forge::Forge)
+//! * [`run_command`] answers people
+//! * `standing` has the facts from git, `limits` the limits on texts
 
 mod command;
 mod create;

@@ -1,7 +1,7 @@
-//! Making a project of a checkout: look at everything first, then write.
+//! Turns a checkout into a project. It looks at everything first and writes afterwards.
 //!
-//! [`plan`] looks and writes nothing; [`Plan::carry_out`] writes. `guess` tells how the project is probably tested.
-//! Asking people and telling them does not belong here.
+//! [`plan`] looks and writes nothing; [`Plan::carry_out`] writes. `guess` guesses how the project is tested. The
+//! command line talks to people.
 
 mod guess;
 

@@ -1,9 +1,10 @@
-//! The keeper of a session without a terminal: stays as long as the session lives, runs the agent once per turn, and
-//! tells the daemon what happens as a hook would. It needs no daemon: what it cannot tell goes to the session's spool,
-//! and prompts wait for the end of the turn before them.
+//! The keeper is the process of a session without a terminal. It lives as long as the session, runs the agent once
+//! per turn, and reports to the daemon as a hook would. It works without a daemon: reports go to the session's spool,
+//! and prompts wait until the current turn ends.
 //!
-//! A turn that dies ends the keeper: the daemon sees a session that died, as any other. `turn` runs one turn, `telling`
-//! makes reports of it. Where prompts and records lie is `pointsman_adapters::headless`'s, what output means the core's.
+//! A turn that dies ends the keeper, so the daemon sees a dead session like any other. `turn` runs one turn, and
+//! `telling` turns its output into reports. `pointsman_adapters::headless` knows the files, and the core knows what
+//! the output means.
 
 mod telling;
 mod turn;

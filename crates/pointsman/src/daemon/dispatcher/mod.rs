@@ -1,5 +1,5 @@
-//! The loop: everything that happens comes in here, is decided and written down, and goes out as
-//! effects. It never waits for anything but its inbox and the disk.
+//! The loop receives every input, has it decided and committed, and hands out the effects. It waits only for its
+//! channel and the disk.
 
 mod batch;
 

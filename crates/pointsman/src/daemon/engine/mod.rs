@@ -1,5 +1,5 @@
-//! Events in, one transaction, effects out. Synchronous, without threads, clock or world: the
-//! daemon and the simulation drive the very same thing.
+//! The engine takes events, commits each in one transaction, and hands out effects. It is synchronous and has no
+//! threads, clock or IO beyond the store, so the daemon and the simulation run the same code.
 
 mod input;
 

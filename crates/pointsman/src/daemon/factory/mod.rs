@@ -1,11 +1,11 @@
-//! The roles that keep the factory in order by rules: what they find is found by code, and a model is asked only for
-//! judgement. What a look means is decided in the core; here it is written down and carried out.
+//! The roles that work by rules. Code finds what is wrong, and a model is asked only for judgement. The core decides
+//! what an observation means; this module records the decision and carries it out.
 //!
-//! `watch` is the thread that looks when a role's time has come, `collect` reads the machine and the project, `logs` the
-//! ends of logs, `remedy` carries out what is safe, `supervisor` writes down what was found, tells people and hears them,
-//! `gardener` grooms the issues, `ground` sees what lies beside them, `predictor` files what figures foretell, `planner` has
-//! predictions judged and gaps named, `asking` is what roles that ask a model do alike, `results` follows what
-//! became of it. Only what takes an engine writes; the rest runs beside the loop and only sends.
+//! `watch` is the thread that looks when a role is due. `collect` reads the machine and the project, `logs` the ends
+//! of logs, `ground` the state of the repository. `remedy` carries out safe remedies. `supervisor`, `gardener`,
+//! `predictor` and `planner` are the roles. `asking` is shared by the roles that ask a model, and `results` follows
+//! the outcome of their work. Only functions that take an engine write; everything else runs beside the loop and
+//! sends.
 
 mod asking;
 mod collect;

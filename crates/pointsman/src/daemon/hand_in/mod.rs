@@ -1,9 +1,9 @@
-//! Files that a role's session changed, on their way to the main branch: as one commit of what rules allow, as a pull
-//! request, through the merge queue. Rules and what is next are in the core; a role hands in if its rule is there.
+//! Files that a role's session changed, on their way to the main branch: one commit of the allowed files, one pull
+//! request, and the merge queue. The core has the rules and decides the next step.
 //!
-//! `take` remembers where a session began and takes what it may hand in, `bring` opens, follows and queues the pull
-//! request. They only send; this file writes, in the loop. Whoever dies in between does the same again, which is the
-//! same as once.
+//! `take` records where a session began and takes the files that it may hand in. `bring` opens the pull request,
+//! follows it and adds it to the queue. Both only send; this file writes, in the loop. Every step can be repeated
+//! after a crash.
 
 mod bring;
 mod take;

@@ -1,8 +1,7 @@
-//! Work that takes long: CI, review programs, landings. It runs on threads of its own and reports
-//! what it found as events.
+//! Long work: CI, review programs, landings. Jobs run on their own threads and report their results as events.
 //!
-//! Jobs are level-triggered: whoever finds that an answer is still owed submits the job again, and
-//! one that runs already is left alone. Nothing about a job has to survive a crash but its result.
+//! Jobs are level-triggered: whoever finds that a result is missing submits the job again, and a job that already
+//! runs is left alone. Only the result of a job has to survive a crash.
 
 mod board;
 mod checkpoint;

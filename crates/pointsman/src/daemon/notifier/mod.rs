@@ -1,9 +1,9 @@
-//! Telling people, and listening to them. Who is told what and when, and what a person's words mean, is decided in the
-//! core; here it is written down and carried out.
+//! Sends notices to people and reads their messages. The core decides who is told what and when, and what a message
+//! means; this module records the decision and carries it out.
 //!
-//! `watch` looks what is to be told and to whom nobody listens yet, `tell` sends one notice, `standing` keeps the first
-//! messages of threads up to date, `listener` reads a room, `heard` does what people said. All but `heard` and this file
-//! run beside the loop and only send; a server that is down delays nobody.
+//! `watch` finds notices that are due and rooms that nobody reads yet. `tell` sends one notice, `standing` updates
+//! the first message of each thread, `listener` reads a room, and `heard` acts on messages. All but `heard` and this
+//! file run beside the loop and only send, so a server that is down delays nobody.
 
 mod heard;
 mod listener;

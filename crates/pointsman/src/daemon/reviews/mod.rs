@@ -1,9 +1,9 @@
-//! The review agent at work. What is next for a pull request is decided in the core; here it is found out how things
-//! stand, and done.
+//! Drives the review agent. The core decides the next step for a pull request; this module collects the facts and
+//! carries the step out.
 //!
-//! Level-triggered: every look lists the open pull requests and does what is missing. What was asked is a run, what was
-//! answered is its result, what was posted is on the forge: nothing else has to survive a crash. `change` looks at what
-//! is to be reviewed, `post` posts what came of it. The session itself is in [`super::runs`].
+//! It is level-triggered: every look lists the open pull requests and does what is missing. A request for a review is
+//! a run, an answer is the result of that run, and a posted review is on the forge, so nothing else has to survive a
+//! crash. `change` examines a change, and `post` posts the review. [`super::runs`] runs the session.
 
 mod change;
 mod post;

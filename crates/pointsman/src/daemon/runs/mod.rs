@@ -1,7 +1,9 @@
-//! Runs of formulas at work. What may happen to a run is decided in the core; here it is written down and carried out.
+//! Drives the runs of formulas. The core decides what may happen to a run; this module records the decision and
+//! carries it out.
 //!
-//! `watch` looks what is to be done about each, `session` starts, follows and ends its sessions, `containers`
-//! ends what they started outside of them. They only send; this file writes, in the loop.
+//! `watch` finds due work, `session` starts and ends sessions, `material` prepares their files, `replies` passes on
+//! people's answers, and `containers` removes containers that a session started. They only send; this file writes, in
+//! the loop.
 
 mod containers;
 mod material;

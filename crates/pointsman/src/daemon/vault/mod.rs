@@ -1,8 +1,9 @@
-//! The vault at work. What may happen to an action is decided in the core; here it is written down and carried out.
+//! Drives the vault. The core decides what may happen to an action; this module records the decision and carries it
+//! out.
 //!
-//! `watch` looks what is to be done: files in the pending directory, handlers to run, people to tell, time that passed.
-//! `fire` runs a handler, `call` one that is an address, `look` has the vault's agent look first. They only send; this
-//! file writes, in the loop.
+//! `watch` finds due work: files in the pending directory, handlers to run, people to notify, deadlines. `fire` runs
+//! a handler, `call` calls an address, and `look` asks the vault's agent for its opinion. They only send; this file
+//! writes, in the loop.
 
 mod call;
 mod fire;

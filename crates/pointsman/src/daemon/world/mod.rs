@@ -1,8 +1,8 @@
-//! The real world: performs effects with git, sessions, files and forges.
+//! Performs effects with git, sessions, files and forges.
 //!
-//! One file per part. Each `perform` finds out first whether the thing is so already: after a crash
-//! every pending effect may have happened. What an effect means is decided in the core; jobs that
-//! take long (CI, reviews, landings) are only handed over here and run in [`super::jobs`].
+//! There is one file per part of the world. Each `perform` first checks whether the effect already happened, because
+//! after a crash every pending effect may have. The core decides what an effect means. Long jobs (CI, reviews,
+//! landings) are only submitted here and run in [`super::jobs`].
 
 mod branch;
 mod briefing;
