@@ -4,7 +4,7 @@ use pointsman_core::ids::{ProjectName, Sha, TaskKey};
 use pointsman_core::labels::{BACKLOG, BLOCKED};
 use pointsman_core::task::{Effect, Phase, State, Task};
 use pointsman_core::time::Timestamp;
-use pointsman_store::{Change, Committed, EffectId, ForgeShelf, Store};
+use pointsman_store::{Change, Committed, EffectId, ForgeDatabase, Store};
 use serde_json::json;
 
 use crate::wait;
@@ -69,7 +69,7 @@ pub(crate) fn write(
 }
 
 /// The open issues as the forge has them, so that the daemon finds nothing to change. Nobody asks about closed ones.
-pub(crate) fn write_issues(shelf: &mut ForgeShelf, length: Length, now: Timestamp) -> anyhow::Result<()> {
+pub(crate) fn write_issues(shelf: &mut ForgeDatabase, length: Length, now: Timestamp) -> anyhow::Result<()> {
     for issue in (1..=length.tasks).take_while(|issue| length.state(*issue) != State::Closed) {
         // A task in the backlog without its label stays there.
         let is_blocked = length.state(issue) == State::Blocked;

@@ -32,15 +32,15 @@ pub fn column(labels: &[String]) -> &'static str {
 
 /// The fields that a board of the forge shows of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown {
+pub struct BoardCell {
     pub status: BoardStatus,
     /// Its Agent; empty for nobody.
     pub agent: String,
 }
 
 /// The fields for a task; none while people decide where it stands.
-pub fn shown(task: &Task) -> Option<Shown> {
-    let by_us = |status| Some(Shown { status, agent: task.key.identity() });
+pub fn shown(task: &Task) -> Option<BoardCell> {
+    let by_us = |status| Some(BoardCell { status, agent: task.key.identity() });
     match task.state {
         State::Working | State::Paused => by_us(BoardStatus::InProgress),
         State::AwaitingCi | State::AwaitingReview | State::MergeQueue | State::Merged => {
@@ -54,13 +54,13 @@ pub fn shown(task: &Task) -> Option<Shown> {
 }
 
 /// The fields for an issue that is over.
-pub fn over() -> Shown {
-    Shown { status: BoardStatus::Done, agent: String::new() }
+pub fn over() -> BoardCell {
+    BoardCell { status: BoardStatus::Done, agent: String::new() }
 }
 
 /// The fields for an issue that nobody works on any more.
-pub fn given_back() -> Shown {
-    Shown { status: BoardStatus::Backlog, agent: String::new() }
+pub fn given_back() -> BoardCell {
+    BoardCell { status: BoardStatus::Backlog, agent: String::new() }
 }
 
 /// The number of a board, and its owner if that is not the owner of the repository. Written

@@ -134,8 +134,8 @@ pub enum Entry {
     /// Something happened to files that a role hands in.
     HandIn(HandIn),
     HandInOver(HandIn),
-    RoleFiled(OfRole),
-    RoleClosed(OfRole),
+    RoleFiled(RoleIssue),
+    RoleClosed(RoleIssue),
     PredictionTriaged {
         issue: Number,
         verdict: String,
@@ -241,7 +241,7 @@ pub struct HandIn {
 
 /// An issue that a role has filed or closed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct OfRole {
+pub struct RoleIssue {
     pub role: Role,
     /// Because of which run.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -58,7 +58,7 @@ impl Snapshot for crate::planner::Memory {}
 impl Snapshot for crate::predictor::Memory {}
 impl Snapshot for crate::health::Memory {}
 impl Snapshot for crate::hand_in::Memory {}
-impl Snapshot for crate::value::Value {}
+impl Snapshot for crate::value::RoleValue {}
 impl Snapshot for crate::value::Following {}
 impl Snapshot for crate::timetable::Remembered {}
 impl Snapshot for crate::decision::Memory {}
@@ -156,7 +156,7 @@ pub fn check_memory(name: &str, version: u32, text: &str) -> Result<(), String> 
         None if name == "results" => crate::value::Following::read(version, text).map(drop),
         None if name == crate::decision::MEMORY => crate::decision::Memory::read(version, text).map(drop),
         Some(("hand-in", _)) => crate::hand_in::Memory::read(version, text).map(drop),
-        Some(("value", _)) => crate::value::Value::read(version, text).map(drop),
+        Some(("value", _)) => crate::value::RoleValue::read(version, text).map(drop),
         Some(("timetable", _)) => crate::timetable::Remembered::read(version, text).map(drop),
         None | Some(_) => Ok(()),
     }

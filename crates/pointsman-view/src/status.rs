@@ -13,7 +13,7 @@ use pointsman_core::words;
 use serde::{Deserialize, Serialize};
 
 use crate::Time;
-use crate::notice::Ill;
+use crate::notice::BrokenNotifier;
 use crate::task::{Task, usd};
 use crate::vault::Action;
 
@@ -27,7 +27,7 @@ pub struct Status {
     pub needs_a_person: Vec<Task>,
     pub vault: Vec<Action>,
     /// Notifiers that do not work.
-    pub notifiers: Vec<Ill>,
+    pub notifiers: Vec<BrokenNotifier>,
     /// Decisions that were made while no daemon ran and that have no effect until they are confirmed.
     #[serde(default)]
     pub unconfirmed: Vec<Unconfirmed>,

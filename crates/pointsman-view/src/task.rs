@@ -207,7 +207,7 @@ pub struct Happened {
 
 /// The part of a task that the status line of its session shows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
+pub struct StatusLine {
     pub state: State,
     pub phase: Option<Phase>,
     pub ci: CiStatus,

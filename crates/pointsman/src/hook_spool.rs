@@ -144,7 +144,7 @@ impl Spool {
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    use pointsman_core::hook::{Report, Told};
+    use pointsman_core::hook::{HookEvent, Report};
     use pointsman_core::time::Timestamp;
 
     use super::Spool;
@@ -154,7 +154,7 @@ mod tests {
             id: id.to_string(),
             session: "dev-shop-1.1".into(),
             at: Timestamp(1),
-            told: Told::Stopped { busy: false, messages: Vec::new(), used_tokens: None, said: None },
+            told: HookEvent::Stopped { busy: false, messages: Vec::new(), used_tokens: None, said: None },
         }
     }
 

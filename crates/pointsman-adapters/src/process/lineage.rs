@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, test_kill_process};
 
 use super::identity::Process;
-use super::{Leads, Run};
+use super::{GroupLeadership, Run};
 use crate::watch::proc_stat::ProcStat;
 
 /// The most ancestors that are followed. Nobody's shells are nested this deep, and a process that hides below more keeps
@@ -167,7 +167,7 @@ fn is_hidden(pid: u32) -> bool {
 /// There is no way to read it, so a process is orphaned to see.
 pub fn reaper() -> io::Result<u32> {
     let run = Run::new("/bin/sh").args(["-c", "sleep 30 >/dev/null & echo $!"]).inherit(&["PATH"]);
-    let mut command = run.command(Leads::Group).map_err(io::Error::other)?;
+    let mut command = run.command(GroupLeadership::Group).map_err(io::Error::other)?;
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut shell = command.spawn()?;
     let mut line = String::new();

@@ -69,7 +69,7 @@ pub fn formula(body: &str) -> &str {
 
 /// An issue as it is.
 #[derive(Clone, Copy, Debug)]
-pub struct Sight<'a> {
+pub struct ActionFacts<'a> {
     pub labels: &'a [String],
     /// Whether it waits for another issue.
     pub waits: bool,
@@ -91,8 +91,8 @@ pub enum Next {
 }
 
 /// Decides. A run that failed blocks its issue; who takes the label away wants it tried again.
-pub fn plan(sight: &Sight<'_>) -> Next {
-    let Sight { labels, waits, runs, told } = *sight;
+pub fn plan(sight: &ActionFacts<'_>) -> Next {
+    let ActionFacts { labels, waits, runs, told } = *sight;
     if !has(labels, ACTION) {
         return Next::Nothing;
     }

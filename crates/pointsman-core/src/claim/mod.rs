@@ -1,10 +1,10 @@
 //! `.agent-claim.json` records which issue a person's own Claude Code session has claimed, and its progress.
 //!
 //! The file is a claim: it says what an agent believes. Pointsman checks it against the forge before it opens or
-//! closes anything. [`life`] has the decisions of the hooks that read the file, and `words/claim.rs` has their
+//! closes anything. [`on_hook`] has the decisions of the hooks that read the file, and `words/claim.rs` has their
 //! sentences. The command line reads and writes the file.
 
-pub mod life;
+pub mod on_hook;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};

@@ -5,7 +5,7 @@
 pub mod launch;
 pub mod ordered;
 pub mod settings;
-pub mod standing;
+pub mod status;
 pub mod stream;
 
 /// A word for the shell that Claude Code runs hooks with.

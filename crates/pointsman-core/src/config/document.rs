@@ -15,7 +15,7 @@ use crate::words;
 const MAX_BYTES: usize = 1 << 20;
 
 /// Where a key and its value stand in the text.
-struct Place {
+struct KeySpan {
     key: Range<usize>,
     value: Range<usize>,
 }
@@ -24,7 +24,7 @@ struct Place {
 pub(super) struct Document<'t> {
     text: &'t str,
     origin: &'t str,
-    places: BTreeMap<String, Place>,
+    places: BTreeMap<String, KeySpan>,
 }
 
 impl<'t> Document<'t> {
@@ -110,7 +110,7 @@ impl<'t> Document<'t> {
             if let DeValue::Table(inner) = value.get_ref() {
                 self.note(&dotted, inner);
             }
-            self.places.insert(dotted, Place { key: key.span(), value: value.span() });
+            self.places.insert(dotted, KeySpan { key: key.span(), value: value.span() });
         }
     }
 

@@ -22,7 +22,7 @@ const LINE: usize = 8000;
 
 /// A line of the gardener's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum AnswerLine {
     Action {
         issue: Number,
         action: Action,
@@ -93,7 +93,7 @@ struct Written {
 /// A whole answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    pub lines: Vec<Line>,
+    pub lines: Vec<AnswerLine>,
 }
 
 /// An answer that cannot be used, and why. Nothing of it is done.
@@ -140,21 +140,21 @@ impl Answer {
     }
 }
 
-fn one(line: &str) -> Result<Line, String> {
+fn one(line: &str) -> Result<AnswerLine, String> {
     let json = |error: serde_json::Error| error.to_string();
     let line = line.trim();
     if let Some(rest) = line.strip_prefix("ACTION:") {
         let written: Written = serde_json::from_str(rest.trim()).map_err(json)?;
         let issue = written.issue;
-        return action(written).map(|action| Line::Action { issue, action });
+        return action(written).map(|action| AnswerLine::Action { issue, action });
     }
     if let Some(rest) = line.strip_prefix("DUST:") {
-        return serde_json::from_str(rest.trim()).map(Line::Dust).map_err(json);
+        return serde_json::from_str(rest.trim()).map(AnswerLine::Dust).map_err(json);
     }
     // The colon is missing in older formulas.
     if let Some(rest) = line.strip_prefix("ESCALATE") {
         let rest = rest.strip_prefix(':').unwrap_or(rest);
-        return serde_json::from_str(rest.trim()).map(Line::Escalate).map_err(json);
+        return serde_json::from_str(rest.trim()).map(AnswerLine::Escalate).map_err(json);
     }
     Err(words::answer::UNKNOWN_LINE.to_owned())
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::answer::{DustLine, Escalate};
 use super::find::is_groomed;
-use super::{Action, Answer, Dust, Finding, Line, Memory, Question, bundles};
+use super::{Action, Answer, AnswerLine, Dust, Finding, Memory, Question, bundles};
 use crate::config::Config;
 use crate::forge::Issue;
 use crate::ids::Number;
@@ -25,7 +25,7 @@ const GROUP: usize = 60;
 /// Something that is done on the forge. Each can be done twice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "deed", rename_all = "snake_case")]
-pub enum Deed {
+pub enum ForgeChange {
     /// Close an issue that another one stands for.
     CloseDuplicate {
         issue: Number,
@@ -55,7 +55,7 @@ pub enum Deed {
     },
 }
 
-impl Deed {
+impl ForgeChange {
     /// The issues that it closes.
     pub fn closes(&self) -> Vec<Number> {
         match self {
@@ -72,7 +72,7 @@ impl Deed {
 /// The deeds that follow from an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    pub deeds: Vec<Deed>,
+    pub deeds: Vec<ForgeChange>,
     /// What is not, in words.
     pub refused: Vec<String>,
     /// All dust there is then, without what is bundled now.
@@ -91,8 +91,15 @@ pub fn plan(
     config: &Config,
     now: Timestamp,
 ) -> Plan {
-    let mut desk =
-        Desk { asked, issues, memory, config, closes: 0, plan: Plan::default(), touched: BTreeSet::new() };
+    let mut desk = Decision {
+        asked,
+        issues,
+        memory,
+        config,
+        closes: 0,
+        plan: Plan::default(),
+        touched: BTreeSet::new(),
+    };
     desk.plan.dust = memory.dust.clone();
     for line in &answer.lines {
         if let Err(why) = desk.take(line, now) {
@@ -103,14 +110,14 @@ pub fn plan(
     // Closing many at once is what three of a group are for; one bundle a run is enough.
     if let Some(dust) = bundles(&plan.dust).into_iter().next() {
         plan.dust.retain(|one| !dust.contains(one));
-        plan.deeds.push(Deed::Bundle { dust });
+        plan.deeds.push(ForgeChange::Bundle { dust });
     }
     // What was asked is asked again only when it has changed, whatever the answer was.
     plan.decided = asked.iter().map(|one| (one.finding.key(), one.state.clone())).collect();
     plan
 }
 
-struct Desk<'d> {
+struct Decision<'d> {
     asked: &'d [Question],
     issues: &'d [Issue],
     memory: &'d Memory,
@@ -120,12 +127,12 @@ struct Desk<'d> {
     touched: BTreeSet<Number>,
 }
 
-impl Desk<'_> {
-    fn take(&mut self, line: &Line, now: Timestamp) -> Result<(), Ignored> {
+impl Decision<'_> {
+    fn take(&mut self, line: &AnswerLine, now: Timestamp) -> Result<(), Ignored> {
         let issue = match line {
-            Line::Action { issue, .. }
-            | Line::Dust(DustLine { issue, .. })
-            | Line::Escalate(Escalate { issue, .. }) => *issue,
+            AnswerLine::Action { issue, .. }
+            | AnswerLine::Dust(DustLine { issue, .. })
+            | AnswerLine::Escalate(Escalate { issue, .. }) => *issue,
         };
         let findings: Vec<&Finding> =
             self.asked.iter().map(|one| &one.finding).filter(|finding| finding.issue() == issue).collect();
@@ -138,7 +145,7 @@ impl Desk<'_> {
         if !is_groomed(now_open) {
             return Err(Ignored::NotGroomed { issue });
         }
-        if let Line::Action { action: Action::Keep { .. }, .. } = line {
+        if let AnswerLine::Action { action: Action::Keep { .. }, .. } = line {
             return Ok(());
         }
         if !self.touched.insert(issue) {
@@ -149,10 +156,10 @@ impl Desk<'_> {
             return Err(Ignored::TooMany { issue, limit });
         }
         match line {
-            Line::Action { action, .. } => self.act(now_open, action, &findings),
-            Line::Dust(dust) => self.collect(dust, &findings, now),
-            Line::Escalate(Escalate { question, .. }) => {
-                self.plan.deeds.push(Deed::Ask { issue, question: clean_line(question, REASON) });
+            AnswerLine::Action { action, .. } => self.act(now_open, action, &findings),
+            AnswerLine::Dust(dust) => self.collect(dust, &findings, now),
+            AnswerLine::Escalate(Escalate { question, .. }) => {
+                self.plan.deeds.push(ForgeChange::Ask { issue, question: clean_line(question, REASON) });
                 Ok(())
             }
         }
@@ -180,17 +187,17 @@ impl Desk<'_> {
                     return Err(Ignored::EnoughClosed { issue });
                 }
                 self.closes += 1;
-                Deed::CloseDuplicate { issue, of: *of, why: clean_line(why, REASON) }
+                ForgeChange::CloseDuplicate { issue, of: *of, why: clean_line(why, REASON) }
             }
             Action::Criteria { text } if about(|finding| matches!(finding, Finding::NoCriteria { .. })) => {
-                Deed::SuggestCriteria { issue, text: clean_block(text, CRITERIA) }
+                ForgeChange::SuggestCriteria { issue, text: clean_block(text, CRITERIA) }
             }
             Action::Underspecified { why }
                 if about(|finding| {
                     matches!(finding, Finding::NoCriteria { .. } | Finding::Oversized { .. })
                 }) && !open.labels.iter().any(|label| label == UNDERSPECIFIED) =>
             {
-                Deed::MarkUnderspecified { issue, why: clean_line(why, REASON) }
+                ForgeChange::MarkUnderspecified { issue, why: clean_line(why, REASON) }
             }
             Action::Unblock { why }
                 if about(|finding| matches!(finding, Finding::Blocked { .. }))
@@ -199,7 +206,7 @@ impl Desk<'_> {
                 if self.memory.is_tried_enough(issue) {
                     return Err(Ignored::UnblockedOften { issue });
                 }
-                Deed::Unblock { issue, why: clean_line(why, REASON) }
+                ForgeChange::Unblock { issue, why: clean_line(why, REASON) }
             }
             Action::Criteria { .. } | Action::Underspecified { .. } | Action::Unblock { .. } => {
                 return Err(Ignored::NotFound { issue });

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::find::AGENTS_MD;
-use super::{Deed, Dust, Finding, Plan};
+use super::{Dust, Finding, ForgeChange, Plan};
 use crate::forge::Issue;
 use crate::ids::{Number, Sha};
 use crate::run::RunId;
@@ -31,7 +31,7 @@ pub struct Memory {
     /// The state of each issue, and since when it is so, as far as we saw it change.
     pub seen: BTreeMap<Number, (String, Option<Timestamp>)>,
     /// What was seen beside the issues.
-    pub ground: Ground,
+    pub ground: RepositoryFacts,
     /// What is too small for an issue of its own.
     pub dust: Vec<Dust>,
     /// The run that was asked, and what it was asked about.
@@ -51,7 +51,7 @@ pub struct Memory {
 /// The facts beside the issues themselves.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Ground {
+pub struct RepositoryFacts {
     /// How far the main branch has come; nothing if `AGENTS.md` is not to be asked about now.
     pub main: Option<Main>,
     /// Why tasks are blocked, by their issues.
@@ -108,12 +108,12 @@ impl Memory {
         let plan = self.plan.take()?;
         let is_asked = |question: &&Question| {
             let about = question.finding.issue();
-            plan.deeds.iter().any(|deed| matches!(deed, Deed::Ask { issue, .. } if *issue == about))
+            plan.deeds.iter().any(|deed| matches!(deed, ForgeChange::Ask { issue, .. } if *issue == about))
         };
         let asked = asked.into_iter().flat_map(|(_, asked)| asked).collect::<Vec<_>>();
         self.people.extend(asked.iter().filter(is_asked).map(|question| question.finding.key()));
         for deed in &plan.deeds {
-            if let Deed::Unblock { issue, .. } = deed {
+            if let ForgeChange::Unblock { issue, .. } = deed {
                 *self.unblocked.entry(*issue).or_default() += 1;
             }
         }

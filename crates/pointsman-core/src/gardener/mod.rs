@@ -15,9 +15,9 @@ mod similarity;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{Action, Answer, Line, Unusable};
-pub use decide::{Deed, Plan, plan};
+pub use answer::{Action, Answer, AnswerLine, Unusable};
+pub use decide::{ForgeChange, Plan, plan};
 pub use dust::{BUNDLE, Dust, bundles};
 pub use find::{Finding, findings};
-pub use memory::{Blocker, Ground, Main, Memory, Question, questions};
+pub use memory::{Blocker, Main, Memory, Question, RepositoryFacts, questions};
 pub use similarity::{DUPLICATE, Texts};

@@ -221,23 +221,28 @@ fn lines_are_read_strictly() {
     let good = [
         (
             r#"ACTION: {"issue": 12, "do": "duplicate", "of": 7, "why": "same"}"#,
-            Line::Action { issue: 12, action: Action::Duplicate { of: 7, why: "same".into() } },
+            AnswerLine::Action { issue: 12, action: Action::Duplicate { of: 7, why: "same".into() } },
         ),
         (
             r#"ACTION:{"issue":1,"do":"criteria","text":"- [ ] x"}"#,
-            Line::Action { issue: 1, action: Action::Criteria { text: "- [ ] x".into() } },
+            AnswerLine::Action { issue: 1, action: Action::Criteria { text: "- [ ] x".into() } },
         ),
         (
             r#"DUST: {"issue": 3, "group": "docs", "title": "t", "reason": "r"}"#,
-            Line::Dust(DustLine { issue: 3, group: "docs".into(), title: "t".into(), reason: "r".into() }),
+            AnswerLine::Dust(DustLine {
+                issue: 3,
+                group: "docs".into(),
+                title: "t".into(),
+                reason: "r".into(),
+            }),
         ),
         (
             r#"ESCALATE: {"issue": 4, "question": "Which?"}"#,
-            Line::Escalate(Escalate { issue: 4, question: "Which?".into() }),
+            AnswerLine::Escalate(Escalate { issue: 4, question: "Which?".into() }),
         ),
         (
             r#"ESCALATE {"issue": 4, "question": "?"}"#,
-            Line::Escalate(Escalate { issue: 4, question: "?".into() }),
+            AnswerLine::Escalate(Escalate { issue: 4, question: "?".into() }),
         ),
     ];
     for (text, line) in good {
@@ -286,7 +291,7 @@ fn rules_have_the_last_word() {
     let twins = [issue(1, "Export orders as CSV", GOOD, &[]), issue(7, "CSV export of orders", GOOD, &[])];
     let close = r#"ACTION: {"issue": 7, "do": "duplicate", "of": 1, "why": "same"}"#;
     let plan = decide(&twins, &[close]);
-    assert_eq!(plan.deeds, [Deed::CloseDuplicate { issue: 7, of: 1, why: "same".into() }]);
+    assert_eq!(plan.deeds, [ForgeChange::CloseDuplicate { issue: 7, of: 1, why: "same".into() }]);
     let refusals: [(&[Issue], &str, &str); 8] = [
         (&twins, r#"ACTION: {"issue": 1, "do": "duplicate", "of": 7, "why": "x"}"#, "nobody asked about #1"),
         (
@@ -376,7 +381,7 @@ fn three_of_a_group_are_bundled() {
     assert!(!asked.iter().any(|key| key == "small:1"), "{asked:?}");
     let answer = Answer::read([dust(4, "docs").as_str()]).unwrap();
     let second = plan(&answer, &asked_about(&small), &small, &memory, &config(), NOW);
-    let [Deed::Bundle { dust }] = second.deeds.as_slice() else { panic!("{:?}", second.deeds) };
+    let [ForgeChange::Bundle { dust }] = second.deeds.as_slice() else { panic!("{:?}", second.deeds) };
     assert_eq!(dust.iter().map(|dust| dust.issue).collect::<Vec<_>>(), [1, 2, 4]);
     assert_eq!(second.dust.iter().map(|dust| dust.issue).collect::<Vec<_>>(), [3], "the rest waits");
     // An issue that was closed is no dust any more.

@@ -21,4 +21,4 @@ pub use finding::{Finding, Kind, Priority};
 pub use log::{errors, tail};
 pub use remedy::{Remedy, remedies};
 pub use reply::{Verdict, hear};
-pub use report::{Memory, Report, Told, judgement, report};
+pub use report::{HealthSummary, Memory, Report, judgement, report};

@@ -63,14 +63,14 @@ pub struct Report {
     /// Whether what is wrong is not what was wrong before: then it goes into the journal.
     pub changed: bool,
     /// What people are told; nothing if there is nothing new.
-    pub told: Option<Told>,
+    pub told: Option<HealthSummary>,
     /// What no recipe covers and no model has seen yet.
     pub ask: Vec<Finding>,
 }
 
 /// A summary that people get.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct HealthSummary {
     /// What is new since the last one.
     pub new: Vec<Finding>,
     /// What stands as it stood.
@@ -111,7 +111,7 @@ pub fn report(before: &Memory, findings: &[Finding], config: &Config, now: Times
     };
     let gone: Vec<Finding> = before.findings.iter().filter(is_gone).cloned().collect();
     let news = keys != keys_before;
-    let told = (news || again).then(|| Told {
+    let told = (news || again).then(|| HealthSummary {
         urgent: again || new.iter().any(|finding| finding.priority().escalates()),
         new,
         standing,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::look::{hash, is_prediction, is_watched};
+use super::inputs::{hash, is_prediction, is_watched};
 use super::{Answer, Proposal, Question, Verdict};
 use crate::config::Config;
 use crate::forge::Issue;
@@ -30,7 +30,7 @@ const COMPARED: usize = 1_000;
 /// Something that is done on the forge. Each can be done twice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "deed", rename_all = "snake_case")]
-pub enum Deed {
+pub enum ForgeChange {
     /// File an issue about a prediction, then close that.
     Promote {
         prediction: Number,
@@ -51,7 +51,7 @@ pub enum Deed {
     },
 }
 
-impl Deed {
+impl ForgeChange {
     /// The prediction that it is about.
     pub fn prediction(&self) -> Option<Number> {
         match self {
@@ -99,7 +99,7 @@ impl NewIssue {
 /// The deeds that follow from an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    pub deeds: Vec<Deed>,
+    pub deeds: Vec<ForgeChange>,
     /// What is not, in words.
     pub refused: Vec<String>,
     /// Predictions that stay unreviewed because nobody judged them.
@@ -117,7 +117,7 @@ pub fn plan(
     formulas: &[String],
     config: &Config,
 ) -> Plan {
-    let mut desk = Desk { question, issues, formulas, plan: Plan::default() };
+    let mut desk = Decision { question, issues, formulas, plan: Plan::default() };
     let mut judged = BTreeSet::new();
     let (mut wanted, mut verdicts) = (Vec::new(), Vec::new());
     for triage in &answer.triage {
@@ -136,10 +136,10 @@ pub fn plan(
         let why = clean_block(&triage.why, WHY);
         match &triage.verdict {
             Verdict::Promote(proposal) => wanted.push((Some((prediction, why)), proposal)),
-            Verdict::Dismiss => verdicts.push(Deed::Dismiss { prediction, why }),
+            Verdict::Dismiss => verdicts.push(ForgeChange::Dismiss { prediction, why }),
             // It is so already.
             Verdict::Watch if is_watched(open) => {}
-            Verdict::Watch => verdicts.push(Deed::Watch { prediction, why }),
+            Verdict::Watch => verdicts.push(ForgeChange::Watch { prediction, why }),
         }
     }
     wanted.extend(answer.issues.iter().map(|proposal| (None, proposal)));
@@ -162,14 +162,14 @@ pub fn plan(
     plan
 }
 
-struct Desk<'d> {
+struct Decision<'d> {
     question: &'d Question,
     issues: &'d [Issue],
     formulas: &'d [String],
     plan: Plan,
 }
 
-impl<'d> Desk<'d> {
+impl<'d> Decision<'d> {
     /// A prediction that may be judged.
     fn prediction(&self, number: Number) -> Result<&'d Issue, String> {
         if !self.question.predictions.contains(&number) {
@@ -199,9 +199,9 @@ impl<'d> Desk<'d> {
         };
         match (refused, promotion) {
             (None, Some((prediction, why))) => {
-                self.plan.deeds.push(Deed::Promote { prediction, why, issue });
+                self.plan.deeds.push(ForgeChange::Promote { prediction, why, issue });
             }
-            (None, None) => self.plan.deeds.push(Deed::File { issue }),
+            (None, None) => self.plan.deeds.push(ForgeChange::File { issue }),
             (Some(why), promotion) => {
                 let prediction = promotion.map(|(prediction, _)| prediction);
                 self.plan.refused.push(words::planner::not_filed(prediction, &issue, &why));
@@ -244,8 +244,8 @@ impl<'d> Desk<'d> {
         let open =
             newest.iter().map(|open| (format!("#{}", open.number), open.title.as_str(), open.body.as_str()));
         let filed = self.plan.deeds.iter().filter_map(|deed| match deed {
-            Deed::Promote { issue, .. } | Deed::File { issue } => Some(issue),
-            Deed::Watch { .. } | Deed::Dismiss { .. } => None,
+            ForgeChange::Promote { issue, .. } | ForgeChange::File { issue } => Some(issue),
+            ForgeChange::Watch { .. } | ForgeChange::Dismiss { .. } => None,
         });
         let filed =
             filed.map(|filed| (format!("{:?}", filed.title), filed.title.as_str(), filed.text.as_str()));

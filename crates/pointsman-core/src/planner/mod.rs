@@ -1,17 +1,19 @@
 //! The planner has a model judge predictions and name gaps. Rules decide whether the model is asked and which of its
 //! proposals are carried out.
 //!
-//! `look` collects the inputs and decides whether any of them is new. `answer` reads the model's answer strictly.
+//! `inputs` collects the inputs and decides whether any of them is new. `answer` reads the model's answer strictly.
 //! `decide` chooses the changes. Issues, files and answers are outside text: none of them can file, close or change
 //! more than the limits allow. The daemon talks to the forge. The session keeps its journal and its memory in files
 //! of its own.
 
 mod answer;
 mod decide;
-mod look;
+mod inputs;
 #[cfg(test)]
 mod tests;
 
 pub use answer::{Answer, Proposal, Triage, Unusable, Verdict};
-pub use decide::{Deed, NewIssue, Plan, plan};
-pub use look::{DOCUMENTS, Document, Known, MEMORY, Memory, OWN, Question, Sight, has_goal, question};
+pub use decide::{ForgeChange, NewIssue, Plan, plan};
+pub use inputs::{
+    DOCUMENTS, Document, MEMORY, Memory, OWN, PlanInputs, Question, SeenInputs, has_goal, question,
+};

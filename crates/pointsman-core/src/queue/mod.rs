@@ -7,16 +7,16 @@
 
 mod order;
 mod plan;
-pub mod rehearsal;
 mod runs;
+pub mod simulation;
 mod size;
 mod status;
 #[cfg(test)]
 mod tests;
 
 pub use order::{Waiting, in_order};
-pub use plan::{Car, Fault, Plan, Policy, Strategy, Subject, Train, plan};
-pub use runs::{Record, Runs, Standing};
+pub use plan::{CandidateRuns, Fault, Plan, Policy, QueueFacts, Strategy, Subject, plan};
+pub use runs::{GateVerdict, Record, Runs};
 pub use size::batch_size;
 pub use status::{EntryStatus, StoppedBy};
 

@@ -24,7 +24,7 @@ pub use facts::{Facts, Landed, Scope, TakenBack};
 pub use outcome::{Outcome, follow_ups, outcome};
 pub use patch::{Change, File, Hunk, Kind, parse, parse_hunks};
 pub use paths::{is_code, is_steering, is_test, protected};
-pub use plan::{Attempt, Ci, Next, Sight, closes, plan};
+pub use plan::{Attempt, Ci, Next, ReviewFacts, closes, plan};
 pub use secrets::{Secret, SecretKind, blank_secrets, secrets};
 
 /// The role whose sessions review.

@@ -30,7 +30,7 @@ pub enum Attempt {
 
 /// A pull request as it is.
 #[derive(Clone, Copy, Debug)]
-pub struct Sight<'a> {
+pub struct ReviewFacts<'a> {
     pub pr: &'a PullRequest,
     /// The branch that work lands on.
     pub primary: &'a str,
@@ -59,8 +59,8 @@ pub enum Next {
 }
 
 /// Decides. One head is asked about [`TRIES`] times at most, and not at all if somebody whose word counts has decided.
-pub fn plan(sight: &Sight<'_>) -> Next {
-    let Sight { pr, primary, reviewer, ci, attempts } = *sight;
+pub fn plan(sight: &ReviewFacts<'_>) -> Next {
+    let ReviewFacts { pr, primary, reviewer, ci, attempts } = *sight;
     let Some(head) = pr.head_sha.as_ref().filter(|_| pr.state == IssueState::Open && !pr.merged) else {
         return Next::Nothing;
     };

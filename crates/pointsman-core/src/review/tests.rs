@@ -360,7 +360,7 @@ fn review(author: &str, verdict: ReviewVerdict, of: char, dismissed: bool) -> Re
 fn what_is_next_for_a_pull_request() {
     use Attempt::{Answered, Stopped, UnderWay, Unusable};
     let next = |pr: &PullRequest, ci: Ci, attempts: &[Attempt]| {
-        plan(&Sight { pr, primary: "main", reviewer: "review-bot", ci, attempts })
+        plan(&ReviewFacts { pr, primary: "main", reviewer: "review-bot", ci, attempts })
     };
     let open = pull_request();
     let table: [(Ci, &[Attempt], Next); 9] = [

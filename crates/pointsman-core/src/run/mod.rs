@@ -4,7 +4,7 @@
 //! and its successor continues with the first step that is not done. A run ends well only if all steps are done and
 //! its result can be read. The daemon starts and ends sessions.
 
-mod life;
+mod state;
 #[cfg(test)]
 mod tests;
 
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use life::{Duty, Event, Refused, duty, step};
+pub use state::{Duty, Event, Refused, duty, step};
 
 use crate::config::Config;
 use crate::formula::{Formula, Step};

@@ -1,6 +1,6 @@
 //! What the claim life cycle says to a person's own Claude Code session, and through it to the person.
 
-use crate::claim::life::Missing;
+use crate::claim::on_hook::Missing;
 use crate::forge::{BoardItem, BoardStatus, Check, CheckState};
 use crate::ids::Number;
 use crate::text;

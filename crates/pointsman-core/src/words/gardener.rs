@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter};
 
 use crate::forge::Issue;
-use crate::gardener::{Deed, Dust, Finding, Question};
+use crate::gardener::{Dust, Finding, ForgeChange, Question};
 use crate::ids::{Number, ProjectName};
 use crate::role::Role;
 use crate::task::Notice;
@@ -130,21 +130,21 @@ pub fn briefing(questions: &[Question], issues: &[Issue]) -> String {
 }
 
 /// The comment that goes with a deed; nothing for one without an issue of its own.
-pub fn comment(deed: &Deed) -> Option<(Number, String)> {
+pub fn comment(deed: &ForgeChange) -> Option<(Number, String)> {
     let (issue, text) = match deed {
-        Deed::CloseDuplicate { issue, of, why } => {
+        ForgeChange::CloseDuplicate { issue, of, why } => {
             (*issue, format!("This says the same as #{of}, which stays open.\n\n{}", quote_block(why)))
         }
-        Deed::SuggestCriteria { issue, text } => {
+        ForgeChange::SuggestCriteria { issue, text } => {
             (*issue, format!("When is this done? A proposal:\n\n{}", quote_block(text)))
         }
-        Deed::MarkUnderspecified { issue, why } => {
+        ForgeChange::MarkUnderspecified { issue, why } => {
             (*issue, format!("Too large or too vague for one task.\n\n{}", quote_block(why)))
         }
-        Deed::Unblock { issue, why } => {
+        ForgeChange::Unblock { issue, why } => {
             (*issue, format!("What blocked this seems to be gone.\n\n{}", quote_block(why)))
         }
-        Deed::Ask { .. } | Deed::Bundle { .. } => return None,
+        ForgeChange::Ask { .. } | ForgeChange::Bundle { .. } => return None,
     };
     Some((issue, text))
 }
@@ -176,14 +176,18 @@ pub fn question(project: &ProjectName, issue: Number, question: &str) -> Notice 
 }
 
 /// A deed that was done, for the journal.
-pub fn done(deed: &Deed) -> String {
+pub fn done(deed: &ForgeChange) -> String {
     match deed {
-        Deed::CloseDuplicate { issue, of, .. } => format!("closed #{issue}: it says the same as #{of}"),
-        Deed::SuggestCriteria { issue, .. } => format!("proposed on #{issue} when it is done"),
-        Deed::MarkUnderspecified { issue, .. } => format!("marked #{issue} as underspecified"),
-        Deed::Unblock { issue, .. } => format!("unblocked #{issue}"),
-        Deed::Ask { issue, question } => format!("asked about #{issue}: {}", clean_line(question, 200)),
-        Deed::Bundle { dust } => {
+        ForgeChange::CloseDuplicate { issue, of, .. } => {
+            format!("closed #{issue}: it says the same as #{of}")
+        }
+        ForgeChange::SuggestCriteria { issue, .. } => format!("proposed on #{issue} when it is done"),
+        ForgeChange::MarkUnderspecified { issue, .. } => format!("marked #{issue} as underspecified"),
+        ForgeChange::Unblock { issue, .. } => format!("unblocked #{issue}"),
+        ForgeChange::Ask { issue, question } => {
+            format!("asked about #{issue}: {}", clean_line(question, 200))
+        }
+        ForgeChange::Bundle { dust } => {
             let issues: Vec<Number> = dust.iter().map(|dust| dust.issue).collect();
             format!("bundled {}", numbers(&issues))
         }

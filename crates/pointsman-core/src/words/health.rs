@@ -1,7 +1,7 @@
 //! How well things are, for people: findings, remedies, summaries, and answers to what people said.
 
 use super::{rough, span};
-use crate::health::{Assessment, Disk, Finding, Kind, Machine, Memory, Remedy, Tail, Told, Verdict};
+use crate::health::{Assessment, Disk, Finding, HealthSummary, Kind, Machine, Memory, Remedy, Tail, Verdict};
 use crate::ids::{Number, ProjectName};
 use crate::task::Notice;
 use crate::text::{clean_line, quote_block};
@@ -128,7 +128,7 @@ pub fn machine(machine: &Machine) -> String {
 }
 
 /// A summary for people. It leads with what is needed of them.
-pub fn summary(project: &ProjectName, told: &Told, now: Timestamp) -> Notice {
+pub fn summary(project: &ProjectName, told: &HealthSummary, now: Timestamp) -> Notice {
     let worst = told.new.first().or(told.standing.first());
     let others = told.new.len() + told.standing.len();
     let title = match worst {

@@ -66,14 +66,14 @@ pub fn died_often(times: u32) -> String {
 
 /// The files that a session reads and writes.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct RunFiles {
     /// Where it writes its phase.
     pub phase_file: String,
     pub result_file: String,
 }
 
 /// The prompt as a file; `briefing` says what this very run is about.
-pub fn prompt(run: &Run, places: &Places, briefing: &str) -> String {
+pub fn prompt(run: &Run, places: &RunFiles, briefing: &str) -> String {
     let formula = &run.formula;
     let mut out = format!(
         "# Run {} of {} for {}\n\n{}\n\n",

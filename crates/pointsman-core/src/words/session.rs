@@ -1,7 +1,7 @@
 //! A session's condition, for people who ask about it, and its own next steps, for the session that takes over.
 
 use super::{rough, span};
-use crate::session::liveness::{DEATHS_NEEDED, Evidence, Rules, Sighting};
+use crate::session::liveness::{DEATHS_NEEDED, Evidence, Probe, Rules};
 use crate::session::work::WorkPhase;
 use crate::time::Timestamp;
 
@@ -18,9 +18,9 @@ pub fn ended_early(code: i32) -> String {
 /// The evidence on which a session is believed to be alive or dead, a line each.
 pub fn evidence(evidence: &Evidence, rules: &Rules, now: Timestamp) -> Vec<String> {
     let word = |sighting| match sighting {
-        Sighting::There => "is there",
-        Sighting::Gone => "is gone",
-        Sighting::Unseen => "could not be looked at",
+        Probe::There => "is there",
+        Probe::Gone => "is gone",
+        Probe::Unseen => "could not be looked at",
     };
     let mut lines = vec![
         format!("the process (pid and start time) {}", word(evidence.process)),

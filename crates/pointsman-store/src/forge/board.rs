@@ -6,12 +6,12 @@ use pointsman_core::time::Timestamp;
 use pointsman_core::words;
 use rusqlite::{OptionalExtension, params};
 
-use super::{ForgeShelf, require};
+use super::{ForgeDatabase, require};
 use crate::Result;
 use crate::column::{Whole, Word, word};
 use crate::error::failed_to;
 
-impl ForgeShelf {
+impl ForgeDatabase {
     /// The Status and the Agent of an issue on the board. None if nobody set them.
     pub fn board_row(&self, issue: Number) -> Result<Option<(BoardStatus, String)>> {
         let sql = "SELECT status, agent FROM board WHERE issue = $1";

@@ -6,14 +6,14 @@ use pointsman_core::time::Timestamp;
 use pointsman_core::words;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::{ForgeShelf, next_number, require};
+use super::{ForgeDatabase, next_number, require};
 use crate::Result;
 use crate::column::{Whole, time, whole, word};
 use crate::error::failed_to;
 
 const ISSUE: &str = "SELECT number, title, body, state, assignee, author, created_at FROM issues";
 
-impl ForgeShelf {
+impl ForgeDatabase {
     /// Writes a new issue; answers its number.
     pub fn create_issue(
         &mut self,

@@ -23,11 +23,11 @@ const MIGRATIONS: [&str; 2] =
 
 /// One project's embedded forge on disk.
 #[derive(Debug)]
-pub struct ForgeShelf {
+pub struct ForgeDatabase {
     connection: Connection,
 }
 
-impl ForgeShelf {
+impl ForgeDatabase {
     /// Opens it; makes and migrates the file.
     pub fn open(path: &Path) -> Result<Self> {
         database::open(path, &MIGRATIONS).map(|connection| Self { connection })

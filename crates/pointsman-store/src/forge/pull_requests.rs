@@ -7,7 +7,7 @@ use pointsman_core::time::Timestamp;
 use pointsman_core::words;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::{ForgeShelf, next_number, require};
+use super::{ForgeDatabase, next_number, require};
 use crate::Result;
 use crate::column::{Whole, Word, maybe_word, time, whole, word};
 use crate::error::{Error, failed_to};
@@ -15,7 +15,7 @@ use crate::error::{Error, failed_to};
 const PULL_REQUEST: &str =
     "SELECT number, title, body, head, base, state, merged, merge_sha, author FROM pull_requests";
 
-impl ForgeShelf {
+impl ForgeDatabase {
     /// Opens a pull request; answers its number. While one is open for the same two branches,
     /// [`Error::Exists`] names it.
     pub fn create_pr(

@@ -27,7 +27,7 @@ use super::statement::{Statement, values};
 use super::{
     Audit, CheckpointRow, Delivered, DeliveryId, EffectId, EntryId, Memory, NewEntry, NewNotice, NewReply,
     ProjectRow, QueueEntry, SessionRow, SpendingReport, Stopped, Store, Thread, VerdictRow, checkpoints,
-    cursors, deliveries, lines, memories, merge_queue, messages, notices, outbox, projects, replies, runs,
+    cursors, deliveries, memories, merge_queue, messages, notices, outbox, projects, queues, replies, runs,
     sessions, spending, tasks, threads, vault as vault_table, verdicts, work_states,
 };
 use crate::Result;
@@ -259,9 +259,9 @@ impl Write {
         match self {
             Self::EntryAdded { id, entry } => merge_queue::add(draft, *id, entry),
             Self::EntryMoved(entry) => merge_queue::update(draft, entry),
-            Self::QueuePaused { project, stopped } => lines::stop(draft, project, stopped),
-            Self::QueueResumed { project } => lines::resume(draft, project),
-            Self::MainAudited { project, audit } => lines::audited(draft, project, audit),
+            Self::QueuePaused { project, stopped } => queues::stop(draft, project, stopped),
+            Self::QueueResumed { project } => queues::resume(draft, project),
+            Self::MainAudited { project, audit } => queues::audited(draft, project, audit),
             Self::ProjectAdded(project) => projects::add(draft, project),
             Self::ProjectRemoved(project) => projects::remove(draft, project, at),
             Self::Cursor { project, name, value } => cursors::set(draft, project.as_ref(), name, value),
@@ -401,7 +401,7 @@ pub enum Committed {
 
 /// A commit that may have happened: the disk failed at its end.
 #[derive(Debug)]
-pub(super) struct Doubtful {
+pub(super) struct UnconfirmedCommit {
     key: String,
     changes: Vec<Change>,
     committed: Vec<Committed>,
@@ -464,7 +464,8 @@ impl Store {
             }
             Err(error) => {
                 if error.retry() == Retry::LookFirst {
-                    self.doubtful = Some(Doubtful { key, changes: changes.to_vec(), committed, numbers });
+                    self.doubtful =
+                        Some(UnconfirmedCommit { key, changes: changes.to_vec(), committed, numbers });
                 }
                 Err(error)
             }

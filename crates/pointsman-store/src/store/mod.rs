@@ -10,7 +10,6 @@ mod commit;
 mod cursors;
 mod deliveries;
 mod events;
-mod lines;
 mod memories;
 mod merge_queue;
 mod messages;
@@ -20,6 +19,7 @@ mod outbox;
 #[cfg(test)]
 mod plans;
 mod projects;
+mod queues;
 mod replies;
 mod runs;
 mod sessions;
@@ -42,7 +42,7 @@ use crate::Result;
 use crate::column::word;
 use crate::database;
 use crate::error::{Error, failed_to};
-use commit::Doubtful;
+use commit::UnconfirmedCommit;
 use numbers::Numbers;
 
 pub use agents::AgentRow;
@@ -50,13 +50,13 @@ pub use checkpoints::CheckpointRow;
 pub use commit::{Change, Committed, Write};
 pub use deliveries::{Delivered, Delivery, DeliveryId, Waiting};
 pub use events::{EventFilter, EventRow};
-pub use lines::{Audit, LineRow, Stopped, StoppedBy};
 pub use memories::Memory;
 pub use merge_queue::{EntryId, EntryScope, EntryStatus, NewEntry, QueueEntry};
 pub use messages::{MessageRow, MessageStatus};
 pub use notices::{NewNotice, NoticeRow};
 pub use outbox::{EffectId, Outgoing};
 pub use projects::ProjectRow;
+pub use queues::{Audit, QueueRow, Stopped, StoppedBy};
 pub use replies::{NewReply, ReplyRow};
 pub use runs::RunScope;
 pub use sessions::{SessionRow, SessionScope, SessionStatus};
@@ -82,7 +82,7 @@ pub struct Store {
     connection: Connection,
     numbers: Numbers,
     /// The last commit, as long as nobody knows whether it happened.
-    doubtful: Option<Doubtful>,
+    doubtful: Option<UnconfirmedCommit>,
 }
 
 impl Store {

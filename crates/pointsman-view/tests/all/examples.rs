@@ -120,7 +120,7 @@ fn daemon(all: &mut BTreeMap<&'static str, Vec<Value>>) {
         projects: vec![shop()],
         problems: vec![text("a problem")],
     };
-    let ill = notice::Ill {
+    let ill = notice::BrokenNotifier {
         project: shop(),
         part: text("matrix"),
         error: text("no answer"),
@@ -346,7 +346,7 @@ fn sessions(all: &mut BTreeMap<&'static str, Vec<Value>>) {
     all.insert("session stop --all", shown([session::Paused { paused: vec![3] }]));
     all.insert("ack", shown([session::Acknowledged { message: 12, acknowledged: true }]));
     all.insert("checkpoint", shown([session::Saved { session: text("dev-shop-3.1"), saved: true }]));
-    let line = pointsman_view::task::Line {
+    let line = pointsman_view::task::StatusLine {
         state: State::MergeQueue,
         phase: Some(Phase::AwaitingReview),
         ci: pointsman_view::task::CiStatus::Passed,

@@ -11,17 +11,17 @@ use pointsman_view::session::Explained;
 
 use super::context::Context;
 use super::failure::Failure;
-use super::hearing::Hearing;
+use super::hook_status::HookStatus;
 use super::{style, time};
 use crate::identity;
+use crate::process_probe::{ProcessProbe, terminal};
 use crate::project::Project;
-use crate::sighting::{Witness, terminal};
 
 /// The newest messages tell whether it still listens.
 const MESSAGES: usize = 3;
 
 pub(crate) fn run(context: &Context, project: &Project, row: &SessionRow) -> Result<(), Failure> {
-    let (now, rules, witness) = (time::now(), Rules::of(&project.config.timing), Witness::new());
+    let (now, rules, witness) = (time::now(), Rules::of(&project.config.timing), ProcessProbe::new());
     let standing = witness.standing(row, &rules, now);
     let (mut messages, mut work, mut hooks) = (Vec::new(), None, None);
     if let Some(store) = context.store()? {
@@ -29,7 +29,7 @@ pub(crate) fn run(context: &Context, project: &Project, row: &SessionRow) -> Res
             messages = store.messages(&TaskKey { project: row.project.clone(), issue })?;
         }
         work = store.work_state(&row.identity)?;
-        hooks = Hearing::of(&store, project, row, now)?;
+        hooks = HookStatus::of(&store, project, row, now)?;
     }
     messages.retain(|message| message.generation == row.generation);
 
@@ -51,7 +51,7 @@ pub(crate) fn run(context: &Context, project: &Project, row: &SessionRow) -> Res
             liveness: colour,
             verdict: standing.word().to_owned(),
             status: identity::status(row),
-            hooks: hooks.map(Hearing::view),
+            hooks: hooks.map(HookStatus::view),
             evidence,
             work_state: work.as_ref().map(Into::into),
         });

@@ -15,7 +15,7 @@ use pointsman_view::vault::Action;
 
 use super::context::Context;
 use super::failure::Failure;
-use super::{daemon_door, notify, style, task, time};
+use super::{daemon_client, notify, style, task, time};
 use crate::control::client;
 use crate::control::protocol::Request;
 use crate::daemon;
@@ -25,7 +25,7 @@ use crate::daemon;
 pub(crate) struct Arguments {}
 
 /// One project at a glance.
-struct Glance {
+struct ProjectSummary {
     row: ProjectRow,
     tasks: Vec<Task>,
     sessions: usize,
@@ -40,7 +40,7 @@ struct Glance {
     /// Vault actions that wait for a person.
     vault: Vec<Entry>,
     /// Notifiers that do not work.
-    ill: Vec<notify::Ill>,
+    ill: Vec<notify::BrokenNotifier>,
     /// Decisions that were made while no daemon ran.
     unconfirmed: Vec<Unconfirmed>,
 }
@@ -70,7 +70,7 @@ impl Arguments {
 
 fn ask_daemon(context: &Context) -> Result<Option<view::Daemon>, Failure> {
     match client::ask(&context.paths.control_socket(), &Request::Status) {
-        Ok(reply) => daemon_door::view(reply).map(Some),
+        Ok(reply) => daemon_client::view(reply).map(Some),
         Err(client::Error::NotRunning) => Ok(None),
         Err(error @ client::Error::Broken(_)) => {
             Err(Failure::failed(format!("{:#}", anyhow::Error::new(error))))
@@ -78,7 +78,7 @@ fn ask_daemon(context: &Context) -> Result<Option<view::Daemon>, Failure> {
     }
 }
 
-fn glance(store: &Store, row: ProjectRow) -> Result<Glance, Failure> {
+fn glance(store: &Store, row: ProjectRow) -> Result<ProjectSummary, Failure> {
     let tasks = store.tasks(Some(&row.name))?;
     let sessions = store.sessions(Some(&row.name), SessionScope::Live)?.len();
     let queued = store.queue_entries(&row.name, EntryScope::Unfinished)?.len();
@@ -95,7 +95,7 @@ fn glance(store: &Store, row: ProjectRow) -> Result<Glance, Failure> {
     let mut quota = daemon::quota(store, &row.name)?;
     quota.retain(|window| window.resets_at > now);
     let unconfirmed = daemon::unconfirmed(store, &row.name)?;
-    Ok(Glance {
+    Ok(ProjectSummary {
         row,
         tasks,
         sessions,
@@ -134,8 +134,12 @@ fn counts(tasks: &[Task]) -> BTreeMap<State, usize> {
     counts
 }
 
-fn print_json(context: &Context, daemon: Option<view::Daemon>, glances: &[Glance]) -> Result<(), Failure> {
-    let project = |glance: &Glance| view::Project {
+fn print_json(
+    context: &Context,
+    daemon: Option<view::Daemon>,
+    glances: &[ProjectSummary],
+) -> Result<(), Failure> {
+    let project = |glance: &ProjectSummary| view::Project {
         name: glance.row.name.clone(),
         config_path: glance.row.config_path.clone(),
         checkout: glance.row.checkout.clone(),
@@ -162,7 +166,11 @@ fn print_json(context: &Context, daemon: Option<view::Daemon>, glances: &[Glance
     })
 }
 
-fn print(context: &Context, daemon: Option<&view::Daemon>, glances: &[Glance]) -> Result<(), Failure> {
+fn print(
+    context: &Context,
+    daemon: Option<&view::Daemon>,
+    glances: &[ProjectSummary],
+) -> Result<(), Failure> {
     let (out, strong, good, bad, quiet) = (context.out, style::STRONG, style::GOOD, style::BAD, style::QUIET);
     match daemon {
         Some(status) => out.line(format!(

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::engine::{Engine, Input};
 use super::sources::hooks;
-use super::{budget, clock, factory, line, notifier, projects, runs, vault};
+use super::{budget, clock, factory, notifier, projects, queue_orders, runs, vault};
 use crate::control::protocol::{FailureKind, QueueCommand, Reply, Request};
 use crate::paths::Paths;
 
@@ -79,7 +79,7 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
         }
         Request::Queue { project, command } => {
             follow.land = Some(project.clone());
-            let reply = line::answer(engine, project, command);
+            let reply = queue_orders::answer(engine, project, command);
             if let (QueueCommand::Forget { trees, .. }, Reply::Done { .. }) = (command, &reply) {
                 follow.retest.clone_from(trees);
             }
@@ -137,7 +137,7 @@ fn give(engine: &mut Engine, project: &ProjectName, issue: Number, event: Event)
             failed(FailureKind::Refused, words::daemon::request::task_refused(issue, &why))
         }
         Ok(None) => failed(FailureKind::Failed, words::daemon::request::nothing_was_done().to_owned()),
-        Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
+        Err(error) => failed(FailureKind::Failed, super::effects::chain(&error)),
     }
 }
 
@@ -145,7 +145,7 @@ fn find(engine: &mut Engine, key: &TaskKey) -> Result<Task, Reply> {
     match engine.store().task(key) {
         Ok(Some(task)) => Ok(task),
         Ok(None) => Err(failed(FailureKind::NotFound, words::daemon::request::no_task(key))),
-        Err(error) => Err(failed(FailureKind::Failed, super::world::chain(&error))),
+        Err(error) => Err(failed(FailureKind::Failed, super::effects::chain(&error))),
     }
 }
 
@@ -156,7 +156,7 @@ fn acknowledge(engine: &mut Engine, message: i64, session: Option<&str>) -> Repl
     match write_acknowledged(engine, EffectId(message), session) {
         Ok(true) => done(Acknowledged { message, acknowledged: true }),
         Ok(false) => failed(FailureKind::NotFound, words::daemon::request::no_message(message)),
-        Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
+        Err(error) => failed(FailureKind::Failed, super::effects::chain(&error)),
     }
 }
 
@@ -198,7 +198,7 @@ pub(super) fn no_budget(
     let (config, task) = (engine.config(project)?, find(engine, &key).ok()?);
     match budget::used_up(engine.store(), &config, &task, clock::now()) {
         Ok(what) => what.map(|what| failed(FailureKind::Refused, words::reason::budget_of_order(&what))),
-        Err(error) => Some(failed(FailureKind::Failed, super::world::chain(&error))),
+        Err(error) => Some(failed(FailureKind::Failed, super::effects::chain(&error))),
     }
 }
 
@@ -220,7 +220,7 @@ fn checkpoint(engine: &mut Engine, session: &str, said: Observation) -> Reply {
         .and_then(|()| engine.take(&[Input::new(key, Event::TurnEnded { generation })], now));
     match written {
         Ok(_) => done(Saved { session: session.to_owned(), saved: true }),
-        Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
+        Err(error) => failed(FailureKind::Failed, super::effects::chain(&error)),
     }
 }
 
@@ -245,7 +245,7 @@ fn send(engine: &mut Engine, project: &ProjectName, issue: Number, text: &str) -
     change.task = Some(task);
     match engine.write(&[change]) {
         Ok(_) => done(Sent { issue, sent: true }),
-        Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
+        Err(error) => failed(FailureKind::Failed, super::effects::chain(&error)),
     }
 }
 
@@ -268,6 +268,6 @@ fn remove(engine: &mut Engine, project: &ProjectName) -> Reply {
     match removed {
         Ok(true) => done(Named { name: project.clone() }),
         Ok(false) => failed(FailureKind::NotFound, words::daemon::request::no_project(project)),
-        Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
+        Err(error) => failed(FailureKind::Failed, super::effects::chain(&error)),
     }
 }

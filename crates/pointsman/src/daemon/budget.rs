@@ -14,7 +14,7 @@ use pointsman_core::words;
 use pointsman_core::words::daemon::budget::Whose;
 use pointsman_store::{Change, EntryScope, SessionRow, SpendingReport, Store, Write};
 use pointsman_view::session::Measured;
-use pointsman_view::task::{CiStatus, Line};
+use pointsman_view::task::{CiStatus, StatusLine};
 
 use super::answer::{done, failed};
 use super::clock;
@@ -73,16 +73,16 @@ pub(crate) fn measure(
             let task = task_line(engine, &key);
             done(Measured { session: session.to_owned(), measured: true, task })
         }
-        Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
+        Err(error) => failed(FailureKind::Failed, super::effects::chain(&error)),
     }
 }
 
 /// What a status line shows of a task.
-fn task_line(engine: &mut Engine, key: &TaskKey) -> Option<Line> {
+fn task_line(engine: &mut Engine, key: &TaskKey) -> Option<StatusLine> {
     let task = engine.tasks().get(key).cloned()?;
     let entries = engine.store().queue_entries(&key.project, EntryScope::Unfinished).unwrap_or_default();
     let position = entries.iter().position(|entry| entry.issue == Some(key.issue)).map(|at| at + 1);
-    Some(Line {
+    Some(StatusLine {
         state: task.state,
         phase: task.phase,
         ci: CiStatus::of(&task.ci),

@@ -8,7 +8,7 @@ use pointsman_core::words;
 use pointsman_store::{self as store, EffectId, MessageRow};
 
 use super::answer::failed;
-use super::world::chain;
+use super::effects::chain;
 use crate::control::access::Condition;
 use crate::control::caller::OwnSession;
 use crate::control::protocol::{FailureKind, Reply};

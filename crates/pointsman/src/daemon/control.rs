@@ -14,16 +14,16 @@ use pointsman_core::words;
 use pointsman_view::forge::{Cost, Queued};
 
 use super::answer::{done, failed};
-use super::board::Board;
+use super::board::TaskBoard;
 use super::conditions::{self, ForgeContext};
 use super::connections::{ConnectionLimits, LookPermit};
 use super::decisions::Made;
+use super::effects::EffectPerformer;
 use super::factory;
 use super::inbound::{Inbound, Inbox};
-use super::line;
 use super::peers::{Peer, Peers};
+use super::queue_orders;
 use super::reports::{Reports, ask_loop};
-use super::world::RealWorld;
 use crate::control::access::{Access, Condition, may, name_of};
 use crate::control::caller::{Caller, CallerKind, Unknown};
 use crate::control::protocol::{FailureKind, ForgeCommand, Reply, Request};
@@ -46,9 +46,9 @@ pub(crate) struct Control {
     /// The road to the loop.
     pub inbox: Inbox,
     /// The tasks as they are.
-    pub board: Board,
+    pub board: TaskBoard,
     /// The forges are in there.
-    pub world: Arc<RealWorld>,
+    pub world: Arc<EffectPerformer>,
     /// Who asks.
     pub peers: Peers,
     pub connections: Arc<ConnectionLimits>,
@@ -182,15 +182,18 @@ impl Control {
             }
             Request::Claim { project, order } => {
                 let Some(served) = self.world.project(&project) else { return not_served(&project) };
-                let place =
-                    claim::Place { forge: &*served.forge, git: &self.world.git, config: &served.config };
+                let place = claim::ClaimContext {
+                    forge: &*served.forge,
+                    git: &self.world.git,
+                    config: &served.config,
+                };
                 let reply = claim::carry_out(&place, &order);
                 self.inbox.send(Inbound::AskForge { project });
                 reply
             }
             Request::Queue { project, command } => {
                 let Some(served) = self.world.project(&project) else { return not_served(&project) };
-                match line::prepare(&served, command) {
+                match queue_orders::prepare(&served, command) {
                     Ok(command) => ask_loop(&self.inbox, Request::Queue { project, command }),
                     Err(reply) => reply,
                 }
@@ -312,7 +315,7 @@ mod tests {
     use std::io::{Error, Write};
     use std::os::unix::net::UnixStream;
 
-    use pointsman_core::hook::{Report, Told};
+    use pointsman_core::hook::{HookEvent, Report};
     use pointsman_core::time::Timestamp;
 
     use super::{accept, read_line, refusal_of};
@@ -346,7 +349,7 @@ mod tests {
 
     #[test]
     fn a_report_of_a_caller_that_could_not_be_identified_goes_to_the_spool() {
-        let told = Told::Prompted { messages: Vec::new() };
+        let told = HookEvent::Prompted { messages: Vec::new() };
         let report = Report { id: "1".into(), session: "dev-shop-1.1".into(), at: Timestamp(0), told };
         let hook = Request::Hook { report };
         for unknown in [Unknown::Unseen, Unknown::InATerminal, Unknown::StrangeSession] {

@@ -6,7 +6,7 @@ use pointsman_core::task::{Effect, Event, Task};
 use pointsman_store::{NewEntry, Outgoing, SessionRow};
 
 /// Performs effects. The daemon has the real world, the simulation a pretended one.
-pub trait World: Send + Sync {
+pub trait PerformEffects: Send + Sync {
     /// Does what `outgoing` orders, or finds that it was done. `task` is as it was when the effect
     /// became due.
     fn perform(&self, outgoing: &Outgoing, task: &Task) -> Outcome;

@@ -19,7 +19,7 @@ use pointsman_core::run::{RunId, Subject};
 use pointsman_core::words;
 use pointsman_store::{self as store, SessionRow, SessionScope, Store};
 
-use super::world::epoch;
+use super::effects::epoch;
 use crate::control::caller::{
     Caller, CallerKind, Origin, OwnProcesses, OwnSession, ProcessFacts, SessionProcess, SessionProcessKind,
     Unknown, identify,

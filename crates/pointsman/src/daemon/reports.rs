@@ -4,21 +4,21 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pointsman_core::hook::{Report, Told};
+use pointsman_core::hook::{HookEvent, Report};
 use pointsman_core::ids::TaskKey;
 use pointsman_core::session::context::Symptom;
 use pointsman_core::session::work::Observation;
 use pointsman_core::task::Event;
 use pointsman_core::words;
-use pointsman_view::session::Taken;
+use pointsman_view::session::HookReply;
 
 use super::answer::{done, failed};
-use super::board::Board;
+use super::board::TaskBoard;
+use super::effects::EffectPerformer;
 use super::engine::Input;
 use super::inbound::{Inbound, Inbox};
 use super::served::Served;
-use super::sources::hooks::{self, Paces};
-use super::world::RealWorld;
+use super::sources::hooks::{self, SessionResponseTimes};
 use crate::control::protocol::{FailureKind, Reply, Request};
 use crate::hook_spool::Spool;
 
@@ -37,14 +37,14 @@ pub(crate) fn ask_loop(inbox: &Inbox, request: Request) -> Reply {
 /// Takes reports in. Whether their sender may speak for the session is decided before.
 pub(crate) struct Reports {
     inbox: Inbox,
-    board: Board,
-    world: Arc<RealWorld>,
-    paces: Mutex<Paces>,
+    board: TaskBoard,
+    world: Arc<EffectPerformer>,
+    paces: Mutex<SessionResponseTimes>,
 }
 
 impl Reports {
     /// Reports for this loop.
-    pub(crate) fn new(inbox: Inbox, board: Board, world: Arc<RealWorld>) -> Self {
+    pub(crate) fn new(inbox: Inbox, board: TaskBoard, world: Arc<EffectPerformer>) -> Self {
         Self { inbox, board, world, paces: Mutex::default() }
     }
 
@@ -95,7 +95,7 @@ impl Reports {
             self.inbox.tell(Input::new(key.clone(), event));
         }
         match &report.told {
-            Told::Asked { what } => {
+            HookEvent::Asked { what } => {
                 let identity = key.identity();
                 let seat = self.world.drivers.find(&identity).ok().flatten();
                 let picture = seat.map(|seat| self.world.tail(&served, &identity, &seat)).unwrap_or_default();
@@ -103,11 +103,11 @@ impl Reports {
                 let mut input = Input::new(key, event);
                 input.dedup = Some(format!("hook-{}", report.id));
                 self.inbox.tell(input);
-                Some(done(Taken { taken: true }))
+                Some(done(HookReply { taken: true }))
             }
             told if told.matters() => None,
             _ => {
-                if let Told::Tool { work, used_tokens, .. } = &report.told {
+                if let HookEvent::Tool { work, used_tokens, .. } = &report.told {
                     if let Some(event) = used_tokens.and_then(|tokens| self.measured(&served, report, tokens))
                     {
                         self.inbox.tell(Input::new(key.clone(), event));
@@ -115,7 +115,7 @@ impl Reports {
                     let observations = vec![Observation::Did((*work).into())];
                     self.inbox.send(Inbound::Observed { key, observations, read_to: None });
                 }
-                Some(done(Taken { taken: true }))
+                Some(done(HookReply { taken: true }))
             }
         }
     }

@@ -17,8 +17,8 @@ use pointsman_core::time::Timestamp;
 use pointsman_core::words;
 
 use super::clock;
-use super::factory::{Known, Seen};
-use super::webhooks::Listening;
+use super::factory::{ForgeIssues, ForgeKnowledge};
+use super::webhooks::ProjectWebhooks;
 use crate::embedded_forge::EmbeddedForge;
 use crate::paths::{Paths, ProjectPaths};
 use crate::remote::{self, Environment, Notifiers};
@@ -35,7 +35,7 @@ pub(crate) struct Served {
     /// Its CI, if that is a Woodpecker.
     pub woodpecker: Option<Woodpecker>,
     /// Who listens for what its servers tell by themselves.
-    pub listening: Option<Listening>,
+    pub listening: Option<ProjectWebhooks>,
     /// How its people are told.
     pub notifiers: Notifiers,
     /// Our own copy of its repository.
@@ -45,7 +45,7 @@ pub(crate) struct Served {
     /// Files of which a merge takes both sides.
     pub union: UnionGlobs,
     /// What is known of the forge; nobody needs to ask it again for that.
-    known: Mutex<Known>,
+    known: Mutex<ForgeKnowledge>,
 }
 
 impl Served {
@@ -111,17 +111,17 @@ impl Served {
     }
 
     /// The open issues, as the forge last told them.
-    pub(crate) fn seen(&self) -> Option<Arc<Seen>> {
+    pub(crate) fn seen(&self) -> Option<Arc<ForgeIssues>> {
         self.known().seen
     }
 
     /// The state of the forge as far as it is known.
-    pub(crate) fn known(&self) -> Known {
+    pub(crate) fn known(&self) -> ForgeKnowledge {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The forge has told its open issues.
-    pub(crate) fn saw(&self, seen: Seen) {
+    pub(crate) fn saw(&self, seen: ForgeIssues) {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).seen = Some(Arc::new(seen));
     }
 
@@ -137,11 +137,11 @@ impl Served {
     }
 
     /// The directories and files of one task.
-    pub(crate) fn desk(&self, key: &TaskKey) -> Desk {
+    pub(crate) fn desk(&self, key: &TaskKey) -> SessionFiles {
         let root = self.paths.sandbox(key);
         let dir = &self.config.dev.phase_dir;
         let (project, issue) = (&key.project, key.issue);
-        Desk {
+        SessionFiles {
             tree: root.join("tree"),
             gateway: root.join("gateway.git"),
             root,
@@ -160,7 +160,7 @@ impl Served {
 }
 
 /// Everything that lies on one task's desk.
-pub(crate) struct Desk {
+pub(crate) struct SessionFiles {
     /// All that its sessions may touch of ours.
     pub root: PathBuf,
     pub tree: PathBuf,
@@ -178,7 +178,7 @@ pub(crate) struct Desk {
     pub idle_marker: PathBuf,
 }
 
-impl Desk {
+impl SessionFiles {
     /// Messages to one session.
     pub(crate) fn inbox(&self, generation: u32) -> PathBuf {
         self.root.join(format!("inbox-{generation}"))

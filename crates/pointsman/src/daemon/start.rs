@@ -22,22 +22,22 @@ use pointsman_store::lock::Error as LockError;
 use pointsman_store::{self as store, Change, DaemonLock, Store};
 
 use super::answer::{answer, failed};
-use super::board::Board;
+use super::board::TaskBoard;
 use super::clock;
 use super::conditions::{self, ForgeContext};
 use super::control::Control;
 use super::decisions;
 use super::dispatcher::Dispatcher;
+use super::effects::{EffectPerformer, SessionActivities};
 use super::engine::Engine;
 use super::factory;
 use super::inbound::{Inbound, Inbox};
 use super::jobs::{Jobs, Outcomes, adopt, clear_leftovers};
-use super::line;
-use super::lookout::Lookout;
 use super::notifier;
 use super::peers::Peers;
 use super::poller::Poller;
 use super::projections::Projections;
+use super::queue_orders;
 use super::reader::Reader;
 use super::reports::Reports;
 use super::runs;
@@ -46,8 +46,8 @@ use super::sources::exits::Exits;
 use super::sources::hooks;
 use super::sources::phase::Phases;
 use super::vault;
+use super::watch_thread::WatchThread;
 use super::workers::Workers;
-use super::world::{RealWorld, Stances};
 use crate::claim;
 use crate::control::access::{Access, may};
 use crate::control::caller::{Caller, Unknown};
@@ -93,7 +93,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     survive_file_limits()?;
     let (inbox, inbound) = Inbox::new();
     let engine = Engine::open(store)?;
-    let board = Board::new(engine.tasks());
+    let board = TaskBoard::new(engine.tasks());
     let jobs = Jobs::new(inbox.clone(), Store::open_read_only(&paths.database())?);
     if let Some(outcomes) = options.outcomes.clone() {
         jobs.tell_outcomes(outcomes);
@@ -108,14 +108,14 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
             exits.exited(&exited);
         }
     })?;
-    let world = Arc::new(RealWorld {
+    let world = Arc::new(EffectPerformer {
         paths: paths.clone(),
         git,
         drivers: Drivers { tmux, headless: Headless::new(paths.headless()) },
         exits: Arc::new(watch),
         jobs: Arc::clone(&jobs),
         announced: Arc::default(),
-        stances: Stances::open(paths.stances()),
+        stances: SessionActivities::open(paths.stances()),
         reader: Reader::new(Store::open_read_only(&paths.database())?),
         projects: RwLock::new(BTreeMap::new()),
         program: std::env::current_exe().context(words::daemon::process::own_program_unknown())?,
@@ -125,7 +125,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     let exits = Arc::new(Exits::new(inbox.clone(), Arc::clone(&world), Arc::clone(&phases)));
     *listener.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::downgrade(&exits);
     let poller = Arc::new(Poller::default());
-    let [vault, runs, notices, roles] = std::array::from_fn(|_| Arc::new(Lookout::default()));
+    let [vault, runs, notices, roles] = std::array::from_fn(|_| Arc::new(WatchThread::default()));
     let mut dispatcher = Dispatcher {
         engine,
         inbound,
@@ -262,7 +262,7 @@ fn may_start(paths: &Paths) -> anyhow::Result<()> {
 pub struct NotAPerson(String);
 
 /// Whether any role runs in terminals. Nobody knows what will be served where nothing is yet.
-fn wants_terminals(world: &RealWorld) -> bool {
+fn wants_terminals(world: &EffectPerformer) -> bool {
     let projects = world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner);
     projects.is_empty() || projects.values().any(|served| served.config.wants_terminals())
 }
@@ -384,7 +384,7 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
         let git = Git::open(paths.state())?;
         if let (Request::Claim { order, .. }, true) = (request, !config.forge.kind.is_embedded()) {
             let served = Served::open(paths, &git, Arc::new(config), ENVIRONMENT)?;
-            let place = claim::Place { forge: &*served.forge, git: &git, config: &served.config };
+            let place = claim::ClaimContext { forge: &*served.forge, git: &git, config: &served.config };
             return Ok(claim::carry_out(&place, order));
         }
         if !config.forge.kind.is_embedded() {
@@ -402,7 +402,7 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
             return Ok(embedded_forge::run_command(&forge, command));
         }
         if let Request::Claim { order, .. } = request {
-            let place = claim::Place { forge: &forge, git: &git, config: &config };
+            let place = claim::ClaimContext { forge: &forge, git: &git, config: &config };
             return Ok(claim::carry_out(&place, order));
         }
     }
@@ -416,7 +416,7 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
         };
         let config = Arc::new(super::read_config(&row.config_path)?);
         let served = Served::open(paths, &Git::open(paths.state())?, config, ENVIRONMENT)?;
-        match line::prepare(&served, command) {
+        match queue_orders::prepare(&served, command) {
             Ok(command) => request = Request::Queue { project, command },
             Err(reply) => return Ok(reply),
         }

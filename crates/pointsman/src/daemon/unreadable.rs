@@ -9,14 +9,14 @@ use pointsman_core::vault::ActionId;
 use pointsman_core::words;
 use pointsman_store::Change;
 
+use super::effects::EffectPerformer;
 use super::engine::Engine;
 use super::notifier;
-use super::world::RealWorld;
 
 /// Tells people of everything that cannot be read, once; answers a line for each.
 pub(super) fn tell(
     engine: &mut Engine,
-    world: &RealWorld,
+    world: &EffectPerformer,
     now: Timestamp,
 ) -> Result<Vec<String>, pointsman_store::Error> {
     let found = engine.store().unreadable()?;

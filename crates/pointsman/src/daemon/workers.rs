@@ -10,9 +10,9 @@ use pointsman_core::words;
 use pointsman_store::Outgoing;
 
 use super::crash::crash_point_of;
+use super::effects::{EffectError, EffectPerformer, Redelivery};
 use super::inbound::{Inbound, Inbox};
-use super::outcome::{Outcome, World};
-use super::world::{RealWorld, Redelivery, Trouble};
+use super::outcome::{Outcome, PerformEffects};
 
 /// Most effects wait for git, tmux or a disk, not for a processor.
 const WORKERS: usize = 8;
@@ -32,7 +32,7 @@ pub(crate) struct Workers {
 
 impl Workers {
     /// Starts the threads.
-    pub(crate) fn start(world: &Arc<RealWorld>, inbox: &Inbox) -> std::io::Result<Self> {
+    pub(crate) fn start(world: &Arc<EffectPerformer>, inbox: &Inbox) -> std::io::Result<Self> {
         let (sender, receiver) = channel::<Work>();
         let receiver = Arc::new(Mutex::new(receiver));
         for _ in 0..WORKERS {
@@ -51,7 +51,7 @@ impl Workers {
     }
 }
 
-fn work(world: &RealWorld, inbox: &Inbox, receiver: &Mutex<Receiver<Work>>) {
+fn work(world: &EffectPerformer, inbox: &Inbox, receiver: &Mutex<Receiver<Work>>) {
     loop {
         let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
         match next {
@@ -68,7 +68,7 @@ fn work(world: &RealWorld, inbox: &Inbox, receiver: &Mutex<Receiver<Work>>) {
             Ok(Work::Redelivery(again)) => {
                 let became = catch_unwind(AssertUnwindSafe(|| world.deliver_again(&again)));
                 let became =
-                    became.unwrap_or_else(|_| Err(Trouble::later(words::daemon::process::panicked())));
+                    became.unwrap_or_else(|_| Err(EffectError::later(words::daemon::process::panicked())));
                 let became = became.map_err(|trouble| {
                     let error = trouble.into_error();
                     tracing::info!(message = again.row.id.0, error = %error, "not given again yet");

@@ -6,7 +6,7 @@ use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::ReviewVerdict;
 use pointsman_view::forge as view;
 
-use super::limits::{self, Unfit};
+use super::limits::{self, InvalidText};
 use super::{EmbeddedForge, git_error, shelf_error};
 use crate::control::protocol::{FailureKind, ForgeCommand, Reply};
 
@@ -35,8 +35,8 @@ impl From<Error> for Failure {
     }
 }
 
-impl From<Unfit> for Failure {
-    fn from(unfit: Unfit) -> Self {
+impl From<InvalidText> for Failure {
+    fn from(unfit: InvalidText) -> Self {
         Self::refused(unfit.to_string())
     }
 }

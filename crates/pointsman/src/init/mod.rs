@@ -28,7 +28,7 @@ pub(crate) const PROJECTIONS: &str = ".claude/state/";
 
 /// What the caller asks for.
 #[derive(Clone, Debug, Default)]
-pub struct Wishes {
+pub struct InitOptions {
     /// The project's name, instead of the directory's.
     pub name: Option<String>,
     /// The branch that work lands on, instead of the one that is found.
@@ -132,7 +132,7 @@ impl Obstacle {
 pub fn plan(
     paths: &Paths,
     dir: &Path,
-    wishes: Wishes,
+    wishes: InitOptions,
     registered: &[(ProjectName, PathBuf)],
 ) -> Result<Plan, Obstacle> {
     // Git wants a configuration of ours; nothing may be left behind if we fail.

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use pointsman_core::ids::Sha;
 use pointsman_core::time::Timestamp;
 
-use crate::http::{self, Client, Host, Limits, Method, Patience, Request, Scheme, Trouble};
+use crate::http::{self, Client, ErrorKind, Host, Limits, Method, Request, RetryWait, Scheme};
 use crate::retry::Retry;
 use crate::secret::Secret;
 
@@ -87,7 +87,7 @@ impl Woodpecker {
             (None, Some((owner, name))) => Wanted::Name(owner.to_owned(), name.to_owned()),
             (None, None) => return Err(Error::Unnamed),
         };
-        let host = Host::new(url, clock, limits, Patience::default());
+        let host = Host::new(url, clock, limits, RetryWait::default());
         Ok(Self { client: host.client(Some((Scheme::Bearer, token))), wanted, id: OnceLock::new() })
     }
 
@@ -115,7 +115,7 @@ impl Woodpecker {
     fn check_version(&self) -> Result<(), Error> {
         let told: wire::Version = match self.client.read(&Request::get("read the version", &["version"])) {
             // Before 1.0 there was no such address, and a server answers unknown ones with its start page.
-            Err(http::Error { trouble: Trouble::WebPage { title }, .. }) => {
+            Err(http::Error { trouble: ErrorKind::WebPage { title }, .. }) => {
                 return Err(Error::WebPage { host: self.host().name().to_owned(), title });
             }
             told => told?,

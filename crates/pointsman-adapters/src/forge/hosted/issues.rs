@@ -9,7 +9,7 @@ use pointsman_core::labels::{self, IN_PROGRESS};
 use pointsman_core::words;
 use serde_json::{Value, json};
 
-use super::trouble::{LONGEST_BODY, TITLE_CHARS, cut, told, unless_there};
+use super::errors::{LONGEST_BODY, TITLE_CHARS, cut, told, unless_there};
 use super::wire::{Label, WireComment, WireIssue};
 use super::{Dialect, Hosted};
 use crate::forge::Error;

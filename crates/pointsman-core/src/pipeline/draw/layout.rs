@@ -59,7 +59,7 @@ impl Rect {
 
 /// The way of an edge: corners from its tail to its head.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Road {
+pub struct EdgePath {
     pub points: Vec<(usize, usize)>,
     /// Where its label stands.
     pub label: Option<Rect>,
@@ -75,13 +75,13 @@ pub struct Layout {
     /// In the order of the nodes given.
     pub nodes: Vec<Rect>,
     /// In the order of the edges given. An edge from a node to itself has no points.
-    pub roads: Vec<Road>,
+    pub roads: Vec<EdgePath>,
 }
 
 /// Places nodes of these sizes and edges `(tail, head, width of the label)`.
 pub fn lay_out(sizes: &[Size], edges: &[(usize, usize, usize)]) -> Result<Layout, TooLarge> {
     if sizes.is_empty() {
-        return Ok(Layout { roads: vec![Road::default(); edges.len()], ..Layout::default() });
+        return Ok(Layout { roads: vec![EdgePath::default(); edges.len()], ..Layout::default() });
     }
     let mut plan = Plan::new(sizes, edges)?;
     plan.order();
@@ -244,7 +244,7 @@ impl Plan {
             Rect { x, y: top[rank], width, height }
         };
         let roads = self.chains.iter().enumerate().map(|(edge, chain)| {
-            let Some((chain, back)) = chain else { return Road::default() };
+            let Some((chain, back)) = chain else { return EdgePath::default() };
             let mut points: Vec<(usize, usize)> = Vec::new();
             for (part, pair) in chain.windows(2).enumerate() {
                 let (from, to) = ports[edge][part];
@@ -260,7 +260,7 @@ impl Plan {
             if *back {
                 points.reverse();
             }
-            Road { points, label, back: *back }
+            EdgePath { points, label, back: *back }
         });
         let right = self.items.iter().map(|item| item.x + item.width).max().unwrap_or(0);
         Layout { width: right, height: y, nodes: (0..nodes).map(rect).collect(), roads: roads.collect() }

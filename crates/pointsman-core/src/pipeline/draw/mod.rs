@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use unicode_width::UnicodeWidthStr;
 
-pub use layout::{Layout, Rect, Road, Size, TooLarge, lay_out};
+pub use layout::{EdgePath, Layout, Rect, Size, TooLarge, lay_out};
 pub use svg::svg;
 pub use terminal::terminal;
 

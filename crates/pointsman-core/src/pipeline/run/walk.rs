@@ -8,7 +8,7 @@ use super::{
 use super::{PipelineRun, Rules, Stage, Status, Thread, VERSION};
 use crate::pipeline::condition::Verdict;
 use crate::pipeline::model::{GateKind, Handler, Node, Pipeline, accelerator};
-use crate::pipeline::route::{self, Ending, Way};
+use crate::pipeline::route::{self, Ending, Route};
 use crate::pipeline::topology::Topology;
 use crate::text::clean_line;
 use crate::time::Timestamp;
@@ -340,8 +340,8 @@ impl<'a> Walk<'a> {
             }
         }
         match way {
-            Way::Edges(edges) => self.follow(node, outcome, edges),
-            Way::Past { gates, to } => {
+            Route::Edges(edges) => self.follow(node, outcome, edges),
+            Route::Past { gates, to } => {
                 for gate in gates {
                     let state = self.state(&gate);
                     if state.stage == Stage::Idle && state.arrivals.is_empty() {
@@ -350,8 +350,8 @@ impl<'a> Walk<'a> {
                 }
                 self.hop(node, &to, arrival_of(node, outcome, None));
             }
-            Way::Jump(to) => self.hop(node, &to, arrival_of(node, outcome, None)),
-            Way::Stuck => self.stuck(node, outcome),
+            Route::Jump(to) => self.hop(node, &to, arrival_of(node, outcome, None)),
+            Route::Stuck => self.stuck(node, outcome),
         }
     }
 

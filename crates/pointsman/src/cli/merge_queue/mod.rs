@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::context::Context;
-use super::daemon_door::{self, By};
+use super::daemon_client::{self, AnsweredBy};
 use super::failure::Failure;
 use super::time;
 use crate::control::protocol::{QueueCommand, Request};
@@ -247,8 +247,8 @@ impl Queue {
 
     fn order<V: DeserializeOwned>(&self, command: QueueCommand) -> Result<V, Failure> {
         let project = self.project.config.name.clone();
-        let (value, by) = daemon_door::ask(&self.context.paths, &Request::Queue { project, command })?;
-        if by == By::Alone {
+        let (value, by) = daemon_client::ask(&self.context.paths, &Request::Queue { project, command })?;
+        if by == AnsweredBy::Alone {
             let start = match &self.repo {
                 Some(repo) => format!("pointsman merge-queue serve --repo {repo} --gate COMMAND"),
                 None => "pointsman up".to_owned(),

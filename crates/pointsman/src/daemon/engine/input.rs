@@ -13,7 +13,7 @@ use serde_json::json;
 #[derive(Clone, Debug)]
 pub struct Input {
     pub key: TaskKey,
-    pub event: Happening,
+    pub event: InputKind,
     /// Names the outside thing it came from, so that it counts once.
     pub dedup: Option<String>,
     /// The effect whose result it is.
@@ -41,28 +41,28 @@ pub struct Input {
 impl Input {
     /// An event with nothing attached.
     pub fn new(key: TaskKey, event: Event) -> Self {
-        Self::with(key, Happening::Event(event))
+        Self::with(key, InputKind::Event(event))
     }
 
     /// An effect is done and the task learns nothing from it.
     pub(super) fn effect_done(key: TaskKey, kind: &'static str) -> Self {
-        Self::with(key, Happening::EffectDone(kind))
+        Self::with(key, InputKind::EffectDone(kind))
     }
 
     /// An effect could not be done yet.
     pub(super) fn postponed_effect(outgoing: &Outgoing, error: String, not_before: Timestamp) -> Self {
-        Self::with(outgoing.task.clone(), Happening::Postponed { id: outgoing.id, error, not_before })
+        Self::with(outgoing.task.clone(), InputKind::Postponed { id: outgoing.id, error, not_before })
     }
 
     /// The effect that it postpones.
     pub(super) fn postponed(&self) -> Option<EffectId> {
         match &self.event {
-            Happening::Postponed { id, .. } => Some(*id),
-            Happening::Event(_) | Happening::EffectDone(_) => None,
+            InputKind::Postponed { id, .. } => Some(*id),
+            InputKind::Event(_) | InputKind::EffectDone(_) => None,
         }
     }
 
-    fn with(key: TaskKey, event: Happening) -> Self {
+    fn with(key: TaskKey, event: InputKind) -> Self {
         Self {
             key,
             event,
@@ -83,7 +83,7 @@ impl Input {
 
 /// The content of an input.
 #[derive(Clone, Debug)]
-pub enum Happening {
+pub enum InputKind {
     /// Something for the task to step on.
     Event(Event),
     /// An effect of this kind is done.

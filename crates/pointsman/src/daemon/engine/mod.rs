@@ -26,12 +26,12 @@ use pointsman_store::{
 };
 use serde_json::json;
 
-pub use input::{Happening, Input};
+pub use input::{Input, InputKind};
 
 use super::budget;
 use super::crash::{Side, commit_point, crash_point};
-use super::line;
 use super::outcome::{Note, Outcome, gave_up};
+use super::queue_orders;
 
 /// The first retry of an effect comes after this long; doubles each time.
 const RETRY_FIRST: Duration = Duration::from_millis(250);
@@ -182,13 +182,13 @@ impl Engine {
         }
         self.move_in_queue(batch, input, now)?;
         let event = match &input.event {
-            Happening::Event(event) => event,
-            Happening::EffectDone(kind) => {
+            InputKind::Event(event) => event,
+            InputKind::EffectDone(kind) => {
                 let done = log::Entry::EffectDone { effect: (*kind).to_owned() };
                 batch.changes.push(input.change(now, &done));
                 return Ok(Ok(()));
             }
-            Happening::Postponed { id, error, not_before } => {
+            InputKind::Postponed { id, error, not_before } => {
                 let (error, not_before) = (error.clone(), *not_before);
                 let postponed = Write::EffectPostponed { id: *id, error, not_before };
                 batch.changes.push(Change::quiet(now, vec![postponed]));
@@ -510,7 +510,7 @@ impl Engine {
         {
             let id = EntryId(self.store.next_entry().0 + batch.entered);
             batch.entered += 1;
-            batch.changes.push(line::entered(id, entry, now));
+            batch.changes.push(queue_orders::entered(id, entry, now));
         }
         let Some(branch) = &input.leaves else { return Ok(()) };
         // What landed while nobody was there to write it down is found by the queue itself, which asks git.
@@ -519,7 +519,7 @@ impl Engine {
             if entry.branch == *branch && !(merged && entry.candidate.is_some()) {
                 entry.status = EntryStatus::Removed;
                 entry.reason = Some(words::daemon::queue::task_left().to_owned());
-                batch.changes.push(line::moved(&entry, now));
+                batch.changes.push(queue_orders::moved(&entry, now));
             }
         }
         Ok(())

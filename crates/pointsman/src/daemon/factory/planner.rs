@@ -15,7 +15,7 @@ use pointsman_core::labels::{ACTIONED, UNREVIEWED, WATCHED};
 use pointsman_core::log;
 use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::planner::{
-    Answer, DOCUMENTS, Deed, Document, Memory, NewIssue, OWN, Sight, plan, question,
+    Answer, DOCUMENTS, Document, ForgeChange, Memory, NewIssue, OWN, PlanInputs, plan, question,
 };
 use pointsman_core::role::Role;
 use pointsman_core::run::{Run, RunId};
@@ -28,10 +28,10 @@ use serde_json::json;
 
 use super::asking::{Asker, Asking, Closing, Question, due};
 use super::watch::Watch;
-use super::{Seen, Told, send};
+use super::{ForgeIssues, RoleReport, send};
 use crate::daemon::crash::{PLANNER_NAMES, crash_point};
+use crate::daemon::effects::EffectPerformer;
 use crate::daemon::served::Served;
-use crate::daemon::world::RealWorld;
 use crate::formulas;
 
 /// The role that this file is about.
@@ -49,7 +49,7 @@ pub fn memory(store: &Store, project: &ProjectName) -> Result<Memory, pointsman_
 }
 
 /// Looks at what a plan would be made from. Nobody is asked here.
-pub fn look(sight: &Sight, memory: &Memory, config: &Config, now: Timestamp) -> Asking {
+pub fn look(sight: &PlanInputs, memory: &Memory, config: &Config, now: Timestamp) -> Asking {
     let mut memory = memory.clone();
     memory.see(&sight.issues, now);
     let question = question(sight, &memory, now).map(|question| Question {
@@ -75,7 +75,7 @@ impl Watch {
         self.beside(format!("{ROLE} {}", served.config.name), served, now, move |served| {
             if let Some(asking) = look_at(&world, served, &seen, now)? {
                 let project = served.config.name.clone();
-                send(&inbox, Told::Asking { project, asking: Box::new(asking) });
+                send(&inbox, RoleReport::Asking { project, asking: Box::new(asking) });
             }
             Ok(())
         });
@@ -84,9 +84,9 @@ impl Watch {
 }
 
 fn look_at(
-    world: &RealWorld,
+    world: &EffectPerformer,
     served: &Served,
-    seen: &Seen,
+    seen: &ForgeIssues,
     now: Timestamp,
 ) -> anyhow::Result<Option<Asking>> {
     let config = &served.config;
@@ -94,24 +94,25 @@ fn look_at(
     let Some(memory) = world.read(|store| due::<Memory>(store, &config.name, now))? else {
         return Ok(None);
     };
-    let sight = Sight { issues: seen.issues.clone(), ..collect(world, served, memory.known.main.as_ref())? };
+    let sight =
+        PlanInputs { issues: seen.issues.clone(), ..collect(world, served, memory.known.main.as_ref())? };
     let asking = look(&sight, &memory, config, now);
     Ok(Some(Asking { free_memory_mb: free_memory_mb(), ..asking }))
 }
 
 /// All but the issues, from the main branch as it is now; `planned` is where it stood when the last plan was made.
-fn collect(world: &RealWorld, served: &Served, planned: Option<&Sha>) -> anyhow::Result<Sight> {
+fn collect(world: &EffectPerformer, served: &Served, planned: Option<&Sha>) -> anyhow::Result<PlanInputs> {
     let mirror = &served.mirror;
     mirror.fetch_remote()?;
     let main = mirror.remote_head(&served.primary)?;
-    let mut sight = Sight { formulas: formulas(world, &served.config)?, ..Sight::default() };
+    let mut sight = PlanInputs { formulas: formulas(world, &served.config)?, ..PlanInputs::default() };
     if let Some(main) = &main {
         for path in DOCUMENTS {
             sight.documents.extend(document(mirror, main, path)?);
         }
         sight.landed = landed(mirror, planned, main)?;
     }
-    Ok(Sight { main, ..sight })
+    Ok(PlanInputs { main, ..sight })
 }
 
 fn document(mirror: &Mirror, main: &Sha, path: &'static str) -> anyhow::Result<Option<Document>> {
@@ -140,7 +141,7 @@ fn landed(mirror: &Mirror, planned: Option<&Sha>, main: &Sha) -> anyhow::Result<
 }
 
 /// The formulas that the project can use, each with what it is for.
-fn formulas(world: &RealWorld, config: &Config) -> anyhow::Result<Vec<(String, String)>> {
+fn formulas(world: &EffectPerformer, config: &Config) -> anyhow::Result<Vec<(String, String)>> {
     let row = world
         .read(|store| store.project(&config.name))?
         .context(words::daemon::project::not_served_any_more())?;
@@ -175,7 +176,7 @@ impl Asker for Memory {
 
     fn decide(
         &mut self,
-        world: &RealWorld,
+        world: &EffectPerformer,
         served: &Served,
         run: &Run,
         _: Timestamp,
@@ -206,7 +207,7 @@ impl Asker for Memory {
     fn carry_out(
         &self,
         place: usize,
-        _: &RealWorld,
+        _: &EffectPerformer,
         served: &Served,
         run: &Run,
     ) -> anyhow::Result<Option<Done>> {
@@ -216,7 +217,7 @@ impl Asker for Memory {
     }
 
     fn close(&mut self, run: &Run, _: Timestamp) -> Closing {
-        let filed_by = || log::Entry::RoleFiled(log::OfRole { role: ROLE, run: Some(run.id) });
+        let filed_by = || log::Entry::RoleFiled(log::RoleIssue { role: ROLE, run: Some(run.id) });
         let events = self.done.iter().filter_map(|done| Some((done.filed?, filed_by())));
         let events: Vec<_> = events.collect();
         let filed = self.done.iter().filter(|done| done.filed.is_some());
@@ -256,20 +257,20 @@ impl Asker for Memory {
 }
 
 /// Each can be done twice. Answers the issue that it filed.
-fn carry_out(served: &Served, run: RunId, deed: &Deed) -> anyhow::Result<Option<Number>> {
+fn carry_out(served: &Served, run: RunId, deed: &ForgeChange) -> anyhow::Result<Option<Number>> {
     match deed {
-        Deed::Promote { prediction, why, issue } => {
+        ForgeChange::Promote { prediction, why, issue } => {
             let filed = file(served, &format!("prediction-issue-{prediction}"), issue, Some(*prediction))?;
             decided(served, run, *prediction, &words::planner::promoted(filed, why))?;
             Ok(Some(filed))
         }
-        Deed::File { issue } => file(served, &format!("plan-{}", issue.key()), issue, None).map(Some),
-        Deed::Watch { prediction, why } => {
+        ForgeChange::File { issue } => file(served, &format!("plan-{}", issue.key()), issue, None).map(Some),
+        ForgeChange::Watch { prediction, why } => {
             let text = words::planner::watched(why);
             label(served, run, *prediction, &text, WATCHED, &[UNREVIEWED])?;
             Ok(None)
         }
-        Deed::Dismiss { prediction, why } => {
+        ForgeChange::Dismiss { prediction, why } => {
             decided(served, run, *prediction, &words::planner::dismissed(why))?;
             Ok(None)
         }

@@ -17,7 +17,7 @@ use pointsman_core::words;
 use pointsman_store::{Change, EventFilter, Store};
 
 use super::watch::Watch;
-use super::{Told, collect, is_due, send, value};
+use super::{RoleReport, collect, is_due, send, value};
 use crate::daemon::engine::Engine;
 use crate::daemon::inbound::Inbox;
 use crate::daemon::served::Served;
@@ -161,7 +161,7 @@ fn file(
         issues.push(filed);
     }
     let project = served.config.name.clone();
-    send(inbox, Told::Predicted { project, predicted: Box::new(Predicted { memory, lines, issues }) });
+    send(inbox, RoleReport::Predicted { project, predicted: Box::new(Predicted { memory, lines, issues }) });
     Ok(())
 }
 
@@ -180,7 +180,7 @@ pub fn write(
     let mut change = Change::logged(now, project, &logged);
     change.memories.push(memory);
     let filed = predicted.issues.iter().map(|issue| {
-        let logged = log::Entry::RoleFiled(log::OfRole { role: ROLE, run: None });
+        let logged = log::Entry::RoleFiled(log::RoleIssue { role: ROLE, run: None });
         Change { issue: Some(*issue), ..Change::logged(now, project, &logged) }
     });
     let changes: Vec<Change> = [change].into_iter().chain(filed).collect();

@@ -13,9 +13,9 @@ use pointsman_core::time::Timestamp;
 use pointsman_core::words;
 
 use super::collect::old_logs;
+use crate::daemon::effects::{EffectError, EffectPerformer};
 use crate::daemon::inbound::{Inbound, Inbox};
 use crate::daemon::served::Served;
-use crate::daemon::world::{RealWorld, Trouble};
 
 /// Whether something is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(crate) enum Mode {
 
 /// Carries a remedy out; answers what was done, or would be, one line each.
 pub(crate) fn carry_out(
-    world: &RealWorld,
+    world: &EffectPerformer,
     inbox: &Inbox,
     served: &Served,
     remedy: &Remedy,
@@ -75,7 +75,12 @@ fn clear_locks(served: &Served, mode: Mode) -> anyhow::Result<Vec<String>> {
 }
 
 /// A tree of a task that is over is captured, then removed. Somebody may have opened the issue again, or sit in it.
-fn put_away(world: &RealWorld, served: &Served, issue: Number, mode: Mode) -> anyhow::Result<Vec<String>> {
+fn put_away(
+    world: &EffectPerformer,
+    served: &Served,
+    issue: Number,
+    mode: Mode,
+) -> anyhow::Result<Vec<String>> {
     let key = TaskKey { project: served.config.name.clone(), issue };
     let task = world.read(|store| store.task(&key))?;
     let tree = served.desk(&key).tree;
@@ -84,7 +89,9 @@ fn put_away(world: &RealWorld, served: &Served, issue: Number, mode: Mode) -> an
         return Ok(Vec::new());
     };
     if mode == Mode::Do {
-        world.keep_work(served, &key.session(task.session.generation), &tree).map_err(Trouble::into_error)?;
+        world
+            .keep_work(served, &key.session(task.session.generation), &tree)
+            .map_err(EffectError::into_error)?;
         remove_checkout(&tree)?;
     }
     Ok(vec![words::daemon::factory::save_and_remove(&tree)])

@@ -8,11 +8,11 @@ use pointsman_core::ids::{Number, ProjectName, Sha};
 use pointsman_core::log;
 use pointsman_core::run::{Status, action_key};
 use pointsman_core::time::Timestamp;
-use pointsman_core::value::{Became, Following, Heard, Outcome, ResultOver};
+use pointsman_core::value::{Following, LoggedResult, Outcome, ResultEnd, ResultOver};
 use pointsman_store::{Change, EventFilter, EventRow, Memory, Store, Write};
 
 use super::watch::Watch;
-use super::{Told, send};
+use super::{RoleReport, send};
 use crate::daemon::engine::Engine;
 use crate::daemon::served::Served;
 
@@ -62,7 +62,7 @@ impl Watch {
         }
         if following != before {
             let (project, following) = (project.clone(), Box::new(following));
-            send(&self.inbox, Told::Followed { project, following, over });
+            send(&self.inbox, RoleReport::Followed { project, following, over });
         }
         self.followed.insert(project.clone(), seen.at);
         Ok(())
@@ -94,11 +94,11 @@ fn hear(
     }
 }
 
-fn heard(event: &EventRow) -> Option<Heard> {
+fn heard(event: &EventRow) -> Option<LoggedResult> {
     match log::Entry::read(&event.kind, &event.data)? {
-        log::Entry::RoleFiled(of) => Some(Heard::Filed { role: of.role }),
-        log::Entry::RoleClosed(of) => Some(Heard::Closed { role: of.role }),
-        log::Entry::PredictionTriaged { verdict, .. } => Some(Heard::Triaged { verdict }),
+        log::Entry::RoleFiled(of) => Some(LoggedResult::Filed { role: of.role }),
+        log::Entry::RoleClosed(of) => Some(LoggedResult::Closed { role: of.role }),
+        log::Entry::PredictionTriaged { verdict, .. } => Some(LoggedResult::Triaged { verdict }),
         _ => None,
     }
 }
@@ -115,9 +115,9 @@ fn is_done(store: &Store, project: &ProjectName, issue: Number) -> Result<bool, 
 /// when it was done, and a single mistake among it does not make it noise.
 fn counts(outcome: &ResultOver) -> Option<Outcome> {
     match outcome.became {
-        Became::Dismissed => Some(Outcome::Noise),
-        Became::Promoted | Became::Watched | Became::Landed => Some(Outcome::Used),
-        Became::Reopened => None,
+        ResultEnd::Dismissed => Some(Outcome::Noise),
+        ResultEnd::Promoted | ResultEnd::Watched | ResultEnd::Landed => Some(Outcome::Used),
+        ResultEnd::Reopened => None,
     }
     .filter(|_| outcome.role.predicts())
 }

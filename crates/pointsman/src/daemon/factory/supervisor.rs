@@ -4,7 +4,7 @@
 use pointsman_core::chat::Reply;
 use pointsman_core::config::NotifierKind;
 use pointsman_core::health::{
-    Assessment, Machine, Memory, Report, Tail, Told, Verdict, hear as decide, judgement, report,
+    Assessment, HealthSummary, Machine, Memory, Report, Tail, Verdict, hear as decide, judgement, report,
 };
 use pointsman_core::ids::{Number, ProjectName, TaskKey};
 use pointsman_core::log;
@@ -30,7 +30,7 @@ const NAME: &str = ROLE.as_str();
 
 /// The findings of one look, and what was done about them.
 #[derive(Clone, Debug)]
-pub struct Looked {
+pub struct Inspection {
     pub assessment: Assessment,
     /// What was done about it, one line each.
     pub done: Vec<String>,
@@ -53,7 +53,7 @@ pub fn memory(store: &Store, project: &ProjectName) -> Result<Memory, pointsman_
 pub fn look(
     engine: &mut Engine,
     project: &ProjectName,
-    looked: &Looked,
+    looked: &Inspection,
     now: Timestamp,
 ) -> Result<(), pointsman_store::Error> {
     let Some(config) = engine.config(project) else { return Ok(()) };
@@ -70,7 +70,7 @@ fn looked_change(
     project: &ProjectName,
     before: &Memory,
     report: &Report,
-    looked: &Looked,
+    looked: &Inspection,
     now: Timestamp,
 ) -> Result<Change, pointsman_store::Error> {
     let memory = pointsman_store::Memory::new(NAME, &report.memory)?;
@@ -97,14 +97,14 @@ fn ask(
     engine: &mut Engine,
     project: &ProjectName,
     report: &mut Report,
-    looked: &Looked,
+    looked: &Inspection,
     now: Timestamp,
 ) -> Result<Option<Run>, pointsman_store::Error> {
     let free = looked.machine.free_memory_mb;
     if report.ask.is_empty() || super::hindrance(engine, project, ROLE, free, now)?.is_some() {
         return Ok(None);
     }
-    let wish = runs::Wish::new(FORMULA, NAME);
+    let wish = runs::RunRequest::new(FORMULA, NAME);
     let run = match runs::draft(engine, project, &wish, now) {
         Ok(Ok(run)) => run,
         // A run that cannot be read keeps this one from being asked, and no look from being written down.
@@ -170,7 +170,12 @@ pub fn settle(
 }
 
 /// What people are told of a look. Its key is the same until the look is written down.
-pub(super) fn posting(project: &ProjectName, before: &Memory, told: &Told, now: Timestamp) -> Posting {
+pub(super) fn posting(
+    project: &ProjectName,
+    before: &Memory,
+    told: &HealthSummary,
+    now: Timestamp,
+) -> Posting {
     Posting {
         key: format!("health:{project}:{}", before.looked_at.0),
         project: project.clone(),

@@ -9,27 +9,27 @@ use pointsman_core::ids::ProjectName;
 use pointsman_core::time::Timestamp;
 use pointsman_store::Store;
 
-use super::patience::Patience;
-use super::supervisor::{self, Looked};
-use super::{Mode, Told, carry_out, collect, is_due, send, tails, whole_machine};
+use super::backoff::Backoff;
+use super::supervisor::{self, Inspection};
+use super::{Mode, RoleReport, carry_out, collect, is_due, send, tails, whole_machine};
 use crate::daemon::clock;
+use crate::daemon::effects::EffectPerformer;
 use crate::daemon::inbound::Inbox;
 use crate::daemon::served::Served;
-use crate::daemon::world::RealWorld;
 use crate::journal;
 
 /// Looks after the roles of all projects.
 pub(crate) struct Watch {
     pub(super) inbox: Inbox,
-    pub(super) world: Arc<RealWorld>,
-    pub(super) patience: Arc<Patience>,
+    pub(super) world: Arc<EffectPerformer>,
+    pub(super) patience: Arc<Backoff>,
     /// What the forge said when results were looked at last. It can be lost.
     pub(super) followed: BTreeMap<ProjectName, Timestamp>,
 }
 
 impl Watch {
     /// Nothing was seen yet.
-    pub(crate) fn new(inbox: Inbox, world: Arc<RealWorld>) -> Self {
+    pub(crate) fn new(inbox: Inbox, world: Arc<EffectPerformer>) -> Self {
         Self { inbox, world, patience: Arc::default(), followed: BTreeMap::new() }
     }
 
@@ -77,7 +77,7 @@ impl Watch {
             anyhow::Ok((waiting, memory, facts, supervisor::answered(store, project)?))
         })?;
         if waiting {
-            send(&self.inbox, Told::Heard { project: project.clone() });
+            send(&self.inbox, RoleReport::Heard { project: project.clone() });
         }
         if let Some(run) = answered {
             let (posting, outcome) = supervisor::judged(&run);
@@ -85,7 +85,7 @@ impl Watch {
                 self.world.put_up(&posting)?;
             }
             super::tell_pause(&self.world, config, supervisor::ROLE, outcome, now)?;
-            send(&self.inbox, Told::Judged { project: project.clone(), run: Box::new(run) });
+            send(&self.inbox, RoleReport::Judged { project: project.clone(), run: Box::new(run) });
             return Ok(());
         }
         let Some(facts) = due else { return Ok(()) };
@@ -108,8 +108,8 @@ impl Watch {
             self.world.put_up(&supervisor::posting(project, &memory, told, now))?;
         }
         let news = report.changed || report.told.is_some() || !done.is_empty();
-        let looked = Looked { assessment, done, machine: facts.machine, tails };
-        send(&self.inbox, Told::Looked { project: project.clone(), looked: Box::new(looked) });
+        let looked = Inspection { assessment, done, machine: facts.machine, tails };
+        send(&self.inbox, RoleReport::Looked { project: project.clone(), looked: Box::new(looked) });
         if news { self.keep_journal(served, now) } else { Ok(()) }
     }
 

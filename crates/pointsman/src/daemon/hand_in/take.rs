@@ -8,17 +8,17 @@ use pointsman_adapters::git::checkout::{checkout_exact, restore_from};
 use pointsman_adapters::git::mirror::{Mirror, RefUpdate};
 use pointsman_adapters::git::push::Expect;
 use pointsman_adapters::git::selection::{self, Changed};
-use pointsman_core::hand_in::{Refusal, Taken, Why, carries_on, choose, content, is_text};
+use pointsman_core::hand_in::{HandInFiles, Refusal, Why, carries_on, choose, content, is_text};
 use pointsman_core::ids::Sha;
 use pointsman_core::role::Role;
 use pointsman_core::run::{Run, RunId, Status};
 use pointsman_core::words;
 
-use super::{Told, memory, send};
+use super::{HandInReport, memory, send};
 use crate::daemon::crash::crash_point;
+use crate::daemon::effects::EffectPerformer;
 use crate::daemon::inbound::Inbound;
 use crate::daemon::served::Served;
-use crate::daemon::world::RealWorld;
 
 /// The refs of everything that was handed in, in the mirror.
 const HAND_INS: &str = "refs/pointsman/hand-in";
@@ -31,7 +31,7 @@ fn hands_in(run: &Run) -> bool {
 /// Makes a run's working tree of the head of the main branch, and remembers that head where no agent can write. A role that
 /// carries its own notes on finds those that are not on the main branch yet.
 pub(in crate::daemon) fn check_out(
-    world: &RealWorld,
+    world: &EffectPerformer,
     served: &Served,
     run: &Run,
     head: &Sha,
@@ -58,7 +58,7 @@ pub(in crate::daemon) fn check_out(
 
 /// Takes what a run that is over may hand in, if it is done, before its working tree goes.
 pub(in crate::daemon) fn take(
-    world: &RealWorld,
+    world: &EffectPerformer,
     served: &Served,
     run: &Run,
     tree: &Path,
@@ -78,7 +78,7 @@ pub(in crate::daemon) fn take(
 }
 
 /// Lets go of commits that are neither open nor about to be. One whose run is not through yet still has its base.
-fn tidy(world: &RealWorld, served: &Served) -> anyhow::Result<()> {
+fn tidy(world: &EffectPerformer, served: &Served) -> anyhow::Result<()> {
     let (mirror, project) = (&served.mirror, &served.config.name);
     let all = RefName::new(HAND_INS).with_context(|| words::daemon::git::not_a_ref_name(HAND_INS))?;
     for (name, commit) in mirror.list_refs(&all)? {
@@ -109,7 +109,7 @@ fn tidy(world: &RealWorld, served: &Served) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn hand_in(world: &RealWorld, served: &Served, run: &Run, tree: &Path) -> anyhow::Result<()> {
+fn hand_in(world: &EffectPerformer, served: &Served, run: &Run, tree: &Path) -> anyhow::Result<()> {
     let (taken, refused) = match pick(served, run, tree) {
         Ok((taken, refused)) => (taken, words::hand_in::refused(run.id, &refused)),
         Err(error) => {
@@ -122,14 +122,14 @@ fn hand_in(world: &RealWorld, served: &Served, run: &Run, tree: &Path) -> anyhow
     };
     crash_point("hand-in-taken");
     let inbox = &world.jobs.inbox;
-    send(inbox, &run.project, run.formula.role(), Told::Taken { run: run.id, taken, refused })?;
+    send(inbox, &run.project, run.formula.role(), HandInReport::Taken { run: run.id, taken, refused })?;
     crash_point("hand-in-written");
     inbox.send(Inbound::AskForge { project: run.project.clone() });
     Ok(())
 }
 
 /// One commit of what the rules allow, and what they do not.
-fn pick(served: &Served, run: &Run, tree: &Path) -> anyhow::Result<(Option<Taken>, Vec<Refusal>)> {
+fn pick(served: &Served, run: &Run, tree: &Path) -> anyhow::Result<(Option<HandInFiles>, Vec<Refusal>)> {
     let (mirror, role) = (&served.mirror, run.formula.role());
     let base = mirror.read_ref(&reference("base", run.id)?)?;
     let base = base.context(words::daemon::hand_in::no_base())?;
@@ -155,7 +155,7 @@ fn pick(served: &Served, run: &Run, tree: &Path) -> anyhow::Result<(Option<Taken
     // At the time of the run and not of now: done again, it is the same commit.
     let commit = selection::commit(mirror, &base, &picked, &message, run.started_at.0.div_euclid(1000))?;
     keep(mirror, &reference("hand-in", run.id)?, &commit)?;
-    Ok((Some(Taken { run: run.id, commit, base, content, files }), refused))
+    Ok((Some(HandInFiles { run: run.id, commit, base, content, files }), refused))
 }
 
 /// `refs/pointsman/<what>/run-7`, in the mirror, which no agent can write.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_adapters::git::checkpoint::{
-    CheckpointName, Keeper, SESSION_TRAILER, Taken, list_all, newest, prune,
+    CheckpointName, CheckpointOutcome, Keeper, SESSION_TRAILER, list_all, newest, prune,
 };
 use pointsman_core::ids::{Number, Sha, TaskKey};
 use pointsman_core::session::work::Observation;
@@ -59,7 +59,9 @@ impl Checkpoint {
         let subject = words::daemon::git::checkpoint(&self.key, &self.why);
         let message = format!("{subject}\n\n{SESSION_TRAILER}: {session}\n");
         let taken = keeper.take(&tree, &name, &message, last.as_ref().map(|c| &c.tree))?;
-        let Taken::Saved { commit, tree: saved, refname, files, incomplete } = taken else { return Ok(()) };
+        let CheckpointOutcome::Saved { commit, tree: saved, refname, files, incomplete } = taken else {
+            return Ok(());
+        };
         if let Some(why) = incomplete {
             tracing::warn!(task = %self.key, why, "the checkpoint may be incomplete");
         }

@@ -15,7 +15,7 @@ use pointsman_store::{Store, VerdictRow};
 use super::outside::wait_for_checks;
 use super::program::Program;
 use super::{Jobs, slug};
-use crate::daemon::board::Picture;
+use crate::daemon::board::TaskMap;
 use crate::daemon::clock;
 use crate::daemon::engine::Input;
 use crate::daemon::inbound::Inbound;
@@ -99,12 +99,12 @@ impl Check {
 }
 
 /// CI on the head of a pull request that no task is about: a person's.
-pub(super) struct OfPeople {
+pub(super) struct PullRequestCheck {
     pub(super) number: Number,
     pub(super) sha: Sha,
 }
 
-impl OfPeople {
+impl PullRequestCheck {
     pub(super) fn name(&self, project: &ProjectName) -> String {
         pull_name(project, self.number, &self.sha)
     }
@@ -128,7 +128,7 @@ impl OfPeople {
 
 /// Pull requests of people that CI has not looked at: on the embedded forge nobody else would. A test that a daemon did
 /// not live to finish is begun again.
-pub(super) fn untested(served: &Served, picture: &Picture) -> Vec<OfPeople> {
+pub(super) fn untested(served: &Served, picture: &TaskMap) -> Vec<PullRequestCheck> {
     let Some(forge) = served.embedded.as_ref().filter(|_| served.config.ci.kind.runs_here()) else {
         return Vec::new();
     };
@@ -139,13 +139,13 @@ pub(super) fn untested(served: &Served, picture: &Picture) -> Vec<OfPeople> {
         let checks = forge.checks(sha)?;
         Ok::<bool, Error>(checks.iter().any(|c| c.name == CHECK && c.state != CheckState::Pending))
     };
-    let look = || -> Result<Vec<OfPeople>, Error> {
+    let look = || -> Result<Vec<PullRequestCheck>, Error> {
         let mut untested = Vec::new();
         for pr in forge.open_pull_requests()?.into_iter().filter(|pr| !is_of_a_task(&pr.head)) {
             if let Some(sha) = pr.head_sha
                 && !looked_at(&sha)?
             {
-                untested.push(OfPeople { number: pr.number, sha });
+                untested.push(PullRequestCheck { number: pr.number, sha });
             }
         }
         Ok(untested)

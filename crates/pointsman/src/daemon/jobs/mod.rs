@@ -27,7 +27,7 @@ pub(crate) use checks::{CHECK, ci_log, ci_log_of_pull, ci_verdict};
 pub(super) use program::clear_leftovers;
 pub use queue::Outcomes;
 
-use super::board::Picture;
+use super::board::TaskMap;
 use super::engine::Input;
 use super::inbound::{Inbound, Inbox};
 use super::reader::Reader;
@@ -62,7 +62,7 @@ struct Running {
     /// The one entry that `merge-queue process` works on.
     only: Option<EntryId>,
     /// Merge queues at work: told when something changes.
-    wakers: BTreeMap<ProjectName, Sender<queue::Signal>>,
+    wakers: BTreeMap<ProjectName, Sender<queue::WakeReason>>,
     /// Trees that a person wants tested again, until the project's merge queue takes them. They are kept here and not
     /// with the project because a reload replaces the project.
     retests: BTreeMap<ProjectName, BTreeSet<Sha>>,
@@ -109,7 +109,7 @@ impl Jobs {
     }
 
     /// Runs CI on pull requests of people that it has not looked at.
-    pub(crate) fn check_peoples(self: &Arc<Self>, served: &Arc<Served>, picture: &Picture) {
+    pub(crate) fn check_peoples(self: &Arc<Self>, served: &Arc<Served>, picture: &TaskMap) {
         for job in checks::untested(served, picture) {
             let name = format!("ci {}", job.name(&served.config.name));
             self.submit(name, served, move |jobs, served| {
@@ -127,7 +127,7 @@ impl Jobs {
     pub(crate) fn check_pull_request(self: &Arc<Self>, served: &Arc<Served>, number: Number, sha: &Sha) {
         // On the embedded forge that is done for all of them.
         if served.config.ci.kind.runs_here() && served.embedded.is_none() {
-            let job = checks::OfPeople { number, sha: sha.clone() };
+            let job = checks::PullRequestCheck { number, sha: sha.clone() };
             let name = format!("ci {}", job.name(&served.config.name));
             self.submit(name, served, move |jobs, served| {
                 let known = matches!(jobs.tested(served, &job.sha), Ok(Some(_)));
@@ -204,7 +204,7 @@ impl Jobs {
                 // It may be about to end: then it begins anew.
                 running.again.insert(name);
                 if let Some(waker) = running.wakers.get(&served.config.name) {
-                    let _ = waker.send(queue::Signal::Look);
+                    let _ = waker.send(queue::WakeReason::Look);
                 }
                 return;
             }
@@ -224,7 +224,7 @@ impl Jobs {
             }
             running.again.insert(name);
             if let Some(waker) = running.wakers.get(&project) {
-                let _ = waker.send(queue::Signal::Look);
+                let _ = waker.send(queue::WakeReason::Look);
             }
         }
     }
@@ -286,7 +286,7 @@ impl Jobs {
         }
         self.freed.notify_all();
         for waker in self.lock().wakers.values() {
-            let _ = waker.send(queue::Signal::Look);
+            let _ = waker.send(queue::WakeReason::Look);
         }
         let mut running = self.lock();
         while !running.killers.is_empty() {

@@ -7,16 +7,16 @@ use pointsman_adapters::ci::woodpecker::{self, Look};
 use pointsman_adapters::forge;
 use pointsman_adapters::retry::Retry;
 use pointsman_core::ids::Sha;
-use pointsman_core::schedule::{Ears, checks_pace};
+use pointsman_core::schedule::{WebhookSupport, checks_pace};
 use pointsman_core::task::CiVerdict;
 use pointsman_core::verdict::of_checks;
 use pointsman_core::words;
 
 use super::Jobs;
 use crate::daemon::clock;
+use crate::daemon::effects::chain;
 use crate::daemon::served::Served;
-use crate::daemon::webhooks::{Listening, Topic};
-use crate::daemon::world::chain;
+use crate::daemon::webhooks::{ProjectWebhooks, Topic};
 
 /// How long the log of a red run is waited for: a CI stores it a moment after the status, or there is none.
 const LOG_LIMIT: Duration = Duration::from_secs(15);
@@ -44,7 +44,7 @@ pub(super) fn wait_for_checks(
     let mut silent_since = None;
     let mut refused: Option<(Instant, String)> = None;
     let mut log_until = None;
-    let rings = || served.listening.as_ref().map_or(0, Listening::rings);
+    let rings = || served.listening.as_ref().map_or(0, ProjectWebhooks::rings);
     let mut heard = rings();
     loop {
         if heard != rings() || Instant::now() >= ask_at {
@@ -76,7 +76,7 @@ pub(super) fn wait_for_checks(
             let ears = served
                 .listening
                 .as_ref()
-                .map_or(Ears::Asking, |listening| listening.ears(Topic::Checks, clock::now()));
+                .map_or(WebhookSupport::Asking, |listening| listening.ears(Topic::Checks, clock::now()));
             let pace = checks_pace(config.ci.poll.duration(), ears, begun.elapsed());
             ask_at = Instant::now() + pace;
             match answer.unwrap_or(Answer::Open) {

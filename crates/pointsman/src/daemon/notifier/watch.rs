@@ -9,11 +9,11 @@ use pointsman_core::notifier::{KEPT, overflow};
 use pointsman_core::words;
 use pointsman_store::{Delivered, DeliveryId, Store};
 
-use super::{LISTENER, Told, health, health_name, listener, send, standing, tell};
+use super::{LISTENER, NotifierReport, health, health_name, listener, send, standing, tell};
 use crate::daemon::clock;
+use crate::daemon::effects::EffectPerformer;
 use crate::daemon::inbound::Inbox;
 use crate::daemon::served::Served;
-use crate::daemon::world::RealWorld;
 
 /// Those that can be down.
 const LOUD: [NotifierKind; 3] = [NotifierKind::Desktop, NotifierKind::Webhook, NotifierKind::Matrix];
@@ -21,14 +21,14 @@ const LOUD: [NotifierKind; 3] = [NotifierKind::Desktop, NotifierKind::Webhook, N
 /// Looks after all notifiers.
 pub(crate) struct Watch {
     inbox: Inbox,
-    world: Arc<RealWorld>,
+    world: Arc<EffectPerformer>,
     /// Projects as they were when it was looked whether they list fewer notifiers than before.
     known: BTreeMap<ProjectName, Arc<Served>>,
 }
 
 impl Watch {
     /// Nothing was seen yet.
-    pub(crate) fn new(inbox: Inbox, world: Arc<RealWorld>) -> Self {
+    pub(crate) fn new(inbox: Inbox, world: Arc<EffectPerformer>) -> Self {
         Self { inbox, world, known: BTreeMap::new() }
     }
 
@@ -109,7 +109,7 @@ impl Watch {
         tracing::warn!(%project, notifier = %by, why, "a notice is dropped");
         send(
             &self.inbox,
-            Told::Settled {
+            NotifierReport::Settled {
                 project,
                 id,
                 by,

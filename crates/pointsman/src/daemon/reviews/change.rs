@@ -7,7 +7,7 @@ use pointsman_core::formula::Formula;
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::review::{Change, DIFF_BYTES, Facts, Landed, closes, parse};
 use pointsman_core::words;
-use pointsman_core::words::review::Material;
+use pointsman_core::words::review::ReviewFiles;
 use sha2::{Digest, Sha256};
 
 use crate::daemon::served::Served;
@@ -91,7 +91,7 @@ pub(in crate::daemon) fn material(
     pr: &PullRequest,
     head: &Sha,
     examined: &Examined,
-) -> anyhow::Result<Material> {
+) -> anyhow::Result<ReviewFiles> {
     let mirror = &served.mirror;
     let ours = pr
         .reviews
@@ -105,7 +105,7 @@ pub(in crate::daemon) fn material(
         }
         Some(_) | None => None,
     };
-    Ok(Material {
+    Ok(ReviewFiles {
         request: words::review::request(pr, examined.issue.as_ref()),
         facts: words::review::facts(&examined.facts),
         files: words::review::files(&examined.change),

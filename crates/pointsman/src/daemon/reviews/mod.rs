@@ -18,7 +18,7 @@ use pointsman_core::forge::PullRequest;
 use pointsman_core::formula::{self, Formula};
 use pointsman_core::ids::{Number, ProjectName, Sha};
 use pointsman_core::notifier::{Posting, Topic};
-use pointsman_core::review::{Answer, Attempt, Ci, FORMULA, Next, ROLE, Sight, is_code, plan};
+use pointsman_core::review::{Answer, Attempt, Ci, FORMULA, Next, ROLE, ReviewFacts, is_code, plan};
 use pointsman_core::run::{Event as RunEvent, Run, Status, Subject, review_key};
 use pointsman_core::task::{CiVerdict, Event, State, Task};
 use pointsman_core::verdict::of_checks;
@@ -29,10 +29,10 @@ use change::inputs;
 pub(super) use change::{examine, material};
 pub(super) use post::post;
 
+use super::effects::EffectPerformer;
 use super::engine::Input;
 use super::inbound::Inbound;
 use super::served::Served;
-use super::world::RealWorld;
 use crate::control::protocol::Reply;
 use crate::formulas;
 
@@ -41,14 +41,14 @@ const BY: &str = ROLE.as_str();
 
 /// Looks after the pull requests of all projects.
 pub(crate) struct Reviews {
-    world: Arc<RealWorld>,
+    world: Arc<EffectPerformer>,
     /// Heads that nothing more is to be done about. All of it can be lost.
     settled: Mutex<BTreeSet<(ProjectName, Number, Sha)>>,
 }
 
 impl Reviews {
     /// Nothing was looked at yet.
-    pub(crate) fn new(world: &Arc<RealWorld>) -> Arc<Self> {
+    pub(crate) fn new(world: &Arc<EffectPerformer>) -> Arc<Self> {
         Arc::new(Self { world: Arc::clone(world), settled: Mutex::default() })
     }
 
@@ -119,7 +119,7 @@ impl Reviews {
         let attempts: Vec<Attempt> = runs.iter().map(|run| attempt(run)).collect();
         let look = |ci| {
             let primary = served.primary.as_str();
-            plan(&Sight { pr: &pr, primary, reviewer, ci, attempts: &attempts })
+            plan(&ReviewFacts { pr: &pr, primary, reviewer, ci, attempts: &attempts })
         };
         // What CI says is asked for only if it matters.
         let next = match look(Ci::NotGreen) {

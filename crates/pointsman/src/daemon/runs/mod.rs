@@ -1,12 +1,12 @@
 //! Drives the runs of formulas. The core decides what may happen to a run; this module records the decision and
 //! carries it out.
 //!
-//! `watch` finds due work, `session` starts and ends sessions, `material` prepares their files, `replies` passes on
+//! `watch` finds due work, `session` starts and ends sessions, `files` prepares their files, `replies` passes on
 //! people's answers, and `containers` removes containers that a session started. They only send; this file writes, in
 //! the loop.
 
 mod containers;
-mod material;
+mod files;
 mod replies;
 mod session;
 mod watch;
@@ -26,9 +26,9 @@ pub(crate) use watch::Watch;
 use super::answer::{done, failed};
 use super::budget;
 use super::clock;
+use super::effects::chain;
 use super::engine::Engine;
 use super::outcome::NotTaken;
-use super::world::chain;
 use crate::control::protocol::{FailureKind, Reply, RunCommand};
 use crate::formulas;
 
@@ -37,7 +37,7 @@ pub(super) fn answer(engine: &mut Engine, project: &ProjectName, command: &RunCo
     let now = clock::now();
     let (id, event) = match command {
         RunCommand::Start { formula, by } => {
-            return begin(engine, project, &Wish::new(formula, by), now)
+            return begin(engine, project, &RunRequest::new(formula, by), now)
                 .unwrap_or_else(|error| failed(FailureKind::Failed, chain(&error)));
         }
         RunCommand::StepDone { session, step } => match of_session(engine, project, session) {
@@ -90,7 +90,7 @@ pub(super) fn happened(
 }
 
 /// A run that somebody wants.
-pub(super) struct Wish<'w> {
+pub(super) struct RunRequest<'w> {
     pub(super) formula: &'w str,
     pub(super) by: &'w str,
     /// About what; nothing for the whole project.
@@ -99,7 +99,7 @@ pub(super) struct Wish<'w> {
     pub(super) memory: Option<Memory>,
 }
 
-impl<'w> Wish<'w> {
+impl<'w> RunRequest<'w> {
     /// About the whole project.
     pub(super) fn new(formula: &'w str, by: &'w str) -> Self {
         Self { formula, by, subject: None, memory: None }
@@ -120,7 +120,7 @@ pub(super) fn begin_about(
     {
         return Ok(failed(FailureKind::Refused, full));
     }
-    let wish = Wish { subject: Some(subject), ..Wish::new(formula, by) };
+    let wish = RunRequest { subject: Some(subject), ..RunRequest::new(formula, by) };
     begin(engine, project, &wish, now)
 }
 
@@ -128,7 +128,7 @@ pub(super) fn begin_about(
 pub(super) fn begin(
     engine: &mut Engine,
     project: &ProjectName,
-    wish: &Wish<'_>,
+    wish: &RunRequest<'_>,
     now: Timestamp,
 ) -> Result<Reply, pointsman_store::Error> {
     match draft(engine, project, wish, now)? {
@@ -151,7 +151,7 @@ pub(super) fn begun(run: &Run, now: Timestamp) -> Change {
 pub(super) fn draft(
     engine: &mut Engine,
     project: &ProjectName,
-    wish: &Wish<'_>,
+    wish: &RunRequest<'_>,
     now: Timestamp,
 ) -> Result<Result<Run, Reply>, pointsman_store::Error> {
     let (Some(config), Some(row)) = (engine.config(project), engine.store().project(project)?) else {

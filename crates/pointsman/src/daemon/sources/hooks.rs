@@ -8,23 +8,23 @@ use std::sync::Arc;
 
 use pointsman_adapters::phase_file;
 use pointsman_core::config::Runtime;
-use pointsman_core::hook::{Report, Told};
+use pointsman_core::hook::{HookEvent, Report};
 use pointsman_core::ids::TaskKey;
-use pointsman_core::session::context::{self, Pace, Symptom};
+use pointsman_core::session::context::{self, ResponseTimes, Symptom};
 use pointsman_core::session::work::Observation;
 use pointsman_core::task::{Event, Stage, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
 use pointsman_store::{Change, EffectId, SessionRow, Write};
-use pointsman_view::session::Taken;
+use pointsman_view::session::HookReply;
 
 use crate::control::protocol::{FailureKind, Reply};
 use crate::daemon::answer::{done, failed};
-use crate::daemon::board::Picture;
+use crate::daemon::board::TaskMap;
+use crate::daemon::effects::{EffectPerformer, chain};
 use crate::daemon::engine::{Engine, Input};
 use crate::daemon::inbound::Inbox;
-use crate::daemon::served::Desk;
-use crate::daemon::world::{RealWorld, chain};
+use crate::daemon::served::SessionFiles;
 use crate::daemon::{budget, clock};
 use crate::hook_spool::Spool;
 
@@ -61,7 +61,7 @@ pub(crate) fn take(engine: &mut Engine, report: &Report) -> Reply {
         return failed(FailureKind::Refused, words::daemon::request::session_over(&report.session));
     }
     match act(engine, &key, generation, report) {
-        Ok(()) => done(Taken { taken: true }),
+        Ok(()) => done(HookReply { taken: true }),
         Err(error) => failed(FailureKind::Failed, chain(&error)),
     }
 }
@@ -79,7 +79,7 @@ fn act(
         engine.take(&[input], now).map(drop)
     };
     match &report.told {
-        Told::Started { conversation, model, .. } => {
+        HookEvent::Started { conversation, model, .. } => {
             let name = conversation_name(&report.session);
             let conversation = conversation.as_deref().unwrap_or("unknown");
             let mut writes = vec![Write::cursor(&key.project, name, conversation)];
@@ -90,9 +90,9 @@ fn act(
             }
             engine.write(&[Change::quiet(now, writes)]).map(drop)
         }
-        Told::Prompted { messages } => acknowledge(engine, key, generation, messages),
-        Told::Tool { work, .. } => engine.observe(key, &[Observation::Did((*work).into())], None, now),
-        Told::Stopped { messages, used_tokens, said, .. } => {
+        HookEvent::Prompted { messages } => acknowledge(engine, key, generation, messages),
+        HookEvent::Tool { work, .. } => engine.observe(key, &[Observation::Did((*work).into())], None, now),
+        HookEvent::Stopped { messages, used_tokens, said, .. } => {
             acknowledge(engine, key, generation, messages)?;
             if let (Some(tokens), Some(config)) = (*used_tokens, engine.config(&key.project)) {
                 let row = engine.store().session(&report.session)?;
@@ -112,23 +112,25 @@ fn act(
             input.dedup = Some(format!("said-{}", report.id));
             engine.take(&[input], now).map(drop)
         }
-        Told::Failed { error, details, until } => {
+        HookEvent::Failed { error, details, until } => {
             let (error, details) = (error.clone(), details.clone());
             let full = budget::used_up_quota(engine.store(), &key.project, LIMIT_REACHED, now)?;
             let full = full.filter(|_| error == "rate_limit");
             let until = until.or(full.map(|window| window.resets_at));
             tell(engine, Event::TurnFailed { generation, error, details, until })
         }
-        Told::Measured { gauge, spent } => match engine.store().session(&report.session)? {
+        HookEvent::Measured { gauge, spent } => match engine.store().session(&report.session)? {
             Some(row) => budget::count(engine, key, generation, &row, *gauge, Some(*spent)),
             None => Ok(()),
         },
-        Told::Asked { what } => {
+        HookEvent::Asked { what } => {
             tell(engine, Event::DialogSeen { generation, what: what.clone(), picture: String::new() })
         }
-        Told::Compacting => tell(engine, Event::SymptomSeen { generation, symptom: Symptom::Compacting }),
-        Told::Compacted => tell(engine, Event::ContextCompacted { generation }),
-        Told::Idle | Told::Ended { .. } | Told::Other { .. } => Ok(()),
+        HookEvent::Compacting => {
+            tell(engine, Event::SymptomSeen { generation, symptom: Symptom::Compacting })
+        }
+        HookEvent::Compacted => tell(engine, Event::ContextCompacted { generation }),
+        HookEvent::Idle | HookEvent::Ended { .. } | HookEvent::Other { .. } => Ok(()),
     }
 }
 
@@ -151,27 +153,29 @@ pub(crate) fn measured(
 
 /// The pace at which sessions answer, by their hooks. Only in memory: a new daemon takes its baseline anew.
 #[derive(Default)]
-pub(crate) struct Paces(BTreeMap<TaskKey, (u32, Pace)>);
+pub(crate) struct SessionResponseTimes(BTreeMap<TaskKey, (u32, ResponseTimes)>);
 
-impl Paces {
+impl SessionResponseTimes {
     /// Takes the report of a task's session in; says whether that one has become slow.
     pub(crate) fn take(&mut self, key: &TaskKey, generation: u32, report: &Report) -> bool {
         let (of, pace) = self.0.entry(key.clone()).or_default();
         if *of != generation {
-            (*of, *pace) = (generation, Pace::default());
+            (*of, *pace) = (generation, ResponseTimes::default());
         }
         match &report.told {
-            Told::Prompted { .. } | Told::Tool { done: true, .. } => pace.asked(report.at),
-            Told::Tool { done: false, .. } | Told::Stopped { .. } => return pace.answered(report.at),
-            Told::Compacted => pace.compacted(),
-            Told::Started { .. }
-            | Told::Failed { .. }
-            | Told::Measured { .. }
-            | Told::Asked { .. }
-            | Told::Idle
-            | Told::Compacting
-            | Told::Ended { .. }
-            | Told::Other { .. } => {}
+            HookEvent::Prompted { .. } | HookEvent::Tool { done: true, .. } => pace.asked(report.at),
+            HookEvent::Tool { done: false, .. } | HookEvent::Stopped { .. } => {
+                return pace.answered(report.at);
+            }
+            HookEvent::Compacted => pace.compacted(),
+            HookEvent::Started { .. }
+            | HookEvent::Failed { .. }
+            | HookEvent::Measured { .. }
+            | HookEvent::Asked { .. }
+            | HookEvent::Idle
+            | HookEvent::Compacting
+            | HookEvent::Ended { .. }
+            | HookEvent::Other { .. } => {}
         }
         false
     }
@@ -197,22 +201,22 @@ fn acknowledge(
 }
 
 /// The marker that idle looks go by follows what the session says.
-pub(crate) fn mark_idle(desk: &Desk, told: &Told) {
+pub(crate) fn mark_idle(desk: &SessionFiles, told: &HookEvent) {
     let marked = match told {
-        Told::Stopped { busy: false, .. } | Told::Idle => {
+        HookEvent::Stopped { busy: false, .. } | HookEvent::Idle => {
             phase_file::write_state_file(&desk.idle_marker, IDLE_MARK.as_bytes()).map_err(|e| e.to_string())
         }
-        Told::Prompted { .. } | Told::Tool { .. } | Told::Stopped { busy: true, .. } => {
+        HookEvent::Prompted { .. } | HookEvent::Tool { .. } | HookEvent::Stopped { busy: true, .. } => {
             phase_file::remove_own_file(&desk.idle_marker).map_err(|e| e.to_string())
         }
-        Told::Started { .. }
-        | Told::Failed { .. }
-        | Told::Measured { .. }
-        | Told::Asked { .. }
-        | Told::Compacting
-        | Told::Compacted
-        | Told::Ended { .. }
-        | Told::Other { .. } => Ok(()),
+        HookEvent::Started { .. }
+        | HookEvent::Failed { .. }
+        | HookEvent::Measured { .. }
+        | HookEvent::Asked { .. }
+        | HookEvent::Compacting
+        | HookEvent::Compacted
+        | HookEvent::Ended { .. }
+        | HookEvent::Other { .. } => Ok(()),
     };
     if let Err(error) = marked {
         tracing::debug!(error, "idle marker");
@@ -220,7 +224,7 @@ pub(crate) fn mark_idle(desk: &Desk, told: &Told) {
 }
 
 /// Takes in what was told while no daemon ran, in its order. A report that was half delivered counts once.
-pub(crate) fn read_spools(world: &RealWorld, engine: &mut Engine) {
+pub(crate) fn read_spools(world: &EffectPerformer, engine: &mut Engine) {
     world.stances.keep(|session| is_present(engine, session));
     let sessions: Vec<TaskKey> = engine.tasks().keys().cloned().collect();
     for key in sessions {
@@ -250,20 +254,20 @@ pub(crate) fn read_spools(world: &RealWorld, engine: &mut Engine) {
 }
 
 /// Sessions of Claude Code whose hooks have not been heard: told once each, when their time is up.
-pub(crate) struct Silence {
+pub(crate) struct SilentSessions {
     inbox: Inbox,
-    world: Arc<RealWorld>,
+    world: Arc<EffectPerformer>,
     told: BTreeSet<String>,
 }
 
-impl Silence {
+impl SilentSessions {
     /// Nobody is silent yet.
-    pub(crate) fn new(inbox: Inbox, world: Arc<RealWorld>) -> Self {
+    pub(crate) fn new(inbox: Inbox, world: Arc<EffectPerformer>) -> Self {
         Self { inbox, world, told: BTreeSet::new() }
     }
 
     /// Looks at every session that should have reported by now.
-    pub(crate) fn listen(&mut self, picture: &Picture, now: Timestamp) {
+    pub(crate) fn listen(&mut self, picture: &TaskMap, now: Timestamp) {
         let mut told = BTreeSet::new();
         for task in picture.values().filter(|task| task.session.stage == Stage::Alive) {
             let (Some(session), Some(served)) = (task.session_id(), self.world.project(&task.key.project))

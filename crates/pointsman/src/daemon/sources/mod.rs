@@ -5,8 +5,8 @@
 
 pub(crate) mod exits;
 pub(crate) mod forge;
+pub(crate) mod heartbeat;
 pub(crate) mod hooks;
 pub(crate) mod idle;
 pub(crate) mod phase;
-pub(crate) mod pulse;
 pub(crate) mod work;

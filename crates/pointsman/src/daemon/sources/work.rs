@@ -11,16 +11,16 @@ use std::time::Duration;
 use pointsman_core::agent::{Capabilities, Screen};
 use pointsman_core::config::Runtime;
 use pointsman_core::ids::TaskKey;
-use pointsman_core::session::context::{self, Pace, Symptom};
+use pointsman_core::session::context::{self, ResponseTimes, Symptom};
 use pointsman_core::session::work::{Action, Observation};
 use pointsman_core::task::{Event, Stage, Task};
 use pointsman_core::text;
 use pointsman_core::time::Timestamp;
 
-use crate::daemon::board::Picture;
+use crate::daemon::board::TaskMap;
+use crate::daemon::effects::EffectPerformer;
 use crate::daemon::engine::Input;
 use crate::daemon::inbound::{Inbound, Inbox};
-use crate::daemon::world::RealWorld;
 
 /// How much of a transcript is read at one look; the rest comes with the next.
 const READ_BYTES: u64 = 64 * 1024;
@@ -31,7 +31,7 @@ const MESSAGE_MARK: &str = "[pointsman m-";
 /// A reader of the sessions' transcripts, which tells that they work.
 pub(crate) struct Work {
     inbox: Inbox,
-    world: Arc<RealWorld>,
+    world: Arc<EffectPerformer>,
     read: BTreeMap<String, Progress>,
 }
 
@@ -40,17 +40,17 @@ struct Progress {
     offset: u64,
     warned: bool,
     slow: bool,
-    pace: Pace,
+    pace: ResponseTimes,
 }
 
 impl Work {
     /// Nothing is read yet.
-    pub(crate) fn new(inbox: Inbox, world: Arc<RealWorld>) -> Self {
+    pub(crate) fn new(inbox: Inbox, world: Arc<EffectPerformer>) -> Self {
         Self { inbox, world, read: BTreeMap::new() }
     }
 
     /// Reads on in every live session's transcript.
-    pub(crate) fn look(&mut self, picture: &Picture, now: Timestamp) {
+    pub(crate) fn look(&mut self, picture: &TaskMap, now: Timestamp) {
         let mut read = BTreeMap::new();
         for task in picture.values().filter(|t| t.session.stage == Stage::Alive) {
             let (Some(session), Some(served)) = (task.session_id(), self.world.project(&task.key.project))
@@ -102,7 +102,7 @@ impl Work {
             Some((of, offset)) if of.parse() == Ok(generation) => offset.parse().unwrap_or(0),
             Some(_) | None => 0,
         };
-        Progress { offset, pace: Pace::looked_at_every(pause), ..Progress::default() }
+        Progress { offset, pace: ResponseTimes::looked_at_every(pause), ..Progress::default() }
     }
 }
 
@@ -174,7 +174,7 @@ mod tests {
     use std::time::Duration;
 
     use pointsman_core::agent::{Agent, Capabilities};
-    use pointsman_core::session::context::{Pace, Symptom};
+    use pointsman_core::session::context::{ResponseTimes, Symptom};
     use pointsman_core::time::Timestamp;
 
     use super::{Progress, READ_BYTES, read_on};
@@ -199,7 +199,7 @@ mod tests {
     }
 
     fn progress() -> Progress {
-        Progress { pace: Pace::looked_at_every(Duration::from_secs(1)), ..Progress::default() }
+        Progress { pace: ResponseTimes::looked_at_every(Duration::from_secs(1)), ..Progress::default() }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pointsman_adapters::http::{Answer, Error, Limits, Patience, Trouble};
+use pointsman_adapters::http::{Answer, Error, ErrorKind, Limits, RetryWait};
 use pointsman_adapters::notify::webhook::Webhook;
 use pointsman_adapters::secret::{Dotenv, Secret, Source};
 use pointsman_core::config::VaultType;
@@ -12,13 +12,13 @@ use pointsman_core::words;
 
 use super::fire::LOG_BYTES;
 use crate::daemon::clock;
+use crate::daemon::effects::{EffectPerformer, chain};
 use crate::daemon::served::Served;
-use crate::daemon::world::{RealWorld, chain};
 use crate::remote::look_in;
 
 /// Calls it, once: what came of it and what was answered, or why it was not called.
 pub(super) fn call(
-    world: &RealWorld,
+    world: &EffectPerformer,
     served: &Served,
     entry: &Entry,
     handler: &VaultType,
@@ -46,7 +46,7 @@ pub(super) fn call(
     Ok((judged(heard), clean_block(&log, LOG_BYTES * 2)))
 }
 
-fn token(world: &RealWorld, handler: &VaultType) -> Result<Option<Secret>, String> {
+fn token(world: &EffectPerformer, handler: &VaultType) -> Result<Option<Secret>, String> {
     let (file, variable) = (handler.token_file.as_deref(), handler.token_env.as_deref());
     if file.is_none() && variable.is_none() {
         return Ok(None);
@@ -67,7 +67,7 @@ fn open(url: &str, token: Option<Secret>, limit: Duration) -> Result<Webhook, St
         answer_bytes: LOG_BYTES as u64,
         ..default
     };
-    Webhook::new(&address, token, clock::now, limits, Patience::default()).map_err(|error| chain(&error))
+    Webhook::new(&address, token, clock::now, limits, RetryWait::default()).map_err(|error| chain(&error))
 }
 
 fn told(heard: &Result<Answer, Error>) -> String {
@@ -82,12 +82,12 @@ fn judged(heard: Result<Answer, Error>) -> Outcome {
     let Err(error) = heard else { return Outcome::Done };
     let why = chain(&error);
     match error.trouble {
-        Trouble::Status { status: 408 | 502 | 504, .. } => Outcome::Unknown { why },
-        Trouble::Status { .. }
-        | Trouble::Moved { .. }
-        | Trouble::Limited { .. }
-        | Trouble::Unreachable { .. }
-        | Trouble::Resting { .. } => Outcome::Failed { why },
+        ErrorKind::Status { status: 408 | 502 | 504, .. } => Outcome::Unknown { why },
+        ErrorKind::Status { .. }
+        | ErrorKind::Moved { .. }
+        | ErrorKind::Limited { .. }
+        | ErrorKind::Unreachable { .. }
+        | ErrorKind::Resting { .. } => Outcome::Failed { why },
         _ => Outcome::Unknown { why },
     }
 }

@@ -20,9 +20,9 @@ use pointsman_core::words;
 
 use super::call;
 use crate::daemon::crash::crash_point;
+use crate::daemon::effects::{EffectPerformer, chain};
 use crate::daemon::inbound::{Inbound, Inbox};
 use crate::daemon::served::Served;
-use crate::daemon::world::{RealWorld, chain};
 
 /// What a handler gets of the daemon's environment beside its secrets.
 const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "USER"];
@@ -45,7 +45,7 @@ pub(super) fn tell(inbox: &Inbox, project: &ProjectName, id: &ActionId, event: E
 }
 
 /// Fires an action on a thread of its own; nothing if it is being fired already.
-pub(super) fn start(inbox: &Inbox, world: &Arc<RealWorld>, served: &Arc<Served>, id: &ActionId) {
+pub(super) fn start(inbox: &Inbox, world: &Arc<EffectPerformer>, served: &Arc<Served>, id: &ActionId) {
     let (inbox, world, id) = (inbox.clone(), Arc::clone(world), id.clone());
     let project = served.config.name.clone();
     let jobs = Arc::clone(&world.jobs);
@@ -61,7 +61,7 @@ pub(super) fn start(inbox: &Inbox, world: &Arc<RealWorld>, served: &Arc<Served>,
     });
 }
 
-fn run(world: &RealWorld, served: &Served, entry: &Entry) -> Outcome {
+fn run(world: &EffectPerformer, served: &Served, entry: &Entry) -> Outcome {
     let Some(handler) = served.config.vault.types.get(&entry.action.kind) else {
         let why = words::daemon::vault::no_handler(&entry.action.kind);
         return Outcome::Failed { why };
@@ -87,7 +87,7 @@ fn run(world: &RealWorld, served: &Served, entry: &Entry) -> Outcome {
 
 /// Runs a program: what came of it and what it printed, or why it never ran to its end.
 fn run_program(
-    world: &RealWorld,
+    world: &EffectPerformer,
     served: &Served,
     entry: &Entry,
     handler: &VaultType,
@@ -134,7 +134,7 @@ fn run_program(
 }
 
 /// What a program alone may know: from the environment, the `.env`, and files.
-fn secrets<'h>(world: &RealWorld, handler: &'h VaultType) -> Result<Vec<(&'h str, OsString)>, String> {
+fn secrets<'h>(world: &EffectPerformer, handler: &'h VaultType) -> Result<Vec<(&'h str, OsString)>, String> {
     let dotenv = Dotenv::read(&world.paths.dotenv()).map_err(|error| chain(&error))?;
     let mut found = Vec::new();
     for name in &handler.secrets {

@@ -16,15 +16,15 @@ use pointsman_store::RunScope;
 use super::fire::tell;
 use crate::control::protocol::Reply;
 use crate::daemon::crash::crash_point;
+use crate::daemon::effects::EffectPerformer;
 use crate::daemon::inbound::{Inbound, Inbox};
 use crate::daemon::served::Served;
-use crate::daemon::world::RealWorld;
 
 /// Who asks, in the list of runs.
 const BY: &str = ROLE.as_str();
 
 /// Begins the look, or takes what came of it.
-pub(super) fn attend(inbox: &Inbox, world: &Arc<RealWorld>, served: &Served, entry: &Entry) {
+pub(super) fn attend(inbox: &Inbox, world: &Arc<EffectPerformer>, served: &Served, entry: &Entry) {
     let (opinion, reason) = match look(inbox, world, served, entry) {
         Ok(None) => return,
         Ok(Some(Ok(opinion))) => (Some(opinion.estimate()), opinion.reason),
@@ -43,7 +43,7 @@ pub(super) fn attend(inbox: &Inbox, world: &Arc<RealWorld>, served: &Served, ent
 /// What came of it; nothing yet if it is still to come.
 fn look(
     inbox: &Inbox,
-    world: &RealWorld,
+    world: &EffectPerformer,
     served: &Served,
     entry: &Entry,
 ) -> anyhow::Result<Option<Result<Opinion, String>>> {
@@ -89,7 +89,7 @@ fn came_of(run: &Run) -> Option<Result<Opinion, String>> {
 }
 
 /// Ends looks that nobody waits for any more: somebody has decided, or a person is asked already.
-pub(super) fn call_off(inbox: &Inbox, world: &RealWorld, served: &Served) {
+pub(super) fn call_off(inbox: &Inbox, world: &EffectPerformer, served: &Served) {
     if !served.config.roles.vault.enabled {
         return;
     }

@@ -26,9 +26,9 @@ pub(crate) use watch::Watch;
 
 use super::answer::{done, failed};
 use super::clock;
+use super::effects::chain;
 use super::engine::Engine;
 use super::outcome::NotTaken;
-use super::world::chain;
 use crate::control::protocol::{FailureKind, Reply, VaultCommand};
 
 /// Carries out an order.

@@ -18,9 +18,9 @@ use super::{fire, look};
 use crate::control::protocol::{FailureKind, Reply, Request, VaultCommand};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
+use crate::daemon::effects::EffectPerformer;
 use crate::daemon::inbound::{Inbound, Inbox};
 use crate::daemon::served::Served;
-use crate::daemon::world::RealWorld;
 
 /// The loop writes in milliseconds; this is for a disk that hangs.
 const ANSWER_LIMIT: Duration = Duration::from_secs(50);
@@ -33,14 +33,14 @@ type Stamp = (u64, i64, i64, u64);
 /// Looks after all vaults.
 pub(crate) struct Watch {
     inbox: Inbox,
-    world: Arc<RealWorld>,
+    world: Arc<EffectPerformer>,
     /// Files that could not be used at the last look: perhaps they are just being written.
     unusable: BTreeMap<PathBuf, Stamp>,
 }
 
 impl Watch {
     /// Nothing was seen yet.
-    pub(crate) fn new(inbox: Inbox, world: Arc<RealWorld>) -> Self {
+    pub(crate) fn new(inbox: Inbox, world: Arc<EffectPerformer>) -> Self {
         Self { inbox, world, unusable: BTreeMap::new() }
     }
 

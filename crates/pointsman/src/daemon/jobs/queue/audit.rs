@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
-use pointsman_adapters::git::history::{Walk, first_parents, landed_commits};
+use pointsman_adapters::git::history::{MainChange, first_parents, landed_commits};
 use pointsman_core::ids::Sha;
 use pointsman_core::words;
 use pointsman_core::words::daemon::queue::Commit;
@@ -92,8 +92,8 @@ fn write_down(jobs: &Jobs, served: &Served, audit: Audit) {
 
 fn examine(jobs: &Jobs, served: &Served, after: Sha, main: &Sha) -> anyhow::Result<Audit> {
     let (commits, rewritten) = match first_parents(&served.mirror, &after, main)? {
-        Walk::Forward { commits, .. } => (commits, false),
-        Walk::Rewritten { commits, .. } => (commits, true),
+        MainChange::Forward { commits, .. } => (commits, false),
+        MainChange::Rewritten { commits, .. } => (commits, true),
     };
     // What could not be read in one go is read in the next round.
     let upto = if rewritten { main.clone() } else { commits.last().map_or(main, |c| &c.sha).clone() };

@@ -12,7 +12,7 @@ use pointsman_core::words::commit::Heading;
 use pointsman_store::{EntryStatus, QueueEntry};
 
 use super::report::{BranchFate, Outcome};
-use super::{Car, Line};
+use super::{QueueWorker, QueuedCandidate};
 
 /// How many of the last landings are looked through for the one that an entry conflicts with.
 const LANDINGS: u32 = 50;
@@ -22,7 +22,7 @@ const KEPT: usize = 1000;
 
 /// What came of building one entry on one commit.
 #[derive(Clone)]
-pub(super) enum Made {
+pub(super) enum BuildOutcome {
     Built(Built),
     /// It conflicts in these files.
     Conflict(Vec<String>),
@@ -32,7 +32,7 @@ pub(super) enum Made {
     Broken(String),
 }
 
-impl Line<'_> {
+impl QueueWorker<'_> {
     /// The main branch as the forge has it.
     pub(super) fn main_branch(&mut self) -> anyhow::Result<Sha> {
         if let Some(main) = &self.main {
@@ -143,9 +143,13 @@ impl Line<'_> {
     }
 
     /// The candidates that are worth having now. None if something was reported: the line has changed.
-    pub(super) fn train(&mut self, entries: &[QueueEntry], main: &Sha) -> anyhow::Result<Option<Vec<Car>>> {
+    pub(super) fn train(
+        &mut self,
+        entries: &[QueueEntry],
+        main: &Sha,
+    ) -> anyhow::Result<Option<Vec<QueuedCandidate>>> {
         let window = self.window()?;
-        let mut cars: Vec<Car> = Vec::new();
+        let mut cars: Vec<QueuedCandidate> = Vec::new();
         for mut entry in entries.iter().cloned() {
             if cars.len() >= window {
                 break;
@@ -155,28 +159,28 @@ impl Line<'_> {
             }
             let base = cars.last().map_or(main, |car| &car.built.commit).clone();
             match self.made(&entry, &base)? {
-                Made::Built(built) => {
+                BuildOutcome::Built(built) => {
                     entry.base = Some(base.clone());
-                    cars.push(Car { entry, base, built });
+                    cars.push(QueuedCandidate { entry, base, built });
                     self.start_at_once(&cars)?;
                 }
-                Made::Broken(reason) => {
+                BuildOutcome::Broken(reason) => {
                     self.report(entry, QueueOutcome::Stale { reason });
                     return Ok(None);
                 }
-                Made::Nothing if base == *main => {
+                BuildOutcome::Nothing if base == *main => {
                     self.report_nothing_to_land(entry, main)?;
                     return Ok(None);
                 }
-                Made::Conflict(files) if base == *main => {
+                BuildOutcome::Conflict(files) if base == *main => {
                     let with = self.landed_in_the_way(&files)?;
                     entry.conflicts_with.clone_from(&with);
                     self.report(entry, QueueOutcome::Conflict { files, with });
                     return Ok(None);
                 }
                 // Whether those ahead of it land is not known yet: it waits for them.
-                Made::Nothing => {}
-                Made::Conflict(files) => {
+                BuildOutcome::Nothing => {}
+                BuildOutcome::Conflict(files) => {
                     let reason = self.waits_for(&files, &cars)?;
                     if entry.reason.as_ref() != Some(&reason) {
                         entry.reason = Some(reason);
@@ -212,7 +216,7 @@ impl Line<'_> {
         Ok(())
     }
 
-    pub(super) fn made(&mut self, entry: &QueueEntry, base: &Sha) -> anyhow::Result<Made> {
+    pub(super) fn made(&mut self, entry: &QueueEntry, base: &Sha) -> anyhow::Result<BuildOutcome> {
         let key = (base.clone(), entry.id);
         if let Some(made) = self.built.get(&key) {
             return Ok(made.clone());
@@ -229,11 +233,13 @@ impl Line<'_> {
             queued_at_secs: entry.requested_at.0.div_euclid(1000),
         };
         let made = match candidate::build(&self.served.mirror, &self.served.union, &order) {
-            Ok(Candidate::Built(built)) => Made::Built(built),
-            Ok(Candidate::Conflict { files }) => Made::Conflict(files),
-            Ok(Candidate::Nothing) => Made::Nothing,
+            Ok(Candidate::Built(built)) => BuildOutcome::Built(built),
+            Ok(Candidate::Conflict { files }) => BuildOutcome::Conflict(files),
+            Ok(Candidate::Nothing) => BuildOutcome::Nothing,
             // One branch that cannot be built must not hold up the others.
-            Err(error) if error.retry() == Retry::Never => Made::Broken(crate::daemon::world::chain(&error)),
+            Err(error) if error.retry() == Retry::Never => {
+                BuildOutcome::Broken(crate::daemon::effects::chain(&error))
+            }
             Err(error) => return Err(error.into()),
         };
         self.built.insert(key, made.clone());
@@ -250,7 +256,7 @@ impl Line<'_> {
         }
     }
 
-    fn waits_for(&self, files: &[String], cars: &[Car]) -> anyhow::Result<String> {
+    fn waits_for(&self, files: &[String], cars: &[QueuedCandidate]) -> anyhow::Result<String> {
         for car in cars.iter().rev() {
             if self.touches(&car.base, &car.built.commit, files)? {
                 return Ok(words::daemon::queue::waits_for(&car.entry.branch, files));
@@ -281,8 +287,8 @@ impl Line<'_> {
 
     /// The paths a candidate changes although its branch did not. It depends on nothing but what it is built on, so
     /// that it can be found out before it is needed.
-    pub(super) fn stray(&mut self, car: &Car) -> anyhow::Result<Vec<String>> {
-        let Car { entry, base, built } = car;
+    pub(super) fn stray(&mut self, car: &QueuedCandidate) -> anyhow::Result<Vec<String>> {
+        let QueuedCandidate { entry, base, built } = car;
         if let Some(stray) = self.strays.get(&built.commit) {
             return Ok(stray.clone());
         }

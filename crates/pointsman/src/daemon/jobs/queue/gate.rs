@@ -21,7 +21,7 @@ use super::super::Jobs;
 use super::super::checks::{self, Verdict};
 use super::super::outside::wait_for_checks;
 use super::super::program::{Program, Ran};
-use super::{LastRun, Line, Signal};
+use super::{LastRun, QueueWorker, WakeReason};
 use crate::daemon::clock;
 use crate::daemon::served::Served;
 
@@ -74,7 +74,7 @@ impl Gate {
     }
 }
 
-impl Line<'_> {
+impl QueueWorker<'_> {
     /// Has this commit tested, unless it is being tested already.
     pub(super) fn test(&mut self, commit: Sha, tree: Sha) -> anyhow::Result<()> {
         let Some(gate) = self.gate.clone() else { return Ok(()) };
@@ -97,7 +97,7 @@ impl Line<'_> {
         std::thread::Builder::new().name("gate".to_owned()).spawn(move || {
             let (finished, ran) = test.run(&gate);
             // Without a listener the daemon stops, and the answer is owed again.
-            let _ = sender.send(Signal::Finished(Box::new(finished)));
+            let _ = sender.send(WakeReason::Finished(Box::new(finished)));
             // Only now its checkout is removed.
             drop(ran);
         })?;

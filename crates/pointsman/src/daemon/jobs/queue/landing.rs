@@ -13,7 +13,7 @@ use pointsman_store::{EntryStatus, QueueEntry, Stopped, StoppedBy};
 
 use super::super::Jobs;
 use super::report::{BranchFate, Outcome};
-use super::{Car, Line, audit};
+use super::{QueueWorker, QueuedCandidate, audit};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
 use crate::daemon::hand_in;
@@ -22,10 +22,10 @@ use crate::daemon::served::Served;
 /// How often a server may refuse a push before a person is asked.
 const REFUSALS: u32 = 2;
 
-impl Line<'_> {
+impl QueueWorker<'_> {
     /// Lands the last of these candidates, and with it all before it; false if something is in the way, and the line
     /// has changed and is looked at again.
-    pub(super) fn land(&mut self, main: &Sha, cars: &[Car]) -> anyhow::Result<bool> {
+    pub(super) fn land(&mut self, main: &Sha, cars: &[QueuedCandidate]) -> anyhow::Result<bool> {
         crash_point("landing-tested");
         for car in cars {
             if !self.is_wanted(&car.entry)? {
@@ -135,7 +135,12 @@ impl Line<'_> {
 
     /// The server refuses to move the branch of an entry, also when it is asked once more. That is no reason to hold up
     /// the others, so only that entry is out, and a person is asked.
-    fn refused_branches(&mut self, cars: &[Car], moves: Vec<PushRef>, message: &str) -> anyhow::Result<()> {
+    fn refused_branches(
+        &mut self,
+        cars: &[QueuedCandidate],
+        moves: Vec<PushRef>,
+        message: &str,
+    ) -> anyhow::Result<()> {
         self.refusals += 1;
         if self.refusals < REFUSALS {
             anyhow::bail!(words::queue::push_refused(&names(&moves), &text::clean_line(message, 400)));
@@ -157,7 +162,7 @@ impl Line<'_> {
 
     /// The branches of these candidates, each to be deleted where it was last seen. One with a pull request is looked
     /// after once the forge has seen the merge.
-    fn branches_to_go(&self, cars: &[Car]) -> anyhow::Result<Vec<PushRef>> {
+    fn branches_to_go(&self, cars: &[QueuedCandidate]) -> anyhow::Result<Vec<PushRef>> {
         let mut gone = Vec::new();
         for car in cars.iter().filter(|car| car.entry.pr.is_none()) {
             let Some(branch) = BranchName::new(&car.entry.branch) else { continue };
@@ -169,7 +174,7 @@ impl Line<'_> {
     }
 
     /// First the head branches, so that the forge shows their pull requests as merged. False if one moved.
-    fn bring_branches(&mut self, cars: &[Car]) -> anyhow::Result<bool> {
+    fn bring_branches(&mut self, cars: &[QueuedCandidate]) -> anyhow::Result<bool> {
         let served = Arc::clone(self.served);
         let mirror = &served.mirror;
         let mut moves = Vec::new();
@@ -203,7 +208,7 @@ impl Line<'_> {
     }
 
     /// A candidate that changes what none of its branches did must never land: nobody knows why it does.
-    fn alarm(&mut self, car: &Car, stray: &[String]) {
+    fn alarm(&mut self, car: &QueuedCandidate, stray: &[String]) {
         let reason = words::daemon::queue::stray_paths(&car.entry.branch, &car.base, stray);
         tracing::error!(project = %self.served.config.name, reason, "the merge queue stops");
         self.stop_line(Stopped { at: clock::now(), by: StoppedBy::Audit, reason });
@@ -235,7 +240,7 @@ impl Line<'_> {
     }
 
     /// Shows entries as under test, with the candidates they are in.
-    pub(super) fn show_under_test(&mut self, cars: &[Car]) -> anyhow::Result<()> {
+    pub(super) fn show_under_test(&mut self, cars: &[QueuedCandidate]) -> anyhow::Result<()> {
         let mut shown = Vec::new();
         for car in cars {
             let known = self.jobs.read(|store| store.queue_entry(car.entry.id))?;

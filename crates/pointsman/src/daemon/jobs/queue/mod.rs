@@ -24,7 +24,7 @@ use pointsman_adapters::git::candidate::{Built, Style};
 use pointsman_core::config::{MergeStrategy, MergeStyle};
 use pointsman_core::ids::Sha;
 use pointsman_core::queue::{
-    self, EntryId, Plan, Policy, Record, Runs, Standing, Strategy, Subject, Train, Waiting,
+    self, EntryId, GateVerdict, Plan, Policy, QueueFacts, Record, Runs, Strategy, Subject, Waiting,
 };
 use pointsman_core::task::QueueOutcome;
 use pointsman_core::time::Timestamp;
@@ -45,7 +45,7 @@ const RED_MAIN_AGAIN: Duration = Duration::from_secs(600);
 const RECENT: u32 = 20;
 
 /// What wakes the queue while it waits for a gate.
-pub(super) enum Signal {
+pub(super) enum WakeReason {
     Finished(Box<Finished>),
     /// Something changed: an entry came or went, the line was stopped or goes on.
     Look,
@@ -57,7 +57,7 @@ pub(super) fn work_through(jobs: &Arc<Jobs>, served: &Arc<Served>) {
     let Some(served) = &jobs.served_now(&served.config.name) else { return };
     let (sender, signals) = channel();
     jobs.lock().wakers.insert(served.config.name.clone(), sender.clone());
-    let mut line = Line::new(jobs, served, sender, signals);
+    let mut line = QueueWorker::new(jobs, served, sender, signals);
     loop {
         match line.round() {
             Ok(Next::Again) => {}
@@ -95,18 +95,18 @@ struct LastRun {
 
 /// A candidate in the train.
 #[derive(Clone)]
-struct Car {
+struct QueuedCandidate {
     entry: QueueEntry,
     base: Sha,
     built: Built,
 }
 
-struct Line<'a> {
+struct QueueWorker<'a> {
     jobs: &'a Arc<Jobs>,
     served: &'a Arc<Served>,
     gate: Option<Gate>,
-    sender: Sender<Signal>,
-    signals: Receiver<Signal>,
+    sender: Sender<WakeReason>,
+    signals: Receiver<WakeReason>,
     /// The main branch, once it is known; unknown means that the forge has to be asked.
     main: Option<Sha>,
     /// Main was fetched, and what of the line is on it has not been looked for yet.
@@ -123,8 +123,8 @@ struct Line<'a> {
     /// Trees that are tested once more, whatever is known of them.
     retest: BTreeSet<Sha>,
     /// Candidates by what they are built on and whose they are: building is a function.
-    built: BTreeMap<(Sha, EntryId), chain::Made>,
-    aside: Vec<Car>,
+    built: BTreeMap<(Sha, EntryId), chain::BuildOutcome>,
+    aside: Vec<QueuedCandidate>,
     /// Gates at work, by tree.
     running: BTreeMap<Sha, Running>,
     /// How often something outside failed since a verdict, a landing or a quiet while. That a server can be read does not
@@ -141,12 +141,12 @@ struct Line<'a> {
     outage: Option<String>,
 }
 
-impl<'a> Line<'a> {
+impl<'a> QueueWorker<'a> {
     fn new(
         jobs: &'a Arc<Jobs>,
         served: &'a Arc<Served>,
-        sender: Sender<Signal>,
-        signals: Receiver<Signal>,
+        sender: Sender<WakeReason>,
+        signals: Receiver<WakeReason>,
     ) -> Self {
         Self {
             jobs,
@@ -251,42 +251,45 @@ impl<'a> Line<'a> {
         Ok(())
     }
 
-    fn plan(&mut self, main: &Sha, cars: &[Car]) -> anyhow::Result<Plan> {
+    fn plan(&mut self, main: &Sha, cars: &[QueuedCandidate]) -> anyhow::Result<Plan> {
         let main_tree = self.tree_of(main)?;
         self.doubt_old_reds(&main_tree, cars)?;
         let beside = self.aside.clone();
-        let mut seen = |car: &Car| -> anyhow::Result<queue::Car> {
-            Ok(queue::Car { entry: car.entry.id, runs: self.runs(&car.built.tree)? })
+        let mut seen = |car: &QueuedCandidate| -> anyhow::Result<queue::CandidateRuns> {
+            Ok(queue::CandidateRuns { entry: car.entry.id, runs: self.runs(&car.built.tree)? })
         };
         let planned = cars.iter().map(&mut seen).collect::<anyhow::Result<_>>()?;
         let aside = beside.iter().map(&mut seen).collect::<anyhow::Result<_>>()?;
-        let train = Train { main: self.runs(&main_tree)?, cars: planned, aside };
+        let train = QueueFacts { main: self.runs(&main_tree)?, cars: planned, aside };
         Ok(queue::plan(&self.policy()?, &train))
     }
 
     /// Red is not for ever: a service that was missing may be back. A red main is tested again after a while; and once it
     /// turned green without a change, what was red before that says nothing any more.
-    fn doubt_old_reds(&mut self, main: &Sha, cars: &[Car]) -> anyhow::Result<()> {
+    fn doubt_old_reds(&mut self, main: &Sha, cars: &[QueuedCandidate]) -> anyhow::Result<()> {
         let runs = self.runs(main)?;
         let Some(tested_at) = self.last_runs.get(main).map(|run| run.at) else { return Ok(()) };
         match runs.standing() {
-            Standing::Red if tested_at.after(RED_MAIN_AGAIN) <= clock::now() => {
+            GateVerdict::Red if tested_at.after(RED_MAIN_AGAIN) <= clock::now() => {
                 self.retest.insert(main.clone());
             }
-            Standing::Green if runs.red >= 2 => {
+            GateVerdict::Green if runs.red >= 2 => {
                 let trees: Vec<Sha> =
                     self.aside.iter().chain(cars).map(|car| car.built.tree.clone()).collect();
                 for tree in trees {
                     let standing = self.runs(&tree)?.standing();
                     let is_older = self.last_runs.get(&tree).is_some_and(|run| run.at < tested_at);
-                    if is_older && matches!(standing, Standing::Red | Standing::Suspect) {
+                    if is_older && matches!(standing, GateVerdict::Red | GateVerdict::Suspect) {
                         self.records.remove(&tree);
                         self.retest.insert(tree);
                     }
                 }
             }
-            Standing::Unknown | Standing::Green | Standing::Suspect | Standing::Red | Standing::Undecided => {
-            }
+            GateVerdict::Unknown
+            | GateVerdict::Green
+            | GateVerdict::Suspect
+            | GateVerdict::Red
+            | GateVerdict::Undecided => {}
         }
         Ok(())
     }
@@ -297,7 +300,7 @@ impl<'a> Line<'a> {
         plan: Plan,
         main: &Sha,
         entries: &[QueueEntry],
-        cars: &[Car],
+        cars: &[QueuedCandidate],
     ) -> anyhow::Result<Next> {
         if let Some(last) = plan.land {
             self.start_what_follows(entries, cars, last)?;
@@ -402,10 +405,10 @@ impl<'a> Line<'a> {
         !self.jobs.is_stopping()
     }
 
-    fn take(&mut self, signal: Signal) {
+    fn take(&mut self, signal: WakeReason) {
         match signal {
-            Signal::Finished(finished) => self.finished(*finished),
-            Signal::Look => {}
+            WakeReason::Finished(finished) => self.finished(*finished),
+            WakeReason::Look => {}
         }
     }
 
@@ -490,7 +493,7 @@ impl<'a> Line<'a> {
 
     fn is_green(&mut self, commit: &Sha) -> anyhow::Result<bool> {
         let tree = self.tree_of(commit)?;
-        Ok(self.runs(&tree)?.standing() == Standing::Green)
+        Ok(self.runs(&tree)?.standing() == GateVerdict::Green)
     }
 
     /// Entries in the order in which they land.

@@ -12,7 +12,7 @@ use pointsman_core::words;
 use pointsman_store::{Audit, EntryStatus, QueueEntry, Stopped};
 
 use super::landing::close_without_merge;
-use super::{Car, Line, outcomes};
+use super::{QueueWorker, QueuedCandidate, outcomes};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
 use crate::daemon::engine::Input;
@@ -38,9 +38,14 @@ pub(crate) enum BranchFate {
     Stays,
 }
 
-impl Line<'_> {
+impl QueueWorker<'_> {
     /// Takes an entry out for its fault, with the log that shows it.
-    pub(super) fn eject(&mut self, id: EntryId, fault: Fault, cars: &[Car]) -> anyhow::Result<()> {
+    pub(super) fn eject(
+        &mut self,
+        id: EntryId,
+        fault: Fault,
+        cars: &[QueuedCandidate],
+    ) -> anyhow::Result<()> {
         let found = self.aside.iter().chain(cars).find(|car| car.entry.id == id).cloned();
         let Some(car) = found else { return Ok(()) };
         let last = self.records.get(&car.built.tree).map(|record| record.last.clone());

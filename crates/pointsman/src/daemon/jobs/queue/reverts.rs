@@ -10,7 +10,7 @@ use pointsman_store::{EntryStatus, QueueEntry};
 use super::super::Jobs;
 use crate::daemon::clock;
 use crate::daemon::factory::results::{REVERTS, Revert};
-use crate::daemon::factory::{Told, send};
+use crate::daemon::factory::{RoleReport, send};
 use crate::daemon::served::Served;
 
 /// How many landings are looked through, the newest.
@@ -29,7 +29,7 @@ pub(super) fn look(jobs: &Jobs, served: &Served) -> anyhow::Result<()> {
         Some(before) if served.mirror.commit_exists(before)? => find(jobs, served, before, &main)?,
         Some(_) | None => Vec::new(),
     };
-    send(&jobs.inbox, Told::Reverted { project: project.clone(), upto: main, reverts });
+    send(&jobs.inbox, RoleReport::Reverted { project: project.clone(), upto: main, reverts });
     Ok(())
 }
 
