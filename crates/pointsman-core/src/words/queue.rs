@@ -59,7 +59,7 @@ pub fn nothing_to_land(branch: &str, main: &str) -> String {
     )
 }
 
-/// What a server that refuses a push says, once.
+/// A server refused a push; it is asked once more.
 pub fn push_refused(branch: &str, message: &str) -> String {
     format!("the server refused the push to {branch}: {message}")
 }
