@@ -39,8 +39,8 @@ pub struct NewSession {
 
 /// A session that is there, or was until just now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seat {
-    pub placed: Placed,
+pub struct FoundSession {
+    pub placed: SessionHome,
     pub pid: u32,
     /// When that process started; nothing if it is not known any more.
     pub start_time: Option<u64>,
@@ -52,32 +52,32 @@ pub struct Seat {
 
 /// Where a session is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Placed {
+pub enum SessionHome {
     Pane(PaneId),
     /// In no terminal.
     Headless,
 }
 
-impl Seat {
+impl FoundSession {
     /// Its pane, if it has one.
     pub fn pane(&self) -> Option<&PaneId> {
         match &self.placed {
-            Placed::Pane(pane) => Some(pane),
-            Placed::Headless => None,
+            SessionHome::Pane(pane) => Some(pane),
+            SessionHome::Headless => None,
         }
     }
 }
 
-impl From<PaneInfo> for Seat {
+impl From<PaneInfo> for FoundSession {
     fn from(pane: PaneInfo) -> Self {
         let PaneInfo { pane_id, pid, start_time, dead, exit, epoch } = pane;
-        Self { placed: Placed::Pane(pane_id), pid, start_time, epoch, dead, exit }
+        Self { placed: SessionHome::Pane(pane_id), pid, start_time, epoch, dead, exit }
     }
 }
 
 /// Something to be said to an agent, once.
 #[derive(Clone, Copy, Debug)]
-pub struct Words<'w> {
+pub struct AgentInput<'w> {
     /// Names the saying: a second one of the same name is not said. `[A-Za-z0-9_-]`.
     pub operation: &'w str,
     pub text: &'w str,
@@ -94,22 +94,28 @@ pub trait Driver {
     fn start(&self, new: &NewSession) -> Result<(), Self::Error>;
 
     /// The session of this name, alive or dead.
-    fn find(&self, identity: &str) -> Result<Option<Seat>, Self::Error>;
+    fn find(&self, identity: &str) -> Result<Option<FoundSession>, Self::Error>;
 
     /// All sessions.
-    fn list(&self) -> Result<Vec<(String, Seat)>, Self::Error>;
+    fn list(&self) -> Result<Vec<(String, FoundSession)>, Self::Error>;
 
     /// Says something to the agent, exactly once; how soon it reads it is its own business.
-    fn say(&self, identity: &str, seat: &Seat, epoch: &str, words: &Words<'_>) -> Result<Sent, Self::Error>;
+    fn say(
+        &self,
+        identity: &str,
+        seat: &FoundSession,
+        epoch: &str,
+        words: &AgentInput<'_>,
+    ) -> Result<Sent, Self::Error>;
 
     /// The last lines that the agent showed.
-    fn tail(&self, identity: &str, seat: &Seat, lines: usize) -> Result<Vec<String>, Self::Error>;
+    fn tail(&self, identity: &str, seat: &FoundSession, lines: usize) -> Result<Vec<String>, Self::Error>;
 
     /// The session once it has ended, and how; as it is when the time is up.
-    fn wait_for_exit(&self, identity: &str, limit: Duration) -> Result<Option<Seat>, Self::Error>;
+    fn wait_for_exit(&self, identity: &str, limit: Duration) -> Result<Option<FoundSession>, Self::Error>;
 
     /// Ends the session and everything of it; by force after the grace.
-    fn end(&self, identity: &str, seat: &Seat, grace: Duration) -> Result<(), Self::Error>;
+    fn end(&self, identity: &str, seat: &FoundSession, grace: Duration) -> Result<(), Self::Error>;
 }
 
 impl Driver for Server {
@@ -132,16 +138,16 @@ impl Driver for Server {
         Ok(())
     }
 
-    fn find(&self, identity: &str) -> Result<Option<Seat>, tmux::Error> {
+    fn find(&self, identity: &str) -> Result<Option<FoundSession>, tmux::Error> {
         match Server::find(self, identity) {
-            Ok(pane) => Ok(pane.map(Seat::from)),
+            Ok(pane) => Ok(pane.map(FoundSession::from)),
             // The whole server is gone, and every session with it.
             Err(tmux::Error::NotRunning { .. } | tmux::Error::NoTmux) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    fn list(&self) -> Result<Vec<(String, Seat)>, tmux::Error> {
+    fn list(&self) -> Result<Vec<(String, FoundSession)>, tmux::Error> {
         match Server::list(self) {
             Ok(panes) => Ok(panes.into_iter().map(|(name, pane)| (name, pane.into())).collect()),
             Err(tmux::Error::NotRunning { .. } | tmux::Error::NoTmux) => Ok(Vec::new()),
@@ -149,26 +155,32 @@ impl Driver for Server {
         }
     }
 
-    fn say(&self, _: &str, seat: &Seat, epoch: &str, words: &Words<'_>) -> Result<Sent, tmux::Error> {
+    fn say(
+        &self,
+        _: &str,
+        seat: &FoundSession,
+        epoch: &str,
+        words: &AgentInput<'_>,
+    ) -> Result<Sent, tmux::Error> {
         let Some(pane) = seat.pane() else { return Ok(Sent::Dead) };
         self.send_message(pane, epoch, words.operation, words.text)
     }
 
-    fn tail(&self, _: &str, seat: &Seat, lines: usize) -> Result<Vec<String>, tmux::Error> {
+    fn tail(&self, _: &str, seat: &FoundSession, lines: usize) -> Result<Vec<String>, tmux::Error> {
         let Some(pane) = seat.pane() else { return Ok(Vec::new()) };
         self.capture_tail(Target::Pane(pane), lines)
     }
 
-    fn wait_for_exit(&self, identity: &str, limit: Duration) -> Result<Option<Seat>, tmux::Error> {
+    fn wait_for_exit(&self, identity: &str, limit: Duration) -> Result<Option<FoundSession>, tmux::Error> {
         match Server::wait_for_exit(self, identity, limit) {
-            Ok(pane) => Ok(pane.map(Seat::from)),
+            Ok(pane) => Ok(pane.map(FoundSession::from)),
             Err(tmux::Error::NotRunning { .. } | tmux::Error::NoTmux) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
     /// tmux has no event for "the process of a killed pane is gone": it is looked at until it is.
-    fn end(&self, identity: &str, seat: &Seat, grace: Duration) -> Result<(), tmux::Error> {
+    fn end(&self, identity: &str, seat: &FoundSession, grace: Duration) -> Result<(), tmux::Error> {
         self.kill(identity)?;
         let Some(start_time) = seat.start_time else { return Ok(()) };
         let deadline = Instant::now() + grace;
@@ -221,7 +233,7 @@ impl Drivers {
     }
 
     /// The session of this name, wherever it is. A dead one counts only if there is no living one.
-    pub fn find(&self, identity: &str) -> Result<Option<Seat>, Error> {
+    pub fn find(&self, identity: &str) -> Result<Option<FoundSession>, Error> {
         let headless = self.headless.find(identity)?;
         match headless {
             Some(seat) if !seat.dead => Ok(Some(seat)),
@@ -230,42 +242,48 @@ impl Drivers {
     }
 
     /// All sessions.
-    pub fn list(&self) -> Result<Vec<(String, Seat)>, Error> {
+    pub fn list(&self) -> Result<Vec<(String, FoundSession)>, Error> {
         let mut all = self.headless.list()?;
         all.extend(Driver::list(&*self.tmux)?);
         Ok(all)
     }
 
     /// See [`Driver::say`].
-    pub fn say(&self, identity: &str, seat: &Seat, epoch: &str, words: &Words<'_>) -> Result<Sent, Error> {
+    pub fn say(
+        &self,
+        identity: &str,
+        seat: &FoundSession,
+        epoch: &str,
+        words: &AgentInput<'_>,
+    ) -> Result<Sent, Error> {
         match seat.placed {
-            Placed::Pane(_) => Ok(self.tmux.say(identity, seat, epoch, words)?),
-            Placed::Headless => Ok(self.headless.say(identity, seat, epoch, words)?),
+            SessionHome::Pane(_) => Ok(self.tmux.say(identity, seat, epoch, words)?),
+            SessionHome::Headless => Ok(self.headless.say(identity, seat, epoch, words)?),
         }
     }
 
     /// See [`Driver::tail`].
-    pub fn tail(&self, identity: &str, seat: &Seat, lines: usize) -> Result<Vec<String>, Error> {
+    pub fn tail(&self, identity: &str, seat: &FoundSession, lines: usize) -> Result<Vec<String>, Error> {
         match seat.placed {
-            Placed::Pane(_) => Ok(self.tmux.tail(identity, seat, lines)?),
-            Placed::Headless => Ok(self.headless.tail(identity, seat, lines)?),
+            SessionHome::Pane(_) => Ok(self.tmux.tail(identity, seat, lines)?),
+            SessionHome::Headless => Ok(self.headless.tail(identity, seat, lines)?),
         }
     }
 
     /// See [`Driver::wait_for_exit`].
-    pub fn wait_for_exit(&self, identity: &str, limit: Duration) -> Result<Option<Seat>, Error> {
+    pub fn wait_for_exit(&self, identity: &str, limit: Duration) -> Result<Option<FoundSession>, Error> {
         match self.find(identity)?.map(|seat| seat.placed) {
-            Some(Placed::Headless) => Ok(self.headless.wait_for_exit(identity, limit)?),
-            Some(Placed::Pane(_)) => Ok(Driver::wait_for_exit(&*self.tmux, identity, limit)?),
+            Some(SessionHome::Headless) => Ok(self.headless.wait_for_exit(identity, limit)?),
+            Some(SessionHome::Pane(_)) => Ok(Driver::wait_for_exit(&*self.tmux, identity, limit)?),
             None => Ok(None),
         }
     }
 
     /// See [`Driver::end`].
-    pub fn end(&self, identity: &str, seat: &Seat, grace: Duration) -> Result<(), Error> {
+    pub fn end(&self, identity: &str, seat: &FoundSession, grace: Duration) -> Result<(), Error> {
         match seat.placed {
-            Placed::Pane(_) => Ok(self.tmux.end(identity, seat, grace)?),
-            Placed::Headless => Ok(self.headless.end(identity, seat, grace)?),
+            SessionHome::Pane(_) => Ok(self.tmux.end(identity, seat, grace)?),
+            SessionHome::Headless => Ok(self.headless.end(identity, seat, grace)?),
         }
     }
 }

@@ -155,7 +155,7 @@ impl Run {
 
     /// Runs to the end. A program that fails, or is ended by us, is an `Ok` with its [`End`].
     pub fn finish(self) -> Result<Finished, Error> {
-        let mut command = self.command(Leads::Group)?;
+        let mut command = self.command(GroupLeadership::Group)?;
         command.stdin(if self.stdin.is_empty() { Stdio::null() } else { Stdio::piped() });
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.spawn(command)?;
@@ -176,12 +176,12 @@ impl Run {
     }
 
     #[allow(clippy::disallowed_methods, reason = "this is the door through which programs are started")]
-    fn command(&self, leads: Leads) -> Result<Command, Error> {
+    fn command(&self, leads: GroupLeadership) -> Result<Command, Error> {
         let mut command = Command::new(&self.program);
         command.args(&self.args).env_clear().envs(self.env.iter().map(|(k, v)| (k, v)));
         match leads {
-            Leads::Group => command.process_group(0),
-            Leads::Nobody => &mut command,
+            GroupLeadership::Group => command.process_group(0),
+            GroupLeadership::Nobody => &mut command,
         };
         if let Some(dir) = &self.cwd {
             // Otherwise a missing directory is reported as a missing program.
@@ -236,7 +236,7 @@ enum Trust {
 
 /// Whom a program leads when it starts.
 #[derive(Clone, Copy)]
-enum Leads {
+enum GroupLeadership {
     /// A process group of its own.
     Group,
     /// Nobody yet: it will make a session of its own.

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use crate::report::{Report, Target};
 use crate::sample::Sample;
-use crate::stage::{Place, Stage, end_server};
+use crate::stage::{Stage, Workspace, end_server};
 use crate::wait;
 
 const IDENTITIES: u64 = 1_000;
@@ -36,7 +36,7 @@ const OURS: [(&str, &[&str]); 2] =
 const THEIRS: &str = "tmux ls";
 
 /// Measures with a process for every identity, each in a tmux session of its own.
-pub(crate) fn measure(place: &Place) -> anyhow::Result<Report> {
+pub(crate) fn measure(place: &Workspace) -> anyhow::Result<Report> {
     let stage = Stage::build(place, 1)?;
     let begun = Instant::now();
     let terminals = Terminals::start()?;

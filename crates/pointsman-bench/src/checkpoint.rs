@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-use pointsman_adapters::git::checkpoint::{CheckpointName, Keeper, Taken};
+use pointsman_adapters::git::checkpoint::{CheckpointName, CheckpointOutcome, Keeper};
 use pointsman_adapters::git::gateway::Gateway;
 use pointsman_adapters::git::mirror::Mirror;
 use pointsman_adapters::git::tree::{Tree, TreeSpec};
@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::report::{Report, Target};
 use crate::sample::Sample;
-use crate::stage::Place;
+use crate::stage::Workspace;
 
 const DIRECTORIES: usize = 100;
 const FILES_EACH: usize = 100;
@@ -32,7 +32,7 @@ const COMMITTED: &str = "10 files changed and committed";
 const COLD: &str = "first look, nothing known";
 
 /// Takes checkpoints of a tree of 10,000 files.
-pub(crate) fn measure(place: &Place) -> anyhow::Result<Report> {
+pub(crate) fn measure(place: &Workspace) -> anyhow::Result<Report> {
     let root = tempfile::tempdir_in(&place.scratch)?;
     let samples = take_many(root.path())?;
     let rows = samples.iter().map(|(what, sample)| {
@@ -99,8 +99,8 @@ fn take_many(root: &Path) -> anyhow::Result<Vec<(&'static str, Sample)>> {
         let taken = keeper.take(&tree, &CheckpointName { task: 1, n }, "checkpoint", last.as_ref())?;
         let millis = begun.elapsed().as_secs_f64() * 1000.0;
         match taken {
-            Taken::Unchanged => Ok((millis, false)),
-            Taken::Saved { tree, .. } => {
+            CheckpointOutcome::Unchanged => Ok((millis, false)),
+            CheckpointOutcome::Saved { tree, .. } => {
                 last = Some(tree);
                 Ok((millis, true))
             }

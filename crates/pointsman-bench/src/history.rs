@@ -4,7 +4,7 @@ use pointsman_core::ids::{ProjectName, Sha, TaskKey};
 use pointsman_core::labels::{BACKLOG, BLOCKED};
 use pointsman_core::task::{Effect, Phase, State, Task};
 use pointsman_core::time::Timestamp;
-use pointsman_store::{Change, Committed, EffectId, ForgeShelf, Store};
+use pointsman_store::{Change, Committed, EffectId, ForgeDatabase, Store};
 use serde_json::json;
 
 use crate::wait;
@@ -69,13 +69,11 @@ pub(crate) fn write(
 }
 
 /// The open issues as the forge has them, so that the daemon finds nothing to change. Nobody asks about closed ones.
-pub(crate) fn write_issues(shelf: &mut ForgeShelf, length: Length, now: Timestamp) -> anyhow::Result<()> {
+pub(crate) fn write_issues(shelf: &mut ForgeDatabase, length: Length, now: Timestamp) -> anyhow::Result<()> {
     for issue in (1..=length.tasks).take_while(|issue| length.state(*issue) != State::Closed) {
         // A task in the backlog without its label stays there.
-        let labels = match length.state(issue) {
-            State::Blocked => vec![BACKLOG.to_owned(), BLOCKED.to_owned()],
-            _ => Vec::new(),
-        };
+        let is_blocked = length.state(issue) == State::Blocked;
+        let labels = if is_blocked { vec![BACKLOG.to_owned(), BLOCKED.to_owned()] } else { Vec::new() };
         shelf.create_issue(&title(issue), "", &labels, "bench", now)?;
     }
     Ok(())
@@ -108,7 +106,16 @@ fn task(project: &ProjectName, issue: u64, state: State, at: Timestamp) -> Task 
             task.merged_as.clone_from(&task.head);
             task.block_seen = true;
         }
-        _ => {}
+        State::Backlog
+        | State::WaitingDependencies
+        | State::Working
+        | State::AwaitingCi
+        | State::AwaitingReview
+        | State::MergeQueue
+        | State::Escalated
+        | State::Refused
+        | State::Paused
+        | State::Merged => {}
     }
     task
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::report::{Report, Target};
 use crate::sample::Sample;
-use crate::stage::{Place, Stage};
+use crate::stage::{Stage, Workspace};
 
 /// So many calls of each, in turn, so that what else the machine does meets all of them.
 const ROUNDS: usize = 300;
@@ -38,7 +38,7 @@ case $phase in ready_for_pr | done) exit 1 ;; esac
 "#;
 
 /// Measures the common case: a person's session, nothing changed, no daemon, no call.
-pub(crate) fn measure(place: &Place) -> anyhow::Result<Report> {
+pub(crate) fn measure(place: &Workspace) -> anyhow::Result<Report> {
     let dir = tempfile::tempdir_in(&place.scratch)?;
     std::fs::create_dir(dir.path().join(".git"))?;
     let claim = json!({

@@ -83,7 +83,7 @@ fn measure(arguments: Arguments) -> anyhow::Result<()> {
     let Arguments { what, sessions, gate_seconds, faster, program, results } = arguments;
     wait::hear_signals()?;
     std::fs::create_dir_all(&results)?;
-    let place = stage::Place { program: program.canonicalize()?, scratch: results.canonicalize()? };
+    let place = stage::Workspace { program: program.canonicalize()?, scratch: results.canonicalize()? };
     let wanted = sessions::Wanted {
         reaction: matches!(what, What::Reaction | What::All),
         idle: matches!(what, What::Idle | What::All),

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use pointsman::daemon::clock;
 use pointsman_core::labels::BACKLOG;
-use pointsman_store::{ForgeShelf, SessionScope, Store};
+use pointsman_store::{ForgeDatabase, SessionScope, Store};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::fleet::{Answer, Fleet};
 use crate::report::{Report, Target};
 use crate::sample::Sample;
-use crate::stage::{Place, Stage};
+use crate::stage::{Stage, Workspace};
 use crate::wait;
 
 /// How many agents there are; each is killed once, because a second death of the same task waits out its back-off.
@@ -24,9 +24,9 @@ const UP_LIMIT: Duration = Duration::from_secs(120);
 const AGAIN_LIMIT: Duration = Duration::from_secs(60);
 
 /// Kills agents one after another and waits for their successors.
-pub(crate) fn measure(place: &Place) -> anyhow::Result<Report> {
+pub(crate) fn measure(place: &Workspace) -> anyhow::Result<Report> {
     let mut stage = Stage::build(place, AGENTS)?;
-    let mut shelf = ForgeShelf::open(&stage.paths().project(&stage.project()).forge_shelf())?;
+    let mut shelf = ForgeDatabase::open(&stage.paths().project(&stage.project()).forge_shelf())?;
     for number in 1..=AGENTS {
         shelf.create_issue(&format!("Die {number}"), "", &[BACKLOG.to_owned()], "bench", clock::now())?;
     }

@@ -8,14 +8,14 @@ use pointsman::daemon::clock;
 use pointsman_adapters::tmux::Server;
 use pointsman_core::labels::BACKLOG;
 use pointsman_core::task::{State, Task};
-use pointsman_store::{ForgeShelf, Store};
+use pointsman_store::{ForgeDatabase, Store};
 
 use crate::fleet::Fleet;
 use crate::idle::{self, Watched};
 use crate::polling::{self, Polling};
 use crate::reaction::{self, Finding, Pace};
 use crate::report::Report;
-use crate::stage::{Place, Stage};
+use crate::stage::{Stage, Workspace};
 use crate::{hooks, proc, wait};
 
 /// For all sessions to be up, however many: git makes a tree for each.
@@ -39,7 +39,7 @@ pub(crate) struct Wanted {
 }
 
 /// Measures with 1, 50 and `most` sessions.
-pub(crate) fn measure(place: &Place, wanted: Wanted, most: u64) -> anyhow::Result<Vec<Report>> {
+pub(crate) fn measure(place: &Workspace, wanted: Wanted, most: u64) -> anyhow::Result<Vec<Report>> {
     let mut reports = Vec::new();
     let mut findings = Vec::new();
     let sizes: BTreeSet<u64> = [1, 50, most].into_iter().filter(|size| *size <= most).collect();
@@ -69,10 +69,10 @@ struct Open {
 }
 
 impl Open {
-    fn start(place: &Place, sessions: u64) -> anyhow::Result<Self> {
+    fn start(place: &Workspace, sessions: u64) -> anyhow::Result<Self> {
         let begun = Instant::now();
         let mut stage = Stage::build(place, sessions)?;
-        let mut shelf = ForgeShelf::open(&stage.paths().project(&stage.project()).forge_shelf())?;
+        let mut shelf = ForgeDatabase::open(&stage.paths().project(&stage.project()).forge_shelf())?;
         for number in 1..=sessions {
             let title = format!("Measure {number}");
             shelf.create_issue(&title, "", &[BACKLOG.to_owned()], "bench", clock::now())?;

@@ -32,7 +32,7 @@ const PROJECT: &str = "bench";
 const LOG_LINES: usize = 20;
 
 /// What is measured, and where there is room for it.
-pub(crate) struct Place {
+pub(crate) struct Workspace {
     pub(crate) program: PathBuf,
     /// A directory on a real disk: what is measured waits for it.
     pub(crate) scratch: PathBuf,
@@ -56,7 +56,7 @@ struct Daemon {
 
 impl Stage {
     /// Makes the repository and the project.
-    pub(crate) fn build(place: &Place, sessions: u64) -> anyhow::Result<Self> {
+    pub(crate) fn build(place: &Workspace, sessions: u64) -> anyhow::Result<Self> {
         let stage = Self::empty(place)?;
         fs::write(stage.agent(), include_str!("agent.sh"))?;
         stage.pointsman(&["init"])?;
@@ -65,7 +65,7 @@ impl Stage {
     }
 
     /// Makes a repository with one commit, and nothing of ours.
-    pub(crate) fn empty(place: &Place) -> anyhow::Result<Self> {
+    pub(crate) fn empty(place: &Workspace) -> anyhow::Result<Self> {
         let root = tempfile::Builder::new().prefix("stage-").tempdir_in(&place.scratch)?;
         // Sockets need a short path, which /tmp always is.
         let run = tempfile::Builder::new().prefix("pointsman-bench-").tempdir_in("/tmp")?;

@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use pointsman::daemon::clock;
-use pointsman_store::{ForgeShelf, Store};
+use pointsman_store::{ForgeDatabase, Store};
 use serde_json::json;
 
 use crate::history::{self, Length};
 use crate::report::{Report, Target};
 use crate::sample::Sample;
-use crate::stage::{Place, Stage};
+use crate::stage::{Stage, Workspace};
 
 /// What is measured.
 const LONG: Length = Length { tasks: 10_000, events: 1_000_000 };
@@ -28,7 +28,7 @@ const COMMANDS: [(&str, &[&str]); 4] = [
 ];
 
 /// Measures both lengths.
-pub(crate) fn measure(place: &Place) -> anyhow::Result<Report> {
+pub(crate) fn measure(place: &Workspace) -> anyhow::Result<Report> {
     let (short, long) = (one(place, SHORT)?, one(place, LONG)?);
     let millis = |sample: &Sample| format!("{:.1}", sample.percentile(50));
     let rows = short.iter().zip(&long).map(|((name, short), (_, long))| {
@@ -71,11 +71,11 @@ pub(crate) fn measure(place: &Place) -> anyhow::Result<Report> {
 
 const READY: &str = "exec to ready";
 
-fn one(place: &Place, length: Length) -> anyhow::Result<Vec<(&'static str, Sample)>> {
+fn one(place: &Workspace, length: Length) -> anyhow::Result<Vec<(&'static str, Sample)>> {
     let mut stage = Stage::build(place, 1)?;
     let begun = Instant::now();
     let project = stage.project();
-    let mut shelf = ForgeShelf::open(&stage.paths().project(&project).forge_shelf())?;
+    let mut shelf = ForgeDatabase::open(&stage.paths().project(&project).forge_shelf())?;
     history::write_issues(&mut shelf, length, clock::now())?;
     drop(shelf);
     let mut store = Store::open(&stage.paths().database())?;

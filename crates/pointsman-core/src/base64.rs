@@ -1,6 +1,6 @@
 //! Base64, as headers and logs have it.
 
-/// With padding.
+/// Encodes bytes with padding.
 pub fn encode(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
@@ -15,7 +15,7 @@ pub fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// What base64 stands for; whatever is no digit of it is skipped.
+/// Decodes base64 and skips every character that is no digit of it.
 pub fn decode(text: &str) -> Vec<u8> {
     let digit = |byte: u8| match byte {
         b'A'..=b'Z' => Some(byte - b'A'),

@@ -30,17 +30,17 @@ pub fn column(labels: &[String]) -> &'static str {
     }
 }
 
-/// What a board of the forge is to show of a task.
+/// The fields that a board of the forge shows of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown {
+pub struct BoardCell {
     pub status: BoardStatus,
     /// Its Agent; empty for nobody.
     pub agent: String,
 }
 
-/// What a board of the forge is to show of a task; none as long as it is people's business where it stands.
-pub fn shown(task: &Task) -> Option<Shown> {
-    let by_us = |status| Some(Shown { status, agent: task.key.identity() });
+/// The fields for a task; none while people decide where it stands.
+pub fn shown(task: &Task) -> Option<BoardCell> {
+    let by_us = |status| Some(BoardCell { status, agent: task.key.identity() });
     match task.state {
         State::Working | State::Paused => by_us(BoardStatus::InProgress),
         State::AwaitingCi | State::AwaitingReview | State::MergeQueue | State::Merged => {
@@ -53,17 +53,17 @@ pub fn shown(task: &Task) -> Option<Shown> {
     }
 }
 
-/// What it shows of an issue that is over.
-pub fn over() -> Shown {
-    Shown { status: BoardStatus::Done, agent: String::new() }
+/// The fields for an issue that is over.
+pub fn over() -> BoardCell {
+    BoardCell { status: BoardStatus::Done, agent: String::new() }
 }
 
-/// What it shows of an issue that nobody works on any more.
-pub fn given_back() -> Shown {
-    Shown { status: BoardStatus::Backlog, agent: String::new() }
+/// The fields for an issue that nobody works on any more.
+pub fn given_back() -> BoardCell {
+    BoardCell { status: BoardStatus::Backlog, agent: String::new() }
 }
 
-/// Where a board of the forge is: its number, and who it belongs to if that is not the owner of the repository. Written
+/// The number of a board, and its owner if that is not the owner of the repository. Written
 /// `3`, `owner/3`, or as its address.
 pub fn address(text: &str) -> Option<(Option<&str>, u64)> {
     let parts: Vec<&str> = text.trim_end_matches('/').split('/').collect();

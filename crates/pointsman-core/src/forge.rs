@@ -27,7 +27,7 @@ impl IssueState {
     }
 }
 
-/// Which issues or pull requests a list shows.
+/// The issues or pull requests that a list shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StateFilter {
@@ -48,7 +48,7 @@ impl StateFilter {
     }
 }
 
-/// An issue.
+/// An issue of the forge with its comments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Issue {
     /// Its number; issues and pull requests share one sequence.
@@ -121,7 +121,7 @@ pub struct Check {
     pub details: String,
 }
 
-/// What a check says.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckState {
@@ -166,7 +166,7 @@ impl BoardStatus {
         Self::parse(name).or(matches!(plain.as_str(), "todo" | "to do").then_some(Self::Backlog))
     }
 
-    /// Where an issue stands on a board that has no column of this name.
+    /// The column that stands in for this one on a board without it.
     pub fn beside(self) -> Option<Self> {
         match self {
             Self::Backlog => Some(Self::Ready),

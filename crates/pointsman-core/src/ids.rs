@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::words;
+
 /// An issue or pull request number of a forge.
 pub type Number = u64;
 
@@ -30,7 +32,7 @@ impl ProjectName {
 impl TryFrom<String> for ProjectName {
     type Error = String;
     fn try_from(name: String) -> Result<Self, String> {
-        Self::new(&name).ok_or_else(|| format!("`{name}` is not a project name ([a-z0-9][a-z0-9-]{{0,62}})"))
+        Self::new(&name).ok_or_else(|| words::parse::not_a_project_name(&name))
     }
 }
 
@@ -72,7 +74,7 @@ impl Sha {
 impl TryFrom<String> for Sha {
     type Error = String;
     fn try_from(text: String) -> Result<Self, String> {
-        Self::new(&text).ok_or_else(|| format!("`{text}` is not a git object id"))
+        Self::new(&text).ok_or_else(|| words::parse::not_a_sha(&text))
     }
 }
 
@@ -88,7 +90,7 @@ impl fmt::Display for Sha {
     }
 }
 
-/// Which task: a project and one of its issues.
+/// The key of a task: a project and one of its issues.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TaskKey {
     pub project: ProjectName,

@@ -1,5 +1,7 @@
 //! The labels that carry an issue through its life.
 
+use crate::words;
+
 /// Queued for implementation.
 pub const BACKLOG: &str = "backlog";
 /// Claimed by us.
@@ -25,16 +27,16 @@ pub const ACTIONED: &str = "prediction/actioned";
 
 /// Every label we know: its name, its colour and what it means.
 pub const ALL: [(&str, &str, &str); 10] = [
-    (BACKLOG, "#0075ca", "Queued for implementation"),
-    (IN_PROGRESS, "#fbca04", "An agent works on it"),
-    (BLOCKED, "#b60205", "Stuck; a comment says why"),
-    (UNDERSPECIFIED, "#d876e3", "Too large or too vague for one task"),
-    (TECH_DEBT, "#c5def5", "Found by a review, older than the change"),
-    (VISION, "#5319e7", "A goal"),
-    (UNREVIEWED, "#bfdadc", "A prediction nobody looked at yet"),
-    (WATCHED, "#bfd4f2", "A prediction that is watched"),
-    (ACTIONED, "#c2e0c6", "A prediction that was decided"),
-    (ACTION, "#f9d0c4", "An operational task"),
+    (BACKLOG, "#0075ca", words::labels::BACKLOG),
+    (IN_PROGRESS, "#fbca04", words::labels::IN_PROGRESS),
+    (BLOCKED, "#b60205", words::labels::BLOCKED),
+    (UNDERSPECIFIED, "#d876e3", words::labels::UNDERSPECIFIED),
+    (TECH_DEBT, "#c5def5", words::labels::TECH_DEBT),
+    (VISION, "#5319e7", words::labels::VISION),
+    (UNREVIEWED, "#bfdadc", words::labels::UNREVIEWED),
+    (WATCHED, "#bfd4f2", words::labels::WATCHED),
+    (ACTIONED, "#c2e0c6", words::labels::ACTIONED),
+    (ACTION, "#f9d0c4", words::labels::ACTION),
 ];
 
 /// Colour and description of a label; a plain grey for one we do not know.

@@ -12,6 +12,7 @@ pub mod chat;
 pub mod claim;
 pub mod claude;
 pub mod config;
+pub mod decision;
 pub mod dependencies;
 pub mod forge;
 pub mod formula;

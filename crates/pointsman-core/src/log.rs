@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
+use crate::decision::{self, Unconfirmed};
 use crate::health::Finding;
 use crate::ids::{Number, Sha};
 use crate::notifier::Topic;
@@ -133,8 +134,8 @@ pub enum Entry {
     /// Something happened to files that a role hands in.
     HandIn(HandIn),
     HandInOver(HandIn),
-    RoleFiled(OfRole),
-    RoleClosed(OfRole),
+    RoleFiled(RoleIssue),
+    RoleClosed(RoleIssue),
     PredictionTriaged {
         issue: Number,
         verdict: String,
@@ -166,6 +167,13 @@ pub enum Entry {
         config_path: PathBuf,
     },
     ProjectRemoved,
+    /// A person's decision was kept because no daemon ran. It has no effect.
+    DecisionKept(Unconfirmed),
+    /// A kept decision came to its end.
+    DecisionSettled {
+        kept: Unconfirmed,
+        outcome: decision::Outcome,
+    },
     /// A snapshot cannot be read, and what it belongs to stands still.
     Unreadable(Unreadable),
 }
@@ -233,7 +241,7 @@ pub struct HandIn {
 
 /// An issue that a role has filed or closed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct OfRole {
+pub struct RoleIssue {
     pub role: Role,
     /// Because of which run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -317,6 +325,8 @@ impl Entry {
             Self::Remembered { .. } => "remembered",
             Self::ProjectAdded { .. } => "project_added",
             Self::ProjectRemoved => "project_removed",
+            Self::DecisionKept(_) => "decision_kept",
+            Self::DecisionSettled { .. } => "decision_settled",
             Self::Unreadable(_) => "unreadable",
         }
     }

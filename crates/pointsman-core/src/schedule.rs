@@ -35,20 +35,20 @@ pub fn starts<'a>(tasks: impl Iterator<Item = &'a Task> + Clone, concurrency: us
 /// Whether a server tells by itself when something of one kind has happened. Kinds are apart: a server that tells of
 /// pushes need not tell of checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ears {
+pub enum WebhookSupport {
     /// It does not, as far as we know.
     Asking,
     /// It has, not long ago. Asking is only a net then, for what got lost.
     Told,
 }
 
-/// How long to wait before a forge on a server is asked again. What is waited for is asked for at the configured pace at
+/// The pause before a forge on a server is asked again. What is waited for is asked for at the configured pace at
 /// first, and less and less often the longer it takes: who answers within minutes is heard within seconds, and who takes
 /// an afternoon is not asked a thousand times. Without anything to wait for it is asked a twentieth as often: an idle
 /// night is cheap, and a new issue is still seen within minutes.
 pub fn forge_pace<'a>(
     pace: Duration,
-    ears: Ears,
+    ears: WebhookSupport,
     tasks: impl Iterator<Item = &'a Task>,
     now: Timestamp,
 ) -> Duration {
@@ -67,17 +67,17 @@ pub fn forge_pace<'a>(
         | State::Closed => None,
     });
     match (ears, waits.min()) {
-        (Ears::Asking, wait) => wait.unwrap_or(quiet),
-        (Ears::Told, Some(_)) => pace * WAITING_NET,
-        (Ears::Told, None) => pace * NET,
+        (WebhookSupport::Asking, wait) => wait.unwrap_or(quiet),
+        (WebhookSupport::Told, Some(_)) => pace * WAITING_NET,
+        (WebhookSupport::Told, None) => pace * NET,
     }
 }
 
-/// How long to wait before a CI on a server is asked again about a commit that was waited for as long as `waited`.
-pub fn checks_pace(pace: Duration, ears: Ears, waited: Duration) -> Duration {
+/// The pause before a CI on a server is asked again about a commit that was waited for as long as `waited`.
+pub fn checks_pace(pace: Duration, ears: WebhookSupport, waited: Duration) -> Duration {
     match ears {
-        Ears::Asking => (waited / CI_PATIENCE).clamp(pace, pace * CI_NET),
-        Ears::Told => pace * CI_NET,
+        WebhookSupport::Asking => (waited / CI_PATIENCE).clamp(pace, pace * CI_NET),
+        WebhookSupport::Told => pace * CI_NET,
     }
 }
 
@@ -85,7 +85,7 @@ pub fn checks_pace(pace: Duration, ears: Ears, waited: Duration) -> Duration {
 mod tests {
     use std::time::Duration;
 
-    use super::{Ears, checks_pace, forge_pace, starts};
+    use super::{WebhookSupport, checks_pace, forge_pace, starts};
     use crate::ids::{ProjectName, TaskKey};
     use crate::task::{State, Task};
     use crate::time::Timestamp;
@@ -124,31 +124,31 @@ mod tests {
 
     #[test]
     fn a_forge_is_asked_quickly_only_while_people_are_waited_for_and_not_for_long() {
-        let pace = |ears: Ears, states: &[State], waited: u64| {
+        let pace = |ears: WebhookSupport, states: &[State], waited: u64| {
             let tasks: Vec<Task> = states.iter().map(|state| task(1, *state, true)).collect();
             let now = Timestamp(0).after(Duration::from_secs(waited));
             forge_pace(Duration::from_secs(30), ears, tasks.iter(), now).as_secs()
         };
         let idle = [State::Closed, State::Backlog, State::Working, State::AwaitingCi, State::Blocked];
-        assert_eq!(pace(Ears::Asking, &[], 0), 600);
-        assert_eq!(pace(Ears::Asking, &idle, 0), 600);
+        assert_eq!(pace(WebhookSupport::Asking, &[], 0), 600);
+        assert_eq!(pace(WebhookSupport::Asking, &idle, 0), 600);
         for waiting in [State::AwaitingReview, State::Escalated, State::MergeQueue, State::Merged] {
             for (waited, wanted) in [(0, 30), (150, 30), (600, 120), (3600, 600), (86_400, 600)] {
                 let states = [State::Working, waiting, State::Closed];
-                assert_eq!(pace(Ears::Asking, &states, waited), wanted, "{waiting} for {waited} s");
-                assert_eq!(pace(Ears::Told, &states, waited), 300);
+                assert_eq!(pace(WebhookSupport::Asking, &states, waited), wanted, "{waiting} for {waited} s");
+                assert_eq!(pace(WebhookSupport::Told, &states, waited), 300);
             }
         }
-        assert_eq!(pace(Ears::Told, &[], 0), 7200);
-        assert_eq!(pace(Ears::Told, &idle, 0), 7200);
+        assert_eq!(pace(WebhookSupport::Told, &[], 0), 7200);
+        assert_eq!(pace(WebhookSupport::Told, &idle, 0), 7200);
     }
 
     #[test]
     fn a_long_ci_is_asked_less_often() {
         let second = Duration::from_secs(1);
         for (waited, asking) in [(0, 30), (120, 30), (600, 150), (7200, 180)] {
-            assert_eq!(checks_pace(second * 30, Ears::Asking, second * waited).as_secs(), asking);
-            assert_eq!(checks_pace(second * 30, Ears::Told, second * waited).as_secs(), 180);
+            assert_eq!(checks_pace(second * 30, WebhookSupport::Asking, second * waited).as_secs(), asking);
+            assert_eq!(checks_pace(second * 30, WebhookSupport::Told, second * waited).as_secs(), 180);
         }
     }
 }

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::ids::ProjectName;
+use crate::ids::{ProjectName, TaskKey};
 use crate::role::Role;
 use crate::words;
 
@@ -58,9 +58,11 @@ impl Snapshot for crate::planner::Memory {}
 impl Snapshot for crate::predictor::Memory {}
 impl Snapshot for crate::health::Memory {}
 impl Snapshot for crate::hand_in::Memory {}
-impl Snapshot for crate::value::Value {}
+impl Snapshot for crate::value::RoleValue {}
 impl Snapshot for crate::value::Following {}
 impl Snapshot for crate::timetable::Remembered {}
+impl Snapshot for crate::decision::Memory {}
+impl Snapshot for crate::session::work::WorkState {}
 
 /// Version 1 of a task had the fields of its session beside its own.
 fn session_is_a_part(mut value: Value) -> Value {
@@ -102,6 +104,10 @@ pub enum Kind {
     VaultAction,
     /// What a role, a schedule or a count remembers.
     Memory,
+    /// An order to the world that waits in the outbox.
+    Effect,
+    /// What is known of the work of an identity's sessions.
+    WorkState,
 }
 
 impl fmt::Display for Kind {
@@ -111,6 +117,8 @@ impl fmt::Display for Kind {
             Self::Run => "run",
             Self::VaultAction => "vault action",
             Self::Memory => "memory",
+            Self::Effect => "effect of task",
+            Self::WorkState => "work state",
         })
     }
 }
@@ -120,10 +128,23 @@ impl fmt::Display for Kind {
 pub struct Unreadable {
     pub what: Kind,
     pub project: ProjectName,
-    /// An issue's or a run's number, an action's id, or the name of a memory.
+    /// An issue's or a run's number, an action's id, the name of a memory, or an identity.
     pub name: String,
     pub version: u32,
     pub why: String,
+}
+
+impl Unreadable {
+    /// The task that waits because of it, if it is one.
+    pub fn task(&self) -> Option<TaskKey> {
+        match self.what {
+            Kind::Task | Kind::Effect => {
+                let issue = self.name.parse().ok()?;
+                Some(TaskKey { project: self.project.clone(), issue })
+            }
+            Kind::Run | Kind::VaultAction | Kind::Memory | Kind::WorkState => None,
+        }
+    }
 }
 
 /// Whether a memory can be read, by its name. A name that nobody uses any more has nothing to say.
@@ -133,8 +154,9 @@ pub fn check_memory(name: &str, version: u32, text: &str) -> Result<(), String> 
     }
     match name.split_once('.') {
         None if name == "results" => crate::value::Following::read(version, text).map(drop),
+        None if name == crate::decision::MEMORY => crate::decision::Memory::read(version, text).map(drop),
         Some(("hand-in", _)) => crate::hand_in::Memory::read(version, text).map(drop),
-        Some(("value", _)) => crate::value::Value::read(version, text).map(drop),
+        Some(("value", _)) => crate::value::RoleValue::read(version, text).map(drop),
         Some(("timetable", _)) => crate::timetable::Remembered::read(version, text).map(drop),
         None | Some(_) => Ok(()),
     }

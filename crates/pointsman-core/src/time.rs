@@ -15,7 +15,7 @@ impl Timestamp {
         Self(self.0.saturating_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX)))
     }
 
-    /// How long from `earlier` to here; nothing if the clock went backwards.
+    /// The time from `earlier` to here; zero if the clock went backwards.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }

@@ -1,6 +1,7 @@
 //! How the core's values sit in columns.
 
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, Value, ValueRef};
 use rusqlite::{Row, RowIndex};
 use serde::Serialize;
@@ -30,7 +31,7 @@ impl<T: Serialize> ToSql for Word<T> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         match serde_json::to_value(&self.0).map_err(unwritable)? {
             serde_json::Value::String(text) => Ok(ToSqlOutput::Owned(Value::Text(text))),
-            other => Err(unwritable(format!("`{other}` is not a word"))),
+            other => Err(unwritable(words::store::not_a_word(&other))),
         }
     }
 }

@@ -10,6 +10,8 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use crate::error::{Error, failed_to};
 
+use pointsman_core::words;
+
 /// How long we wait for another process's transaction; ours take milliseconds.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// More than the number of different statements, so that none is ever compiled twice.
@@ -37,7 +39,8 @@ pub(crate) fn open_read_only(path: &Path, migrations: &[&str]) -> Result<Connect
         return Err(missing());
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(failed_to("open the database"))?;
+    let connection =
+        Connection::open_with_flags(path, flags).map_err(failed_to(words::store::OPEN_DATABASE))?;
     prepare(&connection)?;
     let (found, known) = (version(&connection)?, latest(migrations));
     match found {
@@ -53,7 +56,7 @@ pub(crate) fn open_read_only(path: &Path, migrations: &[&str]) -> Result<Connect
 /// fails ends such a process, so it is nothing for a daemon.
 pub(crate) fn open_mapped(path: &Path, migrations: &[&str]) -> Result<Connection, Error> {
     let connection = open_read_only(path, migrations)?;
-    connection.pragma_update(None, "mmap_size", MAPPED).map_err(failed_to("set up the database"))?;
+    connection.pragma_update(None, "mmap_size", MAPPED).map_err(failed_to(words::store::SET_UP_DATABASE))?;
     Ok(connection)
 }
 
@@ -62,7 +65,7 @@ pub(crate) fn open_mapped(path: &Path, migrations: &[&str]) -> Result<Connection
 fn create(path: &Path, migrations: &[&str]) -> Result<(), Error> {
     let draft = create_draft(path)?;
     let published = connect(&draft, migrations).and_then(|connection| {
-        connection.close().map_err(|(_, source)| failed_to("close a new database")(source))?;
+        connection.close().map_err(|(_, source)| failed_to(words::store::CLOSE_NEW_DATABASE)(source))?;
         match fs::hard_link(&draft, path) {
             Ok(()) => Ok(()),
             // Another process was faster; its database is as good.
@@ -89,7 +92,7 @@ fn create_draft(path: &Path) -> Result<PathBuf, Error> {
             Err(source) => return Err(Error::File { path: draft, source }),
         }
     }
-    Err(Error::Invalid { what: "too many unfinished databases beside this one" })
+    Err(Error::Invalid { what: words::store::TOO_MANY_DRAFTS })
 }
 
 fn exists(path: &Path) -> Result<bool, Error> {
@@ -98,37 +101,34 @@ fn exists(path: &Path) -> Result<bool, Error> {
 
 fn connect(path: &Path, migrations: &[&str]) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(path, flags).map_err(failed_to("open the database"))?;
+    let mut connection =
+        Connection::open_with_flags(path, flags).map_err(failed_to(words::store::OPEN_DATABASE))?;
     prepare(&connection)?;
     use_wal(&connection)?;
     connection
         .execute_batch(&format!(
             "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA journal_size_limit = {WAL_KEPT};"
         ))
-        .map_err(failed_to("set up the database"))?;
+        .map_err(failed_to(words::store::SET_UP_DATABASE))?;
     migrate(&mut connection, path, migrations)?;
     Ok(connection)
 }
 
 fn prepare(connection: &Connection) -> Result<(), Error> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    connection.busy_timeout(BUSY_TIMEOUT).map_err(failed_to("set up the database"))
+    connection.busy_timeout(BUSY_TIMEOUT).map_err(failed_to(words::store::SET_UP_DATABASE))
 }
 
 /// The mode is kept in the file; asking for it again would need a lock each time.
 fn use_wal(connection: &Connection) -> Result<(), Error> {
-    let failed = failed_to("switch the database to write-ahead logging");
+    let failed = failed_to(words::store::SWITCH_TO_WAL);
     let mode: String = connection.query_row("PRAGMA journal_mode", [], |row| row.get(0)).map_err(&failed)?;
     if mode == "wal" {
         return Ok(());
     }
     let mode: String =
         connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(&failed)?;
-    if mode == "wal" {
-        Ok(())
-    } else {
-        Err(Error::Invalid { what: "this file system allows no WAL database" })
-    }
+    if mode == "wal" { Ok(()) } else { Err(Error::Invalid { what: words::store::NO_WAL }) }
 }
 
 fn migrate(connection: &mut Connection, path: &Path, migrations: &[&str]) -> Result<(), Error> {
@@ -137,7 +137,7 @@ fn migrate(connection: &mut Connection, path: &Path, migrations: &[&str]) -> Res
         return Ok(());
     }
     keep_copy(connection, path, known)?;
-    let failed = failed_to("migrate the database");
+    let failed = failed_to(words::store::MIGRATE_DATABASE);
     let transaction =
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&failed)?;
     // Another process may have migrated while we waited for the lock.
@@ -145,8 +145,7 @@ fn migrate(connection: &mut Connection, path: &Path, migrations: &[&str]) -> Res
     if found > known {
         return Err(Error::TooNew { path: path.to_owned(), found, known });
     }
-    let done =
-        usize::try_from(found).map_err(|_| Error::Invalid { what: "a database of negative version" })?;
+    let done = usize::try_from(found).map_err(|_| Error::Invalid { what: words::store::NEGATIVE_VERSION })?;
     for migration in &migrations[done..] {
         transaction.execute_batch(migration).map_err(&failed)?;
     }
@@ -167,7 +166,7 @@ fn keep_copy(connection: &Connection, path: &Path, known: i64) -> Result<(), Err
     let draft = create_draft(path)?;
     let written = connection
         .execute("VACUUM INTO $1", [draft.to_string_lossy()])
-        .map_err(failed_to("copy the database"))
+        .map_err(failed_to(words::store::COPY_DATABASE))
         .and_then(|_| fs::File::open(&draft).and_then(|file| file.sync_all()).map_err(unkept))
         .and_then(|()| fs::rename(&draft, PathBuf::from(copy)).map_err(unkept));
     if written.is_err() {
@@ -181,7 +180,7 @@ fn keep_copy(connection: &Connection, path: &Path, known: i64) -> Result<(), Err
 fn version(connection: &Connection) -> Result<i64, Error> {
     connection
         .query_row("PRAGMA user_version", [], |row| row.get(0))
-        .map_err(failed_to("read the database's version"))
+        .map_err(failed_to(words::store::READ_VERSION))
 }
 
 fn latest(migrations: &[&str]) -> i64 {

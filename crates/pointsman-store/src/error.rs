@@ -7,7 +7,7 @@ use pointsman_core::snapshot::Unreadable;
 use rusqlite::ErrorCode;
 use rusqlite::ffi::SQLITE_IOERR_WRITE;
 
-/// What went wrong with a database.
+/// A failure of a database.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -69,7 +69,7 @@ pub enum Retry {
 }
 
 impl Error {
-    /// What the caller should do.
+    /// The advice whether to try again.
     pub fn retry(&self) -> Retry {
         match self {
             Self::Missing { .. } | Self::Full { .. } | Self::Busy { .. } => Retry::Later,

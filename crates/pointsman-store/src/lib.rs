@@ -1,7 +1,7 @@
 //! Remembers: the only crate that knows SQL.
 //!
 //! Two independent databases: [`Store`] is the daemon's truth (events, task snapshots, the outbox
-//! of effects), [`ForgeShelf`] holds one project's embedded forge. [`lock`] keeps a second daemon
+//! of effects), [`ForgeDatabase`] holds one project's embedded forge. [`lock`] keeps a second daemon
 //! away. Nothing is decided here and nothing outside the two files is touched.
 //!
 //! Where next: [`Store::commit`] is the only function that writes.
@@ -17,12 +17,12 @@ pub mod lock;
 mod store;
 
 pub use error::{Error, Retry};
-pub use forge::ForgeShelf;
+pub use forge::ForgeDatabase;
 pub use lock::DaemonLock;
 pub use store::{
     AgentRow, Audit, Change, CheckpointRow, Committed, Delivered, Delivery, DeliveryId, EffectId, EntryId,
-    EntryScope, EntryStatus, EventFilter, EventRow, LineRow, Memory, MessageRow, MessageStatus, NewEntry,
-    NewNotice, NewReply, NoticeRow, Outgoing, ProjectRow, QueueEntry, ReplyRow, RunScope, SessionRow,
+    EntryScope, EntryStatus, EventFilter, EventRow, Memory, MessageRow, MessageStatus, NewEntry, NewNotice,
+    NewReply, NoticeRow, Outgoing, ProjectRow, QueueEntry, QueueRow, ReplyRow, RunScope, SessionRow,
     SessionScope, SessionStatus, SpendingReport, Stopped, StoppedBy, Store, Thread, VaultScope, VerdictRow,
     Waiting, Write,
 };

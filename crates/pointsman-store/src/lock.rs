@@ -13,7 +13,7 @@ pub struct DaemonLock {
     file: File,
 }
 
-/// Why the lock was not taken.
+/// The reasons why the lock was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{} is held by another daemon", path.display())]

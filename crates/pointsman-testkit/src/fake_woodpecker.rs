@@ -27,6 +27,8 @@ struct State {
     pipelines: Vec<Pipeline>,
     /// How often logs are still asked for in vain.
     late_looks: Option<u32>,
+    /// Whether the token is taken no more.
+    revoked: bool,
 }
 
 struct Pipeline {
@@ -72,6 +74,11 @@ impl FakeWoodpecker {
     /// moment after the status.
     pub fn logs_come_late(&self) {
         self.state().late_looks = Some(2);
+    }
+
+    /// From now on the token is refused.
+    pub fn revoke_token(&self) {
+        self.state().revoked = true;
     }
 
     /// All pipelines: number, parent, commit, status.
@@ -123,7 +130,7 @@ fn answer(state: &mut State, request: &Request) -> Reply {
     let Some(rest) = segments.strip_prefix(&["api"]) else {
         return Reply::html(200, "<!doctype html><title>Woodpecker</title>");
     };
-    if request.header("authorization") != Some(&format!("Bearer {TOKEN}")) {
+    if state.revoked || request.header("authorization") != Some(&format!("Bearer {TOKEN}")) {
         return plain(401, "User not authorized");
     }
     let id = REPO_ID.to_string();

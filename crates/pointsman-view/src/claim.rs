@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// An issue was taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Taken {
+pub struct Claimed {
     /// The board's name for it; empty without a board.
     pub item_id: String,
     pub title: String,
@@ -26,7 +26,7 @@ pub struct HandedIn {
 
 /// The standing of a pull request, and what could be done next.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Looked {
+pub struct PullRequestStatus {
     pub pr: Option<Number>,
     pub state: PullState,
     /// What the checks say about its head.

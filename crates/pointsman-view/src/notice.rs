@@ -69,7 +69,7 @@ pub struct Testing {
 
 /// A part of telling people that does not work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ill {
+pub struct BrokenNotifier {
     pub project: ProjectName,
     pub part: String,
     pub error: String,
@@ -81,7 +81,7 @@ pub struct Ill {
     pub waiting: u64,
 }
 
-impl Ill {
+impl BrokenNotifier {
     /// The view of a notifier that fails, with how many notices wait for it.
     pub fn new(project: ProjectName, part: String, health: &Health, waiting: u64) -> Self {
         Self {

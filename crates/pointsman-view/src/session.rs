@@ -10,7 +10,7 @@ use pointsman_core::task::Exit;
 use serde::{Deserialize, Serialize};
 
 use crate::Time;
-use crate::task::Line;
+use crate::task::StatusLine;
 
 /// A session as it is on record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -135,11 +135,11 @@ pub struct Saved {
 pub struct Measured {
     pub session: String,
     pub measured: bool,
-    pub task: Option<Line>,
+    pub task: Option<StatusLine>,
 }
 
 /// The answer to a hook's report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Taken {
+pub struct HookReply {
     pub taken: bool,
 }

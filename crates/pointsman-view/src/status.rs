@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use pointsman_core::ids::ProjectName;
+use pointsman_core::decision::{self, Decision};
+use pointsman_core::ids::{Number, ProjectName};
 use pointsman_core::session::budget::Spent;
 use pointsman_core::session::quota::Window;
 use pointsman_core::task::State;
+use pointsman_core::vault::ActionId;
+use pointsman_core::words;
 use serde::{Deserialize, Serialize};
 
 use crate::Time;
-use crate::notice::Ill;
+use crate::notice::BrokenNotifier;
 use crate::task::{Task, usd};
 use crate::vault::Action;
 
@@ -24,7 +27,60 @@ pub struct Status {
     pub needs_a_person: Vec<Task>,
     pub vault: Vec<Action>,
     /// Notifiers that do not work.
-    pub notifiers: Vec<Ill>,
+    pub notifiers: Vec<BrokenNotifier>,
+    /// Decisions that were made while no daemon ran and that have no effect until they are confirmed.
+    #[serde(default)]
+    pub unconfirmed: Vec<Unconfirmed>,
+}
+
+/// A decision that was made while no daemon ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unconfirmed {
+    pub project: ProjectName,
+    pub decision: DecisionKind,
+    pub issue: Option<Number>,
+    pub pr: Option<Number>,
+    pub action: Option<ActionId>,
+    pub by: String,
+    pub at: Time,
+    /// The command that confirms it, ready for a shell.
+    pub confirm: String,
+}
+
+/// The kind of a decision. A comment on an issue whose task has asked a question is an answer as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DecisionKind {
+    Approval,
+    Answer,
+    Comment,
+    VaultApproval,
+    VaultRejection,
+}
+
+impl Unconfirmed {
+    /// A kept decision of a project.
+    pub fn new(project: &ProjectName, kept: &decision::Unconfirmed) -> Self {
+        let (kind, issue, pr, action) = match &kept.decision {
+            Decision::Approval { pr, .. } => (DecisionKind::Approval, None, Some(*pr), None),
+            Decision::Answer { issue, .. } => (DecisionKind::Answer, Some(*issue), None, None),
+            Decision::Comment { issue, .. } => (DecisionKind::Comment, Some(*issue), None, None),
+            Decision::VaultApproval { id, .. } => (DecisionKind::VaultApproval, None, None, Some(id.clone())),
+            Decision::VaultRejection { id, .. } => {
+                (DecisionKind::VaultRejection, None, None, Some(id.clone()))
+            }
+        };
+        Self {
+            project: project.clone(),
+            decision: kind,
+            issue,
+            pr,
+            action,
+            by: kept.by.clone(),
+            at: kept.at.into(),
+            confirm: words::decision::command(project, &kept.decision),
+        }
+    }
 }
 
 /// The daemon, as it answers for itself.

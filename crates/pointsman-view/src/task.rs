@@ -4,6 +4,7 @@ use pointsman_core::ids::{Number, ProjectName, Sha};
 use pointsman_core::session::budget::Spent;
 use pointsman_core::session::context::Gauge;
 use pointsman_core::task::{self as core, Phase, State};
+use pointsman_core::words;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -77,7 +78,7 @@ impl Task {
             attempts: Attempts::of(task),
             since: task.since.into(),
             deadline: task.deadline.map(Time),
-            waiting_for: task.waiting_for(),
+            waiting_for: words::task::waiting_for(task),
             restart_at: task.session.restart_at.map(Time),
             open_dependencies: task.open_dependencies.clone(),
             merged_as: task.merged_as.clone(),
@@ -206,7 +207,7 @@ pub struct Happened {
 
 /// The part of a task that the status line of its session shows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
+pub struct StatusLine {
     pub state: State,
     pub phase: Option<Phase>,
     pub ci: CiStatus,

@@ -3,8 +3,11 @@
 //!
 //! Writers and readers hold the file's lock. A reader removes the file while it holds the lock; a writer that waited for
 //! it sees that its file has no name any more, and begins a new one. So nothing is lost between the two.
+//!
+//! The file belongs to the session, which can hold its lock for as long as it likes and write into it whatever it
+//! likes. The daemon therefore never waits for the lock, and takes a limited number of reports at a time.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -16,6 +19,11 @@ const NAME: &str = "hooks.spool";
 const LARGEST: u64 = 16 << 20;
 /// A file that is removed under us again and again is somebody's game.
 const TRIES: usize = 100;
+/// The most lines that the daemon takes from one spool at a time. Each can cost a commit, and a session that writes its
+/// spool itself is not held to the limits of the socket.
+const LINES_AT_ONCE: usize = 200;
+/// The lines that the daemon leaves for its next look are written here before they replace the spool.
+const REST: &str = "hooks.spool.rest";
 
 /// One session's spool.
 pub(crate) struct Spool {
@@ -44,15 +52,44 @@ impl Spool {
     }
 
     /// Gives every report away, oldest first, and removes the file when all were taken. At the first that is not taken
-    /// it stays as it is.
-    pub(crate) fn drain(&self, mut take: impl FnMut(&Report) -> bool) -> io::Result<()> {
+    /// it stays as it is. Waits for the lock: only for processes of the session itself.
+    pub(crate) fn drain(&self, take: impl FnMut(&Report) -> bool) -> io::Result<()> {
+        match self.path.is_file() {
+            true => match self.open(false)? {
+                Some(file) => self.give(&file, usize::MAX, take),
+                None => Ok(()),
+            },
+            false => Ok(()),
+        }
+    }
+
+    /// The same for the daemon: a spool whose lock is held stays for the next look, and so do the lines beyond
+    /// [`LINES_AT_ONCE`].
+    pub(crate) fn drain_some(&self, take: impl FnMut(&Report) -> bool) -> io::Result<()> {
         if !self.path.is_file() {
             return Ok(());
         }
-        let Some(file) = self.open(false)? else { return Ok(()) };
-        let lines = BufReader::new(Read::take(&file, LARGEST)).split(b'\n');
-        for line in lines {
-            match serde_json::from_slice::<Report>(&line?) {
+        let file = self.open_unlocked(false)?;
+        match file.try_lock() {
+            Ok(()) if file.metadata()?.nlink() > 0 => self.give(&file, LINES_AT_ONCE, take),
+            Ok(()) => Ok(()),
+            Err(TryLockError::WouldBlock) => {
+                tracing::debug!(spool = %self.path.display(), "the spool is locked and stays for the next look");
+                Ok(())
+            }
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn give(&self, file: &File, most: usize, mut take: impl FnMut(&Report) -> bool) -> io::Result<()> {
+        let mut lines = BufReader::new(Read::take(file, LARGEST));
+        let mut line = Vec::new();
+        for _ in 0..most {
+            line.clear();
+            if lines.read_until(b'\n', &mut line)? == 0 {
+                return std::fs::remove_file(&self.path);
+            }
+            match serde_json::from_slice::<Report>(&line) {
                 Ok(report) => {
                     if !take(&report) {
                         return Ok(());
@@ -62,11 +99,30 @@ impl Spool {
                 Err(error) => tracing::warn!(%error, "a line of a spool is no report"),
             }
         }
-        std::fs::remove_file(&self.path)
+        self.keep(lines)
+    }
+
+    /// Replaces the spool by what is left of it. A writer that waits for the lock finds that its file has no name any
+    /// more, as it does after a removal. If we are killed in between, reports come twice, and count once.
+    fn keep(&self, mut rest: impl Read) -> io::Result<()> {
+        let draft = self.path.with_file_name(REST);
+        match std::fs::remove_file(&draft) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        let mut file = File::options().write(true).create_new(true).mode(0o600).open(&draft)?;
+        io::copy(&mut rest, &mut file)?;
+        std::fs::rename(&draft, &self.path)
     }
 
     /// Opens and locks it; none if it lost its name while we waited.
     fn open(&self, create: bool) -> io::Result<Option<File>> {
+        let file = self.open_unlocked(create)?;
+        file.lock()?;
+        Ok((file.metadata()?.nlink() > 0).then_some(file))
+    }
+
+    fn open_unlocked(&self, create: bool) -> io::Result<File> {
         let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
         let file = File::options()
             .read(true)
@@ -80,8 +136,7 @@ impl Spool {
         if !meta.is_file() || meta.uid() != rustix::process::geteuid().as_raw() {
             return Err(io::Error::other("the spool is not a file of ours"));
         }
-        file.lock()?;
-        Ok((file.metadata()?.nlink() > 0).then_some(file))
+        Ok(file)
     }
 }
 
@@ -89,7 +144,7 @@ impl Spool {
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    use pointsman_core::hook::{Report, Told};
+    use pointsman_core::hook::{HookEvent, Report};
     use pointsman_core::time::Timestamp;
 
     use super::Spool;
@@ -99,7 +154,7 @@ mod tests {
             id: id.to_string(),
             session: "dev-shop-1.1".into(),
             at: Timestamp(1),
-            told: Told::Stopped { busy: false, messages: Vec::new(), used_tokens: None, said: None },
+            told: HookEvent::Stopped { busy: false, messages: Vec::new(), used_tokens: None, said: None },
         }
     }
 
@@ -144,6 +199,48 @@ mod tests {
             })
             .unwrap();
         assert_eq!(seen, ["7"]);
+    }
+
+    #[test]
+    fn the_daemon_does_not_wait_for_a_lock_that_somebody_holds() {
+        let dir = tempfile::tempdir().unwrap();
+        let spool = Spool::in_dir(dir.path());
+        spool.add(&report(1)).unwrap();
+        let held = std::fs::File::open(dir.path().join(super::NAME)).unwrap();
+        held.lock().unwrap();
+        spool.drain_some(|_| panic!("somebody else is at it")).unwrap();
+        drop(held);
+        let mut seen = Vec::new();
+        spool
+            .drain_some(|r| {
+                seen.push(r.id.clone());
+                true
+            })
+            .unwrap();
+        assert_eq!(seen, ["1"]);
+    }
+
+    #[test]
+    fn the_daemon_takes_a_limited_number_and_finds_the_rest_later() {
+        let dir = tempfile::tempdir().unwrap();
+        let spool = Spool::in_dir(dir.path());
+        let all = super::LINES_AT_ONCE * 2 + 1;
+        for id in 0..all {
+            spool.add(&report(id)).unwrap();
+        }
+        let mut seen: Vec<usize> = Vec::new();
+        for expected in [super::LINES_AT_ONCE, super::LINES_AT_ONCE * 2, all] {
+            let take = |r: &Report| {
+                seen.push(r.id.parse().unwrap());
+                true
+            };
+            spool.drain_some(take).unwrap();
+            assert_eq!(seen, (0..expected).collect::<Vec<_>>());
+            if expected == super::LINES_AT_ONCE {
+                std::fs::write(dir.path().join(super::REST), "left by a daemon that was killed").unwrap();
+            }
+        }
+        assert!(!dir.path().join(super::NAME).exists() && !dir.path().join(super::REST).exists());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use pointsman_adapters::ci::woodpecker::Woodpecker;
 use pointsman_adapters::forge::forgejo::Forgejo;
 use pointsman_adapters::forge::github::{self, AppKey, AppOpening, Github};
 use pointsman_adapters::forge::{Opening, ServerForge};
-use pointsman_adapters::http::{Limits, Patience};
+use pointsman_adapters::http::{Limits, RetryWait};
 use pointsman_adapters::notify::matrix::{self, Matrix};
 use pointsman_adapters::notify::webhook::Webhook;
 use pointsman_adapters::secret::{Dotenv, Secret, Source, private_text};
@@ -20,7 +20,7 @@ use pointsman_core::config::{CiKind, Config, ForgeKind, NotifierKind, ReviewMode
 use pointsman_core::ids::ProjectName;
 
 use crate::daemon::clock;
-use crate::daemon::webhooks::Listening;
+use crate::daemon::webhooks::ProjectWebhooks;
 use crate::paths::Paths;
 
 /// Looks up a variable of this process.
@@ -107,7 +107,7 @@ fn github(paths: &Paths, config: &Config, environment: Environment) -> anyhow::R
                 review_token: Tokens::reviewer(paths, config, environment)?,
                 clock: clock::now,
                 limits: Limits::default(),
-                patience: Patience::default(),
+                patience: RetryWait::default(),
             };
             Github::prepare_app(&key, opening)?
         }
@@ -134,7 +134,7 @@ fn opening<'a>(
         review_token: tokens.review,
         clock: clock::now,
         limits: Limits::default(),
-        patience: Patience::default(),
+        patience: RetryWait::default(),
     })
 }
 
@@ -143,7 +143,7 @@ pub(crate) fn listening(
     paths: &Paths,
     config: &Config,
     environment: Environment,
-) -> anyhow::Result<Option<Listening>> {
+) -> anyhow::Result<Option<ProjectWebhooks>> {
     let Some(listen) = config.webhooks.listen else { return Ok(None) };
     let source = Source {
         whose: "webhooks",
@@ -152,7 +152,7 @@ pub(crate) fn listening(
         variable: Some(&config.webhooks.secret_env),
     };
     let secret = source.find(look_in(environment), &Dotenv::read(&paths.dotenv())?)?;
-    Ok(Some(Listening::new(listen, secret)))
+    Ok(Some(ProjectWebhooks::new(listen, secret)))
 }
 
 /// The project's CI, if it is a server of its own.
@@ -240,7 +240,7 @@ pub(crate) fn matrix(paths: &Paths, config: &Config, environment: Environment) -
         token,
         clock: clock::now,
         limits: Limits::default(),
-        patience: Patience::default(),
+        patience: RetryWait::default(),
     };
     Ok(opening.prepare())
 }
@@ -266,5 +266,5 @@ pub(crate) fn webhook(paths: &Paths, config: &Config, environment: Environment) 
     };
     let wanted = source.command.is_some() || source.file.is_some() || source.variable.is_some();
     let token = wanted.then(|| source.find(look, &dotenv)).transpose()?;
-    Ok(Webhook::new(&address, token, clock::now, Limits::default(), Patience::default())?)
+    Ok(Webhook::new(&address, token, clock::now, Limits::default(), RetryWait::default())?)
 }

@@ -86,6 +86,11 @@ pub trait Forge: Send + Sync {
     /// Closes the issue.
     fn close_issue(&self, number: Number) -> Result<(), Error>;
 
+    /// Closes a pull request without a merge. Most forges number pull requests and issues together.
+    fn close_pull_request(&self, number: Number) -> Result<(), Error> {
+        self.close_issue(number)
+    }
+
     /// Issues that an open issue waits for by the forge's own means, beside what its text says.
     fn dependencies(&self, _number: Number) -> Result<Vec<Number>, Error> {
         Ok(Vec::new())

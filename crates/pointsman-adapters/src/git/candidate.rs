@@ -2,7 +2,7 @@
 //! `git merge-tree`, without a working tree. The same inputs always give the same commit.
 
 use pointsman_core::ids::Sha;
-use pointsman_core::words::commit::{self as words, Heading, Told};
+use pointsman_core::words::commit::{self as words, BranchCommit, Heading};
 
 use super::commit::Commit;
 use super::history::Range;
@@ -77,7 +77,7 @@ pub struct Order<'a> {
 pub fn build(mirror: &Mirror, union: &UnionGlobs, order: &Order<'_>) -> Result<Candidate, Error> {
     let Order { style, onto, head, heading, queued_at_secs } = *order;
     let built = Merger::new(mirror, union, onto).and_then(|merger| {
-        let site = Site { mirror, merger, onto, head, heading, queued_at_secs };
+        let site = CandidateBuilder { mirror, merger, onto, head, heading, queued_at_secs };
         match style {
             Style::Rebase => site.rebase(),
             Style::Merge => site.merge_commit(),
@@ -129,7 +129,7 @@ fn explained(mirror: &Mirror, onto: &Sha, heads: &[Sha], error: Error) -> Error 
 }
 
 /// Where one candidate is built.
-struct Site<'a> {
+struct CandidateBuilder<'a> {
     mirror: &'a Mirror,
     merger: Merger<'a>,
     onto: &'a Sha,
@@ -138,7 +138,7 @@ struct Site<'a> {
     queued_at_secs: i64,
 }
 
-impl Site<'_> {
+impl CandidateBuilder<'_> {
     fn rebase(&self) -> Result<Candidate, Error> {
         let Range { shas, parent } = self.mirror.first_parent_range(self.onto, self.head)?;
         if shas.is_empty() {
@@ -214,13 +214,13 @@ impl Site<'_> {
     }
 
     /// What the branch's own commits say, oldest first; merges only if nothing else is there.
-    fn told(&self) -> Result<Vec<Told>, Error> {
+    fn told(&self) -> Result<Vec<BranchCommit>, Error> {
         let mut shas = self.mirror.commits_between(self.onto, self.head, TOLD_COMMITS)?;
         if shas.is_empty() {
             shas.push(self.head.clone());
         }
         let commits = self.mirror.read_commits(&shas)?;
-        Ok(commits.iter().map(|c| Told { author: c.author(), message: c.text() }).collect())
+        Ok(commits.iter().map(|c| BranchCommit { author: c.author(), message: c.text() }).collect())
     }
 
     fn built(&self, commit: Sha, tree: Sha) -> Result<Candidate, Error> {
@@ -228,13 +228,18 @@ impl Site<'_> {
         Ok(Candidate::Built(Built { same_as_head: commit == *self.head, commit, tree }))
     }
 
-    fn links(&self, shas: &[Sha]) -> Result<Vec<Link>, Error> {
+    fn links(&self, shas: &[Sha]) -> Result<Vec<SourceCommit>, Error> {
         let commits = self.mirror.read_commits(shas)?;
-        Ok(shas.iter().cloned().zip(commits).map(|(sha, commit)| Link { sha, commit }).collect())
+        Ok(shas.iter().cloned().zip(commits).map(|(sha, commit)| SourceCommit { sha, commit }).collect())
     }
 
     /// Puts the commits of `chain`, which sits on `parent`, on `onto`.
-    fn replay(&self, onto: &Link, parent: &Link, chain: &[Link]) -> Result<Replayed, Error> {
+    fn replay(
+        &self,
+        onto: &SourceCommit,
+        parent: &SourceCommit,
+        chain: &[SourceCommit],
+    ) -> Result<Replayed, Error> {
         let trees = match self.replay_trees(onto, parent, chain)? {
             Trees::All(trees) => trees,
             Trees::Conflict(files) => return Ok(Replayed::Conflict(files)),
@@ -261,7 +266,12 @@ impl Site<'_> {
     /// seconds for a long branch. So all of them are guessed at once, as if the commits up to each were one change, and
     /// then each step is made from the guess before it: if it comes to the guess after it, both are right. The first
     /// step needs no guess. What follows a wrong guess is done anew, with fewer at a time.
-    fn replay_trees(&self, onto: &Link, parent: &Link, chain: &[Link]) -> Result<Trees, Error> {
+    fn replay_trees(
+        &self,
+        onto: &SourceCommit,
+        parent: &SourceCommit,
+        chain: &[SourceCommit],
+    ) -> Result<Trees, Error> {
         let mut trees: Vec<Sha> = Vec::with_capacity(chain.len());
         let mut at_a_time = chain.len();
         while trees.len() < chain.len() {
@@ -301,7 +311,12 @@ impl Site<'_> {
     }
 
     /// The same with a git that merges commits only: each must be there before the next.
-    fn replay_one_by_one(&self, onto: &Link, parent: &Link, chain: &[Link]) -> Result<Replayed, Error> {
+    fn replay_one_by_one(
+        &self,
+        onto: &SourceCommit,
+        parent: &SourceCommit,
+        chain: &[SourceCommit],
+    ) -> Result<Replayed, Error> {
         let seconds = self.seconds(onto);
         let (mut tip, mut tip_tree) = (onto.sha.clone(), onto.tree.clone());
         let mut before = parent;
@@ -323,7 +338,7 @@ impl Site<'_> {
 }
 
 /// A change that main has already makes no commit; one that was meant to be empty stays.
-fn makes_a_commit(link: &Link, before: &Link, tree: &Sha, tip_tree: &Sha) -> bool {
+fn makes_a_commit(link: &SourceCommit, before: &SourceCommit, tree: &Sha, tip_tree: &Sha) -> bool {
     tree != tip_tree || link.tree == before.tree
 }
 
@@ -333,12 +348,12 @@ enum Trees {
 }
 
 /// A commit of the branch and who it is.
-struct Link {
+struct SourceCommit {
     sha: Sha,
     commit: Commit,
 }
 
-impl std::ops::Deref for Link {
+impl std::ops::Deref for SourceCommit {
     type Target = Commit;
     fn deref(&self) -> &Commit {
         &self.commit

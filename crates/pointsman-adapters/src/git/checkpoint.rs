@@ -46,7 +46,7 @@ impl CheckpointName {
 
 /// What a look at the working tree led to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum CheckpointOutcome {
     /// Files and HEAD are as the last checkpoint has them; nothing was written.
     Unchanged,
     /// There is a new checkpoint.
@@ -88,11 +88,11 @@ impl<'a> Keeper<'a> {
         name: &CheckpointName,
         message: &str,
         last_tree: Option<&Sha>,
-    ) -> Result<Taken, Error> {
+    ) -> Result<CheckpointOutcome, Error> {
         let snapshot = snapshot(self.mirror, work_dir, Some(&self.slot(name.task)))?;
         if last_tree == Some(&snapshot.tree) && self.is_newest(name.task, &snapshot)? {
             snapshot.settle(true);
-            return Ok(Taken::Unchanged);
+            return Ok(CheckpointOutcome::Unchanged);
         }
         let files = u32::try_from(snapshot.changed_paths()?.len()).unwrap_or(u32::MAX);
         let commit = snapshot.commit(message)?;
@@ -110,7 +110,7 @@ impl<'a> Keeper<'a> {
         };
         let (tree, incomplete) = (snapshot.tree.clone(), snapshot.incomplete.clone());
         snapshot.settle(true);
-        Ok(Taken::Saved { commit, tree, refname, files, incomplete })
+        Ok(CheckpointOutcome::Saved { commit, tree, refname, files, incomplete })
     }
 
     /// Like [`capture`](capture::capture), with the task's index.

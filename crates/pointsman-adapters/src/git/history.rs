@@ -73,7 +73,7 @@ pub struct MainCommit {
 
 /// What main went through since it was last looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Walk {
+pub enum MainChange {
     /// Main moved forward, or not at all.
     Forward {
         /// Its new commits along first parents, oldest first.
@@ -94,7 +94,7 @@ pub enum Walk {
 }
 
 /// The commits of main in `(after, upto]`, along first parents.
-pub fn first_parents(mirror: &Mirror, after: &Sha, upto: &Sha) -> Result<Walk, Error> {
+pub fn first_parents(mirror: &Mirror, after: &Sha, upto: &Sha) -> Result<MainChange, Error> {
     first_parents_limited(mirror, after, upto, WALK_LIMIT)
 }
 
@@ -103,7 +103,7 @@ pub(super) fn first_parents_limited(
     after: &Sha,
     upto: &Sha,
     limit: usize,
-) -> Result<Walk, Error> {
+) -> Result<MainChange, Error> {
     // The cheap part first: ids only, so that the oldest of very many can be picked.
     let Range { shas, parent } = mirror.first_parent_range(after, upto)?;
     // Nothing new means that main is `after` or some ancestor of it.
@@ -111,15 +111,15 @@ pub(super) fn first_parents_limited(
     let cut = shas.len() > limit;
     if forward {
         let commits = read(mirror, &shas[..shas.len().min(limit)])?;
-        return Ok(Walk::Forward { commits, cut });
+        return Ok(MainChange::Forward { commits, cut });
     }
     let common = if shas.is_empty() { Some(upto.clone()) } else { parent };
     let commits = read(mirror, &shas[shas.len().saturating_sub(limit)..])?;
-    Ok(Walk::Rewritten { common, commits, cut })
+    Ok(MainChange::Rewritten { common, commits, cut })
 }
 
 /// The commits that a landing put on main: those of `candidate` along first parents that `base` has not. With the
-/// landings of the ledger it tells which commits of a [`Walk`] came through the queue.
+/// landings of the ledger it tells which commits of a [`MainChange`] came through the queue.
 pub fn landed_commits(mirror: &Mirror, base: &Sha, candidate: &Sha) -> Result<BTreeSet<Sha>, Error> {
     Ok(mirror.first_parent_range(base, candidate)?.shas.into_iter().collect())
 }

@@ -196,7 +196,9 @@ impl Mirror {
         }
         let Some(head) = self.remote_head(branch)? else { return Ok(()) };
         self.call("push")
-            .args(["--dry-run", "--porcelain", "--no-verify", "--recurse-submodules=no", "--"])
+            .args(["--dry-run", "--porcelain", "--no-verify", "--recurse-submodules=no"])
+            .args(self.receiver())
+            .arg("--")
             .arg(&self.remote)
             .arg(format!("{head}:{}", branch.full()))
             .account(self.git.account.as_ref())

@@ -81,7 +81,21 @@ fn receive_pack_of_others() -> String {
     format!("env{unset} git receive-pack")
 }
 
+/// Whether git was told over HTTP that the server is under maintenance, overloaded or broken.
+fn is_unavailable(stderr: &str) -> bool {
+    let code = stderr.split_once("returned error: ").map(|(_, code)| code);
+    code.is_some_and(|code| code.starts_with('5') || code.starts_with("429"))
+}
+
 impl Mirror {
+    /// The argument that names the receiving end of a push, where it is not git's own.
+    pub(super) fn receiver(&self) -> Option<String> {
+        match (self.remote_path(), self.remote_owner()) {
+            (Some(_), RemoteOwner::Others) => Some(format!("--receive-pack={}", receive_pack_of_others())),
+            (Some(_), RemoteOwner::Us) | (None, _) => None,
+        }
+    }
+
     /// Pushes commits of the mirror to the remote, each reference only if it is where it is expected, several of them
     /// all or none. A push that has happened before is done, not stale.
     ///
@@ -94,9 +108,7 @@ impl Mirror {
         if refs.len() > 1 {
             call = call.arg("--atomic");
         }
-        if let (Some(_), RemoteOwner::Others) = (self.remote_path(), self.remote_owner()) {
-            call = call.arg(format!("--receive-pack={}", receive_pack_of_others()));
-        }
+        call = call.args(self.receiver());
         // Always with the expected value: the bare form trusts whatever was last fetched.
         call = call
             .args(refs.iter().map(|r| format!("--force-with-lease={}:{}", r.refname, r.expect.old_value())));
@@ -109,7 +121,16 @@ impl Mirror {
         if done.end == End::Exited(0) {
             return Ok(PushOutcome::Done);
         }
-        self.look_after(refs, &super::error::excerpt(&done.stderr))
+        let stderr = super::error::excerpt(&done.stderr);
+        match self.look_after(refs, &stderr)? {
+            // It can be read and takes no push for now: nobody has decided anything about this one.
+            PushOutcome::Refused { .. } if is_unavailable(&stderr) => {
+                let (inputs, end) =
+                    (refs.iter().map(|r| r.refname.to_string()).collect::<Vec<_>>().join(" "), done.end);
+                Err(Error::Failed { operation: "push", inputs, end, stderr, retry: Retry::Later })
+            }
+            outcome => Ok(outcome),
+        }
     }
 
     /// Git's reasons are words for people; where the references are now is a fact.
@@ -152,5 +173,23 @@ impl Mirror {
                 })
             })
             .collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_unavailable;
+
+    #[test]
+    fn maintenance_is_not_a_refusal() {
+        let said = |code: &str| {
+            format!("fatal: unable to access 'http://h/': The requested URL returned error: {code}")
+        };
+        for (code, unavailable) in
+            [("503", true), ("500", true), ("429", true), ("403", false), ("404", false)]
+        {
+            assert_eq!(is_unavailable(&said(code)), unavailable, "{code}");
+        }
+        assert!(!is_unavailable("remote: main is protected; error: failed to push some refs"));
     }
 }

@@ -18,7 +18,7 @@ use pointsman_core::ids::Sha;
 use super::incoming::Incoming;
 use super::mirror::Mirror;
 use super::tree_index::{Change, TreeIndex};
-use super::warm_index::{Known, Slot, WarmIndex};
+use super::warm_index::{IndexState, Slot, WarmIndex};
 use super::{Error, RefName, files, refs};
 use crate::retry::Retry;
 
@@ -154,7 +154,7 @@ impl Snapshot<'_> {
             (None, Some(known)) => known.deleted.clone(),
             (None, None) => return,
         };
-        warm.keep(&Known { head: self.head, tree: self.tree, checkpointed, deleted });
+        warm.keep(&IndexState { head: self.head, tree: self.tree, checkpointed, deleted });
     }
 }
 

@@ -59,7 +59,7 @@ impl Tree {
     ///
     /// The branch starts where the gateway has it, else where the forge has it, else at `base`.
     pub fn create(spec: &TreeSpec<'_>) -> Result<Self, Error> {
-        let Some(place) = Place::for_new(spec)? else { return Self::reused(spec) };
+        let Some(place) = TreePaths::for_new(spec)? else { return Self::reused(spec) };
         let start = starting_point(spec)?;
         if spec.linked {
             make_linked(spec, &place.dir, &start.at)?;
@@ -89,7 +89,7 @@ impl Tree {
 /// cannot be behind: if it has moved on since the checkpoint, the tree is made from the branch alone.
 pub fn rebuild_from(spec: &TreeSpec<'_>, checkpoint: &Sha) -> Result<Tree, Error> {
     spec.mirror.require_commit(checkpoint)?;
-    let Some(place) = Place::for_new(spec)? else { return Tree::reused(spec) };
+    let Some(place) = TreePaths::for_new(spec)? else { return Tree::reused(spec) };
     let mut start = starting_point(spec)?;
     // Without a parent the agent's repository was unreadable, and its files are all there is.
     if let Some(parent) = spec.mirror.parent_of(checkpoint)? {
@@ -120,13 +120,13 @@ fn put_files(spec: &TreeSpec<'_>, dir: &Path, commit: &Sha) -> Result<(), Error>
 }
 
 /// Where a tree will be, with nothing in the way.
-struct Place {
+struct TreePaths {
     dir: PathBuf,
     /// Where it is put together.
     building: PathBuf,
 }
 
-impl Place {
+impl TreePaths {
     /// Nothing if the tree is there already.
     fn for_new(spec: &TreeSpec<'_>) -> Result<Option<Self>, Error> {
         let dir = files::absolute(&spec.dir)?;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use pointsman_core::ids::Sha;
 
 use super::incoming::Incoming;
-use super::warm_index::Known;
+use super::warm_index::IndexState;
 use super::{Call, Error};
 use crate::process::{End, Finished};
 use crate::retry::Retry;
@@ -74,7 +74,7 @@ impl TreeIndex<'_> {
 
     /// Brings an index that was kept up to the tree; nothing if it has to be filled from HEAD after all, because the
     /// result would be another one.
-    pub(super) fn refill(&self, head: &Option<Sha>, known: &Known) -> Result<Option<Filled>, Error> {
+    pub(super) fn refill(&self, head: &Option<Sha>, known: &IndexState) -> Result<Option<Filled>, Error> {
         let before = self.version();
         if self.add_everything()?.is_some() {
             return Ok(None);

@@ -34,7 +34,7 @@ pub(super) struct Slot {
 
 /// What an index was when it was kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct IndexState {
     /// The commit it started from.
     pub(super) head: Option<Sha>,
     pub(super) tree: Sha,
@@ -48,7 +48,7 @@ pub(super) struct Known {
 pub(super) struct WarmIndex {
     home: PathBuf,
     claimed: TempDir,
-    known: Option<Known>,
+    known: Option<IndexState>,
 }
 
 impl WarmIndex {
@@ -78,7 +78,7 @@ impl WarmIndex {
         self.dir().join("index")
     }
 
-    pub(super) fn known(&self) -> Option<&Known> {
+    pub(super) fn known(&self) -> Option<&IndexState> {
         self.known.as_ref()
     }
 
@@ -94,7 +94,7 @@ impl WarmIndex {
     }
 
     /// Brings it back for the next time. That it does not work out costs time, nothing else.
-    pub(super) fn keep(self, known: &Known) {
+    pub(super) fn keep(self, known: &IndexState) {
         let Some(boot) = boot_id() else { return };
         if known.deleted.len() > DELETED_LIMIT {
             return;
@@ -125,9 +125,9 @@ pub(super) fn sweep(dir: &Path) {
     }
 }
 
-fn read_known(dir: &Path) -> Option<Known> {
+fn read_known(dir: &Path) -> Option<IndexState> {
     let bytes = files::read_untrusted(&dir.join(KNOWN), KNOWN_CAP).ok()??;
-    let known = Known::from_bytes(&bytes, &boot_id()?)?;
+    let known = IndexState::from_bytes(&bytes, &boot_id()?)?;
     dir.join("index").is_file().then_some(known)
 }
 
@@ -137,7 +137,7 @@ fn boot_id() -> Option<String> {
     Some(id.trim().to_owned()).filter(|id| !id.is_empty())
 }
 
-impl Known {
+impl IndexState {
     fn to_bytes(&self, boot: &str) -> Vec<u8> {
         let head = self.head.as_ref().map_or("-", Sha::as_str);
         let saved = if self.checkpointed { "checkpointed" } else { "-" };
@@ -172,20 +172,26 @@ impl Known {
 mod tests {
     use pointsman_core::ids::Sha;
 
-    use super::{Known, Slot, WarmIndex, boot_id};
+    use super::{IndexState, Slot, WarmIndex, boot_id};
 
-    fn known() -> Known {
+    fn known() -> IndexState {
         let sha = |digit: &str| Sha::new(&digit.repeat(40)).unwrap();
-        Known { head: Some(sha("1")), tree: sha("2"), checkpointed: true, deleted: vec![b"a\nb".to_vec()] }
+        IndexState {
+            head: Some(sha("1")),
+            tree: sha("2"),
+            checkpointed: true,
+            deleted: vec![b"a\nb".to_vec()],
+        }
     }
 
     #[test]
     fn what_is_known_reads_back_in_the_same_run_of_the_machine_only() {
-        for known in [known(), Known { head: None, checkpointed: false, deleted: Vec::new(), ..known() }] {
+        for known in [known(), IndexState { head: None, checkpointed: false, deleted: Vec::new(), ..known() }]
+        {
             let bytes = known.to_bytes("boot");
-            assert_eq!(Known::from_bytes(&bytes, "boot"), Some(known));
-            assert_eq!(Known::from_bytes(&bytes, "another boot"), None);
-            assert_eq!(Known::from_bytes(&bytes[..40], "boot"), None);
+            assert_eq!(IndexState::from_bytes(&bytes, "boot"), Some(known));
+            assert_eq!(IndexState::from_bytes(&bytes, "another boot"), None);
+            assert_eq!(IndexState::from_bytes(&bytes[..40], "boot"), None);
         }
     }
 

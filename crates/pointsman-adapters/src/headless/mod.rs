@@ -1,11 +1,11 @@
 //! Sessions without a terminal. A small program of ours, the keeper, stays for as long as the session lives, outlives
 //! the daemon, and runs the agent once per turn.
 //!
-//! Daemon and keeper meet in one directory per session ([`place`]): the daemon puts prompts there, each under a name of
+//! Daemon and keeper meet in one directory per session ([`session_dir`]): the daemon puts prompts there, each under a name of
 //! its own so that it comes once; the keeper says that it sits there, which process its turn is, and how it left.
 //! What is run and what its output means does not belong here: the keeper itself is in the program.
 
-pub mod place;
+pub mod session_dir;
 
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 
-use crate::driver::{Driver, Exit, NewSession, Placed, Seat, Sent, Words};
+use crate::driver::{AgentInput, Driver, Exit, FoundSession, NewSession, Sent, SessionHome};
 use crate::process::{self, Run};
 use crate::retry::Retry;
-use place::{Opened, Place, Prompt};
+use session_dir::{Prompt, SessionDir, SessionSpec};
 
 /// For the keeper to take its seat: it does nothing else before.
 const SEAT_LIMIT: Duration = Duration::from_secs(20);
@@ -84,7 +84,7 @@ impl Error {
 
 /// What a session is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doing {
+pub enum TurnState {
     Nothing,
     /// A turn runs, or its prompt is there.
     Turn,
@@ -97,30 +97,33 @@ impl Headless {
     }
 
     /// Where a session of this name has its files.
-    pub fn place(&self, identity: &str) -> Result<Place, Error> {
+    pub fn place(&self, identity: &str) -> Result<SessionDir, Error> {
         check("identity", identity)?;
-        Ok(Place::at(self.dir.join(identity)))
+        Ok(SessionDir::at(self.dir.join(identity)))
     }
 
     /// What a session is doing; nothing is known of one that is not there.
-    pub fn doing(&self, identity: &str) -> Result<Option<Doing>, Error> {
+    pub fn doing(&self, identity: &str) -> Result<Option<TurnState>, Error> {
         let place = self.place(identity)?;
         if !place.is_alive()? {
             return Ok(None);
         }
         let busy = place.turn()?.is_some() || place.has_waiting()?;
-        Ok(Some(if busy { Doing::Turn } else { Doing::Nothing }))
+        Ok(Some(if busy { TurnState::Turn } else { TurnState::Nothing }))
     }
 
-    fn make(&self, place: &Place, new: &NewSession) -> Result<(), Error> {
+    fn make(&self, place: &SessionDir, new: &NewSession) -> Result<(), Error> {
         match place.opened() {
             Ok(Some(opened)) if opened.epoch == new.epoch => return Ok(()),
             // A record that nobody can read is nobody's.
             Ok(_) | Err(_) if place.is_alive()? => return Err(Error::Exists(new.name.clone())),
             Ok(_) | Err(_) => place.remove()?,
         }
-        let opened =
-            Opened { epoch: new.epoch.clone(), spec: new.spec.clone(), transcript: new.transcript.clone() };
+        let opened = SessionSpec {
+            epoch: new.epoch.clone(),
+            spec: new.spec.clone(),
+            transcript: new.transcript.clone(),
+        };
         fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -151,7 +154,7 @@ impl Driver for Headless {
         Ok(())
     }
 
-    fn find(&self, identity: &str) -> Result<Option<Seat>, Error> {
+    fn find(&self, identity: &str) -> Result<Option<FoundSession>, Error> {
         let place = self.place(identity)?;
         let Some(seated) = place.seated()? else { return Ok(None) };
         // Whose record was spoilt is nobody's run: it is put away, and another one begins.
@@ -159,8 +162,8 @@ impl Driver for Headless {
         let dead = !process::is_alive(seated.pid, seated.start_time);
         let exit =
             if dead { place.left()?.map(|status| Exit { status: Some(status), signal: None }) } else { None };
-        Ok(Some(Seat {
-            placed: Placed::Headless,
+        Ok(Some(FoundSession {
+            placed: SessionHome::Headless,
             pid: seated.pid,
             start_time: Some(seated.start_time),
             epoch: opened.map(|opened| opened.epoch).unwrap_or_default(),
@@ -169,7 +172,7 @@ impl Driver for Headless {
         }))
     }
 
-    fn list(&self) -> Result<Vec<(String, Seat)>, Error> {
+    fn list(&self) -> Result<Vec<(String, FoundSession)>, Error> {
         let entries = match fs::read_dir(&self.dir) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -188,7 +191,13 @@ impl Driver for Headless {
     }
 
     /// The prompt of the next turn, however long the present one takes.
-    fn say(&self, identity: &str, _seat: &Seat, epoch: &str, words: &Words<'_>) -> Result<Sent, Error> {
+    fn say(
+        &self,
+        identity: &str,
+        _seat: &FoundSession,
+        epoch: &str,
+        words: &AgentInput<'_>,
+    ) -> Result<Sent, Error> {
         check("operation", words.operation)?;
         let place = self.place(identity)?;
         match place.opened()? {
@@ -206,14 +215,14 @@ impl Driver for Headless {
         Ok(if place.put(words.operation, &prompt)? { Sent::Sent } else { Sent::Duplicate })
     }
 
-    fn tail(&self, identity: &str, _seat: &Seat, lines: usize) -> Result<Vec<String>, Error> {
+    fn tail(&self, identity: &str, _seat: &FoundSession, lines: usize) -> Result<Vec<String>, Error> {
         match self.place(identity)?.opened()? {
             Some(opened) => last_lines(&opened.transcript, lines).map_err(Error::io("read a transcript")),
             None => Ok(Vec::new()),
         }
     }
 
-    fn wait_for_exit(&self, identity: &str, limit: Duration) -> Result<Option<Seat>, Error> {
+    fn wait_for_exit(&self, identity: &str, limit: Duration) -> Result<Option<FoundSession>, Error> {
         let deadline = Instant::now() + limit;
         loop {
             match self.find(identity)? {
@@ -224,7 +233,7 @@ impl Driver for Headless {
     }
 
     /// The keeper ends its turn before it goes. One that was killed has left its turn behind.
-    fn end(&self, identity: &str, _seat: &Seat, grace: Duration) -> Result<(), Error> {
+    fn end(&self, identity: &str, _seat: &FoundSession, grace: Duration) -> Result<(), Error> {
         let place = self.place(identity)?;
         if let Some(seated) = place.seated()? {
             process::end_group(seated.pid, seated.start_time, grace);

@@ -2,7 +2,7 @@
 
 use serde::de::DeserializeOwned;
 
-use super::error::{Error, Trouble};
+use super::error::{Error, ErrorKind};
 use crate::retry::Retry;
 
 /// A successful answer.
@@ -30,7 +30,7 @@ impl Answer {
             host: self.host.clone(),
             // What it said is whole, but not what we know: it will say the same again.
             retry: if self.repeatable { Retry::Never } else { Retry::LookFirst },
-            trouble: Trouble::Unexpected { what: format!("{error}") },
+            trouble: ErrorKind::Unexpected { what: format!("{error}") },
         })
     }
 

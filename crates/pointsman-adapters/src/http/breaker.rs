@@ -16,7 +16,7 @@ pub(super) struct Breaker {
 
 /// May a call be made?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Leave {
+pub(super) enum CallPermission {
     Go,
     /// Not for this long.
     Rest(Duration),
@@ -24,14 +24,14 @@ pub(super) enum Leave {
 
 impl Breaker {
     /// Asks for leave. After a rest one call is let through to see; the rest of them when it went well.
-    pub(super) fn ask(&mut self, now: Instant, limits: &Limits) -> Leave {
+    pub(super) fn ask(&mut self, now: Instant, limits: &Limits) -> CallPermission {
         match self.until {
-            None => Leave::Go,
-            Some(until) if until > now => Leave::Rest(until - now),
-            Some(_) if self.probing => Leave::Rest(limits.rest),
+            None => CallPermission::Go,
+            Some(until) if until > now => CallPermission::Rest(until - now),
+            Some(_) if self.probing => CallPermission::Rest(limits.rest),
             Some(_) => {
                 self.probing = true;
-                Leave::Go
+                CallPermission::Go
             }
         }
     }
@@ -63,7 +63,7 @@ impl Breaker {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::{Breaker, Leave};
+    use super::{Breaker, CallPermission};
     use crate::http::Limits;
 
     #[test]
@@ -71,20 +71,20 @@ mod tests {
         let limits = Limits::default();
         let (mut breaker, mut now) = (Breaker::default(), Instant::now());
         for _ in 0..limits.failures {
-            assert_eq!(breaker.ask(now, &limits), Leave::Go);
+            assert_eq!(breaker.ask(now, &limits), CallPermission::Go);
             breaker.ill(now, &limits);
         }
-        assert_eq!(breaker.ask(now, &limits), Leave::Rest(limits.rest));
+        assert_eq!(breaker.ask(now, &limits), CallPermission::Rest(limits.rest));
         now += limits.rest;
-        assert_eq!(breaker.ask(now, &limits), Leave::Go);
-        assert!(matches!(breaker.ask(now, &limits), Leave::Rest(_)), "only one finds out");
+        assert_eq!(breaker.ask(now, &limits), CallPermission::Go);
+        assert!(matches!(breaker.ask(now, &limits), CallPermission::Rest(_)), "only one finds out");
         breaker.ill(now, &limits);
-        assert_eq!(breaker.ask(now, &limits), Leave::Rest(limits.rest * 2));
+        assert_eq!(breaker.ask(now, &limits), CallPermission::Rest(limits.rest * 2));
         now += limits.rest * 2;
-        assert_eq!(breaker.ask(now, &limits), Leave::Go);
+        assert_eq!(breaker.ask(now, &limits), CallPermission::Go);
         breaker.well();
-        assert_eq!(breaker.ask(now, &limits), Leave::Go);
-        assert_eq!(breaker.ask(now, &limits), Leave::Go);
+        assert_eq!(breaker.ask(now, &limits), CallPermission::Go);
+        assert_eq!(breaker.ask(now, &limits), CallPermission::Go);
     }
 
     #[test]
@@ -92,6 +92,6 @@ mod tests {
         let (mut breaker, now) = (Breaker::default(), Instant::now());
         breaker.hold(now + Duration::from_secs(60));
         breaker.hold(now + Duration::from_secs(5));
-        assert_eq!(breaker.ask(now, &Limits::default()), Leave::Rest(Duration::from_secs(60)));
+        assert_eq!(breaker.ask(now, &Limits::default()), CallPermission::Rest(Duration::from_secs(60)));
     }
 }

@@ -9,9 +9,9 @@ use serde::de::DeserializeOwned;
 use ureq::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 
 use super::answer::{Answer, next_page};
-use super::breaker::Leave;
+use super::breaker::CallPermission;
 use super::counts::Count;
-use super::error::{Error, Trouble};
+use super::error::{Error, ErrorKind};
 use super::etags::Kept;
 use super::host::{Host, RateLimit};
 use super::request::{Method, Request};
@@ -58,7 +58,7 @@ impl Client {
         let Some((scheme, token)) = &self.shown else { return Ok(None) };
         let secret = token.now().map_err(|reason| {
             // Nothing of the request was sent.
-            self.error(request, Trouble::Unreachable { reason: self.words(&reason) }, Retry::Later)
+            self.error(request, ErrorKind::Unreachable { reason: self.words(&reason) }, Retry::Later)
         })?;
         let word = match scheme {
             Scheme::Bearer => "Bearer",
@@ -90,8 +90,8 @@ impl Client {
     pub fn send(&self, request: &Request) -> Result<Answer, Error> {
         let mut failed = 0;
         loop {
-            if let Leave::Rest(for_) = self.host.leave() {
-                return Err(self.error(request, Trouble::Resting { for_ }, Retry::Later));
+            if let CallPermission::Rest(for_) = self.host.leave() {
+                return Err(self.error(request, ErrorKind::Resting { for_ }, Retry::Later));
             }
             let Failed { error, asked } = match self.try_once(request) {
                 Ok(answer) => return Ok(answer),
@@ -151,7 +151,7 @@ impl Client {
                 None => numbered(page),
             };
         }
-        Err(self.error(request, Trouble::Endless { pages: self.host.limits.pages }, Retry::Never))
+        Err(self.error(request, ErrorKind::Endless { pages: self.host.limits.pages }, Retry::Never))
     }
 
     fn try_once(&self, request: &Request) -> Result<Answer, Failed> {
@@ -206,7 +206,7 @@ impl Client {
         }
         let odd = |error: ureq::http::Error| {
             let what = self.words(&error.to_string());
-            self.error(request, Trouble::Unexpected { what }, Retry::Never)
+            self.error(request, ErrorKind::Unexpected { what }, Retry::Never)
         };
         let sent = match &request.body {
             Some(body) => {
@@ -271,7 +271,7 @@ impl Client {
             300..=399 => {
                 let to =
                     self.words(header("location").unwrap_or("nowhere").split('?').next().unwrap_or_default());
-                Err(self.failed(request, Trouble::Moved { status, to }, Retry::Never))
+                Err(self.failed(request, ErrorKind::Moved { status, to }, Retry::Never))
             }
             403 | 429
                 if used_up.is_some()
@@ -287,14 +287,14 @@ impl Client {
                 if for_ > self.host.limits.longest_pause {
                     self.host.hold(for_);
                 }
-                let mut failed = self.failed(request, Trouble::Limited { for_ }, Retry::Later);
+                let mut failed = self.failed(request, ErrorKind::Limited { for_ }, Retry::Later);
                 failed.asked = Some(for_);
                 Err(failed)
             }
             408 | 425 | 500..=599 => {
                 self.host.was_ill();
                 let reason = self.reason(&headers, &answer.body);
-                let mut failed = self.failed(request, Trouble::Status { status, reason }, after(request));
+                let mut failed = self.failed(request, ErrorKind::Status { status, reason }, after(request));
                 failed.asked = header("retry-after").and_then(|text| date::retry_after(text, server_now));
                 Err(failed)
             }
@@ -304,7 +304,7 @@ impl Client {
                     token.refused();
                 }
                 let reason = self.reason(&headers, &answer.body);
-                Err(self.failed(request, Trouble::Status { status, reason }, Retry::Never))
+                Err(self.failed(request, ErrorKind::Status { status, reason }, Retry::Never))
             }
         }
     }
@@ -326,17 +326,17 @@ impl Client {
     }
 
     /// Why a body is not the data it should be.
-    fn not_data(&self, headers: &HeaderMap, body: &[u8]) -> Option<Trouble> {
+    fn not_data(&self, headers: &HeaderMap, body: &[u8]) -> Option<ErrorKind> {
         if body.iter().all(u8::is_ascii_whitespace) {
             return None;
         }
         let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
         if kind.starts_with("text/html") || first == Some(&b'<') {
-            return Some(Trouble::WebPage { title: self.words(&title(body)) });
+            return Some(ErrorKind::WebPage { title: self.words(&title(body)) });
         }
         let whole = serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok();
-        (!whole).then_some(Trouble::Cut)
+        (!whole).then_some(ErrorKind::Cut)
     }
 
     /// A server's reason for saying no: its message, the title of its page, or its first line.
@@ -350,7 +350,7 @@ impl Client {
             return self.words(&message);
         }
         match self.not_data(headers, body) {
-            Some(Trouble::WebPage { title }) => title,
+            Some(ErrorKind::WebPage { title }) => title,
             _ => self.words(String::from_utf8_lossy(body).lines().next().unwrap_or_default()),
         }
     }
@@ -381,18 +381,18 @@ impl Client {
         match error {
             ureq::Error::BodyExceedsLimit(limit) => {
                 let retry = if request.repeatable { Retry::Never } else { Retry::LookFirst };
-                self.error(request, Trouble::TooLarge { limit }, retry)
+                self.error(request, ErrorKind::TooLarge { limit }, retry)
             }
-            _ if unsent => self.error(request, Trouble::Unreachable { reason }, Retry::Later),
-            _ => self.error(request, Trouble::Broken { reason }, after(request)),
+            _ if unsent => self.error(request, ErrorKind::Unreachable { reason }, Retry::Later),
+            _ => self.error(request, ErrorKind::Broken { reason }, after(request)),
         }
     }
 
-    fn failed(&self, request: &Request, trouble: Trouble, retry: Retry) -> Failed {
+    fn failed(&self, request: &Request, trouble: ErrorKind, retry: Retry) -> Failed {
         Failed { error: self.error(request, trouble, retry), asked: None }
     }
 
-    fn error(&self, request: &Request, trouble: Trouble, retry: Retry) -> Error {
+    fn error(&self, request: &Request, trouble: ErrorKind, retry: Retry) -> Error {
         Error { operation: request.operation, host: self.host.name().to_owned(), trouble, retry }
     }
 }

@@ -11,14 +11,14 @@ pub struct Error {
     pub operation: &'static str,
     /// Whom it was asked of.
     pub host: String,
-    pub trouble: Trouble,
+    pub trouble: ErrorKind,
     pub(super) retry: Retry,
 }
 
 /// What happened to a call. Displayed after the host's name.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Trouble {
+pub enum ErrorKind {
     #[error("cannot be reached: {reason}")]
     Unreachable { reason: String },
     /// Something was sent, and no whole answer came.
@@ -80,40 +80,40 @@ impl Error {
     /// The status the server answered with, if it was that.
     pub fn status(&self) -> Option<u16> {
         match self.trouble {
-            Trouble::Status { status, .. } => Some(status),
-            Trouble::Unreachable { .. }
-            | Trouble::Broken { .. }
-            | Trouble::Resting { .. }
-            | Trouble::Limited { .. }
-            | Trouble::Moved { .. }
-            | Trouble::WebPage { .. }
-            | Trouble::Cut
-            | Trouble::Unexpected { .. }
-            | Trouble::TooLarge { .. }
-            | Trouble::Endless { .. } => None,
+            ErrorKind::Status { status, .. } => Some(status),
+            ErrorKind::Unreachable { .. }
+            | ErrorKind::Broken { .. }
+            | ErrorKind::Resting { .. }
+            | ErrorKind::Limited { .. }
+            | ErrorKind::Moved { .. }
+            | ErrorKind::WebPage { .. }
+            | ErrorKind::Cut
+            | ErrorKind::Unexpected { .. }
+            | ErrorKind::TooLarge { .. }
+            | ErrorKind::Endless { .. } => None,
         }
     }
 
     /// How long the server, or our own care for it, asks to wait.
     pub fn pause(&self) -> Option<Duration> {
         match self.trouble {
-            Trouble::Resting { for_ } | Trouble::Limited { for_ } => Some(for_),
-            Trouble::Unreachable { .. }
-            | Trouble::Broken { .. }
-            | Trouble::Status { .. }
-            | Trouble::Moved { .. }
-            | Trouble::WebPage { .. }
-            | Trouble::Cut
-            | Trouble::Unexpected { .. }
-            | Trouble::TooLarge { .. }
-            | Trouble::Endless { .. } => None,
+            ErrorKind::Resting { for_ } | ErrorKind::Limited { for_ } => Some(for_),
+            ErrorKind::Unreachable { .. }
+            | ErrorKind::Broken { .. }
+            | ErrorKind::Status { .. }
+            | ErrorKind::Moved { .. }
+            | ErrorKind::WebPage { .. }
+            | ErrorKind::Cut
+            | ErrorKind::Unexpected { .. }
+            | ErrorKind::TooLarge { .. }
+            | ErrorKind::Endless { .. } => None,
         }
     }
 
     /// The server's own words, if it said no.
     pub fn words(&self) -> &str {
         match &self.trouble {
-            Trouble::Status { reason, .. } => reason,
+            ErrorKind::Status { reason, .. } => reason,
             _ => "",
         }
     }

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use pointsman_core::time::Timestamp;
 
-use super::breaker::{Breaker, Leave};
+use super::breaker::{Breaker, CallPermission};
 use super::client::{Client, Scheme};
 use super::counts::Counts;
 use super::etags::Etags;
 use super::limits::Limits;
 use super::tls;
-use super::wait::Patience;
+use super::wait::RetryWait;
 use crate::secret::{Secret, Token};
 
 /// A clock that differs by less than this is not corrected: headers have whole seconds, and answers take time.
@@ -37,7 +37,7 @@ pub struct Host {
     name: String,
     pub(super) agent: ureq::Agent,
     pub(super) limits: Limits,
-    pub(super) patience: Patience,
+    pub(super) patience: RetryWait,
     pub(crate) clock: fn() -> Timestamp,
     breaker: Mutex<Breaker>,
     etags: Mutex<Etags>,
@@ -50,7 +50,7 @@ pub struct Host {
 
 impl Host {
     /// A server by the address that all its paths begin with. `clock` tells our own time.
-    pub fn new(base: &str, clock: fn() -> Timestamp, limits: Limits, patience: Patience) -> Arc<Self> {
+    pub fn new(base: &str, clock: fn() -> Timestamp, limits: Limits, patience: RetryWait) -> Arc<Self> {
         let base = base.trim_end_matches('/').to_owned();
         let mut config = ureq::Agent::config_builder()
             .http_status_as_error(false)
@@ -137,7 +137,7 @@ impl Host {
         lock(&self.etags)
     }
 
-    pub(super) fn leave(&self) -> Leave {
+    pub(super) fn leave(&self) -> CallPermission {
         lock(&self.breaker).ask(Instant::now(), &self.limits)
     }
 

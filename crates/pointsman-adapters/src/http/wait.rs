@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 /// Waits between tries, until it is told that nobody waits any more. Clones share one fate.
 #[derive(Clone, Default)]
-pub struct Patience(Arc<(Mutex<bool>, Condvar)>);
+pub struct RetryWait(Arc<(Mutex<bool>, Condvar)>);
 
-impl Patience {
+impl RetryWait {
     /// Ends all waiting, now and later.
     pub fn end(&self) {
         let (ended, changed) = &*self.0;
@@ -34,11 +34,11 @@ impl Patience {
 mod tests {
     use std::time::Duration;
 
-    use super::Patience;
+    use super::RetryWait;
 
     #[test]
     fn ended_patience_does_not_wait() {
-        let patience = Patience::default();
+        let patience = RetryWait::default();
         assert!(patience.wait(Duration::from_millis(1)));
         let other = patience.clone();
         let waiting = std::thread::spawn(move || other.wait(Duration::from_secs(3600)));

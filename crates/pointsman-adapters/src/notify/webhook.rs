@@ -5,7 +5,7 @@ use pointsman_core::time::Timestamp;
 use serde_json::{Value, json};
 
 use super::Error;
-use crate::http::{self, Answer, Client, Host, Limits, Patience, Request, Scheme};
+use crate::http::{self, Answer, Client, Host, Limits, Request, RetryWait, Scheme};
 use crate::secret::Secret;
 
 /// The address, which may be a secret as a whole.
@@ -21,7 +21,7 @@ impl Webhook {
         token: Option<Secret>,
         clock: fn() -> Timestamp,
         limits: Limits,
-        patience: Patience,
+        patience: RetryWait,
     ) -> Result<Self, Error> {
         let text = address.expose();
         let rest =
@@ -119,7 +119,7 @@ mod tests {
     use pointsman_core::task::Notice;
 
     use super::{Webhook, payload};
-    use crate::http::{Limits, Patience};
+    use crate::http::{Limits, RetryWait};
     use crate::secret::Secret;
 
     #[test]
@@ -159,7 +159,7 @@ mod tests {
                 None,
                 || pointsman_core::time::Timestamp(0),
                 Limits::default(),
-                Patience::default(),
+                RetryWait::default(),
             )
         };
         let hook = open("https://hooks.example.org/services/T0/B0/x%2Fy").unwrap();

@@ -8,7 +8,7 @@ use std::process::Stdio;
 
 use rustix::fs::OFlags;
 
-use super::{Error, Leads, Run};
+use super::{Error, GroupLeadership, Run};
 
 impl Run {
     /// Starts it without input; what it says goes to the end of `log`.
@@ -21,7 +21,7 @@ impl Run {
             .open(log)
             .and_then(|log| Ok((log.try_clone()?, log)));
         let (stdout, stderr) = opened.map_err(|source| self.io_error("open the log of", source))?;
-        let mut command = self.command(Leads::Nobody)?;
+        let mut command = self.command(GroupLeadership::Nobody)?;
         command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
         let mut child = self.spawn(command)?;
         std::thread::Builder::new()

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use super::output::{Capped, Sink};
 use super::supervise::{Cancel, Limits, Stream, kill_group, supervise};
-use super::{End, Error, Leads, Run, start_time};
+use super::{End, Error, GroupLeadership, Run, start_time};
 
 impl Run {
     /// Starts it. [`Followed::wait`] feeds it and takes its output: call it soon.
@@ -18,7 +18,7 @@ impl Run {
             Some(cancel) => cancel,
             None => Cancel::new().map_err(|source| self.io_error("make a handle for", source))?,
         };
-        let mut command = self.command(Leads::Group)?;
+        let mut command = self.command(GroupLeadership::Group)?;
         command.stdin(if self.stdin.is_empty() { Stdio::null() } else { Stdio::piped() });
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = self.spawn(command)?;

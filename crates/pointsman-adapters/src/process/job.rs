@@ -13,7 +13,7 @@ use rustix::process::Signal;
 
 use super::output::Log;
 use super::supervise::{Cancel, Limits, Stream, kill_group, supervise};
-use super::{End, Error, Leads, Run, start_time};
+use super::{End, Error, GroupLeadership, Run, start_time};
 
 impl Run {
     /// Starts a job whose standard output and error go to `log`, which is created, or emptied, with mode 0600. The
@@ -26,7 +26,7 @@ impl Run {
             Some(cancel) => cancel,
             None => Cancel::new().map_err(|source| self.io_error("make a handle for", source))?,
         };
-        let mut command = self.command(Leads::Group)?;
+        let mut command = self.command(GroupLeadership::Group)?;
         command.stdin(if self.stdin.is_empty() { Stdio::null() } else { Stdio::piped() });
         command.stdout(writer).stderr(second);
         let child = self.spawn(command)?;

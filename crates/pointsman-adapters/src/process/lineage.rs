@@ -6,19 +6,23 @@
 
 use std::fs;
 use std::io::{self, BufRead, BufReader};
+use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerPidfd;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, test_kill_process};
 
 use super::identity::Process;
-use super::{Leads, Run};
+use super::{GroupLeadership, Run};
 use crate::watch::proc_stat::ProcStat;
 
-/// The kernel gives out no higher pid, so no line of processes is longer.
-const LONGEST: usize = 1 << 22;
+/// The most ancestors that are followed. Nobody's shells are nested this deep, and a process that hides below more keeps
+/// whoever looks at it busy for less than a second.
+const LONGEST: usize = 4096;
 /// A line changes while it is read when one of its processes ends. One that never holds still is not told.
 const TRIES: usize = 8;
 /// For the probe in [`reaper`] to be adopted; the kernel does it before its parent can be waited for.
@@ -80,6 +84,17 @@ pub struct Held {
 }
 
 impl Held {
+    /// Holds the process that connected this socket, which had this pid then. The kernel keeps a handle to it since, so
+    /// the answer is right even if that process has ended and its pid was given to another one. Before Linux 6.5 only the
+    /// pid is known.
+    pub fn peer(stream: &UnixStream, pid: u32) -> io::Result<Self> {
+        match getsockopt(stream, PeerPidfd) {
+            Ok(handle) => Ok(Self { pid, handle }),
+            Err(nix::Error::ENOPROTOOPT) => Self::open(pid),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Holds the process that has this pid now.
     pub fn open(pid: u32) -> io::Result<Self> {
         let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
@@ -98,10 +113,10 @@ impl Held {
         matches!(poll(&mut [PollFd::new(&self.handle, PollFlags::IN)], Some(&now)), Ok(0))
     }
 
-    /// Its line, at any depth.
+    /// Its line to the top; an error if that is further away than any line should be.
     pub fn lineage(&self) -> io::Result<Lineage> {
         for _ in 0..TRIES {
-            if let Some(lineage) = walk(self.pid)? {
+            if let Some(lineage) = walk(self.pid, LONGEST)? {
                 return Ok(lineage);
             }
         }
@@ -110,12 +125,12 @@ impl Held {
 }
 
 /// One try; none if the line changed on the way.
-fn walk(pid: u32) -> io::Result<Option<Lineage>> {
+fn walk(pid: u32, longest: usize) -> io::Result<Option<Lineage>> {
     let first = ProcStat::read(pid)?;
     let mut processes = vec![Process { pid, start_time: first.start_time }];
     let mut here = first;
     let mut at = pid;
-    while processes.len() <= LONGEST {
+    while processes.len() <= longest {
         let top = match here.parent {
             0 if at == 1 => Some(Top::Init),
             0 => Some(Top::Outside),
@@ -139,7 +154,7 @@ fn walk(pid: u32) -> io::Result<Option<Lineage>> {
             Err(_) => return Ok(None),
         }
     }
-    Err(io::Error::other("more ancestors than there can be processes"))
+    Err(io::Error::other("it has too many ancestors"))
 }
 
 /// Whether a process exists that is somebody else's, where `/proc` shows everybody only their own (`hidepid`).
@@ -152,7 +167,7 @@ fn is_hidden(pid: u32) -> bool {
 /// There is no way to read it, so a process is orphaned to see.
 pub fn reaper() -> io::Result<u32> {
     let run = Run::new("/bin/sh").args(["-c", "sleep 30 >/dev/null & echo $!"]).inherit(&["PATH"]);
-    let mut command = run.command(Leads::Group).map_err(io::Error::other)?;
+    let mut command = run.command(GroupLeadership::Group).map_err(io::Error::other)?;
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut shell = command.spawn()?;
     let mut line = String::new();

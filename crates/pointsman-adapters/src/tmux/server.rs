@@ -5,7 +5,7 @@ use std::fs::DirBuilder;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt};
@@ -16,7 +16,7 @@ use super::control::{Control, Failure};
 use super::pane::{Listed, PaneId, PaneInfo};
 use super::script::Script;
 use super::{Error, config, message};
-use crate::process::Process;
+use crate::process::{Process, lineage};
 
 /// Bytes of a path that fit into a Unix socket address with its closing zero.
 pub const SOCKET_PATH_LIMIT: usize = 107;
@@ -24,6 +24,9 @@ pub const SOCKET_PATH_LIMIT: usize = 107;
 /// How long the server may take to answer one command. It answers in well under a millisecond; a loaded machine and
 /// a server that is being started get the rest.
 const COMMAND_LIMIT: Duration = Duration::from_secs(10);
+
+/// Between two looks at a server that has been told to end.
+const END_LOOK: Duration = Duration::from_millis(5);
 
 /// The session that keeps the control client attached. Its name is outside the rule for session names, so no
 /// project can have a session that collides with it.
@@ -34,6 +37,10 @@ const KEEPER: &str = "_keeper";
 pub struct Server {
     client: Client,
     control: Mutex<Option<Control>>,
+    /// Read while a session is started, written while the server is replaced.
+    pub(super) replacing: RwLock<()>,
+    /// The last process that was found to be marked. It stays so.
+    marked: Mutex<Option<Process>>,
 }
 
 /// What to look at.
@@ -58,7 +65,13 @@ impl Server {
                 return Err(Error::Malformed { what: "tmux path", value, allowed: "an absolute path" });
             }
         }
-        Ok(Server { client: Client { socket, config }, control: Mutex::new(None) })
+        let client = Client { socket, config };
+        Ok(Server {
+            client,
+            control: Mutex::default(),
+            replacing: RwLock::default(),
+            marked: Mutex::default(),
+        })
     }
 
     /// The socket this server listens on.
@@ -81,6 +94,38 @@ impl Server {
         Process::of(listener.pid.as_raw_nonzero().get().unsigned_abs())
     }
 
+    /// Whether the server carries the mark of programs that are not trusted; none if there is no server, or if it
+    /// cannot be looked at. A server that 0.1.0 started carries none, and whatever a session has it start passes for a
+    /// person's.
+    pub fn is_marked(&self) -> Option<bool> {
+        let mut known = self.marked.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.is_some_and(Process::is_alive) {
+            return Some(true);
+        }
+        let process = self.process()?;
+        let marked = lineage::is_marked(process.pid).ok()?;
+        *known = Some(process).filter(|_| marked);
+        Some(marked)
+    }
+
+    /// Replaces a server that carries no mark, if no session of ours is left in it.
+    pub fn replace_unmarked(&self) -> Result<(), Error> {
+        if self.is_marked() != Some(false) {
+            return Ok(());
+        }
+        let _alone = self.replacing.write().unwrap_or_else(PoisonError::into_inner);
+        // Only ours count: a session could keep the server for ever by starting another one in it.
+        let used = self.list()?.iter().any(|(_, pane)| !pane.epoch.is_empty());
+        let Some(process) = self.process().filter(|_| !used) else { return Ok(()) };
+        tracing::info!(pid = process.pid, "replacing the tmux server of an earlier release");
+        self.shut_down()?;
+        let deadline = Instant::now() + COMMAND_LIMIT;
+        while process.is_alive() && Instant::now() < deadline {
+            std::thread::park_timeout(END_LOOK);
+        }
+        self.start_server()
+    }
+
     /// The release of the installed tmux.
     pub fn version(&self) -> Result<Version, Error> {
         client::version()
@@ -88,9 +133,14 @@ impl Server {
 
     /// Starts the server unless it runs. It daemonises itself into a session of its own, so neither the daemon's end
     /// nor a signal to the daemon's group reaches it. A socket without a server behind it is replaced by tmux, under
-    /// tmux's own lock; anything else at that path is refused.
+    /// tmux's own lock; anything else at that path is refused. A server without the mark is replaced if it is not used.
     pub fn ensure_running(&self) -> Result<(), Error> {
         self.check_socket()?;
+        self.replace_unmarked()?;
+        self.start_server()
+    }
+
+    fn start_server(&self) -> Result<(), Error> {
         let look = Script::new(["has-session", "-t"]).word(format!("={KEEPER}:"));
         if self.client.run(&look.arguments(), b"", COMMAND_LIMIT)?.success {
             return Ok(());

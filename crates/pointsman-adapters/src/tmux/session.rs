@@ -1,6 +1,7 @@
 //! Starting one program in a session of its own.
 
 use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
 
 use super::pane::{PaneId, PaneInfo};
 use super::script::{Script, append_command};
@@ -64,6 +65,7 @@ impl Server {
         }
         script = script.then(["list-panes", "-s", "-t", &target, "-F", pane::PaneInfo::FORMAT]);
 
+        let _here = self.replacing.read().unwrap_or_else(PoisonError::into_inner);
         match self.run(&script) {
             Ok(lines) => lines
                 .iter()

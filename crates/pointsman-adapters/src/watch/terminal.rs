@@ -36,32 +36,33 @@ pub fn look(pid: u32) -> TerminalLook {
     }
     // With job control the foreground is another group: its leader is the program a person would be typing to.
     let leader = if pane.group == pane.foreground { pid } else { pane.foreground.unsigned_abs() };
-    let place = Place { terminal: pane.terminal, group: pane.foreground };
+    let place = Foreground { terminal: pane.terminal, group: pane.foreground };
     look_at_process(leader, &place, DEPTH_LIMIT)
 }
 
 /// The terminal and the group in its foreground.
-struct Place {
+struct Foreground {
     terminal: i32,
     group: i32,
 }
 
-fn look_at_process(pid: u32, place: &Place, depth: usize) -> TerminalLook {
+fn look_at_process(pid: u32, place: &Foreground, depth: usize) -> TerminalLook {
     match ProcStat::read(pid) {
         Ok(stat) if stat.terminal == place.terminal && stat.group == place.group && depth > 0 => {}
         _ => return TerminalLook::Unknown,
     }
     let Some(threads) = numbers_in(&format!("/proc/{pid}/task")) else { return TerminalLook::Unknown };
-    let looks: Vec<Sight> = threads.iter().map(|&thread| look_at_thread(pid, thread, place)).collect();
-    let seen = |sight: Sight| looks.contains(&sight);
+    let looks: Vec<ThreadActivity> =
+        threads.iter().map(|&thread| look_at_thread(pid, thread, place)).collect();
+    let seen = |sight: ThreadActivity| looks.contains(&sight);
     // The order is the point: a thread at work outweighs one that listens, and doubt outweighs "elsewhere".
-    if seen(Sight::Running) {
+    if seen(ThreadActivity::Running) {
         TerminalLook::Busy
-    } else if seen(Sight::Terminal) {
+    } else if seen(ThreadActivity::Terminal) {
         TerminalLook::AwaitingInput
-    } else if seen(Sight::Unclear) {
+    } else if seen(ThreadActivity::Unclear) {
         TerminalLook::Unknown
-    } else if seen(Sight::Child) {
+    } else if seen(ThreadActivity::Child) {
         look_at_children(pid, &threads, place, depth - 1)
     } else {
         TerminalLook::Busy
@@ -69,7 +70,7 @@ fn look_at_process(pid: u32, place: &Place, depth: usize) -> TerminalLook {
 }
 
 /// A parent that waits stands behind its children in the same foreground group: a script's `read` may be theirs.
-fn look_at_children(pid: u32, threads: &[u32], place: &Place, depth: usize) -> TerminalLook {
+fn look_at_children(pid: u32, threads: &[u32], place: &Foreground, depth: usize) -> TerminalLook {
     let mut looks = Vec::new();
     for thread in threads {
         let Ok(children) = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/children")) else {
@@ -91,7 +92,7 @@ fn look_at_children(pid: u32, threads: &[u32], place: &Place, depth: usize) -> T
 
 /// What one thread is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sight {
+enum ThreadActivity {
     Running,
     Terminal,
     Child,
@@ -99,16 +100,16 @@ enum Sight {
     Unclear,
 }
 
-fn look_at_thread(pid: u32, thread: u32, place: &Place) -> Sight {
+fn look_at_thread(pid: u32, thread: u32, place: &Foreground) -> ThreadActivity {
     let task = format!("/proc/{pid}/task/{thread}");
     let state = std::fs::read_to_string(format!("{task}/stat"))
         .ok()
         .and_then(|text| text.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next()));
     match state {
-        Some('R' | 'D') => return Sight::Running,
+        Some('R' | 'D') => return ThreadActivity::Running,
         Some('S') => {}
         // Stopped, traced, ended, or idle in a way only kernel threads are.
-        _ => return Sight::Unclear,
+        _ => return ThreadActivity::Unclear,
     }
     let waiting =
         std::fs::read_to_string(format!("{task}/syscall")).ok().and_then(|line| syscall::parse(&line));
@@ -120,38 +121,38 @@ fn look_at_thread(pid: u32, thread: u32, place: &Place) -> Sight {
     }
 }
 
-fn judge_call(pid: u32, waiting: Waiting, place: &Place) -> Sight {
-    let terminal_if = |is_terminal: bool| if is_terminal { Sight::Terminal } else { Sight::Elsewhere };
+fn judge_call(pid: u32, waiting: Waiting, place: &Foreground) -> ThreadActivity {
+    let terminal_if =
+        |is_terminal: bool| if is_terminal { ThreadActivity::Terminal } else { ThreadActivity::Elsewhere };
     match waiting {
         Waiting::Read { fd } => terminal_if(is_terminal(pid, fd, place)),
-        Waiting::Epoll { fd } => {
-            epoll_targets(pid, fd).map_or(Sight::Unclear, |fds| terminal_if(any_terminal(pid, fds, place)))
-        }
+        Waiting::Epoll { fd } => epoll_targets(pid, fd)
+            .map_or(ThreadActivity::Unclear, |fds| terminal_if(any_terminal(pid, fds, place))),
         Waiting::Poll { address, count } => polled(pid, address, count)
-            .map_or(Sight::Unclear, |fds| terminal_if(any_terminal(pid, fds, place))),
-        Waiting::Select { address: 0, .. } => Sight::Elsewhere,
+            .map_or(ThreadActivity::Unclear, |fds| terminal_if(any_terminal(pid, fds, place))),
+        Waiting::Select { address: 0, .. } => ThreadActivity::Elsewhere,
         Waiting::Select { count, address } => selected(pid, address, count)
-            .map_or(Sight::Unclear, |fds| terminal_if(any_terminal(pid, fds, place))),
-        Waiting::Child => Sight::Child,
-        Waiting::Elsewhere => Sight::Elsewhere,
-        Waiting::Unclear => Sight::Unclear,
+            .map_or(ThreadActivity::Unclear, |fds| terminal_if(any_terminal(pid, fds, place))),
+        Waiting::Child => ThreadActivity::Child,
+        Waiting::Elsewhere => ThreadActivity::Elsewhere,
+        Waiting::Unclear => ThreadActivity::Unclear,
     }
 }
 
 /// The kernel function a thread sleeps in: less telling, but readable where system calls are not (Yama).
-fn judge_channel(pid: u32, channel: &str, place: &Place) -> Sight {
+fn judge_channel(pid: u32, channel: &str, place: &Foreground) -> ThreadActivity {
     match channel.split('.').next().unwrap_or_default() {
-        "n_tty_read" => Sight::Terminal,
+        "n_tty_read" => ThreadActivity::Terminal,
         // Terminals wait here, and so do sockets and inotify: without any of those it is the terminal.
-        "wait_woken" if is_terminal(pid, 0, place) && holds_only_files(pid) => Sight::Terminal,
+        "wait_woken" if is_terminal(pid, 0, place) && holds_only_files(pid) => ThreadActivity::Terminal,
         "ep_poll" | "do_epoll_wait" => {
-            let Some(fds) = numbers_in(&format!("/proc/{pid}/fd")) else { return Sight::Unclear };
+            let Some(fds) = numbers_in(&format!("/proc/{pid}/fd")) else { return ThreadActivity::Unclear };
             let listens = |fd: &u32| {
                 epoll_targets(pid, u64::from(*fd)).is_some_and(|targets| any_terminal(pid, targets, place))
             };
-            if fds.iter().any(listens) { Sight::Terminal } else { Sight::Elsewhere }
+            if fds.iter().any(listens) { ThreadActivity::Terminal } else { ThreadActivity::Elsewhere }
         }
-        "do_wait" | "kernel_wait4" | "kernel_waitid" => Sight::Child,
+        "do_wait" | "kernel_wait4" | "kernel_waitid" => ThreadActivity::Child,
         "hrtimer_nanosleep"
         | "do_nanosleep"
         | "futex_wait_queue"
@@ -159,17 +160,17 @@ fn judge_channel(pid: u32, channel: &str, place: &Place) -> Sight {
         | "futex_do_wait"
         | "pipe_read"
         | "anon_pipe_read"
-        | "sigsuspend" => Sight::Elsewhere,
-        _ => Sight::Unclear,
+        | "sigsuspend" => ThreadActivity::Elsewhere,
+        _ => ThreadActivity::Unclear,
     }
 }
 
-fn any_terminal(pid: u32, fds: Vec<u64>, place: &Place) -> bool {
+fn any_terminal(pid: u32, fds: Vec<u64>, place: &Foreground) -> bool {
     fds.into_iter().any(|fd| is_terminal(pid, fd, place))
 }
 
 /// Whether a descriptor is the place's terminal, by device number or as `/dev/tty`.
-fn is_terminal(pid: u32, fd: u64, place: &Place) -> bool {
+fn is_terminal(pid: u32, fd: u64, place: &Foreground) -> bool {
     let Ok(file) = std::fs::metadata(format!("/proc/{pid}/fd/{fd}")) else { return false };
     let device = file.rdev();
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));

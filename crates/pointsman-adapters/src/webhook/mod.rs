@@ -3,10 +3,10 @@
 //! A webhook only rings: what is true is asked for afterwards. Of what it says only what it is about and whose deed it
 //! was are looked at, once the signature is right, to know which question is worth asking; so a webhook that is lost, late
 //! or rung again by a stranger costs time or a question at the most. `request` reads a request within limits,
-//! `signature` checks it, `ring` is what is read out of it, here is who listens and what is answered.
+//! `signature` checks it, `news` is what is read out of it, here is who listens and what is answered.
 
+mod news;
 mod request;
-mod ring;
 mod signature;
 
 use std::collections::{HashSet, VecDeque};
@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+pub use news::{NewsTopic, WebhookNews};
 use request::Head;
-pub use ring::{About, Ring};
 
 use crate::secret::Secret;
 
@@ -38,27 +38,28 @@ const LINGER_BYTES: usize = 1 << 20;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Who is rung for, and with which secret.
-pub trait Bell: Send + Sync + 'static {
+pub trait WebhookReceiver: Send + Sync + 'static {
     /// The secret of a project; none if nobody of that name listens here.
     fn secret(&self, project: &str) -> Option<Secret>;
 
     /// Something has happened there, as far as its server says.
-    fn ring(&self, project: &str, ring: Ring);
+    fn ring(&self, project: &str, ring: WebhookNews);
 }
 
 /// A listener. It ends when this goes.
-pub struct Door {
+pub struct WebhookListener {
     address: SocketAddr,
     shut: Arc<AtomicBool>,
 }
 
-impl Door {
+impl WebhookListener {
     /// Listens at an address.
-    pub fn open(address: SocketAddr, bell: Arc<dyn Bell>) -> io::Result<Self> {
+    pub fn open(address: SocketAddr, bell: Arc<dyn WebhookReceiver>) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
         let shut = Arc::new(AtomicBool::new(false));
-        let hall = Arc::new(Hall { bell, callers: AtomicUsize::new(0), delivered: Mutex::default() });
+        let hall =
+            Arc::new(ListenerState { bell, callers: AtomicUsize::new(0), delivered: Mutex::default() });
         let told = Arc::clone(&shut);
         std::thread::Builder::new()
             .name("webhooks".to_owned())
@@ -72,7 +73,7 @@ impl Door {
     }
 }
 
-impl Drop for Door {
+impl Drop for WebhookListener {
     fn drop(&mut self) {
         self.shut.store(true, Ordering::SeqCst);
         // Wakes the listener. If nobody answers, it has ended already.
@@ -81,8 +82,8 @@ impl Drop for Door {
 }
 
 /// What all callers share.
-struct Hall {
-    bell: Arc<dyn Bell>,
+struct ListenerState {
+    bell: Arc<dyn WebhookReceiver>,
     callers: AtomicUsize,
     delivered: Mutex<Delivered>,
 }
@@ -109,7 +110,7 @@ enum Reply {
     Busy,
 }
 
-impl Hall {
+impl ListenerState {
     fn receive(self: Arc<Self>, listener: &TcpListener, shut: &AtomicBool) {
         loop {
             let accepted = listener.accept();
@@ -165,7 +166,7 @@ impl Hall {
             None => return Reply::NoLength,
         };
         let mut check = signature::Check::new(&head, &secret);
-        let mut kept = ring::Kept::new(length);
+        let mut kept = news::Kept::new(length);
         let heard = caller.body(length, |part| {
             check.take(part);
             kept.take(part);

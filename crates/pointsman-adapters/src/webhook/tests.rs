@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::request::{Caller, Head};
 use super::signature::sign;
-use super::{Bell, CALLERS, Door, Reply, Ring};
+use super::{CALLERS, Reply, WebhookListener, WebhookNews, WebhookReceiver};
 use crate::secret::Secret;
 
 const BODY: &str = "{\"action\":\"opened\"}";
@@ -17,24 +17,24 @@ fn secret() -> Secret {
 #[derive(Default)]
 struct Rung(Mutex<Vec<String>>);
 
-impl Bell for Rung {
+impl WebhookReceiver for Rung {
     fn secret(&self, project: &str) -> Option<Secret> {
         (project == "shop").then(secret)
     }
 
-    fn ring(&self, project: &str, _ring: Ring) {
+    fn ring(&self, project: &str, _ring: WebhookNews) {
         self.0.lock().unwrap().push(project.to_owned());
     }
 }
 
-fn open() -> (Door, Arc<Rung>) {
+fn open() -> (WebhookListener, Arc<Rung>) {
     let rung = Arc::new(Rung::default());
-    let door = Door::open(SocketAddr::from(([127, 0, 0, 1], 0)), Arc::clone(&rung) as _).unwrap();
+    let door = WebhookListener::open(SocketAddr::from(([127, 0, 0, 1], 0)), Arc::clone(&rung) as _).unwrap();
     (door, rung)
 }
 
 /// Sends something and answers the status it gets.
-fn send(door: &Door, text: &str) -> u16 {
+fn send(door: &WebhookListener, text: &str) -> u16 {
     let mut stream = TcpStream::connect(door.address()).unwrap();
     stream.write_all(text.as_bytes()).unwrap();
     stream.shutdown(Shutdown::Write).unwrap();

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixListener;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use pointsman_adapters::claude::mailbox::{Letter, Mailbox};
+use pointsman_adapters::claude::hook_messages::{HookMessageStatus, HookMessages};
 use pointsman_adapters::claude::socket::Socket;
 
 use crate::deadline::eventually;
@@ -13,9 +13,9 @@ use crate::deadline::eventually;
 /// Long enough for a test that would wait for ever otherwise.
 const LIMIT: Duration = Duration::from_secs(20);
 
-fn mailbox() -> (tempfile::TempDir, Mailbox) {
+fn mailbox() -> (tempfile::TempDir, HookMessages) {
     let dir = tempfile::tempdir().unwrap();
-    let mailbox = Mailbox::at(dir.path().join("mail"));
+    let mailbox = HookMessages::at(dir.path().join("mail"));
     mailbox.create().unwrap();
     (dir, mailbox)
 }
@@ -25,11 +25,11 @@ fn letters_are_taken_once_and_in_the_order_of_their_numbers() {
     let (_dir, mailbox) = mailbox();
     assert_eq!((mailbox.take(), mailbox.letter("m-9-1")), (vec![], None));
     for (name, line) in [("m-10-1", "ten"), ("m-9-2", "nine again"), ("m-9-1", "nine\n")] {
-        assert_eq!(mailbox.offer(name, line).unwrap(), Letter::Offered);
+        assert_eq!(mailbox.offer(name, line).unwrap(), HookMessageStatus::Offered);
     }
     assert_eq!(mailbox.take(), ["nine", "nine again", "ten"]);
     assert_eq!(mailbox.take(), Vec::<String>::new());
-    assert_eq!(mailbox.offer("m-9-1", "nine").unwrap(), Letter::Taken, "not a second time");
+    assert_eq!(mailbox.offer("m-9-1", "nine").unwrap(), HookMessageStatus::Taken, "not a second time");
     assert!(!mailbox.withdraw("m-9-1").unwrap(), "it is too late");
 }
 
@@ -46,7 +46,7 @@ fn a_letter_has_one_owner_whoever_is_faster() {
             (taken, back.join().unwrap())
         });
         assert_eq!(taken + usize::from(back), 1, "round {round}");
-        let expected = if back { Letter::Withdrawn } else { Letter::Taken };
+        let expected = if back { HookMessageStatus::Withdrawn } else { HookMessageStatus::Taken };
         assert_eq!(mailbox.letter(&name), Some(expected));
     }
 }
@@ -56,7 +56,7 @@ fn a_letter_that_goes_another_way_is_written_down_first() {
     let (_dir, mailbox) = mailbox();
     assert!(mailbox.give("m-1-1").unwrap());
     assert!(!mailbox.give("m-1-1").unwrap(), "once");
-    assert_eq!(mailbox.offer("m-1-1", "hello").unwrap(), Letter::Given);
+    assert_eq!(mailbox.offer("m-1-1", "hello").unwrap(), HookMessageStatus::Given);
     assert_eq!(mailbox.take(), Vec::<String>::new());
 }
 
@@ -80,7 +80,7 @@ fn a_letter_wakes_the_one_who_waits() {
 #[test]
 fn nobody_waits_in_a_mailbox_that_is_not_there_or_goes_away() {
     let dir = tempfile::tempdir().unwrap();
-    assert!(Mailbox::at(dir.path().join("none")).wait(LIMIT).is_err());
+    assert!(HookMessages::at(dir.path().join("none")).wait(LIMIT).is_err());
     let (_dir, mailbox) = mailbox();
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| mailbox.wait(LIMIT).unwrap());

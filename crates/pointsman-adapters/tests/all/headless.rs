@@ -6,9 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use pointsman_adapters::driver::{Driver, NewSession, Placed, Sent, Words};
-use pointsman_adapters::headless::place::Sitting;
-use pointsman_adapters::headless::{Doing, Error, Headless};
+use pointsman_adapters::driver::{AgentInput, Driver, NewSession, Sent, SessionHome};
+use pointsman_adapters::headless::session_dir::KeeperLock;
+use pointsman_adapters::headless::{Error, Headless, TurnState};
 use pointsman_adapters::{phase_file, process};
 use pointsman_testkit::eventually;
 use tempfile::TempDir;
@@ -54,7 +54,7 @@ impl Stage {
     }
 
     /// Takes the keeper's side. The record stays with the real process: whoever ends the session must not end us.
-    fn sit(&self) -> Option<Sitting> {
+    fn sit(&self) -> Option<KeeperLock> {
         let place = self.headless.place("dev-shop-1").unwrap();
         let record = fs::read(place.dir().join("seat.json")).unwrap();
         let sitting = place.sit().unwrap();
@@ -73,7 +73,7 @@ impl Stage {
     fn say(&self, epoch: &str, operation: &str, last: bool) -> Sent {
         let seat = self.headless.find("dev-shop-1").unwrap().unwrap();
         let text = format!("words of {operation}");
-        self.headless.say("dev-shop-1", &seat, epoch, &Words { operation, text: &text, last }).unwrap()
+        self.headless.say("dev-shop-1", &seat, epoch, &AgentInput { operation, text: &text, last }).unwrap()
     }
 }
 
@@ -92,7 +92,7 @@ fn a_session_is_started_found_listed_and_ended() {
     assert!(stage.headless.list().unwrap().is_empty());
     stage.headless.start(&stage.session("e1")).unwrap();
     let seat = stage.headless.find("dev-shop-1").unwrap().unwrap();
-    assert_eq!((seat.placed.clone(), seat.epoch.as_str(), seat.dead), (Placed::Headless, "e1", false));
+    assert_eq!((seat.placed.clone(), seat.epoch.as_str(), seat.dead), (SessionHome::Headless, "e1", false));
     assert!(process::is_alive(seat.pid, seat.start_time.unwrap()));
     assert_eq!(stage.headless.list().unwrap(), [("dev-shop-1".to_owned(), seat.clone())]);
     fs::write(stage.path("log"), "one\ntwo\nthree\n").unwrap();
@@ -131,14 +131,14 @@ fn a_keeper_that_leaves_at_once_is_no_trouble_if_another_one_sits() {
 fn words_come_once_in_their_order_and_to_nobody_else() {
     let stage = Stage::new(KEEPER);
     stage.headless.start(&stage.session("e1")).unwrap();
-    assert_eq!(stage.headless.doing("dev-shop-1").unwrap(), Some(Doing::Nothing));
+    assert_eq!(stage.headless.doing("dev-shop-1").unwrap(), Some(TurnState::Nothing));
     for (operation, sent) in
         [("m-10-1", Sent::Sent), ("m-9-1", Sent::Sent), ("start", Sent::Sent), ("m-10-1", Sent::Duplicate)]
     {
         assert_eq!(stage.say("e1", operation, operation == "m-9-1"), sent, "{operation}");
     }
     assert_eq!(stage.say("e0", "m-11-1", false), Sent::StaleEpoch);
-    assert_eq!(stage.headless.doing("dev-shop-1").unwrap(), Some(Doing::Turn));
+    assert_eq!(stage.headless.doing("dev-shop-1").unwrap(), Some(TurnState::Turn));
     // As its keeper, which has not taken the lock.
     let mut sitting = stage.sit().unwrap();
     assert!(stage.sit().is_none(), "there is one seat");
@@ -148,7 +148,7 @@ fn words_come_once_in_their_order_and_to_nobody_else() {
     assert_eq!(sitting.take().unwrap(), None);
     assert!(!sitting.is_called().unwrap());
     assert_eq!(stage.say("e1", "m-9-1", false), Sent::Duplicate, "taken is not forgotten");
-    assert_eq!(stage.headless.doing("dev-shop-1").unwrap(), Some(Doing::Nothing));
+    assert_eq!(stage.headless.doing("dev-shop-1").unwrap(), Some(TurnState::Nothing));
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn names_that_are_paths_and_torn_or_foreign_files_are_refused() {
     }
     stage.headless.start(&stage.session("e1")).unwrap();
     let seat = stage.headless.find("dev-shop-1").unwrap().unwrap();
-    let words = Words { operation: "../../x", text: "x", last: false };
+    let words = AgentInput { operation: "../../x", text: "x", last: false };
     assert!(stage.headless.say("dev-shop-1", &seat, "e1", &words).is_err());
     let place = stage.headless.place("dev-shop-1").unwrap();
     // Nobody's prompt is passed over, and does not come back.

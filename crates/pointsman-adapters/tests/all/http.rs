@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use pointsman_adapters::http::{Client, Error, Host, Limits, Patience, Request, Scheme};
+use pointsman_adapters::http::{Client, Error, Host, Limits, Request, RetryWait, Scheme};
 use pointsman_adapters::retry::Retry;
 use pointsman_adapters::secret::Secret;
 use pointsman_core::time::Timestamp;
@@ -41,7 +41,7 @@ fn world(limits: Limits, answer: impl Fn(usize, &Asked) -> Reply + Send + Sync +
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);
     let server = Server::start(move |request| answer(counted.fetch_add(1, Ordering::SeqCst), request));
-    let host = Host::new(&server.url(), clock, limits, Patience::default());
+    let host = Host::new(&server.url(), clock, limits, RetryWait::default());
     let client = host.client(Some((Scheme::Token, Secret::new(TOKEN).unwrap())));
     World { client, asked, _server: server }
 }
@@ -134,7 +134,7 @@ fn a_server_that_is_not_there_can_be_asked_later() {
     let world = world(impatient(), |_, _| fine());
     let url = world.client.host().name().to_owned();
     drop(world);
-    let host = Host::new(&format!("http://{url}"), clock, impatient(), Patience::default());
+    let host = Host::new(&format!("http://{url}"), clock, impatient(), RetryWait::default());
     let error = host.client(None).send(&Request::post("make", &["x"])).unwrap_err();
     assert_eq!(error.retry(), Retry::Later, "{error}");
 }
@@ -265,7 +265,7 @@ fn a_server_whose_clock_is_an_hour_off_is_understood() {
 #[test]
 fn waiting_ends_when_everything_ends() {
     let server = Server::start(|_| Reply::empty(503));
-    let patience = Patience::default();
+    let patience = RetryWait::default();
     let limits = Limits {
         first_pause: Duration::from_secs(3600),
         longest_pause: Duration::from_secs(3600),

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use pointsman_adapters::http::{Limits, Patience};
+use pointsman_adapters::http::{Limits, RetryWait};
 use pointsman_adapters::notify::Error;
 use pointsman_adapters::notify::matrix::{Matrix, Message, Opening};
 use pointsman_adapters::retry::Retry;
@@ -36,7 +36,7 @@ fn open(fake: &FakeHomeserver, name: &str, room: &str) -> Matrix {
         token,
         clock,
         limits: limits(),
-        patience: Patience::default(),
+        patience: RetryWait::default(),
     };
     opening.prepare()
 }

@@ -105,7 +105,7 @@ fn what_is_in_the_way_is_said() {
     let fake = FakeWoodpecker::start("0.15.11");
     let error = open(&fake, None, TOKEN).pipelines().unwrap_err().to_string();
     assert!(
-        error.contains("is Woodpecker older than 1.0, or another program; 3.0 or newer is needed"),
+        error.contains("the web page “Woodpecker”") && error.contains("a login page is in between"),
         "{error}"
     );
     let fake = FakeWoodpecker::start("3.17.0");

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use self::day::{CODING, Clock, FIXING, Lived, MORNING};
 use crate::report::{Report, Target};
-use crate::stage::{Place, Stage};
+use crate::stage::{Stage, Workspace};
 use crate::wait;
 
 /// Issue 6: so much of the original's calls at most, by polling alone.
@@ -29,10 +29,10 @@ const LISTEN_LIMIT: std::time::Duration = std::time::Duration::from_secs(30);
 const SECRET: &str = "bench-webhook-secret";
 
 /// Lives through the day three times, at the same time.
-pub(crate) fn measure(place: &Place, factor: u32) -> anyhow::Result<Report> {
+pub(crate) fn measure(place: &Workspace, factor: u32) -> anyhow::Result<Report> {
     let (polling, webhooks, seed) = thread::scope(|scope| {
-        let polling = scope.spawn(|| ours(place, factor, Ears::None));
-        let webhooks = scope.spawn(|| ours(place, factor, Ears::Webhooks));
+        let polling = scope.spawn(|| ours(place, factor, Listening::None));
+        let webhooks = scope.spawn(|| ours(place, factor, Listening::Webhooks));
         let seed = scope.spawn(|| original(factor));
         let lived = |thread: thread::ScopedJoinHandle<'_, anyhow::Result<Lived>>| {
             thread.join().map_err(|_| anyhow!("a day ended in panic"))?
@@ -68,7 +68,7 @@ pub(crate) fn measure(place: &Place, factor: u32) -> anyhow::Result<Report> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ears {
+enum Listening {
     None,
     Webhooks,
 }
@@ -88,7 +88,7 @@ fn original(factor: u32) -> anyhow::Result<Lived> {
 }
 
 /// A day of ours.
-fn ours(place: &Place, factor: u32, ears: Ears) -> anyhow::Result<Lived> {
+fn ours(place: &Workspace, factor: u32, ears: Listening) -> anyhow::Result<Lived> {
     let fake = FakeForgejo::start(Rules::default());
     let clock = Clock::start(factor);
     // A port that was free a moment ago.
@@ -115,7 +115,7 @@ fn ours(place: &Place, factor: u32, ears: Ears) -> anyhow::Result<Lived> {
         seconds(FIXING),
         stage.desk(),
     );
-    if ears == Ears::Webhooks {
+    if ears == Listening::Webhooks {
         let secret = file("secret", SECRET)?;
         toml.push_str(&format!("[webhooks]\nlisten = \"{listen}\"\nsecret_file = {secret}\n"));
     }
@@ -123,7 +123,7 @@ fn ours(place: &Place, factor: u32, ears: Ears) -> anyhow::Result<Lived> {
     let there = fake.repository().to_string_lossy().into_owned();
     stage.git(&["push", "--quiet", "--force", &there, "main:main"])?;
     stage.start_daemon()?;
-    if ears == Ears::Webhooks {
+    if ears == Listening::Webhooks {
         fake.hook(&listen, "/webhook/bench", SECRET);
         // As if something had happened the day before.
         wait::until("the daemon to listen", LISTEN_LIMIT, || {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
-use pointsman_adapters::http::{Client, Host, Limits, Method, Patience, Request, Scheme};
+use pointsman_adapters::http::{Client, Host, Limits, Method, Request, RetryWait, Scheme};
 use pointsman_adapters::secret::Secret;
 use pointsman_testkit::fake_forgejo::{DEV, FakeForgejo, REPO};
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ pub(super) struct Seed<'a> {
 impl<'a> Seed<'a> {
     pub(super) fn new(fake: &'a FakeForgejo, clock: Clock, over: &'a AtomicBool) -> anyhow::Result<Self> {
         let base = format!("{}/api/v1/repos/{REPO}", fake.url());
-        let host = Host::new(&base, pointsman::daemon::clock::now, Limits::default(), Patience::default());
+        let host = Host::new(&base, pointsman::daemon::clock::now, Limits::default(), RetryWait::default());
         let token = Secret::new(&fake.token(DEV)).context("the token is one")?;
         Ok(Self { fake, client: host.client(Some((Scheme::Token, token))), clock, over })
     }

@@ -9,14 +9,14 @@ use pointsman_core::ids::Sha;
 
 use super::line::{bare_line, branch};
 use crate::sample::Sample;
-use crate::stage::{Place, Stage};
+use crate::stage::{Stage, Workspace};
 
 const TIMES: usize = 20;
 /// Every so-maniest branch changes a line that main has changed too.
 const EVERY: usize = 10;
 
 /// Asks again and again; milliseconds.
-pub(super) fn measure(place: &Place, branches: usize) -> anyhow::Result<Sample> {
+pub(super) fn measure(place: &Workspace, branches: usize) -> anyhow::Result<Sample> {
     let stage = Stage::empty(place)?;
     let repo = bare_line(&stage, branches, None)?;
     // Main goes on, so that nothing is a mere fast-forward.

@@ -9,7 +9,7 @@ use pointsman_core::ids::ProjectName;
 use pointsman_core::queue::{Policy, Strategy};
 use pointsman_store::{EntryScope, EntryStatus, QueueEntry, Store};
 
-use crate::stage::{Place, Stage};
+use crate::stage::{Stage, Workspace};
 use crate::wait;
 
 /// The repository that branches land in, beside the working tree.
@@ -33,7 +33,7 @@ pub(super) struct Way {
 }
 
 /// What it took.
-pub(super) struct Taken {
+pub(super) struct Timing {
     /// From the start to the last branch that is over.
     pub(super) seconds: f64,
     pub(super) landed: usize,
@@ -83,7 +83,7 @@ fn marks(stage: &Stage) -> PathBuf {
 }
 
 /// Lets the queue work it through.
-pub(super) fn queue(place: &Place, way: &Way) -> anyhow::Result<Taken> {
+pub(super) fn queue(place: &Workspace, way: &Way) -> anyhow::Result<Timing> {
     let mut stage = Stage::empty(place)?;
     let repo = bare_line(&stage, way.branches, way.red)?;
     let (strategy, most) = match way.policy.strategy {
@@ -115,7 +115,7 @@ pub(super) fn queue(place: &Place, way: &Way) -> anyhow::Result<Taken> {
     let seconds = begun.elapsed().as_secs_f64();
     check(&over, way.red)?;
     stage.stop_daemon()?;
-    Ok(Taken { seconds, landed: way.branches - usize::from(way.red.is_some()), gates: runs(&stage)? })
+    Ok(Timing { seconds, landed: way.branches - usize::from(way.red.is_some()), gates: runs(&stage)? })
 }
 
 /// What is measured must be right as well.
@@ -141,11 +141,11 @@ fn runs(stage: &Stage) -> anyhow::Result<usize> {
 
 /// The way of a careful person: each branch is brought up to date, tested and pushed before the next one begins.
 pub(super) fn plain(
-    place: &Place,
+    place: &Workspace,
     branches: usize,
     red: Option<usize>,
     gate_seconds: u64,
-) -> anyhow::Result<Taken> {
+) -> anyhow::Result<Timing> {
     let stage = Stage::empty(place)?;
     bare_line(&stage, branches, red)?;
     let gate = gate(gate_seconds, &marks(&stage));
@@ -165,5 +165,5 @@ pub(super) fn plain(
     }
     let seconds = begun.elapsed().as_secs_f64();
     ensure!(landed == branches - usize::from(red.is_some()), "only {landed} branches landed");
-    Ok(Taken { seconds, landed, gates: runs(&stage)? })
+    Ok(Timing { seconds, landed, gates: runs(&stage)? })
 }

@@ -8,13 +8,13 @@ mod line;
 
 use std::collections::BTreeSet;
 
-use pointsman_core::queue::rehearsal::{Cost, cost};
+use pointsman_core::queue::simulation::{Cost, cost};
 use pointsman_core::queue::{Policy, Strategy};
 use serde_json::{Value, json};
 
 use crate::report::{Report, Target};
-use crate::stage::Place;
-use line::{Taken, Way};
+use crate::stage::Workspace;
+use line::{Timing, Way};
 
 const SHORT: usize = 20;
 const LONG: usize = 50;
@@ -35,7 +35,7 @@ const OVERHEAD_LIMIT: f64 = 0.15;
 const CONFLICTS_LIMIT: f64 = 1000.0;
 
 /// Works lines of branches through.
-pub(crate) fn measure(place: &Place, gate_seconds: u64) -> anyhow::Result<Report> {
+pub(crate) fn measure(place: &Workspace, gate_seconds: u64) -> anyhow::Result<Report> {
     let t = gate_seconds as f64;
     let mut measured = Vec::new();
     for (branches, red) in [(SHORT, None), (LONG, Some(RED))] {
@@ -125,14 +125,14 @@ struct Row<'a> {
     name: &'a str,
     branches: usize,
     red: Option<usize>,
-    taken: Taken,
+    taken: Timing,
     t: f64,
     /// With an executor that takes no time; the plain way is a run of the gate for each.
     ideal: Option<Cost>,
 }
 
 impl Row<'_> {
-    fn plain(branches: usize, red: Option<usize>, taken: Taken, t: f64) -> Self {
+    fn plain(branches: usize, red: Option<usize>, taken: Timing, t: f64) -> Self {
         Self { name: "plain", branches, red, taken, t, ideal: None }
     }
 

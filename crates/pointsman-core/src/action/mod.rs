@@ -1,7 +1,7 @@
-//! The action agent: operational tasks that an issue labelled `action` describes.
+//! The action agent carries out operational tasks that an issue labelled `action` describes.
 //!
-//! Which formula such an issue names, what its report must look like, and what is to be done about it next. Its sentences
-//! are in [`crate::words::action`]. Sessions belong to [`crate::run`]; pushing and posting elsewhere.
+//! This module finds the formula that an issue names, checks the agent's report, and decides the next step. Its
+//! sentences are in [`crate::words::action`]. Sessions belong to [`crate::run`]; the daemon pushes and posts.
 
 #[cfg(test)]
 mod tests;
@@ -16,8 +16,8 @@ use serde_json::Value;
 use crate::labels::{ACTION, BLOCKED, has};
 use crate::role::{FORMULA_PREFIX, Role};
 use crate::run::{Run, Status};
-use crate::text::clean_line;
 use crate::time::Timestamp;
+use crate::words;
 
 /// The role whose sessions carry actions out.
 pub const ROLE: Role = Role::Action;
@@ -28,7 +28,7 @@ pub const AT_ONCE: usize = 4;
 /// The longest report, in bytes.
 const SUMMARY_BYTES: usize = 20 << 10;
 
-/// What came of an action.
+/// The report with which an action's session ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Report {
@@ -39,11 +39,14 @@ pub struct Report {
 impl Report {
     /// Reads a result; a sentence about what is wrong if it cannot be used.
     pub fn read(result: Option<&Value>) -> Result<Self, String> {
-        let Some(result) = result else { return Err("it wrote no report".to_owned()) };
-        let report: Self = serde_json::from_value(result.clone())
-            .map_err(|error| format!("its result is no report: {}", clean_line(&error.to_string(), 200)))?;
+        let Some(result) = result else { return Err(words::answer::NO_REPORT.to_owned()) };
+        let report: Self =
+            serde_json::from_value(result.clone()).map_err(|error| words::answer::not_a("report", error))?;
         match report.summary.trim().is_empty() || report.summary.len() > SUMMARY_BYTES {
-            true => Err(format!("its result is no report: the summary has 1 to {SUMMARY_BYTES} bytes")),
+            true => Err(words::answer::not_a(
+                "report",
+                words::answer::length("the summary", SUMMARY_BYTES, "bytes"),
+            )),
             false => Ok(report),
         }
     }
@@ -66,7 +69,7 @@ pub fn formula(body: &str) -> &str {
 
 /// An issue as it is.
 #[derive(Clone, Copy, Debug)]
-pub struct Sight<'a> {
+pub struct ActionFacts<'a> {
     pub labels: &'a [String],
     /// Whether it waits for another issue.
     pub waits: bool,
@@ -76,7 +79,7 @@ pub struct Sight<'a> {
     pub told: bool,
 }
 
-/// What is to be done.
+/// The next step for an issue that asks for an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     Nothing,
@@ -88,8 +91,8 @@ pub enum Next {
 }
 
 /// Decides. A run that failed blocks its issue; who takes the label away wants it tried again.
-pub fn plan(sight: &Sight<'_>) -> Next {
-    let Sight { labels, waits, runs, told } = *sight;
+pub fn plan(sight: &ActionFacts<'_>) -> Next {
+    let ActionFacts { labels, waits, runs, told } = *sight;
     if !has(labels, ACTION) {
         return Next::Nothing;
     }

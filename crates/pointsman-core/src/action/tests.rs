@@ -69,7 +69,7 @@ fn what_is_next_for_an_action() {
         (&action, false, &[failed.clone(), done], true, Next::Report),
     ];
     for (place, (labels, waits, runs, told, expected)) in table.into_iter().enumerate() {
-        assert_eq!(plan(&Sight { labels, waits, runs, told }), expected, "{place}");
+        assert_eq!(plan(&ActionFacts { labels, waits, runs, told }), expected, "{place}");
     }
 }
 

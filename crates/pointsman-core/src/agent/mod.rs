@@ -1,8 +1,8 @@
-//! The agents: the programs that sessions run, and everything in which one differs from another.
+//! Agents are the programs that sessions run. Every difference between them is written here.
 //!
-//! The configuration says which agent a command starts (`agent.kind`); where it does not, [`Agent::of_command`] guesses, once,
-//! when the file is read. Call sites ask for a capability and never look at the command. Claude Code's own files and flags
-//! are in [`crate::claude`].
+//! The configuration names the agent that a command starts (`agent.kind`). If it does not, [`Agent::of_command`]
+//! guesses once, when the file is read. Call sites ask for a capability and never look at the command. The files and
+//! flags of Claude Code are in [`crate::claude`].
 
 use std::fmt;
 use std::str::FromStr;

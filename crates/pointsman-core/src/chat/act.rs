@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Command, Said};
+use super::{Command, PersonMessage};
 use crate::notifier::Topic;
 use crate::task::Order;
 
-/// What is to be done.
+/// The order that a person's message amounts to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum ChatAction {
     /// The task's agent hears it: as the answer to its question, or by the way.
     Speak,
     /// An order to the task.
@@ -28,7 +28,7 @@ pub enum Act {
     Refuse(Refusal),
 }
 
-/// What people can ask for.
+/// The reports that people can ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
     /// What does not go on.
@@ -37,7 +37,7 @@ pub enum Report {
     Help,
 }
 
-/// Why words came to nothing.
+/// The reasons why a message leads to no order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// It was changed before it was read.
@@ -67,24 +67,24 @@ pub enum Reply {
 
 /// Decides what words mean. `topic` is what the thread is about; none if they were said in the room, or in a thread that
 /// is none of ours. `hash` is that of the action, if it is about one. Nothing if they are not for us.
-pub fn act(said: &Said, topic: Option<&Topic>, hash: Option<&str>) -> Option<Act> {
+pub fn act(said: &PersonMessage, topic: Option<&Topic>, hash: Option<&str>) -> Option<ChatAction> {
     let read = Command::read(&said.text);
     let command = read.clone().filter(|_| said.plain);
     let in_disguise = command.is_none() && read.is_some();
     if said.edited && topic.is_some() {
-        return Some(Act::Refuse(Refusal::Edited));
+        return Some(ChatAction::Refuse(Refusal::Edited));
     }
     Some(match topic {
         Some(Topic::Vault(id)) => match command {
             Some(Command::Approve { which: Some(which), .. })
                 if which != id.as_str() && !names(&which, hash) =>
             {
-                Act::Refuse(Refusal::AnotherAction)
+                ChatAction::Refuse(Refusal::AnotherAction)
             }
-            Some(Command::Approve { again, .. }) => Act::Approve { again },
-            Some(Command::Reject { reason }) => Act::Reject { reason },
-            Some(Command::Stuck) => Act::Tell(Report::Stuck),
-            Some(Command::Status) => Act::Tell(Report::Status),
+            Some(Command::Approve { again, .. }) => ChatAction::Approve { again },
+            Some(Command::Reject { reason }) => ChatAction::Reject { reason },
+            Some(Command::Stuck) => ChatAction::Tell(Report::Stuck),
+            Some(Command::Status) => ChatAction::Tell(Report::Status),
             Some(
                 Command::Help
                 | Command::Kill
@@ -93,36 +93,36 @@ pub fn act(said: &Said, topic: Option<&Topic>, hash: Option<&str>) -> Option<Act
                 | Command::Ignore { .. }
                 | Command::Unknown { .. },
             )
-            | None => Act::Refuse(if in_disguise { Refusal::NotPlain } else { Refusal::YesOrNo }),
+            | None => ChatAction::Refuse(if in_disguise { Refusal::NotPlain } else { Refusal::YesOrNo }),
         },
         Some(Topic::Task(_)) => match command {
-            Some(Command::Kill) => Act::Order(Order::Stop),
-            Some(Command::Pause) => Act::Order(Order::Pause),
-            Some(Command::Resume) => Act::Order(Order::Resume),
-            Some(Command::Stuck) => Act::Tell(Report::Stuck),
-            Some(Command::Status) => Act::Tell(Report::Status),
-            Some(Command::Help) => Act::Tell(Report::Help),
-            Some(Command::Unknown { .. }) => Act::Refuse(Refusal::Unknown),
+            Some(Command::Kill) => ChatAction::Order(Order::Stop),
+            Some(Command::Pause) => ChatAction::Order(Order::Pause),
+            Some(Command::Resume) => ChatAction::Order(Order::Resume),
+            Some(Command::Stuck) => ChatAction::Tell(Report::Stuck),
+            Some(Command::Status) => ChatAction::Tell(Report::Status),
+            Some(Command::Help) => ChatAction::Tell(Report::Help),
+            Some(Command::Unknown { .. }) => ChatAction::Refuse(Refusal::Unknown),
             // "Approve" may well be what the agent wants to hear; it decides nothing but what the agent reads.
             Some(Command::Approve { .. } | Command::Reject { .. } | Command::Ignore { .. }) | None => {
-                Act::Speak
+                ChatAction::Speak
             }
         },
         Some(Topic::Agent(_)) => match command {
-            Some(Command::Stuck) => Act::Tell(Report::Stuck),
-            Some(Command::Status) => Act::Tell(Report::Status),
-            Some(Command::Help) => Act::Tell(Report::Help),
-            Some(Command::Unknown { .. }) => Act::Refuse(Refusal::Unknown),
-            Some(command) => Act::Keep(Reply::Command { command }),
-            None => Act::Keep(Reply::Text),
+            Some(Command::Stuck) => ChatAction::Tell(Report::Stuck),
+            Some(Command::Status) => ChatAction::Tell(Report::Status),
+            Some(Command::Help) => ChatAction::Tell(Report::Help),
+            Some(Command::Unknown { .. }) => ChatAction::Refuse(Refusal::Unknown),
+            Some(command) => ChatAction::Keep(Reply::Command { command }),
+            None => ChatAction::Keep(Reply::Text),
         },
         Some(Topic::Room) | None => match command? {
-            Command::Stuck => Act::Tell(Report::Stuck),
-            Command::Status => Act::Tell(Report::Status),
-            Command::Help => Act::Tell(Report::Help),
-            command @ Command::Ignore { .. } => Act::Keep(Reply::Command { command }),
+            Command::Stuck => ChatAction::Tell(Report::Stuck),
+            Command::Status => ChatAction::Tell(Report::Status),
+            Command::Help => ChatAction::Tell(Report::Help),
+            command @ Command::Ignore { .. } => ChatAction::Keep(Reply::Command { command }),
             // A word in the room is not about anything: who must end, what is approved?
-            Command::Kill | Command::Pause | Command::Resume => Act::Refuse(Refusal::NotHere),
+            Command::Kill | Command::Pause | Command::Resume => ChatAction::Refuse(Refusal::NotHere),
             // People talk to each other there.
             Command::Approve { .. } | Command::Reject { .. } | Command::Unknown { .. } => return None,
         },

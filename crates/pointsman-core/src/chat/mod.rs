@@ -1,15 +1,15 @@
-//! What people say in a chat room, and what follows from it.
+//! Messages from people in a chat room, and the actions that follow from them.
 //!
-//! `heard` has what came over the wire and who is listened to at all, `command` the words that are commands, `act` what
-//! a person's words mean in the thread they were written in. A chat server authenticates its people; what they write
-//! is outside text. Talking to servers and carrying anything out belong elsewhere.
+//! `message` has the message as the server sent it and decides who may write. `command` recognises commands. `act`
+//! decides what a text means in the thread in which it was written. The chat server authenticates its users, but
+//! their texts are outside text. The daemon talks to servers and carries the actions out.
 
 mod act;
 mod command;
-mod heard;
+mod message;
 #[cfg(test)]
 mod tests;
 
-pub use act::{Act, Refusal, Reply, Report, act};
+pub use act::{ChatAction, Refusal, Reply, Report, act};
 pub use command::Command;
-pub use heard::{Heard, Ignored, Place, Relation, Said, listen, mark_edited};
+pub use message::{ChatMessage, Ignored, MessageContext, PersonMessage, Relation, listen, mark_edited};

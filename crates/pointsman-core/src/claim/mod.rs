@@ -1,10 +1,10 @@
-//! `.agent-claim.json`: what a person's own Claude Code session has claimed, and how far it is.
+//! `.agent-claim.json` records which issue a person's own Claude Code session has claimed, and its progress.
 //!
-//! The file is a claim like any other: it says what an agent believes, and is checked against the forge before anything
-//! is opened or closed. [`life`] has the decisions of the hooks that read it, `words/claim.rs` their sentences; reading
-//! and writing the file is done elsewhere.
+//! The file is a claim: it says what an agent believes. Pointsman checks it against the forge before it opens or
+//! closes anything. [`on_hook`] has the decisions of the hooks that read the file, and `words/claim.rs` has their
+//! sentences. The command line reads and writes the file.
 
-pub mod life;
+pub mod on_hook;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
@@ -56,7 +56,7 @@ pub struct Claim {
     pub further: Map<String, Value>,
 }
 
-/// How far a claim is. A phase that we do not know is one in which only the board is kept up to date.
+/// The progress of a claim. In a phase that we do not know, only the board is kept up to date.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum Phase {
@@ -107,7 +107,7 @@ impl From<Phase> for String {
     }
 }
 
-/// Why a file is no claim.
+/// The reasons why a file is not a claim.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// It was written by another version.

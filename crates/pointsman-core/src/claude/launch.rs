@@ -35,7 +35,7 @@ const WAKE_SECONDS: u32 = 7 * 24 * 3600;
 /// How much of an API key Claude remembers as approved.
 const KEY_TAIL: usize = 20;
 
-/// How the conversation begins.
+/// The beginning of a conversation: a new one, or an earlier one that goes on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Conversation {
@@ -123,7 +123,8 @@ pub fn settings(program: &str, runtime: Runtime, waking: Waking) -> Value {
             let mut hooks = vec![json!({ "type": "command", "command": command, "timeout": timeout })];
             if runtime == Runtime::Tmux && waking == Waking::Able && WAKING.contains(&event) {
                 // A child of Claude itself, without a shell between: it ends with it.
-                let command = format!("exec {program} hook wake");
+                let wake = format!("{program} hook wake");
+                let command = format!("exec {wake}");
                 hooks.push(json!({
                     "type": "command", "command": command, "timeout": WAKE_SECONDS, "asyncRewake": true,
                 }));
@@ -145,7 +146,7 @@ pub fn settings(program: &str, runtime: Runtime, waking: Waking) -> Value {
     settings
 }
 
-/// What Claude's own `.claude.json` must say so that no dialog comes up: onboarding done, these directories trusted,
+/// The content of Claude's own `.claude.json` with which no dialog comes up: onboarding done, these directories trusted,
 /// bypass mode accepted, the API key approved. None if it says so already.
 ///
 /// Older releases trust what is below a trusted directory; newer ones want the root of each repository by name.

@@ -1,11 +1,11 @@
-//! Claude Code's own files and flags: what a session is started with, and what is put into a person's settings.
+//! The files and flags of Claude Code: how a session starts, and what we put into a person's settings.
 //!
-//! Pure: values in, values out. Which event means what is in [`crate::hook`].
+//! Everything here is pure. The meaning of hook events is in [`crate::hook`].
 
 pub mod launch;
 pub mod ordered;
 pub mod settings;
-pub mod standing;
+pub mod status;
 pub mod stream;
 
 /// A word for the shell that Claude Code runs hooks with.

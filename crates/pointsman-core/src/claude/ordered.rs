@@ -6,6 +6,8 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Number, Value};
 
+use crate::words;
+
 /// A JSON value whose objects keep their order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ordered {
@@ -19,7 +21,7 @@ pub enum Ordered {
 }
 
 impl Ordered {
-    /// What an object has under a key.
+    /// The value of an object under a key.
     pub fn get(&self, key: &str) -> Option<&Self> {
         match self {
             Self::Object(entries) => entries.iter().find(|(name, _)| name == key).map(|(_, value)| value),
@@ -27,7 +29,7 @@ impl Ordered {
         }
     }
 
-    /// What is under a key, made by `empty` at the end if it is not there; none if this is no object.
+    /// The value under a key, made by `empty` and put at the end if it is missing; none if this is not an object.
     pub fn entry(&mut self, key: &str, empty: impl FnOnce() -> Self) -> Option<&mut Self> {
         let Self::Object(entries) = self else { return None };
         let at = match entries.iter().position(|(name, _)| name == key) {
@@ -139,7 +141,9 @@ impl<'de> Visitor<'de> for Reader {
     }
 
     fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Ordered, E> {
-        Number::from_f64(number).map(Ordered::Number).ok_or_else(|| E::custom("not a number of JSON"))
+        Number::from_f64(number)
+            .map(Ordered::Number)
+            .ok_or_else(|| E::custom(words::parse::NOT_A_JSON_NUMBER))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Ordered, E> {

@@ -19,7 +19,7 @@ fn hooks() -> [(&'static str, &'static str, &'static str, serde_json::Value); 4]
     ]
 }
 
-/// Why settings were not changed.
+/// The reasons why settings were not changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// It is not JSON.

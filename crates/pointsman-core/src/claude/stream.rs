@@ -9,12 +9,13 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::hook::Work;
+use crate::hook::ToolUse;
 use crate::session::budget::Spent;
 use crate::session::context::{Gauge, Source};
 use crate::session::work::Action;
 use crate::text;
 use crate::time::Timestamp;
+use crate::words;
 
 /// How much of an outside text is kept.
 const TEXT_CHARS: usize = 400;
@@ -29,7 +30,7 @@ const MOST_USD: f64 = 1_000_000.0;
 
 /// Something that happened in a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum TurnEvent {
     /// The conversation has begun, or was taken up again: the prompt is there.
     Begun {
         /// Claude's own name for it.
@@ -47,7 +48,7 @@ pub enum Said {
     Did {
         tool: String,
         /// What that means for the work.
-        work: Work,
+        work: ToolUse,
         succeeded: bool,
     },
     /// The service refuses for now, and Claude tries again by itself.
@@ -59,7 +60,7 @@ pub enum Said {
     Malformed,
 }
 
-/// What one turn has said so far.
+/// The lines that one turn has printed so far.
 #[derive(Debug, Default)]
 pub struct Turn {
     begun: bool,
@@ -72,7 +73,7 @@ pub struct Turn {
     result: Option<Value>,
 }
 
-/// How a turn ended.
+/// The end of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// As it should; the next prompt can come.
@@ -95,7 +96,7 @@ pub enum Ended {
     },
 }
 
-/// What a turn tells about its cost.
+/// The cost that a turn reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Measured {
     /// How full the context is.
@@ -126,15 +127,15 @@ impl Sums {
 
 impl Turn {
     /// Takes one line in.
-    pub fn take(&mut self, line: &str) -> Vec<Said> {
+    pub fn take(&mut self, line: &str) -> Vec<TurnEvent> {
         if line.trim().is_empty() {
             return Vec::new();
         }
-        let Ok(Value::Object(entry)) = serde_json::from_str(line) else { return vec![Said::Malformed] };
+        let Ok(Value::Object(entry)) = serde_json::from_str(line) else { return vec![TurnEvent::Malformed] };
         let entry = Value::Object(entry);
         match (entry["type"].as_str(), entry["subtype"].as_str()) {
             (Some("system"), Some("init")) => self.begin(&entry),
-            (Some("system"), Some("api_retry")) => vec![Said::Retries { error: word(&entry["error"]) }],
+            (Some("system"), Some("api_retry")) => vec![TurnEvent::Retries { error: word(&entry["error"]) }],
             (Some("assistant"), _) => self.assistant(&entry),
             (Some("user"), _) => self.answered(&entry),
             (Some("rate_limit_event"), _) => {
@@ -163,16 +164,18 @@ impl Turn {
         self.result.is_some()
     }
 
-    /// How it ended. `exit` is the process's exit code, if it went by itself; `before` what was told before this turn.
+    /// Judges the end of the turn. `exit` is the process's exit code, if it went by itself; `before` what was told before.
     /// A program that is not Claude Code need not say a result: its exit code speaks for it.
     pub fn end(&self, exit: Option<i32>, before: Sums, talks: Talks) -> Ended {
         let Some(result) = &self.result else {
             return match (talks, exit) {
                 (Talks::Perhaps, Some(0)) => Ended::Over(Measured::default()),
                 (Talks::Always | Talks::Perhaps, Some(code)) => {
-                    Ended::Died { why: format!("exit code {code} without a result") }
+                    Ended::Died { why: words::session::ended_early(code) }
                 }
-                (Talks::Always | Talks::Perhaps, None) => Ended::Died { why: "killed".to_owned() },
+                (Talks::Always | Talks::Perhaps, None) => {
+                    Ended::Died { why: words::session::KILLED.to_owned() }
+                }
             };
         };
         let measured = self.measured(result, before);
@@ -185,7 +188,7 @@ impl Turn {
         match result["subtype"].as_str() {
             Some("error_max_turns") => Ended::Over(measured),
             Some("error_during_execution") if status.is_none() && self.error.is_none() => Ended::Died {
-                why: if details.is_empty() { "an error of its own".to_owned() } else { details },
+                why: if details.is_empty() { words::session::UNNAMED_ERROR.to_owned() } else { details },
             },
             Some(_) | None => {
                 let error = match &self.error {
@@ -197,13 +200,13 @@ impl Turn {
         }
     }
 
-    fn begin(&mut self, entry: &Value) -> Vec<Said> {
+    fn begin(&mut self, entry: &Value) -> Vec<TurnEvent> {
         self.begun = true;
         self.model = field(&entry["model"]);
-        vec![Said::Begun { conversation: field(&entry["session_id"]), model: self.model.clone() }]
+        vec![TurnEvent::Begun { conversation: field(&entry["session_id"]), model: self.model.clone() }]
     }
 
-    fn assistant(&mut self, entry: &Value) -> Vec<Said> {
+    fn assistant(&mut self, entry: &Value) -> Vec<TurnEvent> {
         let own = entry["parent_tool_use_id"].is_null();
         if own {
             // A helper's error is the helper's; the turn goes on.
@@ -216,7 +219,7 @@ impl Turn {
             match block["type"].as_str() {
                 Some("text") if own => {
                     let text = text::clean_block(block["text"].as_str().unwrap_or_default(), SPOKEN_BYTES);
-                    said.push(Said::Spoke { text });
+                    said.push(TurnEvent::Spoke { text });
                 }
                 Some("tool_use") => {
                     let (tool, input) = (word(&block["name"]), &block["input"]);
@@ -227,7 +230,7 @@ impl Turn {
                     }
                     let command = input["command"].as_str().map(|c| c.chars().take(TEXT_CHARS).collect());
                     self.tools.push_back((word(&block["id"]), tool.clone(), command));
-                    said.push(Said::Uses { tool, what });
+                    said.push(TurnEvent::Uses { tool, what });
                 }
                 Some(_) | None => {}
             }
@@ -235,7 +238,7 @@ impl Turn {
         said
     }
 
-    fn answered(&mut self, entry: &Value) -> Vec<Said> {
+    fn answered(&mut self, entry: &Value) -> Vec<TurnEvent> {
         let mut said = Vec::new();
         for block in entry["message"]["content"].as_array().into_iter().flatten() {
             let id = word(&block["tool_use_id"]);
@@ -243,7 +246,7 @@ impl Turn {
             let Some((_, tool, command)) = self.tools.remove(at) else { continue };
             let succeeded = block["is_error"] != true;
             let work = Action::of_tool(&tool, command.as_deref(), Some(succeeded)).into();
-            said.push(Said::Did { tool, work, succeeded });
+            said.push(TurnEvent::Did { tool, work, succeeded });
         }
         said
     }

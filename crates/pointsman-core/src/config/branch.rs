@@ -1,49 +1,51 @@
 //! Names of git branches: which are allowed, and how a task's branch is named.
 
+use crate::words;
+
 /// Longest branch name we take: a ref is a file, and file names end at 255 bytes.
 const MAX_BYTES: usize = 200;
 
-/// Why git would not take `name` as a branch, or nothing if it would.
+/// Names the rule of git that `name` breaks as a branch, if it breaks one.
 ///
 /// The rules of `git check-ref-format --branch`, and a limit on the length. A valid name is safe as an
 /// argument too, because it cannot start with a dash.
 pub fn invalid_branch(name: &str) -> Option<&'static str> {
     if name.is_empty() {
-        return Some("it is empty");
+        return Some(words::config::BRANCH_EMPTY);
     }
     if name.len() > MAX_BYTES {
-        return Some("it is longer than 200 bytes");
+        return Some(words::config::BRANCH_TOO_LONG);
     }
     if name.starts_with('-') {
-        return Some("it starts with `-`");
+        return Some(words::config::BRANCH_STARTS_WITH_DASH);
     }
     if matches!(name, "@" | "HEAD") {
-        return Some("git keeps this name for itself");
+        return Some(words::config::BRANCH_RESERVED);
     }
     if name.bytes().any(|b| b <= b' ' || b == 0x7f) {
-        return Some("it contains a space or a control character");
+        return Some(words::config::BRANCH_WITH_SPACE);
     }
     if name.contains(['~', '^', ':', '?', '*', '[', '\\']) {
-        return Some("it contains one of ~ ^ : ? * [ \\");
+        return Some(words::config::BRANCH_WITH_MARK);
     }
     if name.contains("..") {
-        return Some("it contains `..`");
+        return Some(words::config::BRANCH_WITH_DOTS);
     }
     if name.contains("@{") {
-        return Some("it contains `@{`");
+        return Some(words::config::BRANCH_WITH_REFLOG_MARK);
     }
     if name.ends_with('.') {
-        return Some("it ends in `.`");
+        return Some(words::config::BRANCH_ENDS_WITH_DOT);
     }
     for part in name.split('/') {
         if part.is_empty() {
-            return Some("it starts or ends with `/` or contains `//`");
+            return Some(words::config::BRANCH_WITH_EMPTY_PART);
         }
         if part.starts_with('.') {
-            return Some("a part of it starts with `.`");
+            return Some(words::config::BRANCH_PART_HIDDEN);
         }
         if part.ends_with(".lock") {
-            return Some("a part of it ends in `.lock`");
+            return Some(words::config::BRANCH_PART_LOCKED);
         }
     }
     None
@@ -57,20 +59,20 @@ pub fn render_branch(template: &str, issue: u64) -> String {
 /// Why a template gives no usable branches beside the primary branch, or nothing if it does.
 pub(super) fn invalid_template(template: &str, primary: &str) -> Option<String> {
     if !template.contains("{issue}") {
-        return Some("it must contain `{issue}`, or all tasks would share one branch".to_owned());
+        return Some(words::config::TEMPLATE_WITHOUT_ISSUE.to_owned());
     }
     if template.replace("{issue}", "").contains(['{', '}']) {
-        return Some("`{issue}` is the only placeholder".to_owned());
+        return Some(words::config::TEMPLATE_PLACEHOLDER.to_owned());
     }
     // The longest number an issue can have decides about the length; the rest does not depend on it.
     let branch = render_branch(template, u64::MAX);
     if let Some(why) = invalid_branch(&branch) {
-        return Some(format!("git would refuse such a branch: {why}"));
+        return Some(words::config::impossible_branch(why));
     }
     let inside =
         |outer: &str, inner: &str| inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('/'));
     if inside(primary, &branch) || inside(&branch, primary) {
-        return Some(format!("git cannot hold it beside the primary branch `{primary}`"));
+        return Some(words::config::branch_beside_primary(primary));
     }
     None
 }

@@ -8,6 +8,7 @@ use super::document::Document;
 use super::{Config, Error, ForgeHome, NotifierKind, ReviewMode, Span, branch, sections::Argv};
 use crate::board;
 use crate::timetable::Cron;
+use crate::words;
 
 /// Most tasks or checks at the same time.
 const MAX_CONCURRENCY: u32 = 1000;
@@ -22,7 +23,6 @@ const CREDENTIALS: [&str; 6] =
 
 /// Longest name of a room or a person on Matrix.
 const MATRIX_NAME: usize = 255;
-const NO_ZONE: &str = "it must be the name of a time zone, such as Europe/Berlin";
 
 /// Variables that Pointsman sets for an agent itself.
 const OURS: [&str; 3] = ["PHASE_FILE", "PROJECT_NAME", "ISSUE"];
@@ -45,14 +45,8 @@ pub(super) fn all(config: &Config, document: &Document<'_>) -> Result<(), Error>
 
 /// What this version cannot do yet, a sentence each.
 pub(super) fn unsupported(config: &Config) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut not_yet = |key: String, value: &str, instead: &str| {
-        found.push(format!("{key} = \"{value}\" is not supported by this version yet; use {instead}"));
-    };
-    if let Some(board) = config.forge.board.as_ref().filter(|_| !config.forge.kind.capabilities().board) {
-        not_yet("forge.board".into(), &crate::text::clean_line(board, 60), "labels, which follow every task");
-    }
-    found
+    let unkept = config.forge.board.as_ref().filter(|_| !config.forge.kind.capabilities().board);
+    unkept.into_iter().map(|board| words::config::unsupported_board(board)).collect()
 }
 
 struct Check<'c> {
@@ -62,13 +56,17 @@ struct Check<'c> {
 
 impl Check<'_> {
     fn fail(&self, key: &str, why: impl std::fmt::Display) -> Result<(), Error> {
-        Err(self.document.error_at(key, format!("`{key}`: {why}")))
+        Err(self.wrong(key, why))
+    }
+
+    fn wrong(&self, key: &str, why: impl std::fmt::Display) -> Error {
+        self.document.error_at(key, words::config::wrong_value(key, why))
     }
 
     fn branches(&self) -> Result<(), Error> {
         let Config { primary_branch, dev, .. } = self.config;
         if let Some(why) = branch::invalid_branch(primary_branch) {
-            return self.fail("primary_branch", format!("git would refuse such a branch: {why}"));
+            return self.fail("primary_branch", words::config::impossible_branch(why));
         }
         if let Some(why) = branch::invalid_template(&dev.branch, primary_branch) {
             return self.fail("dev.branch", why);
@@ -79,7 +77,7 @@ impl Check<'_> {
             || !plain
             || dev.phase_dir.to_string_lossy().contains(char::is_control)
         {
-            return self.fail("dev.phase_dir", "it must be an absolute path without `..`");
+            return self.fail("dev.phase_dir", words::config::NOT_A_PLAIN_PATH);
         }
         Ok(())
     }
@@ -88,11 +86,9 @@ impl Check<'_> {
         let Config { ci, agent, review, merge, forge, woodpecker, webhook, webhooks, matrix, roles, .. } =
             self.config;
         if ci.kind.runs_here() && ci.command.is_none() {
-            let why = "it needs the key `ci.command`, the program to run and its arguments";
             return Err(self
-                .document
-                .error_at("ci.kind", format!("`ci.kind`: {why}"))
-                .hint("add command = [\"./ci.sh\"], or set kind = \"none\""));
+                .wrong("ci.kind", words::config::CI_COMMAND_MISSING)
+                .hint(words::config::CI_COMMAND_MISSING_HINT));
         }
         self.command("agent.command", Some(&agent.command))?;
         let optional = [
@@ -118,10 +114,10 @@ impl Check<'_> {
     fn command(&self, key: &str, command: Option<&Argv>) -> Result<(), Error> {
         let Some(command) = command else { return Ok(()) };
         match command.first() {
-            None => self.fail(key, "it is empty; write a program and its arguments, such as [\"./ci.sh\"]"),
-            Some(program) if program.trim().is_empty() => self.fail(key, "the program's name is empty"),
+            None => self.fail(key, words::config::COMMAND_EMPTY),
+            Some(program) if program.trim().is_empty() => self.fail(key, words::config::PROGRAM_EMPTY),
             Some(_) if command.iter().any(|part| part.contains('\0')) => {
-                self.fail(key, "it contains a NUL character")
+                self.fail(key, words::config::COMMAND_WITH_NUL)
             }
             Some(_) => Ok(()),
         }
@@ -141,24 +137,21 @@ impl Check<'_> {
         for (key, name) in holders {
             // The value is not repeated: people put the token itself here.
             if name.is_some_and(|name| !is_variable(name)) {
-                return self
-                    .fail(key, "it must be the name of an environment variable, not the secret itself");
+                return self.fail(key, words::config::NOT_A_VARIABLE);
             }
         }
         let to_agents = agent.pass_env.iter().map(|name| ("agent.pass_env", name));
         // CI runs what a branch brings.
         for (key, name) in to_agents.chain(ci.pass_env.iter().map(|name| ("ci.pass_env", name))) {
-            let shown = crate::text::clean_line(name, 60);
             if !is_variable(name) {
-                return self.fail(key, format!("`{shown}` is not the name of an environment variable"));
+                return self.fail(key, words::config::not_a_variable(name));
             }
             let holds_token = holders.iter().any(|(_, holder)| *holder == Some(name.as_str()));
             if holds_token || CREDENTIALS.contains(&name.as_str()) {
-                return self
-                    .fail(key, format!("`{shown}` holds a credential; agents never get one, and no branch"));
+                return self.fail(key, words::config::credential_passed_on(name));
             }
             if OURS.contains(&name.as_str()) || name.starts_with("POINTSMAN_") {
-                return self.fail(key, format!("`{shown}` is set by Pointsman itself"));
+                return self.fail(key, words::config::variable_of_ours(name));
             }
         }
         Ok(())
@@ -168,23 +161,21 @@ impl Check<'_> {
         let Config { forge, woodpecker, webhook, webhooks, matrix, .. } = self.config;
         let can = forge.kind.capabilities();
         if can.home == ForgeHome::Repository && !forge.url.as_deref().is_some_and(is_repository) {
-            return self
-                .fail("forge.url", "it must be the repository: an absolute path or an address of git");
+            return self.fail("forge.url", words::config::NOT_A_REPOSITORY);
         }
         if can.home == ForgeHome::Server {
             for (key, value) in [("url", &forge.url), ("repo", &forge.repo)] {
                 let known = key == "url" && !can.needs_url;
                 if value.is_none() && !known {
-                    let why = format!("`forge.kind`: it needs the key `forge.{key}`");
-                    let hint = "such as url = \"https://codeberg.org\" and repo = \"owner/name\"";
-                    return Err(self.document.error_at("forge.kind", why).hint(hint));
+                    let why = words::config::forge_key_missing(key);
+                    return Err(self.wrong("forge.kind", why).hint(words::config::FORGE_ADDRESS_HINT));
                 }
             }
         }
         if self.config.ci.kind.capabilities().pipelines {
             let lacking = match (&woodpecker.url, woodpecker.repo_id, &forge.repo) {
-                (None, ..) => Some("it needs the key `woodpecker.url`"),
-                (Some(_), None, None) => Some("it needs the key `woodpecker.repo_id`, or `forge.repo`"),
+                (None, ..) => Some(words::config::WOODPECKER_URL_MISSING),
+                (Some(_), None, None) => Some(words::config::WOODPECKER_REPO_MISSING),
                 (Some(_), ..) => None,
             };
             if let Some(why) = lacking {
@@ -203,7 +194,7 @@ impl Check<'_> {
         ];
         for (key, file) in files {
             if file.as_ref().is_some_and(|file| !file.is_absolute()) {
-                return self.fail(key, "it must be an absolute path");
+                return self.fail(key, words::config::NOT_ABSOLUTE);
             }
         }
         let server = if can.home == ForgeHome::Repository { &None } else { &forge.url };
@@ -218,10 +209,10 @@ impl Check<'_> {
             let rest = address.strip_prefix("https://").or_else(|| address.strip_prefix("http://"));
             let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or("");
             if host.is_empty() || address.contains(|c: char| c.is_control() || c.is_whitespace()) {
-                return self.fail(key, "it must be an address such as https://codeberg.org");
+                return self.fail(key, words::config::NOT_AN_ADDRESS);
             }
             if host.contains('@') {
-                return self.fail(key, "it contains a user name or password; use token_env instead");
+                return self.fail(key, words::config::PASSWORD_IN_ADDRESS);
             }
         }
         if let Some(repo) = &forge.repo {
@@ -231,7 +222,7 @@ impl Check<'_> {
                     && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
             };
             if !repo.split_once('/').is_some_and(|(owner, name)| part(owner) && part(name)) {
-                return self.fail("forge.repo", "it must be written owner/name");
+                return self.fail("forge.repo", words::config::NOT_OWNER_AND_NAME);
             }
         }
         Ok(())
@@ -242,10 +233,8 @@ impl Check<'_> {
         if self.config.tells(NotifierKind::Matrix) {
             for (key, value) in [("homeserver", &matrix.homeserver), ("room", &matrix.room)] {
                 if value.is_none() {
-                    let why = format!("`notify.to`: \"matrix\" needs the key `matrix.{key}`");
-                    let hint =
-                        "such as homeserver = \"https://matrix.example.org\" and room = \"#ops:example.org\"";
-                    return Err(self.document.error_at("notify.to", why).hint(hint));
+                    let why = words::config::matrix_key_missing(key);
+                    return Err(self.wrong("notify.to", why).hint(words::config::MATRIX_HINT));
                 }
             }
         }
@@ -258,8 +247,7 @@ impl Check<'_> {
                 && !room.contains(|c: char| c.is_whitespace() || c.is_control())
         };
         if !matrix.room.as_deref().is_none_or(room) {
-            return self
-                .fail("matrix.room", "it must be a room such as !abc:example.org or #ops:example.org");
+            return self.fail("matrix.room", words::config::NOT_A_ROOM);
         }
         let person = |person: &String| {
             let parts = person.strip_prefix('@').and_then(|rest| rest.split_once(':'));
@@ -268,12 +256,12 @@ impl Check<'_> {
                 && person.bytes().all(|b| b.is_ascii_graphic())
         };
         if !matrix.people.iter().all(person) {
-            return self.fail("matrix.people", "each entry must be written @name:server");
+            return self.fail("matrix.people", words::config::NOT_ALL_MATRIX_PEOPLE);
         }
         if let Some(zone) = &notify.timezone
             && !is_zone(zone)
         {
-            return self.fail("notify.timezone", NO_ZONE);
+            return self.fail("notify.timezone", words::config::NOT_A_TIME_ZONE);
         }
         Ok(())
     }
@@ -281,16 +269,14 @@ impl Check<'_> {
     fn roles(&self) -> Result<(), Error> {
         let Config { review, roles, .. } = self.config;
         if roles.review.enabled && (review.mode != ReviewMode::Agent || review.command.is_some()) {
-            let why = "the review agent works with review.mode = \"agent\" and without review.command";
-            return self.fail("roles.review.enabled", why);
+            return self.fail("roles.review.enabled", words::config::REVIEW_AGENT_UNUSED);
         }
         if review.mode == ReviewMode::Agent && review.command.is_none() && !roles.review.enabled {
-            let why = "review.mode = \"agent\" needs the review agent, or review.command";
-            return self.fail("roles.review.enabled", why);
+            return self.fail("roles.review.enabled", words::config::REVIEW_AGENT_MISSING);
         }
         for (name, role) in self.config.roles.iter() {
             if !role.model.as_ref().is_none_or(|model| is_model(model)) {
-                return self.fail(&format!("roles.{name}.model"), "it is not the name of a model");
+                return self.fail(&format!("roles.{name}.model"), words::config::NOT_A_MODEL);
             }
             if let Some(Err(why)) = role.schedule.as_deref().map(Cron::parse) {
                 return self.fail(&format!("roles.{name}.schedule"), why);
@@ -302,25 +288,21 @@ impl Check<'_> {
     fn numbers(&self) -> Result<(), Error> {
         let Config { ci, dev, merge, review, timing, limits, .. } = self.config;
         if ci.poll == Span::default() {
-            return self.fail("ci.poll", "it must be at least 1ms");
+            return self.fail("ci.poll", words::config::ZERO_DURATION);
         }
         let durations = toml::Table::try_from(timing).expect("durations are written as text");
         let zero = Span::default().to_string();
         for (key, value) in &durations {
             if value.as_str() == Some(&zero) && !MAY_BE_ZERO.contains(&key.as_str()) {
-                return self.fail(&format!("timing.{key}"), "it must be at least 1ms");
+                return self.fail(&format!("timing.{key}"), words::config::ZERO_DURATION);
             }
         }
         let (first, longest) = (timing.restart_backoff, timing.restart_backoff_max);
         if first > longest && self.document.has("timing.restart_backoff") {
-            return self.fail(
-                "timing.restart_backoff",
-                format!("it is longer than restart_backoff_max ({longest})"),
-            );
+            return self.fail("timing.restart_backoff", words::config::backoff_too_long(longest));
         }
         if first > longest {
-            return self
-                .fail("timing.restart_backoff_max", format!("it is shorter than restart_backoff ({first})"));
+            return self.fail("timing.restart_backoff_max", words::config::backoff_too_short(first));
         }
         let counts = [
             ("ci.concurrency", ci.concurrency),
@@ -331,7 +313,7 @@ impl Check<'_> {
         ];
         for (key, value) in counts {
             if !(1..=MAX_CONCURRENCY).contains(&value) {
-                return self.fail(key, format!("it must be between 1 and {MAX_CONCURRENCY}"));
+                return self.fail(key, words::config::not_between(1, MAX_CONCURRENCY));
             }
         }
         let at_least_one = [
@@ -341,11 +323,11 @@ impl Check<'_> {
         ];
         for (key, value) in at_least_one {
             if value == 0 {
-                return self.fail(key, "it must be at least 1");
+                return self.fail(key, words::config::ZERO);
             }
         }
         if self.config.health.max_disk_percent > 100 {
-            return self.fail("health.max_disk_percent", "it must be between 0 and 100");
+            return self.fail("health.max_disk_percent", words::config::NOT_A_PERCENTAGE);
         }
         Ok(())
     }
@@ -353,12 +335,12 @@ impl Check<'_> {
     fn schedule(&self) -> Result<(), Error> {
         let schedule = &self.config.schedule;
         if !is_zone(&schedule.timezone) {
-            return self.fail("schedule.timezone", NO_ZONE);
+            return self.fail("schedule.timezone", words::config::NOT_A_TIME_ZONE);
         }
         for (name, cron) in &schedule.formulas {
             let key = format!("schedule.formulas.{name}");
             if !crate::vault::is_name(name) {
-                return self.fail(&key, "it is not the name of a formula");
+                return self.fail(&key, words::config::NOT_A_FORMULA);
             }
             if let Err(why) = Cron::parse(cron) {
                 return self.fail(&key, why);
@@ -370,8 +352,7 @@ impl Check<'_> {
     fn variables(&self) -> Result<(), Error> {
         for name in self.config.variables.keys() {
             if !crate::formula::is_variable(name) {
-                let why = "a variable is called by small letters, digits and _";
-                return self.fail(&format!("variables.{name}"), why);
+                return self.fail(&format!("variables.{name}"), words::config::NOT_A_FORMULA_VARIABLE);
             }
         }
         Ok(())
@@ -381,10 +362,10 @@ impl Check<'_> {
         let Config { ci, pr, merge, review, forge, .. } = self.config;
         let one_line = |text: &str| !text.trim().is_empty() && !text.contains(char::is_control);
         if !ci.required.iter().all(|name| one_line(name)) {
-            return self.fail("ci.required", "each entry must be the name of a check");
+            return self.fail("ci.required", words::config::NOT_ALL_CHECKS);
         }
         if !pr.checklist.iter().all(|line| one_line(line)) {
-            return self.fail("pr.checklist", "each entry must be one line of text");
+            return self.fail("pr.checklist", words::config::NOT_ALL_LINES);
         }
         // Each becomes a line of git's attributes: nothing in it may end the pattern or begin another one.
         let pattern = |glob: &String| {
@@ -394,27 +375,23 @@ impl Check<'_> {
                 && glob.chars().all(|c| c.is_alphanumeric() || "._-/*?+@".contains(c))
         };
         if !merge.union.iter().all(pattern) {
-            let why = "each entry must be a path such as CHANGELOG.md or docs/*.log, of letters, digits and ._-/*?+@";
-            return self.fail("merge.union", why);
+            return self.fail("merge.union", words::config::NOT_ALL_UNION_PATHS);
         }
         if !review.protected.iter().all(pattern) {
-            let why =
-                "each entry must be a path such as deploy/ or **/*.sql, of letters, digits and ._-/*?+@";
-            return self.fail("review.protected", why);
+            return self.fail("review.protected", words::config::NOT_ALL_PROTECTED_PATHS);
         }
         let plain = |id: &String| !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '.');
         if !forge.app_id.as_ref().is_none_or(plain) {
-            return self.fail("forge.app_id", "it must be the number or the client id of a GitHub App");
+            return self.fail("forge.app_id", words::config::NOT_AN_APP_ID);
         }
         if forge.app_id.is_some() != forge.app_key_file.is_some() {
-            return self.fail("forge.app_key_file", "an App has both: app_id and app_key_file");
+            return self.fail("forge.app_key_file", words::config::APP_INCOMPLETE);
         }
         if forge.app_id.is_some() && !forge.kind.capabilities().apps {
-            return self.fail("forge.app_id", "only GitHub has Apps");
+            return self.fail("forge.app_id", words::config::APP_ELSEWHERE);
         }
         if forge.board.as_deref().is_some_and(|board| board::address(board).is_none()) {
-            let why = "it must be a project's number, `owner/number`, or its address on GitHub";
-            return self.fail("forge.board", why);
+            return self.fail("forge.board", words::config::NOT_A_BOARD);
         }
         Ok(())
     }

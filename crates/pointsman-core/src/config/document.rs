@@ -9,12 +9,13 @@ use toml::de::{DeTable, DeValue, Deserializer};
 
 use super::{Config, DEFAULT_TOML, Error};
 use crate::text::clean_line;
+use crate::words;
 
 /// Largest file that is read: a configuration is a page or two.
 const MAX_BYTES: usize = 1 << 20;
 
 /// Where a key and its value stand in the text.
-struct Place {
+struct KeySpan {
     key: Range<usize>,
     value: Range<usize>,
 }
@@ -23,7 +24,7 @@ struct Place {
 pub(super) struct Document<'t> {
     text: &'t str,
     origin: &'t str,
-    places: BTreeMap<String, Place>,
+    places: BTreeMap<String, KeySpan>,
 }
 
 impl<'t> Document<'t> {
@@ -31,7 +32,7 @@ impl<'t> Document<'t> {
     pub(super) fn parse(text: &'t str, origin: &'t str) -> Result<(Self, DeTable<'t>), Error> {
         let mut document = Self { text, origin, places: BTreeMap::new() };
         if text.len() > MAX_BYTES {
-            return Err(document.error(0..0, "the file is larger than 1 MiB".to_owned()));
+            return Err(document.error(0..0, words::config::FILE_TOO_LARGE.to_owned()));
         }
         let table = DeTable::parse(text)
             .map_err(|error| document.error(error.span().unwrap_or(0..0), clean_line(error.message(), 300)))?
@@ -63,11 +64,10 @@ impl<'t> Document<'t> {
     pub(super) fn refuse_secrets(&self) -> Result<(), Error> {
         let secret = self.places.iter().find(|(key, _)| is_secret(key.rsplit('.').next().unwrap_or(key)));
         let Some((key, place)) = secret else { return Ok(()) };
-        let message = format!("`{}` would put a secret into the repository", clean_line(key, 60));
         Err(self
-            .error(place.key.clone(), message)
+            .error(place.key.clone(), words::config::secret_in_file(key))
             .key(key)
-            .hint("name the variable that holds it with token_env, or use token_file or token_command"))
+            .hint(words::config::SECRET_IN_FILE_HINT))
     }
 
     /// Reads the file's table over the defaults.
@@ -92,8 +92,8 @@ impl<'t> Document<'t> {
             match value.get_ref() {
                 DeValue::Table(table) => self.refuse_flat_tables(&dotted, inner, table)?,
                 other => {
-                    let message = format!("`{dotted}` is a table, not of the type {}", other.type_str());
-                    return Err(self.error_at(&dotted, message).hint(format!("write [{dotted}]")));
+                    let message = words::config::not_a_table(&dotted, other.type_str());
+                    return Err(self.error_at(&dotted, message).hint(words::config::write_table(&dotted)));
                 }
             }
         }
@@ -110,7 +110,7 @@ impl<'t> Document<'t> {
             if let DeValue::Table(inner) = value.get_ref() {
                 self.note(&dotted, inner);
             }
-            self.places.insert(dotted, Place { key: key.span(), value: value.span() });
+            self.places.insert(dotted, KeySpan { key: key.span(), value: value.span() });
         }
     }
 
@@ -126,22 +126,18 @@ impl<'t> Document<'t> {
         let mut quoted = message.split('`').skip(1).step_by(2);
         let complaint = if message.starts_with("unknown field") {
             let known: Vec<&str> = quoted.skip(1).collect();
-            let complaint = self.error(span, format!("unknown key `{}`", clean_line(&key, 60)));
+            let complaint = self.error(span, words::config::unknown_key(&key));
             match did_you_mean(&key, &known) {
-                Some(better) => complaint.hint(format!("did you mean `{better}`?")),
-                None => complaint.hint(format!("known here: {}", known.join(", "))),
+                Some(better) => complaint.hint(words::config::did_you_mean_key(&better)),
+                None => complaint.hint(words::config::known_keys(&known)),
             }
         } else if message.starts_with("unknown variant") {
             let wrong = quoted.next().unwrap_or_default();
             let known: Vec<&str> = quoted.collect();
-            let message = format!("`{key}` cannot be \"{}\"", clean_line(wrong, 40));
-            let hint = match nearest(wrong, &known) {
-                Some(better) => format!("did you mean \"{better}\"? (one of {})", known.join(", ")),
-                None => format!("one of {}", known.join(", ")),
-            };
-            self.error(span, message).hint(hint)
+            let hint = words::config::accepted_words(nearest(wrong, &known), &known);
+            self.error(span, words::config::unknown_word(&key, wrong)).hint(hint)
         } else {
-            self.error(span, format!("`{}`: {}", clean_line(&key, 60), plain_words(message)))
+            self.error(span, words::config::wrong_value(&clean_line(&key, 60), plain_words(message)))
         };
         complaint.key(&key)
     }
@@ -163,15 +159,10 @@ impl<'t> Document<'t> {
 /// Serde's message without the names of Rust's types.
 fn plain_words(message: &str) -> String {
     let message = clean_line(message, 300);
-    let Some((found, expected)) = message.rsplit_once(", expected ") else { return message };
-    let expected = match expected {
-        "u32" | "u64" => "a whole number from 0 up",
-        "a sequence" => "a list in [ ]",
-        "a string" => "text in quotes",
-        "a boolean" => "true or false",
-        other => other,
-    };
-    format!("{found}, expected {expected}")
+    match message.rsplit_once(", expected ") {
+        Some((found, expected)) => words::config::wrong_type(found, expected),
+        None => message,
+    }
 }
 
 fn join(prefix: &str, key: &str) -> String {

@@ -3,7 +3,7 @@
 use super::Config;
 use super::document::Document;
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The file, or a key of the file that implies it.

@@ -87,12 +87,12 @@ impl Error {
         self.0.key.as_deref()
     }
 
-    /// What is wrong, in one line.
+    /// The mistake in one line.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// What to do next, where there is something to say.
+    /// The advice on what to do next, if there is any.
     pub fn advice(&self) -> Option<&str> {
         self.0.hint.as_deref()
     }

@@ -1,9 +1,9 @@
-//! `pointsman.toml`: every key typed, every default in one readable file, every mistake shown by its line.
+//! `pointsman.toml`: typed keys, defaults in one readable file, and mistakes reported with their line.
 //!
-//! The text comes in and a [`Config`] or an [`Error`] goes out; finding and reading the file, the
-//! environment and secrets do not belong here. Where next: `default.toml` (all keys), `kinds.rs` (forges and CIs), `sections.rs`, `vault.rs`
-//! and `numbers.rs` (their types), `check.rs` (what must hold between them), `document.rs` (lines and
-//! columns), `template.rs` (what `pointsman init` writes).
+//! A text comes in, and a [`Config`] or an [`Error`] goes out. The program finds and reads the file, the environment
+//! and the secrets. `default.toml` has all keys, `kinds.rs` the kinds of forges and CIs, `sections.rs`, `vault.rs`
+//! and `numbers.rs` the types, `check.rs` the rules between keys, `document.rs` lines and columns. `words/config.rs` has the
+//! texts of mistakes, `words/template.rs` the file that `pointsman init` writes.
 
 mod branch;
 mod check;
@@ -15,7 +15,6 @@ mod numbers;
 mod sections;
 mod share;
 mod span;
-mod template;
 mod usd;
 mod vault;
 
@@ -28,6 +27,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use check::is_model;
 
+pub use crate::words::template::template;
 pub use branch::{invalid_branch, render_branch};
 pub use entries::{Entry, Origin};
 pub use error::Error;
@@ -40,13 +40,13 @@ pub use sections::{
 };
 pub use share::Share;
 pub use span::{ParseSpanError, Span};
-pub use template::template;
 pub use usd::Usd;
 pub use vault::{Vault, VaultType};
 
 use crate::agent::Agent;
 use crate::ids::ProjectName;
 use crate::role::Role;
+use crate::words;
 use document::Document;
 
 /// All defaults, as the file that people can read.
@@ -111,7 +111,7 @@ impl Config {
         entries::in_force(self)
     }
 
-    /// What a candidate must pass before it lands: `merge.gate`, else the command of the CI.
+    /// The command that a candidate must pass before it lands: `merge.gate`, else the command of the CI.
     pub fn gate(&self) -> Option<&[String]> {
         let ci = self.ci.command.as_deref().filter(|_| self.ci.kind.runs_here());
         self.merge.gate.as_deref().or(ci)
@@ -122,7 +122,7 @@ impl Config {
         self.merge.gate.is_none() && self.ci.kind.runs_outside()
     }
 
-    /// How the sessions of a role are run.
+    /// The runtime for the sessions of a role.
     pub fn runtime(&self, role: Role) -> Runtime {
         self.roles.get(role).runtime.unwrap_or(self.agent.runtime)
     }
@@ -147,7 +147,7 @@ impl Config {
         self.review.mode == ReviewMode::Agent && self.review.command.is_none()
     }
 
-    /// Where the quiet hours hold: `notify.timezone`, else the place of the timetable.
+    /// The time zone of the quiet hours: `notify.timezone`, else that of the timetable.
     pub fn quiet_zone(&self) -> &str {
         self.notify.timezone.as_deref().unwrap_or(&self.schedule.timezone)
     }
@@ -167,7 +167,7 @@ impl Config {
         render_branch(&self.dev.branch, issue)
     }
 
-    /// What is asked for and cannot be done yet by this version, a sentence each; empty if all can.
+    /// Settings that this version cannot follow yet, a sentence each; empty if it can follow all.
     pub fn unsupported(&self) -> Vec<String> {
         check::unsupported(self)
     }
@@ -184,7 +184,9 @@ fn read<'t>(text: &'t str, origin: &'t str) -> Result<(Config, Document<'t>), Er
     let (document, table) = Document::parse(text, origin)?;
     document.refuse_secrets()?;
     if !document.has("name") {
-        return Err(document.error_at("name", "the key `name` is missing").hint("add name = \"my-project\""));
+        return Err(document
+            .error_at("name", words::config::NAME_MISSING)
+            .hint(words::config::NAME_MISSING_HINT));
     }
     let mut config: Config = document.deserialize(table)?;
     // Who names a command wants it run; an explicit word, also "none", always wins.

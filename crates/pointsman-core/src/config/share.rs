@@ -4,12 +4,14 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::words;
+
 /// A share between 0 and 1, kept in thousandths so that comparisons are exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Share(u16);
 
 impl Share {
-    /// In thousandths.
+    /// The share in thousandths.
     pub fn permille(self) -> u16 {
         self.0
     }
@@ -31,8 +33,8 @@ impl<'de> Deserialize<'de> for Share {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let share = f64::deserialize(deserializer)?;
         if !(0.0..=1.0).contains(&share) {
-            let expected = &"a share between 0 and 1, such as 0.75";
-            return Err(serde::de::Error::invalid_value(serde::de::Unexpected::Float(share), expected));
+            let found = serde::de::Unexpected::Float(share);
+            return Err(serde::de::Error::invalid_value(found, &words::config::SHARE));
         }
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // checked above
         Ok(Self((share * 1000.0).round() as u16))

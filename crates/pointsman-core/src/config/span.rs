@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::words;
+
 /// A length of time with a resolution of a millisecond.
 ///
 /// `Display` prints the short form that parses back to the same value: `90s` is `1m30s`. Days are used
@@ -58,7 +60,7 @@ impl fmt::Display for Span {
     }
 }
 
-/// Why a text is no duration.
+/// A text that is not a duration, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a duration: {why}")]
 pub struct ParseSpanError {
@@ -77,11 +79,12 @@ impl FromStr for Span {
 }
 
 fn parse_millis(text: &str) -> Result<u64, &'static str> {
-    const SHAPE: &str =
-        "write a number and a unit, such as \"250ms\", \"30s\", \"5m\", \"3h\", \"7d\" or \"1h30m\"";
-    const TOO_LONG: &str = "it is longer than a hundred years";
+    use words::config::{
+        DURATION_NEGATIVE as NEGATIVE, DURATION_SHAPE as SHAPE, DURATION_TOO_LONG as TOO_LONG,
+        DURATION_UNITS_OUT_OF_ORDER as OUT_OF_ORDER,
+    };
     if text.starts_with('-') {
-        return Err("it is negative");
+        return Err(NEGATIVE);
     }
     let (mut total, mut rest, mut units) = (0u64, text, &UNITS[..]);
     if rest.is_empty() {
@@ -97,10 +100,7 @@ fn parse_millis(text: &str) -> Result<u64, &'static str> {
         if !UNITS.iter().any(|(name, _)| *name == unit) {
             return Err(SHAPE);
         }
-        let at = units
-            .iter()
-            .position(|(name, _)| *name == unit)
-            .ok_or("each unit may stand once, the longer before the shorter")?;
+        let at = units.iter().position(|(name, _)| *name == unit).ok_or(OUT_OF_ORDER)?;
         let amount = rest[..digits].parse::<u64>().map_err(|_| TOO_LONG)?;
         total = amount.checked_mul(units[at].1).and_then(|m| total.checked_add(m)).ok_or(TOO_LONG)?;
         units = &units[at + 1..];
@@ -121,7 +121,7 @@ impl<'de> Deserialize<'de> for Span {
         impl serde::de::Visitor<'_> for Text {
             type Value = Span;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a duration in quotes, such as \"30s\"")
+                f.write_str(words::config::DURATION)
             }
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Span, E> {
                 text.parse().map_err(E::custom)
@@ -180,12 +180,12 @@ mod tests {
             ("1H", "write a number and a unit"),
             ("١s", "write a number and a unit"),
             ("-5s", "negative"),
-            ("1m1h", "each unit may stand once"),
-            ("1s1s", "each unit may stand once"),
+            ("1m1h", "each unit may appear only once"),
+            ("1s1s", "each unit may appear only once"),
             ("36501d", "hundred years"),
             ("99999999999999999999s", "hundred years"),
             ("18446744073709551615d", "hundred years"),
-            ("18446744073709551615ms1ms", "each unit may stand once"),
+            ("18446744073709551615ms1ms", "each unit may appear only once"),
         ];
         for (text, why) in cases {
             let error = text.parse::<Span>().unwrap_err().to_string();

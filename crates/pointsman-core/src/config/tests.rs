@@ -148,7 +148,7 @@ fn wrong_values_name_the_key_and_the_line() {
         ("[ci]\nkind = \"comand\"", 3, "ci.kind", "`ci.kind` cannot be \"comand\""),
         ("[notify]\nto = [\"mail\"]", 3, "notify.to", "cannot be \"mail\""),
         ("[notify]\nto = [\"matrix\"]", 3, "notify.to", "needs the key `matrix.homeserver`"),
-        ("[notify]\nquiet_hours = \"22-7\"", 3, "notify.quiet_hours", "no hours of the day"),
+        ("[notify]\nquiet_hours = \"22-7\"", 3, "notify.quiet_hours", "must be hours of the day"),
         ("[notify]\ntimezone = \"$(id)\"", 3, "notify.timezone", "the name of a time zone"),
         ("[webhook]\nurl = \"https://u:p@h/x\"", 3, "webhook.url", "user name or password"),
         ("[webhook]\nurl_file = \"hook\"", 3, "webhook.url_file", "an absolute path"),
@@ -475,13 +475,17 @@ fn a_vault_type_is_an_operators_program_and_dangerous_without_a_word() {
             "a call has `token_env`",
         ),
         (
+            "[vault]\nhosts = [\"a\"]\n[vault.types.d]\nurl = \"https://a/\"\nallow_sudo = true",
+            "a call starts no program",
+        ),
+        (
             "[agent]\npass_env = [\"KEY\"]\n[vault]\nhosts = [\"a\"]\n[vault.types.d]\nurl = \"https://a/\"\n\
              token_env = \"KEY\"",
             "agents never get one",
         ),
         ("[vault.types.deploy]\ncommand = [\"/x\"]\nrisk = \"none\"", "cannot be \"none\""),
         ("[vault.types.deploy]\ncommand = [\"/x\"]\nsecrets = [\"s3cr3t value\"]", "not the secret itself"),
-        ("[vault.types.\"a b\"]\ncommand = [\"/x\"]", "a type is called"),
+        ("[vault.types.\"a b\"]\ncommand = [\"/x\"]", "the name of a type has the form"),
         (
             "[agent]\npass_env = [\"KEY\"]\n[vault.types.d]\ncommand = [\"/x\"]\nsecrets = [\"KEY\"]",
             "agents never get one",

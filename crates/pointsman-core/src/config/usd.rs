@@ -7,6 +7,7 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Budget;
+use crate::words;
 
 /// US dollars, kept in whole cents so that sums and comparisons are exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -41,7 +42,7 @@ pub(super) fn budget<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
         type Value = Budget;
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             Amount.expecting(f)?;
-            f.write_str(", or a table with the keys of [budget]")
+            f.write_str(words::config::OR_BUDGET_TABLE)
         }
         fn visit_i64<E: Error>(self, dollars: i64) -> Result<Budget, E> {
             Amount.visit_i64(dollars).map(per_session)
@@ -65,7 +66,7 @@ struct Amount;
 impl Visitor<'_> for Amount {
     type Value = Usd;
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an amount in US dollars between 0 and 1000000, such as 2.50")
+        f.write_str(words::config::DOLLARS)
     }
     fn visit_i64<E: Error>(self, dollars: i64) -> Result<Usd, E> {
         match u64::try_from(dollars) {

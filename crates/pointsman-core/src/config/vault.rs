@@ -45,6 +45,10 @@ table! {
         /// The same from files, as `NAME=/path`.
         #[serde(default)]
         secret_files: Vec<String>,
+        /// Whether the program may use `sudo` and other setuid programs. It then runs without the mark by which a
+        /// program of ours is known after it has detached.
+        #[serde(default)]
+        allow_sudo: bool,
         /// Variable that holds a token to be shown at the address.
         token_env: Option<String>,
         token_file: Option<PathBuf>,

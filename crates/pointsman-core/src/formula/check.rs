@@ -9,6 +9,7 @@ use super::{Error, Formula, Step, template};
 use crate::config::is_model;
 use crate::text::clean_line;
 use crate::vault::is_name;
+use crate::words;
 
 /// Largest file that is read: a formula is a page or two.
 const MAX_BYTES: usize = 256 * 1024;
@@ -50,37 +51,37 @@ struct WrittenStep {
 pub(super) fn parse(text: &str, origin: &str) -> Result<Formula, Error> {
     let fail = |span: std::ops::Range<usize>, message: String| Err(Error::new(origin, text, span, message));
     if text.len() > MAX_BYTES {
-        return fail(0..0, "the file is larger than 256 KiB".to_owned());
+        return fail(0..0, words::formula::FILE_TOO_LARGE.to_owned());
     }
     let written: Written = toml::from_str(text).map_err(|error| explain(text, origin, &error))?;
     if !is_name(written.name.get_ref()) {
-        return fail(written.name.span(), "a formula is called [a-z0-9][a-z0-9._-]{0,63}".to_owned());
+        return fail(written.name.span(), words::formula::NOT_A_NAME.to_owned());
     }
     if let Some(model) = written.model.as_ref().filter(|model| !is_model(model.get_ref())) {
-        return fail(model.span(), "it is not the name of a model".to_owned());
+        return fail(model.span(), words::config::NOT_A_MODEL.to_owned());
     }
     if written.steps.is_empty() || written.steps.len() > MAX_STEPS {
-        return fail(0..0, format!("a formula has between 1 and {MAX_STEPS} [[steps]]"));
+        return fail(0..0, words::formula::number_of_steps(MAX_STEPS));
     }
     if let Some(file) = written.context.files.get(MAX_FILES) {
-        return fail(file.span(), format!("more than {MAX_FILES} files"));
+        return fail(file.span(), words::formula::too_many_files(MAX_FILES));
     }
     for file in &written.context.files {
         if !is_inside(file.get_ref()) {
-            return fail(file.span(), "it must be a path inside the repository, without `..`".to_owned());
+            return fail(file.span(), words::formula::NOT_INSIDE.to_owned());
         }
     }
     let mut places = BTreeMap::new();
     for (place, step) in written.steps.iter().map(Spanned::get_ref).enumerate() {
         let id = step.id.get_ref();
         if !is_name(id) {
-            return fail(step.id.span(), "a step is called [a-z0-9][a-z0-9._-]{0,63}".to_owned());
+            return fail(step.id.span(), words::formula::NOT_A_STEP_ID.to_owned());
         }
         if places.insert(id.as_str(), place).is_some() {
-            return fail(step.id.span(), format!("there are two steps `{id}`"));
+            return fail(step.id.span(), words::formula::repeated_step(id));
         }
         if clean_line(step.title.get_ref(), 200) != *step.title.get_ref() || step.title.get_ref().is_empty() {
-            return fail(step.title.span(), "a title is one line of at most 200 characters".to_owned());
+            return fail(step.title.span(), words::formula::NOT_A_TITLE.to_owned());
         }
     }
     let mut needs = Vec::new();
@@ -90,11 +91,8 @@ pub(super) fn parse(text: &str, origin: &str) -> Result<Formula, Error> {
             match places.get(need.get_ref().as_str()) {
                 Some(place) => before.push(*place),
                 None => {
-                    let missing = clean_line(need.get_ref(), 80);
-                    return fail(
-                        need.span(),
-                        format!("`{}` needs a step `{missing}`, which is not there", step.id.get_ref()),
-                    );
+                    let message = words::formula::unknown_need(step.id.get_ref(), need.get_ref());
+                    return fail(need.span(), message);
                 }
             }
         }
@@ -106,7 +104,7 @@ pub(super) fn parse(text: &str, origin: &str) -> Result<Formula, Error> {
             let name = |place: &usize| written.steps[*place].get_ref().id.get_ref().as_str();
             let names: Vec<&str> = circle.iter().chain(circle.first()).map(name).collect();
             let first = &written.steps[circle[0]].get_ref().id;
-            return fail(first.span(), format!("steps need each other in a circle: {}", names.join(" → ")));
+            return fail(first.span(), words::formula::circle(&names));
         }
     };
     let texts = written.steps.iter().map(Spanned::get_ref).flat_map(|step| [&step.title, &step.description]);
@@ -139,7 +137,7 @@ pub fn check_files(text: &str, origin: &str, is_there: impl Fn(&str) -> bool) ->
     let written: Written = toml::from_str(text).map_err(|error| explain(text, origin, &error))?;
     match written.context.files.iter().find(|file| !is_there(file.get_ref())) {
         Some(file) => {
-            let message = format!("there is no file {}", clean_line(file.get_ref(), 200));
+            let message = words::formula::no_such_file(file.get_ref());
             Err(Error::new(origin, text, file.span(), message))
         }
         None => Ok(()),
@@ -189,14 +187,14 @@ fn explain(text: &str, origin: &str, error: &toml::de::Error) -> Error {
     let message = error.message();
     let mut quoted = message.split('`').skip(1).step_by(2);
     if message.starts_with("unknown field") {
-        let key = clean_line(quoted.next().unwrap_or_default(), 60);
+        let key = quoted.next().unwrap_or_default();
         let known: Vec<&str> = quoted.collect();
-        return Error::new(origin, text, span, format!("unknown key `{key}`"))
-            .hint(format!("known here: {}", known.join(", ")));
+        return Error::new(origin, text, span, words::config::unknown_key(key))
+            .hint(words::config::known_keys(&known));
     }
     if message.starts_with("missing field") {
         let key = quoted.next().unwrap_or_default();
-        return Error::new(origin, text, span, format!("the key `{key}` is missing"));
+        return Error::new(origin, text, span, words::formula::key_missing(key));
     }
     Error::new(origin, text, span, clean_line(message, 300))
 }

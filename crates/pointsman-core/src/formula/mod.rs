@@ -1,7 +1,8 @@
-//! Formulas: TOML files of steps for an agent.
+//! Formulas are TOML files of steps for an agent.
 //!
-//! [`Formula::parse`] reads and checks one, every mistake with its line; `template` fills in a project's variables;
-//! `shipped` has those that come with the program. Finding files and running sessions belong elsewhere.
+//! [`Formula::parse`] reads and checks a formula and reports every mistake with its line. `template` fills in a
+//! project's variables. `shipped` has the formulas that come with the program. The program finds files and runs
+//! sessions.
 
 mod check;
 mod shipped;
@@ -32,7 +33,7 @@ pub struct Formula {
     pub steps: Vec<Step>,
 }
 
-/// One step.
+/// A step of a formula.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     pub id: String,

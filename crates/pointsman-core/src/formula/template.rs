@@ -11,11 +11,12 @@ use toml::Spanned;
 
 use super::{Error, Formula, check};
 use crate::config::Config;
+use crate::words;
 
 /// A project's variables, by name.
 pub type Variables = BTreeMap<String, String>;
 
-/// What a project's formulas can use: what its configuration says, and its own `[variables]`.
+/// The variables of a project's formulas: those that Pointsman sets, and its own `[variables]`.
 pub fn variables(config: &Config) -> Variables {
     let Config { name, primary_branch, forge, limits, timing, .. } = config;
     let repo = forge.repo.clone().unwrap_or_else(|| name.to_string());
@@ -54,12 +55,12 @@ pub(super) fn holes(text: &str) -> Result<Vec<(Range<usize>, &str)>, Mistake> {
     while let Some(start) = text[from..].find("{{").map(|at| from + at) {
         let line = text[start..].lines().next().unwrap_or_default();
         let Some(length) = line.find("}}") else {
-            let message = "`{{` without `}}` on the same line".to_owned();
+            let message = words::formula::UNCLOSED_VARIABLE.to_owned();
             return Err(Mistake { message, part: line.to_owned() });
         };
         let (name, end) = (text[start + 2..start + length].trim(), start + length + 2);
         if !is_variable(name) {
-            let message = "a variable is written {{name}}, of small letters, digits and _".to_owned();
+            let message = words::formula::NOT_A_VARIABLE.to_owned();
             return Err(Mistake { message, part: text[start..end].to_owned() });
         }
         holes.push((start..end, name));
@@ -72,7 +73,7 @@ fn fill(text: &str, variables: &Variables) -> Result<String, Mistake> {
     let (mut filled, mut from) = (String::with_capacity(text.len()), 0);
     for (place, name) in holes(text)? {
         let Some(value) = variables.get(name) else {
-            let message = format!("there is no variable `{name}`");
+            let message = words::formula::no_such_variable(name);
             return Err(Mistake { message, part: text[place].to_owned() });
         };
         filled.push_str(&text[from..place.start]);

@@ -73,9 +73,13 @@ fn mistakes_are_told_with_their_line() {
     let cases = [
         (TWO.replace("needs = [\"look\"]", "neds = [\"look\"]"), 15, "unknown key `neds`"),
         (TWO.replace("version = 1", "version = 1\ncolour = 2"), 4, "unknown key `colour`"),
-        (TWO.replace("[\"look\"]", "[\"nap\"]"), 15, "`write` needs a step `nap`, which is not there"),
+        (TWO.replace("[\"look\"]", "[\"nap\"]"), 15, "`write` needs the step `nap`, which does not exist"),
         (TWO.replace("id = \"look\"", "id = \"write\""), 18, "there are two steps `write`"),
-        (TWO.replace("id = \"look\"", "id = \"Look\""), 18, "a step is called [a-z0-9][a-z0-9._-]{0,63}"),
+        (
+            TWO.replace("id = \"look\"", "id = \"Look\""),
+            18,
+            "the id of a step has the form [a-z0-9][a-z0-9._-]{0,63}",
+        ),
         (
             TWO.replace("\"docs/plan.md\"", "\"../secrets\""),
             7,
@@ -90,13 +94,13 @@ fn mistakes_are_told_with_their_line() {
         (
             TWO.replace("{{primary_branch}}", "{{ a.b | safe }}"),
             13,
-            "a variable is written {{name}}, of small letters, digits and _",
+            "a variable is written {{name}}, with lower-case letters, digits and _",
         ),
         (TWO.replace("\"sonnet\"", "\"--model\""), 4, "it is not the name of a model"),
         (
             TWO.replace("name = \"tidy\"", "name = \"../tidy\""),
             1,
-            "a formula is called [a-z0-9][a-z0-9._-]{0,63}",
+            "the name of a formula has the form [a-z0-9][a-z0-9._-]{0,63}",
         ),
         (TWO.replace("title = \"Look\"\n", ""), 17, "the key `title` is missing"),
         (

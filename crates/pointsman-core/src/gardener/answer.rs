@@ -13,15 +13,16 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ids::Number;
+use crate::words;
 
 /// Lines of one answer.
 const LINES: usize = 200;
 /// Characters of one line.
 const LINE: usize = 8000;
 
-/// One line.
+/// A line of the gardener's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum AnswerLine {
     Action {
         issue: Number,
         action: Action,
@@ -57,7 +58,7 @@ pub enum Action {
     },
 }
 
-/// Too small.
+/// An issue that is too small to stand alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DustLine {
@@ -92,7 +93,7 @@ struct Written {
 /// A whole answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    pub lines: Vec<Line>,
+    pub lines: Vec<AnswerLine>,
 }
 
 /// An answer that cannot be used, and why. Nothing of it is done.
@@ -113,9 +114,9 @@ impl Answer {
         struct Result {
             lines: Vec<String>,
         }
-        let Some(result) = result else { return Err(Unusable("it left no result".to_owned())) };
+        let Some(result) = result else { return Err(Unusable(words::answer::NO_RESULT.to_owned())) };
         let read: Result = serde_json::from_value(result.clone())
-            .map_err(|error| Unusable(format!("its result is no list of lines: {error}")))?;
+            .map_err(|error| Unusable(words::answer::not_a("list of lines", error)))?;
         Self::read(read.lines.iter().map(String::as_str))
     }
 
@@ -127,35 +128,35 @@ impl Answer {
                 continue;
             }
             if place >= LINES {
-                return Err(Unusable(format!("it has more than {LINES} lines")));
+                return Err(Unusable(words::answer::more_than(LINES, "lines")));
             }
             if line.chars().count() > LINE {
-                return Err(Unusable(format!("line {} has more than {LINE} characters", place + 1)));
+                return Err(Unusable(words::answer::line_too_long(place + 1, LINE)));
             }
-            let parsed = one(line).map_err(|why| Unusable(format!("line {}: {why}", place + 1)))?;
+            let parsed = one(line).map_err(|why| Unusable(words::answer::at("line", place + 1, why)))?;
             read.push(parsed);
         }
         Ok(Self { lines: read })
     }
 }
 
-fn one(line: &str) -> Result<Line, String> {
+fn one(line: &str) -> Result<AnswerLine, String> {
     let json = |error: serde_json::Error| error.to_string();
     let line = line.trim();
     if let Some(rest) = line.strip_prefix("ACTION:") {
         let written: Written = serde_json::from_str(rest.trim()).map_err(json)?;
         let issue = written.issue;
-        return action(written).map(|action| Line::Action { issue, action });
+        return action(written).map(|action| AnswerLine::Action { issue, action });
     }
     if let Some(rest) = line.strip_prefix("DUST:") {
-        return serde_json::from_str(rest.trim()).map(Line::Dust).map_err(json);
+        return serde_json::from_str(rest.trim()).map(AnswerLine::Dust).map_err(json);
     }
     // The colon is missing in older formulas.
     if let Some(rest) = line.strip_prefix("ESCALATE") {
         let rest = rest.strip_prefix(':').unwrap_or(rest);
-        return serde_json::from_str(rest.trim()).map(Line::Escalate).map_err(json);
+        return serde_json::from_str(rest.trim()).map(AnswerLine::Escalate).map_err(json);
     }
-    Err("it begins with neither ACTION: nor DUST: nor ESCALATE".to_owned())
+    Err(words::answer::UNKNOWN_LINE.to_owned())
 }
 
 fn action(written: Written) -> Result<Action, String> {
@@ -167,8 +168,8 @@ fn action(written: Written) -> Result<Action, String> {
         ("unblock", None, None, Some(why)) => Ok(Action::Unblock { why }),
         ("keep", None, None, Some(why)) => Ok(Action::Keep { why }),
         ("duplicate" | "criteria" | "underspecified" | "unblock" | "keep", ..) => {
-            Err(format!("`{}` has not the fields it needs, or others", r#do))
+            Err(words::answer::wrong_fields(&r#do))
         }
-        _ => Err("there is no such action".to_owned()),
+        _ => Err(words::answer::UNKNOWN_ACTION.to_owned()),
     }
 }

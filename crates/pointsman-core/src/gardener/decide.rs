@@ -6,13 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use super::answer::{DustLine, Escalate};
 use super::find::is_groomed;
-use super::{Action, Answer, Dust, Finding, Line, Memory, Question, bundles};
+use super::{Action, Answer, AnswerLine, Dust, Finding, Memory, Question, bundles};
 use crate::config::Config;
 use crate::forge::Issue;
 use crate::ids::Number;
 use crate::labels::{BLOCKED, UNDERSPECIFIED};
 use crate::text::{clean_block, clean_line};
 use crate::time::Timestamp;
+use crate::words::gardener::Ignored;
 
 /// Longest reason or question that is passed on.
 const REASON: usize = 500;
@@ -24,7 +25,7 @@ const GROUP: usize = 60;
 /// Something that is done on the forge. Each can be done twice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "deed", rename_all = "snake_case")]
-pub enum Deed {
+pub enum ForgeChange {
     /// Close an issue that another one stands for.
     CloseDuplicate {
         issue: Number,
@@ -54,7 +55,7 @@ pub enum Deed {
     },
 }
 
-impl Deed {
+impl ForgeChange {
     /// The issues that it closes.
     pub fn closes(&self) -> Vec<Number> {
         match self {
@@ -68,10 +69,10 @@ impl Deed {
     }
 }
 
-/// What follows from an answer.
+/// The deeds that follow from an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    pub deeds: Vec<Deed>,
+    pub deeds: Vec<ForgeChange>,
     /// What is not, in words.
     pub refused: Vec<String>,
     /// All dust there is then, without what is bundled now.
@@ -90,26 +91,33 @@ pub fn plan(
     config: &Config,
     now: Timestamp,
 ) -> Plan {
-    let mut desk =
-        Desk { asked, issues, memory, config, closes: 0, plan: Plan::default(), touched: BTreeSet::new() };
+    let mut desk = Decision {
+        asked,
+        issues,
+        memory,
+        config,
+        closes: 0,
+        plan: Plan::default(),
+        touched: BTreeSet::new(),
+    };
     desk.plan.dust = memory.dust.clone();
     for line in &answer.lines {
         if let Err(why) = desk.take(line, now) {
-            desk.plan.refused.push(why);
+            desk.plan.refused.push(why.to_string());
         }
     }
     let mut plan = desk.plan;
     // Closing many at once is what three of a group are for; one bundle a run is enough.
     if let Some(dust) = bundles(&plan.dust).into_iter().next() {
         plan.dust.retain(|one| !dust.contains(one));
-        plan.deeds.push(Deed::Bundle { dust });
+        plan.deeds.push(ForgeChange::Bundle { dust });
     }
     // What was asked is asked again only when it has changed, whatever the answer was.
     plan.decided = asked.iter().map(|one| (one.finding.key(), one.state.clone())).collect();
     plan
 }
 
-struct Desk<'d> {
+struct Decision<'d> {
     asked: &'d [Question],
     issues: &'d [Issue],
     memory: &'d Memory,
@@ -119,45 +127,45 @@ struct Desk<'d> {
     touched: BTreeSet<Number>,
 }
 
-impl Desk<'_> {
-    fn take(&mut self, line: &Line, now: Timestamp) -> Result<(), String> {
+impl Decision<'_> {
+    fn take(&mut self, line: &AnswerLine, now: Timestamp) -> Result<(), Ignored> {
         let issue = match line {
-            Line::Action { issue, .. }
-            | Line::Dust(DustLine { issue, .. })
-            | Line::Escalate(Escalate { issue, .. }) => *issue,
+            AnswerLine::Action { issue, .. }
+            | AnswerLine::Dust(DustLine { issue, .. })
+            | AnswerLine::Escalate(Escalate { issue, .. }) => *issue,
         };
         let findings: Vec<&Finding> =
             self.asked.iter().map(|one| &one.finding).filter(|finding| finding.issue() == issue).collect();
         if findings.is_empty() {
-            return Err(format!("nobody asked about #{issue}"));
+            return Err(Ignored::NotAsked { issue });
         }
         let Some(now_open) = self.issues.iter().find(|open| open.number == issue) else {
-            return Err(format!("#{issue} is not open any more"));
+            return Err(Ignored::Closed { issue });
         };
         if !is_groomed(now_open) {
-            return Err(format!("#{issue} is worked on, or not the gardener's"));
+            return Err(Ignored::NotGroomed { issue });
         }
-        if let Line::Action { action: Action::Keep { .. }, .. } = line {
+        if let AnswerLine::Action { action: Action::Keep { .. }, .. } = line {
             return Ok(());
         }
         if !self.touched.insert(issue) {
-            return Err(format!("#{issue} has its line already"));
+            return Err(Ignored::SecondLine { issue });
         }
         let limit = usize::try_from(self.config.limits.gardener_actions).unwrap_or(usize::MAX);
         if self.plan.deeds.len() >= limit {
-            return Err(format!("#{issue}: more than {limit} deeds in one run"));
+            return Err(Ignored::TooMany { issue, limit });
         }
         match line {
-            Line::Action { action, .. } => self.act(now_open, action, &findings),
-            Line::Dust(dust) => self.collect(dust, &findings, now),
-            Line::Escalate(Escalate { question, .. }) => {
-                self.plan.deeds.push(Deed::Ask { issue, question: clean_line(question, REASON) });
+            AnswerLine::Action { action, .. } => self.act(now_open, action, &findings),
+            AnswerLine::Dust(dust) => self.collect(dust, &findings, now),
+            AnswerLine::Escalate(Escalate { question, .. }) => {
+                self.plan.deeds.push(ForgeChange::Ask { issue, question: clean_line(question, REASON) });
                 Ok(())
             }
         }
     }
 
-    fn act(&mut self, open: &Issue, action: &Action, findings: &[&Finding]) -> Result<(), String> {
+    fn act(&mut self, open: &Issue, action: &Action, findings: &[&Finding]) -> Result<(), Ignored> {
         let issue = open.number;
         let about = |wanted: fn(&Finding) -> bool| findings.iter().any(|finding| wanted(finding));
         let deed = match action {
@@ -167,41 +175,41 @@ impl Desk<'_> {
                     .iter()
                     .any(|finding| matches!(finding, Finding::Duplicate { of: older, .. } if older == of));
                 if !found {
-                    return Err(format!("#{issue} was not found to be like #{of}"));
+                    return Err(Ignored::NotAlike { issue, of: *of });
                 }
                 if open.assignee.is_some() {
-                    return Err(format!("#{issue} is somebody's"));
+                    return Err(Ignored::Assigned { issue });
                 }
                 if !self.issues.iter().any(|other| other.number == *of) {
-                    return Err(format!("#{of} is not open any more"));
+                    return Err(Ignored::Closed { issue: *of });
                 }
                 if self.closes >= self.config.limits.gardener_closes {
-                    return Err(format!("#{issue}: enough was closed in this run"));
+                    return Err(Ignored::EnoughClosed { issue });
                 }
                 self.closes += 1;
-                Deed::CloseDuplicate { issue, of: *of, why: clean_line(why, REASON) }
+                ForgeChange::CloseDuplicate { issue, of: *of, why: clean_line(why, REASON) }
             }
             Action::Criteria { text } if about(|finding| matches!(finding, Finding::NoCriteria { .. })) => {
-                Deed::SuggestCriteria { issue, text: clean_block(text, CRITERIA) }
+                ForgeChange::SuggestCriteria { issue, text: clean_block(text, CRITERIA) }
             }
             Action::Underspecified { why }
                 if about(|finding| {
                     matches!(finding, Finding::NoCriteria { .. } | Finding::Oversized { .. })
                 }) && !open.labels.iter().any(|label| label == UNDERSPECIFIED) =>
             {
-                Deed::MarkUnderspecified { issue, why: clean_line(why, REASON) }
+                ForgeChange::MarkUnderspecified { issue, why: clean_line(why, REASON) }
             }
             Action::Unblock { why }
                 if about(|finding| matches!(finding, Finding::Blocked { .. }))
                     && open.labels.iter().any(|label| label == BLOCKED) =>
             {
                 if self.memory.is_tried_enough(issue) {
-                    return Err(format!("#{issue} was unblocked often enough: a person decides"));
+                    return Err(Ignored::UnblockedOften { issue });
                 }
-                Deed::Unblock { issue, why: clean_line(why, REASON) }
+                ForgeChange::Unblock { issue, why: clean_line(why, REASON) }
             }
             Action::Criteria { .. } | Action::Underspecified { .. } | Action::Unblock { .. } => {
-                return Err(format!("#{issue}: that is not what was found"));
+                return Err(Ignored::NotFound { issue });
             }
             Action::Keep { .. } => return Ok(()),
         };
@@ -209,17 +217,17 @@ impl Desk<'_> {
         Ok(())
     }
 
-    fn collect(&mut self, line: &DustLine, findings: &[&Finding], now: Timestamp) -> Result<(), String> {
+    fn collect(&mut self, line: &DustLine, findings: &[&Finding], now: Timestamp) -> Result<(), Ignored> {
         let issue = line.issue;
         if !findings
             .iter()
             .any(|finding| matches!(finding, Finding::Small { .. } | Finding::NoCriteria { .. }))
         {
-            return Err(format!("#{issue} is too much for dust"));
+            return Err(Ignored::NotSmall { issue });
         }
         let group = clean_line(&line.group.to_lowercase(), GROUP);
         if group.is_empty() {
-            return Err(format!("#{issue}: dust needs a group"));
+            return Err(Ignored::NoGroup { issue });
         }
         self.plan.dust.retain(|dust| dust.issue != issue);
         self.plan.dust.push(Dust {

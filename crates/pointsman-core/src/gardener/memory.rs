@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::find::AGENTS_MD;
-use super::{Deed, Dust, Finding, Plan};
+use super::{Dust, Finding, ForgeChange, Plan};
 use crate::forge::Issue;
 use crate::ids::{Number, Sha};
 use crate::run::RunId;
@@ -20,7 +20,7 @@ const TRIES: u32 = 2;
 /// So often a model can have the same issue tried again: each time costs a full set of attempts.
 const UNBLOCKS: u32 = 2;
 
-/// What is remembered between two looks.
+/// The gardener's memory between two looks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
@@ -31,7 +31,7 @@ pub struct Memory {
     /// The state of each issue, and since when it is so, as far as we saw it change.
     pub seen: BTreeMap<Number, (String, Option<Timestamp>)>,
     /// What was seen beside the issues.
-    pub ground: Ground,
+    pub ground: RepositoryFacts,
     /// What is too small for an issue of its own.
     pub dust: Vec<Dust>,
     /// The run that was asked, and what it was asked about.
@@ -48,17 +48,17 @@ pub struct Memory {
     pub unblocked: BTreeMap<Number, u32>,
 }
 
-/// How things stand beside the issues.
+/// The facts beside the issues themselves.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Ground {
+pub struct RepositoryFacts {
     /// How far the main branch has come; nothing if `AGENTS.md` is not to be asked about now.
     pub main: Option<Main>,
     /// Why tasks are blocked, by their issues.
     pub blocked: BTreeMap<Number, Blocker>,
 }
 
-/// How far the main branch has come.
+/// The progress of the main branch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Main {
     pub head: Sha,
@@ -68,7 +68,7 @@ pub struct Main {
     pub missing: bool,
 }
 
-/// Why a task is blocked.
+/// The reason why a task is blocked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blocker {
     pub because: Option<String>,
@@ -85,7 +85,7 @@ pub struct Question {
 }
 
 impl Memory {
-    /// When the issue was last seen to change; when it was written, if it never was.
+    /// The time at which the issue was last seen to change; the time it was written, if it never was.
     pub fn changed_at(&self, issue: &Issue) -> Timestamp {
         let seen = self.seen.get(&issue.number).and_then(|(_, changed)| *changed);
         seen.unwrap_or(issue.created_at).max(issue.created_at)
@@ -108,12 +108,12 @@ impl Memory {
         let plan = self.plan.take()?;
         let is_asked = |question: &&Question| {
             let about = question.finding.issue();
-            plan.deeds.iter().any(|deed| matches!(deed, Deed::Ask { issue, .. } if *issue == about))
+            plan.deeds.iter().any(|deed| matches!(deed, ForgeChange::Ask { issue, .. } if *issue == about))
         };
         let asked = asked.into_iter().flat_map(|(_, asked)| asked).collect::<Vec<_>>();
         self.people.extend(asked.iter().filter(is_asked).map(|question| question.finding.key()));
         for deed in &plan.deeds {
-            if let Deed::Unblock { issue, .. } = deed {
+            if let ForgeChange::Unblock { issue, .. } = deed {
                 *self.unblocked.entry(*issue).or_default() += 1;
             }
         }
@@ -164,7 +164,7 @@ impl Memory {
     }
 }
 
-/// What is asked: findings about issues that are not as they were when it was decided. Without any, nobody is asked.
+/// The findings about issues that changed since they were decided. Without any, no model is asked.
 pub fn questions(findings: &[Finding], issues: &[Issue], memory: &Memory) -> Vec<Question> {
     let states: BTreeMap<Number, String> = issues.iter().map(|issue| (issue.number, state(issue))).collect();
     let dust: BTreeSet<Number> = memory.dust.iter().map(|dust| dust.issue).collect();

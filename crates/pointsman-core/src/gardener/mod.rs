@@ -1,10 +1,10 @@
-//! Grooming the backlog: what looks wrong is found by rules, what is to be done about it is proposed by a model, and what
-//! may be done is decided by rules again.
+//! The gardener grooms the backlog. Rules find what looks wrong, a model proposes what to do, and rules decide what
+//! may be done.
 //!
-//! `similarity` compares texts without a network, `find` looks through the open issues, `answer` reads what the model
-//! says, strictly, `decide` says which of it is done, `dust` collects what is too small for an issue of its own. Issues
-//! are outside text and so is a model's answer: neither can close, file or change more than the limits allow. Asking
-//! the forge belongs elsewhere.
+//! `similarity` compares texts without a network. `find` looks through the open issues. `answer` reads the model's
+//! answer strictly. `decide` chooses the changes. `dust` collects what is too small for an issue of its own. Issues
+//! and answers are outside text: neither can close, file or change more than the limits allow. The daemon talks to
+//! the forge.
 
 mod answer;
 mod decide;
@@ -15,9 +15,9 @@ mod similarity;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{Action, Answer, Line, Unusable};
-pub use decide::{Deed, Plan, plan};
+pub use answer::{Action, Answer, AnswerLine, Unusable};
+pub use decide::{ForgeChange, Plan, plan};
 pub use dust::{BUNDLE, Dust, bundles};
 pub use find::{Finding, findings};
-pub use memory::{Blocker, Ground, Main, Memory, Question, questions};
+pub use memory::{Blocker, Main, Memory, Question, RepositoryFacts, questions};
 pub use similarity::{DUPLICATE, Texts};

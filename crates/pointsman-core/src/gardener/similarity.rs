@@ -174,7 +174,7 @@ impl Texts {
         Self(texts.map(|((words, parts), (title, deeds))| Text { words, parts, title, deeds }).collect())
     }
 
-    /// How alike two of them are, by their places: 0 to 1.
+    /// The similarity of two texts, by their places: 0 to 1.
     pub fn alike(&self, one: usize, other: usize) -> f64 {
         let (Some(one), Some(other)) = (self.0.get(one), self.0.get(other)) else { return 0.0 };
         let by_words = cosine(&one.words, &other.words);

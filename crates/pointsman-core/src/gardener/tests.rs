@@ -221,23 +221,28 @@ fn lines_are_read_strictly() {
     let good = [
         (
             r#"ACTION: {"issue": 12, "do": "duplicate", "of": 7, "why": "same"}"#,
-            Line::Action { issue: 12, action: Action::Duplicate { of: 7, why: "same".into() } },
+            AnswerLine::Action { issue: 12, action: Action::Duplicate { of: 7, why: "same".into() } },
         ),
         (
             r#"ACTION:{"issue":1,"do":"criteria","text":"- [ ] x"}"#,
-            Line::Action { issue: 1, action: Action::Criteria { text: "- [ ] x".into() } },
+            AnswerLine::Action { issue: 1, action: Action::Criteria { text: "- [ ] x".into() } },
         ),
         (
             r#"DUST: {"issue": 3, "group": "docs", "title": "t", "reason": "r"}"#,
-            Line::Dust(DustLine { issue: 3, group: "docs".into(), title: "t".into(), reason: "r".into() }),
+            AnswerLine::Dust(DustLine {
+                issue: 3,
+                group: "docs".into(),
+                title: "t".into(),
+                reason: "r".into(),
+            }),
         ),
         (
             r#"ESCALATE: {"issue": 4, "question": "Which?"}"#,
-            Line::Escalate(Escalate { issue: 4, question: "Which?".into() }),
+            AnswerLine::Escalate(Escalate { issue: 4, question: "Which?".into() }),
         ),
         (
             r#"ESCALATE {"issue": 4, "question": "?"}"#,
-            Line::Escalate(Escalate { issue: 4, question: "?".into() }),
+            AnswerLine::Escalate(Escalate { issue: 4, question: "?".into() }),
         ),
     ];
     for (text, line) in good {
@@ -286,7 +291,7 @@ fn rules_have_the_last_word() {
     let twins = [issue(1, "Export orders as CSV", GOOD, &[]), issue(7, "CSV export of orders", GOOD, &[])];
     let close = r#"ACTION: {"issue": 7, "do": "duplicate", "of": 1, "why": "same"}"#;
     let plan = decide(&twins, &[close]);
-    assert_eq!(plan.deeds, [Deed::CloseDuplicate { issue: 7, of: 1, why: "same".into() }]);
+    assert_eq!(plan.deeds, [ForgeChange::CloseDuplicate { issue: 7, of: 1, why: "same".into() }]);
     let refusals: [(&[Issue], &str, &str); 8] = [
         (&twins, r#"ACTION: {"issue": 1, "do": "duplicate", "of": 7, "why": "x"}"#, "nobody asked about #1"),
         (
@@ -300,7 +305,7 @@ fn rules_have_the_last_word() {
         (
             &twins,
             r#"DUST: {"issue": 7, "group": "g", "title": "t", "reason": "r"}"#,
-            "#7 is too much for dust",
+            "#7 is too large to count as dust",
         ),
         (
             &[issue(3, "A comma", "is missing", &["tech-debt"])],
@@ -321,17 +326,17 @@ fn rules_have_the_last_word() {
             "{line}"
         );
     }
-    assert_eq!(decide(&twins, &[close, close]).refused, ["#7 has its line already"]);
+    assert_eq!(decide(&twins, &[close, close]).refused, ["#7 has a line already"]);
     let mut taken = twins.clone();
     taken[1].assignee = Some("ann".into());
-    assert_eq!(decide(&taken, &[close]).refused, ["#7 is somebody's"]);
+    assert_eq!(decide(&taken, &[close]).refused, ["#7 is assigned to somebody"]);
     // It was closed, or somebody began with it, while the model thought.
     let answer = Answer::read([close]).unwrap();
     let later = |issues: &[Issue]| plan_later(&answer, &asked_about(&twins), issues);
-    assert_eq!(later(&twins[..1]).refused, ["#7 is not open any more"]);
-    assert_eq!(later(&twins[1..]).refused, ["#1 is not open any more"]);
+    assert_eq!(later(&twins[..1]).refused, ["#7 is no longer open"]);
+    assert_eq!(later(&twins[1..]).refused, ["#1 is no longer open"]);
     let begun = [twins[0].clone(), issue(7, "CSV export of orders", GOOD, &["in-progress"])];
-    assert_eq!(later(&begun).refused, ["#7 is worked on, or not the gardener's"]);
+    assert_eq!(later(&begun).refused, ["#7 is being worked on, or is not the gardener's to change"]);
 }
 
 fn plan_later(answer: &Answer, asked: &[Question], issues: &[Issue]) -> Plan {
@@ -376,7 +381,7 @@ fn three_of_a_group_are_bundled() {
     assert!(!asked.iter().any(|key| key == "small:1"), "{asked:?}");
     let answer = Answer::read([dust(4, "docs").as_str()]).unwrap();
     let second = plan(&answer, &asked_about(&small), &small, &memory, &config(), NOW);
-    let [Deed::Bundle { dust }] = second.deeds.as_slice() else { panic!("{:?}", second.deeds) };
+    let [ForgeChange::Bundle { dust }] = second.deeds.as_slice() else { panic!("{:?}", second.deeds) };
     assert_eq!(dust.iter().map(|dust| dust.issue).collect::<Vec<_>>(), [1, 2, 4]);
     assert_eq!(second.dust.iter().map(|dust| dust.issue).collect::<Vec<_>>(), [3], "the rest waits");
     // An issue that was closed is no dust any more.

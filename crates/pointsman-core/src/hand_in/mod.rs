@@ -1,18 +1,20 @@
-//! What a role's session may hand in of the files that it changed: by rules, as one commit, as one pull request that needs
-//! what any other of the project needs.
+//! Files that a role's session hands in: rules select them, and they become one commit and one pull request, which
+//! needs the same checks and approvals as any other.
 //!
-//! `rules` picks the files, `life` says what is next for what was handed in, `silence` what it means that its CI says nothing.
-//! None trusts the session: what it did not
-//! change within the rules is not handed in, whatever it says. Git and the forge are asked elsewhere.
+//! `rules` selects the files. `state` decides the next step for a pull request. `silence` decides what it means that
+//! CI reports nothing. None of them trusts the session: a file outside the rules is not handed in, whatever the
+//! session says. The daemon talks to git and to the forge.
 
-mod life;
 mod rules;
 mod silence;
+mod state;
 #[cfg(test)]
 mod tests;
 
-pub use life::{Checks, HandIn, InLine, Memory, Need, Next, Outcome, Sight, Taken, Took, next};
 pub use rules::{
     Change, Choice, FILE_BYTES, FILES, Kind, Refusal, Why, carries_on, choose, content, is_text,
 };
 pub use silence::Silence;
+pub use state::{
+    Checks, HandIn, HandInFacts, HandInFiles, Memory, Need, NewFiles, Next, Outcome, QueueStatus, next,
+};

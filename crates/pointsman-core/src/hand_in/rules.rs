@@ -14,7 +14,7 @@ pub const FILES: usize = 10;
 /// The longest path, in bytes.
 const PATH_BYTES: usize = 200;
 
-/// What a path is, by its mode in git.
+/// The kind of a path, by its mode in git.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Regular,
@@ -54,7 +54,7 @@ pub struct Refusal {
     pub why: Why,
 }
 
-/// Why a path is not handed in.
+/// The reasons why a path is not handed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     /// It is none of the role's files.
@@ -71,7 +71,7 @@ pub enum Why {
     TooMany,
 }
 
-/// What is handed in and what is not.
+/// The paths that are handed in, and those that are not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
     pub taken: Vec<String>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Checks;
 use crate::review::is_code;
 
-/// What is known of a commit whose CI has come to no end.
+/// The facts about a commit whose CI has come to no end.
 #[derive(Clone, Copy, Debug)]
 pub struct Silence<'a> {
     /// How long it was waited for.
@@ -22,7 +22,7 @@ pub struct Silence<'a> {
 }
 
 impl Silence<'_> {
-    /// What it amounts to. A CI may leave out changes without code, as the review agent does: if it has not begun in all its
+    /// Judges the silence. A CI may leave out changes without code, as the review agent does: if it has not begun in all its
     /// time, the merge queue's own test is enough. If that asks the same CI, it would only be waited for once more.
     pub fn checks(self) -> Checks {
         if self.waited < self.limit {

@@ -111,8 +111,8 @@ fn sha(digit: &str) -> Sha {
     Sha::new(&digit.repeat(40)).unwrap()
 }
 
-fn taken(run: u64, content: &str) -> Taken {
-    Taken {
+fn taken(run: u64, content: &str) -> HandInFiles {
+    HandInFiles {
         run: RunId(run),
         commit: sha("a"),
         base: sha("b"),
@@ -153,36 +153,36 @@ fn it_lands_with_what_any_other_needs_and_not_with_less() {
     let review = || Next::Tell(Need::Review { commit: sha("a") });
     let checks = || Next::Tell(Need::Checks { commit: sha("a") });
     let silent = || Next::Tell(Need::Silent { commit: sha("a") });
-    let out = || InLine::Out("red".to_owned());
+    let out = || QueueStatus::Out("red".to_owned());
     let line = || Next::Tell(Need::Line { commit: sha("a"), why: "red".to_owned() });
-    type Row<'a> = (ReviewMode, Checks, InLine, &'a [ReviewVerdict], Next);
+    type Row<'a> = (ReviewMode, Checks, QueueStatus, &'a [ReviewVerdict], Next);
     let table: Vec<Row<'_>> = vec![
-        (Nobody, Checks::Open, InLine::No, &[], Next::Wait),
-        (Nobody, Checks::Silent, InLine::No, &[], silent()),
-        (Human, Checks::Silent, InLine::No, &[Approve], silent()),
-        (Nobody, Checks::Red, InLine::No, &[], checks()),
-        (Nobody, Checks::Green, InLine::No, &[], Next::Enter),
-        (Human, Checks::Green, InLine::No, &[], review()),
-        (Human, Checks::Open, InLine::No, &[Approve], Next::Wait),
-        (Human, Checks::Red, InLine::No, &[Approve], checks()),
-        (Human, Checks::Green, InLine::No, &[Approve], Next::Enter),
-        (Human, Checks::Green, InLine::No, &[Approve, RequestChanges], review()),
-        (Human, Checks::Green, InLine::No, &[RequestChanges, Approve], Next::Enter),
-        (Command, Checks::Green, InLine::No, &[], Next::AskReview),
-        (Command, Checks::Green, InLine::No, &[Discuss], review()),
-        (Command, Checks::Green, InLine::No, &[Discuss, Approve], Next::Enter),
-        (Command, Checks::Green, InLine::Waiting, &[Approve], Next::Wait),
-        (Command, Checks::Green, InLine::Waiting, &[Approve, Discuss], Next::Leave),
-        (Nobody, Checks::Green, InLine::Waiting, &[], Next::Wait),
+        (Nobody, Checks::Open, QueueStatus::No, &[], Next::Wait),
+        (Nobody, Checks::Silent, QueueStatus::No, &[], silent()),
+        (Human, Checks::Silent, QueueStatus::No, &[Approve], silent()),
+        (Nobody, Checks::Red, QueueStatus::No, &[], checks()),
+        (Nobody, Checks::Green, QueueStatus::No, &[], Next::Enter),
+        (Human, Checks::Green, QueueStatus::No, &[], review()),
+        (Human, Checks::Open, QueueStatus::No, &[Approve], Next::Wait),
+        (Human, Checks::Red, QueueStatus::No, &[Approve], checks()),
+        (Human, Checks::Green, QueueStatus::No, &[Approve], Next::Enter),
+        (Human, Checks::Green, QueueStatus::No, &[Approve, RequestChanges], review()),
+        (Human, Checks::Green, QueueStatus::No, &[RequestChanges, Approve], Next::Enter),
+        (Command, Checks::Green, QueueStatus::No, &[], Next::AskReview),
+        (Command, Checks::Green, QueueStatus::No, &[Discuss], review()),
+        (Command, Checks::Green, QueueStatus::No, &[Discuss, Approve], Next::Enter),
+        (Command, Checks::Green, QueueStatus::Waiting, &[Approve], Next::Wait),
+        (Command, Checks::Green, QueueStatus::Waiting, &[Approve, Discuss], Next::Leave),
+        (Nobody, Checks::Green, QueueStatus::Waiting, &[], Next::Wait),
         (Nobody, Checks::Green, out(), &[], line()),
-        (Nobody, Checks::Green, InLine::Landed, &[], Next::Over(Outcome::Merged)),
+        (Nobody, Checks::Green, QueueStatus::Landed, &[], Next::Over(Outcome::Merged)),
     ];
     let hand_in =
         HandIn { pr: Some(7), entry: Some(EntryId(1)), ..HandIn::new(Role::Gardener, taken(3, "x")) };
     for (review, checks, line, verdicts, expected) in table {
         let pr = pr(verdicts);
         let at = format!("{review:?} {checks:?} {line:?} {verdicts:?}");
-        let sight = Sight { hand_in: &hand_in, pr: Some(&pr), line, checks, review, newer: None };
+        let sight = HandInFacts { hand_in: &hand_in, pr: Some(&pr), line, checks, review, newer: None };
         assert_eq!(next(&sight), expected, "{at}");
     }
 }
@@ -214,7 +214,7 @@ fn a_ci_that_says_nothing_is_waited_for_and_then_told_of() {
 fn its_pull_request_is_opened_once_followed_and_ended() {
     let hand_in = HandIn { pr: Some(7), ..HandIn::new(Role::Gardener, taken(3, "x")) };
     let (open, newer) = (pr(&[]), sha("d"));
-    let sight = |line| Sight {
+    let sight = |line| HandInFacts {
         hand_in: &hand_in,
         pr: Some(&open),
         line,
@@ -224,68 +224,80 @@ fn its_pull_request_is_opened_once_followed_and_ended() {
     };
     let new = HandIn::new(Role::Gardener, taken(3, "x"));
     assert_eq!(new.branch, "pointsman/gardener-3-aaaaaaaaaa");
-    assert_eq!(next(&Sight { hand_in: &new, pr: None, ..sight(InLine::No) }), Next::Open);
-    let ended = |pr: Option<&PullRequest>, line| next(&Sight { pr, ..sight(line) });
-    assert_eq!(ended(None, InLine::No), Next::Over(Outcome::Dismissed));
-    assert_eq!(ended(None, InLine::Waiting), Next::Leave);
+    assert_eq!(next(&HandInFacts { hand_in: &new, pr: None, ..sight(QueueStatus::No) }), Next::Open);
+    let ended = |pr: Option<&PullRequest>, line| next(&HandInFacts { pr, ..sight(line) });
+    assert_eq!(ended(None, QueueStatus::No), Next::Over(Outcome::Dismissed));
+    assert_eq!(ended(None, QueueStatus::Waiting), Next::Leave);
     let closed = PullRequest { state: IssueState::Closed, ..pr(&[]) };
-    assert_eq!(ended(Some(&closed), InLine::No), Next::Over(Outcome::Dismissed));
-    assert_eq!(ended(Some(&closed), InLine::Waiting), Next::Leave, "a person closed it in the queue");
-    assert_eq!(ended(Some(&closed), InLine::Landed), Next::Over(Outcome::Merged));
+    assert_eq!(ended(Some(&closed), QueueStatus::No), Next::Over(Outcome::Dismissed));
+    assert_eq!(ended(Some(&closed), QueueStatus::Waiting), Next::Leave, "a person closed it in the queue");
+    assert_eq!(ended(Some(&closed), QueueStatus::Landed), Next::Over(Outcome::Merged));
     let merged = PullRequest { merged: true, ..closed };
-    assert_eq!(ended(Some(&merged), InLine::No), Next::Over(Outcome::Merged));
+    assert_eq!(ended(Some(&merged), QueueStatus::No), Next::Over(Outcome::Merged));
     let moved = PullRequest { head_sha: Some(sha("c")), ..pr(&[]) };
-    assert_eq!(ended(Some(&moved), InLine::No), Next::Tell(Need::Taken));
+    assert_eq!(ended(Some(&moved), QueueStatus::No), Next::Tell(Need::Taken));
     assert_eq!(
-        next(&Sight { newer: Some(&newer), pr: Some(&moved), ..sight(InLine::No) }),
+        next(&HandInFacts { newer: Some(&newer), pr: Some(&moved), ..sight(QueueStatus::No) }),
         Next::Tell(Need::Taken)
     );
     // We pushed what is newer, and did not live to write it down.
     let pushed = PullRequest { head_sha: Some(newer.clone()), ..pr(&[]) };
-    assert_eq!(next(&Sight { newer: Some(&newer), pr: Some(&pushed), ..sight(InLine::No) }), Next::Replace);
+    assert_eq!(
+        next(&HandInFacts { newer: Some(&newer), pr: Some(&pushed), ..sight(QueueStatus::No) }),
+        Next::Replace
+    );
     // What the merge queue put there, or an earlier one that was to take its place, is ours as well.
     let mut known = hand_in.clone();
     known.pushes(&sha("c"));
-    let brought = |newer, line| next(&Sight { hand_in: &known, pr: Some(&moved), newer, ..sight(line) });
-    let out = || InLine::Out("conflict".to_owned());
-    assert_eq!(brought(Some(&newer), InLine::No), Next::Replace);
+    let brought =
+        |newer, line| next(&HandInFacts { hand_in: &known, pr: Some(&moved), newer, ..sight(line) });
+    let out = || QueueStatus::Out("conflict".to_owned());
+    assert_eq!(brought(Some(&newer), QueueStatus::No), Next::Replace);
     assert_eq!(brought(Some(&newer), out()), Next::Replace);
     let line = Need::Line { commit: sha("a"), why: "conflict".to_owned() };
     assert_eq!(brought(None, out()), Next::Tell(line));
-    assert_eq!(brought(None, InLine::No), Next::PutBack);
+    assert_eq!(brought(None, QueueStatus::No), Next::PutBack);
     for one in 0..30 {
         known.pushes(&Sha::new(&format!("{one:040x}")).unwrap());
         known.pushes(&sha("c"));
     }
     assert_eq!(known.pushed.len(), 20);
     // What is newer takes its place, but not while it may land at any moment.
-    assert_eq!(next(&Sight { newer: Some(&newer), ..sight(InLine::No) }), Next::Replace);
-    assert_eq!(next(&Sight { newer: Some(&newer), ..sight(InLine::Out("red".to_owned())) }), Next::Replace);
-    let waiting = Sight { newer: Some(&newer), review: ReviewMode::None, ..sight(InLine::Waiting) };
+    assert_eq!(next(&HandInFacts { newer: Some(&newer), ..sight(QueueStatus::No) }), Next::Replace);
+    assert_eq!(
+        next(&HandInFacts { newer: Some(&newer), ..sight(QueueStatus::Out("red".to_owned())) }),
+        Next::Replace
+    );
+    let waiting =
+        HandInFacts { newer: Some(&newer), review: ReviewMode::None, ..sight(QueueStatus::Waiting) };
     assert_eq!(next(&waiting), Next::Wait);
     // A reviewer that gave up is not asked again.
     let given_up = HandIn { told: Some(Need::Review { commit: sha("a") }), ..hand_in.clone() };
-    let green = Sight { checks: Checks::Green, review: ReviewMode::Command, ..sight(InLine::No) };
+    let green = HandInFacts { checks: Checks::Green, review: ReviewMode::Command, ..sight(QueueStatus::No) };
     assert_eq!(next(&green), Next::AskReview);
-    assert_eq!(next(&Sight { hand_in: &given_up, ..green }), Next::Wait);
+    assert_eq!(next(&HandInFacts { hand_in: &given_up, ..green }), Next::Wait);
     let stuck = |told| HandIn { told: Some(told), ..hand_in.clone() }.is_stuck();
     assert!(stuck(Need::Checks { commit: sha("a") }) && stuck(Need::Silent { commit: sha("a") }));
     assert!(stuck(Need::Line { commit: sha("a"), why: "red".to_owned() }));
     assert!(!stuck(Need::Review { commit: sha("a") }) && !stuck(Need::Taken) && !hand_in.is_stuck());
     // People are told once.
     let told = HandIn { told: Some(Need::Taken), ..hand_in.clone() };
-    assert_eq!(next(&Sight { hand_in: &told, pr: Some(&moved), ..sight(InLine::No) }), Next::Wait);
+    assert_eq!(next(&HandInFacts { hand_in: &told, pr: Some(&moved), ..sight(QueueStatus::No) }), Next::Wait);
 }
 
 #[test]
 fn there_is_one_at_a_time_and_none_that_was_dismissed() {
     let mut memory = Memory::default();
-    assert_eq!(memory.take(Role::Gardener, RunId(1), None), Took::Nothing);
-    assert_eq!(memory.take(Role::Gardener, RunId(2), Some(taken(2, "x"))), Took::New);
-    assert_eq!(memory.take(Role::Gardener, RunId(2), Some(taken(2, "y"))), Took::Before);
-    assert_eq!(memory.take(Role::Gardener, RunId(3), Some(taken(3, "x"))), Took::Nothing, "the same is open");
-    assert_eq!(memory.take(Role::Gardener, RunId(4), Some(taken(4, "y"))), Took::New);
-    assert_eq!(memory.take(Role::Gardener, RunId(5), Some(taken(5, "z"))), Took::New, "the newest waits");
+    assert_eq!(memory.take(Role::Gardener, RunId(1), None), NewFiles::Nothing);
+    assert_eq!(memory.take(Role::Gardener, RunId(2), Some(taken(2, "x"))), NewFiles::New);
+    assert_eq!(memory.take(Role::Gardener, RunId(2), Some(taken(2, "y"))), NewFiles::Before);
+    assert_eq!(
+        memory.take(Role::Gardener, RunId(3), Some(taken(3, "x"))),
+        NewFiles::Nothing,
+        "the same is open"
+    );
+    assert_eq!(memory.take(Role::Gardener, RunId(4), Some(taken(4, "y"))), NewFiles::New);
+    assert_eq!(memory.take(Role::Gardener, RunId(5), Some(taken(5, "z"))), NewFiles::New, "the newest waits");
     assert_eq!((memory.open.as_ref().unwrap().taken.run, memory.latest().unwrap().run), (RunId(2), RunId(5)));
     let pr = HandIn { pr: Some(7), entry: Some(EntryId(1)), ..memory.open.clone().unwrap() };
     memory.open = Some(pr.clone());
@@ -296,39 +308,39 @@ fn there_is_one_at_a_time_and_none_that_was_dismissed() {
         (RunId(5), Some(7), None, true)
     );
     assert_eq!(open.branch, pr.branch);
-    assert_eq!(memory.take(Role::Gardener, RunId(6), Some(taken(6, "w"))), Took::New);
+    assert_eq!(memory.take(Role::Gardener, RunId(6), Some(taken(6, "w"))), NewFiles::New);
     let over = memory.end(Role::Gardener, Outcome::Dismissed).unwrap();
     assert_eq!((over.taken.run, memory.open.as_ref().unwrap().taken.run), (RunId(5), RunId(6)));
-    assert_eq!(memory.take(Role::Gardener, RunId(7), Some(taken(7, "z"))), Took::Dismissed);
+    assert_eq!(memory.take(Role::Gardener, RunId(7), Some(taken(7, "z"))), NewFiles::Dismissed);
     assert_eq!(memory.end(Role::Gardener, Outcome::Merged).unwrap().taken.run, RunId(6));
     assert_eq!(memory.end(Role::Gardener, Outcome::Merged), None);
 }
 
 #[test]
 fn the_same_takes_the_place_of_what_is_stuck_on_another_main_only() {
-    let again = |run| Taken { base: sha("c"), commit: sha("d"), ..taken(run, "x") };
+    let again = |run| HandInFiles { base: sha("c"), commit: sha("d"), ..taken(run, "x") };
     let red = Some(Need::Checks { commit: sha("a") });
     let review = Some(Need::Review { commit: sha("a") });
     for (told, handed_in, expected) in [
-        (None, again(2), Took::Nothing),
-        (review, again(2), Took::Nothing),
-        (red.clone(), taken(2, "x"), Took::Nothing),
-        (red, again(2), Took::New),
+        (None, again(2), NewFiles::Nothing),
+        (review, again(2), NewFiles::Nothing),
+        (red.clone(), taken(2, "x"), NewFiles::Nothing),
+        (red, again(2), NewFiles::New),
     ] {
         let mut memory = Memory::default();
-        assert_eq!(memory.take(Role::Gardener, RunId(1), Some(taken(1, "x"))), Took::New);
+        assert_eq!(memory.take(Role::Gardener, RunId(1), Some(taken(1, "x"))), NewFiles::New);
         let at = format!("{told:?} {handed_in:?}");
         if let Some(open) = &mut memory.open {
             open.told = told;
         }
         assert_eq!(memory.take(Role::Gardener, RunId(2), Some(handed_in)), expected, "{at}");
-        assert_eq!(memory.newer.is_some(), expected == Took::New, "{at}");
-        if expected == Took::New {
+        assert_eq!(memory.newer.is_some(), expected == NewFiles::New, "{at}");
+        if expected == NewFiles::New {
             let base = sha("e");
-            let third = Taken { base, ..again(3) };
+            let third = HandInFiles { base, ..again(3) };
             assert_eq!(
                 memory.take(Role::Gardener, RunId(3), Some(third)),
-                Took::Nothing,
+                NewFiles::Nothing,
                 "what waits is not stuck"
             );
         }

@@ -11,7 +11,7 @@ use crate::ids::Number;
 use crate::task::{EscalationCause, State};
 use crate::time::Timestamp;
 
-/// What was found, worst first, and what could not be looked at.
+/// The findings, worst first, and the areas that could not be looked at.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assessment {
     pub findings: Vec<Finding>,

@@ -75,7 +75,7 @@ pub struct OpenIssue {
     pub dependencies: Vec<Number>,
 }
 
-/// What lies about.
+/// Files of ours that nobody needs any more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Leftovers {
     /// Lock files in repositories of ours.

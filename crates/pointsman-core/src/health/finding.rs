@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::Number;
 use crate::time::Timestamp;
 
-/// How bad. P0 to P2 are told a person at once.
+/// The urgency of a finding. P0 to P2 are told a person at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Priority {
     P0,
@@ -31,7 +31,7 @@ impl std::fmt::Display for Priority {
     }
 }
 
-/// What a warning is about, by the word that people use for it.
+/// The subject of a warning, by the word that people use for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -73,7 +73,7 @@ impl Kind {
         Self::Housekeeping,
     ];
 
-    /// The word.
+    /// The word for it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory",
@@ -215,7 +215,7 @@ pub enum Finding {
 }
 
 impl Finding {
-    /// How bad it is.
+    /// The urgency of this finding.
     pub fn priority(&self) -> Priority {
         match self {
             Self::MemoryLow { .. } | Self::SwapHigh { .. } => Priority::P0,
@@ -239,7 +239,7 @@ impl Finding {
         }
     }
 
-    /// What it is about.
+    /// The subject of this finding.
     pub fn kind(&self) -> Kind {
         match self {
             Self::MemoryLow { .. } => Kind::Memory,

@@ -1,8 +1,9 @@
-//! How well the machine and a project are: facts in, findings from P0 to P4 out, with what can safely be done.
+//! The health of the machine and of a project: facts come in, and findings from P0 to P4 go out, with safe remedies.
 //!
-//! `facts` is what was looked at, `log` how logs are read, `finding` what can be wrong and how bad that is, `assess` the rules, `remedy` what
-//! may be done about it, `report` what people are told and when, `reply` what their answers mean. No model is needed
-//! for any of it. Collecting and carrying out belong elsewhere; the sentences are in [`crate::words::health`].
+//! `facts` has the inputs, `log` reads logs, `finding` lists what can be wrong and how serious it is, `assess` has
+//! the rules, `remedy` says what may be done, `report` decides what people are told and when, `reply` interprets
+//! their answers. Nothing here needs a model. The daemon collects the facts and carries remedies out. The sentences
+//! are in [`crate::words::health`].
 
 mod assess;
 mod facts;
@@ -20,4 +21,4 @@ pub use finding::{Finding, Kind, Priority};
 pub use log::{errors, tail};
 pub use remedy::{Remedy, remedies};
 pub use reply::{Verdict, hear};
-pub use report::{Memory, Report, Told, judgement, report};
+pub use report::{HealthSummary, Memory, Report, judgement, report};

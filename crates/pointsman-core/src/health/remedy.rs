@@ -21,7 +21,7 @@ pub enum Remedy {
     AskForge,
 }
 
-/// What the findings call for, each once. More disk is used by old logs and trees than by anything else of ours.
+/// The remedies that findings call for, each once. More disk is used by old logs and trees than by anything else of ours.
 pub fn remedies(findings: &[Finding]) -> Vec<Remedy> {
     let all = findings.iter().filter_map(remedy);
     all.collect::<BTreeSet<_>>().into_iter().collect()
@@ -53,7 +53,7 @@ fn remedy(finding: &Finding) -> Option<Remedy> {
 }
 
 impl Finding {
-    /// What is done about it, if there is a recipe.
+    /// The remedy for this finding, if there is a recipe.
     pub fn remedy(&self) -> Option<Remedy> {
         remedy(self)
     }

@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::ids::Number;
 use crate::time::Timestamp;
 
-/// What is done about an answer.
+/// The response to a person's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// A warning is not told until then.

@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::run::RunId;
 use crate::text::clean_block;
 use crate::time::Timestamp;
+use crate::words;
 
 /// Lines of a model's summary that are passed on.
 const SUMMARY_LINES: usize = 10;
@@ -19,7 +20,7 @@ const SUMMARY_BYTES: usize = 2000;
 /// What is back sooner has not really gone.
 const COMES_BACK: Duration = Duration::from_secs(24 * 3600);
 
-/// What is remembered between two looks.
+/// The supervisor's memory between two looks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
@@ -54,7 +55,7 @@ impl Memory {
     }
 }
 
-/// What follows from a look.
+/// The consequences of a look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// What is to be remembered.
@@ -62,14 +63,14 @@ pub struct Report {
     /// Whether what is wrong is not what was wrong before: then it goes into the journal.
     pub changed: bool,
     /// What people are told; nothing if there is nothing new.
-    pub told: Option<Told>,
+    pub told: Option<HealthSummary>,
     /// What no recipe covers and no model has seen yet.
     pub ask: Vec<Finding>,
 }
 
-/// A summary.
+/// A summary that people get.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct HealthSummary {
     /// What is new since the last one.
     pub new: Vec<Finding>,
     /// What stands as it stood.
@@ -110,7 +111,7 @@ pub fn report(before: &Memory, findings: &[Finding], config: &Config, now: Times
     };
     let gone: Vec<Finding> = before.findings.iter().filter(is_gone).cloned().collect();
     let news = keys != keys_before;
-    let told = (news || again).then(|| Told {
+    let told = (news || again).then(|| HealthSummary {
         urgent: again || new.iter().any(|finding| finding.priority().escalates()),
         new,
         standing,
@@ -142,16 +143,16 @@ pub fn report(before: &Memory, findings: &[Finding], config: &Config, now: Times
     Report { changed: all != before.keys(), memory, told, ask }
 }
 
-/// What a model says about findings: a few lines for people, and nothing else.
+/// Reads a model's judgement of findings: a few lines for people, and nothing else.
 pub fn judgement(result: Option<&serde_json::Value>) -> Result<String, String> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Judged {
         summary: String,
     }
-    let Some(result) = result else { return Err("it left no result".to_owned()) };
-    let judged: Judged = serde_json::from_value(result.clone())
-        .map_err(|error| format!("its result is not a summary: {error}"))?;
+    let Some(result) = result else { return Err(words::answer::NO_RESULT.to_owned()) };
+    let judged: Judged =
+        serde_json::from_value(result.clone()).map_err(|error| words::answer::not_a("summary", error))?;
     let lines: Vec<&str> = judged.summary.lines().take(SUMMARY_LINES).collect();
     Ok(clean_block(&lines.join("\n"), SUMMARY_BYTES))
 }

@@ -3,13 +3,15 @@
 //! This is no boundary. A command can be spelt in a thousand ways, and most of them pass here. What an agent cannot do is
 //! decided by the gateway (which takes only its own branch), by the forge and by the file system.
 
+use crate::words;
+
 /// Words in front of a command that change nothing about what it does.
 const PREFIXES: [&str; 7] = ["sudo", "env", "command", "exec", "nohup", "time", "then"];
 /// Directories that nobody empties on purpose.
 const PRECIOUS: [&str; 12] =
     ["/", "/*", "~", "~/", "~/*", "$HOME", "$HOME/", "$HOME/*", "/home", "/etc", "/usr", "/var"];
 
-/// Why the agent should not run this, if there is a reason.
+/// The reason why the agent should not run this command, if there is one.
 pub fn objection(command: &str, primary_branch: &str) -> Option<String> {
     command.split(['\n', ';', '&', '|', '(', ')', '`']).find_map(|part| {
         let words: Vec<&str> = part
@@ -22,16 +24,12 @@ pub fn objection(command: &str, primary_branch: &str) -> Option<String> {
         match program {
             "rm" => removes_everything(rest),
             "git" => pushes_to(rest, primary_branch),
-            "tmux" if rest.contains(&"kill-server") => {
-                Some("other sessions live in a tmux server; end your own processes by their pid".to_owned())
-            }
+            "tmux" if rest.contains(&"kill-server") => Some(words::guard::ENDS_OTHER_SESSIONS.to_owned()),
             "dd" if rest.iter().any(|word| word.starts_with("of=/dev/") && *word != "of=/dev/null") => {
-                Some("it writes over a device".to_owned())
+                Some(words::guard::OVERWRITES_DEVICE.to_owned())
             }
-            name if name == "mkfs" || name.starts_with("mkfs.") => {
-                Some("it makes a file system anew".to_owned())
-            }
-            "shutdown" | "reboot" | "poweroff" | "halt" => Some("it ends this machine".to_owned()),
+            name if name == "mkfs" || name.starts_with("mkfs.") => Some(words::guard::FORMATS.to_owned()),
+            "shutdown" | "reboot" | "poweroff" | "halt" => Some(words::guard::SHUTS_DOWN.to_owned()),
             _ => None,
         }
     })
@@ -50,7 +48,7 @@ fn removes_everything(words: &[&str]) -> Option<String> {
     let recursive = flag(['r', 'R'], "--recursive");
     let target = words.iter().find(|word| PRECIOUS.contains(word));
     match target {
-        Some(target) if recursive => Some(format!("it removes everything below {target}")),
+        Some(target) if recursive => Some(words::guard::removes_everything(target)),
         Some(_) | None => None,
     }
 }
@@ -75,13 +73,11 @@ fn pushes_to(words: &[&str], primary: &str) -> Option<String> {
         target.strip_prefix("refs/heads/").unwrap_or(target) == primary
     };
     if words.iter().any(|word| matches!(*word, "--mirror" | "--all" | "--prune")) {
-        return Some("it moves branches that are not yours; git push origin HEAD is enough".to_owned());
+        return Some(words::guard::MOVES_OTHER_BRANCHES.to_owned());
     }
     // The first word that is no option names the remote.
     let refspecs = words.iter().filter(|word| !word.starts_with('-')).skip(1);
-    refspecs.filter(to_primary).map(|_| ()).next().map(|()| {
-        format!("{primary} is moved by the merge queue alone; push your own branch with git push origin HEAD")
-    })
+    refspecs.filter(to_primary).map(|_| ()).next().map(|()| words::guard::pushes_to_primary(primary))
 }
 
 #[cfg(test)]

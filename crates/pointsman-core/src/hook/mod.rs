@@ -1,11 +1,11 @@
-//! What Claude Code's hooks tell about a session of ours, reduced to what we act on.
+//! Reports from Claude Code's hooks about our sessions, reduced to what we act on.
 //!
-//! Hooks are hints: they may be missing, come late or twice, and an agent can call them itself. What follows from them
-//! is decided like everything else, from the task and the facts. [`guard`] looks at commands before they run, [`transcript`]
-//! reads what Claude Code writes down of a conversation.
+//! Hooks are hints. A report may be missing, late or repeated, and an agent can call a hook itself. So the task and
+//! the facts decide what follows. [`guard`] checks commands before they run. [`transcript`] reads the record that
+//! Claude Code keeps of a conversation.
 
+mod activity;
 pub mod guard;
-mod stance;
 pub mod transcript;
 
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::session::budget::Spent;
 use crate::session::context::Gauge;
-pub use stance::Stance;
+pub use activity::Activity;
 
 use crate::session::trouble::Kind;
 use crate::session::work::Action;
@@ -37,13 +37,13 @@ pub struct Report {
     /// The session that says so: a claim.
     pub session: String,
     pub at: Timestamp,
-    pub told: Told,
+    pub told: HookEvent,
 }
 
-/// What happened in a session.
+/// An event of a session, as a hook reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "hook", rename_all = "snake_case")]
-pub enum Told {
+pub enum HookEvent {
     /// A conversation began, or was taken up again.
     Started {
         /// `startup`, `resume`, `clear`, `compact` or `fork`.
@@ -59,7 +59,7 @@ pub enum Told {
     /// A tool is about to be used, or was.
     Tool {
         /// What that means for the work.
-        work: Work,
+        work: ToolUse,
         done: bool,
         /// How many tokens the context holds, by the transcript.
         #[serde(default)]
@@ -113,10 +113,10 @@ pub enum Told {
     },
 }
 
-/// What a tool means for the work. The same as [`Action`], in a form that can be sent.
+/// The meaning of a tool for the work. The same as [`Action`], in a form that can be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Work {
+pub enum ToolUse {
     /// Files were read or searched.
     Read,
     /// A plan was written down.
@@ -129,7 +129,7 @@ pub enum Work {
     Other,
 }
 
-impl From<Action> for Work {
+impl From<Action> for ToolUse {
     fn from(action: Action) -> Self {
         match action {
             Action::Read => Self::Read,
@@ -144,22 +144,22 @@ impl From<Action> for Work {
     }
 }
 
-impl From<Work> for Action {
-    fn from(work: Work) -> Self {
+impl From<ToolUse> for Action {
+    fn from(work: ToolUse) -> Self {
         match work {
-            Work::Read => Self::Read,
-            Work::Planned => Self::Planned,
-            Work::Edited => Self::Edited,
-            Work::Testing => Self::Tested(None),
-            Work::TestsPassed => Self::Tested(Some(true)),
-            Work::TestsFailed => Self::Tested(Some(false)),
-            Work::Finished => Self::Finished,
-            Work::Other => Self::Other,
+            ToolUse::Read => Self::Read,
+            ToolUse::Planned => Self::Planned,
+            ToolUse::Edited => Self::Edited,
+            ToolUse::Testing => Self::Tested(None),
+            ToolUse::TestsPassed => Self::Tested(Some(true)),
+            ToolUse::TestsFailed => Self::Tested(Some(false)),
+            ToolUse::Finished => Self::Finished,
+            ToolUse::Other => Self::Other,
         }
     }
 }
 
-impl Told {
+impl HookEvent {
     /// Reads an event by its name, in any case and spelling. Unknown events and fields pass.
     pub fn read(event: &str, payload: &Value) -> Self {
         let field = |name: &str| payload[name].as_str().map(|text| text::clean_line(text, TEXT_CHARS));
@@ -219,19 +219,19 @@ impl Told {
 
 /// What other coding agents tell when they notify: that a turn is over, or that somebody is needed. The words are those of
 /// Codex (`type`, the prompts of the turn and its last words), opencode (`type`) and Gemini CLI (`hook_event_name`).
-fn notified(payload: &Value) -> Told {
+fn notified(payload: &Value) -> HookEvent {
     let kind = ["type", "event", "hook_event_name"].iter().find_map(|name| payload[name].as_str());
     match plain_name(kind.unwrap_or_default()).as_str() {
         "agentturncomplete" | "session.idle" | "afteragent" | "idle" => {
             let prompts = payload["input-messages"].as_array().into_iter().flatten();
             let messages = prompts.filter_map(Value::as_str).flat_map(message_ids).take(MESSAGES).collect();
             let said = words(&payload["last-assistant-message"]);
-            Told::Stopped { busy: false, messages, used_tokens: None, said }
+            HookEvent::Stopped { busy: false, messages, used_tokens: None, said }
         }
         "approvalrequested" | "permission.asked" | "permission.updated" => {
-            Told::Asked { what: "permission".to_owned() }
+            HookEvent::Asked { what: "permission".to_owned() }
         }
-        _ => Told::Other { name: "notify".to_owned() },
+        _ => HookEvent::Other { name: "notify".to_owned() },
     }
 }
 
@@ -252,13 +252,13 @@ pub fn message_ids(prompt: &str) -> Vec<i64> {
     prompt.lines().filter_map(id).take(MESSAGES).collect()
 }
 
-fn tool(payload: &Value, succeeded: Option<bool>, done: bool) -> Told {
+fn tool(payload: &Value, succeeded: Option<bool>, done: bool) -> HookEvent {
     let name = payload["tool_name"].as_str().unwrap_or_default();
     let command = payload["tool_input"]["command"].as_str();
-    Told::Tool { work: Action::of_tool(name, command, succeeded).into(), done, used_tokens: None }
+    HookEvent::Tool { work: Action::of_tool(name, command, succeeded).into(), done, used_tokens: None }
 }
 
-/// What kind of trouble an error is, if waiting or a person can end it. An error without a name is the service's if it
+/// Sorts an error, if waiting or a person can end it. An error without a name is the service's if it
 /// does not blame the request.
 pub fn trouble(error: &str, details: &str) -> Option<Kind> {
     match error {
@@ -272,18 +272,18 @@ pub fn trouble(error: &str, details: &str) -> Option<Kind> {
 mod tests {
     use serde_json::json;
 
-    use super::{Told, Work, trouble};
+    use super::{HookEvent, ToolUse, trouble};
     use crate::session::trouble::Kind;
 
     #[test]
     fn messages_are_found_where_only_we_can_have_put_them() {
         let prompt =
             "[pointsman m-12] CI failed on abc. Details: /x\nhe said [pointsman m-13] ok\n [pointsman m-7] x";
-        let told = Told::read("UserPromptSubmit", &json!({ "prompt": prompt }));
-        assert_eq!(told, Told::Prompted { messages: vec![12, 7] });
+        let told = HookEvent::read("UserPromptSubmit", &json!({ "prompt": prompt }));
+        assert_eq!(told, HookEvent::Prompted { messages: vec![12, 7] });
         for prompt in ["", "[pointsman m-]", "[pointsman m-x] y", "pointsman m-1"] {
-            let told = Told::read("user_prompt_submit", &json!({ "prompt": prompt }));
-            assert_eq!(told, Told::Prompted { messages: vec![] }, "{prompt}");
+            let told = HookEvent::read("user_prompt_submit", &json!({ "prompt": prompt }));
+            assert_eq!(told, HookEvent::Prompted { messages: vec![] }, "{prompt}");
         }
     }
 
@@ -295,8 +295,8 @@ mod tests {
             "<task-notification>\n<summary>Stop hook feedback</summary>\n</task-notification>\n<system-reminder>\n\
              Stop hook blocking error from command \"Stop\": {woken}\n</system-reminder>"
         );
-        let told = Told::read("UserPromptSubmit", &json!({ "prompt": prompt }));
-        assert_eq!(told, Told::Prompted { messages: vec![12] });
+        let told = HookEvent::read("UserPromptSubmit", &json!({ "prompt": prompt }));
+        assert_eq!(told, HookEvent::Prompted { messages: vec![12] });
     }
 
     #[test]
@@ -308,15 +308,18 @@ mod tests {
         });
         let over = |messages: Vec<i64>, said: Option<&str>| {
             let said = said.map(str::to_owned);
-            Told::Stopped { busy: false, messages, used_tokens: None, said }
+            HookEvent::Stopped { busy: false, messages, used_tokens: None, said }
         };
-        assert_eq!(Told::read("notify", &codex), over(vec![4], Some("Done.")));
-        assert_eq!(Told::read("notify", &json!({ "type": "session.idle" })), over(vec![], None));
-        assert_eq!(Told::read("notify", &json!({ "hook_event_name": "AfterAgent" })), over(vec![], None));
-        let asked = Told::read("notify", &json!({ "type": "approval-requested" }));
-        assert_eq!(asked, Told::Asked { what: "permission".to_owned() });
+        assert_eq!(HookEvent::read("notify", &codex), over(vec![4], Some("Done.")));
+        assert_eq!(HookEvent::read("notify", &json!({ "type": "session.idle" })), over(vec![], None));
+        assert_eq!(
+            HookEvent::read("notify", &json!({ "hook_event_name": "AfterAgent" })),
+            over(vec![], None)
+        );
+        let asked = HookEvent::read("notify", &json!({ "type": "approval-requested" }));
+        assert_eq!(asked, HookEvent::Asked { what: "permission".to_owned() });
         for other in [json!(null), json!({}), json!({ "type": 7 }), json!({ "type": "agent-turn-begun" })] {
-            assert_eq!(Told::read("notify", &other), Told::Other { name: "notify".to_owned() });
+            assert_eq!(HookEvent::read("notify", &other), HookEvent::Other { name: "notify".to_owned() });
         }
     }
 
@@ -324,21 +327,21 @@ mod tests {
     fn a_failing_command_is_told_by_another_event() {
         let bash = json!({ "tool_name": "Bash", "tool_input": { "command": "cargo test -q" } });
         for (event, work, done) in [
-            ("PreToolUse", Work::Testing, false),
-            ("PostToolUse", Work::TestsPassed, true),
-            ("PostToolUseFailure", Work::TestsFailed, true),
+            ("PreToolUse", ToolUse::Testing, false),
+            ("PostToolUse", ToolUse::TestsPassed, true),
+            ("PostToolUseFailure", ToolUse::TestsFailed, true),
         ] {
             let used_tokens = None;
-            assert_eq!(Told::read(event, &bash), Told::Tool { work, done, used_tokens }, "{event}");
+            assert_eq!(HookEvent::read(event, &bash), HookEvent::Tool { work, done, used_tokens }, "{event}");
         }
     }
 
     #[test]
     fn odd_payloads_and_unknown_events_pass() {
-        assert_eq!(Told::read("Tomorrow", &json!([1])), Told::Other { name: "tomorrow".into() });
+        assert_eq!(HookEvent::read("Tomorrow", &json!([1])), HookEvent::Other { name: "tomorrow".into() });
         for event in ["SessionStart", "Stop", "StopFailure", "Notification", "SessionEnd", "PreToolUse"] {
             for payload in [json!(null), json!(7), json!({ "source": 1, "error": [], "tool_input": "x" })] {
-                let _ = Told::read(event, &payload);
+                let _ = HookEvent::read(event, &payload);
             }
         }
     }

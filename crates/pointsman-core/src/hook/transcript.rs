@@ -13,15 +13,15 @@ pub fn messages_read(transcript: &str) -> Vec<i64> {
 
 /// The messages of ours that a transcript shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Shown {
+pub struct MessagesShown {
     pub read: Vec<i64>,
     /// They wait in Claude's own queue, or did.
     pub queued: Vec<i64>,
 }
 
 /// Finds the messages of ours in lines of a transcript.
-pub fn messages_shown(transcript: &str) -> Shown {
-    let mut shown = Shown::default();
+pub fn messages_shown(transcript: &str) -> MessagesShown {
+    let mut shown = MessagesShown::default();
     for line in transcript.lines().filter(|line| line.contains(MESSAGE_MARK)) {
         let Ok(entry) = serde_json::from_str::<Value>(line) else { continue };
         match entry["type"].as_str() {
@@ -54,7 +54,7 @@ pub fn messages_shown(transcript: &str) -> Shown {
     shown
 }
 
-/// How many tokens the context held at the last answer of the main conversation: what was read, from the cache or not, and
+/// The tokens in the context at the last answer of the main conversation: those read, from the cache or not, and
 /// what was written. None if the lines do not tell: before the first answer, or since a compaction.
 pub fn used_tokens(transcript: &str) -> Option<u64> {
     const PARTS: [&str; 4] =

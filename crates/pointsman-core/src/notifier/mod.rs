@@ -1,8 +1,8 @@
-//! Telling people: what is told where, when, and how often.
+//! Notices to people: who gets which notice, when, and how often.
 //!
-//! `topic` says what a notice is about: each has a thread of its own where threads exist. `plan` decides who tells a
-//! notice and when, `quiet` has the hours in which nobody wants to hear, `backlog` what becomes of notices that cannot
-//! be told. The sentences are in [`crate::words`]; sending and remembering belong elsewhere.
+//! `topic` says what a notice is about; each topic has its own thread where threads exist. `plan` chooses the
+//! notifier and the time, `quiet` has the hours without notices, and `backlog` decides about notices that cannot be
+//! sent. The sentences are in [`crate::words`]. The daemon sends and the store remembers.
 
 mod backlog;
 mod plan;

@@ -7,7 +7,7 @@ use crate::config::{Config, NotifierKind};
 use crate::time::Timestamp;
 use crate::timetable::Zone;
 
-/// What a project says about being told.
+/// A project's rules for notices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
     pub to: Vec<NotifierKind>,
@@ -31,7 +31,7 @@ impl Rules {
     }
 }
 
-/// What becomes of a notice.
+/// The fate of a notice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Plan {
     /// These tell it, not before then.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Timestamp;
 use crate::timetable::Zone;
+use crate::words;
 
 const DAY: i64 = 24 * 60;
 
@@ -18,7 +19,7 @@ pub struct QuietHours {
 }
 
 impl QuietHours {
-    /// When they end, if it is quiet now where this clock hangs.
+    /// The end of the quiet hours, if it is quiet now in this time zone.
     pub fn end(self, zone: &impl Zone, now: Timestamp) -> Option<Timestamp> {
         let local = zone.local(now);
         let minute = local.rem_euclid(DAY);
@@ -63,11 +64,8 @@ impl TryFrom<String> for QuietHours {
         };
         match read() {
             Some(hours) if hours.from != hours.until => Ok(hours),
-            Some(_) => Err("quiet hours that begin when they end are a whole day or nothing".to_owned()),
-            None => Err(format!(
-                "`{}` are no hours of the day, such as \"22:00-07:00\"",
-                crate::text::clean_line(&text, 40)
-            )),
+            Some(_) => Err(words::parse::NO_QUIET_HOURS.to_owned()),
+            None => Err(words::parse::not_hours(&text)),
         }
     }
 }

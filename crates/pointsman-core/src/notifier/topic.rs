@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::Number;
 use crate::role::{FORMULA_PREFIX, Role};
 use crate::vault::{ActionId, is_name};
+use crate::words;
 
 /// One task, one agent, one dangerous action: each is told in a thread of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -70,7 +71,7 @@ impl TryFrom<String> for Topic {
             Some(("vault", id)) => ActionId::try_from(id.to_owned()).ok().map(Self::Vault),
             None | Some(_) => None,
         };
-        read().ok_or_else(|| format!("`{text}` is no topic of notices"))
+        read().ok_or_else(|| words::parse::not_a_topic(&text))
     }
 }
 

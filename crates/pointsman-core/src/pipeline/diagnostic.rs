@@ -6,9 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use super::syntax::Span;
 use crate::text::clean_line;
+use crate::words::pipeline::Sentence;
 
 /// Longest part of a line that is shown.
 const SHOWN_CHARS: usize = 160;
+
+/// How many findings are shown about one file. Nobody reads more, and each one costs a look at the whole file.
+const MAX_FINDINGS: usize = 500;
 
 /// The weight of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -130,14 +134,21 @@ pub(super) fn place(text: &str, at: usize) -> (usize, usize) {
     (line, text[line_start..start].chars().count() + 1)
 }
 
-/// Counts lines and sorts: by place, errors before warnings.
-pub(super) fn located(text: &str, problems: Vec<Problem>) -> Vec<Diagnostic> {
+/// Counts lines and sorts: by place, errors before warnings. Of very many findings the errors are kept first.
+pub(super) fn located(text: &str, mut problems: Vec<Problem>) -> Vec<Diagnostic> {
+    let place = |problem: &Problem| (problem.span.start, problem.severity, problem.rule);
+    problems.sort_by(|a, b| place(a).cmp(&place(b)).then_with(|| a.message.cmp(&b.message)));
+    problems.dedup();
+    let more = problems.len().saturating_sub(MAX_FINDINGS);
+    if more > 0 {
+        problems.sort_by_key(|problem| problem.severity);
+        problems.truncate(MAX_FINDINGS);
+        problems.sort_by(|a, b| place(a).cmp(&place(b)).then_with(|| a.message.cmp(&b.message)));
+        let end = Span::new(text.len(), text.len());
+        problems.push(Problem::warning(end, "size", Sentence::MoreFindings(more.to_string())));
+    }
     let mut list: Vec<Diagnostic> =
         problems.into_iter().map(|problem| Diagnostic::new(text, problem)).collect();
-    list.sort_by(|a, b| {
-        (a.line, a.column, a.severity, &a.rule, &a.message)
-            .cmp(&(b.line, b.column, b.severity, &b.rule, &b.message))
-    });
     list.dedup();
     list
 }

@@ -72,7 +72,7 @@ fn filled_style(text: &str, node: &str) -> Result<Option<String>, Error> {
 /// The same file with these attributes of a node set.
 pub fn set_attributes(text: &str, node: &str, changes: &[(&str, String)]) -> Result<String, Error> {
     let (document, _) = parsed(text)?;
-    let mut places = Places::default();
+    let mut places = NodeStatements::default();
     places.collect(&document.body, node);
     if !places.known {
         return Err(Error::NoNode(node.to_owned()));
@@ -82,12 +82,12 @@ pub fn set_attributes(text: &str, node: &str, changes: &[(&str, String)]) -> Res
     for (key, value) in changes {
         let written = quoted(value).ok_or_else(|| Error::Value((*key).to_owned()))?;
         match places.place_of(key) {
-            Place::Replace(span, form) => {
+            AttributeTarget::Replace(span, form) => {
                 let bare = form == Form::Bare && is_bare(value);
                 edits.push((span, if bare { value.clone() } else { written }));
             }
-            Place::Inside => inside.push((*key, written)),
-            Place::Behind => behind.push((*key, written)),
+            AttributeTarget::Inside => inside.push((*key, written)),
+            AttributeTarget::Behind => behind.push((*key, written)),
         }
     }
     edits.extend(places.inside_edits(text, &inside));
@@ -98,7 +98,7 @@ pub fn set_attributes(text: &str, node: &str, changes: &[(&str, String)]) -> Res
 }
 
 /// Where an attribute of the node goes.
-enum Place {
+enum AttributeTarget {
     Replace(Span, Form),
     /// Into the node's own statement.
     Inside,
@@ -108,7 +108,7 @@ enum Place {
 
 /// Every place of a file that says something about one node.
 #[derive(Default)]
-struct Places<'a> {
+struct NodeStatements<'a> {
     known: bool,
     /// Statements of this node alone, and of several nodes together, in the order of the file.
     assignments: Vec<(&'a Attribute, Owner)>,
@@ -122,7 +122,7 @@ enum Owner {
     Shared,
 }
 
-impl<'a> Places<'a> {
+impl<'a> NodeStatements<'a> {
     fn collect(&mut self, body: &'a Body, node: &str) {
         for statement in &body.statements {
             match statement {
@@ -149,14 +149,14 @@ impl<'a> Places<'a> {
         }
     }
 
-    fn place_of(&self, key: &str) -> Place {
+    fn place_of(&self, key: &str) -> AttributeTarget {
         let last = self.assignments.iter().rev().find(|(attribute, _)| attribute.key.text == key);
         match (last, self.own) {
             (Some((attribute, Owner::Alone)), _) => {
-                Place::Replace(attribute.value.span, attribute.value.form)
+                AttributeTarget::Replace(attribute.value.span, attribute.value.form)
             }
-            (None, Some(_)) => Place::Inside,
-            (Some((_, Owner::Shared)), _) | (None, None) => Place::Behind,
+            (None, Some(_)) => AttributeTarget::Inside,
+            (Some((_, Owner::Shared)), _) | (None, None) => AttributeTarget::Behind,
         }
     }
 

@@ -15,6 +15,16 @@ pub const MAX_NODES: usize = 2_000;
 /// How many edges a pipeline may have. `{a b} -> {c d}` makes four, so a short file can ask for very many.
 pub const MAX_EDGES: usize = 10_000;
 
+/// How many bytes a name may have. Findings name nodes, and there can be many findings.
+pub const MAX_NAME_BYTES: usize = 500;
+
+/// How many bytes the attributes of all nodes and edges may have together, inherited ones included: every thing has a
+/// copy of its defaults, so a short file can ask for very much.
+pub const MAX_ATTRIBUTE_BYTES: usize = 8 << 20;
+
+/// The bytes that an attribute takes beside its name and its value.
+const ATTRIBUTE_BYTES: usize = 100;
+
 /// Attributes of one thing, by name.
 pub type Attributes = BTreeMap<String, Value>;
 
@@ -95,8 +105,12 @@ pub(super) fn build(document: &Document) -> Result<Graph, Problem> {
             .map_or(Span::new(document.body.span.start, document.body.span.start + 1), |name| name.span),
         ..Graph::default()
     };
+    if let Some(name) = name {
+        check_name(name)?;
+    }
     let mut builder = Builder {
         graph,
+        attribute_bytes: 0,
         node_index: HashMap::new(),
         edge_index: HashMap::new(),
         group_index: HashMap::new(),
@@ -116,6 +130,8 @@ struct Defaults {
 
 struct Builder {
     graph: Graph,
+    /// The size of all attributes that nodes and edges were given so far.
+    attribute_bytes: usize,
     node_index: HashMap<String, usize>,
     /// Edges that a later statement may name again: by their ends in a strict graph, else by their key.
     edge_index: HashMap<(usize, usize, Option<String>), usize>,
@@ -141,6 +157,7 @@ impl Builder {
                 Statement::Nodes { nodes, lists } => {
                     for node in nodes {
                         let index = self.enter(&node.id, within)?;
+                        self.count(size_of(lists), node.id.span)?;
                         let known = &mut self.graph.nodes[index];
                         if !known.declared {
                             (known.declared, known.span) = (true, node.id.span);
@@ -188,6 +205,16 @@ impl Builder {
         }
     }
 
+    /// Counts attributes before they are copied.
+    fn count(&mut self, bytes: usize, span: Span) -> Result<(), Problem> {
+        self.attribute_bytes = self.attribute_bytes.saturating_add(bytes);
+        if self.attribute_bytes > MAX_ATTRIBUTE_BYTES {
+            let message = Sentence::TooManyAttributes(MAX_ATTRIBUTE_BYTES.to_string());
+            return Err(Problem::new(span, "size", message));
+        }
+        Ok(())
+    }
+
     /// The node of this name, made if it is new, and now in this subgraph and those around it.
     fn enter(&mut self, name: &Name, within: Option<usize>) -> Result<usize, Problem> {
         let index = match self.node_index.get(&name.text) {
@@ -198,7 +225,9 @@ impl Builder {
                     let message = Sentence::TooManyNodes(MAX_NODES.to_string());
                     return Err(Problem::new(name.span, "size", message));
                 }
+                check_name(name)?;
                 let attributes = self.inherited(within, |defaults| &defaults.nodes);
+                self.count(attributes.iter().map(|(key, value)| bytes(key, &value.text)).sum(), name.span)?;
                 let id = name.text.clone();
                 self.graph.nodes.push(GraphNode { id, span: name.span, declared: false, attributes });
                 self.node_index.insert(name.text.clone(), index);
@@ -272,12 +301,13 @@ impl Builder {
         let key = key.map(|attribute| attribute.value.text.clone());
         let named = if self.graph.strict { Some(None) } else { key.map(Some) };
         let known = named.clone().and_then(|key| self.edge_index.get(&(tail.0, head.0, key)).copied());
+        let span = tail.2.to(head.2);
+        self.count(size_of(lists), span)?;
         if let Some(index) = known {
             assign(&mut self.graph.edges[index].attributes, lists);
             return Ok(());
         }
         let index = self.graph.edges.len();
-        let span = tail.2.to(head.2);
         if index == MAX_EDGES {
             return Err(Problem::new(
                 span,
@@ -286,6 +316,7 @@ impl Builder {
             ));
         }
         let mut attributes = self.inherited(within, |defaults| &defaults.edges);
+        self.count(attributes.iter().map(|(key, value)| bytes(key, &value.text)).sum(), span)?;
         assign(&mut attributes, lists);
         if let Some(key) = named {
             self.edge_index.insert((tail.0, head.0, key), index);
@@ -305,6 +336,22 @@ impl Builder {
     fn finish(self) -> Graph {
         self.graph
     }
+}
+
+fn check_name(name: &Name) -> Result<(), Problem> {
+    if name.text.len() <= MAX_NAME_BYTES {
+        return Ok(());
+    }
+    Err(Problem::new(name.span, "size", Sentence::NameTooLong(MAX_NAME_BYTES.to_string())))
+}
+
+fn size_of(lists: &[AttributeList]) -> usize {
+    let attributes = lists.iter().flat_map(|list| &list.attributes);
+    attributes.map(|attribute| bytes(&attribute.key.text, &attribute.value.text)).sum()
+}
+
+fn bytes(key: &str, value: &str) -> usize {
+    key.len() + value.len() + ATTRIBUTE_BYTES
 }
 
 fn assign(attributes: &mut Attributes, lists: &[AttributeList]) {

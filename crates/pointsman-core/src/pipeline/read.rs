@@ -14,6 +14,11 @@ use super::syntax::{Form, Span};
 use super::vocabulary::{Meaning, On, Work, meaning, meant, nearest};
 use crate::words::pipeline::Sentence;
 
+/// How many bytes a prompt may have once `$goal` is filled in.
+const MAX_PROMPT_BYTES: usize = 100_000;
+/// How many bytes a label may grow to by the names that its escapes stand for.
+const MAX_CAPTION_BYTES: usize = 10_000;
+
 /// More tries than this are no plan.
 const MAX_RETRIES: u32 = 100;
 
@@ -269,11 +274,19 @@ impl Reader<'_> {
                 .map_err(|message| self.error(value.span, "value", message))
                 .ok()
         });
+        let prompt = text("prompt").unwrap_or_else(|| label.to_owned());
+        let goal = goal.unwrap_or_default();
+        let filled_in = prompt.len() + prompt.matches("$goal").count().saturating_mul(goal.len());
+        let prompt = if filled_in <= MAX_PROMPT_BYTES.max(prompt.len()) {
+            prompt.replace("$goal", goal)
+        } else {
+            let message = Sentence::PromptTooLong(node.id.clone(), MAX_PROMPT_BYTES.to_string());
+            self.error(node.span, "size", message.to_string());
+            prompt
+        };
         let own = Model { name: text("llm_model"), provider: text("llm_provider"), effort };
         Codergen {
-            prompt: text("prompt")
-                .unwrap_or_else(|| label.to_owned())
-                .replace("$goal", goal.unwrap_or_default()),
+            prompt,
             acceptance: text("acceptance"),
             files: text("files").map(|files| list(&files)).unwrap_or_default(),
             worker_type: text("worker_type"),
@@ -560,10 +573,15 @@ fn caption(value: &Value, id: &str, graph: &Graph) -> String {
     text.trim_end_matches('\n').to_owned()
 }
 
+/// A text without its escapes. One that grows past the limit by what its escapes stand for is cut there.
 fn unescape(text: &str, meaning: impl Fn(char) -> Option<String>) -> String {
     let mut plain = String::with_capacity(text.len());
+    let longest = text.len().max(MAX_CAPTION_BYTES);
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
+        if plain.len() > longest {
+            break;
+        }
         if c != '\\' {
             plain.push(c);
             continue;

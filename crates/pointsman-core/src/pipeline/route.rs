@@ -16,7 +16,7 @@ pub struct Ending<'a> {
 
 /// The way on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Route {
     /// Along these edges, by their places in the model.
     Edges(Vec<usize>),
     /// A failure goes past gates, which have nothing to judge any more, to the diamond behind them.
@@ -28,7 +28,7 @@ pub enum Way {
 }
 
 /// Chooses the way on from a node that is not the exit.
-pub fn way(pipeline: &Pipeline, node: &Node, ending: Ending<'_>) -> Way {
+pub fn way(pipeline: &Pipeline, node: &Node, ending: Ending<'_>) -> Route {
     let edges: Vec<(usize, &Edge)> = pipeline.edges_from(&node.id).collect();
     let chosen = match ending.verdict {
         Verdict::Success => choose(pipeline, node, &edges, ending),
@@ -41,7 +41,7 @@ pub fn way(pipeline: &Pipeline, node: &Node, ending: Ending<'_>) -> Way {
         }
         Verdict::Retry | Verdict::Fail => return failure(pipeline, node, &edges, ending),
     };
-    if chosen.is_empty() { Way::Stuck } else { Way::Edges(chosen) }
+    if chosen.is_empty() { Route::Stuck } else { Route::Edges(chosen) }
 }
 
 fn choose(pipeline: &Pipeline, node: &Node, edges: &[(usize, &Edge)], ending: Ending<'_>) -> Vec<usize> {
@@ -90,29 +90,29 @@ fn by_suggestion(edges: &[(usize, &Edge)], suggested: &[String]) -> Option<usize
 
 /// A failure follows an edge whose condition holds, else it goes to the diamond that judges it, else to the node's retry
 /// target. An edge without a condition is for success.
-fn failure(pipeline: &Pipeline, node: &Node, edges: &[(usize, &Edge)], ending: Ending<'_>) -> Way {
+fn failure(pipeline: &Pipeline, node: &Node, edges: &[(usize, &Edge)], ending: Ending<'_>) -> Route {
     let ending = Ending { verdict: Verdict::Fail, ..ending };
     let holding = conditional(edges, ending);
     if pipeline.follows_all(node) && !holding.is_empty() {
-        return Way::Edges(holding.iter().map(|(place, _)| *place).collect());
+        return Route::Edges(holding.iter().map(|(place, _)| *place).collect());
     }
     if let Some(place) = best(&holding) {
-        return Way::Edges(vec![place]);
+        return Route::Edges(vec![place]);
     }
     // A diamond's free edge is its "else": the diamond itself is where failures are told apart.
     if node.handler == Handler::Conditional
         && let Some(place) =
             best(&edges.iter().copied().filter(|(_, edge)| edge.condition.is_none()).collect::<Vec<_>>())
     {
-        return Way::Edges(vec![place]);
+        return Route::Edges(vec![place]);
     }
     if let Some((gates, to)) = judge(pipeline, &node.id) {
-        return Way::Past { gates, to };
+        return Route::Past { gates, to };
     }
     let target = [&node.retry_target, &node.fallback_retry_target].into_iter().flatten();
     match target.into_iter().find(|id| pipeline.node(id).is_some()) {
-        Some(id) => Way::Jump(id.clone()),
-        None => Way::Stuck,
+        Some(id) => Route::Jump(id.clone()),
+        None => Route::Stuck,
     }
 }
 

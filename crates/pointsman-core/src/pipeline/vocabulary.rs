@@ -205,8 +205,14 @@ pub(super) fn meant(key: &str, on: On) -> Option<&'static str> {
     nearest(key, on.ours().iter().copied())
 }
 
+/// The longest word that a slip of the fingers is looked for in, in bytes: comparing takes the product of two lengths.
+const LONGEST_COMPARED: usize = 64;
+
 /// The closest of several words, if it is close enough to be a slip of the fingers.
 pub(super) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    if word.len() > LONGEST_COMPARED {
+        return None;
+    }
     let allowed = match word.chars().count() {
         0..=3 => 0,
         4..=6 => 1,
@@ -215,28 +221,60 @@ pub(super) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> O
     };
     known
         .filter(|candidate| candidate.len().abs_diff(word.len()) <= 2 * allowed)
-        .map(|candidate| (distance(word, candidate), candidate))
+        .map(|candidate| (distance(word, candidate, allowed), candidate))
         .filter(|(distance, _)| *distance > 0 && *distance <= allowed)
         .min()
         .map(|(_, candidate)| candidate)
 }
 
-/// How many letters must change, where two swapped neighbours count as one.
-fn distance(a: &str, b: &str) -> usize {
+/// How many letters must change, where two swapped neighbours count as one. What is more than the limit is not counted
+/// out.
+fn distance(a: &str, b: &str, limit: usize) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
+    let mut last_but_one: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
     for i in 1..=a.len() {
         let mut row = vec![i];
         for j in 1..=b.len() {
-            let mut best = (rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]))
-                .min(rows[i - 1][j] + 1)
-                .min(row[j - 1] + 1);
+            if i.abs_diff(j) > limit {
+                row.push(limit + 1);
+                continue;
+            }
+            let mut best =
+                (last[j - 1] + usize::from(a[i - 1] != b[j - 1])).min(last[j] + 1).min(row[j - 1] + 1);
             if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(rows[i - 2][j - 2] + 1);
+                best = best.min(last_but_one[j - 2] + 1);
             }
             row.push(best);
         }
-        rows.push(row);
+        if row.iter().all(|changes| *changes > limit) {
+            return limit + 1;
+        }
+        last_but_one = std::mem::replace(&mut last, row);
     }
-    rows[a.len()][b.len()]
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn slips_are_found_in_short_words_only() {
+        let known = ["prompt", "timeout", "max_retries"];
+        for (word, meant) in [
+            ("promt", Some("prompt")),
+            ("porompt", Some("prompt")),
+            ("tiemout", Some("timeout")),
+            ("max_retires", Some("max_retries")),
+            ("max_rtris", Some("max_retries")),
+            ("label", None),
+            ("prompt", None),
+        ] {
+            assert_eq!(nearest(word, known.into_iter()), meant, "{word}");
+        }
+        // Comparing these would take as many steps as the product of their lengths.
+        let (long, longer) = ("a".repeat(200_000), "a".repeat(200_001));
+        assert_eq!(nearest(&long, std::iter::once(longer.as_str())), None);
+    }
 }

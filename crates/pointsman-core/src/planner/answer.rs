@@ -19,7 +19,7 @@ use serde_json::Value;
 use crate::action;
 use crate::ids::Number;
 use crate::labels::{ACTION, BACKLOG};
-use crate::text::clean_line;
+use crate::words;
 
 /// Verdicts of one answer.
 const TRIAGE: usize = 100;
@@ -58,7 +58,7 @@ pub struct Triage {
     pub why: String,
 }
 
-/// What becomes of a prediction.
+/// The fate of a prediction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// An issue is filed about it, for the action agent or for the backlog.
@@ -134,16 +134,14 @@ struct WrittenIssue {
 impl Answer {
     /// Reads the result of a run.
     pub fn of_result(result: Option<&Value>) -> Result<Self, Unusable> {
-        let Some(result) = result else { return Err(Unusable("it left no result".to_owned())) };
-        let written: Written = serde_json::from_value(result.clone()).map_err(|error| {
-            Unusable(format!("its result is no plan: {}", clean_line(&error.to_string(), 200)))
-        })?;
+        let Some(result) = result else { return Err(Unusable(words::answer::NO_RESULT.to_owned())) };
+        let written: Written = serde_json::from_value(result.clone())
+            .map_err(|error| Unusable(words::answer::not_a("plan", error)))?;
         if written.triage.len() > TRIAGE || written.issues.len() > ISSUES {
-            return Err(Unusable(format!("it has more than {TRIAGE} verdicts or {ISSUES} issues")));
+            return Err(Unusable(words::answer::plan_too_long(TRIAGE, ISSUES)));
         }
-        let at = |what: &str, place: usize| {
-            let what = format!("{what} {}", place + 1);
-            move |why: String| Unusable(format!("{what}: {why}"))
+        let at = |what: &'static str, place: usize| {
+            move |why: String| Unusable(words::answer::at(what, place + 1, why))
         };
         let triage = written.triage.into_iter().enumerate();
         let triage = triage.map(|(place, one)| verdict(one).map_err(at("verdict", place)));
@@ -160,7 +158,7 @@ fn verdict(written: WrittenTriage) -> Result<Triage, String> {
         "action" => Some(ACTION),
         "backlog" => Some(BACKLOG),
         "watch" | "dismiss" => None,
-        _ => return Err("there is no such verdict".to_owned()),
+        _ => return Err(words::answer::UNKNOWN_VERDICT.to_owned()),
     };
     let verdict =
         match (label, title, text, criteria, leverage) {
@@ -172,7 +170,7 @@ fn verdict(written: WrittenTriage) -> Result<Triage, String> {
             (None, None, None, None, None) if depends_on.is_none() && formula.is_none() => {
                 if verdict == "watch" { Verdict::Watch } else { Verdict::Dismiss }
             }
-            _ => return Err(format!("`{verdict}` has not the fields it needs, or others")),
+            _ => return Err(words::answer::wrong_fields(&verdict)),
         };
     Ok(Triage { issue, verdict, why })
 }
@@ -180,7 +178,7 @@ fn verdict(written: WrittenTriage) -> Result<Triage, String> {
 fn issue(written: WrittenIssue) -> Result<Proposal, String> {
     let WrittenIssue { title, why, criteria, depends_on, leverage, label, formula } = written;
     let label = [BACKLOG, ACTION].into_iter().find(|known| *known == label);
-    let label = label.ok_or_else(|| format!("its label is neither {BACKLOG} nor {ACTION}"))?;
+    let label = label.ok_or_else(|| words::answer::unknown_label([BACKLOG, ACTION]))?;
     checked(Proposal { title, text: why, criteria, depends_on, leverage, label, formula })
 }
 
@@ -188,19 +186,19 @@ fn checked(mut proposal: Proposal) -> Result<Proposal, String> {
     proposal.title = bounded("title", proposal.title, TITLE)?;
     proposal.text = bounded("text", proposal.text, TEXT)?;
     if !(1..=CRITERIA).contains(&proposal.criteria.len()) {
-        return Err(format!("it has 1 to {CRITERIA} criteria"));
+        return Err(words::answer::length("it", CRITERIA, "criteria"));
     }
     let criteria = proposal.criteria.into_iter().map(|one| bounded("criterion", one, CRITERION));
     proposal.criteria = criteria.collect::<Result<_, _>>()?;
     if proposal.depends_on.len() > DEPENDENCIES {
-        return Err(format!("it depends on more than {DEPENDENCIES} issues"));
+        return Err(words::answer::too_many_dependencies(DEPENDENCIES));
     }
     if !(1..=LEVERAGE).contains(&proposal.leverage) {
-        return Err(format!("its leverage is from 1 to {LEVERAGE}"));
+        return Err(words::answer::leverage(LEVERAGE));
     }
     if let Some(formula) = proposal.formula.take() {
         if proposal.label != ACTION {
-            return Err("only an action has a formula".to_owned());
+            return Err(words::answer::FORMULA_WITHOUT_ACTION.to_owned());
         }
         let formula = bounded("formula", formula, FORMULA)?;
         proposal.formula = Some(formula).filter(|name| name != action::FORMULA);
@@ -210,7 +208,7 @@ fn checked(mut proposal: Proposal) -> Result<Proposal, String> {
 
 fn bounded(what: &str, text: String, most: usize) -> Result<String, String> {
     match text.trim().is_empty() || text.chars().count() > most {
-        true => Err(format!("its {what} has 1 to {most} characters")),
+        true => Err(words::answer::length(&format!("its {what}"), most, "characters")),
         false => Ok(text),
     }
 }

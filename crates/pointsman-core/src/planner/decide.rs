@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::look::{hash, is_prediction, is_watched};
+use super::inputs::{hash, is_prediction, is_watched};
 use super::{Answer, Proposal, Question, Verdict};
 use crate::config::Config;
 use crate::forge::Issue;
@@ -13,7 +13,8 @@ use crate::gardener::{DUPLICATE, Texts};
 use crate::ids::Number;
 use crate::labels::ACTION;
 use crate::role::FORMULA_PREFIX;
-use crate::text::{clean_block, clean_line, plain_line};
+use crate::text::{clean_block, plain_line};
+use crate::words;
 
 /// Longest title that is filed.
 const TITLE: usize = 120;
@@ -29,7 +30,7 @@ const COMPARED: usize = 1_000;
 /// Something that is done on the forge. Each can be done twice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "deed", rename_all = "snake_case")]
-pub enum Deed {
+pub enum ForgeChange {
     /// File an issue about a prediction, then close that.
     Promote {
         prediction: Number,
@@ -50,7 +51,7 @@ pub enum Deed {
     },
 }
 
-impl Deed {
+impl ForgeChange {
     /// The prediction that it is about.
     pub fn prediction(&self) -> Option<Number> {
         match self {
@@ -95,10 +96,10 @@ impl NewIssue {
     }
 }
 
-/// What follows from an answer.
+/// The deeds that follow from an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    pub deeds: Vec<Deed>,
+    pub deeds: Vec<ForgeChange>,
     /// What is not, in words.
     pub refused: Vec<String>,
     /// Predictions that stay unreviewed because nobody judged them.
@@ -116,7 +117,7 @@ pub fn plan(
     formulas: &[String],
     config: &Config,
 ) -> Plan {
-    let mut desk = Desk { question, issues, formulas, plan: Plan::default() };
+    let mut desk = Decision { question, issues, formulas, plan: Plan::default() };
     let mut judged = BTreeSet::new();
     let (mut wanted, mut verdicts) = (Vec::new(), Vec::new());
     for triage in &answer.triage {
@@ -129,16 +130,16 @@ pub fn plan(
             }
         };
         if !judged.insert(prediction) {
-            desk.plan.refused.push(format!("#{prediction} has its verdict already"));
+            desk.plan.refused.push(words::planner::judged_already(prediction));
             continue;
         }
         let why = clean_block(&triage.why, WHY);
         match &triage.verdict {
             Verdict::Promote(proposal) => wanted.push((Some((prediction, why)), proposal)),
-            Verdict::Dismiss => verdicts.push(Deed::Dismiss { prediction, why }),
+            Verdict::Dismiss => verdicts.push(ForgeChange::Dismiss { prediction, why }),
             // It is so already.
             Verdict::Watch if is_watched(open) => {}
-            Verdict::Watch => verdicts.push(Deed::Watch { prediction, why }),
+            Verdict::Watch => verdicts.push(ForgeChange::Watch { prediction, why }),
         }
     }
     wanted.extend(answer.issues.iter().map(|proposal| (None, proposal)));
@@ -161,24 +162,24 @@ pub fn plan(
     plan
 }
 
-struct Desk<'d> {
+struct Decision<'d> {
     question: &'d Question,
     issues: &'d [Issue],
     formulas: &'d [String],
     plan: Plan,
 }
 
-impl<'d> Desk<'d> {
+impl<'d> Decision<'d> {
     /// A prediction that may be judged.
     fn prediction(&self, number: Number) -> Result<&'d Issue, String> {
         if !self.question.predictions.contains(&number) {
-            return Err(format!("nobody asked about #{number}"));
+            return Err(words::planner::not_asked(number));
         }
         let open = self.issues.iter().find(|open| open.number == number);
-        let open = open.ok_or_else(|| format!("#{number} is not open any more"))?;
+        let open = open.ok_or_else(|| words::planner::closed(number))?;
         match is_prediction(open) {
             true => Ok(open),
-            false => Err(format!("#{number} is somebody's, or no prediction any more")),
+            false => Err(words::planner::no_longer_a_prediction(number)),
         }
     }
 
@@ -191,23 +192,20 @@ impl<'d> Desk<'d> {
             label: proposal.label.to_owned(),
             formula: proposal.formula.clone(),
         };
-        let name = match &promotion {
-            Some((prediction, _)) => format!("#{prediction} stays a prediction"),
-            None => format!("{:?} is not filed", clean_line(&issue.title, 80)),
-        };
-        let full = || format!("at most {limit} issues are filed in one run");
+        let full = || words::planner::too_many(limit);
         let refused = match self.check(&issue, promotion.is_some()) {
             Ok(()) => (self.plan.deeds.len() >= limit).then(full),
             Err(why) => Some(why),
         };
         match (refused, promotion) {
             (None, Some((prediction, why))) => {
-                self.plan.deeds.push(Deed::Promote { prediction, why, issue });
+                self.plan.deeds.push(ForgeChange::Promote { prediction, why, issue });
             }
-            (None, None) => self.plan.deeds.push(Deed::File { issue }),
+            (None, None) => self.plan.deeds.push(ForgeChange::File { issue }),
             (Some(why), promotion) => {
-                self.plan.refused.push(format!("{name}: {why}"));
-                self.plan.next.extend(promotion.map(|(prediction, _)| prediction));
+                let prediction = promotion.map(|(prediction, _)| prediction);
+                self.plan.refused.push(words::planner::not_filed(prediction, &issue, &why));
+                self.plan.next.extend(prediction);
             }
         }
     }
@@ -217,11 +215,11 @@ impl<'d> Desk<'d> {
             || issue.text.trim().is_empty()
             || issue.criteria.iter().any(String::is_empty)
         {
-            return Err("nothing is left of its words".to_owned());
+            return Err(words::planner::NOTHING_LEFT.to_owned());
         }
         let is_open = |wanted: &Number| self.issues.iter().any(|open| open.number == *wanted);
         if let Some(missing) = issue.depends_on.iter().find(|wanted| !is_open(wanted)) {
-            return Err(format!("it depends on #{missing}, which is not open"));
+            return Err(words::planner::dependency_not_open(*missing));
         }
         if let Some(formula) = &issue.formula {
             // Roles are not for issues to call.
@@ -229,11 +227,11 @@ impl<'d> Desk<'d> {
                 || !self.formulas.contains(formula)
                 || issue.label != ACTION
             {
-                return Err(format!("there is no formula {:?} for an action", clean_line(formula, 64)));
+                return Err(words::planner::no_such_formula(formula));
             }
         }
         match self.resembles(issue, is_promotion) {
-            Some(like) => Err(format!("it says the same as {like}")),
+            Some(like) => Err(words::planner::resembles(&like)),
             None => Ok(()),
         }
     }
@@ -246,8 +244,8 @@ impl<'d> Desk<'d> {
         let open =
             newest.iter().map(|open| (format!("#{}", open.number), open.title.as_str(), open.body.as_str()));
         let filed = self.plan.deeds.iter().filter_map(|deed| match deed {
-            Deed::Promote { issue, .. } | Deed::File { issue } => Some(issue),
-            Deed::Watch { .. } | Deed::Dismiss { .. } => None,
+            ForgeChange::Promote { issue, .. } | ForgeChange::File { issue } => Some(issue),
+            ForgeChange::Watch { .. } | ForgeChange::Dismiss { .. } => None,
         });
         let filed =
             filed.map(|filed| (format!("{:?}", filed.title), filed.title.as_str(), filed.text.as_str()));

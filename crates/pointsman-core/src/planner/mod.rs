@@ -1,16 +1,19 @@
-//! Planning: predictions are judged and gaps are named by a model; whether it is asked at all, and what is done of what
-//! it says, is decided by rules.
+//! The planner has a model judge predictions and name gaps. Rules decide whether the model is asked and which of its
+//! proposals are carried out.
 //!
-//! `look` collects what is known of a project and whether anything of it is new, `answer` reads what the model says,
-//! strictly, `decide` says which of it is done. Issues, files and answers are outside text: none of them can file, close
-//! or change more than the limits allow. Asking the forge belongs elsewhere; journal and memory are files of the session.
+//! `inputs` collects the inputs and decides whether any of them is new. `answer` reads the model's answer strictly.
+//! `decide` chooses the changes. Issues, files and answers are outside text: none of them can file, close or change
+//! more than the limits allow. The daemon talks to the forge. The session keeps its journal and its memory in files
+//! of its own.
 
 mod answer;
 mod decide;
-mod look;
+mod inputs;
 #[cfg(test)]
 mod tests;
 
 pub use answer::{Answer, Proposal, Triage, Unusable, Verdict};
-pub use decide::{Deed, NewIssue, Plan, plan};
-pub use look::{DOCUMENTS, Document, Known, MEMORY, Memory, OWN, Question, Sight, has_goal, question};
+pub use decide::{ForgeChange, NewIssue, Plan, plan};
+pub use inputs::{
+    DOCUMENTS, Document, MEMORY, Memory, OWN, PlanInputs, Question, SeenInputs, has_goal, question,
+};

@@ -24,7 +24,7 @@ pub struct Sample {
     pub free_memory_mb: Option<u64>,
 }
 
-/// What is remembered.
+/// The predictor's memory between two looks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
@@ -46,7 +46,7 @@ impl Memory {
         self.looked_at = now;
     }
 
-    /// What of it is new: not open as a prediction, not said lately, and no more a day than the limit.
+    /// Picks the new predictions: not open already, not said lately, and no more a day than the limit.
     pub fn news(
         &self,
         predictions: Vec<Prediction>,

@@ -1,8 +1,8 @@
-//! Seeing trouble come: observations about CI, agents, issues and the machine, each with its evidence. Features are never
-//! its subject: what can be said is a closed list.
+//! The predictor warns of problems in CI, agents, issues and the machine, and gives its evidence. Its predictions
+//! come from a closed list; features are never among them.
 //!
-//! `signals` turns figures into predictions, `memory` has what was measured on which day and what was said already.
-//! Counting and filing belong elsewhere; the sentences are in [`crate::words::predictor`].
+//! `signals` turns figures into predictions. `memory` has the measurements of each day and the predictions already
+//! made. The daemon counts and files. The sentences are in [`crate::words::predictor`].
 
 mod memory;
 mod signals;

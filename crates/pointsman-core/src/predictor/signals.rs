@@ -20,7 +20,7 @@ const PATTERN: u64 = 3;
 /// So many stale issues are a heap.
 const HEAP: u64 = 5;
 
-/// What happened in a week.
+/// The counts of a week.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub checks: u64,
@@ -31,7 +31,7 @@ pub struct Counts {
     pub blocked: u64,
 }
 
-/// All figures.
+/// The figures of a project that predictions are made from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     /// The last seven days.
@@ -113,7 +113,7 @@ impl Prediction {
     }
 }
 
-/// What the figures foretell, the most pressing first.
+/// The predictions that follow from the figures, the most pressing first.
 pub fn predict(memory: &Memory, figures: &Figures, config: &Config) -> Vec<Prediction> {
     let mut found = disks(&memory.samples, u64::from(config.health.max_disk_percent));
     found.extend(memory_shrinks(&memory.samples, config.health.min_memory_mb));

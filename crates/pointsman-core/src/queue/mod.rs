@@ -1,21 +1,22 @@
-//! The merge queue's decisions: who is first in line, what is tested next, what lands, who is out.
+//! The merge queue's decisions: the order of the branches, the next test, the next landing, and which branches are
+//! removed.
 //!
-//! The line is a train of candidates C1…Cn on the main branch; Ck holds the first k branches. Everything here is
-//! computed anew from what is known (the order, the runs of each candidate's tree), so a restart that rebuilds the
-//! same candidates decides the same. Building, testing and pushing are done elsewhere.
+//! The queue is a chain of candidates C1…Cn on the main branch; Ck holds the first k branches. Every decision is
+//! computed anew from the order and the test runs of each candidate's tree, so a restart that rebuilds the same
+//! candidates decides the same. The daemon builds, tests and pushes.
 
 mod order;
 mod plan;
-pub mod rehearsal;
 mod runs;
+pub mod simulation;
 mod size;
 mod status;
 #[cfg(test)]
 mod tests;
 
 pub use order::{Waiting, in_order};
-pub use plan::{Car, Fault, Plan, Policy, Strategy, Subject, Train, plan};
-pub use runs::{Record, Runs, Standing};
+pub use plan::{CandidateRuns, Fault, Plan, Policy, QueueFacts, Strategy, Subject, plan};
+pub use runs::{GateVerdict, Record, Runs};
 pub use size::batch_size;
 pub use status::{EntryStatus, StoppedBy};
 

@@ -14,9 +14,9 @@
 
 use std::ops::Range;
 
-use super::{EntryId, Runs, Standing};
+use super::{EntryId, GateVerdict, Runs};
 
-/// How the line is worked through.
+/// The way in which the merge queue tests its entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
     Sequential,
@@ -43,7 +43,7 @@ pub struct Policy {
 
 /// One candidate of the train.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Car {
+pub struct CandidateRuns {
     /// The branch that it adds to the one before it.
     pub entry: EntryId,
     /// What is known of its tree.
@@ -52,13 +52,13 @@ pub struct Car {
 
 /// All that is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Train {
+pub struct QueueFacts {
     /// What is known of the main branch's own tree.
     pub main: Runs,
     /// The candidates in order: `cars[k]` holds the branches of `cars[0]..=cars[k]`.
-    pub cars: Vec<Car>,
+    pub cars: Vec<CandidateRuns>,
     /// Suspects that were taken out of the train, each with the candidate under suspicion.
-    pub aside: Vec<Car>,
+    pub aside: Vec<CandidateRuns>,
 }
 
 /// Something that can be tested.
@@ -72,7 +72,7 @@ pub enum Subject {
     Aside(EntryId),
 }
 
-/// Why a branch is out.
+/// The reasons why a branch leaves the queue without landing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Its tests fail on a base where they pass.
@@ -81,7 +81,7 @@ pub enum Fault {
     Infra,
 }
 
-/// What to do now. At most one of `land`, `eject`, `set_aside` and `bring_back` is asked for; then plan again.
+/// The next step. At most one of `land`, `eject`, `set_aside` and `bring_back` is asked for; then plan again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Land this candidate, and with it all before it.
@@ -100,7 +100,7 @@ pub struct Plan {
 }
 
 impl Strategy {
-    /// How many candidates are worth building.
+    /// The number of candidates that are worth building.
     pub fn window(self) -> usize {
         match self {
             Self::Sequential => 1,
@@ -111,12 +111,12 @@ impl Strategy {
 }
 
 /// Decides. A plan for a train with anything in it is empty only if all that is left is held because main is red.
-pub fn plan(policy: &Policy, train: &Train) -> Plan {
+pub fn plan(policy: &Policy, train: &QueueFacts) -> Plan {
     let main = train.main.standing();
-    let mut plan = Plan { main_is_red: main == Standing::Red, ..Plan::default() };
+    let mut plan = Plan { main_is_red: main == GateVerdict::Red, ..Plan::default() };
 
     // Green is exactly what was tested, and proves all before it innocent, whatever their own runs said.
-    plan.land = train.cars.iter().rposition(|car| car.runs.standing() == Standing::Green);
+    plan.land = train.cars.iter().rposition(|car| car.runs.standing() == GateVerdict::Green);
     if plan.land.is_some() {
         return plan;
     }
@@ -167,21 +167,21 @@ impl Ruling {
 }
 
 /// Nobody is called red unless main was shown to be green.
-fn ruling(standing: Standing, main: Standing) -> Ruling {
+fn ruling(standing: GateVerdict, main: GateVerdict) -> Ruling {
     match (standing, main) {
-        (Standing::Unknown, _) => Ruling::Open,
-        (Standing::Suspect, _) => Ruling::Confirm,
-        (Standing::Green, _) => Ruling::Innocent,
-        (Standing::Red, Standing::Green) => Ruling::Out(Fault::Red),
-        (Standing::Red, Standing::Red) => Ruling::Hold,
-        (Standing::Red, Standing::Unknown | Standing::Suspect) => Ruling::AskMain,
+        (GateVerdict::Unknown, _) => Ruling::Open,
+        (GateVerdict::Suspect, _) => Ruling::Confirm,
+        (GateVerdict::Green, _) => Ruling::Innocent,
+        (GateVerdict::Red, GateVerdict::Green) => Ruling::Out(Fault::Red),
+        (GateVerdict::Red, GateVerdict::Red) => Ruling::Hold,
+        (GateVerdict::Red, GateVerdict::Unknown | GateVerdict::Suspect) => Ruling::AskMain,
         // Main cannot be shown to be green: the branch must not wait for that for ever, and is not to blame either.
-        (Standing::Red, Standing::Undecided) | (Standing::Undecided, _) => Ruling::Out(Fault::Infra),
+        (GateVerdict::Red, GateVerdict::Undecided) | (GateVerdict::Undecided, _) => Ruling::Out(Fault::Infra),
     }
 }
 
 /// Whether the first car must leave the train for the others to go on.
-fn is_in_the_way(front: Ruling, policy: &Policy, train: &Train) -> bool {
+fn is_in_the_way(front: Ruling, policy: &Policy, train: &QueueFacts) -> bool {
     match front {
         Ruling::Hold => true,
         // Confirmed where it stands if nothing could go on meanwhile: a flake then costs no rebuilding.
@@ -200,14 +200,19 @@ fn those(aside: &[(EntryId, Ruling)], wanted: Ruling) -> impl Iterator<Item = En
 }
 
 /// What to test, most urgent first.
-fn tests(policy: &Policy, train: &Train, front: Option<Ruling>, aside: &[(EntryId, Ruling)]) -> Vec<Subject> {
+fn tests(
+    policy: &Policy,
+    train: &QueueFacts,
+    front: Option<Ruling>,
+    aside: &[(EntryId, Ruling)],
+) -> Vec<Subject> {
     let runners = policy.runners.max(1);
     let main = train.main.standing();
     let mut tests: Vec<_> =
         those(aside, Ruling::Confirm).chain(those(aside, Ruling::Open)).map(Subject::Aside).collect();
 
     let cars = if front == Some(Ruling::AskMain) { 0..0 } else { cars_to_test(policy.strategy, train, main) };
-    if matches!(main, Standing::Unknown | Standing::Suspect) {
+    if matches!(main, GateVerdict::Unknown | GateVerdict::Suspect) {
         let demanded = front == Some(Ruling::AskMain) || those(aside, Ruling::AskMain).next().is_some();
         // Sooner or later somebody will be blamed. A runner that can be spared finds out about main before that, so that
         // nobody waits for it then; the train keeps at least one.
@@ -221,7 +226,7 @@ fn tests(policy: &Policy, train: &Train, front: Option<Ruling>, aside: &[(EntryI
     tests
 }
 
-fn blame_is_near(strategy: Strategy, train: &Train) -> bool {
+fn blame_is_near(strategy: Strategy, train: &QueueFacts) -> bool {
     let doubt = !train.aside.is_empty() || first_doubtful(&train.cars).is_some();
     match strategy {
         Strategy::Sequential | Strategy::Batch { .. } => doubt,
@@ -231,15 +236,15 @@ fn blame_is_near(strategy: Strategy, train: &Train) -> bool {
 }
 
 /// The first car that was tested, and not green.
-fn first_doubtful(cars: &[Car]) -> Option<usize> {
+fn first_doubtful(cars: &[CandidateRuns]) -> Option<usize> {
     cars.iter().position(|car| match car.runs.standing() {
-        Standing::Suspect | Standing::Red | Standing::Undecided => true,
-        Standing::Unknown | Standing::Green => false,
+        GateVerdict::Suspect | GateVerdict::Red | GateVerdict::Undecided => true,
+        GateVerdict::Unknown | GateVerdict::Green => false,
     })
 }
 
 /// Which cars to test, in a train without a green one.
-fn cars_to_test(strategy: Strategy, train: &Train, main: Standing) -> Range<usize> {
+fn cars_to_test(strategy: Strategy, train: &QueueFacts, main: GateVerdict) -> Range<usize> {
     let length = train.cars.len().min(strategy.window());
     if length == 0 {
         return 0..0;
@@ -248,7 +253,7 @@ fn cars_to_test(strategy: Strategy, train: &Train, main: Standing) -> Range<usiz
         (Strategy::Sequential, _) | (_, Some(0)) => 0..1,
         (Strategy::Batch { .. }, None) => length - 1..length,
         // On a red main all candidates up to a repair are red: halving says nothing, so each gets its own chance.
-        (Strategy::Batch { .. }, Some(_)) if main == Standing::Red => 0..1,
+        (Strategy::Batch { .. }, Some(_)) if main == GateVerdict::Red => 0..1,
         // The culprit is one of 0..=bad. Red once is enough to steer by; a flake is found out at the end of the search.
         (Strategy::Batch { .. }, Some(bad)) => bad / 2..bad / 2 + 1,
         (Strategy::Speculative { .. }, None) => 0..length,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::task::CiVerdict;
 
-/// How often a gate ran on a tree, and how it ended.
+/// The runs of a gate on a tree, counted by how they ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Runs {
     pub green: u32,
@@ -14,9 +14,9 @@ pub struct Runs {
     pub infra: u32,
 }
 
-/// What the runs amount to.
+/// The verdict that several runs amount to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum GateVerdict {
     /// Not decided yet: no run, or none that told anything.
     Unknown,
     /// Green at least once: a red run beside it was a flake.
@@ -33,14 +33,14 @@ impl Runs {
     /// Runs per tree and gate, whatever they said.
     pub const LIMIT: u32 = 3;
 
-    /// What the runs amount to.
-    pub fn standing(self) -> Standing {
+    /// The verdict that these runs amount to.
+    pub fn standing(self) -> GateVerdict {
         match self {
-            Self { green: 1.., .. } => Standing::Green,
-            Self { red: 2.., .. } => Standing::Red,
-            Self { green, red, infra } if green + red + infra >= Self::LIMIT => Standing::Undecided,
-            Self { red: 1, .. } => Standing::Suspect,
-            Self { .. } => Standing::Unknown,
+            Self { green: 1.., .. } => GateVerdict::Green,
+            Self { red: 2.., .. } => GateVerdict::Red,
+            Self { green, red, infra } if green + red + infra >= Self::LIMIT => GateVerdict::Undecided,
+            Self { red: 1, .. } => GateVerdict::Suspect,
+            Self { .. } => GateVerdict::Unknown,
         }
     }
 
@@ -54,7 +54,7 @@ impl Runs {
     }
 }
 
-/// What is remembered about a tree and a gate.
+/// The record of a tree and a gate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     pub runs: Runs,
@@ -89,17 +89,17 @@ mod tests {
     #[test]
     fn what_runs_amount_to() {
         for (green, red, infra, expected) in [
-            (0, 0, 0, Standing::Unknown),
-            (0, 0, 2, Standing::Unknown),
-            (0, 0, 3, Standing::Undecided),
-            (1, 0, 0, Standing::Green),
-            (1, 1, 0, Standing::Green),
-            (1, 2, 0, Standing::Green),
-            (0, 1, 0, Standing::Suspect),
-            (0, 1, 1, Standing::Suspect),
-            (0, 1, 2, Standing::Undecided),
-            (0, 2, 0, Standing::Red),
-            (0, 2, 1, Standing::Red),
+            (0, 0, 0, GateVerdict::Unknown),
+            (0, 0, 2, GateVerdict::Unknown),
+            (0, 0, 3, GateVerdict::Undecided),
+            (1, 0, 0, GateVerdict::Green),
+            (1, 1, 0, GateVerdict::Green),
+            (1, 2, 0, GateVerdict::Green),
+            (0, 1, 0, GateVerdict::Suspect),
+            (0, 1, 1, GateVerdict::Suspect),
+            (0, 1, 2, GateVerdict::Undecided),
+            (0, 2, 0, GateVerdict::Red),
+            (0, 2, 1, GateVerdict::Red),
         ] {
             assert_eq!(
                 Runs { green, red, infra }.standing(),
@@ -114,7 +114,7 @@ mod tests {
         let ends = (0..=Runs::LIMIT).flat_map(|red| (0..=Runs::LIMIT - red).map(move |infra| (red, infra)));
         for (red, infra) in ends {
             let runs = Runs { green: Runs::LIMIT - red - infra, red, infra };
-            assert!(!matches!(runs.standing(), Standing::Unknown | Standing::Suspect), "{runs:?}");
+            assert!(!matches!(runs.standing(), GateVerdict::Unknown | GateVerdict::Suspect), "{runs:?}");
         }
     }
 

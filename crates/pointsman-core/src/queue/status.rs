@@ -38,4 +38,6 @@ pub enum StoppedBy {
     Person,
     /// The audit: something reached the main branch past the queue.
     Audit,
+    /// The server: it refuses to take what would land.
+    Refusal,
 }

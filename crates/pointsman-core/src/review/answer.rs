@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::task::ReviewVerdict;
-use crate::text::clean_line;
+use crate::words;
 
 /// The longest reason, in characters.
 const REASON_CHARS: usize = 1000;
@@ -40,7 +40,7 @@ pub struct Answer {
     pub followups: Vec<FollowUp>,
 }
 
-/// What a reviewer decides.
+/// The decision of a reviewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Verdict {
@@ -84,11 +84,11 @@ pub struct FollowUp {
 impl Answer {
     /// Reads a result; a sentence about what is wrong if it cannot be used.
     pub fn read(result: Option<&Value>) -> Result<Self, String> {
-        let Some(result) = result else { return Err("it wrote no result".to_owned()) };
-        let answer: Self = serde_json::from_value(result.clone())
-            .map_err(|error| format!("its result is no review: {}", clean_line(&error.to_string(), 200)))?;
+        let Some(result) = result else { return Err(words::answer::NO_RESULT.to_owned()) };
+        let answer: Self =
+            serde_json::from_value(result.clone()).map_err(|error| words::answer::not_a("review", error))?;
         match answer.lacks() {
-            Some(lack) => Err(format!("its result is no review: {lack}")),
+            Some(lack) => Err(words::answer::not_a("review", lack)),
             None => Ok(answer),
         }
     }
@@ -97,34 +97,34 @@ impl Answer {
     fn lacks(&self) -> Option<String> {
         let too_long = |text: &str, chars: usize| text.chars().count() > chars;
         if self.verdict_reason.trim().is_empty() {
-            return Some("verdict_reason is empty".to_owned());
+            return Some(words::answer::NO_VERDICT_REASON.to_owned());
         }
         if too_long(&self.verdict_reason, REASON_CHARS) {
-            return Some(format!("verdict_reason has more than {REASON_CHARS} characters"));
+            return Some(words::answer::field_too_long("verdict_reason", REASON_CHARS, "characters"));
         }
         if self.review_markdown.len() > MARKDOWN_BYTES {
-            return Some(format!("review_markdown has more than {MARKDOWN_BYTES} bytes"));
+            return Some(words::answer::field_too_long("review_markdown", MARKDOWN_BYTES, "bytes"));
         }
         if self.findings.len() > FINDINGS {
-            return Some(format!("it has more than {FINDINGS} findings"));
+            return Some(words::answer::more_than(FINDINGS, "findings"));
         }
         if self.followups.len() > FOLLOW_UPS {
-            return Some(format!("it has more than {FOLLOW_UPS} follow-ups"));
+            return Some(words::answer::more_than(FOLLOW_UPS, "follow-ups"));
         }
         for finding in &self.findings {
             if !is_path(&finding.file) {
-                return Some(format!("`{}` is no path of the repository", clean_line(&finding.file, 80)));
+                return Some(words::answer::not_a_path(&finding.file));
             }
             if finding.text.trim().is_empty() || too_long(&finding.text, FINDING_CHARS) {
-                return Some(format!("a finding has 1 to {FINDING_CHARS} characters"));
+                return Some(words::answer::length("a finding", FINDING_CHARS, "characters"));
             }
         }
         for followup in &self.followups {
             if followup.title.trim().is_empty() || too_long(&followup.title, TITLE_CHARS) {
-                return Some(format!("the title of a follow-up has 1 to {TITLE_CHARS} characters"));
+                return Some(words::answer::follow_up_title(TITLE_CHARS));
             }
             if followup.body.len() > BODY_BYTES {
-                return Some(format!("a follow-up has more than {BODY_BYTES} bytes"));
+                return Some(words::answer::field_too_long("a follow-up", BODY_BYTES, "bytes"));
             }
         }
         None

@@ -10,6 +10,7 @@ use super::secrets::{Secret, secrets};
 use crate::config::Config;
 use crate::ids::Sha;
 use crate::text::clean_line;
+use crate::words;
 
 /// More lines than this in one change are worth a word.
 const LARGE: usize = 600;
@@ -20,7 +21,7 @@ const CHANCE: usize = 8;
 /// What begins a commit in [`Landed::parse`]; no line of a patch does.
 const COMMIT: &str = "pointsman-commit ";
 
-/// What holds for a change, whatever anybody says about it.
+/// The facts about a change, whatever anybody says about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// How large it is, against what its issue is about.
@@ -35,7 +36,7 @@ pub struct Facts {
     pub secrets: Vec<Secret>,
 }
 
-/// How large a change is.
+/// The size and the reach of a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
     pub files: usize,
@@ -109,25 +110,17 @@ impl Facts {
         }
     }
 
-    /// Why only a person may let it through; nothing if a reviewer is enough.
+    /// The reason why only a person may let it through; none if a reviewer is enough.
     pub fn needs_person(&self) -> Option<String> {
         let mut why = Vec::new();
-        let listed = |paths: &[String]| {
-            let shown: Vec<String> = paths.iter().take(5).map(|path| clean_line(path, 100)).collect();
-            let rest = paths.len().saturating_sub(shown.len());
-            let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
-            format!("{}{more}", shown.join(", "))
-        };
         if !self.protected.is_empty() {
-            why.push(format!("it changes protected paths ({})", listed(&self.protected)));
+            why.push(words::review::changes_protected(&self.protected));
         }
         if !self.secrets.is_empty() {
-            let paths: Vec<String> = self.secrets.iter().map(|secret| secret.path.clone()).collect();
-            why.push(format!("it seems to bring a secret ({})", listed(&paths)));
+            why.push(words::review::brings_secret(&self.secrets));
         }
         if !self.taken_back.is_empty() {
-            let paths: Vec<String> = self.taken_back.iter().map(|back| back.path.clone()).collect();
-            why.push(format!("it takes back work that has landed ({})", listed(&paths)));
+            why.push(words::review::takes_back(&self.taken_back));
         }
         (!why.is_empty()).then(|| why.join("; "))
     }
@@ -207,21 +200,20 @@ static SWITCHES_OFF: LazyLock<Regex> = LazyLock::new(|| {
 fn fewer_tests(change: &Change) -> Vec<String> {
     let mut found = Vec::new();
     for file in &change.files {
-        let path = clean_line(&file.path, 200);
         let count = |lines: fn(&Hunk) -> &Vec<String>, what: &Regex| {
             file.hunks.iter().flat_map(lines).filter(|line| line.len() <= 2000 && what.is_match(line)).count()
         };
         let gone = count(|hunk| &hunk.removed, &DECLARES);
         let came = count(|hunk| &hunk.added, &DECLARES);
         if file.kind == Kind::Deleted && (is_test(&file.path) || gone > 0) {
-            found.push(format!("{path} is deleted"));
+            found.push(words::review::test_file_deleted(&file.path));
         } else if gone > came {
-            found.push(format!("{path} has {} tests less", gone - came));
+            found.push(words::review::fewer_tests(&file.path, gone - came));
         }
         let off = count(|hunk| &hunk.added, &SWITCHES_OFF);
         let on = count(|hunk| &hunk.removed, &SWITCHES_OFF);
         if off > on {
-            found.push(format!("{path} switches {} tests off", off - on));
+            found.push(words::review::tests_switched_off(&file.path, off - on));
         }
     }
     found.truncate(TOLD);

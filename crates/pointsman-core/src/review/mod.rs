@@ -1,12 +1,13 @@
-//! The review agent: which commit is to be reviewed, what is known about a change before anybody judges it, what a
-//! reviewer's answer must look like, and what becomes of it.
+//! The review agent: which commit needs a review, which facts are known about a change, and what follows from the
+//! reviewer's answer.
 //!
-//! * `plan`: what is to be done about a pull request next
-//! * `patch`: a change as git tells it, line by line; `paths`: which paths are what; `secrets`: what looks like one;
-//!   `facts`: what follows from these without a model
-//! * `answer`: what a reviewer writes, strictly read; `outcome`: what is posted, which facts can only make more careful
+//! * `plan`: the next step for a pull request
+//! * `patch`: a change, line by line; `paths`: kinds of paths; `secrets`: texts that look like secrets; `facts`:
+//!   conclusions from these without a model
+//! * `answer`: the strict reader of a reviewer's answer; `outcome`: what is posted. Facts can only make it more
+//!   careful
 //!
-//! Its sentences are in [`crate::words::review`]. Asking and posting belong elsewhere.
+//! Its sentences are in [`crate::words::review`]. The daemon asks and posts.
 
 mod answer;
 mod facts;
@@ -23,8 +24,8 @@ pub use facts::{Facts, Landed, Scope, TakenBack};
 pub use outcome::{Outcome, follow_ups, outcome};
 pub use patch::{Change, File, Hunk, Kind, parse, parse_hunks};
 pub use paths::{is_code, is_steering, is_test, protected};
-pub use plan::{Attempt, Ci, Next, Sight, closes, plan};
-pub use secrets::{Secret, blank_secrets, secrets};
+pub use plan::{Attempt, Ci, Next, ReviewFacts, closes, plan};
+pub use secrets::{Secret, SecretKind, blank_secrets, secrets};
 
 /// The role whose sessions review.
 pub const ROLE: crate::role::Role = crate::role::Role::Review;

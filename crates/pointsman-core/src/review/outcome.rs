@@ -7,7 +7,7 @@ use super::facts::Facts;
 use crate::forge::Issue;
 use crate::task::ReviewVerdict;
 
-/// What is posted.
+/// The review that is posted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     pub verdict: ReviewVerdict,
@@ -15,7 +15,7 @@ pub struct Outcome {
     pub needs_person: Option<String>,
 }
 
-/// What a reviewer's answer comes to in the light of the facts: an approval of what needs a person is a question to one.
+/// Weighs a reviewer's answer against the facts: an approval of what needs a person is a question to one.
 pub fn outcome(answer: &Answer, facts: &Facts) -> Outcome {
     let needs_person = facts.needs_person();
     match (answer.verdict, &needs_person) {

@@ -6,7 +6,7 @@ pub struct Change {
     pub files: Vec<File>,
 }
 
-/// What happened to a file. A renamed one is deleted and added.
+/// The kind of change to a file. A renamed one is deleted and added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Added,

@@ -9,7 +9,7 @@ use crate::forge::{IssueState, PullRequest};
 use crate::ids::{Number, Sha};
 use crate::task::ReviewVerdict;
 
-/// What CI says about a head.
+/// The verdict of CI on a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ci {
     /// It is green, there is none, or the change has no code.
@@ -30,7 +30,7 @@ pub enum Attempt {
 
 /// A pull request as it is.
 #[derive(Clone, Copy, Debug)]
-pub struct Sight<'a> {
+pub struct ReviewFacts<'a> {
     pub pr: &'a PullRequest,
     /// The branch that work lands on.
     pub primary: &'a str,
@@ -42,7 +42,7 @@ pub struct Sight<'a> {
     pub attempts: &'a [Attempt],
 }
 
-/// What is to be done.
+/// The next step for a pull request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     Nothing,
@@ -59,8 +59,8 @@ pub enum Next {
 }
 
 /// Decides. One head is asked about [`TRIES`] times at most, and not at all if somebody whose word counts has decided.
-pub fn plan(sight: &Sight<'_>) -> Next {
-    let Sight { pr, primary, reviewer, ci, attempts } = *sight;
+pub fn plan(sight: &ReviewFacts<'_>) -> Next {
+    let ReviewFacts { pr, primary, reviewer, ci, attempts } = *sight;
     let Some(head) = pr.head_sha.as_ref().filter(|_| pr.state == IssueState::Open && !pr.merged) else {
         return Next::Nothing;
     };

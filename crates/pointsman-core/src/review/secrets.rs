@@ -20,23 +20,43 @@ pub struct Secret {
     pub path: String,
     /// In which line; 0 for the file itself.
     pub line: u32,
-    pub what: &'static str,
+    pub kind: SecretKind,
+}
+
+/// The kinds of secrets that are recognized; `words::review::secret` names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SecretKind {
+    PrivateKey,
+    AwsAccessKey,
+    GithubToken,
+    GitlabToken,
+    SlackToken,
+    SlackWebhook,
+    AnthropicKey,
+    OpenAiKey,
+    GoogleKey,
+    SignedToken,
+    PasswordInAddress,
+    /// A value behind a name such as `password`.
+    Named,
+    /// A file whose name says that it holds secrets.
+    File,
 }
 
 /// What it is, and how it looks.
-const LOOKS: [(&str, &str); 12] = [
-    ("a private key", r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----"),
-    ("an AWS access key", r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
-    ("a token of GitHub", r"\bgh[pousr]_[A-Za-z0-9]{36,}\b"),
-    ("a token of GitHub", r"\bgithub_pat_[A-Za-z0-9_]{50,}\b"),
-    ("a token of GitLab", r"\bglpat-[A-Za-z0-9_-]{20,}"),
-    ("a token of Slack", r"\bxox[abeprs]-[A-Za-z0-9-]{10,}"),
-    ("an address of a Slack webhook", r"hooks\.slack\.com/services/T[A-Za-z0-9]+/B[A-Za-z0-9]+/[A-Za-z0-9]+"),
-    ("a key of Anthropic", r"\bsk-ant-[A-Za-z0-9_-]{20,}"),
-    ("a key of OpenAI", r"\bsk-(?:proj-)?[A-Za-z0-9]{32,}"),
-    ("a key of Google", r"\bAIza[0-9A-Za-z_-]{35}\b"),
-    ("a signed token", r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
-    ("a password in an address", r"[a-z][a-z0-9+.-]*://[^\s/:@]{1,64}:[^\s/:@$<{]{6,}@"),
+const LOOKS: [(SecretKind, &str); 12] = [
+    (SecretKind::PrivateKey, r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----"),
+    (SecretKind::AwsAccessKey, r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
+    (SecretKind::GithubToken, r"\bgh[pousr]_[A-Za-z0-9]{36,}\b"),
+    (SecretKind::GithubToken, r"\bgithub_pat_[A-Za-z0-9_]{50,}\b"),
+    (SecretKind::GitlabToken, r"\bglpat-[A-Za-z0-9_-]{20,}"),
+    (SecretKind::SlackToken, r"\bxox[abeprs]-[A-Za-z0-9-]{10,}"),
+    (SecretKind::SlackWebhook, r"hooks\.slack\.com/services/T[A-Za-z0-9]+/B[A-Za-z0-9]+/[A-Za-z0-9]+"),
+    (SecretKind::AnthropicKey, r"\bsk-ant-[A-Za-z0-9_-]{20,}"),
+    (SecretKind::OpenAiKey, r"\bsk-(?:proj-)?[A-Za-z0-9]{32,}"),
+    (SecretKind::GoogleKey, r"\bAIza[0-9A-Za-z_-]{35}\b"),
+    (SecretKind::SignedToken, r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
+    (SecretKind::PasswordInAddress, r"[a-z][a-z0-9+.-]*://[^\s/:@]{1,64}:[^\s/:@$<{]{6,}@"),
 ];
 
 static ANY: LazyLock<RegexSet> = LazyLock::new(|| {
@@ -64,7 +84,8 @@ static LOOKED: LazyLock<Vec<Regex>> = LazyLock::new(|| {
 
 /// A private key as a file shows it; one whose end or whose beginning was cut off as well.
 static KEY: LazyLock<Regex> = LazyLock::new(|| {
-    let (begin, end) = ("-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----", "-----END [A-Z0-9 ]*PRIVATE KEY-----");
+    let (begin, end) =
+        (r"-----BEGIN (?:[A-Z0-9 ]*)PRIVATE KEY-----", r"-----END (?:[A-Z0-9 ]*)PRIVATE KEY-----");
     let key = format!(r"(?s){begin}.*?(?:{end}|\z)|\A[A-Za-z0-9+/=\s]*{end}");
     Regex::new(&key).expect("a constant that the tests compile")
 });
@@ -93,13 +114,13 @@ fn is_holder(path: &str) -> bool {
 pub fn secrets(change: &Change) -> Vec<Secret> {
     let mut found = Vec::new();
     for file in change.files.iter().filter(|file| file.kind != Kind::Deleted) {
-        let tell = |line, what| Secret { path: file.path.clone(), line, what };
+        let tell = |line, kind| Secret { path: file.path.clone(), line, kind };
         if is_holder(&file.path) {
-            found.push(tell(0, "a file that usually holds secrets"));
+            found.push(tell(0, SecretKind::File));
         }
         for hunk in &file.hunks {
             for (line, text) in (hunk.at..).zip(&hunk.added) {
-                found.extend(look(text).map(|what| tell(line, what)));
+                found.extend(look(text).map(|kind| tell(line, kind)));
             }
         }
     }
@@ -107,11 +128,11 @@ pub fn secrets(change: &Change) -> Vec<Secret> {
     found
 }
 
-fn look(text: &str) -> Option<&'static str> {
+fn look(text: &str) -> Option<SecretKind> {
     let end = (0..=text.len().min(LINE_BYTES)).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     let text = &text[..end];
     if let Some(first) = ANY.matches(text).iter().next() {
-        return LOOKS.get(first).map(|(what, _)| *what);
+        return LOOKS.get(first).map(|(kind, _)| *kind);
     }
     let value = NAMED.captures(text)?.get(1)?.as_str();
     // `${TOKEN}`, `<your key>`, `xxxxxxxxxxxx`, `changeme-changeme`: somebody meant to say what goes here.
@@ -119,5 +140,5 @@ fn look(text: &str) -> Option<&'static str> {
     let varied = lower.bytes().collect::<std::collections::BTreeSet<_>>().len() >= 6;
     let placeholder = ["${", "{{", "<", "example", "placeholder", "changeme", "your", "dummy", "test"];
     let meant = placeholder.iter().any(|word| lower.contains(word));
-    (varied && !meant).then_some("a secret with its name")
+    (varied && !meant).then_some(SecretKind::Named)
 }

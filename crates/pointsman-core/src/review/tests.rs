@@ -49,11 +49,11 @@ fn an_answer_is_exactly_as_it_must_be_or_unusable() {
     };
     let finding = |file: &str, text: &str| with("findings", json!([{"file": file, "text": text}]));
     let wrong = [
-        (None, "it wrote no result"),
+        (None, "it left no result"),
         (Some(json!({})), "missing field"),
         (Some(json!({"verdict": "APPROVE"})), "verdict_reason"),
         (Some(with("verdict", json!("approve"))), "unknown variant"),
-        (Some(with("verdict", json!(["APPROVE"]))), "no review"),
+        (Some(with("verdict", json!(["APPROVE"]))), "not a review"),
         (Some(with("verdict_reason", json!("  "))), "verdict_reason is empty"),
         (Some(with("verdict_reason", json!("x".repeat(1001)))), "more than 1000"),
         (Some(with("review_markdown", json!("x".repeat(50_000)))), "review_markdown"),
@@ -62,12 +62,12 @@ fn an_answer_is_exactly_as_it_must_be_or_unusable() {
         (Some(with("followups", json!(vec![json!({"title": "t"}); 51]))), "more than 50"),
         (Some(with("followups", json!([{"title": " "}]))), "the title of a follow-up"),
         (Some(with("followups", json!([{"title": "t", "body": "x".repeat(20_000)}]))), "follow-up has more"),
-        (Some(with("findings", json!([{"file": "a", "line": -1, "text": "t"}]))), "no review"),
-        (Some(finding("/etc/passwd", "t")), "no path"),
-        (Some(finding("a/../../b", "t")), "no path"),
-        (Some(finding(".git/config", "t")), "no path"),
-        (Some(finding("a\nb", "t")), "no path"),
-        (Some(finding("a", "")), "a finding has"),
+        (Some(with("findings", json!([{"file": "a", "line": -1, "text": "t"}]))), "not a review"),
+        (Some(finding("/etc/passwd", "t")), "not a path"),
+        (Some(finding("a/../../b", "t")), "not a path"),
+        (Some(finding(".git/config", "t")), "not a path"),
+        (Some(finding("a\nb", "t")), "not a path"),
+        (Some(finding("a", "")), "a finding must have"),
     ];
     for (result, why) in wrong {
         let error = Answer::read(result.as_ref()).unwrap_err();
@@ -202,10 +202,10 @@ fn tests_that_go_or_sleep_are_told() {
     .fewer_tests;
     let expected = [
         "tests/gone.rs is deleted",
-        "src/a.rs has 1 tests less",
-        "c.rs switches 1 tests off",
-        "e.ts has 1 tests less",
-        "e.ts switches 1 tests off",
+        "src/a.rs has 1 fewer test",
+        "c.rs switches off 1 test",
+        "e.ts has 1 fewer test",
+        "e.ts switches off 1 test",
     ];
     assert_eq!(told, expected);
 }
@@ -360,7 +360,7 @@ fn review(author: &str, verdict: ReviewVerdict, of: char, dismissed: bool) -> Re
 fn what_is_next_for_a_pull_request() {
     use Attempt::{Answered, Stopped, UnderWay, Unusable};
     let next = |pr: &PullRequest, ci: Ci, attempts: &[Attempt]| {
-        plan(&Sight { pr, primary: "main", reviewer: "review-bot", ci, attempts })
+        plan(&ReviewFacts { pr, primary: "main", reviewer: "review-bot", ci, attempts })
     };
     let open = pull_request();
     let table: [(Ci, &[Attempt], Next); 9] = [

@@ -1,10 +1,10 @@
-//! A run: one execution of a formula by a session, step by step.
+//! A run is one execution of a formula by a session, step by step.
 //!
-//! Steps are done when the session says so, in an order their needs allow. A session that dies is replaced, and its
-//! successor goes on at the first step that is not done. What is done is checked before the run is: all steps, and a
-//! result that can be read. Starting and ending sessions belongs elsewhere.
+//! The session reports each step as done, in an order that the steps' needs allow. A session that dies is replaced,
+//! and its successor continues with the first step that is not done. A run ends well only if all steps are done and
+//! its result can be read. The daemon starts and ends sessions.
 
-mod life;
+mod state;
 #[cfg(test)]
 mod tests;
 
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use life::{Duty, Event, Refused, duty, step};
+pub use state::{Duty, Event, Refused, duty, step};
 
 use crate::config::Config;
 use crate::formula::{Formula, Step};
@@ -21,6 +21,7 @@ use crate::ids::{Number, ProjectName, Sha};
 use crate::role::Role;
 use crate::time::Timestamp;
 use crate::vault::{self, ActionId};
+use crate::words;
 use crate::{action, review};
 
 /// Largest result that is read.
@@ -37,7 +38,7 @@ impl fmt::Display for RunId {
     }
 }
 
-/// Where a run stands. The names are part of the surface that scripts rely on.
+/// The state of a run. The names are part of the surface that scripts rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -52,7 +53,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// The name.
+    /// The name that scripts see.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Starting => "starting",
@@ -72,7 +73,7 @@ impl Status {
     }
 }
 
-/// What a run is about, if it is not about the whole project.
+/// The subject of a run, if it is not about the whole project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Subject {
@@ -94,7 +95,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// What is the same for all runs about the same thing: `review/12`.
+    /// A key that is the same for all runs about the same thing: `review/12`.
     pub fn key(&self) -> String {
         match self {
             Self::Review { pr, .. } => review_key(*pr),
@@ -235,16 +236,16 @@ pub fn parse_session(session: &str) -> Option<(&str, u32)> {
     Some((identity, generation.parse().ok()?))
 }
 
-/// What an agent wrote as its result: nothing, or one JSON object.
+/// Reads the result that an agent wrote: nothing, or one JSON object.
 pub fn read_result(bytes: Option<&[u8]>) -> Result<Option<serde_json::Value>, String> {
     let Some(bytes) = bytes.filter(|bytes| !bytes.trim_ascii().is_empty()) else { return Ok(None) };
     if bytes.len() > RESULT_BYTES {
-        return Err(format!("its result has more than {RESULT_BYTES} bytes"));
+        return Err(words::run::result_too_large(RESULT_BYTES));
     }
     match serde_json::from_slice(bytes) {
         Ok(value @ serde_json::Value::Object(_)) => Ok(Some(value)),
-        Ok(_) => Err("its result is not a JSON object".to_owned()),
-        Err(error) => Err(format!("its result is not JSON: {error}")),
+        Ok(_) => Err(words::run::RESULT_NOT_AN_OBJECT.to_owned()),
+        Err(error) => Err(words::run::result_not_json(&error)),
     }
 }
 
@@ -258,7 +259,7 @@ pub fn check_result(run: &Run, result: Option<&serde_json::Value>) -> Result<(),
     }
 }
 
-/// What a project allows a run.
+/// The limits that a project sets for a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// It is given up after this long.

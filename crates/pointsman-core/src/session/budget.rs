@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{Budget, Span, Usd};
 
-/// What was spent.
+/// An amount of money, tokens, turns, restarts and time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Spent {
@@ -19,7 +19,7 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// Both together.
+    /// The sum of two amounts.
     pub fn plus(self, other: Self) -> Self {
         Self {
             tokens: self.tokens.saturating_add(other.tokens),
@@ -31,7 +31,7 @@ impl Spent {
     }
 }
 
-/// What may be spent; nothing means no limit.
+/// The most that may be spent; nothing means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limit {
     pub tokens: Option<u64>,
@@ -44,12 +44,12 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// What a session may cost.
+    /// The limit of a session.
     pub fn per_session(budget: &Budget) -> Self {
         Self { micro_usd: budget.usd_per_session.map(micro), ..Self::default() }
     }
 
-    /// What a task may cost.
+    /// The limit of a task.
     pub fn per_task(budget: &Budget) -> Self {
         Self {
             tokens: budget.tokens_per_task,
@@ -60,7 +60,7 @@ impl Limit {
         }
     }
 
-    /// What a day may cost.
+    /// The limit of a day.
     pub fn per_day(budget: &Budget) -> Self {
         Self {
             tokens: budget.tokens_per_day,
@@ -90,7 +90,7 @@ fn millis(span: Span) -> u64 {
     u64::try_from(span.duration().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// What was spent, of what may be spent where that is limited: `0.42 of 2.50 USD, 900 tokens`.
+/// The amount that was spent, and its limit where there is one: `0.42 of 2.50 USD, 900 tokens`.
 /// Nothing if nothing was spent.
 pub fn describe(spent: Spent, limit: Limit) -> Option<String> {
     let part = |used: String, limit: Option<String>, unit: &str| match limit {
@@ -129,7 +129,7 @@ pub fn dollars(micro_usd: u64) -> String {
     }
 }
 
-/// How much of a limit is used up.
+/// The degree to which a limit is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
@@ -143,7 +143,7 @@ pub enum Level {
 /// The soft mark, in percent of the limit.
 const SOFT_PERCENT: u64 = 80;
 
-/// How much of `limit` was spent: the worst of its parts.
+/// The degree to which `limit` is used up: the worst of its parts.
 pub fn level(spent: Spent, limit: Limit) -> Level {
     let parts = [
         (spent.tokens, limit.tokens),

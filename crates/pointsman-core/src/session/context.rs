@@ -22,7 +22,7 @@ impl Gauge {
     }
 }
 
-/// Where a gauge comes from, best first.
+/// The source of a gauge, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -61,7 +61,7 @@ pub fn from_tokens(tokens: u64, model: Option<&str>, configured: Option<u64>) ->
     Some(Gauge { used_permille, source: Source::Transcript })
 }
 
-/// How urgent it is.
+/// The urgency of a hand-over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Urgency {
@@ -82,7 +82,7 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// How urgent a gauge is.
+    /// The urgency that a gauge calls for.
     pub fn urgency(&self, gauge: Gauge) -> Urgency {
         match gauge.used_permille {
             used if used >= self.high => Urgency::High,
@@ -93,7 +93,7 @@ impl Marks {
     }
 }
 
-/// What can be seen from outside when nothing measures the context.
+/// A sign of a full context that can be seen from outside when nothing measures it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Symptom {
@@ -125,9 +125,9 @@ const LATEST_ANSWERS: usize = 3;
 /// A quicker baseline than this says more about the clock than about the agent.
 const BASELINE_LEAST: u64 = 1_000;
 
-/// How long a session takes to answer: from a prompt or the result of a tool to what the agent does next.
+/// The time a session takes to answer: from a prompt or the result of a tool to what the agent does next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pace {
+pub struct ResponseTimes {
     /// What lies closer together than this cannot be told apart.
     resolution: Duration,
     asked: Option<Timestamp>,
@@ -136,7 +136,7 @@ pub struct Pace {
     latest: Vec<u64>,
 }
 
-impl Pace {
+impl ResponseTimes {
     /// The pace of an agent that is looked at this often, instead of telling us itself.
     pub fn looked_at_every(resolution: Duration) -> Self {
         Self { resolution, ..Self::default() }
@@ -190,10 +190,13 @@ pub fn warns(line: &str) -> bool {
             .any(|w| lower.contains(w))
 }
 
+/// Claude Code's own warnings of a full context.
+const CLAUDE_PHRASES: [&str; 3] = ["% context used", "Context left until auto-compact", "Context low ("];
+
 /// Whether a line on Claude Code's screen is its own warning of a full context. Its screen is full of other words, so only
 /// its very phrases count.
 pub fn claude_warns(line: &str) -> bool {
-    ["% context used", "Context left until auto-compact", "Context low ("].iter().any(|w| line.contains(w))
+    CLAUDE_PHRASES.iter().any(|phrase| line.contains(phrase))
 }
 
 #[cfg(test)]
@@ -201,8 +204,8 @@ mod tests {
     use std::time::Duration;
 
     use super::{
-        Gauge, HEARD_FOR, Marks, Pace, Source, Symptom, Urgency, claude_warns, from_symptoms, from_tokens,
-        repeats, replaces, warns,
+        Gauge, HEARD_FOR, Marks, ResponseTimes, Source, Symptom, Urgency, claude_warns, from_symptoms,
+        from_tokens, repeats, replaces, warns,
     };
     use crate::time::Timestamp;
 
@@ -272,7 +275,7 @@ mod tests {
     }
 
     /// Whether the last of these answers is found slow.
-    fn slow(pace: &mut Pace, answers: &[u64]) -> bool {
+    fn slow(pace: &mut ResponseTimes, answers: &[u64]) -> bool {
         let mut now = Timestamp(1_000_000_000);
         let mut found = false;
         for millis in answers {
@@ -297,18 +300,18 @@ mod tests {
             (vec![90_000, 90_000, 90_000, 2_000, 2_000], false),
         ] {
             let answers = [&usual[..], &latest].concat();
-            assert_eq!(slow(&mut Pace::default(), &answers), expected, "{latest:?}");
+            assert_eq!(slow(&mut ResponseTimes::default(), &answers), expected, "{latest:?}");
         }
         let quick = [[10; 5].as_slice(), &[2_900; 3]].concat();
-        assert!(!slow(&mut Pace::default(), &quick), "a baseline of milliseconds is none");
-        let mut rarely = Pace::looked_at_every(Duration::from_secs(5));
+        assert!(!slow(&mut ResponseTimes::default(), &quick), "a baseline of milliseconds is none");
+        let mut rarely = ResponseTimes::looked_at_every(Duration::from_secs(5));
         assert!(!slow(&mut rarely.clone(), &[[0; 5].as_slice(), &[15_000; 3]].concat()));
         assert!(slow(&mut rarely, &[[0; 5].as_slice(), &[20_000; 3]].concat()));
     }
 
     #[test]
     fn only_what_was_asked_is_answered_and_a_compaction_starts_anew() {
-        let mut pace = Pace::default();
+        let mut pace = ResponseTimes::default();
         assert!(!pace.answered(Timestamp(9_000_000)), "nobody asked");
         assert!(slow(&mut pace, &[2_000, 2_000, 2_000, 2_000, 2_000, 9_000, 9_000, 9_000]));
         pace.compacted();

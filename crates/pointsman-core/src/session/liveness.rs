@@ -6,12 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Timing;
 use crate::time::Timestamp;
-use crate::words::{rough, span};
 
-/// What a single witness saw.
+/// The observation of a single witness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Sighting {
+pub enum Probe {
     /// The process (pid and start time) is there.
     There,
     /// It is not: the pid is free, a zombie, or another process.
@@ -28,16 +27,16 @@ pub struct Evidence {
     /// When it was last known to live.
     pub last_seen: Timestamp,
     /// The kernel's word on the process.
-    pub process: Sighting,
+    pub process: Probe,
     /// tmux's word on the pane, if it has one.
-    pub terminal: Option<Sighting>,
+    pub terminal: Option<Probe>,
     /// How often in a row the process was found gone.
     pub times_gone: u32,
     /// How often in a row it was found stale.
     pub times_stale: u32,
 }
 
-/// The verdict.
+/// The verdict on a session's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Liveness {
@@ -79,13 +78,13 @@ pub const DEATHS_NEEDED: u32 = 2;
 /// Weighs the evidence.
 pub fn judge(evidence: &Evidence, rules: &Rules, now: Timestamp) -> Liveness {
     match evidence.process {
-        Sighting::There => {
+        Probe::There => {
             let quiet = now.since(evidence.last_seen) > rules.stale_after;
             if quiet && evidence.times_stale >= rules.stale_looks { Liveness::Stale } else { Liveness::Alive }
         }
-        Sighting::Gone if evidence.times_gone >= DEATHS_NEEDED => Liveness::Dead,
-        Sighting::Gone => Liveness::Unknown,
-        Sighting::Unseen => {
+        Probe::Gone if evidence.times_gone >= DEATHS_NEEDED => Liveness::Dead,
+        Probe::Gone => Liveness::Unknown,
+        Probe::Unseen => {
             let in_grace = now.since(evidence.started_at) <= rules.start_grace;
             let quiet = now.since(evidence.last_seen) > rules.stale_after;
             if !in_grace && quiet && evidence.times_stale >= rules.stale_looks {
@@ -97,36 +96,9 @@ pub fn judge(evidence: &Evidence, rules: &Rules, now: Timestamp) -> Liveness {
     }
 }
 
-/// The evidence in words, for `session explain`.
-pub fn explain(evidence: &Evidence, rules: &Rules, now: Timestamp) -> Vec<String> {
-    let word = |sighting| match sighting {
-        Sighting::There => "is there",
-        Sighting::Gone => "is gone",
-        Sighting::Unseen => "could not be looked at",
-    };
-    let mut lines = vec![
-        format!("the process (pid and start time) {}", word(evidence.process)),
-        match evidence.terminal {
-            Some(terminal) => format!("its terminal {}", word(terminal)),
-            None => "it has no terminal: that process is its keeper, which runs its turns".to_owned(),
-        },
-        format!("last seen alive {} ago", rough(now.since(evidence.last_seen))),
-    ];
-    if evidence.times_gone > 0 {
-        lines.push(format!("found gone {} of the {DEATHS_NEEDED} times a death needs", evidence.times_gone));
-    }
-    if evidence.times_stale > 0 {
-        lines.push(format!("found stale {} of {} times", evidence.times_stale, rules.stale_looks));
-    }
-    if now.since(evidence.started_at) <= rules.start_grace {
-        lines.push(format!("it began less than {} ago: nothing is held against it", span(rules.start_grace)));
-    }
-    lines
-}
-
-/// How a session stands: what is on record of its end, else what the evidence says.
+/// The standing of a session: what is on record of its end, else what the evidence says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum SessionHealth {
     /// It has not ended, as far as is on record.
     Open(Liveness),
     /// It ended as it should.
@@ -145,17 +117,17 @@ pub enum Colour {
 }
 
 /// The colour of a session.
-pub fn colour(standing: Standing) -> Colour {
+pub fn colour(standing: SessionHealth) -> Colour {
     match standing {
-        Standing::Open(Liveness::Alive) => Colour::Green,
-        Standing::Open(Liveness::Stale | Liveness::Unknown) => Colour::Yellow,
+        SessionHealth::Open(Liveness::Alive) => Colour::Green,
+        SessionHealth::Open(Liveness::Stale | Liveness::Unknown) => Colour::Yellow,
         // Dead, and nobody has written it down yet.
-        Standing::Open(Liveness::Dead) | Standing::Crashed => Colour::Red,
-        Standing::Ended => Colour::Gray,
+        SessionHealth::Open(Liveness::Dead) | SessionHealth::Crashed => Colour::Red,
+        SessionHealth::Ended => Colour::Gray,
     }
 }
 
-impl Standing {
+impl SessionHealth {
     /// In a word.
     pub fn word(self) -> &'static str {
         match self {
@@ -205,8 +177,7 @@ pub fn is_believed(looked_dead: usize, sessions: usize, sees_itself: impl FnOnce
 #[cfg(test)]
 mod tests {
     use super::{
-        Colour, Evidence, Liveness, Rules, Sighting, Standing, colour, explain, is_believed, is_mass_death,
-        judge,
+        Colour, Evidence, Liveness, Probe, Rules, SessionHealth, colour, is_believed, is_mass_death, judge,
     };
     use crate::time::Timestamp;
     use std::time::Duration;
@@ -215,12 +186,12 @@ mod tests {
         Rules { start_grace: Duration::from_secs(10), stale_after: Duration::from_secs(300), stale_looks: 3 };
     const NOW: Timestamp = Timestamp(10_000_000);
 
-    fn seen(process: Sighting) -> Evidence {
+    fn seen(process: Probe) -> Evidence {
         Evidence {
             started_at: Timestamp(0),
             last_seen: NOW,
             process,
-            terminal: Some(Sighting::There),
+            terminal: Some(Probe::There),
             times_gone: 0,
             times_stale: 0,
         }
@@ -229,7 +200,7 @@ mod tests {
     #[test]
     fn a_process_that_is_gone_must_be_found_gone_twice() {
         for (times, verdict) in [(0, Liveness::Unknown), (1, Liveness::Unknown), (2, Liveness::Dead)] {
-            assert_eq!(judge(&Evidence { times_gone: times, ..seen(Sighting::Gone) }, &RULES, NOW), verdict);
+            assert_eq!(judge(&Evidence { times_gone: times, ..seen(Probe::Gone) }, &RULES, NOW), verdict);
         }
     }
 
@@ -240,7 +211,7 @@ mod tests {
                 last_seen: Timestamp(0),
                 times_gone: times,
                 times_stale: times,
-                ..seen(Sighting::Unseen)
+                ..seen(Probe::Unseen)
             };
             assert_ne!(judge(&evidence, &RULES, NOW), Liveness::Dead);
         }
@@ -248,7 +219,7 @@ mod tests {
 
     #[test]
     fn r1_5_ac_1_3_stale_after_five_minutes_and_three_looks_and_still_not_dead() {
-        let quiet = Evidence { last_seen: Timestamp(NOW.0 - 301_000), ..seen(Sighting::There) };
+        let quiet = Evidence { last_seen: Timestamp(NOW.0 - 301_000), ..seen(Probe::There) };
         assert_eq!(judge(&quiet, &RULES, NOW), Liveness::Alive);
         assert_eq!(judge(&Evidence { times_stale: 3, ..quiet }, &RULES, NOW), Liveness::Stale);
     }
@@ -259,10 +230,11 @@ mod tests {
             started_at: Timestamp(NOW.0 - 5_000),
             last_seen: Timestamp(0),
             times_stale: 9,
-            ..seen(Sighting::Unseen)
+            ..seen(Probe::Unseen)
         };
         assert_eq!(judge(&young, &RULES, NOW), Liveness::Unknown);
-        assert!(explain(&young, &RULES, NOW).iter().any(|l| l.contains("nothing is held against it")));
+        let said = crate::words::session::evidence(&young, &RULES, NOW);
+        assert!(said.iter().any(|line| line.contains("too early to call it dead")), "{said:?}");
     }
 
     #[test]
@@ -297,12 +269,12 @@ mod tests {
     #[test]
     fn r1_6_every_standing_has_a_colour_a_shape_and_a_word() {
         for (standing, name, mark, word) in [
-            (Standing::Open(Liveness::Alive), "green", '●', "fresh"),
-            (Standing::Open(Liveness::Stale), "yellow", '◐', "stale"),
-            (Standing::Open(Liveness::Unknown), "yellow", '◐', "unknown"),
-            (Standing::Open(Liveness::Dead), "red", '✖', "crashed"),
-            (Standing::Crashed, "red", '✖', "crashed"),
-            (Standing::Ended, "gray", '○', "ended"),
+            (SessionHealth::Open(Liveness::Alive), "green", '●', "fresh"),
+            (SessionHealth::Open(Liveness::Stale), "yellow", '◐', "stale"),
+            (SessionHealth::Open(Liveness::Unknown), "yellow", '◐', "unknown"),
+            (SessionHealth::Open(Liveness::Dead), "red", '✖', "crashed"),
+            (SessionHealth::Crashed, "red", '✖', "crashed"),
+            (SessionHealth::Ended, "gray", '○', "ended"),
         ] {
             let colour: Colour = colour(standing);
             assert_eq!((colour.name(), colour.mark(), standing.word()), (name, mark, word));

@@ -1,7 +1,7 @@
-//! A session: is it alive, what is it doing, how full is its context, what has it spent.
+//! Rules about a session: is it alive, what does it do, how full is its context, how much has it spent?
 //!
-//! Pure rules over observations; who makes the observations is in the daemon. Not here: what
-//! follows for the task ([`crate::task`]).
+//! The rules are pure functions over observations, which the daemon makes. The consequences for the task are in
+//! [`crate::task`].
 
 pub mod budget;
 pub mod context;

@@ -12,7 +12,7 @@ const WINDOWS: usize = 8;
 /// However long a window is said to last, it is asked again after a week.
 const LONGEST_SECONDS: i64 = 8 * 24 * 3600;
 
-/// One limit.
+/// A rate limit of a service and how much of it is used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
     /// Its name: `five_hour`, `seven_day`.

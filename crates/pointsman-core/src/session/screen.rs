@@ -12,7 +12,7 @@ const POINTED_LINES: usize = 8;
 /// What lines say that tell which keys a dialog takes.
 pub const KEYS: [&str; 4] = ["Esc to cancel", "Enter to confirm", "Enter to select", "Esc to exit"];
 
-/// What a screen asks, if it is a dialog: one line for people.
+/// The question on a screen, if it is a dialog: one line for people.
 pub fn dialog(pane: &str) -> Option<String> {
     let lines: Vec<&str> = text::tail_lines(pane, LINES).lines().collect();
     let keys = lines.iter().rposition(|line| KEYS.iter().any(|key| line.contains(key)))?;
@@ -36,7 +36,7 @@ pub fn dialog(pane: &str) -> Option<String> {
     })
 }
 
-/// What stands in the box for the next prompt, without its mark; none if there is no box, as in a dialog. The box is what
+/// The text in the box for the next prompt, without its mark; none if there is no box, as in a dialog. The box is what
 /// is between the last two lines drawn across the screen.
 pub fn typed(pane: &str) -> Option<String> {
     let lines: Vec<&str> = text::tail_lines(pane, LINES).lines().collect();
@@ -50,7 +50,7 @@ pub fn typed(pane: &str) -> Option<String> {
     Some(joined)
 }
 
-/// What may be done with a screen.
+/// The kind of a screen, by what may be done with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Screen {
     /// There is a box for the next prompt, with this in it.
@@ -59,7 +59,7 @@ pub enum Screen {
     Unknown,
 }
 
-/// What a screen is.
+/// Sorts a screen by what may be done with it.
 pub fn look(pane: &str) -> Screen {
     match (dialog(pane), typed(pane)) {
         (Some(what), _) => Screen::Dialog(what),

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Timestamp;
 
-/// What kind of trouble.
+/// The kinds of trouble that waiting or a person can end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::text;
 use crate::time::Timestamp;
+use crate::words;
 
 /// The five phases of work, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -45,7 +46,7 @@ impl std::fmt::Display for WorkPhase {
     }
 }
 
-/// What is known of the tests.
+/// The last known result of the tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TestsStatus {
@@ -58,7 +59,7 @@ pub enum TestsStatus {
     Failing,
 }
 
-/// Where a session is. Everything in words comes from an agent and is outside text.
+/// The work state of a session. Everything in words comes from an agent and is outside text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkState {
     /// Whose (`dev-shop-3`).
@@ -99,7 +100,7 @@ impl WorkState {
             tests_status: TestsStatus::Unknown,
             resumption_instructions: String::new(),
         };
-        state.resumption_instructions = state.instructions();
+        state.resumption_instructions = words::session::resume(state.work_phase);
         state
     }
 
@@ -133,29 +134,12 @@ impl WorkState {
                 self.files_modified = files;
             }
         }
-        self.resumption_instructions = self.instructions();
+        self.resumption_instructions = words::session::resume(self.work_phase);
         let changed = *self != before;
         if changed {
             self.last_checkpoint_at = now;
         }
         changed
-    }
-
-    fn instructions(&self) -> String {
-        let next = match self.work_phase {
-            WorkPhase::Investigation => "read the issue and the code it is about",
-            WorkPhase::Planning => "settle the plan, then change the code",
-            WorkPhase::Implementation => "look at git diff, then go on changing the code",
-            WorkPhase::Testing => "run the tests and look at what fails",
-            WorkPhase::Completion => "check that everything is committed and pushed, then write the phase",
-        };
-        let skip = match self.work_phase {
-            WorkPhase::Investigation => "",
-            WorkPhase::Planning | WorkPhase::Implementation | WorkPhase::Testing | WorkPhase::Completion => {
-                " What comes before that was done already: do not repeat it."
-            }
-        };
-        format!("Resume from phase: {}. Next: {next}.{skip}", self.work_phase)
     }
 }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ids::Sha;
+use crate::words;
 
 /// One order. Performing it twice must be the same as once: each has a way to find out whether it
 /// already happened.
@@ -193,22 +194,9 @@ pub enum Headline {
 }
 
 impl Headline {
-    /// The words.
+    /// The words that the agent sees first.
     pub fn text(self) -> &'static str {
-        match self {
-            Self::CiPassed => "CI passed",
-            Self::CiFailed => "CI failed",
-            Self::CiTimeout => "CI timeout",
-            Self::ChangesRequested => "Changes requested",
-            Self::Approved => "Approved",
-            Self::NoReview => "No review, escalating",
-            Self::NotMerged => "PR not merged yet",
-            Self::MergeConflict => "Merge conflict",
-            Self::Merged => "Merged",
-            Self::Answer => "Answer",
-            Self::CheckpointNow => "Checkpoint now",
-            Self::SaveAndExit => "Save your work and exit cleanly",
-        }
+        words::message::headline(self)
     }
 
     /// Whether it stands for what a person says. Claude Code tells its model about everything that comes through a hook

@@ -6,7 +6,6 @@
 
 mod effect;
 mod event;
-pub mod explain;
 mod phase;
 mod policy;
 mod signals;

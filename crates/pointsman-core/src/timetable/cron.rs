@@ -5,6 +5,7 @@
 
 use super::Zone;
 use crate::time::Timestamp;
+use crate::words;
 
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
@@ -12,7 +13,7 @@ const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 /// No expression that fits at all waits longer than for the next 29th of February but one.
 const MAX_DAYS: i64 = 366 * 9;
 
-/// When something happens again and again.
+/// A schedule of times that come again and again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cron {
     minutes: u64,
@@ -30,9 +31,7 @@ impl Cron {
     pub fn parse(text: &str) -> Result<Self, String> {
         let fields: Vec<&str> = text.split_whitespace().collect();
         let [minutes, hours, days, months, weekdays] = fields.as_slice() else {
-            return Err(
-                "it must have five fields (minute hour day month weekday), such as \"0 6 * * *\"".to_owned()
-            );
+            return Err(words::parse::CRON_FIELDS.to_owned());
         };
         let mut week = field(weekdays, "weekday", 0, 7, &WEEKDAYS, 0)?;
         // Sunday is 0 and 7.
@@ -104,8 +103,7 @@ fn has(set: u64, number: i64) -> bool {
 }
 
 fn field(text: &str, what: &str, least: u32, most: u32, names: &[&str], first: u32) -> Result<u64, String> {
-    let wrong =
-        || format!("`{text}` is no {what}: numbers from {least} to {most}, such as 5, 1-3, */10 or 1,15");
+    let wrong = || words::parse::not_a_cron_field(text, what, least, most);
     let number = |word: &str| -> Result<u32, String> {
         let word = word.to_ascii_lowercase();
         let named = names.iter().position(|name| *name == word).and_then(|place| u32::try_from(place).ok());

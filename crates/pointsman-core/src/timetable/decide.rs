@@ -6,13 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{Cron, Zone};
 use crate::time::Timestamp;
+use crate::words;
 
 /// A time that is seen later than this was missed: nobody was there to see it.
 const LATE: Duration = Duration::from_secs(300);
 /// How far back a missed time is looked for.
 const LOOK_BACK: i64 = 32 * 24 * 3_600_000;
 
-/// What is remembered about a formula's times.
+/// The memory of a formula's times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remembered {
     /// Up to here every time was used or passed over.
@@ -25,7 +26,7 @@ pub struct Remembered {
     pub skipped_because: Option<String>,
 }
 
-/// What a project says about its timetable.
+/// A project's rules for its timetable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// Each time is put off by up to this long, so that not everything happens at once.
@@ -38,7 +39,7 @@ pub struct Rules {
     pub only_if_changed: bool,
 }
 
-/// How things stand.
+/// The facts that decide whether a run may begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// A run of the formula is under way.
@@ -51,7 +52,7 @@ pub struct Facts {
     pub budget: Option<String>,
 }
 
-/// What to do.
+/// The decision about a formula's next time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// No time has come.
@@ -83,15 +84,15 @@ pub fn decide(
         return (Decision::Wait, None);
     }
     let why = if now.since(due) > LATE && !rules.catch_up {
-        Some("it was missed while nothing ran".to_owned())
+        Some(words::schedule::MISSED.to_owned())
     } else if facts.running {
-        Some("the run before is still under way".to_owned())
+        Some(words::schedule::STILL_RUNNING.to_owned())
     } else if let Some(budget) = &facts.budget {
-        Some(format!("a budget is used up: {budget}"))
+        Some(words::schedule::budget(budget))
     } else if let Some(free) = facts.free_memory_mb.filter(|free| *free < rules.min_free_memory_mb) {
-        Some(format!("{free} MB of memory are free, fewer than {}", rules.min_free_memory_mb))
+        Some(words::schedule::short_of_memory(free, rules.min_free_memory_mb))
     } else if rules.only_if_changed && before.inputs.as_deref() == Some(&facts.inputs) {
-        Some("nothing changed since the last run".to_owned())
+        Some(words::schedule::NOTHING_CHANGED.to_owned())
     } else {
         None
     };

@@ -1,7 +1,6 @@
-//! When formulas run by themselves: cron expressions, and whether a time that has come is used.
+//! Scheduled formulas: cron expressions, and whether a time that has come is used.
 //!
-//! Time zones come in as a value ([`Zone`]): which offsets hold where is not known here. Beginning runs belongs
-//! elsewhere.
+//! The caller supplies the time zone as a value ([`Zone`]). The daemon starts the runs.
 
 mod cron;
 mod decide;

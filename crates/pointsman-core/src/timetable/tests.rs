@@ -150,7 +150,7 @@ fn missed_times_are_made_up_for_once() {
 fn what_stands_in_the_way_is_said() {
     let cases = [
         (Facts { running: true, ..facts() }, "the run before is still under way"),
-        (Facts { free_memory_mb: Some(512), ..facts() }, "512 MB of memory are free, fewer than 2000"),
+        (Facts { free_memory_mb: Some(512), ..facts() }, "only 512 MB of memory are free, less than 2000 MB"),
         (Facts { budget: Some("5 USD a day".to_owned()), ..facts() }, "a budget is used up: 5 USD a day"),
     ];
     for (standing, why) in cases {

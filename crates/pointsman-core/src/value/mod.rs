@@ -1,9 +1,9 @@
-//! What a role's results are worth: whether something came of them, or only noise. Here is when a role is paused;
-//! `results` follows what roles did on a forge and on main until it is known what became of it.
+//! The value of a role's results: which were useful, and which were noise. A role that produces only noise is paused.
+//! `results` follows what roles did on the forge and on the main branch until its outcome is known.
 
 mod results;
 
-pub use results::{Became, Following, Heard, Outcome as ResultOver, reverted_by};
+pub use results::{Following, LoggedResult, Outcome as ResultOver, ResultEnd, reverted_by};
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ use crate::time::Timestamp;
 /// So many results must have been noise before a role is paused: one bad day is none.
 const LEAST: u32 = 3;
 
-/// What became of a result.
+/// The fate of a role's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Something was done with it.
@@ -31,10 +31,10 @@ pub struct Done {
     pub filed: Option<Number>,
 }
 
-/// What is remembered of a role's results.
+/// The memory of a role's results.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Value {
+pub struct RoleValue {
     /// Results that something came of.
     pub used: u32,
     /// Results that nothing came of.
@@ -47,7 +47,7 @@ pub struct Value {
     pub paused_at: Option<Timestamp>,
 }
 
-impl Value {
+impl RoleValue {
     /// Counts a result. True if it was the one too many: the role is paused now.
     pub fn count(&mut self, outcome: Outcome, config: &Config, now: Timestamp) -> bool {
         match outcome {
@@ -81,7 +81,7 @@ impl Value {
 
 #[cfg(test)]
 mod tests {
-    use super::{Outcome, Value};
+    use super::{Outcome, RoleValue};
     use crate::config::Config;
     use crate::time::Timestamp;
 
@@ -91,7 +91,7 @@ mod tests {
     fn a_role_is_paused_when_all_was_noise_for_long() {
         let config = Config::parse("name = \"shop\"", "test").unwrap();
         let play = |results: &[(i64, Outcome)]| {
-            let mut value = Value::default();
+            let mut value = RoleValue::default();
             let paused: Vec<bool> = results
                 .iter()
                 .map(|(day, outcome)| value.count(*outcome, &config, Timestamp(day * DAY)))

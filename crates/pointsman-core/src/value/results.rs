@@ -16,7 +16,7 @@ const GRACE: Duration = Duration::from_secs(3600);
 /// An issue that is open for longer is not followed any more.
 const FOLLOWED: Duration = Duration::from_secs(90 * 86_400);
 
-/// What is followed. All of it stands in the log; this is what is left of it.
+/// The results that are still followed. All of it stands in the log; this is what is left of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Following {
@@ -30,9 +30,9 @@ pub struct Following {
     pub closed: BTreeMap<Number, (Role, Timestamp)>,
 }
 
-/// What the log says.
+/// An entry of the log that says something about a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum LoggedResult {
     /// A role filed an issue.
     Filed {
         role: Role,
@@ -46,9 +46,9 @@ pub enum Heard {
     },
 }
 
-/// What became of something that a role did.
+/// The fate of something that a role did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Became {
+pub enum ResultEnd {
     /// What an issue asked for was done by us.
     Landed,
     /// A prediction became an issue or an action.
@@ -61,7 +61,7 @@ pub enum Became {
     Reopened,
 }
 
-impl Became {
+impl ResultEnd {
     /// Its word in the log.
     pub fn name(self) -> &'static str {
         match self {
@@ -74,25 +74,25 @@ impl Became {
     }
 }
 
-/// What became of one thing.
+/// A result and its fate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     pub role: Role,
     pub issue: Number,
-    pub became: Became,
+    pub became: ResultEnd,
 }
 
 impl Following {
     /// Takes in what the log says about an issue.
-    pub fn hear(&mut self, issue: Number, heard: &Heard, at: Timestamp) -> Option<Outcome> {
+    pub fn hear(&mut self, issue: Number, heard: &LoggedResult, at: Timestamp) -> Option<Outcome> {
         match heard {
-            Heard::Filed { role } => drop(self.filed.insert(issue, (*role, at))),
-            Heard::Closed { role } => drop(self.closed.insert(issue, (*role, at))),
-            Heard::Triaged { verdict } => {
+            LoggedResult::Filed { role } => drop(self.filed.insert(issue, (*role, at))),
+            LoggedResult::Closed { role } => drop(self.closed.insert(issue, (*role, at))),
+            LoggedResult::Triaged { verdict } => {
                 let became = match verdict.as_str() {
-                    "action" | "backlog" => Became::Promoted,
-                    "watch" => Became::Watched,
-                    "dismiss" => Became::Dismissed,
+                    "action" | "backlog" => ResultEnd::Promoted,
+                    "watch" => ResultEnd::Watched,
+                    "dismiss" => ResultEnd::Dismissed,
                     _ => return None,
                 };
                 self.gone.remove(&issue);
@@ -124,13 +124,13 @@ impl Following {
                 return true;
             }
             gone.remove(issue);
-            let became = if is_done(*issue) { Became::Landed } else { Became::Dismissed };
+            let became = if is_done(*issue) { ResultEnd::Landed } else { ResultEnd::Dismissed };
             over.push(Outcome { role: *role, issue: *issue, became });
             false
         });
         self.closed.retain(|issue, (role, at)| {
             if seen_at > *at && open.contains(issue) {
-                over.push(Outcome { role: *role, issue: *issue, became: Became::Reopened });
+                over.push(Outcome { role: *role, issue: *issue, became: ResultEnd::Reopened });
                 return false;
             }
             now.since(*at) <= UNDONE_WITHIN
@@ -151,7 +151,7 @@ pub fn reverted_by(message: &str, landed_at: impl Fn(&Sha) -> Option<Timestamp>,
 
 #[cfg(test)]
 mod tests {
-    use super::{Became, Following, Heard, reverted_by};
+    use super::{Following, LoggedResult, ResultEnd, reverted_by};
     use crate::ids::{Number, Sha};
     use crate::role::Role;
     use crate::time::Timestamp;
@@ -159,16 +159,16 @@ mod tests {
     const HOUR: i64 = 3_600_000;
     const DAY: i64 = 24 * HOUR;
 
-    fn filed(role: Role) -> Heard {
-        Heard::Filed { role }
+    fn filed(role: Role) -> LoggedResult {
+        LoggedResult::Filed { role }
     }
 
-    fn triaged(verdict: &str) -> Heard {
-        Heard::Triaged { verdict: verdict.to_owned() }
+    fn triaged(verdict: &str) -> LoggedResult {
+        LoggedResult::Triaged { verdict: verdict.to_owned() }
     }
 
     /// What became of the issues when the forge says that these are open, after so long.
-    fn see(following: &mut Following, open: &[Number], at: i64) -> Vec<(Role, Number, Became)> {
+    fn see(following: &mut Following, open: &[Number], at: i64) -> Vec<(Role, Number, ResultEnd)> {
         let (open, at) = (open.iter().copied().collect(), Timestamp(at));
         let over = following.see(&open, at, |issue| issue == 7, at);
         over.into_iter().map(|one| (one.role, one.issue, one.became)).collect()
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(see(&mut following, &[9], 3 * HOUR), [], "somebody may still be writing down why");
         assert_eq!(
             see(&mut following, &[9], 4 * HOUR),
-            [planner(7, Became::Landed), planner(8, Became::Dismissed)]
+            [planner(7, ResultEnd::Landed), planner(8, ResultEnd::Dismissed)]
         );
         assert_eq!(see(&mut following, &[9], 5 * HOUR), [], "each is told once");
         assert_eq!(see(&mut following, &[9], 92 * DAY), []);
@@ -196,10 +196,10 @@ mod tests {
     #[test]
     fn a_prediction_is_judged_or_closed_by_a_person() {
         for (verdict, became) in [
-            ("action", Some(Became::Promoted)),
-            ("backlog", Some(Became::Promoted)),
-            ("watch", Some(Became::Watched)),
-            ("dismiss", Some(Became::Dismissed)),
+            ("action", Some(ResultEnd::Promoted)),
+            ("backlog", Some(ResultEnd::Promoted)),
+            ("watch", Some(ResultEnd::Watched)),
+            ("dismiss", Some(ResultEnd::Dismissed)),
             ("nonsense", None),
         ] {
             let mut following = Following::default();
@@ -208,7 +208,7 @@ mod tests {
             assert_eq!(over.map(|one| one.became), became, "{verdict}");
             see(&mut following, &[], 3 * HOUR);
             let closed = see(&mut following, &[], 4 * HOUR);
-            let unjudged = became.is_none().then_some(Became::Dismissed);
+            let unjudged = became.is_none().then_some(ResultEnd::Dismissed);
             assert_eq!(closed.first().map(|(_, _, became)| *became), unjudged, "{verdict}");
         }
         assert_eq!(Following::default().hear(3, &triaged("dismiss"), Timestamp(0)), None, "not ours");
@@ -216,12 +216,12 @@ mod tests {
 
     #[test]
     fn what_was_closed_and_is_open_again_within_a_week_was_a_mistake() {
-        let closed = Heard::Closed { role: Role::Gardener };
+        let closed = LoggedResult::Closed { role: Role::Gardener };
         let mut following = Following::default();
         following.hear(3, &closed, Timestamp(HOUR));
         assert_eq!(see(&mut following, &[3], HOUR), [], "it was listed before it was closed");
         assert_eq!(see(&mut following, &[], 2 * HOUR), []);
-        assert_eq!(see(&mut following, &[3], 3 * HOUR), [(Role::Gardener, 3, Became::Reopened)]);
+        assert_eq!(see(&mut following, &[3], 3 * HOUR), [(Role::Gardener, 3, ResultEnd::Reopened)]);
         following.hear(4, &closed, Timestamp(HOUR));
         assert_eq!(see(&mut following, &[], 8 * DAY), []);
         assert_eq!(see(&mut following, &[4], 9 * DAY), [], "a week has passed");

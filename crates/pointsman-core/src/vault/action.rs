@@ -7,13 +7,14 @@ use sha2::{Digest, Sha256};
 
 use crate::ids::ProjectName;
 use crate::text::clean_line;
+use crate::words;
 
 /// Largest action that is taken: a handler that needs more gets a path or an address.
 pub const MAX_BYTES: usize = 64 * 1024;
 /// Longest name of a source.
 const SOURCE_CHARS: usize = 200;
 
-/// How much harm an action could do.
+/// The harm that an action could do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
@@ -61,8 +62,7 @@ impl TryFrom<String> for ActionId {
     type Error = String;
 
     fn try_from(id: String) -> Result<Self, String> {
-        Self::new(&id)
-            .ok_or_else(|| format!("`{}` is not an id ([a-z0-9][a-z0-9._-]{{0,63}})", clean_line(&id, 80)))
+        Self::new(&id).ok_or_else(|| words::vault::not_an_id(&id))
     }
 }
 
@@ -106,7 +106,7 @@ pub struct Action {
     pub payload: serde_json::Value,
 }
 
-/// Why a text is no action.
+/// The reasons why a text is not an action.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// More than [`MAX_BYTES`].
@@ -140,7 +140,7 @@ impl Action {
         Ok(action)
     }
 
-    /// What an approval is bound to: a fingerprint of every field, and of the project it is for.
+    /// The hash to which an approval is bound: a fingerprint of every field, and of the project it is for.
     pub fn hash(&self, project: &ProjectName) -> String {
         // Objects are sorted by key, so the order in which a submitter wrote them does not matter.
         let whole = serde_json::json!({ "project": project, "action": self });

@@ -3,6 +3,8 @@
 use core::net::{IpAddr, Ipv6Addr};
 use std::fmt;
 
+use crate::words;
+
 /// The server of an address that is called: `https`, or `http` on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
@@ -18,14 +20,14 @@ impl Address {
         let (rest, secure) = match (url.strip_prefix("https://"), url.strip_prefix("http://")) {
             (Some(rest), _) => (rest, true),
             (None, Some(rest)) => (rest, false),
-            (None, None) => return Err("it must begin with https://"),
+            (None, None) => return Err(words::vault::ADDRESS_NOT_SECURE),
         };
         if !rest.bytes().all(|b| b.is_ascii_graphic()) || rest.contains(['?', '#', '\\']) {
-            return Err("it must be visible ASCII without a query");
+            return Err(words::vault::ADDRESS_NOT_PLAIN);
         }
         let authority = rest.split('/').next().unwrap_or_default();
         if authority.contains('@') {
-            return Err("it contains a user name or password; use token_env instead");
+            return Err(words::config::PASSWORD_IN_ADDRESS);
         }
         let end = authority.rfind(']').map_or(0, |at| at + 1);
         let colon = authority[end..].find(':').map(|at| end + at);
@@ -35,10 +37,12 @@ impl Address {
         };
         let usual = if secure { 443 } else { 80 };
         let number = port.map_or(Some(usual), |port| port.parse().ok().filter(|port| *port > 0));
-        let Some(port) = number.filter(|_| is_host(host)) else { return Err("it names no host") };
+        let Some(port) = number.filter(|_| is_host(host)) else {
+            return Err(words::vault::ADDRESS_WITHOUT_HOST);
+        };
         let host = host.to_ascii_lowercase();
         if !secure && !is_loopback(&host) {
-            return Err("http:// is for this machine alone; use https://");
+            return Err(words::vault::ADDRESS_NOT_LOCAL);
         }
         Ok(Self { host, port, usual: port == usual })
     }

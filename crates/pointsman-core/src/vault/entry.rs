@@ -14,12 +14,12 @@ use super::look;
 use crate::ids::ProjectName;
 use crate::text::clean_line;
 use crate::time::Timestamp;
-use crate::words::span;
+use crate::words;
 
 /// Longest reason that is kept.
-pub(super) const REASON_CHARS: usize = 500;
+const REASON_CHARS: usize = 500;
 
-/// Where an action stands. The names are part of the surface that scripts rely on.
+/// The state of an action. The names are part of the surface that scripts rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -39,7 +39,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// The name.
+    /// The name that scripts see.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -85,7 +85,7 @@ pub struct Entry {
     pub told_at: Option<Timestamp>,
 }
 
-/// What a project says about its vault.
+/// A project's rules for its vault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// Whether anything is fired without a person.
@@ -102,7 +102,7 @@ pub struct Policy {
     pub renotify: Duration,
 }
 
-/// What can happen to an action.
+/// An event in the life of an action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
@@ -147,7 +147,7 @@ pub enum Event {
     Told,
 }
 
-/// How a handler ended.
+/// The end of a handler.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
@@ -162,18 +162,18 @@ pub enum Outcome {
     },
 }
 
-/// Why nothing came of an event.
+/// An event that an action does not accept, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Refused(pub String);
 
 impl Entry {
-    /// Its name.
+    /// The action's name, which is unique in a project.
     pub fn id(&self) -> &ActionId {
         &self.action.id
     }
 
-    /// What a person is asked now: an answer to another question is none to this one. Nothing if nobody is.
+    /// The question that a person is asked now: an answer to another question is none to this one. Nothing if nobody is asked.
     pub fn question(&self) -> Option<String> {
         let Estimate { risk, reversible, requires_human } = self.estimate;
         let asked = matches!(self.status, Status::Pending | Status::Uncertain) && !self.awaits_look;
@@ -284,7 +284,7 @@ pub fn submit(
     };
     match (rule, entry.route) {
         (None, _) => {
-            let why = format!("nothing handles the type {}", entry.action.kind);
+            let why = words::vault::no_handler(&entry.action.kind);
             entry.rejected(Some("rule"), &why, now)
         }
         (Some(_), Route::Ask) => entry.asks(policy, None),
@@ -299,7 +299,7 @@ pub(super) fn way(estimate: Estimate, policy: &Policy) -> Route {
     if policy.auto_approve { route(estimate) } else { Route::Ask }
 }
 
-/// What an event makes of an action.
+/// Applies an event to an action.
 pub fn step(entry: &Entry, event: &Event, policy: &Policy, now: Timestamp) -> Result<Entry, Refused> {
     let entry = entry.clone();
     match event {
@@ -308,16 +308,16 @@ pub fn step(entry: &Entry, event: &Event, policy: &Policy, now: Timestamp) -> Re
             Status::Pending | Status::Approved | Status::Uncertain => {
                 Ok(entry.rejected(Some(by), reason, now))
             }
-            Status::Firing => refused("its handler runs: it is too late to reject it"),
+            Status::Firing => refused(words::vault::TOO_LATE_TO_REJECT),
             Status::Fired | Status::Failed | Status::Rejected => over(&entry),
         },
         Event::Raised { by, estimate, reason } => raised(entry, by, *estimate, reason, policy, now),
         Event::LookEnded { hash, opinion, reason } => look::ended(entry, hash, *opinion, reason, policy, now),
         Event::TimePassed => time_passed(entry, policy, now),
         Event::FiringBegun => match entry.status {
-            Status::Approved if entry.is_expired(now) => refused("its approval has expired"),
+            Status::Approved if entry.is_expired(now) => refused(words::vault::APPROVAL_EXPIRED),
             Status::Approved if entry.action.hash(&entry.project) != entry.hash => {
-                Ok(entry.rejected(None, "it is not the action that was approved", now))
+                Ok(entry.rejected(None, words::vault::CHANGED_AFTER_APPROVAL, now))
             }
             Status::Approved => {
                 let firings = entry.firings.saturating_add(1);
@@ -328,7 +328,7 @@ pub fn step(entry: &Entry, event: &Event, policy: &Policy, now: Timestamp) -> Re
             | Status::Fired
             | Status::Failed
             | Status::Rejected
-            | Status::Uncertain => refused(&format!("it is {}, not approved", entry.status.as_str())),
+            | Status::Uncertain => refused(&words::vault::not_approved(entry.status)),
         },
         Event::FiringEnded { firing, outcome }
             if entry.status == Status::Firing && *firing == entry.firings =>
@@ -339,14 +339,10 @@ pub fn step(entry: &Entry, event: &Event, policy: &Policy, now: Timestamp) -> Re
                 Outcome::Unknown { why } => entry.uncertain(policy, why, now),
             })
         }
-        Event::FiringLost if entry.status == Status::Firing => Ok(entry.uncertain(
-            policy,
-            "whoever ran its handler died before it could say what came of it",
-            now,
-        )),
-        Event::FiringEnded { .. } | Event::FiringLost => {
-            refused(&format!("it is {}, not firing", entry.status.as_str()))
+        Event::FiringLost if entry.status == Status::Firing => {
+            Ok(entry.uncertain(policy, words::vault::HANDLER_LOST, now))
         }
+        Event::FiringEnded { .. } | Event::FiringLost => refused(&words::vault::not_firing(entry.status)),
         Event::Told => {
             let told = entry.told.saturating_add(1);
             Ok(Entry { told, told_at: Some(now), ..entry })
@@ -363,23 +359,23 @@ fn approved(
     now: Timestamp,
 ) -> Result<Entry, Refused> {
     if !policy.people.is_empty() && !policy.people.iter().any(|person| person == by) {
-        return refused(&format!("{} is not listed in vault.people", clean_line(by, 100)));
+        return refused(&words::vault::not_listed(by));
     }
     if hash != entry.hash || entry.action.hash(&entry.project) != entry.hash {
-        return refused("the approval is for another action, or for another form of it: look at it again");
+        return refused(words::vault::ANOTHER_APPROVED);
     }
     match entry.status {
-        Status::Pending | Status::Uncertain if entry.is_expired(now) => refused("nobody answered in time"),
-        Status::Uncertain if !again => {
-            refused("it may have been fired already: find out, then reject it or approve it with --again")
+        Status::Pending | Status::Uncertain if entry.is_expired(now) => {
+            refused(words::vault::ANSWERED_TOO_LATE)
         }
+        Status::Uncertain if !again => refused(words::vault::PERHAPS_FIRED),
         Status::Pending | Status::Uncertain => {
             let mut entry = entry.now(Status::Approved, None).decided(Some(by), now);
             entry.expires_at = Some(now.after(policy.approval));
             Ok(entry)
         }
-        Status::Approved => refused("it is approved already"),
-        Status::Firing => refused("its handler runs already"),
+        Status::Approved => refused(words::vault::APPROVED_ALREADY),
+        Status::Firing => refused(words::vault::FIRING_NOW),
         Status::Fired | Status::Failed | Status::Rejected => over(&entry),
     }
 }
@@ -395,14 +391,14 @@ fn raised(
     let raised = entry.estimate.raised_by(estimate);
     match entry.status {
         Status::Pending | Status::Approved | Status::Uncertain => {}
-        Status::Firing => return refused("its handler runs already"),
+        Status::Firing => return refused(words::vault::FIRING_NOW),
         Status::Fired | Status::Failed | Status::Rejected => return over(&entry),
     }
     if raised == entry.estimate {
-        return refused("it is taken for at least as dangerous already");
+        return refused(words::vault::NOT_MORE_DANGEROUS);
     }
     let entry = Entry { estimate: raised, route: way(raised, policy).max(entry.route), ..entry };
-    let why = format!("raised by {}: {}", clean_line(by, 100), clean_line(reason, REASON_CHARS));
+    let why = words::vault::raised(by, reason);
     // Whoever said yes, a rule or a person, said it to something more harmless.
     if entry.status == Status::Approved && entry.route == Route::Ask {
         return Ok(entry.asks_again(policy, &why, now));
@@ -415,38 +411,39 @@ fn raised(
 
 fn time_passed(entry: Entry, policy: &Policy, now: Timestamp) -> Result<Entry, Refused> {
     if !entry.is_expired(now) {
-        return refused("nothing has expired");
+        return refused(words::vault::NOTHING_EXPIRED);
     }
-    let waited = span(policy.timeout);
+    let waited = policy.timeout;
     match entry.status {
         // Nobody was asked yet.
         Status::Pending if entry.awaits_look => {
-            let asked =
-                entry.asks(policy, Some(format!("the vault's agent did not look at it for {waited}")));
+            let asked = entry.asks(policy, Some(words::vault::not_looked_at(waited)));
             Ok(Entry { expires_at: Some(now.after(policy.timeout)), ..asked })
         }
-        Status::Pending => Ok(entry.rejected(None, &format!("nobody answered for {waited}"), now)),
+        Status::Pending => Ok(entry.rejected(None, &words::vault::nobody_answered(waited), now)),
         Status::Uncertain => {
-            let why = format!("whether it was fired is not known, and nobody answered for {waited}");
+            let why = words::vault::never_known(waited);
             Ok(entry.rejected(None, &why, now))
         }
         Status::Approved if entry.route == Route::Ask || entry.firings > 0 => {
-            Ok(entry.asks_again(policy, "the approval has expired", now))
+            Ok(entry.asks_again(policy, words::vault::OLD_APPROVAL, now))
         }
-        Status::Approved => Ok(entry.rejected(None, &format!("it could not be fired for {waited}"), now)),
-        Status::Firing | Status::Fired | Status::Failed | Status::Rejected => refused("nothing expires"),
+        Status::Approved => Ok(entry.rejected(None, &words::vault::never_fired(waited), now)),
+        Status::Firing | Status::Fired | Status::Failed | Status::Rejected => {
+            refused(words::vault::NOTHING_EXPIRES)
+        }
     }
 }
 
 fn over<T>(entry: &Entry) -> Result<T, Refused> {
-    refused(&format!("it is {} already", entry.status.as_str()))
+    refused(&words::vault::over(entry.status))
 }
 
 pub(super) fn refused<T>(why: &str) -> Result<T, Refused> {
     Err(Refused(why.to_owned()))
 }
 
-/// What is to be done about an action now.
+/// The work that an action needs now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duty {
     /// Something of it has expired.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::action::{Action, Risk};
 
-/// What somebody thinks of an action. Several opinions make one that is at least as careful as each.
+/// An estimate of an action's danger. Several opinions make one that is at least as careful as each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Estimate {
     /// How much harm it could do.
@@ -31,7 +31,7 @@ impl Estimate {
     }
 }
 
-/// What is done with an action, from the most to the least trusting.
+/// The way an action takes, from the most to the least trusting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Route {

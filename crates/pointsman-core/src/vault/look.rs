@@ -4,11 +4,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::action::Risk;
-use super::entry::{Entry, Policy, REASON_CHARS, Refused, Status, refused, way};
+use super::entry::{Entry, Policy, Refused, Status, refused, way};
 use super::estimate::{Estimate, Route};
 use crate::role::Role;
-use crate::text::clean_line;
 use crate::time::Timestamp;
+use crate::words;
 
 /// The role whose sessions look at actions.
 pub const ROLE: Role = Role::Vault;
@@ -33,11 +33,11 @@ pub struct Opinion {
 impl Opinion {
     /// Reads a result; a sentence about what is wrong if it cannot be used.
     pub fn read(result: Option<&Value>) -> Result<Self, String> {
-        let Some(result) = result else { return Err("it wrote no opinion".to_owned()) };
+        let Some(result) = result else { return Err(words::vault::NO_OPINION.to_owned()) };
         let opinion: Self = serde_json::from_value(result.clone())
-            .map_err(|error| format!("its result is no opinion: {}", clean_line(&error.to_string(), 200)))?;
+            .map_err(|error| words::vault::not_an_opinion(&error.to_string()))?;
         match opinion.reason.trim().is_empty() || opinion.reason.len() > REASON_BYTES {
-            true => Err(format!("its result is no opinion: the reason has 1 to {REASON_BYTES} bytes")),
+            true => Err(words::vault::reason_length(REASON_BYTES)),
             false => Ok(opinion),
         }
     }
@@ -59,16 +59,16 @@ pub(super) fn ended(
     now: Timestamp,
 ) -> Result<Entry, Refused> {
     if entry.status != Status::Pending || !entry.awaits_look {
-        return refused("nobody waits for a look at it");
+        return refused(words::vault::NO_LOOK_AWAITED);
     }
     if hash != entry.hash || entry.action.hash(&entry.project) != entry.hash {
-        return refused("another action was looked at, or another form of it");
+        return refused(words::vault::ANOTHER_LOOKED_AT);
     }
     let unknown = Estimate { requires_human: true, ..entry.estimate };
     let estimate = entry.estimate.raised_by(opinion.unwrap_or(unknown));
     let route = way(estimate, policy).max(entry.route);
     let entry = Entry { estimate, route, ..entry };
-    let why = format!("the vault's agent: {}", clean_line(reason, REASON_CHARS));
+    let why = words::vault::look_ended(reason);
     Ok(match route {
         Route::Ask => entry.asks(policy, Some(why)),
         Route::Fire | Route::FireAndTell => entry.goes(policy, Some(why), now),

@@ -1,9 +1,8 @@
-//! The vault: dangerous actions wait here until a rule or a person lets them go.
+//! The vault holds dangerous actions until a rule or a person approves them.
 //!
-//! `action` is what is submitted, `estimate` how dangerous it is taken to be and who must be asked, `entry` the life
-//! of one action from submission to its end, `look` what the vault's agent may say about it, `rules` what a project's
-//! configuration says, `address` where an action may be sent. Running handlers, telling people and remembering belong
-//! elsewhere.
+//! `action` is the submission, `estimate` its risk and who must be asked, `entry` the steps from submission to the
+//! end, `look` the opinion of the vault's agent, `rules` the project's configuration, `address` the allowed
+//! destinations. The daemon runs handlers and sends notices.
 
 mod action;
 mod address;

@@ -19,7 +19,7 @@ impl Policy {
     }
 }
 
-/// What the operator thinks of a type; nothing if there is no such type.
+/// The operator's estimate of a type; none if there is no such type.
 pub fn rule(config: &Config, kind: &str) -> Option<Estimate> {
     let known = config.vault.types.get(kind)?;
     Some(Estimate { risk: known.risk, reversible: known.reversible, requires_human: known.requires_human })

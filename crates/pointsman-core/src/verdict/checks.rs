@@ -3,11 +3,12 @@
 use crate::forge::{Check, CheckState};
 use crate::task::CiVerdict;
 use crate::text::{clean_block, clean_line};
+use crate::words;
 
 /// How much of what a CI says of a check is handed on, in bytes.
 const DETAILS: usize = 16 << 10;
 
-/// What the checks of a commit amount to; nothing as long as that is open. With `required` only these count, and all of
+/// The verdict of a commit's checks; nothing as long as that is open. With `required` only these count, and all of
 /// them must be there; without, all that are there count, and there must be one.
 pub fn of_checks(checks: &[Check], required: &[String]) -> Option<CiVerdict> {
     let counts = |check: &&Check| required.is_empty() || required.contains(&check.name);
@@ -28,7 +29,7 @@ pub fn of_checks(checks: &[Check], required: &[String]) -> Option<CiVerdict> {
 /// The forge has no log of an outside CI: all there is is what the CI says of the check, and where its log is.
 fn told(check: &Check) -> String {
     let details = clean_block(check.details.trim(), DETAILS);
-    let more = if details.is_empty() { "The CI that reported it has the log." } else { &details };
+    let more = if details.is_empty() { words::ci::LOG_ELSEWHERE } else { &details };
     format!("== {}\n{more}\n", clean_line(&check.name, 100))
 }
 

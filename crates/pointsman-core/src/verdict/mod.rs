@@ -1,9 +1,10 @@
-//! Whose fault is a red CI: the change's, or the machinery's under it?
+//! The cause of a failed CI run: the code, or the infrastructure.
 //!
-//! A failure of the machinery is retried and costs the agent no fix; a failure of the code is given to
-//! the agent with its log. The rules are those of the seed: a clone or git step that exits with 128, any
-//! exit with 137, and time-outs of the network in the log. Fetching logs and retrying do not belong
-//! here. Where next: `patterns.rs` has the phrases.
+//! An infrastructure failure is retried and does not count as an attempt of the agent. A failure of the code goes to
+//! the agent with its log. These count as infrastructure: a clone or git step that exits with 128, any exit with 137,
+//! and network time-outs in the log. `patterns.rs` has the phrases. The daemon fetches logs and retries.
+
+use crate::words;
 
 mod checks;
 mod patterns;
@@ -19,7 +20,7 @@ use serde::{Deserialize, Serialize};
 /// How much of a log's end is looked at: what broke a step is near its end, and logs can be huge.
 pub const LOG_TAIL_BYTES: usize = 64 * 1024;
 
-/// What kind of failure a red step is. `Display` prints `infra <reason>` or `code`.
+/// The kind of a failure. `Display` prints `infra <reason>` or `code`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "class", rename_all = "snake_case")]
 pub enum Class {
@@ -50,13 +51,13 @@ pub fn classify(step: &str, exit: Option<i32>, signal: Option<i32>, log: &str) -
         return Class::Code;
     }
     let reason = if exit == Some(137) {
-        Some("exit 137 (killed, often for want of memory)".to_owned())
+        Some(words::ci::KILLED_BY_EXIT.to_owned())
     } else if signal == Some(9) {
-        Some("signal 9 (killed, often for want of memory)".to_owned())
+        Some(words::ci::KILLED_BY_SIGNAL.to_owned())
     } else if exit == Some(128) && is_git_step(step) {
-        Some("exit 128 of a git step (repository not reachable)".to_owned())
+        Some(words::ci::REPOSITORY_UNREACHABLE.to_owned())
     } else {
-        patterns::network_timeout(tail(log)).map(|phrase| format!("time-out in the log ({phrase})"))
+        patterns::network_timeout(tail(log)).map(words::ci::network_timeout)
     };
     match reason {
         Some(reason) => Class::Infra { reason },

@@ -6,7 +6,7 @@ use regex::Regex;
 
 /// Phrases of network libraries and tools, in lower case. Each names the network or comes from one
 /// library's fixed wording: a bare "timed out" is what test frameworks print.
-const NETWORK: &[&str] = &[
+const NETWORK_PHRASES: &[&str] = &[
     "connection timed out",
     "connection timeout",
     "connect timed out",
@@ -63,7 +63,7 @@ pub(super) fn network_timeout(log: &str) -> Option<&'static str> {
 }
 
 fn phrase_in(line: &str) -> Option<&'static str> {
-    if let Some(phrase) = NETWORK.iter().find(|phrase| line.contains(*phrase)) {
+    if let Some(phrase) = NETWORK_PHRASES.iter().find(|phrase| line.contains(*phrase)) {
         return Some(phrase);
     }
     let found = NETWORK_FORMS.captures(line)?;

@@ -14,7 +14,7 @@ pub struct FailedStep {
 }
 
 impl FailedStep {
-    /// Whose fault it is.
+    /// The class of this failure.
     pub fn class(&self) -> Class {
         match self.ended {
             true => Class::Infra { reason: "it was cancelled".to_owned() },
@@ -23,7 +23,7 @@ impl FailedStep {
     }
 }
 
-/// What failed steps amount to: green if there is none, the machinery's fault if all of them are.
+/// The verdict that failed steps amount to: green if there is none, the machinery's fault if all of them are.
 pub fn of_steps(failed: &[FailedStep]) -> CiVerdict {
     if failed.is_empty() {
         return CiVerdict::Passed;

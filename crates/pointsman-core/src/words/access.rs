@@ -23,7 +23,7 @@ pub fn another_project(session: &str, other: &str) -> String {
 
 /// The session of the vault's look submitted an action. Each look could be the cause of the next.
 pub fn look_submits(session: &str) -> String {
-    format!("session {session} looks at actions of the vault, so it submits none")
+    format!("session {session} reviews vault actions, so it may not submit any")
 }
 
 /// A session filed an issue with a label that the daemon acts on.
@@ -94,25 +94,32 @@ pub fn nobody(why: &str, what: &str) -> String {
 }
 
 /// The caller is gone, or `/proc` does not show it.
-pub const UNSEEN: &str = "the process that asks has ended or cannot be looked at";
+pub const UNSEEN: &str = "the calling process has ended, or /proc does not show it";
 /// The caller belongs to another user.
-pub const ANOTHER_USER: &str = "the process that asks belongs to another user than the daemon";
+pub const ANOTHER_USER: &str = "the calling process belongs to another user than the daemon";
 /// The daemon started the caller: CI, a gate, a review program, a handler, a notifier.
 pub const OF_THE_DAEMON: &str =
-    "the daemon started the process that asks, and what it starts may ask for nothing";
+    "the daemon started the calling process, and programs that the daemon starts have no rights";
 /// The caller is in the daemon's tmux server and in no session.
 pub const IN_A_TERMINAL: &str =
-    "the process that asks runs in the daemon's tmux server and belongs to no session that is known";
+    "the calling process runs in the daemon's tmux server, but belongs to no known session";
 /// The caller carries the mark of programs that are not trusted.
-pub const MARKED: &str = "the process that asks can gain no privileges (no_new_privs), which is how agents, CI and \
-                          handlers are marked, also when they detach. A person inside such an environment starts the \
-                          daemon there too, or calls from outside of it";
+pub const MARKED: &str = "the calling process runs with no_new_privs. Pointsman sets this mark on agents, CI and vault \
+                          handlers, and their processes keep it when they detach. If everything in your environment \
+                          carries it, start the daemon there too, or call from outside";
 /// The daemon is in an environment where everybody carries the mark, and nothing shows that the caller is a person.
-pub const NOT_TOLD: &str = "the daemon runs where no process can gain privileges (no_new_privs), so it cannot tell a \
-                            person from an agent that has detached. Call from below the process that started the \
-                            daemon in the foreground, enter the container anew (docker exec), or log in anew";
+pub const NOT_TOLD: &str = "every process here runs with no_new_privs, so the daemon cannot tell a person from a detached \
+                            agent. Call from the shell that started the daemon in the foreground, enter the container \
+                            again (docker exec), or log in again";
 /// The caller's environment names a session that is not there.
 pub const STRANGE_SESSION: &str = "POINTSMAN_SESSION names a session that this daemon does not run";
+
+/// The tmux server of an earlier release is still in use.
+pub const UNMARKED_TMUX: &str = "the tmux server was started by an earlier release without the mark no_new_privs, so a \
+                                 session can use it to start a process that passes for a person. The daemon replaces the \
+                                 server once the last session in it has ended";
+/// What a person can do about it.
+pub const UNMARKED_TMUX_FIX: &str = "let the sessions finish, or end them: pointsman session stop --all";
 
 /// A session, or what belongs to one, would become the daemon.
 pub fn daemon_of(whose: &str) -> String {
@@ -122,27 +129,61 @@ pub fn daemon_of(whose: &str) -> String {
 /// A marked process would become the daemon, where the last one was not marked.
 pub fn daemon_marked(origin: &str) -> String {
     format!(
-        "the daemon is not started: this process can gain no privileges (no_new_privs), as an agent that has detached, and \
-         the last daemon could. If it has moved into such an environment on purpose, remove {origin} and start it again"
+        "the daemon does not start: this process runs with no_new_privs, like a detached agent, and the last daemon did \
+         not. If you moved the daemon into such an environment on purpose, remove {origin} and start it again"
     )
+}
+
+/// A command of the embedded forge, for a project whose forge is somewhere else.
+pub fn not_embedded(project: &str) -> String {
+    format!("project {project} does not use the embedded forge")
+}
+
+/// A question about pull requests, for a project that is only a repository.
+pub fn no_forge(project: &str) -> String {
+    format!("project {project} is a repository without a forge, so it has no pull requests")
+}
+
+/// A run of CI by its number, for a pull request that belongs to no task.
+pub fn no_numbered_runs(pull_request: Number) -> String {
+    format!(
+        "#{pull_request} belongs to no task, so its CI runs have no numbers: leave `--run` out to see the newest log"
+    )
+}
+
+/// A request is longer than what is read of it.
+pub fn too_long(limit_bytes: u64) -> String {
+    format!("the request is longer than {} MiB, the limit for this caller", limit_bytes >> 20)
+}
+
+/// A line is not a request that this version knows.
+pub fn no_request(error: &str) -> String {
+    format!("the request cannot be read: {error}")
 }
 
 /// The loop did not answer in time.
 pub const BUSY: &str = "the daemon is busy or stopping";
 
+/// The name of every caller together.
+pub const EVERYBODY: &str = "all callers together";
+/// The name of everybody who shares what is not kept for people.
+pub const ALL_BUT_PEOPLE: &str = "all callers except people";
 /// The name of everything that is no person and no session.
-pub const NOBODYS: &str = "what belongs to no person and no session";
+pub const WITHOUT_RIGHTS: &str = "all processes without rights";
 
-/// A session or the rest of the machine holds too many connections.
+/// A caller, or those with whom it shares a limit, hold too many connections.
 pub fn too_many_connections(who: &str, limit: usize) -> String {
-    format!(
-        "{who} has {limit} connections to the daemon open and may have no more: wait until one is answered"
-    )
+    format!("{limit} connections are open, the limit for {who}: try again when one of them has been answered")
 }
 
-/// A session asks too often.
+/// A caller, or those with whom it shares a limit, ask too often.
 pub fn too_many_requests(who: &str, limit: u32, seconds: u64) -> String {
+    format!("{limit} requests came within {seconds} s, the limit for {who}: try again in a moment")
+}
+
+/// The record of how the last daemon was started cannot be read.
+pub fn broken_origin(path: &str) -> String {
     format!(
-        "{who} has sent {limit} requests within {seconds} s and may send no more for now: try again in a moment"
+        "{path} is not readable. It records how the last daemon was started: remove it, and run `pointsman up`"
     )
 }

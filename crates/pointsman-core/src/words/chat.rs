@@ -14,7 +14,7 @@ use crate::vault::{self, Entry};
 /// Tasks of a report that are told one by one.
 const LISTED: usize = 20;
 
-/// What can be said in the thread of a notice; nothing if nobody is asked.
+/// An invitation to answer in the thread of a notice; none if nobody is asked.
 pub fn invitation(topic: &Topic, question: Option<&str>, urgent: bool) -> Option<String> {
     match topic {
         Topic::Task(_) if urgent => Some("Reply in this thread, and the agent reads it.".to_owned()),
@@ -26,7 +26,7 @@ pub fn invitation(topic: &Topic, question: Option<&str>, urgent: bool) -> Option
     }
 }
 
-/// How a task stands, for the head of its thread; with whether that is its end.
+/// The state of a task, for the head of its thread; with whether that is its end.
 pub fn standing_of_task(task: &Task) -> (String, bool) {
     let state = match task.state {
         State::Escalated => "needs a person".to_owned(),
@@ -45,7 +45,7 @@ pub fn standing_of_task(task: &Task) -> (String, bool) {
     (format!("{} {state}", task.key), task.state == State::Closed)
 }
 
-/// How an action stands, for the head of its thread; with whether that is its end.
+/// The state of an action, for the head of its thread; with whether that is its end.
 pub fn standing_of_action(entry: &Entry) -> (String, bool) {
     let over = matches!(entry.status, vault::Status::Fired | vault::Status::Failed | vault::Status::Rejected);
     let state = match entry.status {
@@ -87,7 +87,7 @@ pub fn nobody_there(task: &Task) -> Notice {
     ))
 }
 
-/// What was ordered is done.
+/// An order was carried out.
 pub fn obeyed(task: &Task, order: &str) -> Notice {
     said(format!("{order}: {}.", task.key))
 }
@@ -100,7 +100,7 @@ pub fn kept(agent: &str) -> Notice {
     ))
 }
 
-/// What came of a decision.
+/// A decision was recorded.
 pub fn decided(entry: &Entry) -> Notice {
     said(match entry.status {
         vault::Status::Approved => format!("Approved: {} is fired once.", entry.id()),
@@ -157,7 +157,7 @@ pub fn refused(refusal: &Refusal) -> Notice {
     })
 }
 
-/// Which words there are.
+/// The words that can be said in a room.
 pub fn help() -> Notice {
     Notice {
         title: "What you can say here".to_owned(),
@@ -170,7 +170,7 @@ pub fn help() -> Notice {
     }
 }
 
-/// What does not go on without a person.
+/// The tasks and actions that do not go on without a person.
 pub fn stuck<'t>(
     project: &ProjectName,
     tasks: impl Iterator<Item = &'t Task>,
@@ -220,7 +220,7 @@ pub fn stuck<'t>(
     }
 }
 
-/// How things stand.
+/// The state of a project in a few lines.
 pub fn status<'t>(project: &ProjectName, tasks: impl Iterator<Item = &'t Task>) -> Notice {
     let mut counts = std::collections::BTreeMap::new();
     for task in tasks {

@@ -1,6 +1,6 @@
 //! What the claim life cycle says to a person's own Claude Code session, and through it to the person.
 
-use crate::claim::life::Missing;
+use crate::claim::on_hook::Missing;
 use crate::forge::{BoardItem, BoardStatus, Check, CheckState};
 use crate::ids::Number;
 use crate::text;
@@ -40,7 +40,7 @@ pub fn pull_request_body(issue: Number, checklist: &[String]) -> String {
     body
 }
 
-/// What the checks of a pull request say.
+/// The state of a pull request's checks.
 pub fn checks(pr: Number, checks: &[Check]) -> String {
     let named = |state: CheckState| -> Vec<String> {
         checks.iter().filter(|c| c.state == state).map(|c| text::clean_line(&c.name, 80)).collect()
@@ -74,7 +74,7 @@ pub fn closed_unmerged(pr: Number) -> String {
     format!("PR #{pr} was closed without a merge. Ask the user how to go on.")
 }
 
-/// Over.
+/// The issue is closed and the claim is over.
 pub fn closed(issue: Number) -> String {
     format!("Issue #{issue} closed. Board → Done. Signal file cleaned up.")
 }
@@ -132,7 +132,7 @@ pub fn board(items: &[BoardItem], claim: Option<&str>) -> String {
     out
 }
 
-/// What a checkout has claimed, in one line.
+/// The claim of a checkout, in one line.
 pub fn claim_line(issue: Number, phase: &str, branch: &str, pr: Option<Number>) -> String {
     let pr = pr.map_or_else(String::new, |pr| format!(", PR #{pr}"));
     format!(

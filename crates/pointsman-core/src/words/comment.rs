@@ -17,7 +17,7 @@ pub fn claimed() -> &'static str {
     "Pointsman works on this issue."
 }
 
-/// Why a task is blocked, with the last lines of its pane.
+/// The reason why a task is blocked, with the last lines of its pane.
 pub fn diagnosis(task: &Task, tail: &str) -> String {
     let reason = task.reason.as_deref().unwrap_or("no reason was recorded");
     let mut body = format!("**Blocked:** {reason}\n\n");
@@ -39,7 +39,7 @@ pub fn diagnosis(task: &Task, tail: &str) -> String {
     body
 }
 
-/// What a terminal shows.
+/// The content of a terminal as a block.
 pub fn picture(pane: &str) -> String {
     let tail = text::tail_lines(pane, DIAGNOSIS_LINES);
     format!("The terminal shows:\n\n{}\n", text::quote_block(tail))

@@ -1,6 +1,8 @@
 //! Messages of the commits that the merge queue makes itself: a merge says what it merges, a squash keeps what its
 //! commits said and who made them.
 
+use std::collections::BTreeSet;
+
 use crate::ids::Number;
 use crate::text::clean_line;
 
@@ -10,6 +12,8 @@ const LONGEST: usize = 64 << 10;
 const SUBJECT: usize = 200;
 /// How many commits a merge names.
 const NAMED: usize = 50;
+/// How many people a squash names: a branch may bring as many trailers as it likes.
+const PEOPLE: usize = 200;
 
 /// The branch that lands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,14 +24,14 @@ pub enum Heading {
 
 /// One commit of the branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct BranchCommit {
     /// Name and address, as git writes them.
     pub author: String,
     pub message: String,
 }
 
 /// The message of a merge commit. `commits` are those of the branch, oldest first.
-pub fn merge(heading: &Heading, commits: &[Told]) -> String {
+pub fn merge(heading: &Heading, commits: &[BranchCommit]) -> String {
     let mut message = match heading {
         Heading::Branch(branch) => format!("Merge branch '{}'\n", clean_line(branch, SUBJECT)),
         Heading::PullRequest { number, title, branch } => format!(
@@ -50,7 +54,7 @@ pub fn merge(heading: &Heading, commits: &[Told]) -> String {
 
 /// The message of one commit by `author` that stands for a whole branch: every subject and body, then everybody who had a
 /// part in it and everybody who signed off, once each.
-pub fn squash(heading: &Heading, author: &str, commits: &[Told]) -> String {
+pub fn squash(heading: &Heading, author: &str, commits: &[BranchCommit]) -> String {
     let parts: Vec<Parts> = commits.iter().map(|commit| Parts::of(&commit.message)).collect();
     let title = match heading {
         Heading::Branch(branch) => match parts.as_slice() {
@@ -84,10 +88,11 @@ pub fn squash(heading: &Heading, author: &str, commits: &[Told]) -> String {
 }
 
 /// The trailers at the end: co-authors first. Whoever is the author of the whole is not named again.
-fn people(author: &str, commits: &[Told], parts: &[Parts]) -> Vec<String> {
+fn people(author: &str, commits: &[BranchCommit], parts: &[Parts]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
+    let mut known = BTreeSet::new();
     let mut add = |line: String| {
-        if !lines.iter().any(|known| known.eq_ignore_ascii_case(&line)) {
+        if lines.len() < PEOPLE && known.insert(line.to_ascii_lowercase()) {
             lines.push(line);
         }
     };
@@ -161,12 +166,12 @@ fn subject(message: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Heading, Told, merge, squash};
+    use super::{BranchCommit, Heading, merge, squash};
 
     const ANN: &str = "Ann <ann@example.org>";
 
-    fn told(author: &str, message: &str) -> Told {
-        Told { author: author.to_owned(), message: message.to_owned() }
+    fn told(author: &str, message: &str) -> BranchCommit {
+        BranchCommit { author: author.to_owned(), message: message.to_owned() }
     }
 
     fn pull_request() -> Heading {
@@ -186,6 +191,15 @@ mod tests {
         assert_eq!(squash(&pull_request(), ANN, &commits), expected);
         let of_a_branch = squash(&Heading::Branch("fix-login".to_owned()), ANN, &commits);
         assert!(of_a_branch.starts_with("fix-login\n\n* First\n"), "{of_a_branch}");
+    }
+
+    #[test]
+    fn a_squash_names_so_many_people_and_no_more() {
+        let signed: String =
+            (0..300_000).map(|n| format!("Signed-off-by: P{n} <p{n}@example.org>\n")).collect();
+        let message = squash(&pull_request(), ANN, &[told(ANN, &format!("First\n\n{signed}"))]);
+        assert_eq!(message.matches("Signed-off-by: ").count(), 200);
+        assert!(message.contains("Signed-off-by: P199 <p199@example.org>"));
     }
 
     #[test]
@@ -209,7 +223,7 @@ mod tests {
             merge(&pull_request(), &commits[..1]),
             "Merge pull request #12 from fix-login\n\nLog in\n\n* First\n"
         );
-        let many: Vec<Told> = (0..53).map(|n| told(ANN, &n.to_string())).collect();
+        let many: Vec<BranchCommit> = (0..53).map(|n| told(ANN, &n.to_string())).collect();
         assert!(merge(&pull_request(), &many).ends_with("* 49\n* and 3 more\n"));
     }
 }

@@ -1,9 +1,10 @@
 //! What is said about grooming: to the model that is asked, on the forge, and to people.
 
 use std::collections::BTreeSet;
+use std::fmt::{self, Display, Formatter};
 
 use crate::forge::Issue;
-use crate::gardener::{Deed, Dust, Finding, Question};
+use crate::gardener::{Dust, Finding, ForgeChange, Question};
 use crate::ids::{Number, ProjectName};
 use crate::role::Role;
 use crate::task::Notice;
@@ -12,7 +13,49 @@ use crate::text::{clean_block, clean_line, plain_line, quote_block};
 /// How much of an issue's text a model is shown.
 const BODY: usize = 1500;
 
-/// One finding.
+/// A line of an answer that is not followed, and why; it is written to the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ignored {
+    NotAsked { issue: Number },
+    Closed { issue: Number },
+    NotGroomed { issue: Number },
+    SecondLine { issue: Number },
+    TooMany { issue: Number, limit: usize },
+    NotAlike { issue: Number, of: Number },
+    Assigned { issue: Number },
+    EnoughClosed { issue: Number },
+    UnblockedOften { issue: Number },
+    NotFound { issue: Number },
+    NotSmall { issue: Number },
+    NoGroup { issue: Number },
+}
+
+impl Display for Ignored {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAsked { issue } => write!(f, "nobody asked about #{issue}"),
+            Self::Closed { issue } => write!(f, "#{issue} is no longer open"),
+            Self::NotGroomed { issue } => {
+                write!(f, "#{issue} is being worked on, or is not the gardener's to change")
+            }
+            Self::SecondLine { issue } => write!(f, "#{issue} has a line already"),
+            Self::TooMany { issue, limit } => {
+                write!(f, "#{issue}: a run changes at most {limit} issues")
+            }
+            Self::NotAlike { issue, of } => write!(f, "#{issue} was not found to be like #{of}"),
+            Self::Assigned { issue } => write!(f, "#{issue} is assigned to somebody"),
+            Self::EnoughClosed { issue } => write!(f, "#{issue}: this run closed enough issues"),
+            Self::UnblockedOften { issue } => {
+                write!(f, "#{issue} was unblocked often enough: a person decides")
+            }
+            Self::NotFound { issue } => write!(f, "#{issue}: that is not what was found"),
+            Self::NotSmall { issue } => write!(f, "#{issue} is too large to count as dust"),
+            Self::NoGroup { issue } => write!(f, "#{issue}: dust needs a group"),
+        }
+    }
+}
+
+/// A finding, in one line.
 pub fn finding(finding: &Finding) -> String {
     match finding {
         Finding::AgentsMd { commits, missing: false, .. } => {
@@ -50,7 +93,7 @@ pub fn finding(finding: &Finding) -> String {
     }
 }
 
-/// What the session of a run is asked.
+/// The questions to the session of a run.
 pub fn briefing(questions: &[Question], issues: &[Issue]) -> String {
     let mut out = "## What the rules have found\n\n".to_owned();
     for question in questions {
@@ -87,21 +130,21 @@ pub fn briefing(questions: &[Question], issues: &[Issue]) -> String {
 }
 
 /// The comment that goes with a deed; nothing for one without an issue of its own.
-pub fn comment(deed: &Deed) -> Option<(Number, String)> {
+pub fn comment(deed: &ForgeChange) -> Option<(Number, String)> {
     let (issue, text) = match deed {
-        Deed::CloseDuplicate { issue, of, why } => {
+        ForgeChange::CloseDuplicate { issue, of, why } => {
             (*issue, format!("This says the same as #{of}, which stays open.\n\n{}", quote_block(why)))
         }
-        Deed::SuggestCriteria { issue, text } => {
+        ForgeChange::SuggestCriteria { issue, text } => {
             (*issue, format!("When is this done? A proposal:\n\n{}", quote_block(text)))
         }
-        Deed::MarkUnderspecified { issue, why } => {
+        ForgeChange::MarkUnderspecified { issue, why } => {
             (*issue, format!("Too large or too vague for one task.\n\n{}", quote_block(why)))
         }
-        Deed::Unblock { issue, why } => {
+        ForgeChange::Unblock { issue, why } => {
             (*issue, format!("What blocked this seems to be gone.\n\n{}", quote_block(why)))
         }
-        Deed::Ask { .. } | Deed::Bundle { .. } => return None,
+        ForgeChange::Ask { .. } | ForgeChange::Bundle { .. } => return None,
     };
     Some((issue, text))
 }
@@ -132,15 +175,19 @@ pub fn question(project: &ProjectName, issue: Number, question: &str) -> Notice 
     }
 }
 
-/// What was done, for the journal.
-pub fn done(deed: &Deed) -> String {
+/// A deed that was done, for the journal.
+pub fn done(deed: &ForgeChange) -> String {
     match deed {
-        Deed::CloseDuplicate { issue, of, .. } => format!("closed #{issue}: it says the same as #{of}"),
-        Deed::SuggestCriteria { issue, .. } => format!("proposed on #{issue} when it is done"),
-        Deed::MarkUnderspecified { issue, .. } => format!("marked #{issue} as underspecified"),
-        Deed::Unblock { issue, .. } => format!("unblocked #{issue}"),
-        Deed::Ask { issue, question } => format!("asked about #{issue}: {}", clean_line(question, 200)),
-        Deed::Bundle { dust } => {
+        ForgeChange::CloseDuplicate { issue, of, .. } => {
+            format!("closed #{issue}: it says the same as #{of}")
+        }
+        ForgeChange::SuggestCriteria { issue, .. } => format!("proposed on #{issue} when it is done"),
+        ForgeChange::MarkUnderspecified { issue, .. } => format!("marked #{issue} as underspecified"),
+        ForgeChange::Unblock { issue, .. } => format!("unblocked #{issue}"),
+        ForgeChange::Ask { issue, question } => {
+            format!("asked about #{issue}: {}", clean_line(question, 200))
+        }
+        ForgeChange::Bundle { dust } => {
             let issues: Vec<Number> = dust.iter().map(|dust| dust.issue).collect();
             format!("bundled {}", numbers(&issues))
         }

@@ -1,6 +1,6 @@
 //! What is said about files that a role hands in: in its commit and its pull request, in the journal, and to people.
 
-use crate::hand_in::{Need, Outcome, Refusal, Taken, Why};
+use crate::hand_in::{HandInFiles, Need, Outcome, Refusal, Why};
 use crate::ids::{Number, ProjectName};
 use crate::role::Role;
 use crate::run::RunId;
@@ -16,7 +16,7 @@ pub fn message(role: Role, run: RunId, files: &[String]) -> String {
 }
 
 /// Title and text of the pull request.
-pub fn pull_request(role: Role, taken: &Taken) -> (String, String) {
+pub fn pull_request(role: Role, taken: &HandInFiles) -> (String, String) {
     let list: String = taken.files.iter().map(|file| format!("- `{}`\n", shown(file))).collect();
     let body = format!(
         "Run {} of the {role} changed these files:\n\n{list}\nRules picked them: nothing else that the session \
@@ -28,7 +28,7 @@ pub fn pull_request(role: Role, taken: &Taken) -> (String, String) {
 }
 
 /// The comment when something newer has taken its place.
-pub fn replaced(taken: &Taken) -> String {
+pub fn replaced(taken: &HandInFiles) -> String {
     let list: String = taken.files.iter().map(|file| format!("- `{}`\n", shown(file))).collect();
     format!("This holds what run {} changed now:\n\n{list}", taken.run)
 }
@@ -120,7 +120,7 @@ fn needs(need: &Need) -> String {
     }
 }
 
-/// What people are told that it needs.
+/// A hand-in needs a person.
 pub fn notice(project: &ProjectName, role: Role, pr: Number, need: &Need, link: &str) -> Notice {
     let urgent = matches!(need, Need::Review { .. });
     Notice {

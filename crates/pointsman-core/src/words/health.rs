@@ -1,7 +1,7 @@
 //! How well things are, for people: findings, remedies, summaries, and answers to what people said.
 
 use super::{rough, span};
-use crate::health::{Assessment, Disk, Finding, Kind, Machine, Memory, Remedy, Tail, Told, Verdict};
+use crate::health::{Assessment, Disk, Finding, HealthSummary, Kind, Machine, Memory, Remedy, Tail, Verdict};
 use crate::ids::{Number, ProjectName};
 use crate::task::Notice;
 use crate::text::{clean_line, quote_block};
@@ -10,7 +10,7 @@ use crate::time::Timestamp;
 /// Findings of a summary that are told one by one.
 const LISTED: usize = 20;
 
-/// One finding.
+/// A finding, in one line.
 pub fn finding(finding: &Finding, now: Timestamp) -> String {
     let ago = |since: &Timestamp| rough(now.since(*since));
     match finding {
@@ -60,7 +60,7 @@ pub fn finding(finding: &Finding, now: Timestamp) -> String {
     }
 }
 
-/// What a remedy does.
+/// The effect of a remedy.
 pub fn remedy(remedy: &Remedy) -> String {
     match remedy {
         Remedy::ClearLocks => "remove the locks whose makers are dead".to_owned(),
@@ -70,7 +70,7 @@ pub fn remedy(remedy: &Remedy) -> String {
     }
 }
 
-/// What a person can do about a finding that has no recipe.
+/// Advice to a person about a finding that has no recipe.
 pub fn advice(finding: &Finding) -> Option<String> {
     match finding {
         Finding::MemoryLow { .. } | Finding::SwapHigh { .. } => {
@@ -128,7 +128,7 @@ pub fn machine(machine: &Machine) -> String {
 }
 
 /// A summary for people. It leads with what is needed of them.
-pub fn summary(project: &ProjectName, told: &Told, now: Timestamp) -> Notice {
+pub fn summary(project: &ProjectName, told: &HealthSummary, now: Timestamp) -> Notice {
     let worst = told.new.first().or(told.standing.first());
     let others = told.new.len() + told.standing.len();
     let title = match worst {
@@ -163,7 +163,7 @@ pub fn summary(project: &ProjectName, told: &Told, now: Timestamp) -> Notice {
     Notice { title, body: body.join("\n"), urgent: told.urgent, repeat: told.repeat }
 }
 
-/// What a session is asked about findings that no recipe covers.
+/// The questions to a session about findings that no recipe covers.
 pub fn briefing(findings: &[Finding], figures: &str, tails: &[Tail], now: Timestamp) -> String {
     let mut out = "## What the rules have found and no recipe covers\n\n".to_owned();
     for found in findings {
@@ -183,7 +183,7 @@ pub fn briefing(findings: &[Finding], figures: &str, tails: &[Tail], now: Timest
     out
 }
 
-/// What a session said about findings.
+/// A session's judgement of findings.
 pub fn judged(project: &ProjectName, summary: &str) -> Notice {
     Notice {
         title: format!("{project}: what the supervisor makes of it"),
@@ -210,7 +210,7 @@ pub fn journal(assessment: &Assessment, memory: &Memory, done: &[String], now: T
     lines
 }
 
-/// What came of a person's words.
+/// The response to a person's answer.
 pub fn heard(verdict: &Verdict, memory: &Memory, now: Timestamp) -> Notice {
     let title = match verdict {
         Verdict::Ignore { kind, until } => {

@@ -20,7 +20,7 @@ pub struct Entry {
     pub lines: Vec<String>,
 }
 
-/// What an event says to a reader; nothing if it is none of their business.
+/// The line of an event in the journal; none if it is none of the reader's business.
 pub fn entry(kind: &str, issue: Option<u64>, data: &Value) -> Option<Entry> {
     match log::Entry::read(kind, data) {
         Some(logged) => of_role(&logged),
@@ -87,6 +87,8 @@ fn of_role(logged: &log::Entry) -> Option<Entry> {
         | Logged::Remembered { .. }
         | Logged::ProjectAdded { .. }
         | Logged::ProjectRemoved
+        | Logged::DecisionKept(_)
+        | Logged::DecisionSettled { .. }
         | Logged::Unreadable(_) => return None,
     };
     let lines: Vec<String> = lines.iter().map(|line| clean_line(line, LINE)).take(LINES).collect();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::span;
 use crate::ids::Sha;
 use crate::session::context::Gauge;
-use crate::task::{CiVerdict, ReviewMode, State, Task};
+use crate::task::{CiVerdict, Headline, ReviewMode, State, Task};
 use crate::text;
 
 /// The terminal line of a message: what the agent sees.
@@ -13,13 +13,13 @@ pub fn line(id: i64, headline: &str, subject: &str, path: &str) -> String {
     format!("[pointsman m-{id}] {headline}{subject} Details: {path}")
 }
 
-/// What hooks put before the model: messages, each at the beginning of a line. Claude puts words of its own before the
+/// The text that hooks put before the model: messages, each at the beginning of a line. Claude puts words of its own before the
 /// first line, and they sound like an error.
 pub fn waking(lines: &[String]) -> String {
     format!("a message from Pointsman, which supervises this session. Act on it.\n{}", lines.join("\n"))
 }
 
-/// Green.
+/// CI passed, and what comes next.
 pub fn ci_passed(sha: &Sha, review: ReviewMode) -> (String, String) {
     let next = match review {
         ReviewMode::Human | ReviewMode::Command => {
@@ -30,7 +30,7 @@ pub fn ci_passed(sha: &Sha, review: ReviewMode) -> (String, String) {
     (format!(" on {}.", sha.short()), format!("CI passed on commit {sha}.\n\n{next}\n"))
 }
 
-/// Red.
+/// CI failed, with its log.
 pub fn ci_failed(sha: &Sha, summary: &str, log: &str) -> (String, String) {
     let details = format!(
         "CI failed on commit {sha}: {}\n\nFix the cause, commit, push to origin, then write \
@@ -61,7 +61,7 @@ pub fn nothing_pushed() -> (String, String) {
     (": nothing was pushed. Commit, push, and write PHASE:awaiting_ci.".to_owned(), details.to_owned())
 }
 
-/// No answer.
+/// CI gave no answer in time.
 pub fn ci_timeout(sha: &Sha, limit: Duration) -> (String, String) {
     let details = format!(
         "CI gave no answer for commit {sha} within {}. A person was asked. Wait for an answer, or push \
@@ -95,14 +95,14 @@ pub fn approved(sha: &Sha, by: &str, body: &str) -> (String, String) {
     (format!(" at {}. Wait for the merge, do not push.", sha.short()), details)
 }
 
-/// Nobody looked.
+/// Nobody reviewed the pull request in time.
 pub fn no_review(limit: Duration) -> (String, String) {
     let details =
         format!("Nobody reviewed the pull request within {}. A person was asked. Wait.\n", span(limit));
     (". A person was asked.".to_owned(), details)
 }
 
-/// Too early.
+/// The agent said `done` before its work was merged.
 pub fn not_merged(task: &Task) -> (String, String) {
     let missing = match task.state {
         State::AwaitingCi => "CI is still running on it",
@@ -147,7 +147,7 @@ pub fn merge_conflict(files: &[String], with: Option<&str>) -> (String, String) 
     )
 }
 
-/// Landed.
+/// The work is on the main branch.
 pub fn merged(sha: &Sha) -> (String, String) {
     let details =
         format!("Your work is on the main branch as {sha}. Write PHASE:done; there is nothing else to do.\n");
@@ -221,4 +221,22 @@ pub fn save_and_exit(gauge: Gauge, limit: Duration) -> (String, String) {
 pub fn go_on() -> (String, String) {
     let details = "The trouble outside (a rate limit or an outage) should be over. Go on where you were.\n";
     (": the trouble outside should be over. Go on where you were.".to_owned(), details.to_owned())
+}
+
+/// The first words of a message to an agent. Agents' prompts quote them, so they stay as they are.
+pub fn headline(headline: Headline) -> &'static str {
+    match headline {
+        Headline::CiPassed => "CI passed",
+        Headline::CiFailed => "CI failed",
+        Headline::CiTimeout => "CI timeout",
+        Headline::ChangesRequested => "Changes requested",
+        Headline::Approved => "Approved",
+        Headline::NoReview => "No review, escalating",
+        Headline::NotMerged => "PR not merged yet",
+        Headline::MergeConflict => "Merge conflict",
+        Headline::Merged => "Merged",
+        Headline::Answer => "Answer",
+        Headline::CheckpointNow => "Checkpoint now",
+        Headline::SaveAndExit => "Save your work and exit cleanly",
+    }
 }

@@ -1,18 +1,28 @@
-//! Every sentence said to people and agents, as pure functions, one file per audience or subject; each file says whom it
-//! speaks to. Outside text only appears in details, quoted; never in a subject line.
+//! All sentences for people and agents, as pure functions, with one file per audience or subject. Outside text
+//! appears only in the details, quoted, and never in a subject line.
 
 pub mod access;
 pub mod action;
+pub mod answer;
 pub mod chat;
+pub mod ci;
 pub mod claim;
 pub mod comment;
 pub mod commit;
+pub mod config;
+pub mod daemon;
+pub mod decision;
+pub mod explain;
+pub mod formula;
 pub mod gardener;
+pub mod guard;
 pub mod hand_in;
 pub mod health;
 pub mod journal;
+pub mod labels;
 pub mod message;
 pub mod notice;
+pub mod parse;
 pub mod pipeline;
 pub mod planner;
 pub mod predictor;
@@ -21,6 +31,11 @@ pub mod queue;
 pub mod reason;
 pub mod review;
 pub mod run;
+pub mod schedule;
+pub mod session;
+pub mod store;
+pub mod task;
+pub mod template;
 pub mod turn;
 pub mod vault;
 

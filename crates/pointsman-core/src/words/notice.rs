@@ -52,7 +52,7 @@ pub fn unreadable(unreadable: &Unreadable) -> Notice {
     )
 }
 
-/// Stuck.
+/// A task is blocked.
 pub fn blocked(task: &Task) -> Notice {
     notice(
         format!("{} is blocked", task.key),
@@ -66,7 +66,7 @@ pub fn blocked(task: &Task) -> Notice {
     )
 }
 
-/// Turned down.
+/// An agent refused a task.
 pub fn refused(task: &Task) -> Notice {
     notice(format!("{} was refused", task.key), format!("{}\nWhy: {}", about(task), because(task)), false)
 }
@@ -103,7 +103,7 @@ pub fn budget(task: &Task, what: &str) -> Notice {
     )
 }
 
-/// What an agent said at the end of a turn.
+/// An agent's words at the end of a turn.
 pub fn response(task: &Task, said: &str) -> Notice {
     notice(format!("{} says", task.key), text::clean_block(said, RESPONSE_BYTES), false)
 }

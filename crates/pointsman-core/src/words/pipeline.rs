@@ -97,6 +97,21 @@ pub enum Sentence {
     TooManyNodes(String),
     #[error("a pipeline has at most {0} edges")]
     TooManyEdges(String),
+    #[error("a name has at most {0} bytes")]
+    NameTooLong(String),
+    #[error(
+        "the attributes of all nodes and edges, inherited ones included, have at most {0} bytes together"
+    )]
+    TooManyAttributes(String),
+    #[error("the prompt of `{0}` has more than {1} bytes once `$goal` is filled in")]
+    PromptTooLong(String, String),
+    #[error(
+        "the plan is too large to be drawn here: an edge counts once for every rank that it passes, and a drawing has at \
+         most {0} of these and of nodes"
+    )]
+    TooLargeToDraw(String),
+    #[error("{0} more findings are not shown")]
+    MoreFindings(String),
     #[error("the byte 0x{0} is not UTF-8")]
     NotUtf8(String),
     #[error("save the file as UTF-8")]

@@ -9,7 +9,7 @@ const BODY_BYTES: usize = 200_000;
 /// How much of a diff or log does.
 const BLOCK_BYTES: usize = 60_000;
 
-/// What is known when a session starts.
+/// The facts that are known when a session starts.
 #[derive(Clone, Debug, Default)]
 pub struct Briefing {
     /// The text, from outside.
@@ -23,7 +23,7 @@ pub struct Briefing {
     pub recovery: Option<Recovery>,
 }
 
-/// What an earlier session left behind.
+/// The traces that an earlier session left behind.
 #[derive(Clone, Debug, Default)]
 pub struct Recovery {
     /// The session that came before.

@@ -59,6 +59,45 @@ pub fn nothing_to_land(branch: &str, main: &str) -> String {
     )
 }
 
+/// A server refused a push; it is asked once more.
+pub fn push_refused(branch: &str, message: &str) -> String {
+    format!("the server refused the push to {branch}: {message}")
+}
+
+/// The reason why the queue is paused when a server goes on refusing.
+pub fn push_refused_twice(branch: &str, message: &str) -> String {
+    format!(
+        "the server refused the push to {branch} twice: {message}. Let this account push there (the branch may be \
+         protected), then: pointsman merge-queue resume"
+    )
+}
+
+/// The comment on a pull request whose changes reached main without it.
+pub fn landed_by_another_way(main: &str) -> String {
+    format!(
+        "Everything that this pull request changes is on the main branch already, as of {main}, so nothing was merged."
+    )
+}
+
+/// The answer to `merge-queue resume`.
+pub fn resumed(was_paused: bool) -> &'static str {
+    if was_paused { "The merge queue is working again." } else { "The merge queue was not paused." }
+}
+
+/// The answer to `merge-queue remove`.
+pub fn removed(entry: i64) -> String {
+    format!("Entry {entry} was removed from the merge queue.")
+}
+
+/// The answer to a request that only the daemon may make.
+pub const ONLY_BY_COMMAND: &str =
+    "this request is made by the daemon itself; use `merge-queue add` or `merge-queue retest`";
+
+/// The reason why nothing is known of a commit that an outside CI should have tested.
+pub fn checks_unreadable(error: &str) -> String {
+    format!("the checks of the commit cannot be read: {}", clean_line(error, LINE))
+}
+
 /// The answer to a request for an entry that nobody knows.
 pub fn unknown_entry(what: &str) -> String {
     format!("no branch and no entry of the queue is called {}", clean_line(what, 200))

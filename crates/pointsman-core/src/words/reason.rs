@@ -30,6 +30,8 @@ pub const NEVER_SYNCED: &str = "the branch could not be brought to the forge in 
 /// The queue did not answer.
 pub const QUEUE_STUCK: &str = "the merge queue did not get to this branch in time";
 
+/// The agent asked a person, or gave up, and did not say why.
+pub const NONE_GIVEN: &str = "the agent gave no reason";
 /// The reasons for a checkpoint that nobody asked for.
 pub const END_OF_TURN: &str = "end of a turn";
 pub const BEFORE_COMPACTION: &str = "before a compaction";
@@ -132,7 +134,7 @@ pub fn gave_up(effect: &str, error: &str) -> String {
     format!("gave up on {effect}: {}", text::clean_line(error, QUOTE_CHARS))
 }
 
-/// Nobody reads.
+/// The agent does not acknowledge its messages.
 pub fn unacknowledged(message: i64, headline: &str) -> String {
     format!("message m-{message} ({headline}) was never acknowledged by the agent")
 }
@@ -147,7 +149,7 @@ pub fn budget(what: &str) -> String {
     format!("the budget is used up: {}", text::clean_line(what, QUOTE_CHARS))
 }
 
-/// Why an order to start is not followed.
+/// An order to start is not followed, because the budget is used up.
 pub fn budget_of_order(what: &str) -> String {
     format!("{}; raise it in pointsman.toml first", budget(what))
 }
@@ -158,7 +160,7 @@ pub fn rate_limit(window: &crate::session::quota::Window) -> String {
     format!("{} % of the {name} rate limit are used", window.used_permille / 10)
 }
 
-/// Outside trouble.
+/// Something outside of this machine has to change first.
 pub fn parked(trouble: &crate::session::trouble::OutsideTrouble) -> String {
     format!("parked: {}", trouble.kind.name().replace('_', " "))
 }

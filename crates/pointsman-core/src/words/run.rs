@@ -1,22 +1,79 @@
-//! What the session of a run reads first.
+//! What the session of a run reads first, and what became of a run.
 
-use crate::run::Run;
+use std::time::Duration;
+
+use super::span;
+use crate::run::{Run, Status};
 use crate::task::Notice;
 use crate::text::{clean_block, clean_line, quote_block};
 
 /// How much of what a person said is passed on, in bytes.
 const SAID: usize = 4000;
 
-/// Where a session finds and leaves things.
+// Events that come to nothing, said to whoever sent them.
+pub const REPLACED: &str = "that session was replaced";
+pub const RUNNING_ALREADY: &str = "it is running already";
+pub const STILL_HAS_TIME: &str = "it still has time";
+
+/// Why a run begins another session.
+pub const SESSION_DIED: &str = "its session died";
+pub const RESULT_NOT_AN_OBJECT: &str = "its result is not a JSON object";
+
+/// A result that is too large to be kept.
+pub fn result_too_large(most: usize) -> String {
+    format!("its result has more than {most} bytes")
+}
+
+/// A result that cannot be read.
+pub fn result_not_json(error: &serde_json::Error) -> String {
+    format!("its result is not JSON: {error}")
+}
+
+/// An event of a run that is over.
+pub fn over(status: Status) -> String {
+    format!("it is {} already", status.as_str())
+}
+
+/// A step that the formula does not have.
+pub fn no_such_step(formula: &str, step: &str) -> String {
+    format!("{formula} has no step {}", clean_line(step, 80))
+}
+
+/// A step before its time.
+pub fn step_too_early(step: &str, missing: &str) -> String {
+    format!("{step} needs {missing}, which is not done")
+}
+
+/// A session that said `done` too early.
+pub fn step_left_out(step: &str) -> String {
+    format!("the session said that it is done, but the step {step} is not")
+}
+
+/// A run that took too long.
+pub fn out_of_time(limit: Duration) -> String {
+    format!("it was not done after {}", span(limit))
+}
+
+/// A person ended it.
+pub fn stopped(by: &str) -> String {
+    format!("ended by {}", clean_line(by, 100))
+}
+
+/// A run whose sessions do not live.
+pub fn died_often(times: u32) -> String {
+    format!("its sessions died {times} times")
+}
+
+/// The files that a session reads and writes.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct RunFiles {
     /// Where it writes its phase.
     pub phase_file: String,
     pub result_file: String,
 }
 
 /// The prompt as a file; `briefing` says what this very run is about.
-pub fn prompt(run: &Run, places: &Places, briefing: &str) -> String {
+pub fn prompt(run: &Run, places: &RunFiles, briefing: &str) -> String {
     let formula = &run.formula;
     let mut out = format!(
         "# Run {} of {} for {}\n\n{}\n\n",
@@ -70,7 +127,7 @@ pub fn answer(id: i64, subject: &str, path: &str) -> String {
     format!("[pointsman reply-{id}] Answer{subject} Details: {path}")
 }
 
-/// What people said in the role's thread since it last ran, who and what; nothing if nobody did.
+/// The words of people in the role's thread since it last ran, who and what; nothing if nobody said anything.
 pub fn said<'w>(words: impl Iterator<Item = (&'w str, &'w str)>) -> String {
     let said: String = words
         .map(|(by, words)| {

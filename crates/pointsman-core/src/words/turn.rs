@@ -1,6 +1,6 @@
 //! What a session without a terminal has done, a line each, for people who read its transcript.
 
-use crate::claude::stream::{Ended, Said};
+use crate::claude::stream::{Ended, TurnEvent};
 use crate::text;
 
 /// What was said in one line.
@@ -15,15 +15,15 @@ pub fn begins(number: u32, prompt: &str) -> String {
     lines
 }
 
-/// Something happened.
-pub fn said(said: &Said) -> Option<String> {
+/// A line for an event of a turn; none if it is not worth one.
+pub fn said(said: &TurnEvent) -> Option<String> {
     let line = match said {
-        Said::Begun { .. } | Said::Did { succeeded: true, .. } => return None,
-        Said::Spoke { text } => format!("{}\n", text.trim_end()),
-        Said::Uses { tool, what } => format!("* {tool} {what}\n"),
-        Said::Did { tool, succeeded: false, .. } => format!("* {tool} failed\n"),
-        Said::Retries { error } => format!("* the service answers {error}; trying again\n"),
-        Said::Malformed => "* a line that is no JSON\n".to_owned(),
+        TurnEvent::Begun { .. } | TurnEvent::Did { succeeded: true, .. } => return None,
+        TurnEvent::Spoke { text } => format!("{}\n", text.trim_end()),
+        TurnEvent::Uses { tool, what } => format!("* {tool} {what}\n"),
+        TurnEvent::Did { tool, succeeded: false, .. } => format!("* {tool} failed\n"),
+        TurnEvent::Retries { error } => format!("* the service answers {error}; trying again\n"),
+        TurnEvent::Malformed => "* a line that is no JSON\n".to_owned(),
     };
     Some(line)
 }

@@ -1,9 +1,118 @@
 //! What people on duty hear of the vault.
 
+use std::time::Duration;
+
 use super::span;
 use crate::task::Notice;
 use crate::text::clean_line;
 use crate::vault::{ActionId, Entry, Estimate, Policy, Status};
+
+/// How much of a name is repeated.
+const NAME_CHARS: usize = 100;
+/// How much of a reason is repeated.
+const REASON_CHARS: usize = 500;
+
+// Orders that come to nothing, said to whoever gave them.
+pub const FIRING_NOW: &str = "its handler is already running";
+pub const TOO_LATE_TO_REJECT: &str = "its handler is running: it is too late to reject it";
+pub const APPROVAL_EXPIRED: &str = "its approval has expired";
+pub const APPROVED_ALREADY: &str = "it is approved already";
+pub const ANOTHER_APPROVED: &str =
+    "the approval is for another action, or for another form of it: look at it again";
+pub const ANSWERED_TOO_LATE: &str = "nobody answered in time";
+pub const PERHAPS_FIRED: &str =
+    "it may have been fired already: find out, then reject it or approve it with --again";
+pub const NOT_MORE_DANGEROUS: &str = "it is already considered at least as dangerous";
+pub const NO_LOOK_AWAITED: &str = "the vault is not waiting for a look at it";
+pub const ANOTHER_LOOKED_AT: &str = "another action was looked at, or another form of it";
+pub const NOTHING_EXPIRED: &str = "nothing has expired";
+pub const NOTHING_EXPIRES: &str = "nothing expires";
+
+// Reasons that stay with an action.
+pub const CHANGED_AFTER_APPROVAL: &str = "it is not the action that was approved";
+pub const HANDLER_LOST: &str = "whoever ran its handler died before it could report the result";
+pub const OLD_APPROVAL: &str = "the approval has expired";
+
+// Addresses that the vault does not call.
+pub const ADDRESS_NOT_SECURE: &str = "it must begin with https://";
+pub const ADDRESS_NOT_PLAIN: &str = "it must be visible ASCII without a query";
+pub const ADDRESS_WITHOUT_HOST: &str = "it does not name a host";
+pub const ADDRESS_NOT_LOCAL: &str = "http:// is allowed only for this machine; use https://";
+
+/// What is wrong with the result of the vault's agent.
+pub const NO_OPINION: &str = "it wrote no opinion";
+
+/// The agent's result is not the object that it should be.
+pub fn not_an_opinion(why: &str) -> String {
+    format!("its result is not an opinion: {}", clean_line(why, 200))
+}
+
+/// The agent gave no reason, or a very long one.
+pub fn reason_length(most: usize) -> String {
+    format!("its result is not an opinion: the reason must have 1 to {most} bytes")
+}
+
+/// The agent looked, and this is why.
+pub fn look_ended(reason: &str) -> String {
+    format!("the vault's agent: {}", clean_line(reason, REASON_CHARS))
+}
+
+/// An id that could not be a file's name.
+pub fn not_an_id(id: &str) -> String {
+    format!("`{}` is not an id ([a-z0-9][a-z0-9._-]{{0,63}})", clean_line(id, 80))
+}
+
+/// The configuration has no handler for the type of an action.
+pub fn no_handler(kind: &str) -> String {
+    format!("nothing handles the type {kind}")
+}
+
+/// An action must be approved before it is fired.
+pub fn not_approved(status: Status) -> String {
+    format!("it is {}, not approved", status.as_str())
+}
+
+/// A result of a handler that was not running.
+pub fn not_firing(status: Status) -> String {
+    format!("it is {}, not firing", status.as_str())
+}
+
+/// An order about an action that is over.
+pub fn over(status: Status) -> String {
+    format!("it is {} already", status.as_str())
+}
+
+/// Somebody else's approval does not count.
+pub fn not_listed(by: &str) -> String {
+    format!("{} is not listed in vault.people", clean_line(by, NAME_CHARS))
+}
+
+/// Somebody considers the action more dangerous.
+pub fn raised(by: &str, reason: &str) -> String {
+    format!("raised by {}: {}", clean_line(by, NAME_CHARS), clean_line(reason, REASON_CHARS))
+}
+
+/// The agent that should have looked did not.
+pub fn not_looked_at(waited: Duration) -> String {
+    format!("the vault's agent did not look at it for {}", span(waited))
+}
+
+/// A question that expired.
+pub fn nobody_answered(waited: Duration) -> String {
+    format!("nobody answered for {}", span(waited))
+}
+
+/// A question about an action that may have been fired, and that expired.
+pub fn never_known(waited: Duration) -> String {
+    format!("it is not known whether it was fired, and nobody answered for {}", span(waited))
+}
+
+/// An approval by a rule that was never used.
+pub fn never_fired(waited: Duration) -> String {
+    format!("it could not be fired for {}", span(waited))
+}
+/// A type with an address says what its program may do.
+pub const CALL_HAS_NO_PROGRAM: &str = "it goes with `command`: a call starts no program";
 
 /// An estimate in words.
 pub fn danger(estimate: Estimate) -> String {
@@ -17,7 +126,7 @@ pub fn shown(entry: &Entry) -> String {
     format!("{:#}\n", serde_json::json!({ "action": action, "estimate": estimate }))
 }
 
-/// What its prompt says about that. Nothing of the action is in it but its name, which has a fixed shape.
+/// The prompt's part about an action. Nothing of the action is in it but its name, which has a fixed shape.
 pub fn briefing(id: &ActionId, inbox: &str) -> String {
     format!(
         "You look at the vault action {id}: {inbox}/action.json has it, and what is thought of it so far. Both come from \
@@ -28,7 +137,7 @@ pub fn briefing(id: &ActionId, inbox: &str) -> String {
     )
 }
 
-/// What people must know about an action as it stands now.
+/// A notice about an action as it stands now.
 pub fn notice(entry: &Entry, policy: &Policy) -> Notice {
     let (project, id) = (&entry.project, entry.id());
     let told = match entry.status {
@@ -89,6 +198,7 @@ mod tests {
             requires_human: false,
             secrets: Vec::new(),
             secret_files: Vec::new(),
+            allow_sudo: false,
             token_env: None,
             token_file: None,
         };

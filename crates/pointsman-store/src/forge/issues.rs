@@ -3,16 +3,17 @@
 use pointsman_core::forge::{Comment, Issue, StateFilter};
 use pointsman_core::ids::Number;
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::{ForgeShelf, next_number, require};
+use super::{ForgeDatabase, next_number, require};
 use crate::Result;
 use crate::column::{Whole, time, whole, word};
 use crate::error::failed_to;
 
 const ISSUE: &str = "SELECT number, title, body, state, assignee, author, created_at FROM issues";
 
-impl ForgeShelf {
+impl ForgeDatabase {
     /// Writes a new issue; answers its number.
     pub fn create_issue(
         &mut self,
@@ -24,8 +25,8 @@ impl ForgeShelf {
     ) -> Result<Number> {
         const SQL: &str = "INSERT INTO issues (number, title, body, state, author, created_at)
             VALUES ($1, $2, $3, 'open', $4, $5)";
-        let failed = failed_to("create an issue");
-        let transaction = self.begin("create an issue")?;
+        let failed = failed_to(words::store::CREATE_ISSUE);
+        let transaction = self.begin(words::store::CREATE_ISSUE)?;
         let number = next_number(&transaction, "issue")?;
         transaction.execute(SQL, params![Whole(number), title, body, author, at.0]).map_err(&failed)?;
         add_labels(&transaction, number, labels).map_err(&failed)?;
@@ -45,7 +46,7 @@ impl ForgeShelf {
                 .map(|issue| complete(&moment, issue))
                 .transpose()
         };
-        run().map_err(failed_to("read an issue"))
+        run().map_err(failed_to(words::store::READ_ISSUE))
     }
 
     /// Issues with their labels and comments, by number.
@@ -64,14 +65,23 @@ impl ForgeShelf {
             };
             found.into_iter().map(|issue| complete(&moment, issue)).collect::<rusqlite::Result<_>>()
         };
-        run().map_err(failed_to("read issues"))
+        run().map_err(failed_to(words::store::READ_ISSUES))
+    }
+
+    /// The number of issues that have this author.
+    pub fn issues_by(&self, author: &str) -> Result<u64> {
+        self.connection
+            .prepare_cached("SELECT count(*) FROM issues WHERE author = $1")
+            .and_then(|mut statement| statement.query_row([author], |row| row.get::<_, Whole>(0)))
+            .map(|Whole(count)| count)
+            .map_err(failed_to("count issues"))
     }
 
     /// Makes these labels present and those absent; a label in both is present. Answers what the
     /// issue carries now.
     pub fn set_labels(&mut self, number: Number, add: &[String], remove: &[String]) -> Result<Vec<String>> {
-        let failed = failed_to("set labels");
-        let transaction = self.begin("set labels")?;
+        let failed = failed_to(words::store::SET_LABELS);
+        let transaction = self.begin(words::store::SET_LABELS)?;
         require(&transaction, "issues", "issue", number)?;
         for label in remove {
             transaction
@@ -107,9 +117,9 @@ impl ForgeShelf {
     pub fn comment(&mut self, number: Number, author: &str, body: &str, at: Timestamp) -> Result<u64> {
         const SQL: &str =
             "INSERT INTO comments (number, author, body, at) VALUES ($1, $2, $3, $4) RETURNING id";
-        let failed = failed_to("comment");
-        let transaction = self.begin("comment")?;
-        require(&transaction, "numbers", "issue or pull request", number)?;
+        let failed = failed_to(words::store::WRITE_COMMENT);
+        let transaction = self.begin(words::store::WRITE_COMMENT)?;
+        require(&transaction, "numbers", words::store::NUMBERED, number)?;
         let id = transaction
             .query_row(SQL, params![Whole(number), author, body, at.0], |row| whole(row, 0))
             .map_err(&failed)?;
@@ -119,13 +129,13 @@ impl ForgeShelf {
 
     /// The comments with a greater id than this, oldest first; 0 for all.
     pub fn comments_after(&self, number: Number, id: u64) -> Result<Vec<Comment>> {
-        require(&self.connection, "numbers", "issue or pull request", number)?;
-        read_comments(&self.connection, number, id).map_err(failed_to("read comments"))
+        require(&self.connection, "numbers", words::store::NUMBERED, number)?;
+        read_comments(&self.connection, number, id).map_err(failed_to(words::store::READ_COMMENTS))
     }
 
     fn update_issue(&mut self, sql: &str, number: Number, value: impl rusqlite::ToSql) -> Result<()> {
-        let failed = failed_to("change an issue");
-        let transaction = self.begin("change an issue")?;
+        let failed = failed_to(words::store::CHANGE_ISSUE);
+        let transaction = self.begin(words::store::CHANGE_ISSUE)?;
         require(&transaction, "issues", "issue", number)?;
         transaction.execute(sql, params![value, Whole(number)]).map_err(&failed)?;
         transaction.commit().map_err(failed)

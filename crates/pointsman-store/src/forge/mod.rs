@@ -11,6 +11,7 @@ mod pull_requests;
 use std::path::Path;
 
 use pointsman_core::ids::Number;
+use pointsman_core::words;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
 use crate::column::{Whole, whole};
@@ -22,11 +23,11 @@ const MIGRATIONS: [&str; 2] =
 
 /// One project's embedded forge on disk.
 #[derive(Debug)]
-pub struct ForgeShelf {
+pub struct ForgeDatabase {
     connection: Connection,
 }
 
-impl ForgeShelf {
+impl ForgeDatabase {
     /// Opens it; makes and migrates the file.
     pub fn open(path: &Path) -> Result<Self> {
         database::open(path, &MIGRATIONS).map(|connection| Self { connection })
@@ -45,14 +46,14 @@ fn next_number(connection: &Connection, kind: &'static str) -> Result<Number> {
         let sql = "INSERT INTO numbers (kind) VALUES ($1) RETURNING number";
         connection.prepare_cached(sql)?.query_row([kind], |row| whole(row, 0))
     };
-    run().map_err(failed_to("take a number"))
+    run().map_err(failed_to(words::store::ASSIGN_NUMBER))
 }
 
 /// Makes sure that `table` (one of ours) holds this number.
 fn require(connection: &Connection, table: &'static str, what: &'static str, number: Number) -> Result<()> {
     let sql = format!("SELECT number FROM {table} WHERE number = $1");
     let run = || connection.prepare_cached(&sql)?.query_row([Whole(number)], |_| Ok(())).optional();
-    match run().map_err(failed_to("look for a number"))? {
+    match run().map_err(failed_to(words::store::FIND_NUMBER))? {
         Some(()) => Ok(()),
         None => Err(Error::NotFound { what: format!("{what} #{number}") }),
     }

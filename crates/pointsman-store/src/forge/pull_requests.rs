@@ -4,9 +4,10 @@ use pointsman_core::forge::{PullRequest, Review, StateFilter};
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::ReviewVerdict;
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::{ForgeShelf, next_number, require};
+use super::{ForgeDatabase, next_number, require};
 use crate::Result;
 use crate::column::{Whole, Word, maybe_word, time, whole, word};
 use crate::error::{Error, failed_to};
@@ -14,7 +15,7 @@ use crate::error::{Error, failed_to};
 const PULL_REQUEST: &str =
     "SELECT number, title, body, head, base, state, merged, merge_sha, author FROM pull_requests";
 
-impl ForgeShelf {
+impl ForgeDatabase {
     /// Opens a pull request; answers its number. While one is open for the same two branches,
     /// [`Error::Exists`] names it.
     pub fn create_pr(
@@ -31,8 +32,8 @@ impl ForgeShelf {
         const SQL: &str = "INSERT INTO pull_requests
             (number, head, base, title, body, author, state, merged, created_at)
             VALUES ($1, $2, $3, $4, $5, $6, 'open', FALSE, $7)";
-        let failed = failed_to("open a pull request");
-        let transaction = self.begin("open a pull request")?;
+        let failed = failed_to(words::store::OPEN_PULL_REQUEST);
+        let transaction = self.begin(words::store::OPEN_PULL_REQUEST)?;
         let open = transaction.query_row(OPEN, [head, base], |row| whole(row, 0)).optional();
         if let Some(number) = open.map_err(&failed)? {
             return Err(Error::Exists(number));
@@ -76,8 +77,8 @@ impl ForgeShelf {
     ) -> Result<u64> {
         const SQL: &str = "INSERT INTO reviews (pr, author, verdict, body, sha, at, dismissed)
             VALUES ($1, $2, $3, $4, $5, $6, FALSE) RETURNING id";
-        let failed = failed_to("review a pull request");
-        let transaction = self.begin("review a pull request")?;
+        let failed = failed_to(words::store::REVIEW_PULL_REQUEST);
+        let transaction = self.begin(words::store::REVIEW_PULL_REQUEST)?;
         require(&transaction, "pull_requests", "pull request", pr)?;
         let id = transaction
             .query_row(SQL, params![Whole(pr), author, Word(verdict), body, Word(sha), at.0], |row| {
@@ -91,13 +92,13 @@ impl ForgeShelf {
     /// A pull request's reviews, oldest first.
     pub fn reviews(&self, pr: Number) -> Result<Vec<Review>> {
         require(&self.connection, "pull_requests", "pull request", pr)?;
-        read_reviews(&self.connection, pr).map_err(failed_to("read reviews"))
+        read_reviews(&self.connection, pr).map_err(failed_to(words::store::READ_REVIEWS))
     }
 
     /// Takes a review back; it stays to be read.
     pub fn dismiss_review(&mut self, id: u64) -> Result<()> {
         let sql = "UPDATE reviews SET dismissed = TRUE WHERE id = $1";
-        match self.connection.execute(sql, [Whole(id)]).map_err(failed_to("dismiss a review"))? {
+        match self.connection.execute(sql, [Whole(id)]).map_err(failed_to(words::store::DISMISS_REVIEW))? {
             0 => Err(Error::NotFound { what: format!("review {id}") }),
             _ => Ok(()),
         }
@@ -105,8 +106,8 @@ impl ForgeShelf {
 
     /// Closes it without a merge; one that is closed or merged stays as it is.
     pub fn close_pr(&mut self, number: Number) -> Result<()> {
-        let failed = failed_to("close a pull request");
-        let transaction = self.begin("close a pull request")?;
+        let failed = failed_to(words::store::CLOSE_PULL_REQUEST);
+        let transaction = self.begin(words::store::CLOSE_PULL_REQUEST)?;
         require(&transaction, "pull_requests", "pull request", number)?;
         let sql = "UPDATE pull_requests SET state = 'closed' WHERE number = $1";
         transaction.execute(sql, [Whole(number)]).map_err(&failed)?;
@@ -117,8 +118,8 @@ impl ForgeShelf {
     pub fn mark_merged(&mut self, number: Number, sha: &Sha) -> Result<()> {
         const SQL: &str = "UPDATE pull_requests SET state = 'closed', merged = TRUE,
             merge_sha = coalesce(merge_sha, $1) WHERE number = $2";
-        let failed = failed_to("mark a pull request as merged");
-        let transaction = self.begin("mark a pull request as merged")?;
+        let failed = failed_to(words::store::MARK_AS_MERGED);
+        let transaction = self.begin(words::store::MARK_AS_MERGED)?;
         require(&transaction, "pull_requests", "pull request", number)?;
         transaction.execute(SQL, params![Word(sha), Whole(number)]).map_err(&failed)?;
         transaction.commit().map_err(failed)
@@ -137,7 +138,7 @@ impl ForgeShelf {
                 .map(|pr| Ok(PullRequest { reviews: read_reviews(&moment, pr.number)?, ..pr }))
                 .collect::<rusqlite::Result<_>>()
         };
-        run().map_err(failed_to("read pull requests"))
+        run().map_err(failed_to(words::store::READ_PULL_REQUESTS))
     }
 }
 

@@ -3,6 +3,7 @@
 use pointsman_core::ids::ProjectName;
 use pointsman_core::session::work::WorkPhase;
 use pointsman_core::task::{Phase, State};
+use pointsman_core::words;
 use serde::Serialize;
 
 use super::sessions::{self, COLUMN_COUNT, COLUMNS};
@@ -39,8 +40,8 @@ impl Store {
             })
         };
         match project {
-            Some(project) => self.rows("read agents", &sql, [Word(project)], read),
-            None => self.rows("read agents", &sql, [], read),
+            Some(project) => self.rows(words::store::READ_AGENTS, &sql, [Word(project)], read),
+            None => self.rows(words::store::READ_AGENTS, &sql, [], read),
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use pointsman_core::ids::{ProjectName, Sha, TaskKey};
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use rusqlite::{Row, params};
 use serde::Serialize;
 
@@ -40,20 +41,20 @@ impl Store {
     /// A task's checkpoints, oldest first.
     pub fn checkpoints(&self, task: &TaskKey) -> Result<Vec<CheckpointRow>> {
         let sql = format!("{SELECT} ORDER BY n");
-        self.rows("read checkpoints", &sql, params![Word(&task.project), Whole(task.issue)], read)
+        self.rows(words::store::READ_CHECKPOINTS, &sql, params![Word(&task.project), Whole(task.issue)], read)
     }
 
     /// Every checkpoint of a project, by task and number.
     pub fn all_checkpoints(&self, project: &ProjectName) -> Result<Vec<CheckpointRow>> {
         const SQL: &str = "SELECT * FROM checkpoints WHERE project = $1 ORDER BY issue, n";
-        self.rows("read checkpoints", SQL, [Word(project)], read)
+        self.rows(words::store::READ_CHECKPOINTS, SQL, [Word(project)], read)
     }
 
     /// A task's newest checkpoint: what an unchanged tree is compared with.
     pub fn latest_checkpoint(&self, task: &TaskKey) -> Result<Option<CheckpointRow>> {
         let sql = format!("{SELECT} ORDER BY n DESC LIMIT 1");
         let values = params![Word(&task.project), Whole(task.issue)];
-        Ok(self.rows("read checkpoints", &sql, values, read)?.into_iter().next())
+        Ok(self.rows(words::store::READ_CHECKPOINTS, &sql, values, read)?.into_iter().next())
     }
 
     /// The number for a task's next checkpoint, counted from 1.
@@ -102,8 +103,8 @@ pub(super) fn add(draft: &mut Draft<'_>, checkpoint: &CheckpointRow) -> Result<(
         &checkpoint.why,
         Whole(checkpoint.files)
     ];
-    let refusal = "a checkpoint under another's number";
-    draft.push(Statement::new("write a checkpoint", SQL, values).or_refused(refusal));
+    let refusal = words::store::ANOTHER_CHECKPOINT;
+    draft.push(Statement::new(words::store::WRITE_CHECKPOINT, SQL, values).or_refused(refusal));
     Ok(())
 }
 
@@ -112,7 +113,7 @@ pub(super) fn forget(draft: &mut Draft<'_>, task: &TaskKey, n: u64) -> Result<()
     const SQL: &str = "DELETE FROM checkpoints WHERE project = $1 AND issue = $2 AND n = $3
         AND n < (SELECT max(n) FROM checkpoints WHERE project = $1 AND issue = $2)";
     let values = values![Word(&task.project), Whole(task.issue), Whole(n)];
-    draft.push(Statement::new("forget a checkpoint", SQL, values));
+    draft.push(Statement::new(words::store::FORGET_CHECKPOINT, SQL, values));
     Ok(())
 }
 

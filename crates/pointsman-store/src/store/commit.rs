@@ -18,6 +18,7 @@ use pointsman_core::signal::Signal;
 use pointsman_core::task::{Effect, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_core::vault;
+use pointsman_core::words;
 use rusqlite::{ErrorCode, OptionalExtension, TransactionBehavior, params_from_iter};
 use serde_json::Value;
 
@@ -26,7 +27,7 @@ use super::statement::{Statement, values};
 use super::{
     Audit, CheckpointRow, Delivered, DeliveryId, EffectId, EntryId, Memory, NewEntry, NewNotice, NewReply,
     ProjectRow, QueueEntry, SessionRow, SpendingReport, Stopped, Store, Thread, VerdictRow, checkpoints,
-    cursors, deliveries, lines, memories, merge_queue, messages, notices, outbox, projects, replies, runs,
+    cursors, deliveries, memories, merge_queue, messages, notices, outbox, projects, queues, replies, runs,
     sessions, spending, tasks, threads, vault as vault_table, verdicts, work_states,
 };
 use crate::Result;
@@ -173,7 +174,53 @@ pub enum Write {
     },
 }
 
+/// The name of each kind, and all of them. One list for both, so that none can be missing.
+macro_rules! names {
+    ($($pattern:pat => $name:literal,)*) => {
+        /// The names of all kinds.
+        pub const NAMES: &[&str] = &[$($name),*];
+
+        /// The name of its kind.
+        pub fn name(&self) -> &'static str {
+            match self {
+                $($pattern => $name,)*
+            }
+        }
+    };
+}
+
 impl Write {
+    names! {
+        Self::EntryAdded { .. } => "entry_added",
+        Self::EntryMoved(_) => "entry_moved",
+        Self::QueuePaused { .. } => "queue_paused",
+        Self::QueueResumed { .. } => "queue_resumed",
+        Self::MainAudited { .. } => "main_audited",
+        Self::ProjectAdded(_) => "project_added",
+        Self::ProjectRemoved(_) => "project_removed",
+        Self::Cursor { .. } => "cursor",
+        Self::Verdict { .. } => "verdict",
+        Self::Session(_) => "session",
+        Self::SessionsSeen(_) => "sessions_seen",
+        Self::SessionMissed(_) => "session_missed",
+        Self::ContextMeasured { .. } => "context_measured",
+        Self::Spent(_) => "spent",
+        Self::Checkpoint(_) => "checkpoint",
+        Self::CheckpointForgotten { .. } => "checkpoint_forgotten",
+        Self::MessageSent { .. } => "message_sent",
+        Self::MessageHeld { .. } => "message_held",
+        Self::MessageAcknowledged(_) => "message_acknowledged",
+        Self::MessageUnacknowledged(_) => "message_unacknowledged",
+        Self::EffectPostponed { .. } => "effect_postponed",
+        Self::EffectSuperseded(_) => "effect_superseded",
+        Self::Notice(_) => "notice",
+        Self::NoticeRepeated(_) => "notice_repeated",
+        Self::Delivered { .. } => "delivered",
+        Self::Thread(_) => "thread",
+        Self::ReplyTaken(_) => "reply_taken",
+        Self::RepliesGivenBack { .. } => "replies_given_back",
+    }
+
     /// Whether it may be written only together with an event that says so.
     fn needs_event(&self) -> bool {
         match self {
@@ -212,9 +259,9 @@ impl Write {
         match self {
             Self::EntryAdded { id, entry } => merge_queue::add(draft, *id, entry),
             Self::EntryMoved(entry) => merge_queue::update(draft, entry),
-            Self::QueuePaused { project, stopped } => lines::stop(draft, project, stopped),
-            Self::QueueResumed { project } => lines::resume(draft, project),
-            Self::MainAudited { project, audit } => lines::audited(draft, project, audit),
+            Self::QueuePaused { project, stopped } => queues::stop(draft, project, stopped),
+            Self::QueueResumed { project } => queues::resume(draft, project),
+            Self::MainAudited { project, audit } => queues::audited(draft, project, audit),
             Self::ProjectAdded(project) => projects::add(draft, project),
             Self::ProjectRemoved(project) => projects::remove(draft, project, at),
             Self::Cursor { project, name, value } => cursors::set(draft, project.as_ref(), name, value),
@@ -296,6 +343,35 @@ impl Change {
         Self { kind: None, writes, ..Self::new(at, "") }
     }
 
+    /// The kinds of all that it writes, by name: its event as `event:NAME`, its rows as `row:NAME`. Tests go by them.
+    pub fn names(&self) -> impl Iterator<Item = String> {
+        let event = self.kind.as_ref().map(|kind| format!("event:{kind}"));
+        let parts = self.parts().into_iter().filter(|(_, written)| *written).map(|(name, _)| name);
+        let rows = parts.chain(self.writes.iter().map(Write::name)).map(|name| format!("row:{name}"));
+        event.into_iter().chain(rows)
+    }
+
+    /// The kinds of rows that a change has a field for, and whether it writes one.
+    pub fn parts(&self) -> [(&'static str, bool); 14] {
+        [
+            ("task", self.task.is_some()),
+            ("effect", !self.effects.is_empty()),
+            ("settled_effect", self.settles.is_some()),
+            ("input", self.dedup.is_some()),
+            ("memory", !self.memories.is_empty()),
+            ("work_state", self.work_state.is_some()),
+            ("vault", self.vault.is_some()),
+            ("run", self.run.is_some()),
+            ("reply", self.reply.is_some()),
+            ("signal", !self.signals.is_empty()),
+            // The same rows as the writes of these names.
+            ("session", !self.sessions.is_empty()),
+            ("cursor", !self.cursors.is_empty()),
+            ("notice", !self.notices.is_empty()),
+            ("message_sent", self.sent.is_some()),
+        ]
+    }
+
     fn needs_event(&self) -> bool {
         self.dedup.is_some()
             || self.task.is_some()
@@ -310,7 +386,7 @@ impl Change {
     }
 }
 
-/// What became of a [`Change`].
+/// The fate of a [`Change`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Committed {
     Done {
@@ -325,7 +401,7 @@ pub enum Committed {
 
 /// A commit that may have happened: the disk failed at its end.
 #[derive(Debug)]
-pub(super) struct Doubtful {
+pub(super) struct UnconfirmedCommit {
     key: String,
     changes: Vec<Change>,
     committed: Vec<Committed>,
@@ -337,7 +413,7 @@ impl Store {
     pub fn knows_input(&self, name: &str) -> Result<bool> {
         const SQL: &str = "SELECT seq FROM inbox WHERE source_key = $1";
         let run = || self.connection.prepare_cached(SQL)?.query_row([name], |_| Ok(())).optional();
-        run().map(|found| found.is_some()).map_err(failed_to("look into the inbox"))
+        run().map(|found| found.is_some()).map_err(failed_to(words::store::READ_INBOX))
     }
 
     /// The key that the next commit will have.
@@ -349,7 +425,7 @@ impl Store {
     pub fn has_happened(&self, key: &str) -> Result<bool> {
         const SQL: &str = "SELECT number FROM commits WHERE key = $1";
         let run = || self.connection.prepare_cached(SQL)?.query_row([key], |_| Ok(())).optional();
-        run().map(|found| found.is_some()).map_err(failed_to("find a commit"))
+        run().map(|found| found.is_some()).map_err(failed_to(words::store::FIND_COMMIT))
     }
 
     /// Writes many changes in one transaction, with one wait for the disk. After an error none of
@@ -388,7 +464,8 @@ impl Store {
             }
             Err(error) => {
                 if error.retry() == Retry::LookFirst {
-                    self.doubtful = Some(Doubtful { key, changes: changes.to_vec(), committed, numbers });
+                    self.doubtful =
+                        Some(UnconfirmedCommit { key, changes: changes.to_vec(), committed, numbers });
                 }
                 Err(error)
             }
@@ -400,7 +477,7 @@ impl Store {
         let transaction = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(failed_to("begin a commit"))?;
+            .map_err(failed_to(words::store::BEGIN_COMMIT))?;
         for statement in statements {
             let run = || {
                 let mut prepared = transaction.prepare_cached(statement.sql)?;
@@ -413,7 +490,7 @@ impl Store {
                 _ => failed_to(statement.operation)(error),
             })?;
         }
-        transaction.commit().map_err(failed_to("commit"))
+        transaction.commit().map_err(failed_to(words::store::FINISH_COMMIT))
     }
 }
 
@@ -446,8 +523,8 @@ impl<'s> Draft<'s> {
         const FORGET: &str = "DELETE FROM commits WHERE number <= $1";
         let number = self.numbers.commit.take();
         let at = changes.last().map_or(Timestamp(0), |change| change.at);
-        self.push(Statement::new("key a commit", KEY, values![number, key(number), at]));
-        self.push(Statement::new("forget old keys", FORGET, values![number - KEYS_KEPT]));
+        self.push(Statement::new(words::store::KEY_COMMIT, KEY, values![number, key(number), at]));
+        self.push(Statement::new(words::store::FORGET_OLD_KEYS, FORGET, values![number - KEYS_KEPT]));
         Ok(key(number))
     }
 
@@ -467,7 +544,7 @@ impl<'s> Draft<'s> {
         let seq = self.log(change, project, issue)?;
         if let (Some(name), Some(seq)) = (&change.dedup, seq) {
             const SQL: &str = "INSERT INTO inbox (source_key, seq, at) VALUES ($1, $2, $3)";
-            self.push(Statement::new("write the inbox", SQL, values![name, seq, change.at]));
+            self.push(Statement::new(words::store::WRITE_INBOX, SQL, values![name, seq, change.at]));
             self.inputs.insert(name.clone());
         }
         if let Some(task) = &change.task {
@@ -506,7 +583,7 @@ impl<'s> Draft<'s> {
                 self.effects(&key, seq, change)?
             }
             _ if change.effects.is_empty() => Vec::new(),
-            _ => return Err(Error::Invalid { what: "a change with effects that names no task" }),
+            _ => return Err(Error::Invalid { what: words::store::EFFECTS_WITHOUT_TASK }),
         };
         Ok(Committed::Done { seq, effect_ids })
     }
@@ -520,7 +597,7 @@ impl<'s> Draft<'s> {
     ) -> Result<Option<i64>> {
         let Some(kind) = &change.kind else {
             return match change.needs_event() {
-                true => Err(Error::Invalid { what: "an unlogged change" }),
+                true => Err(Error::Invalid { what: words::store::UNLOGGED_CHANGE }),
                 false => Ok(None),
             };
         };
@@ -553,7 +630,7 @@ impl<'s> Draft<'s> {
             change.session.as_ref(),
             Json(data)
         ];
-        self.push(Statement::new("append an event", SQL, values));
+        self.push(Statement::new(words::store::APPEND_EVENT, SQL, values));
         Ok(seq)
     }
 
@@ -575,7 +652,7 @@ impl<'s> Draft<'s> {
 
 /// The project that a change must name for what it carries.
 fn named(project: Option<&ProjectName>) -> Result<&ProjectName> {
-    project.ok_or(Error::Invalid { what: "a change that names no project" })
+    project.ok_or(Error::Invalid { what: words::store::NO_PROJECT })
 }
 
 /// What the change is about. Its own words and its task must not disagree.
@@ -586,6 +663,6 @@ fn subject(change: &Change) -> Result<(Option<&ProjectName>, Option<u64>)> {
     if same {
         Ok((Some(&task.key.project), Some(task.key.issue)))
     } else {
-        Err(Error::Invalid { what: "a change about one task that carries another" })
+        Err(Error::Invalid { what: words::store::ANOTHER_TASK })
     }
 }

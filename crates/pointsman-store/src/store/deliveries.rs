@@ -4,6 +4,7 @@ use pointsman_core::config::NotifierKind;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use rusqlite::{Row, params};
 
 use super::Store;
@@ -34,7 +35,7 @@ pub struct Delivery {
     pub error: Option<String>,
 }
 
-/// What became of a delivery.
+/// The fate of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delivered {
     Sent {
@@ -47,7 +48,7 @@ pub enum Delivered {
     Dropped { why: String },
 }
 
-/// What waits for a notifier.
+/// The notices that wait for a notifier, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waiting {
     pub pending: u64,
@@ -58,7 +59,7 @@ pub struct Waiting {
 }
 
 impl Store {
-    /// What one notifier has to tell now, oldest first, at most so many.
+    /// The deliveries that one notifier has to make now, oldest first, at most so many.
     pub fn due_deliveries(
         &self,
         project: &ProjectName,
@@ -66,7 +67,12 @@ impl Store {
         now: Timestamp,
         limit: u32,
     ) -> Result<Vec<Delivery>> {
-        self.rows("read deliveries", DUE, params![Word(project), Word(notifier), now.0, limit], read)
+        self.rows(
+            words::store::READ_DELIVERIES,
+            DUE,
+            params![Word(project), Word(notifier), now.0, limit],
+            read,
+        )
     }
 
     /// Everything that waits for one notifier, oldest first: number, when it was written, and whether it is urgent.
@@ -76,7 +82,7 @@ impl Store {
         notifier: NotifierKind,
     ) -> Result<Vec<(DeliveryId, Timestamp, bool)>> {
         let read = |row: &Row<'_>| Ok((DeliveryId(row.get("id")?), time(row, "at")?, row.get("urgent")?));
-        self.rows("read deliveries", WAITING, params![Word(project), Word(notifier)], read)
+        self.rows(words::store::READ_DELIVERIES, WAITING, params![Word(project), Word(notifier)], read)
     }
 
     /// A notice that one notifier has not told yet, as far as is known.
@@ -90,19 +96,20 @@ impl Store {
             "SELECT d.id, d.notifier, d.not_before, d.status, d.settled_at, d.error, n.at, n.posting
             FROM notices AS n JOIN deliveries AS d ON d.notice = n.id
             WHERE n.key = $1 AND d.project = $2 AND d.notifier = $3 AND d.status = 'pending'";
-        let rows = self.rows("read deliveries", SQL, params![key, Word(project), Word(notifier)], read)?;
+        let rows =
+            self.rows(words::store::READ_DELIVERIES, SQL, params![key, Word(project), Word(notifier)], read)?;
         Ok(rows.into_iter().next())
     }
 
-    /// How a notice fares, by notifier.
+    /// The deliveries of a notice, by notifier.
     pub fn deliveries_of(&self, notice: i64) -> Result<Vec<Delivery>> {
         const SQL: &str =
             "SELECT d.id, d.notifier, d.not_before, d.status, d.settled_at, d.error, n.at, n.posting
             FROM deliveries AS d JOIN notices AS n ON n.id = d.notice WHERE d.notice = $1 ORDER BY d.id";
-        self.rows("read deliveries", SQL, [notice], read)
+        self.rows(words::store::READ_DELIVERIES, SQL, [notice], read)
     }
 
-    /// What waits for a notifier, for people.
+    /// Counts what waits for a notifier.
     pub fn waiting(&self, project: &ProjectName, notifier: NotifierKind) -> Result<Waiting> {
         const PENDING: &str = "SELECT count(*) AS n, min(n.at) AS oldest FROM deliveries AS d
             JOIN notices AS n ON n.id = d.notice
@@ -110,20 +117,30 @@ impl Store {
         const DROPPED: &str = "SELECT count(*) AS n FROM deliveries
             WHERE project = $1 AND notifier = $2 AND status = 'dropped'";
         let pending = |row: &Row<'_>| Ok((row.get::<_, i64>("n")?, maybe_time(row, "oldest")?));
-        let pending =
-            self.rows("read deliveries", PENDING, params![Word(project), Word(notifier)], pending)?;
+        let pending = self.rows(
+            words::store::READ_DELIVERIES,
+            PENDING,
+            params![Word(project), Word(notifier)],
+            pending,
+        )?;
         let dropped = |row: &Row<'_>| row.get::<_, i64>("n");
-        let dropped =
-            self.rows("read deliveries", DROPPED, params![Word(project), Word(notifier)], dropped)?;
+        let dropped = self.rows(
+            words::store::READ_DELIVERIES,
+            DROPPED,
+            params![Word(project), Word(notifier)],
+            dropped,
+        )?;
         let (count, oldest) = pending.into_iter().next().unwrap_or_default();
         let dropped = dropped.into_iter().next().unwrap_or_default();
         Ok(Waiting { pending: count.unsigned_abs(), oldest, dropped: dropped.unsigned_abs() })
     }
 
-    /// What a message is about, by the name that the other side gave it.
+    /// The topic of a message, by the name that the other side gave it.
     pub fn topic_of_message(&self, project: &ProjectName, sent_as: &str) -> Result<Option<Topic>> {
         let rows =
-            self.rows("read deliveries", SENT_AS, params![Word(project), sent_as], |row| word(row, "topic"))?;
+            self.rows(words::store::READ_DELIVERIES, SENT_AS, params![Word(project), sent_as], |row| {
+                word(row, "topic")
+            })?;
         Ok(rows.into_iter().next())
     }
 }
@@ -154,7 +171,7 @@ pub(super) fn insert(
     let id = draft.numbers.delivery.take();
     let values =
         values![id, Word(&posting.project), Word(notifier), posting.notice.urgent, not_before, notice];
-    draft.push(Statement::new("write a delivery", SQL, values));
+    draft.push(Statement::new(words::store::WRITE_DELIVERY, SQL, values));
     Ok(())
 }
 
@@ -175,7 +192,7 @@ pub(super) fn settle(
         Delivered::Sent { sent_as, .. } => ("sent", sent_as.as_deref(), None),
         Delivered::Dropped { why } => ("dropped", None, Some(why.as_str())),
     };
-    draft.push(Statement::new("settle a delivery", SQL, values![status, at, sent_as, error, id.0]));
+    draft.push(Statement::new(words::store::SETTLE_DELIVERY, SQL, values![status, at, sent_as, error, id.0]));
     Ok(())
 }
 

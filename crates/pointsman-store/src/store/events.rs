@@ -6,6 +6,7 @@ use pointsman_core::ids::{ProjectName, TaskKey};
 use pointsman_core::position::Cursor;
 use pointsman_core::signal::Signal;
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use rusqlite::types::Value as SqlValue;
 use rusqlite::{Row, params, params_from_iter};
 use serde::Serialize;
@@ -32,7 +33,7 @@ pub struct EventRow {
     pub data: Value,
 }
 
-/// Which events to read. The default is the first [`EventFilter::PAGE`] of all.
+/// The events to read. The default is the first [`EventFilter::PAGE`] of all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventFilter {
     /// Only those after this one.
@@ -75,7 +76,7 @@ impl Store {
     /// Events in their order.
     pub fn events(&self, filter: &EventFilter) -> Result<Vec<EventRow>> {
         let (sql, values) = query(filter)?;
-        let mut events = self.rows("read events", &sql, params_from_iter(values), read)?;
+        let mut events = self.rows(words::store::READ_EVENTS, &sql, params_from_iter(values), read)?;
         if filter.latest {
             events.reverse();
         }
@@ -98,14 +99,15 @@ impl Store {
     pub fn cursor_at(&self, seq: i64) -> Result<Cursor> {
         let mut cursor = Cursor::default();
         let last = |sql: &str, values: &[&dyn rusqlite::ToSql]| {
-            let found = self.rows("read events", sql, values, |row| row.get::<_, i64>(0))?;
+            let found = self.rows(words::store::READ_EVENTS, sql, values, |row| row.get::<_, i64>(0))?;
             Ok::<_, Error>(found.into_iter().next().unwrap_or(0))
         };
         cursor.advance(None, last(LAST_OF_NONE, &[&seq])?);
         // From one project to the next by the index, however many events each has.
         let mut name = String::new();
         loop {
-            let next = self.rows("read events", NEXT_PROJECT, [&name], |row| maybe_word(row, 0))?;
+            let next =
+                self.rows(words::store::READ_EVENTS, NEXT_PROJECT, [&name], |row| maybe_word(row, 0))?;
             let Some(project) = next.into_iter().next().flatten() else { return Ok(cursor) };
             let project: ProjectName = project;
             cursor.advance(Some(&project), last(LAST_OF_PROJECT, &[&project.as_str(), &seq])?);
@@ -113,10 +115,10 @@ impl Store {
         }
     }
 
-    /// How many events of this kind came from a session of a task.
+    /// The number of events of this kind from a session of a task.
     pub fn count_of_session(&self, task: &TaskKey, session: &str, kind: &str) -> Result<u64> {
         let values = params![Word(&task.project), Whole(task.issue), session, kind];
-        let counted = self.rows("count events", COUNT_OF_SESSION, values, |row| whole(row, 0))?;
+        let counted = self.rows(words::store::COUNT_EVENTS, COUNT_OF_SESSION, values, |row| whole(row, 0))?;
         Ok(counted.into_iter().next().unwrap_or(0))
     }
 
@@ -126,7 +128,7 @@ impl Store {
         let (mut below, mut above) = (0, self.last_seq()?);
         while below < above {
             let middle = below + (above - below) / 2;
-            let next = self.rows("read events", NEXT_AT, [middle], |row| time(row, "at"))?;
+            let next = self.rows(words::store::READ_EVENTS, NEXT_AT, [middle], |row| time(row, "at"))?;
             match next.first() {
                 Some(found) if *found < at => below = middle + 1,
                 _ => above = middle,
@@ -139,7 +141,7 @@ impl Store {
     pub fn last_seq(&self) -> Result<i64> {
         self.connection
             .query_row("SELECT coalesce(max(seq), 0) FROM events", [], |row| row.get(0))
-            .map_err(failed_to("read events"))
+            .map_err(failed_to(words::store::READ_EVENTS))
     }
 }
 
@@ -183,7 +185,7 @@ pub(super) fn query(filter: &EventFilter) -> Result<(String, Vec<SqlValue>)> {
     }
     if let Some(issue) = filter.issue {
         let issue =
-            i64::try_from(issue).map_err(|_| Error::Invalid { what: "an issue number beyond all" })?;
+            i64::try_from(issue).map_err(|_| Error::Invalid { what: words::store::ISSUE_TOO_LARGE })?;
         select += &format!(" AND issue = {}", place(issue.into()));
     }
     let kinds: BTreeSet<&String> = filter.kinds.iter().collect();

@@ -2,6 +2,7 @@
 
 use pointsman_core::ids::ProjectName;
 use pointsman_core::snapshot::{Kind, Snapshot, Unreadable, check_memory};
+use pointsman_core::words;
 use rusqlite::params;
 use serde_json::Value;
 
@@ -23,7 +24,7 @@ pub struct Memory {
 impl Memory {
     /// A snapshot to remember.
     pub fn new<T: Snapshot>(name: impl Into<String>, snapshot: &T) -> Result<Self> {
-        let unwritable = |_| Error::Invalid { what: "an unwritable memory" };
+        let unwritable = |_| Error::Invalid { what: words::store::UNWRITABLE_MEMORY };
         let snapshot = serde_json::to_value(snapshot).map_err(unwritable)?;
         Ok(Self { name: name.into(), version: T::VERSION, snapshot })
     }
@@ -34,7 +35,7 @@ impl Store {
     pub fn memory<T: Snapshot>(&self, project: &ProjectName, name: &str) -> Result<Option<T>> {
         const SQL: &str = "SELECT version, snapshot FROM memories WHERE project = $1 AND name = $2";
         let named = || (Kind::Memory, project.clone(), name.to_owned());
-        let found = self.snapshots("read a memory", SQL, params![Word(project), name], named)?;
+        let found = self.snapshots(words::store::READ_MEMORY, SQL, params![Word(project), name], named)?;
         Ok(found.into_iter().next())
     }
 
@@ -48,6 +49,6 @@ pub(super) fn put(draft: &mut Draft<'_>, project: &ProjectName, memory: &Memory)
     const SQL: &str = "INSERT INTO memories (project, name, version, snapshot) VALUES ($1, $2, $3, $4)
         ON CONFLICT (project, name) DO UPDATE SET version = excluded.version, snapshot = excluded.snapshot";
     let values = values![Word(project), &memory.name, memory.version, Json(&memory.snapshot)];
-    draft.push(Statement::new("write a memory", SQL, values));
+    draft.push(Statement::new(words::store::WRITE_MEMORY, SQL, values));
     Ok(())
 }

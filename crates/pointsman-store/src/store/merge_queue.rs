@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use pointsman_core::ids::{ProjectName, Sha};
 pub use pointsman_core::queue::{EntryId, EntryStatus};
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use rusqlite::{Row, params};
 use serde::Serialize;
 
@@ -14,7 +15,7 @@ use super::statement::{Statement, values};
 use crate::Result;
 use crate::column::{Json, Whole, Word, json, maybe_time, maybe_whole, maybe_word, time, word};
 
-/// Which entries to read.
+/// The entries to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryScope {
     /// Those that still wait for their end.
@@ -103,34 +104,40 @@ impl Store {
     ) -> Result<Option<QueueEntry>> {
         let sql =
             format!("SELECT * FROM queue WHERE project = $1 AND branch = $2 AND head = $3 AND {UNFINISHED}");
-        let rows =
-            self.rows("read the merge queue", &sql, params![Word(project), branch, Word(head)], read)?;
+        let rows = self.rows(
+            words::store::READ_MERGE_QUEUE,
+            &sql,
+            params![Word(project), branch, Word(head)],
+            read,
+        )?;
         Ok(rows.into_iter().next())
     }
 
     /// A project's entries, first in line first.
     pub fn queue_entries(&self, project: &ProjectName, scope: EntryScope) -> Result<Vec<QueueEntry>> {
-        self.rows("read the merge queue", &entries(scope), [Word(project)], read)
+        self.rows(words::store::READ_MERGE_QUEUE, &entries(scope), [Word(project)], read)
     }
 
     /// The last entries that are over, newest first.
     pub fn decided_entries(&self, project: &ProjectName, limit: u32) -> Result<Vec<QueueEntry>> {
         let sql =
             format!("SELECT * FROM queue WHERE project = $1 AND NOT {UNFINISHED} ORDER BY id DESC LIMIT $2");
-        self.rows("read the merge queue", &sql, params![Word(project), limit], read)
+        self.rows(words::store::READ_MERGE_QUEUE, &sql, params![Word(project), limit], read)
     }
 
     /// The entry whose candidate this commit is, if it landed or may have: the ledger of the main branch.
     pub fn entry_of_candidate(&self, project: &ProjectName, candidate: &Sha) -> Result<Option<QueueEntry>> {
         const SQL: &str = "SELECT * FROM queue WHERE project = $1 AND candidate = $2
             AND status IN ('landed', 'testing', 'building') ORDER BY id LIMIT 1";
-        let rows = self.rows("read the merge queue", SQL, params![Word(project), Word(candidate)], read)?;
+        let rows =
+            self.rows(words::store::READ_MERGE_QUEUE, SQL, params![Word(project), Word(candidate)], read)?;
         Ok(rows.into_iter().next())
     }
 
-    /// One entry.
+    /// Reads one entry.
     pub fn queue_entry(&self, id: EntryId) -> Result<Option<QueueEntry>> {
-        let rows = self.rows("read the merge queue", "SELECT * FROM queue WHERE id = $1", [id.0], read)?;
+        let rows =
+            self.rows(words::store::READ_MERGE_QUEUE, "SELECT * FROM queue WHERE id = $1", [id.0], read)?;
         Ok(rows.into_iter().next())
     }
 }
@@ -154,8 +161,8 @@ pub(super) fn add(draft: &mut Draft<'_>, id: EntryId, entry: &NewEntry) -> Resul
         entry.worktree.as_ref().map(Word),
         entry.style.as_ref()
     ];
-    let refusal = "a waiting branch";
-    draft.push(Statement::new("enqueue a branch", SQL, values).or_refused(refusal));
+    let refusal = words::store::BRANCH_WAITS;
+    draft.push(Statement::new(words::store::ENQUEUE_BRANCH, SQL, values).or_refused(refusal));
     Ok(())
 }
 
@@ -181,7 +188,7 @@ pub(super) fn update(draft: &mut Draft<'_>, entry: &QueueEntry) -> Result<()> {
         entry.tested_since,
         entry.id.0
     ];
-    draft.push(Statement::new("update the merge queue", SQL, values));
+    draft.push(Statement::new(words::store::UPDATE_MERGE_QUEUE, SQL, values));
     Ok(())
 }
 

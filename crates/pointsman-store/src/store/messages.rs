@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use pointsman_core::ids::TaskKey;
 use pointsman_core::task::Headline;
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use rusqlite::{Row, params};
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +15,7 @@ use super::{EffectId, Store};
 use crate::Result;
 use crate::column::{Whole, Word, maybe_time, maybe_word, whole, word};
 
-/// Where a message is.
+/// The state of a message on its way to an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageStatus {
@@ -53,22 +54,23 @@ pub(super) const WAITING: &str =
     "SELECT * FROM messages WHERE status = 'sent' AND sent_at <= $1 ORDER BY sent_at, id";
 
 impl Store {
-    /// One message.
+    /// Reads one message.
     pub fn message(&self, id: EffectId) -> Result<Option<MessageRow>> {
-        let rows = self.rows("read messages", "SELECT * FROM messages WHERE id = $1", [id.0], read)?;
+        let rows =
+            self.rows(words::store::READ_MESSAGES, "SELECT * FROM messages WHERE id = $1", [id.0], read)?;
         Ok(rows.into_iter().next())
     }
 
     /// All messages of a task, oldest first.
     pub fn messages(&self, task: &TaskKey) -> Result<Vec<MessageRow>> {
         const SQL: &str = "SELECT * FROM messages WHERE project = $1 AND issue = $2 ORDER BY id";
-        self.rows("read messages", SQL, params![Word(&task.project), Whole(task.issue)], read)
+        self.rows(words::store::READ_MESSAGES, SQL, params![Word(&task.project), Whole(task.issue)], read)
     }
 
     /// Messages of all tasks that were last sent at `before` or earlier and still wait for their
     /// acknowledgement, oldest first.
     pub fn unacknowledged(&self, before: Timestamp) -> Result<Vec<MessageRow>> {
-        self.rows("read messages", WAITING, [before.0], read)
+        self.rows(words::store::READ_MESSAGES, WAITING, [before.0], read)
     }
 }
 
@@ -77,7 +79,7 @@ pub(super) fn sent(draft: &mut Draft<'_>, id: EffectId, path: &Path, at: Timesta
     const SQL: &str = "UPDATE messages SET tries = tries + 1, path = $1, sent_at = $2,
         status = CASE WHEN status IN ('queued', 'unacknowledged') THEN 'sent' ELSE status END
         WHERE id = $3";
-    draft.push(Statement::new("record a sent message", SQL, values![Word(path), at, id.0]));
+    draft.push(Statement::new(words::store::RECORD_SENT_MESSAGE, SQL, values![Word(path), at, id.0]));
     Ok(())
 }
 
@@ -85,7 +87,7 @@ pub(super) fn sent(draft: &mut Draft<'_>, id: EffectId, path: &Path, at: Timesta
 pub(super) fn held(draft: &mut Draft<'_>, id: EffectId, path: &Path, at: Timestamp) -> Result<()> {
     const SQL: &str = "UPDATE messages SET path = $1, sent_at = $2, status = 'sent'
         WHERE id = $3 AND status = 'queued'";
-    draft.push(Statement::new("hold a message back", SQL, values![Word(path), at, id.0]));
+    draft.push(Statement::new(words::store::HOLD_MESSAGE_BACK, SQL, values![Word(path), at, id.0]));
     Ok(())
 }
 
@@ -93,14 +95,14 @@ pub(super) fn held(draft: &mut Draft<'_>, id: EffectId, path: &Path, at: Timesta
 pub(super) fn acknowledged(draft: &mut Draft<'_>, id: EffectId, at: Timestamp) -> Result<()> {
     const SQL: &str = "UPDATE messages SET status = 'acknowledged', acknowledged_at = $1
         WHERE id = $2 AND status IN ('queued', 'sent', 'unacknowledged')";
-    draft.push(Statement::new("acknowledge a message", SQL, values![at, id.0]));
+    draft.push(Statement::new(words::store::ACKNOWLEDGE_MESSAGE, SQL, values![at, id.0]));
     Ok(())
 }
 
 /// It was sent as often as allowed.
 pub(super) fn unacknowledged(draft: &mut Draft<'_>, id: EffectId) -> Result<()> {
     const SQL: &str = "UPDATE messages SET status = 'unacknowledged' WHERE id = $1 AND status = 'sent'";
-    draft.push(Statement::new("give a message up", SQL, values![id.0]));
+    draft.push(Statement::new(words::store::GIVE_UP_MESSAGE, SQL, values![id.0]));
     Ok(())
 }
 
@@ -114,7 +116,7 @@ pub(super) fn insert(
     const SQL: &str = "INSERT INTO messages (id, project, issue, generation, headline, status, tries)
         VALUES ($1, $2, $3, $4, $5, 'queued', 0)";
     let values = values![id.0, Word(&task.project), Whole(task.issue), generation, Word(headline)];
-    draft.push(Statement::new("write a message", SQL, values));
+    draft.push(Statement::new(words::store::WRITE_MESSAGE, SQL, values));
     Ok(())
 }
 

@@ -10,7 +10,6 @@ mod commit;
 mod cursors;
 mod deliveries;
 mod events;
-mod lines;
 mod memories;
 mod merge_queue;
 mod messages;
@@ -20,6 +19,7 @@ mod outbox;
 #[cfg(test)]
 mod plans;
 mod projects;
+mod queues;
 mod replies;
 mod runs;
 mod sessions;
@@ -35,13 +35,14 @@ use std::path::Path;
 
 use pointsman_core::ids::ProjectName;
 use pointsman_core::snapshot::{Kind, Snapshot, Unreadable};
+use pointsman_core::words;
 use rusqlite::Connection;
 
 use crate::Result;
 use crate::column::word;
 use crate::database;
 use crate::error::{Error, failed_to};
-use commit::Doubtful;
+use commit::UnconfirmedCommit;
 use numbers::Numbers;
 
 pub use agents::AgentRow;
@@ -49,13 +50,13 @@ pub use checkpoints::CheckpointRow;
 pub use commit::{Change, Committed, Write};
 pub use deliveries::{Delivered, Delivery, DeliveryId, Waiting};
 pub use events::{EventFilter, EventRow};
-pub use lines::{Audit, LineRow, Stopped, StoppedBy};
 pub use memories::Memory;
 pub use merge_queue::{EntryId, EntryScope, EntryStatus, NewEntry, QueueEntry};
 pub use messages::{MessageRow, MessageStatus};
 pub use notices::{NewNotice, NoticeRow};
 pub use outbox::{EffectId, Outgoing};
 pub use projects::ProjectRow;
+pub use queues::{Audit, QueueRow, Stopped, StoppedBy};
 pub use replies::{NewReply, ReplyRow};
 pub use runs::RunScope;
 pub use sessions::{SessionRow, SessionScope, SessionStatus};
@@ -81,7 +82,7 @@ pub struct Store {
     connection: Connection,
     numbers: Numbers,
     /// The last commit, as long as nobody knows whether it happened.
-    doubtful: Option<Doubtful>,
+    doubtful: Option<UnconfirmedCommit>,
 }
 
 impl Store {
@@ -109,7 +110,7 @@ impl Store {
     pub fn limit_pages_for_test(&self, pages: u32) -> Result<()> {
         self.connection
             .query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))
-            .map_err(failed_to("limit the database"))
+            .map_err(failed_to(words::store::LIMIT_DATABASE))
     }
 
     /// Gives no numbers out.
@@ -124,6 +125,8 @@ impl Store {
         found.extend(self.unreadable_runs()?);
         found.extend(self.unreadable_actions()?);
         found.extend(self.unreadable_memories()?);
+        found.extend(self.unreadable_effects()?);
+        found.extend(self.unreadable_work_states()?);
         Ok(found)
     }
 
@@ -175,7 +178,7 @@ impl Store {
             let why = check(&name, version, row.get_ref(3)?.as_str()?).err();
             Ok(why.map(|why| Unreadable { what, project, name, version, why }))
         };
-        Ok(self.rows("check the snapshots", sql, [], read)?.into_iter().flatten().collect())
+        Ok(self.rows(words::store::CHECK_SNAPSHOTS, sql, [], read)?.into_iter().flatten().collect())
     }
 
     /// Reads all rows of a query.

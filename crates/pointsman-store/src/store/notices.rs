@@ -4,6 +4,7 @@ use pointsman_core::config::NotifierKind;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use rusqlite::params;
 
 use super::commit::Draft;
@@ -34,13 +35,13 @@ impl Store {
     /// Whether a notice of this key is written.
     pub fn has_notice(&self, key: &str) -> Result<bool> {
         const SQL: &str = "SELECT id FROM notices WHERE key = $1";
-        Ok(!self.rows("read notices", SQL, [key], |_| Ok(()))?.is_empty())
+        Ok(!self.rows(words::store::READ_NOTICES, SQL, [key], |_| Ok(()))?.is_empty())
     }
 
-    /// When these words were told last.
+    /// The last notice with these words, and its time.
     pub fn told_last(&self, project: &ProjectName, words: &str) -> Result<Option<(i64, Timestamp)>> {
         let read = |row: &rusqlite::Row<'_>| Ok((row.get("id")?, time(row, "at")?));
-        let rows = self.rows("read notices", TOLD_LAST, params![Word(project), words], read)?;
+        let rows = self.rows(words::store::READ_NOTICES, TOLD_LAST, params![Word(project), words], read)?;
         Ok(rows.into_iter().next())
     }
 
@@ -48,10 +49,10 @@ impl Store {
     pub fn notices(&self, project: Option<&ProjectName>, limit: u32) -> Result<Vec<NoticeRow>> {
         const SQL: &str = "SELECT id, at, times, posting FROM notices
             WHERE CAST($1 AS TEXT) IS NULL OR project = $1 ORDER BY id DESC LIMIT $2";
-        self.rows("read notices", SQL, params![project.map(Word), limit], read)
+        self.rows(words::store::READ_NOTICES, SQL, params![project.map(Word), limit], read)
     }
 
-    /// When this question reached people through a notifier first; nothing if it has not.
+    /// The time at which this question first reached people through a notifier; none if it has not.
     pub fn asked_at(
         &self,
         project: &ProjectName,
@@ -60,8 +61,12 @@ impl Store {
         notifier: NotifierKind,
     ) -> Result<Option<Timestamp>> {
         let read = |row: &rusqlite::Row<'_>| Ok((json::<Posting>(row, "posting")?, time(row, "settled_at")?));
-        let rows =
-            self.rows("read notices", ASKED, params![Word(project), Word(topic), Word(notifier)], read)?;
+        let rows = self.rows(
+            words::store::READ_NOTICES,
+            ASKED,
+            params![Word(project), Word(topic), Word(notifier)],
+            read,
+        )?;
         let asked = rows.into_iter().find(|(posting, _)| posting.question.as_deref() == Some(question));
         Ok(asked.map(|(_, at)| at))
     }
@@ -81,7 +86,7 @@ pub(super) fn insert(draft: &mut Draft<'_>, notice: &NewNotice, at: Timestamp) -
     let (id, posting) = (draft.numbers.notice.take(), &notice.posting);
     let (project, topic) = (Word(&posting.project), Word(&posting.topic));
     let values = values![id, &posting.key, project, topic, posting.words(), at, Json(posting)];
-    draft.push(Statement::new("write a notice", SQL, values));
+    draft.push(Statement::new(words::store::WRITE_NOTICE, SQL, values));
     for (notifier, not_before) in &notice.to {
         deliveries::insert(draft, id, posting, *notifier, *not_before)?;
     }
@@ -91,7 +96,7 @@ pub(super) fn insert(draft: &mut Draft<'_>, notice: &NewNotice, at: Timestamp) -
 /// The same was said once more.
 pub(super) fn count(draft: &mut Draft<'_>, id: i64) -> Result<()> {
     const SQL: &str = "UPDATE notices SET times = times + 1 WHERE id = $1";
-    draft.push(Statement::new("count a notice", SQL, values![id]));
+    draft.push(Statement::new(words::store::COUNT_NOTICE, SQL, values![id]));
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use pointsman_core::ids::ProjectName;
+use pointsman_core::words;
 use rusqlite::{Connection, params};
 
 use crate::Result;
@@ -49,7 +50,9 @@ impl Numbers {
     pub(super) fn read(connection: &Connection) -> Result<Self> {
         let next = |sql: &str| {
             let highest = connection.query_row(sql, [], |row| row.get::<_, Option<i64>>(0));
-            highest.map(|highest| Counter(highest.unwrap_or(0) + 1)).map_err(failed_to("read last numbers"))
+            highest
+                .map(|highest| Counter(highest.unwrap_or(0) + 1))
+                .map_err(failed_to(words::store::READ_LAST_NUMBERS))
         };
         Ok(Self {
             commit: next("SELECT max(number) FROM commits")?,
@@ -86,5 +89,5 @@ pub(super) fn last_of_project(connection: &Connection, project: Option<&ProjectN
         Some(project) => connection.prepare_cached(OF_PROJECT)?.query_row(params![Word(project)], read),
         None => connection.prepare_cached(OF_NONE)?.query_row([], read),
     };
-    run().map(|last| last.unwrap_or(0)).map_err(failed_to("read events"))
+    run().map(|last| last.unwrap_or(0)).map_err(failed_to(words::store::READ_EVENTS))
 }

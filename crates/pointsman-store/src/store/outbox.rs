@@ -7,8 +7,10 @@
 use std::fmt;
 
 use pointsman_core::ids::TaskKey;
+use pointsman_core::snapshot::{Kind, Unreadable};
 use pointsman_core::task::Effect;
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use rusqlite::{Row, params};
 use serde::{Deserialize, Serialize};
 
@@ -58,26 +60,33 @@ pub(super) const NEXT: &str = "SELECT project, issue, not_before FROM outbox
 
 impl Store {
     /// The first pending effect of each task, if its time has come; oldest first. Lanes that somebody works on are
-    /// passed over.
+    /// passed over, and so should be those whose effect cannot be read: [`Store::unreadable`] names them.
     pub fn due_effects(&self, now: Timestamp, busy: impl Fn(&TaskKey) -> bool) -> Result<Vec<Outgoing>> {
         // The daemon asks this after everything that happens: only what it will use is read to the end.
-        let rows = self.rows("read the outbox", DUE, [now.0], |row| {
+        let rows = self.rows(words::store::READ_OUTBOX, DUE, [now.0], |row| {
             if busy(&lane(row)?) { Ok(None) } else { read(row).map(Some) }
         })?;
         Ok(rows.into_iter().flatten().collect())
     }
 
-    /// When the next effect is due: the earliest among the heads of all lanes, but those that somebody works on.
+    pub(super) fn unreadable_effects(&self) -> Result<Vec<Unreadable>> {
+        const SQL: &str =
+            "SELECT project, issue, 1 AS version, effect FROM outbox WHERE status = 'pending' ORDER BY id";
+        let check = |text: &str| serde_json::from_str::<Effect>(text).map(drop).map_err(|e| e.to_string());
+        self.unreadable_rows(Kind::Effect, SQL, |_, _, text| check(text))
+    }
+
+    /// The time at which the next effect is due: the earliest among the heads of all lanes, but those that somebody works on.
     pub fn next_effect_time(&self, busy: impl Fn(&TaskKey) -> bool) -> Result<Option<Timestamp>> {
         let heads =
-            self.rows("read the outbox", NEXT, [], |row| Ok((lane(row)?, time(row, "not_before")?)))?;
+            self.rows(words::store::READ_OUTBOX, NEXT, [], |row| Ok((lane(row)?, time(row, "not_before")?)))?;
         Ok(heads.into_iter().filter(|(task, _)| !busy(task)).map(|(_, at)| at).min())
     }
 
-    /// What was ordered under this number, whatever became of it.
+    /// The effect under this number, whatever became of it.
     pub fn effect(&self, id: EffectId) -> Result<Option<Effect>> {
         const SQL: &str = "SELECT effect FROM outbox WHERE id = $1";
-        let rows = self.rows("read the outbox", SQL, [id.0], |row| json(row, "effect"))?;
+        let rows = self.rows(words::store::READ_OUTBOX, SQL, [id.0], |row| json(row, "effect"))?;
         Ok(rows.into_iter().next())
     }
 
@@ -85,7 +94,7 @@ impl Store {
     pub fn pending_effects(&self, task: &TaskKey) -> Result<Vec<Outgoing>> {
         const SQL: &str = "SELECT id, key, project, issue, effect, attempts, error, not_before FROM outbox
             WHERE status = 'pending' AND project = $1 AND issue = $2 ORDER BY id";
-        self.rows("read the outbox", SQL, params![Word(&task.project), Whole(task.issue)], read)
+        self.rows(words::store::READ_OUTBOX, SQL, params![Word(&task.project), Whole(task.issue)], read)
     }
 }
 
@@ -102,7 +111,7 @@ pub(super) fn insert(
         VALUES ($1, $2, $3, $4, $5, 'pending', 0, 0, $6)";
     let id = draft.numbers.effect.take();
     let values = values![id, key, Word(&task.project), Whole(task.issue), Json(effect), at];
-    draft.push(Statement::new("write the outbox", SQL, values));
+    draft.push(Statement::new(words::store::WRITE_OUTBOX, SQL, values));
     Ok(EffectId(id))
 }
 
@@ -116,7 +125,7 @@ pub(super) fn settle(
     const SQL: &str = "UPDATE outbox SET status = $1, error = $2, settled_at = $3
         WHERE id = $4 AND status = 'pending'";
     let status = if failure.is_some() { "failed" } else { "done" };
-    draft.push(Statement::new("settle an effect", SQL, values![status, failure, at, id.0]));
+    draft.push(Statement::new(words::store::SETTLE_EFFECT, SQL, values![status, failure, at, id.0]));
     Ok(())
 }
 
@@ -129,7 +138,7 @@ pub(super) fn postpone(
 ) -> Result<()> {
     const SQL: &str = "UPDATE outbox SET attempts = attempts + 1, error = $1, not_before = $2
         WHERE id = $3 AND status = 'pending'";
-    draft.push(Statement::new("postpone an effect", SQL, values![error, not_before, id.0]));
+    draft.push(Statement::new(words::store::POSTPONE_EFFECT, SQL, values![error, not_before, id.0]));
     Ok(())
 }
 
@@ -140,8 +149,8 @@ pub(super) fn supersede(draft: &mut Draft<'_>, id: EffectId, at: Timestamp) -> R
         AND EXISTS (SELECT 1 FROM outbox AS o WHERE o.id = messages.id AND o.status = 'pending')";
     const EFFECT: &str = "UPDATE outbox SET status = 'superseded', settled_at = $1
         WHERE id = $2 AND status = 'pending'";
-    draft.push(Statement::new("supersede a message", MESSAGE, values![id.0]));
-    draft.push(Statement::new("supersede an effect", EFFECT, values![at, id.0]));
+    draft.push(Statement::new(words::store::SUPERSEDE_MESSAGE, MESSAGE, values![id.0]));
+    draft.push(Statement::new(words::store::SUPERSEDE_EFFECT, EFFECT, values![at, id.0]));
     Ok(())
 }
 
@@ -159,8 +168,8 @@ pub(super) fn supersede_deliveries(
         WHERE project = $1 AND issue = $2 AND generation < $3 AND status IN ('queued', 'sent')";
     let effects = values![at, Word(&task.project), Whole(task.issue), generation];
     let messages = values![Word(&task.project), Whole(task.issue), generation];
-    draft.push(Statement::new("supersede effects", EFFECTS, effects));
-    draft.push(Statement::new("supersede messages", MESSAGES, messages));
+    draft.push(Statement::new(words::store::SUPERSEDE_EFFECTS, EFFECTS, effects));
+    draft.push(Statement::new(words::store::SUPERSEDE_MESSAGES, MESSAGES, messages));
     Ok(())
 }
 

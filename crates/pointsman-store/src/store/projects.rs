@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use pointsman_core::ids::ProjectName;
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use rusqlite::Row;
 use serde::Serialize;
 
@@ -13,7 +14,7 @@ use super::statement::{Statement, values};
 use crate::Result;
 use crate::column::{Word, time, word};
 
-/// A project.
+/// A project that the daemon serves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProjectRow {
     pub name: ProjectName,
@@ -29,14 +30,14 @@ impl Store {
     pub fn projects(&self) -> Result<Vec<ProjectRow>> {
         const SQL: &str = "SELECT name, config_path, checkout, added_at FROM projects
             WHERE removed_at IS NULL ORDER BY name";
-        self.rows("read the projects", SQL, [], read)
+        self.rows(words::store::READ_PROJECTS, SQL, [], read)
     }
 
     /// One project that is not removed.
     pub fn project(&self, name: &ProjectName) -> Result<Option<ProjectRow>> {
         const SQL: &str = "SELECT name, config_path, checkout, added_at FROM projects
             WHERE name = $1 AND removed_at IS NULL";
-        Ok(self.rows("read the projects", SQL, [Word(name)], read)?.into_iter().next())
+        Ok(self.rows(words::store::READ_PROJECTS, SQL, [Word(name)], read)?.into_iter().next())
     }
 }
 
@@ -48,14 +49,14 @@ pub(super) fn add(draft: &mut Draft<'_>, project: &ProjectRow) -> Result<()> {
             checkout = excluded.checkout, removed_at = NULL";
     let (name, config_path) = (Word(&project.name), Word(&project.config_path));
     let values = values![name, config_path, Word(&project.checkout), project.added_at];
-    draft.push(Statement::new("add a project", SQL, values));
+    draft.push(Statement::new(words::store::ADD_PROJECT, SQL, values));
     Ok(())
 }
 
 /// Marks a project as removed; its tasks and events stay.
 pub(super) fn remove(draft: &mut Draft<'_>, name: &ProjectName, at: Timestamp) -> Result<()> {
     const SQL: &str = "UPDATE projects SET removed_at = $1 WHERE name = $2 AND removed_at IS NULL";
-    draft.push(Statement::new("remove a project", SQL, values![at, Word(name)]));
+    draft.push(Statement::new(words::store::REMOVE_PROJECT, SQL, values![at, Word(name)]));
     Ok(())
 }
 

@@ -4,6 +4,7 @@ use pointsman_core::chat::Reply;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::notifier::Topic;
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use rusqlite::{Row, params};
 
 use super::Store;
@@ -32,9 +33,9 @@ pub struct ReplyRow {
 }
 
 impl Store {
-    /// What waits for an agent, oldest first.
+    /// The replies that wait for an agent, oldest first.
     pub fn replies(&self, project: &ProjectName, topic: &Topic) -> Result<Vec<ReplyRow>> {
-        self.rows("read replies", OPEN, params![Word(project), Word(topic)], read)
+        self.rows(words::store::READ_REPLIES, OPEN, params![Word(project), Word(topic)], read)
     }
 }
 
@@ -47,14 +48,14 @@ pub(super) fn insert(draft: &mut Draft<'_>, said: &NewReply, at: Timestamp) -> R
     let id = draft.numbers.reply.take();
     let (project, topic) = (Word(&said.project), Word(&said.topic));
     let values = values![id, project, topic, &said.by, &said.words, Json(&said.reply), at];
-    draft.push(Statement::new("write a reply", SQL, values));
+    draft.push(Statement::new(words::store::WRITE_REPLY, SQL, values));
     Ok(())
 }
 
 /// An agent has read it. The first one counts.
 pub(super) fn take(draft: &mut Draft<'_>, id: i64, at: Timestamp) -> Result<()> {
     const SQL: &str = "UPDATE replies SET taken_at = $1 WHERE id = $2 AND taken_at IS NULL";
-    draft.push(Statement::new("take a reply", SQL, values![at, id]));
+    draft.push(Statement::new(words::store::TAKE_REPLY, SQL, values![at, id]));
     Ok(())
 }
 
@@ -67,7 +68,11 @@ pub(super) fn give_back(
 ) -> Result<()> {
     const SQL: &str =
         "UPDATE replies SET taken_at = NULL WHERE project = $1 AND topic = $2 AND taken_at = $3";
-    draft.push(Statement::new("give replies back", SQL, values![Word(project), Word(topic), taken_at]));
+    draft.push(Statement::new(
+        words::store::GIVE_REPLIES_BACK,
+        SQL,
+        values![Word(project), Word(topic), taken_at],
+    ));
     Ok(())
 }
 

@@ -11,6 +11,7 @@ use pointsman_core::session::budget::Spent;
 use pointsman_core::session::context::Gauge;
 use pointsman_core::task::Exit;
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use rusqlite::Row;
 use serde::{Deserialize, Serialize};
 
@@ -68,7 +69,7 @@ pub struct SessionRow {
     pub spent: Spent,
 }
 
-/// Where a session is in its life. The names are part of the surface that scripts rely on.
+/// The state of a session. The names are part of the surface that scripts rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionStatus {
@@ -93,7 +94,7 @@ impl SessionStatus {
 }
 
 impl SessionRow {
-    /// Where it is in its life.
+    /// The state of this session.
     pub fn status(&self) -> SessionStatus {
         match (self.ended_at, self.exit) {
             (None, _) if self.pid.is_none() => SessionStatus::Starting,
@@ -125,7 +126,7 @@ impl SessionRow {
     }
 }
 
-/// Which sessions to read.
+/// The sessions to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionScope {
     /// Those that have not ended.
@@ -142,10 +143,10 @@ pub(super) const COLUMNS: &str = "s.session, s.identity, s.project, s.issue, s.r
 pub(super) const COLUMN_COUNT: usize = 27;
 
 impl Store {
-    /// One session.
+    /// Reads one session.
     pub fn session(&self, session: &str) -> Result<Option<SessionRow>> {
         let sql = format!("SELECT {COLUMNS} FROM sessions AS s WHERE s.session = $1");
-        let rows = self.rows("read sessions", &sql, [session], read)?;
+        let rows = self.rows(words::store::READ_SESSIONS, &sql, [session], read)?;
         Ok(rows.into_iter().next())
     }
 
@@ -160,9 +161,9 @@ impl Store {
         match project {
             Some(project) => {
                 let sql = format!("{select} AND s.project = $1 {order}");
-                self.rows("read sessions", &sql, [Word(project)], read)
+                self.rows(words::store::READ_SESSIONS, &sql, [Word(project)], read)
             }
-            None => self.rows("read sessions", &format!("{select} {order}"), [], read),
+            None => self.rows(words::store::READ_SESSIONS, &format!("{select} {order}"), [], read),
         }
     }
 }
@@ -172,7 +173,7 @@ pub(super) fn seen(draft: &mut Draft<'_>, ids: &[String], at: Timestamp) -> Resu
     const SQL: &str = "UPDATE sessions SET last_seen = $1, times_stale = 0
         WHERE session = $2 AND ended_at IS NULL AND last_seen <= $1";
     for id in ids {
-        draft.push(Statement::new("touch a session", SQL, values![at, id]));
+        draft.push(Statement::new(words::store::TOUCH_SESSION, SQL, values![at, id]));
     }
     Ok(())
 }
@@ -181,7 +182,7 @@ pub(super) fn seen(draft: &mut Draft<'_>, ids: &[String], at: Timestamp) -> Resu
 pub(super) fn missed(draft: &mut Draft<'_>, session: &str) -> Result<()> {
     const SQL: &str = "UPDATE sessions SET times_stale = times_stale + 1
         WHERE session = $1 AND ended_at IS NULL";
-    draft.push(Statement::new("record a stale session", SQL, values![session]));
+    draft.push(Statement::new(words::store::RECORD_STALE_SESSION, SQL, values![session]));
     Ok(())
 }
 
@@ -200,7 +201,7 @@ pub(super) fn measured(
     let spent = spent.unwrap_or_default();
     let (tokens, micro_usd, turns) = (Whole(spent.tokens), Whole(spent.micro_usd), Whole(spent.turns));
     let values = values![gauge.map(Json), tokens, micro_usd, turns, session];
-    draft.push(Statement::new("record a measurement", SQL, values));
+    draft.push(Statement::new(words::store::RECORD_MEASUREMENT, SQL, values));
     Ok(())
 }
 
@@ -235,7 +236,7 @@ pub(super) fn upsert(draft: &mut Draft<'_>, session: &SessionRow) -> Result<()> 
             exit = coalesce(sessions.exit, excluded.exit),
             acknowledges = (sessions.acknowledges OR excluded.acknowledges), predecessor = excluded.predecessor";
     let step_back = values![Word(&session.project), &session.identity, session.generation];
-    draft.push(Statement::new("write a session", STEP_BACK, step_back));
+    draft.push(Statement::new(words::store::WRITE_SESSION, STEP_BACK, step_back));
     let values = values![
         &session.session,
         &session.identity,
@@ -265,7 +266,7 @@ pub(super) fn upsert(draft: &mut Draft<'_>, session: &SessionRow) -> Result<()> 
         Whole(session.spent.micro_usd),
         Whole(session.spent.turns),
     ];
-    draft.push(Statement::new("write a session", SQL, values));
+    draft.push(Statement::new(words::store::WRITE_SESSION, SQL, values));
     Ok(())
 }
 

@@ -12,6 +12,7 @@ use pointsman_core::role::Role;
 use pointsman_core::session::budget::Spent;
 use pointsman_core::task::Exit;
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use rusqlite::{Row, params};
 
 use super::commit::Draft;
@@ -36,22 +37,22 @@ pub struct SpendingReport {
 type ByRole = Vec<(Option<Role>, Spent)>;
 
 impl Store {
-    /// What all sessions of a task have spent together, as of now.
+    /// The amount that all sessions of a task have spent together, as of now.
     pub fn spent_on_task(&self, task: &TaskKey, now: Timestamp) -> Result<Spent> {
         Ok(sum(self.task_parts(task, now)?))
     }
 
-    /// What the sessions of a task have spent, by role.
+    /// The amount that the sessions of a task have spent, by role.
     pub fn spent_by_role_on_task(&self, task: &TaskKey, now: Timestamp) -> Result<BTreeMap<Role, Spent>> {
         Ok(by_role(self.task_parts(task, now)?))
     }
 
-    /// What was spent on a day, by a project or by all together, as of now.
+    /// The amount spent on a day, by a project or by all together, as of now.
     pub fn spent_on_day(&self, project: Option<&ProjectName>, day: &str, now: Timestamp) -> Result<Spent> {
         Ok(sum(self.day_parts(project, day, now)?))
     }
 
-    /// What was spent on a day, by role. A session that was never registered has none and is left
+    /// The amount spent on a day, by role. A session that was never registered has none and is left
     /// out.
     pub fn spent_by_role_on_day(
         &self,
@@ -65,10 +66,10 @@ impl Store {
     fn task_parts(&self, task: &TaskKey, now: Timestamp) -> Result<ByRole> {
         let values = params![Word(&task.project), Whole(task.issue)];
         let read = |row: &Row<'_>| Ok((maybe_word(row, 0)?, spent(row, 1)?));
-        let mut parts = self.rows("read what was spent", TASK, values, read)?;
-        parts.extend(
-            self.rows("read how long sessions ran", RAN_ON_TASK, values, |row| ran(row, Span::ALWAYS, now))?,
-        );
+        let mut parts = self.rows(words::store::READ_SPENDING, TASK, values, read)?;
+        parts.extend(self.rows(words::store::READ_SESSION_TIMES, RAN_ON_TASK, values, |row| {
+            ran(row, Span::ALWAYS, now)
+        })?);
         Ok(parts)
     }
 
@@ -77,7 +78,7 @@ impl Store {
         let (reported, times) = (day_query(project.is_some()), ran_query(project.is_some()));
         let read = |row: &Row<'_>| Ok((maybe_word(row, 0)?, share(spent(row, 1)?, spent(row, 4)?)));
         let read_times = |row: &Row<'_>| ran(row, span, now);
-        let (what, times_what) = ("read what was spent", "read how long sessions ran");
+        let (what, times_what) = (words::store::READ_SPENDING, words::store::READ_SESSION_TIMES);
         let (mut parts, more) = match project {
             Some(project) => (
                 self.rows(what, &reported, params![day, Word(project)], read)?,
@@ -115,7 +116,7 @@ pub(super) fn spend(draft: &mut Draft<'_>, report: &SpendingReport) -> Result<()
         Whole(report.total.micro_usd),
         Whole(report.total.turns)
     ];
-    draft.push(Statement::new("record what was spent", SQL, values));
+    draft.push(Statement::new(words::store::RECORD_SPENDING, SQL, values));
     sessions::measured(draft, &report.session, None, Some(report.total))
 }
 
@@ -214,7 +215,7 @@ impl Span {
                 _ => byte.is_ascii_digit(),
             });
         if !right {
-            return Err(Error::Invalid { what: "a day that is not written YYYY-MM-DD" });
+            return Err(Error::Invalid { what: words::store::NOT_A_DAY });
         }
         let number = |from: usize, to: usize| day[from..to].parse::<i64>().unwrap_or(0);
         let begins = days_since_1970(number(0, 4), number(5, 7), number(8, 10)) * LENGTH;

@@ -5,6 +5,7 @@
 //! would hand out.
 
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use rusqlite::types::{ToSql, ToSqlOutput, Value as SqlValue};
 use serde::Serialize;
 
@@ -110,14 +111,14 @@ impl<T: IntoValue> IntoValue for Option<T> {
 impl IntoValue for Whole {
     fn into_value(self) -> Result<Value> {
         let number = i64::try_from(self.0);
-        number.map(Value::Integer).map_err(|_| Error::Invalid { what: "an oversized number" })
+        number.map(Value::Integer).map_err(|_| Error::Invalid { what: words::store::NUMBER_TOO_LARGE })
     }
 }
 
 impl<T: Serialize> IntoValue for Json<T> {
     fn into_value(self) -> Result<Value> {
         let text = serde_json::to_string(&self.0);
-        text.map(Value::Text).map_err(|_| Error::Invalid { what: "an unwritable value" })
+        text.map(Value::Text).map_err(|_| Error::Invalid { what: words::store::UNWRITABLE_VALUE })
     }
 }
 
@@ -125,7 +126,7 @@ impl<T: Serialize> IntoValue for Word<T> {
     fn into_value(self) -> Result<Value> {
         match serde_json::to_value(&self.0) {
             Ok(serde_json::Value::String(text)) => Ok(Value::Text(text)),
-            Ok(_) | Err(_) => Err(Error::Invalid { what: "an unwritable word" }),
+            Ok(_) | Err(_) => Err(Error::Invalid { what: words::store::UNWRITABLE_WORD }),
         }
     }
 }

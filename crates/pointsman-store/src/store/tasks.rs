@@ -3,6 +3,7 @@
 use pointsman_core::ids::{ProjectName, TaskKey};
 use pointsman_core::snapshot::{Kind, Snapshot, Unreadable};
 use pointsman_core::task::Task;
+use pointsman_core::words;
 use rusqlite::params;
 
 use super::Store;
@@ -20,22 +21,22 @@ impl Store {
         const ALL: &str = "SELECT version, snapshot FROM tasks ORDER BY project, issue";
         const OF_PROJECT: &str = "SELECT version, snapshot FROM tasks WHERE project = $1 ORDER BY issue";
         match project {
-            Some(project) => self.readable("read tasks", OF_PROJECT, params![Word(project)]),
-            None => self.readable("read tasks", ALL, []),
+            Some(project) => self.readable(words::store::READ_TASKS, OF_PROJECT, params![Word(project)]),
+            None => self.readable(words::store::READ_TASKS, ALL, []),
         }
     }
 
     /// The tasks that are not closed and can be read, of all projects.
     pub fn open_tasks(&self) -> Result<Vec<Task>> {
-        self.readable("read tasks", OPEN, [])
+        self.readable(words::store::READ_TASKS, OPEN, [])
     }
 
-    /// One task.
+    /// Reads one task.
     pub fn task(&self, key: &TaskKey) -> Result<Option<Task>> {
         const SQL: &str = "SELECT version, snapshot FROM tasks WHERE project = $1 AND issue = $2";
         let values = params![Word(&key.project), Whole(key.issue)];
         let name = || (Kind::Task, key.project.clone(), key.issue.to_string());
-        Ok(self.snapshots("read tasks", SQL, values, name)?.into_iter().next())
+        Ok(self.snapshots(words::store::READ_TASKS, SQL, values, name)?.into_iter().next())
     }
 
     pub(super) fn unreadable_tasks(&self) -> Result<Vec<Unreadable>> {
@@ -58,6 +59,6 @@ pub(super) fn upsert(draft: &mut Draft<'_>, task: &Task) -> Result<()> {
         task.phase.map(Word),
         Task::VERSION
     ];
-    draft.push(Statement::new("write a task", SQL, values));
+    draft.push(Statement::new(words::store::WRITE_TASK, SQL, values));
     Ok(())
 }

@@ -3,6 +3,7 @@
 use pointsman_core::ids::ProjectName;
 use pointsman_core::notifier::Topic;
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use rusqlite::{Row, params};
 
 use super::commit::Draft;
@@ -11,7 +12,7 @@ use super::{DeliveryId, Store};
 use crate::Result;
 use crate::column::{Word, time, word};
 
-/// A thread.
+/// A thread in a room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
     pub project: ProjectName,
@@ -34,20 +35,22 @@ impl Store {
     /// The thread of a topic.
     pub fn thread(&self, project: &ProjectName, place: &str, topic: &Topic) -> Result<Option<Thread>> {
         const SQL: &str = "SELECT * FROM threads WHERE project = $1 AND place = $2 AND topic = $3";
-        let rows = self.rows("read threads", SQL, params![Word(project), place, Word(topic)], read)?;
+        let rows =
+            self.rows(words::store::READ_THREADS, SQL, params![Word(project), place, Word(topic)], read)?;
         Ok(rows.into_iter().next())
     }
 
-    /// What the thread of a message is about.
+    /// The topic of the thread that a message began.
     pub fn topic_of_thread(&self, project: &ProjectName, place: &str, root: &str) -> Result<Option<Topic>> {
         let read = |row: &Row<'_>| word(row, "topic");
-        let rows = self.rows("read threads", OF_ROOT, params![Word(project), place, root], read)?;
+        let rows =
+            self.rows(words::store::READ_THREADS, OF_ROOT, params![Word(project), place, root], read)?;
         Ok(rows.into_iter().next())
     }
 
     /// Threads whose first message may still change.
     pub fn open_threads(&self, project: &ProjectName, place: &str) -> Result<Vec<Thread>> {
-        self.rows("read threads", OPEN, params![Word(project), place], read)
+        self.rows(words::store::READ_THREADS, OPEN, params![Word(project), place], read)
     }
 }
 
@@ -64,7 +67,7 @@ pub(super) fn put(draft: &mut Draft<'_>, thread: &Thread) -> Result<()> {
             root = excluded.root, first = excluded.first, shown = excluded.shown, edits = excluded.edits,
             edited_at = excluded.edited_at, open = excluded.open";
     let values = columns(thread)?;
-    draft.push(Statement::new("write a thread", SQL, values));
+    draft.push(Statement::new(words::store::WRITE_THREAD, SQL, values));
     Ok(())
 }
 
@@ -79,7 +82,7 @@ pub(super) fn put_with(draft: &mut Draft<'_>, thread: &Thread, delivery: Deliver
             edited_at = excluded.edited_at, open = excluded.open";
     let mut values = columns(thread)?;
     values.push(Value::Integer(delivery.0));
-    draft.push(Statement::new("write a thread", SQL, values));
+    draft.push(Statement::new(words::store::WRITE_THREAD, SQL, values));
     Ok(())
 }
 

@@ -5,6 +5,7 @@
 use pointsman_core::ids::ProjectName;
 use pointsman_core::snapshot::{Kind, Snapshot, Unreadable};
 use pointsman_core::vault::{ActionId, Entry};
+use pointsman_core::words;
 use rusqlite::params;
 
 use super::Store;
@@ -13,7 +14,7 @@ use super::statement::{Statement, values};
 use crate::Result;
 use crate::column::{Json, Word};
 
-/// Which actions to read.
+/// The actions to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VaultScope {
     /// Those with something left to be done about them.
@@ -22,17 +23,17 @@ pub enum VaultScope {
 }
 
 impl Store {
-    /// One action.
+    /// Reads one action.
     pub fn vault_entry(&self, project: &ProjectName, id: &ActionId) -> Result<Option<Entry>> {
         const SQL: &str = "SELECT version, entry FROM vault WHERE project = $1 AND id = $2";
         let name = || (Kind::VaultAction, project.clone(), id.to_string());
-        let found = self.snapshots("read the vault", SQL, params![Word(project), Word(id)], name)?;
+        let found = self.snapshots(words::store::READ_VAULT, SQL, params![Word(project), Word(id)], name)?;
         Ok(found.into_iter().next())
     }
 
     /// A project's actions that can be read, oldest first.
     pub fn vault_entries(&self, project: &ProjectName, scope: VaultScope) -> Result<Vec<Entry>> {
-        self.readable("read the vault", entries(scope), [Word(project)])
+        self.readable(words::store::READ_VAULT, entries(scope), [Word(project)])
     }
 
     pub(super) fn unreadable_actions(&self) -> Result<Vec<Unreadable>> {
@@ -68,7 +69,7 @@ pub(super) fn put(draft: &mut Draft<'_>, entry: &Entry) -> Result<()> {
         Json(entry),
         Entry::VERSION
     ];
-    let refusal = "another action under the name of one in the vault";
-    draft.push(Statement::new("write the vault", SQL, values).or_refused(refusal));
+    let refusal = words::store::ANOTHER_ACTION;
+    draft.push(Statement::new(words::store::WRITE_VAULT, SQL, values).or_refused(refusal));
     Ok(())
 }

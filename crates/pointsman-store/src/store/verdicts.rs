@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use pointsman_core::ids::{ProjectName, Sha};
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use rusqlite::params;
 use serde_json::Value;
 
@@ -25,27 +26,28 @@ pub struct VerdictRow {
 }
 
 impl Store {
-    /// What this gate last said about this commit or tree.
+    /// The last verdict of this gate on this commit or tree.
     pub fn verdict(&self, project: &ProjectName, object: &Sha, gate: &str) -> Result<Option<VerdictRow>> {
         const SQL: &str = "SELECT verdict, log_path, at, took_ms FROM verdicts
             WHERE project = $1 AND object = $2 AND gate = $3";
-        let rows = self.rows("read a verdict", SQL, params![Word(project), Word(object), gate], |row| {
-            Ok(VerdictRow {
-                verdict: json(row, "verdict")?,
-                log_path: maybe_word(row, "log_path")?,
-                at: time(row, "at")?,
-                took_ms: maybe_whole(row, "took_ms")?,
-            })
-        })?;
+        let rows =
+            self.rows(words::store::READ_VERDICT, SQL, params![Word(project), Word(object), gate], |row| {
+                Ok(VerdictRow {
+                    verdict: json(row, "verdict")?,
+                    log_path: maybe_word(row, "log_path")?,
+                    at: time(row, "at")?,
+                    took_ms: maybe_whole(row, "took_ms")?,
+                })
+            })?;
         Ok(rows.into_iter().next())
     }
 
-    /// How long the gate took lately, in milliseconds: the middle of its last runs.
+    /// The time the gate took lately, in milliseconds: the middle of its last runs.
     pub fn gate_pace(&self, project: &ProjectName, gate: &str) -> Result<Option<u64>> {
         const SQL: &str = "SELECT took_ms FROM verdicts
             WHERE project = $1 AND gate = $2 AND took_ms IS NOT NULL ORDER BY at DESC LIMIT 9";
         let mut took: Vec<u64> =
-            self.rows("read how long a gate takes", SQL, params![Word(project), gate], |row| {
+            self.rows(words::store::READ_GATE_TIMES, SQL, params![Word(project), gate], |row| {
                 maybe_whole(row, "took_ms").map(Option::unwrap_or_default)
             })?;
         took.sort_unstable();
@@ -75,6 +77,6 @@ pub(super) fn remember(
         verdict.at,
         verdict.took_ms.map(Whole)
     ];
-    draft.push(Statement::new("remember a verdict", SQL, values));
+    draft.push(Statement::new(words::store::REMEMBER_VERDICT, SQL, values));
     Ok(())
 }

@@ -2,20 +2,37 @@
 
 use pointsman_core::ids::ProjectName;
 use pointsman_core::session::work::WorkState;
+use pointsman_core::snapshot::{Kind, Snapshot as _, Unreadable};
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
+use rusqlite::Row;
 
 use super::Store;
 use super::commit::Draft;
 use super::statement::{Statement, values};
-use crate::Result;
-use crate::column::{Json, Whole, Word, json};
+use crate::column::{Json, Whole, Word, word};
+use crate::{Error, Result};
 
 impl Store {
-    /// Where an identity (`dev-shop-3`) is in its work, whichever of its sessions said so last.
+    /// The work state of an identity (`dev-shop-3`), whichever of its sessions said so last.
     pub fn work_state(&self, identity: &str) -> Result<Option<WorkState>> {
-        const SQL: &str = "SELECT state FROM work_states WHERE identity = $1";
-        let rows = self.rows("read a work state", SQL, [identity], |row| json(row, "state"))?;
-        Ok(rows.into_iter().next())
+        const SQL: &str =
+            "SELECT project, identity, 1 AS version, state FROM work_states WHERE identity = $1";
+        let read = |row: &Row<'_>| Ok((word(row, "project")?, row.get::<_, String>("state")?));
+        let rows = self.rows(words::store::READ_WORK_STATE, SQL, [identity], read)?;
+        let Some((project, text)) = rows.into_iter().next() else { return Ok(None) };
+        let (what, name) = (Kind::WorkState, identity.to_owned());
+        let state = WorkState::read(1, &text).map_err(|why| {
+            Error::Unreadable(Box::new(Unreadable { what, project, name, version: 1, why }))
+        })?;
+        Ok(Some(state))
+    }
+
+    pub(super) fn unreadable_work_states(&self) -> Result<Vec<Unreadable>> {
+        const SQL: &str = "SELECT project, identity, 1 AS version, state FROM work_states";
+        self.unreadable_rows(Kind::WorkState, SQL, |_, version, text| {
+            WorkState::read(version, text).map(drop)
+        })
     }
 }
 
@@ -42,6 +59,6 @@ pub(super) fn put(
         Json(state),
         at
     ];
-    draft.push(Statement::new("write a work state", SQL, values));
+    draft.push(Statement::new(words::store::WRITE_WORK_STATE, SQL, values));
     Ok(())
 }

@@ -111,6 +111,24 @@ fn an_unreadable_snapshot_is_an_error_and_not_a_missing_task() {
 }
 
 #[test]
+fn a_run_that_is_over_and_cannot_be_read_is_named_if_it_is_still_asked_for() {
+    let mut fresh = Fresh::new();
+    let connection = rusqlite::Connection::open(fresh.path()).unwrap();
+    for (id, formula, subject) in
+        [(1, "groom", "NULL"), (2, "groom", "NULL"), (3, "look", "'vault:a'"), (4, "look", "NULL")]
+    {
+        let sql = format!(
+            "INSERT INTO runs (project, id, formula, status, open, started_at, run, subject)
+                VALUES ('shop', {id}, '{formula}', 'done', FALSE, 1, '{{}}', {subject})"
+        );
+        connection.execute_batch(&sql).unwrap();
+    }
+    commit(&mut fresh.store, change(1, &[]));
+    let named: Vec<String> = fresh.store.unreadable().unwrap().into_iter().map(|one| one.name).collect();
+    assert_eq!(named, ["2", "3", "4"], "the newest of each formula, and those about something");
+}
+
+#[test]
 fn a_full_disk_loses_nothing_and_passes() {
     let mut fresh = Fresh::new();
     let store = &mut fresh.store;

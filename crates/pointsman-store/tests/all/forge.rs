@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use pointsman_core::forge::{BoardStatus, Check, CheckState, IssueState, StateFilter};
 use pointsman_core::task::ReviewVerdict;
-use pointsman_store::{Error, ForgeShelf};
+use pointsman_store::{Error, ForgeDatabase};
 use tempfile::TempDir;
 
 use crate::world::{at, sha};
 
 struct Shelf {
-    shelf: ForgeShelf,
+    shelf: ForgeDatabase,
     _directory: TempDir,
     path: PathBuf,
 }
@@ -19,7 +19,7 @@ struct Shelf {
 fn fresh() -> Shelf {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("forge.db");
-    Shelf { shelf: ForgeShelf::open(&path).unwrap(), _directory: directory, path }
+    Shelf { shelf: ForgeDatabase::open(&path).unwrap(), _directory: directory, path }
 }
 
 fn words(list: &[&str]) -> Vec<String> {
@@ -53,7 +53,7 @@ fn an_issue_comes_back_with_its_labels_and_comments() {
 fn labels_are_set_and_read_back() {
     let Shelf { mut shelf, .. } = fresh();
     let number = shelf.create_issue("t", "", &words(&["backlog", "bug"]), "ann", at(1)).unwrap();
-    let set = |shelf: &mut ForgeShelf| {
+    let set = |shelf: &mut ForgeDatabase| {
         shelf.set_labels(number, &words(&["in-progress"]), &words(&["backlog", "never-there"])).unwrap()
     };
     assert_eq!(set(&mut shelf), ["bug", "in-progress"]);
@@ -69,7 +69,7 @@ fn issues_are_listed_by_state() {
     }
     shelf.close_issue(2, at(5)).unwrap();
     shelf.close_issue(2, at(6)).unwrap();
-    let numbers = |shelf: &ForgeShelf, filter| {
+    let numbers = |shelf: &ForgeDatabase, filter| {
         shelf.issues(filter).unwrap().iter().map(|issue| issue.number).collect::<Vec<_>>()
     };
     assert_eq!(numbers(&shelf, StateFilter::Open), [1, 3]);
@@ -77,6 +77,17 @@ fn issues_are_listed_by_state() {
     assert_eq!(numbers(&shelf, StateFilter::All), [1, 2, 3]);
     shelf.reopen_issue(2).unwrap();
     assert!(numbers(&shelf, StateFilter::Closed).is_empty());
+}
+
+#[test]
+fn issues_are_counted_by_author_whatever_became_of_them() {
+    let Shelf { mut shelf, .. } = fresh();
+    for author in ["ann", "dev-shop-1.1", "ann"] {
+        shelf.create_issue("t", "", &[], author, at(1)).unwrap();
+    }
+    shelf.close_issue(1, at(5)).unwrap();
+    let counts = ["ann", "dev-shop-1.1", "dev-shop-1"].map(|author| shelf.issues_by(author).unwrap());
+    assert_eq!(counts, [2, 1, 0]);
 }
 
 #[test]
@@ -189,7 +200,7 @@ fn two_processes_may_open_and_write_at_once() {
                 .map(|_| {
                     scope.spawn(|| {
                         start.wait();
-                        let mut shelf = ForgeShelf::open(&path).unwrap();
+                        let mut shelf = ForgeDatabase::open(&path).unwrap();
                         let mut create = |_| shelf.create_issue("t", "", &[], "ann", at(1)).unwrap();
                         (0..EACH).map(&mut create).collect::<Vec<_>>()
                     })
@@ -209,7 +220,7 @@ fn two_processes_may_open_and_write_at_once() {
 #[test]
 fn what_one_process_writes_the_other_sees() {
     let Shelf { mut shelf, path, _directory } = fresh();
-    let mut other = ForgeShelf::open(&path).unwrap();
+    let mut other = ForgeDatabase::open(&path).unwrap();
     let number = shelf.create_issue("t", "", &[], "ann", at(1)).unwrap();
     other.set_labels(number, &words(&["blocked"]), &[]).unwrap();
     assert_eq!(shelf.issue(number).unwrap().unwrap().labels, ["blocked"]);
@@ -222,7 +233,7 @@ fn the_board_keeps_the_latest_word_about_an_issue() {
     assert_eq!(shelf.board_row(number).unwrap(), None);
     shelf.set_board_row(number, BoardStatus::InProgress, "ann-1").unwrap();
     shelf.set_board_row(number, BoardStatus::InReview, "ann-1").unwrap();
-    let again = ForgeShelf::open(&path).unwrap();
+    let again = ForgeDatabase::open(&path).unwrap();
     assert_eq!(again.board_row(number).unwrap(), Some((BoardStatus::InReview, "ann-1".to_owned())));
     assert!(matches!(shelf.set_board_row(99, BoardStatus::Done, ""), Err(Error::NotFound { .. })));
 }

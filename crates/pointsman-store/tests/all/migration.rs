@@ -12,7 +12,7 @@ use pointsman_core::session::budget::Spent;
 use pointsman_core::session::context::{Gauge, Source};
 use pointsman_core::task::{Effect, Exit, Phase, State, Task};
 use pointsman_core::timetable::Remembered;
-use pointsman_core::value::{Following, Value};
+use pointsman_core::value::{Following, RoleValue};
 use pointsman_core::vault::{Action, Entry, Estimate, Policy, submit};
 use pointsman_core::{gardener, hand_in, health, planner, predictor};
 use pointsman_store::{
@@ -239,6 +239,8 @@ fn a_state_directory_of_0_1_0_goes_on_with_nothing_forgotten() {
     assert_eq!(store.unreadable().unwrap(), [], "all of it can be read");
 
     assert_eq!(store.task(&key(3)).unwrap(), Some(working));
+    let work = store.work_state("dev-shop-3").unwrap().unwrap();
+    assert_eq!((work.work_summary.as_str(), work.last_checkpoint_at), ("issue 3", at(15)));
     assert_eq!(store.run(&shop, RunId(7)).unwrap(), Some(run));
     assert_eq!(store.vault_entry(&shop, entry.id()).unwrap().as_ref(), Some(&entry));
     let numbers: Vec<_> = store
@@ -280,7 +282,7 @@ fn a_state_directory_of_0_1_0_goes_on_with_nothing_forgotten() {
     assert_eq!(supervised.run, Some(RunId(7)));
     let followed: Following = store.memory(&shop, "results").unwrap().unwrap();
     assert_eq!((followed.seq, followed.filed.len()), (4, 1));
-    let value: Value = store.memory(&shop, "value.predictor").unwrap().unwrap();
+    let value: RoleValue = store.memory(&shop, "value.predictor").unwrap().unwrap();
     assert_eq!(value.paused_at, Some(at(60)));
     let times: Remembered = store.memory(&shop, "timetable.run-gardener").unwrap().unwrap();
     assert_eq!(times.used, Some(at(650)));

@@ -1,6 +1,8 @@
 //! Git over HTTP, by git's own server program.
 
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Stdio;
 
 use pointsman_core::base64;
@@ -9,30 +11,39 @@ use super::{REPO, Shared};
 use crate::http::{Reply, Request};
 use crate::repository::command;
 
+/// Names the branch that this push must not move.
+const PROTECTED: &str = "FAKE_PROTECTED";
+
 pub(super) fn answer(shared: &Shared, request: &Request) -> Reply {
     if !request.path.starts_with(&format!("/{REPO}.git/")) {
         return Reply::empty(404);
     }
     let basic = request.header("authorization").and_then(|text| text.strip_prefix("Basic "));
     let basic = basic.map(|coded| String::from_utf8_lossy(&base64::decode(coded)).into_owned());
-    let writes = {
+    let (writes, is_owner, rules) = {
         let state = shared.state();
         let account = basic.as_deref().and_then(|text| text.split_once(':'));
         // As the real one: the token says who it is, whatever the name.
         let known = account.and_then(|(_, token)| state.accounts.values().find(|a| a.token == token));
         match known {
-            Some(account) => account.write,
+            Some(account) => (account.write, account.admin, state.rules.clone()),
             None => return Reply::empty(401).with("WWW-Authenticate", "Basic realm=\"Gitea\""),
         }
     };
-    if !writes && (request.raw_query.contains("receive-pack") || request.path.ends_with("receive-pack")) {
-        return Reply::empty(403);
+    if request.raw_query.contains("receive-pack") || request.path.ends_with("receive-pack") {
+        if rules.read_only {
+            return Reply::empty(503);
+        }
+        if !writes {
+            return Reply::empty(403);
+        }
     }
     let mut backend = command(&shared.root, &["http-backend"]);
     backend
         .env("GIT_PROJECT_ROOT", &shared.root)
         .env("GIT_HTTP_EXPORT_ALL", "1")
         .env("REMOTE_USER", "somebody")
+        .env(PROTECTED, if rules.protected_main && !is_owner { "refs/heads/main" } else { "" })
         .env("REQUEST_METHOD", &request.method)
         .env("PATH_INFO", &request.path)
         .env("QUERY_STRING", &request.raw_query)
@@ -60,6 +71,18 @@ pub(super) fn answer(shared: &Shared, request: &Request) -> Reply {
     let output = running.wait_with_output().expect("it was started").stdout;
     let _ = feeding.join();
     reply(&output)
+}
+
+/// Has git ask before a branch moves.
+pub(super) fn protect(repository: &Path) {
+    let hook = repository.join("hooks/update");
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" != \"${PROTECTED}\" ] || {{ echo 'Not allowed to push to protected branch main' >&2; exit 1; }}\n"
+    );
+    std::fs::create_dir_all(repository.join("hooks")).expect("a test's own directory can be written");
+    std::fs::write(&hook, script).expect("a test's own directory can be written");
+    let all = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&hook, all).expect("a test's own file can be changed");
 }
 
 /// What a CGI program printed, as a reply.

@@ -109,7 +109,11 @@ fn patch(state: &mut State, asked: &Asked<'_>, number: u64) -> Reply {
         if let Some(stranger) = people.iter().find(|name| !state.writes(name)) {
             return unprocessable(&format!("Assignee does not exist: [name: {stranger}]"));
         }
-        state.issues.get_mut(&number).expect("just found").assignees = people;
+        if state.rules.lost_assignments > 0 {
+            state.rules.lost_assignments -= 1;
+        } else {
+            state.issues.get_mut(&number).expect("just found").assignees = people;
+        }
     }
     match asked.body["state"].as_str() {
         Some("closed") => {

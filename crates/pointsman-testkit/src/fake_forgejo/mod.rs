@@ -63,10 +63,14 @@ pub struct Rules {
     pub manual_merge: bool,
     /// Whether tokens may write the statuses of commits.
     pub statuses: bool,
-    /// Whether nobody but the owner may push to `main`.
+    /// Whether nobody but the owner may push to `main`: git refuses it, and the API says so.
     pub protected_main: bool,
+    /// Whether it is under maintenance: everything can be read, and every push fails.
+    pub read_only: bool,
     /// Whether the answer to an assignment still shows the issue as it was.
     pub late_assignee: bool,
+    /// How many assignments it takes and forgets.
+    pub lost_assignments: u32,
     /// How far its clock is ahead, in seconds.
     pub ahead: i64,
     pub faults: Faults,
@@ -80,7 +84,9 @@ impl Default for Rules {
             manual_merge: true,
             statuses: true,
             protected_main: false,
+            read_only: false,
             late_assignee: false,
+            lost_assignments: 0,
             ahead: 0,
             faults: Faults::default(),
         }
@@ -220,6 +226,7 @@ impl FakeForgejo {
         };
         bare(&["init", "--quiet", "--bare", "--initial-branch=main"]);
         seed.git(&["push", "--quiet", &repository.to_string_lossy(), "main:main"]);
+        git::protect(&repository);
         let account = |write, admin| {
             move |name: &str| {
                 (name.to_owned(), Account { token: format!("token-of-{name}-5f3a"), write, admin })

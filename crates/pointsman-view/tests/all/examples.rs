@@ -120,7 +120,7 @@ fn daemon(all: &mut BTreeMap<&'static str, Vec<Value>>) {
         projects: vec![shop()],
         problems: vec![text("a problem")],
     };
-    let ill = notice::Ill {
+    let ill = notice::BrokenNotifier {
         project: shop(),
         part: text("matrix"),
         error: text("no answer"),
@@ -136,6 +136,16 @@ fn daemon(all: &mut BTreeMap<&'static str, Vec<Value>>) {
         needs_a_person: vec![task()],
         vault: vec![action()],
         notifiers: vec![ill],
+        unconfirmed: vec![status::Unconfirmed {
+            project: shop(),
+            decision: status::DecisionKind::Answer,
+            issue: Some(3),
+            pr: None,
+            action: None,
+            by: text("ada"),
+            at: at(),
+            confirm: text("pointsman --project shop task answer 3 'blue'"),
+        }],
     };
     all.insert("status", shown([status]));
     let health = health::Health {
@@ -336,7 +346,7 @@ fn sessions(all: &mut BTreeMap<&'static str, Vec<Value>>) {
     all.insert("session stop --all", shown([session::Paused { paused: vec![3] }]));
     all.insert("ack", shown([session::Acknowledged { message: 12, acknowledged: true }]));
     all.insert("checkpoint", shown([session::Saved { session: text("dev-shop-3.1"), saved: true }]));
-    let line = pointsman_view::task::Line {
+    let line = pointsman_view::task::StatusLine {
         state: State::MergeQueue,
         phase: Some(Phase::AwaitingReview),
         ci: pointsman_view::task::CiStatus::Passed,

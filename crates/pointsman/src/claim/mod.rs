@@ -1,9 +1,9 @@
-//! The claim life cycle on the forge: an issue taken, handed in, looked at, closed or given back for a person's own
-//! session.
+//! Claims of issues for a person's own session: take an issue, hand it in, look at its pull request, close it or give
+//! it back.
 //!
-//! What `.agent-claim.json` says is a claim: everything is checked here, where the forge is, before anything is pushed,
-//! opened or closed. Carried out by the daemon, or by a command in its place. The file itself is the business of
-//! `cli/claim_file.rs`, when the hooks ask for what is in `pointsman_core::claim::life`.
+//! `.agent-claim.json` is a claim, so everything is checked against the forge before it is pushed, opened or closed.
+//! The daemon carries the orders out, or a command does if no daemon runs. `cli/claim_file.rs` reads and writes the
+//! file; `pointsman_core::claim::life` decides when the hooks ask for something.
 
 #[cfg(test)]
 mod tests;
@@ -21,13 +21,13 @@ use pointsman_core::ids::Number;
 use pointsman_core::labels::{BACKLOG, BLOCKED, IN_PROGRESS, has};
 use pointsman_core::text::clean_line;
 use pointsman_core::words;
-use pointsman_view::claim::{Board, HandedIn, Looked, PullState, Taken};
+use pointsman_view::claim::{Board, Claimed, HandedIn, PullRequestStatus, PullState};
 use serde::Serialize;
 
 use crate::control::protocol::{ClaimOrder, FailureKind, Reply};
 
 /// What orders are carried out with.
-pub(crate) struct Place<'a> {
+pub(crate) struct ClaimContext<'a> {
     pub forge: &'a dyn Forge,
     pub git: &'a Git,
     /// What it says in `pointsman.toml`.
@@ -39,7 +39,7 @@ pub(crate) struct Place<'a> {
 static TAKING: Mutex<()> = Mutex::new(());
 
 /// Carries out one order. Every order may be repeated.
-pub(crate) fn carry_out(place: &Place<'_>, order: &ClaimOrder) -> Reply {
+pub(crate) fn carry_out(place: &ClaimContext<'_>, order: &ClaimOrder) -> Reply {
     let done = match order {
         ClaimOrder::Take { issue, agent_id, by } => reply(place.take(*issue, agent_id, by)),
         ClaimOrder::HandIn { issue, branch, summary, agent_id, checkout } => {
@@ -77,8 +77,8 @@ fn reply(answer: Result<impl Serialize, Failed>) -> Result<Reply, Failed> {
     Ok(Reply::Done { value })
 }
 
-impl Place<'_> {
-    fn take(&self, number: Number, agent_id: &str, by: &str) -> Result<Taken, Failed> {
+impl ClaimContext<'_> {
+    fn take(&self, number: Number, agent_id: &str, by: &str) -> Result<Claimed, Failed> {
         let _turn = TAKING.lock().unwrap_or_else(PoisonError::into_inner);
         let issue = self.open_issue(number)?;
         // A server knows accounts, not the logins of this machine; the one it can assign for sure is the token's own. Its name
@@ -102,7 +102,7 @@ impl Place<'_> {
         self.forge.set_labels(number, &[IN_PROGRESS.to_owned()], &[BACKLOG.to_owned()])?;
         self.tell_board(number, Some(BoardStatus::InProgress), agent_id)?;
         let item_id = self.board_item(number)?.map_or_else(String::new, |item| item.item_id);
-        Ok(Taken { item_id, title: issue.title, status: BoardStatus::InProgress })
+        Ok(Claimed { item_id, title: issue.title, status: BoardStatus::InProgress })
     }
 
     fn hand_in(
@@ -160,9 +160,14 @@ impl Place<'_> {
         self.tell_board(number, Some(wanted), agent_id)
     }
 
-    fn look(&self, pr: Option<Number>, branch: &str) -> Result<Looked, Failed> {
+    fn look(&self, pr: Option<Number>, branch: &str) -> Result<PullRequestStatus, Failed> {
         let Some(pr) = self.pull_request(pr, branch)? else {
-            return Ok(Looked { pr: None, state: PullState::None, checks: Vec::new(), next: None });
+            return Ok(PullRequestStatus {
+                pr: None,
+                state: PullState::None,
+                checks: Vec::new(),
+                next: None,
+            });
         };
         let state = match (pr.merged, pr.state) {
             (true, _) => PullState::Merged,
@@ -174,7 +179,7 @@ impl Place<'_> {
             (Some(_) | None, _) => Vec::new(),
         };
         let next = if state == PullState::Merged { self.next()? } else { None };
-        Ok(Looked { pr: Some(pr.number), state, checks, next })
+        Ok(PullRequestStatus { pr: Some(pr.number), state, checks, next })
     }
 
     fn finish(&self, number: Number, pr: Option<Number>, branch: &str, agent_id: &str) -> Result<(), Failed> {

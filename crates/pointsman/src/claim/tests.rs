@@ -12,7 +12,7 @@ use pointsman_core::time::Timestamp;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{Place, carry_out};
+use super::{ClaimContext, carry_out};
 use crate::control::protocol::{ClaimOrder, FailureKind, ForgeCommand, Reply};
 use crate::embedded_forge::{EmbeddedForge, create, run_command};
 use crate::paths::Paths;
@@ -64,7 +64,7 @@ impl World {
     }
 
     fn order(&self, order: &ClaimOrder) -> Result<Value, (FailureKind, String)> {
-        let place = Place { forge: &self.forge, git: &self.git, config: &self.config };
+        let place = ClaimContext { forge: &self.forge, git: &self.git, config: &self.config };
         match carry_out(&place, order) {
             Reply::Done { value } => Ok(value),
             Reply::Failed { kind, message } => Err((kind, message)),

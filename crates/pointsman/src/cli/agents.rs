@@ -6,7 +6,7 @@ use pointsman_core::config::Config;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::session::budget::{Spent, dollars};
 use pointsman_core::session::context::Gauge;
-use pointsman_core::session::liveness::{Rules, Standing, colour};
+use pointsman_core::session::liveness::{Rules, SessionHealth, colour};
 use pointsman_core::session::work::WorkPhase;
 use pointsman_core::time::Timestamp;
 use pointsman_store::{AgentRow, SessionRow, SessionStatus, Store};
@@ -18,7 +18,7 @@ use super::failure::Failure;
 use super::table::{Cell, Table};
 use super::{style, time};
 use crate::control::client;
-use crate::sighting::Witness;
+use crate::process_probe::ProcessProbe;
 use crate::{daemon, identity};
 
 /// A crash is news for this long.
@@ -48,11 +48,11 @@ pub(crate) struct Arguments {
 #[derive(Default)]
 struct Agents {
     rows: Vec<AgentRow>,
-    standings: Vec<Standing>,
+    standings: Vec<SessionHealth>,
 }
 
 impl Agents {
-    fn each(&self) -> impl Iterator<Item = (&AgentRow, Standing)> {
+    fn each(&self) -> impl Iterator<Item = (&AgentRow, SessionHealth)> {
         self.rows.iter().zip(self.standings.iter().copied())
     }
 
@@ -88,7 +88,7 @@ impl Arguments {
         rows.retain(|row| self.all || is_current(&row.session, now));
         let rules = rules(store)?;
         let usual = Rules::of(&Config::default().timing);
-        let witness = Witness::new();
+        let witness = ProcessProbe::new();
         let standing = |row: &AgentRow| {
             let rules = rules.get(&row.session.project).unwrap_or(&usual);
             witness.standing(&row.session, rules, now)
@@ -157,7 +157,7 @@ fn cost(session: &SessionRow) -> String {
 }
 
 /// The view of an agent.
-fn view(row: &AgentRow, standing: Standing, now: Timestamp) -> Agent {
+fn view(row: &AgentRow, standing: SessionHealth, now: Timestamp) -> Agent {
     let session = &row.session;
     Agent {
         identity: identity::of(session),

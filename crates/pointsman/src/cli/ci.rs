@@ -123,7 +123,7 @@ fn told(error: CiError) -> Failure {
             Retry::Later | Retry::LookFirst => Code::Unavailable,
             Retry::Never => Code::Failed,
         },
-        CiError::Unnamed | CiError::TooOld { .. } => Code::Configuration,
+        CiError::Unnamed | CiError::TooOld { .. } | CiError::WebPage { .. } => Code::Configuration,
         CiError::NoStep { .. } => Code::NotFound,
     };
     Failure::new(code, error)

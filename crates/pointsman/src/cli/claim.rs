@@ -4,7 +4,7 @@ use pointsman_adapters::git::{BranchName, Git};
 use pointsman_core::claim::{Claim, FILE_NAME, Phase, branch_name};
 use pointsman_core::ids::Number;
 use pointsman_core::text::clean_line;
-use pointsman_view::claim::{Released, Taken};
+use pointsman_view::claim::{Claimed, Released};
 use serde::de::DeserializeOwned;
 
 use super::claim_file::ClaimFile;
@@ -72,7 +72,7 @@ impl Claiming {
             None => format!("{by}-{}", time::now().0 / 1000),
         };
         let take = ClaimOrder::Take { issue: self.issue, agent_id: agent_id.clone(), by };
-        let taken: Taken = ask(context, take)?;
+        let taken: Claimed = ask(context, take)?;
         let keep = || -> Result<Claim, Failure> {
             let branch = match self.branch {
                 Some(branch) => branch,

@@ -15,7 +15,7 @@ use pointsman_store::{self as store, ProjectRow, Store};
 use pointsman_view::project::Named;
 use serde::de::DeserializeOwned;
 
-use super::daemon_door::{self, By};
+use super::daemon_client::{self, AnsweredBy};
 use super::failure::{Code, Failure};
 use super::out::Out;
 use crate::control::protocol::Request;
@@ -40,13 +40,13 @@ pub(crate) struct Context {
 impl Context {
     /// Asks the daemon; without one, acts in its place.
     pub(crate) fn ask<V: DeserializeOwned>(&self, request: &Request) -> Result<V, Failure> {
-        daemon_door::ask(&self.paths, request).map(|(view, _)| view)
+        daemon_client::ask(&self.paths, request).map(|(view, _)| view)
     }
 
     /// The same, and says so if what follows must wait for a daemon.
     pub(crate) fn ask_and_say<V: DeserializeOwned>(&self, request: &Request) -> Result<V, Failure> {
-        let (view, by) = daemon_door::ask(&self.paths, request)?;
-        if by == By::Alone {
+        let (view, by) = daemon_client::ask(&self.paths, request)?;
+        if by == AnsweredBy::Alone {
             self.out.say("The daemon is not running: this is written down, and acted on when it starts (pointsman up).");
         }
         Ok(view)
@@ -54,7 +54,7 @@ impl Context {
 
     /// Asks the daemon; without one there is nobody to ask.
     pub(crate) fn ask_daemon<V: DeserializeOwned>(&self, request: &Request) -> Result<V, Failure> {
-        daemon_door::ask_daemon(&self.paths, request)
+        daemon_client::ask_daemon(&self.paths, request)
     }
 
     /// The daemon's database for reading; none if nothing was ever written.
@@ -62,7 +62,6 @@ impl Context {
         match Store::open_for_command(&self.paths.database()) {
             Ok(store) => Ok(Some(store)),
             Err(store::Error::Missing { .. }) => Ok(None),
-            Err(error @ store::Error::TooOld { .. }) => Err(Failure::from(error).hint("pointsman up")),
             Err(error) => Err(error.into()),
         }
     }

@@ -109,6 +109,11 @@ impl Which {
         };
         let mut store = context.store()?;
         loop {
+            // What is in the log by now and not in a page that ends early is passed over by the filter for good.
+            let seen = match &store {
+                Some(store) => store.last_seq()?,
+                None => 0,
+            };
             let page = match &store {
                 Some(store) => read(store, &filter)?,
                 None => Vec::new(),
@@ -138,6 +143,7 @@ impl Which {
             if more {
                 continue;
             }
+            filter.since = filter.since.max(seen);
             if !self.follow {
                 return Ok(());
             }

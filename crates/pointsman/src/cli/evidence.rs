@@ -3,6 +3,7 @@
 //! Everything is read from here: the forge is asked for the pull request, the repositories and logs of the state
 //! directory have the rest. All of it is outside text.
 
+use std::cell::OnceCell;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -12,10 +13,12 @@ use std::time::Duration;
 use pointsman_adapters::forge::ServerForge;
 use pointsman_adapters::git::mirror::Mirror;
 use pointsman_adapters::git::{BranchName, Git};
+use pointsman_core::config::ForgeHome;
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::{Ci, CiVerdict, Task};
 use pointsman_core::text::{clean_block, clean_line};
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use pointsman_store::{EntryScope, EntryStatus, EventFilter, Store};
 use pointsman_view::evidence::{Check, CheckStatus, CiLog, Diff};
 use pointsman_view::forge as view;
@@ -47,8 +50,8 @@ const FINISHED: &str = "checks_finished";
 struct Source<'c> {
     context: &'c Context,
     project: Project,
-    /// The project's forge, if it is on a server; else it is the embedded one.
-    server: Option<Arc<dyn ServerForge>>,
+    /// The project's forge on a server, once it was asked for. It needs a token, and a log of our own CI does not.
+    server: OnceCell<Arc<dyn ServerForge>>,
 }
 
 /// A pull request, as far as evidence about it goes.
@@ -157,6 +160,8 @@ pub(crate) fn ci_logs(context: &Context, number: Number, run: Option<u32>) -> Re
     let store = context.store()?.ok_or_else(missing)?;
     let log = match source.task(&store, number)? {
         Some(task) => source.log_of_task(&store, &task, run)?,
+        // Its runs are not numbered.
+        None if run.is_some() => return Err(Failure::not_found(words::access::no_numbered_runs(number))),
         None => source.log_of_pull(&store, number)?,
     };
     let log = log.ok_or_else(missing)?;
@@ -177,9 +182,28 @@ fn headline(log: &CiLog) -> String {
 
 impl<'c> Source<'c> {
     fn of(context: &'c Context) -> Result<Self, Failure> {
-        let project = context.project()?;
-        let server = context.on_server(&project.config)?;
-        Ok(Self { context, project, server })
+        Ok(Self { context, project: context.project()?, server: OnceCell::new() })
+    }
+
+    /// The project's forge, if it is on a server; none if it is the embedded one.
+    fn server(&self) -> Result<Option<Arc<dyn ServerForge>>, Failure> {
+        let config = &self.project.config;
+        match config.forge.kind.capabilities().home {
+            ForgeHome::Embedded => Ok(None),
+            ForgeHome::Repository => Err(Failure::refused(words::access::no_forge(config.name.as_str()))),
+            ForgeHome::Server => {
+                if self.server.get().is_none()
+                    && let Some(server) = self.context.on_server(config)?
+                {
+                    let _ = self.server.set(server);
+                }
+                Ok(self.server.get().cloned())
+            }
+        }
+    }
+
+    fn is_embedded(&self) -> bool {
+        self.project.config.forge.kind.is_embedded()
     }
 
     fn ask<V: DeserializeOwned>(&self, command: ForgeCommand) -> Result<V, Failure> {
@@ -187,7 +211,7 @@ impl<'c> Source<'c> {
     }
 
     fn pull(&self, number: Number) -> Result<Pull, Failure> {
-        let Some(server) = &self.server else {
+        let Some(server) = self.server()? else {
             let pr: view::PullRequest = self.ask(ForgeCommand::ShowPull { number })?;
             return Ok(Pull { number, base: pr.base, head: pr.head_sha, merged: pr.merged });
         };
@@ -197,7 +221,7 @@ impl<'c> Source<'c> {
     }
 
     fn checks(&self, sha: &Sha) -> Result<Vec<view::Check>, Failure> {
-        let Some(server) = &self.server else {
+        let Some(server) = self.server()? else {
             let checks: view::Checks = self.ask(ForgeCommand::ListChecks { sha: sha.clone() })?;
             return Ok(checks.checks);
         };
@@ -209,7 +233,7 @@ impl<'c> Source<'c> {
     /// is not asked.
     fn repository(&self) -> Result<Mirror, Failure> {
         let paths = self.context.paths.project(&self.project.config.name);
-        let dir = if self.server.is_none() { paths.forge_repository() } else { paths.mirror() };
+        let dir = if self.is_embedded() { paths.forge_repository() } else { paths.mirror() };
         if !dir.is_dir() {
             return Err(Failure::not_found("nothing was fetched yet").hint("pointsman up"));
         }
@@ -244,9 +268,9 @@ impl<'c> Source<'c> {
         };
         let read = || -> anyhow::Result<Option<Sha>> {
             let Some(branch) = BranchName::new(&pull.base) else { return Ok(None) };
-            let main = match self.server {
-                None => repository.read_ref(&branch.full())?,
-                Some(_) => repository.remote_head(&branch)?,
+            let main = match self.is_embedded() {
+                true => repository.read_ref(&branch.full())?,
+                false => repository.remote_head(&branch)?,
             };
             match main {
                 Some(main) if repository.commit_exists(&head)? => Ok(repository.merge_base(&main, &head)?),

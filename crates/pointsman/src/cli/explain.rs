@@ -1,10 +1,11 @@
 //! `task explain`: the facts come from the core, the history from the log.
 
 use pointsman_core::ids::Number;
-use pointsman_core::task::explain::{PendingEffect, Surroundings, Unheard, facts};
 use pointsman_core::task::{State, Task};
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
+use pointsman_core::words::explain::{PendingEffect, Surroundings, Unheard, facts};
+use pointsman_core::words::task::waiting_for;
 use pointsman_store::{EventFilter, EventRow, MessageStatus, Store};
 use pointsman_view::task::{Explained, Happened};
 use serde_json::Value;
@@ -33,7 +34,7 @@ pub(crate) fn run(context: &Context, issue: Number) -> Result<(), Failure> {
     if context.out.is_json() {
         return context.out.value(&Explained {
             issue,
-            waiting_for: task.waiting_for(),
+            waiting_for: waiting_for(&task),
             title: task.title,
             state: task.state,
             facts,
@@ -48,7 +49,7 @@ pub(crate) fn run(context: &Context, issue: Number) -> Result<(), Failure> {
     for fact in facts.iter().skip(1) {
         out.line(format!("  - {fact}"))?;
     }
-    if let Some(waiting) = task.waiting_for() {
+    if let Some(waiting) = waiting_for(&task) {
         let until = task.deadline.map(|at| format!(", until {}", time::rfc3339(at))).unwrap_or_default();
         out.line(format!("\n{strong}waits for{strong:#} {waiting}{until}"))?;
     }

@@ -144,11 +144,13 @@ impl From<store::Error> for Failure {
         };
         let full = matches!(error, store::Error::Full { .. });
         let corrupt = matches!(error, store::Error::Corrupt { .. } | store::Error::Data { .. });
+        let outdated = matches!(error, store::Error::TooOld { .. });
         let failure = Self::new(code, format!("{:#}", anyhow::Error::new(error)));
-        match (full, corrupt) {
-            (true, _) => failure.hint("make room on the disk; nothing was written and nothing is lost"),
-            (_, true) => failure.hint("pointsman doctor"),
-            (false, false) => failure,
+        match (full, corrupt, outdated) {
+            (true, _, _) => failure.hint("make room on the disk; nothing was written and nothing is lost"),
+            (_, true, _) => failure.hint("pointsman doctor"),
+            (_, _, true) => failure.hint("pointsman up"),
+            (false, false, false) => failure,
         }
     }
 }
@@ -191,6 +193,7 @@ impl From<FailureKind> for Code {
             FailureKind::Failed => Self::Failed,
             FailureKind::Refused => Self::Refused,
             FailureKind::NotFound => Self::NotFound,
+            FailureKind::NoDaemon => Self::NoDaemon,
             FailureKind::Configuration => Self::Configuration,
             FailureKind::Unavailable => Self::Unavailable,
         }

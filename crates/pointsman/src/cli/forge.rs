@@ -79,13 +79,13 @@ pub(crate) enum Status {
         context: String,
         /// What it says
         #[arg(long, value_enum)]
-        state: Said,
+        state: CheckWord,
     },
 }
 
 /// What a check says.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Said {
+pub(crate) enum CheckWord {
     /// Green
     Success,
     /// Red
@@ -94,12 +94,12 @@ pub(crate) enum Said {
     Pending,
 }
 
-impl From<Said> for CheckState {
-    fn from(said: Said) -> Self {
+impl From<CheckWord> for CheckState {
+    fn from(said: CheckWord) -> Self {
         match said {
-            Said::Success => Self::Success,
-            Said::Failure => Self::Failure,
-            Said::Pending => Self::Pending,
+            CheckWord::Success => Self::Success,
+            CheckWord::Failure => Self::Failure,
+            CheckWord::Pending => Self::Pending,
         }
     }
 }

@@ -8,7 +8,7 @@ use pointsman_view::health::Health;
 use super::context::Context;
 use super::failure::Failure;
 use super::style::{BAD, GOOD, WAITING};
-use super::{daemon_door, time};
+use super::{daemon_client, time};
 use crate::control::client;
 use crate::control::protocol::{Fix, Request};
 use crate::daemon::factory::{collect, memory, tails, whole_machine};
@@ -41,7 +41,7 @@ impl Arguments {
         }
         let request = Request::Health { project: project.config.name.clone(), fix };
         let health = match client::ask(&context.paths.control_socket(), &request) {
-            Ok(reply) => daemon_door::view(reply)?,
+            Ok(reply) => daemon_client::view(reply)?,
             Err(client::Error::NotRunning) if fix == Fix::No => look(context, &project)?,
             Err(client::Error::NotRunning) => context.ask_daemon(&request)?,
             Err(error @ client::Error::Broken(_)) => {

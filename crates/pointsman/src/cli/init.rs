@@ -11,7 +11,7 @@ use pointsman_view::project::Made;
 use super::context::Context;
 use super::failure::{Code, Failure};
 use super::style;
-use crate::init::{self, Obstacle, WantedForge, Wishes};
+use crate::init::{self, InitOptions, Obstacle, WantedForge};
 use crate::project::Project;
 
 /// Set up Pointsman for the git repository here
@@ -57,7 +57,7 @@ impl Arguments {
         context.people_only("setting a project up")?;
         let registered: Vec<_> =
             context.registered()?.into_iter().map(|row| (row.name, row.config_path)).collect();
-        let wishes = Wishes {
+        let wishes = InitOptions {
             name: self.name.or_else(|| context.wanted.as_ref().map(ToString::to_string)),
             branch: self.branch,
             ci: self.ci.map(command),

@@ -1,7 +1,7 @@
-//! The command line: a file per verb, doc comments are the help text.
+//! The command line has one file per verb. Doc comments are the help text.
 //!
-//! A verb reads the store, or asks the daemon through [`daemon_door`], and prints with [`out`]; it decides nothing
-//! about tasks. [`context`] finds the project that is meant, [`failure`] has the exit codes.
+//! A verb reads the store or asks the daemon through [`daemon_client`], and prints with [`out`]. It decides nothing
+//! about tasks. [`context`] finds the project, and [`failure`] has the exit codes.
 
 mod ack;
 mod agents;
@@ -14,7 +14,7 @@ mod claude;
 mod completions;
 mod config;
 mod context;
-mod daemon_door;
+mod daemon_client;
 mod demo;
 mod deps;
 mod doctor;
@@ -28,8 +28,8 @@ mod forge_text;
 mod formula;
 mod gauge;
 mod health;
-mod hearing;
 mod hook;
+mod hook_status;
 mod init;
 mod journal;
 mod launch;

@@ -47,15 +47,15 @@ impl Command {
 }
 
 /// A part of telling people that does not work.
-pub(super) struct Ill {
+pub(super) struct BrokenNotifier {
     part: String,
     health: Health,
     waiting: Waiting,
 }
 
-impl Ill {
-    pub(super) fn view(&self, project: &ProjectName) -> view::Ill {
-        view::Ill::new(project.clone(), self.part.clone(), &self.health, self.waiting.pending)
+impl BrokenNotifier {
+    pub(super) fn view(&self, project: &ProjectName) -> view::BrokenNotifier {
+        view::BrokenNotifier::new(project.clone(), self.part.clone(), &self.health, self.waiting.pending)
     }
 
     /// Whether this notifier's work suffers from it.
@@ -75,15 +75,19 @@ impl Ill {
 }
 
 /// The parts of a project that do not work.
-pub(super) fn ill(store: &Store, project: &ProjectName) -> Result<Vec<Ill>, Failure> {
+pub(super) fn ill(store: &Store, project: &ProjectName) -> Result<Vec<BrokenNotifier>, Failure> {
     let mut found = Vec::new();
     for kind in [NotifierKind::Desktop, NotifierKind::Webhook, NotifierKind::Matrix] {
         if let Some(health) = health(store, project, &health_name(kind))? {
-            found.push(Ill { part: kind.to_string(), health, waiting: store.waiting(project, kind)? });
+            found.push(BrokenNotifier {
+                part: kind.to_string(),
+                health,
+                waiting: store.waiting(project, kind)?,
+            });
         }
     }
     if let Some(health) = health(store, project, LISTENER)? {
-        found.push(Ill { part: LISTENING.to_owned(), health, waiting: Waiting::default() });
+        found.push(BrokenNotifier { part: LISTENING.to_owned(), health, waiting: Waiting::default() });
     }
     Ok(found)
 }
@@ -127,7 +131,7 @@ fn test(context: &Context) -> Result<(), Failure> {
     }
 }
 
-fn told(delivery: &Delivery, failing: &[Ill]) -> view::Tested {
+fn told(delivery: &Delivery, failing: &[BrokenNotifier]) -> view::Tested {
     let why =
         failing.iter().find(|ill| ill.part == delivery.notifier.as_str()).map(|ill| ill.health.error.clone());
     let error = delivery.error.clone().or(why).filter(|_| delivery.status != "sent");

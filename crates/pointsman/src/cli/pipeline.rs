@@ -87,6 +87,7 @@ fn render(out: Out, file: &Path, svg: bool) -> Result<(), Failure> {
     };
     let drawn =
         if svg { draw::svg(pipeline, &Progress::new()) } else { draw::terminal(pipeline, &Progress::new()) };
+    let drawn = drawn.map_err(|error| Failure::failed(error).hint(format!("dot -Tsvg {origin}")))?;
     out.line(drawn.trim_end())
 }
 

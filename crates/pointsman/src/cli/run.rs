@@ -110,7 +110,7 @@ fn rehearse(context: &Context, project: &Project, name: &str) -> Result<(), Fail
     let found = formulas::find(project.checkout(), name)?;
     let formula = found.render(project.checkout(), &formula::variables(&project.config))?;
     let run = Run::new(RunId(0), formula, &project.config, &context.author(), time::now());
-    let places = words::run::Places {
+    let places = words::run::RunFiles {
         phase_file: "$PHASE_FILE".to_owned(),
         result_file: "$POINTSMAN_RESULT_FILE".to_owned(),
     };

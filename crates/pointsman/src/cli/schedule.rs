@@ -12,7 +12,7 @@ use super::failure::{Code, Failure};
 use super::table::Table;
 use super::time;
 use crate::daemon::factory::by_code;
-use crate::daemon::timetable::{Place, remembered};
+use crate::daemon::timetable::{SystemZone, remembered};
 
 /// Show which formulas run by themselves: last, next, outcome, and why a time was passed over
 #[derive(Debug, Args)]
@@ -22,7 +22,7 @@ impl Arguments {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         let project = context.project()?;
         let (config, now) = (&project.config, time::now());
-        let Some(place) = Place::find(&config.schedule.timezone) else {
+        let Some(place) = SystemZone::find(&config.schedule.timezone) else {
             let message = format!("there is no time zone {}", config.schedule.timezone);
             return Err(
                 Failure::new(Code::Configuration, message).hint("schedule.timezone in pointsman.toml")
@@ -70,6 +70,6 @@ impl Arguments {
     }
 }
 
-fn next(cron: &Cron, place: &Place, now: Timestamp) -> Option<Timestamp> {
+fn next(cron: &Cron, place: &SystemZone, now: Timestamp) -> Option<Timestamp> {
     cron.next(now, place)
 }

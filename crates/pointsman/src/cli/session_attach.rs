@@ -5,7 +5,7 @@ use std::fs::File;
 use std::process::Command as Program;
 
 use pointsman_adapters::headless::Headless;
-use pointsman_adapters::headless::place::Place;
+use pointsman_adapters::headless::session_dir::SessionDir;
 use pointsman_core::claude::launch::{Conversation, taken_up};
 use pointsman_core::ids::Number;
 use pointsman_store::SessionRow;
@@ -59,7 +59,7 @@ fn on_a_terminal(argv: &[String]) -> Vec<String> {
 }
 
 /// Waits for the end of the turn, and keeps the next one from beginning for as long as the file is open.
-fn hold(context: &Context, place: &Place) -> Result<File, Failure> {
+fn hold(context: &Context, place: &SessionDir) -> Result<File, Failure> {
     let failed = |error: String| Failure::failed(format!("the conversation cannot be taken: {error}"));
     let lock = place.conversation().map_err(|error| failed(format!("{:#}", anyhow::Error::new(error))))?;
     if lock.try_lock().is_err() {

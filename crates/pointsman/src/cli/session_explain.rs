@@ -1,26 +1,27 @@
 //! `session explain`: the evidence is looked for here, what it amounts to is the core's to say.
 
 use pointsman_core::ids::TaskKey;
-use pointsman_core::session::liveness::{Rules, colour, explain};
+use pointsman_core::session::liveness::{Rules, colour};
 use pointsman_core::session::work::{TestsStatus, WorkState};
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use pointsman_store::{MessageRow, MessageStatus, SessionRow};
 use pointsman_view::session::Explained;
 
 use super::context::Context;
 use super::failure::Failure;
-use super::hearing::Hearing;
+use super::hook_status::HookStatus;
 use super::{style, time};
 use crate::identity;
+use crate::process_probe::{ProcessProbe, terminal};
 use crate::project::Project;
-use crate::sighting::{Witness, terminal};
 
 /// The newest messages tell whether it still listens.
 const MESSAGES: usize = 3;
 
 pub(crate) fn run(context: &Context, project: &Project, row: &SessionRow) -> Result<(), Failure> {
-    let (now, rules, witness) = (time::now(), Rules::of(&project.config.timing), Witness::new());
+    let (now, rules, witness) = (time::now(), Rules::of(&project.config.timing), ProcessProbe::new());
     let standing = witness.standing(row, &rules, now);
     let (mut messages, mut work, mut hooks) = (Vec::new(), None, None);
     if let Some(store) = context.store()? {
@@ -28,12 +29,16 @@ pub(crate) fn run(context: &Context, project: &Project, row: &SessionRow) -> Res
             messages = store.messages(&TaskKey { project: row.project.clone(), issue })?;
         }
         work = store.work_state(&row.identity)?;
-        hooks = Hearing::of(&store, project, row, now)?;
+        hooks = HookStatus::of(&store, project, row, now)?;
     }
     messages.retain(|message| message.generation == row.generation);
 
     let mut evidence: Vec<String> = ended(row, now).into_iter().collect();
-    evidence.extend(explain(&witness.evidence(row, terminal(&context.paths, row)), &rules, now));
+    evidence.extend(words::session::evidence(
+        &witness.evidence(row, terminal(&context.paths, row)),
+        &rules,
+        now,
+    ));
     evidence.extend(hooks.map(|hooks| hooks.words().to_owned()));
     evidence.push(listening(row, &messages));
     evidence.extend(messages.iter().rev().take(MESSAGES).map(|message| told(message, now)));
@@ -46,7 +51,7 @@ pub(crate) fn run(context: &Context, project: &Project, row: &SessionRow) -> Res
             liveness: colour,
             verdict: standing.word().to_owned(),
             status: identity::status(row),
-            hooks: hooks.map(Hearing::view),
+            hooks: hooks.map(HookStatus::view),
             evidence,
             work_state: work.as_ref().map(Into::into),
         });

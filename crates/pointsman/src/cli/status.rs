@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
+use pointsman_core::decision::Unconfirmed;
 use pointsman_core::session::budget::{self, Limit, Spent};
 use pointsman_core::session::quota::Window;
 use pointsman_core::task::{State, Task};
@@ -14,7 +15,7 @@ use pointsman_view::vault::Action;
 
 use super::context::Context;
 use super::failure::Failure;
-use super::{daemon_door, notify, style, task, time};
+use super::{daemon_client, notify, style, task, time};
 use crate::control::client;
 use crate::control::protocol::Request;
 use crate::daemon;
@@ -24,7 +25,7 @@ use crate::daemon;
 pub(crate) struct Arguments {}
 
 /// One project at a glance.
-struct Glance {
+struct ProjectSummary {
     row: ProjectRow,
     tasks: Vec<Task>,
     sessions: usize,
@@ -39,7 +40,9 @@ struct Glance {
     /// Vault actions that wait for a person.
     vault: Vec<Entry>,
     /// Notifiers that do not work.
-    ill: Vec<notify::Ill>,
+    ill: Vec<notify::BrokenNotifier>,
+    /// Decisions that were made while no daemon ran.
+    unconfirmed: Vec<Unconfirmed>,
 }
 
 impl Arguments {
@@ -67,7 +70,7 @@ impl Arguments {
 
 fn ask_daemon(context: &Context) -> Result<Option<view::Daemon>, Failure> {
     match client::ask(&context.paths.control_socket(), &Request::Status) {
-        Ok(reply) => daemon_door::view(reply).map(Some),
+        Ok(reply) => daemon_client::view(reply).map(Some),
         Err(client::Error::NotRunning) => Ok(None),
         Err(error @ client::Error::Broken(_)) => {
             Err(Failure::failed(format!("{:#}", anyhow::Error::new(error))))
@@ -75,7 +78,7 @@ fn ask_daemon(context: &Context) -> Result<Option<view::Daemon>, Failure> {
     }
 }
 
-fn glance(store: &Store, row: ProjectRow) -> Result<Glance, Failure> {
+fn glance(store: &Store, row: ProjectRow) -> Result<ProjectSummary, Failure> {
     let tasks = store.tasks(Some(&row.name))?;
     let sessions = store.sessions(Some(&row.name), SessionScope::Live)?.len();
     let queued = store.queue_entries(&row.name, EntryScope::Unfinished)?.len();
@@ -91,7 +94,20 @@ fn glance(store: &Store, row: ProjectRow) -> Result<Glance, Failure> {
     let ill = notify::ill(store, &row.name)?;
     let mut quota = daemon::quota(store, &row.name)?;
     quota.retain(|window| window.resets_at > now);
-    Ok(Glance { row, tasks, sessions, queued, stopped, attention, spent_today, quota, vault, ill })
+    let unconfirmed = daemon::unconfirmed(store, &row.name)?;
+    Ok(ProjectSummary {
+        row,
+        tasks,
+        sessions,
+        queued,
+        stopped,
+        attention,
+        spent_today,
+        quota,
+        vault,
+        ill,
+        unconfirmed,
+    })
 }
 
 /// Whether nothing goes on without a person.
@@ -118,8 +134,12 @@ fn counts(tasks: &[Task]) -> BTreeMap<State, usize> {
     counts
 }
 
-fn print_json(context: &Context, daemon: Option<view::Daemon>, glances: &[Glance]) -> Result<(), Failure> {
-    let project = |glance: &Glance| view::Project {
+fn print_json(
+    context: &Context,
+    daemon: Option<view::Daemon>,
+    glances: &[ProjectSummary],
+) -> Result<(), Failure> {
+    let project = |glance: &ProjectSummary| view::Project {
         name: glance.row.name.clone(),
         config_path: glance.row.config_path.clone(),
         checkout: glance.row.checkout.clone(),
@@ -131,6 +151,9 @@ fn print_json(context: &Context, daemon: Option<view::Daemon>, glances: &[Glance
         rate_limits: glance.quota.iter().map(view::RateLimit::from).collect(),
     };
     let attention = glances.iter().flat_map(|glance| &glance.attention);
+    let unconfirmed = glances.iter().flat_map(|glance| {
+        glance.unconfirmed.iter().map(|kept| view::Unconfirmed::new(&glance.row.name, kept))
+    });
     let ill = glances.iter().flat_map(|glance| glance.ill.iter().map(|ill| ill.view(&glance.row.name)));
     context.out.value(&view::Status {
         daemon,
@@ -139,10 +162,15 @@ fn print_json(context: &Context, daemon: Option<view::Daemon>, glances: &[Glance
         needs_a_person: attention.map(|(task, spent)| TaskView::new(task, *spent)).collect(),
         vault: glances.iter().flat_map(|glance| &glance.vault).map(Action::from).collect(),
         notifiers: ill.collect(),
+        unconfirmed: unconfirmed.collect(),
     })
 }
 
-fn print(context: &Context, daemon: Option<&view::Daemon>, glances: &[Glance]) -> Result<(), Failure> {
+fn print(
+    context: &Context,
+    daemon: Option<&view::Daemon>,
+    glances: &[ProjectSummary],
+) -> Result<(), Failure> {
     let (out, strong, good, bad, quiet) = (context.out, style::STRONG, style::GOOD, style::BAD, style::QUIET);
     match daemon {
         Some(status) => out.line(format!(
@@ -177,7 +205,7 @@ fn print(context: &Context, daemon: Option<&view::Daemon>, glances: &[Glance]) -
             let since = time::relative(*at, time::now());
             let next = match by {
                 // What was found says itself what to do.
-                StoppedBy::Audit => String::new(),
+                StoppedBy::Audit | StoppedBy::Refusal => String::new(),
                 StoppedBy::Person => "; pointsman merge-queue resume lets it go on".to_owned(),
             };
             out.line(format!("  {bad}nothing lands{bad:#}: {}", clean_line(reason, 300)))?;
@@ -199,12 +227,20 @@ fn print(context: &Context, daemon: Option<&view::Daemon>, glances: &[Glance]) -
                 clean_line(&task.title, 80),
                 clean_line(task.reason.as_deref().unwrap_or("no reason given"), 200),
                 time::relative(task.since, time::now()),
-                task.waiting_for().unwrap_or_default()
+                words::task::waiting_for(task).unwrap_or_default()
             ))?;
         }
         for ill in &glance.ill {
             let colour = style::BAD;
             out.line(format!("  {colour}not told{colour:#} {}", ill.line()))?;
+        }
+        for unconfirmed in &glance.unconfirmed {
+            let name = &glance.row.name;
+            out.line(format!(
+                "  {bad}unconfirmed{bad:#} {}\n    {quiet}{}{quiet:#}",
+                words::decision::shown(name, unconfirmed),
+                words::decision::command(name, &unconfirmed.decision)
+            ))?;
         }
         for entry in &glance.vault {
             let colour = style::BAD;

@@ -8,7 +8,7 @@ use pointsman_core::session::context::{Gauge, Source};
 use pointsman_core::session::quota::{self, Window};
 use pointsman_core::text::clean_line;
 use pointsman_view::session::Measured;
-use pointsman_view::task::{CiStatus, Line};
+use pointsman_view::task::{CiStatus, StatusLine};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -91,7 +91,7 @@ fn of_session(paths: &Paths, session: &str, payload: &Value) -> Vec<String> {
     vec![line]
 }
 
-fn described(key: &TaskKey, task: Option<&Line>) -> String {
+fn described(key: &TaskKey, task: Option<&StatusLine>) -> String {
     let mut parts = vec![format!("{} #{}", key.project, key.issue)];
     if let Some(task) = task {
         parts.push(task.state.to_string());
@@ -153,7 +153,7 @@ fn spent(payload: &Value) -> Option<Spent> {
 #[cfg(test)]
 mod tests {
     use pointsman_core::task::{Phase, State};
-    use pointsman_view::task::{CiStatus, Line};
+    use pointsman_view::task::{CiStatus, StatusLine};
     use serde_json::json;
 
     use super::{described, gauge, measures, spent};
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn a_line_tells_task_phase_ci_and_queue() {
         let (key, _) = TaskKey::parse_session("dev-shop-3.1").unwrap();
-        let task = Line {
+        let task = StatusLine {
             state: State::MergeQueue,
             phase: Some(Phase::AwaitingReview),
             ci: CiStatus::Passed,

@@ -3,6 +3,7 @@ use pointsman_core::ids::Number;
 use pointsman_core::session::budget::{self, Limit, Spent};
 use pointsman_core::task::{Order, State, Task};
 use pointsman_core::text::clean_line;
+use pointsman_core::words::task::waiting_for;
 use pointsman_store::Store;
 use pointsman_view::task as view;
 
@@ -104,7 +105,7 @@ fn list(context: &Context, only: Option<State>) -> Result<(), Failure> {
             Cell::styled(task.state.name(), style::of(task.state)),
             time::rough(now.since(task.since)).into(),
             task.pr.map(|number| format!("#{number}")).unwrap_or_default().into(),
-            task.waiting_for().unwrap_or_default().into(),
+            waiting_for(task).unwrap_or_default().into(),
             clean_line(&task.title, TITLE_CHARS).into(),
         ]);
     }

@@ -4,7 +4,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use pointsman_core::text;
+use pointsman_core::{text, words};
 
 use super::context::Context;
 use super::failure::{Code, Failure};
@@ -106,6 +106,17 @@ fn detach(context: &Context) -> Result<(), Failure> {
         "The daemon runs as process {pid}; its log is {}.",
         context.paths.daemon_log().display()
     ));
+    say_unconfirmed(context)
+}
+
+/// In the foreground the daemon's own log says this.
+fn say_unconfirmed(context: &Context) -> Result<(), Failure> {
+    let Some(store) = context.store()? else { return Ok(()) };
+    for row in store.projects()? {
+        for kept in daemon::unconfirmed(&store, &row.name)? {
+            context.out.say(words::decision::to_confirm(&row.name, &kept));
+        }
+    }
     Ok(())
 }
 

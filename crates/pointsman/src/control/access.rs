@@ -1,8 +1,8 @@
 //! Who may ask what: one function over every caller and every request, asked once, before anything is done.
 //!
 //! No answer means no. A new request does not compile before every caller has a rule for it here. The rules are those of
-//! docs/security.md, whose table is compared with this function by a test. Who the caller is, is told by
-//! [`caller`](super::caller).
+//! docs/security.md, whose table is compared with this function by a test. [`caller`](super::caller) identifies the
+//! caller.
 
 use pointsman_core::forge::StateFilter;
 use pointsman_core::ids::{Number, ProjectName};

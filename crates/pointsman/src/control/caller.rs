@@ -1,7 +1,8 @@
-//! Who asks, told from what the kernel says about a process. Nothing here looks at the world; `daemon/peers.rs` does.
+//! The identity of a caller, from what the kernel says about its process. Nothing here looks at the world;
+//! `daemon/peers.rs` does.
 //!
 //! The order of the questions is the security of it. A process is first what its ancestors make it. Only one with no
-//! ancestor of ours, without the mark of foreign programs, can be a person. Whatever cannot be told is [`Caller::Other`],
+//! ancestor of ours, without the mark of foreign programs, can be a person. Whatever is uncertain is [`Caller::Other`],
 //! which may do nothing.
 
 use std::fmt;
@@ -25,8 +26,8 @@ pub enum Caller {
     Keeper {
         session: String,
     },
-    /// The process that becomes the agent. It has the agent's pid, so nobody is told to be one yet; a socket per session
-    /// will tell them apart.
+    /// The process that becomes the agent. It has the agent's pid, so no caller is identified as one yet; a socket per
+    /// session will tell them apart.
     Launcher {
         session: String,
     },
@@ -89,7 +90,28 @@ pub enum Unknown {
     StrangeSession,
 }
 
+impl Caller {
+    /// The name under which this caller writes on the forge.
+    pub fn author(&self) -> String {
+        match self {
+            Self::Person { name } | Self::Token { name, .. } => name.clone(),
+            Self::Session(own) => own.session.clone(),
+            Self::Keeper { .. } | Self::Launcher { .. } | Self::Runner { .. } | Self::Other(_) => {
+                self.to_string()
+            }
+        }
+    }
+}
+
 impl Unknown {
+    /// Whether the next look may identify the same caller: it could not be looked at, or tmux or the store did not answer.
+    pub fn may_pass(self) -> bool {
+        match self {
+            Self::Unseen | Self::InATerminal | Self::StrangeSession => true,
+            Self::AnotherUser | Self::OfTheDaemon | Self::Marked | Self::NotTold => false,
+        }
+    }
+
     /// The sentence for whoever asked.
     pub fn why(self) -> &'static str {
         match self {
@@ -113,12 +135,12 @@ impl fmt::Display for Caller {
             Self::Launcher { session } => write!(f, "the launcher of session {session}"),
             Self::Runner { host } => write!(f, "the runner of host {host}"),
             Self::Token { name, .. } => write!(f, "a token of {name}"),
-            Self::Other(_) => write!(f, "a process that is nobody's"),
+            Self::Other(_) => write!(f, "an unidentified process"),
         }
     }
 }
 
-/// The kernel's facts about a process that asks.
+/// The kernel's facts about a calling process.
 #[derive(Clone, Debug)]
 pub struct ProcessFacts {
     pub uid: u32,
@@ -274,7 +296,7 @@ mod tests {
     }
 
     fn known(origin_marked: bool) -> OwnProcesses {
-        let seat = |process, session: &str, runtime| SessionProcess {
+        let session = |process, session: &str, runtime| SessionProcess {
             process,
             session: session.to_owned(),
             runtime,
@@ -284,8 +306,8 @@ mod tests {
             daemon: Some(DAEMON),
             tmux: Some(TMUX),
             sessions: vec![
-                seat(PANE, "dev-shop-1.1", SessionProcessKind::Pane),
-                seat(KEEPER, "dev-shop-2.1", SessionProcessKind::Keeper),
+                session(PANE, "dev-shop-1.1", SessionProcessKind::Pane),
+                session(KEEPER, "dev-shop-2.1", SessionProcessKind::Keeper),
             ],
             origin: Some(Origin {
                 marked: origin_marked,
@@ -384,6 +406,14 @@ mod tests {
             identify(&ProcessFacts { uid: 0, ..line(&[PANE, INIT]) }, &known),
             session("dev-shop-1.1")
         );
+    }
+
+    #[test]
+    fn whoever_writes_for_a_person_writes_under_their_name() {
+        let (scopes, channel) = (super::Scopes::default(), super::Channel::Web);
+        let token = super::Caller::Token { name: "ann".to_owned(), scopes, channel };
+        assert_eq!((token.author(), token.to_string()), ("ann".to_owned(), "a token of ann".to_owned()));
+        assert_eq!(super::Caller::Person { name: "ann".to_owned() }.author(), "ann");
     }
 
     #[test]

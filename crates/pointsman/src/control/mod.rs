@@ -1,7 +1,8 @@
-//! How commands reach the daemon: one JSON line there, one JSON line back, over a unix socket.
+//! Commands reach the daemon over a unix socket, with one JSON line in each direction.
 //!
-//! [`protocol`] has the words, [`client`] the caller's side; the daemon's side is in `daemon/`. [`caller`] tells who asks
-//! from what the kernel says, [`access`] whether they may. Both decide without looking at anything themselves.
+//! [`protocol`] has the requests and replies, and [`client`] is the caller's side. The daemon's side is in `daemon/`.
+//! [`caller`] identifies the caller from facts of the kernel, and [`access`] decides what the caller may ask. Both
+//! are pure.
 
 pub mod access;
 pub mod caller;

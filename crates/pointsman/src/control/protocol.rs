@@ -379,6 +379,8 @@ pub enum FailureKind {
     NotFound,
     /// The configuration is wrong (6).
     Configuration,
+    /// It has no effect while no daemon runs (5).
+    NoDaemon,
     /// An outside service does not answer (7).
     Unavailable,
 }

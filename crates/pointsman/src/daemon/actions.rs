@@ -9,7 +9,7 @@ use std::sync::mpsc::sync_channel;
 use anyhow::Context;
 use pointsman_adapters::git::RefName;
 use pointsman_adapters::process::free_memory_mb;
-use pointsman_core::action::{self, AT_ONCE, Next, Report, Sight, formula, plan};
+use pointsman_core::action::{self, AT_ONCE, ActionFacts, Next, Report, formula, plan};
 use pointsman_core::dependencies;
 use pointsman_core::forge::{Issue, IssueState};
 use pointsman_core::ids::{Number, Sha};
@@ -19,16 +19,16 @@ use pointsman_core::words;
 use pointsman_store::RunScope;
 
 use super::crash::crash_point;
+use super::effects::EffectPerformer;
 use super::inbound::Inbound;
 use super::served::Served;
-use super::world::RealWorld;
 use crate::control::protocol::{FailureKind, Reply};
 
 /// Who asks, in the list of runs.
 const BY: &str = action::ROLE.as_str();
 
 /// Looks at a project's actions, on a thread of its own; once more if that is under way.
-pub(crate) fn look(world: &Arc<RealWorld>, served: &Arc<Served>) {
+pub(crate) fn look(world: &Arc<EffectPerformer>, served: &Arc<Served>) {
     if !served.config.roles.action.enabled {
         return;
     }
@@ -40,7 +40,7 @@ pub(crate) fn look(world: &Arc<RealWorld>, served: &Arc<Served>) {
     });
 }
 
-fn go_round(world: &RealWorld, served: &Served) -> anyhow::Result<()> {
+fn go_round(world: &EffectPerformer, served: &Served) -> anyhow::Result<()> {
     // The forge was asked a moment ago, for everybody.
     let Some(seen) = served.seen() else { return Ok(()) };
     let open = &seen.issues;
@@ -53,12 +53,12 @@ fn go_round(world: &RealWorld, served: &Served) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn attend(world: &RealWorld, served: &Served, issue: &Issue, open: &[Issue]) -> anyhow::Result<()> {
+fn attend(world: &EffectPerformer, served: &Served, issue: &Issue, open: &[Issue]) -> anyhow::Result<()> {
     let number = issue.number;
-    let runs = world.reader().runs_about(&served.config.name, &action_key(number))?;
+    let runs = world.read(|store| store.runs_about(&served.config.name, &action_key(number)))?;
     let waits =
         dependencies::parse(&issue.body).iter().any(|wanted| open.iter().any(|o| o.number == *wanted));
-    let look = |told| plan(&Sight { labels: &issue.labels, waits, runs: &runs, told });
+    let look = |told| plan(&ActionFacts { labels: &issue.labels, waits, runs: &runs, told });
     // What was told is asked for only if it matters.
     let next = match (look(false), runs.last()) {
         (Next::Block, Some(last)) => look(is_told(served, number, last)?),
@@ -69,7 +69,7 @@ fn attend(world: &RealWorld, served: &Served, issue: &Issue, open: &[Issue]) -> 
         (Next::Begin, _) => begin(world, served, issue),
         (Next::Report, Some(run)) => report(world, served, number, run),
         (Next::Block, Some(run)) => {
-            let why = run.reason.as_deref().unwrap_or("it gave no reason");
+            let why = run.reason.as_deref().unwrap_or(words::daemon::run::no_reason());
             block(served, number, &marker(run), &words::action::failed(run.id, why))
         }
         (Next::Report | Next::Block, None) => Ok(()),
@@ -86,10 +86,10 @@ fn is_told(served: &Served, issue: Number, run: &Run) -> anyhow::Result<bool> {
     Ok(comments.iter().any(|c| c.author == served.forge.me() && c.body.trim_end().ends_with(&mark)))
 }
 
-fn begin(world: &RealWorld, served: &Served, issue: &Issue) -> anyhow::Result<()> {
+fn begin(world: &EffectPerformer, served: &Served, issue: &Issue) -> anyhow::Result<()> {
     let config = &served.config;
     let under_way = {
-        let open = world.reader().runs(&config.name, RunScope::Open)?;
+        let open = world.read(|store| store.runs(&config.name, RunScope::Open))?;
         open.iter().filter(|run| matches!(run.subject, Some(Subject::Action { .. }))).count()
     };
     let short = free_memory_mb().is_some_and(|free| free < config.limits.min_free_memory_mb);
@@ -123,10 +123,10 @@ fn begin(world: &RealWorld, served: &Served, issue: &Issue) -> anyhow::Result<()
 }
 
 /// With commits the issue becomes the dev agent's, which begins from them; without, it is closed.
-fn report(world: &RealWorld, served: &Served, issue: Number, run: &Run) -> anyhow::Result<()> {
+fn report(world: &EffectPerformer, served: &Served, issue: Number, run: &Run) -> anyhow::Result<()> {
     let report = Report::read(run.result.as_ref()).map_err(anyhow::Error::msg)?;
     let main = served.mirror.remote_head(&served.primary)?;
-    let main = main.with_context(|| format!("the forge has no branch {}", served.primary))?;
+    let main = main.with_context(|| words::daemon::git::no_branch(&served.primary))?;
     let kept = handed_on(served, issue, &main)?;
     let body = match &kept {
         Some(head) => words::action::handed_on(run.id, &report, served.mirror.ahead(&main, head)?),
@@ -159,7 +159,8 @@ fn block(served: &Served, issue: Number, marker: &str, body: &str) -> anyhow::Re
 
 /// Where the commits of an issue's action are kept.
 pub(super) fn kept_at(issue: Number) -> anyhow::Result<RefName> {
-    RefName::new(&format!("refs/pointsman/action/{issue}")).context("a number is a name")
+    let name = format!("refs/pointsman/action/{issue}");
+    RefName::new(&name).with_context(|| words::daemon::git::not_a_ref_name(&name))
 }
 
 /// The commits of an issue's action, if there are any that main has not.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pointsman_core::ids::{Number, ProjectName, TaskKey};
+use pointsman_core::ids::{Number, ProjectName, Sha, TaskKey};
 use pointsman_core::log;
 use pointsman_core::session::work::Observation;
 use pointsman_core::task::{Effect, Event, Headline, Order, Refused, Stage, Task};
@@ -15,11 +15,11 @@ use serde::Serialize;
 
 use super::engine::{Engine, Input};
 use super::sources::hooks;
-use super::{budget, clock, factory, line, notifier, projects, runs, vault};
-use crate::control::protocol::{FailureKind, Reply, Request};
+use super::{budget, clock, factory, notifier, projects, queue_orders, runs, vault};
+use crate::control::protocol::{FailureKind, QueueCommand, Reply, Request};
 use crate::paths::Paths;
 
-/// What follows from an answered request.
+/// The work that an answered request leaves for the loop.
 #[derive(Default)]
 pub(crate) struct Follow {
     /// Projects were added, removed or changed.
@@ -27,6 +27,8 @@ pub(crate) struct Follow {
     pub stop: bool,
     /// The merge queue of this project has something to look at.
     pub land: Option<ProjectName>,
+    /// Trees that it tests again.
+    pub retest: Vec<Sha>,
     pub vault: bool,
     pub run: bool,
     /// People are to be told something.
@@ -77,7 +79,11 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
         }
         Request::Queue { project, command } => {
             follow.land = Some(project.clone());
-            line::answer(engine, project, command)
+            let reply = queue_orders::answer(engine, project, command);
+            if let (QueueCommand::Forget { trees, .. }, Reply::Done { .. }) = (command, &reply) {
+                follow.retest.clone_from(trees);
+            }
+            reply
         }
         Request::Run { project, command } => {
             follow.run = true;
@@ -101,7 +107,7 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
         | Request::ForgeStats { .. }
         | Request::Forge { .. }
         | Request::Claim { .. } => {
-            failed(FailureKind::Failed, "this request is answered elsewhere".to_owned())
+            failed(FailureKind::Failed, words::daemon::request::answered_elsewhere().to_owned())
         }
     };
     (reply, follow)
@@ -112,7 +118,7 @@ pub(crate) fn done(view: impl Serialize) -> Reply {
     Reply::done(view)
 }
 
-/// Not done.
+/// A refusal or a failure, as the caller sees it.
 pub(crate) fn failed(kind: FailureKind, message: String) -> Reply {
     Reply::Failed { kind, message }
 }
@@ -128,24 +134,18 @@ fn give(engine: &mut Engine, project: &ProjectName, issue: Number, event: Event)
             Err(reply) => reply,
         },
         Ok(Some(Err(Refused::NotNow(why) | Refused::Stale(why)))) => {
-            failed(FailureKind::Refused, format!("task {issue}: {why}"))
+            failed(FailureKind::Refused, words::daemon::request::task_refused(issue, &why))
         }
-        Ok(None) => failed(FailureKind::Failed, "nothing was done".to_owned()),
-        Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
+        Ok(None) => failed(FailureKind::Failed, words::daemon::request::nothing_was_done().to_owned()),
+        Err(error) => failed(FailureKind::Failed, super::effects::chain(&error)),
     }
 }
 
 fn find(engine: &mut Engine, key: &TaskKey) -> Result<Task, Reply> {
     match engine.store().task(key) {
         Ok(Some(task)) => Ok(task),
-        Ok(None) => {
-            let message = format!(
-                "there is no task for issue {} of {}: an issue becomes one with the label backlog",
-                key.issue, key.project
-            );
-            Err(failed(FailureKind::NotFound, message))
-        }
-        Err(error) => Err(failed(FailureKind::Failed, super::world::chain(&error))),
+        Ok(None) => Err(failed(FailureKind::NotFound, words::daemon::request::no_task(key))),
+        Err(error) => Err(failed(FailureKind::Failed, super::effects::chain(&error))),
     }
 }
 
@@ -155,8 +155,8 @@ fn acknowledge(engine: &mut Engine, message: i64, session: Option<&str>) -> Repl
     }
     match write_acknowledged(engine, EffectId(message), session) {
         Ok(true) => done(Acknowledged { message, acknowledged: true }),
-        Ok(false) => failed(FailureKind::NotFound, format!("there is no message m-{message}")),
-        Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
+        Ok(false) => failed(FailureKind::NotFound, words::daemon::request::no_message(message)),
+        Err(error) => failed(FailureKind::Failed, super::effects::chain(&error)),
     }
 }
 
@@ -198,21 +198,21 @@ pub(super) fn no_budget(
     let (config, task) = (engine.config(project)?, find(engine, &key).ok()?);
     match budget::used_up(engine.store(), &config, &task, clock::now()) {
         Ok(what) => what.map(|what| failed(FailureKind::Refused, words::reason::budget_of_order(&what))),
-        Err(error) => Some(failed(FailureKind::Failed, super::world::chain(&error))),
+        Err(error) => Some(failed(FailureKind::Failed, super::effects::chain(&error))),
     }
 }
 
 /// An agent says where it is: its work state follows, and its tree is saved.
 fn checkpoint(engine: &mut Engine, session: &str, said: Observation) -> Reply {
     let Some((key, generation)) = TaskKey::parse_session(session) else {
-        return failed(FailureKind::NotFound, format!("there is no session {session}"));
+        return failed(FailureKind::NotFound, words::daemon::request::no_session(session));
     };
     let task = match find(engine, &key) {
         Ok(task) => task,
         Err(reply) => return reply,
     };
     if task.session.generation != generation || task.session.stage == Stage::None {
-        return failed(FailureKind::Refused, format!("session {session} is over"));
+        return failed(FailureKind::Refused, words::daemon::request::session_over(session));
     }
     let now = clock::now();
     let written = engine
@@ -220,7 +220,7 @@ fn checkpoint(engine: &mut Engine, session: &str, said: Observation) -> Reply {
         .and_then(|()| engine.take(&[Input::new(key, Event::TurnEnded { generation })], now));
     match written {
         Ok(_) => done(Saved { session: session.to_owned(), saved: true }),
-        Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
+        Err(error) => failed(FailureKind::Failed, super::effects::chain(&error)),
     }
 }
 
@@ -231,7 +231,7 @@ fn send(engine: &mut Engine, project: &ProjectName, issue: Number, text: &str) -
         Err(reply) => return reply,
     };
     if task.session.stage != Stage::Alive {
-        return failed(FailureKind::Refused, format!("task {issue} has no live session"));
+        return failed(FailureKind::Refused, words::daemon::request::no_live_session(issue));
     }
     let (subject, details) = words::message::from_operator(text);
     let mut change = Change::logged(clock::now(), project, &log::Entry::OperatorSpoke);
@@ -245,7 +245,7 @@ fn send(engine: &mut Engine, project: &ProjectName, issue: Number, text: &str) -
     change.task = Some(task);
     match engine.write(&[change]) {
         Ok(_) => done(Sent { issue, sent: true }),
-        Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
+        Err(error) => failed(FailureKind::Failed, super::effects::chain(&error)),
     }
 }
 
@@ -257,11 +257,7 @@ fn remove(engine: &mut Engine, project: &ProjectName) -> Reply {
         .map(|t| format!("#{}", t.key.issue))
         .collect();
     if !busy.is_empty() {
-        let message = format!(
-            "{project} has live sessions ({}): end them first with pointsman session stop --all",
-            busy.join(", ")
-        );
-        return failed(FailureKind::Refused, message);
+        return failed(FailureKind::Refused, words::daemon::request::live_sessions(project, &busy));
     }
     let removed = engine.store().project(project).and_then(|known| {
         let Some(_) = known else { return Ok(false) };
@@ -271,7 +267,7 @@ fn remove(engine: &mut Engine, project: &ProjectName) -> Reply {
     });
     match removed {
         Ok(true) => done(Named { name: project.clone() }),
-        Ok(false) => failed(FailureKind::NotFound, format!("there is no project {project}")),
-        Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
+        Ok(false) => failed(FailureKind::NotFound, words::daemon::request::no_project(project)),
+        Err(error) => failed(FailureKind::Failed, super::effects::chain(&error)),
     }
 }

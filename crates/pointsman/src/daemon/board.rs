@@ -7,17 +7,17 @@ use pointsman_core::ids::TaskKey;
 use pointsman_core::task::Task;
 
 /// A picture of all tasks.
-pub type Picture = Arc<BTreeMap<TaskKey, Arc<Task>>>;
+pub type TaskMap = Arc<BTreeMap<TaskKey, Arc<Task>>>;
 
-/// Where the loop hangs the picture after every change.
+/// A picture of all tasks, which the loop replaces after every change.
 ///
 /// There is no empty board: whoever looked at one would take tasks that are not loaded yet for tasks that do not exist.
 #[derive(Clone)]
-pub struct Board {
-    picture: Arc<RwLock<Picture>>,
+pub struct TaskBoard {
+    picture: Arc<RwLock<TaskMap>>,
 }
 
-impl Board {
+impl TaskBoard {
     /// A board that shows the tasks as they were loaded.
     pub fn new(tasks: &BTreeMap<TaskKey, Arc<Task>>) -> Self {
         Self { picture: Arc::new(RwLock::new(Arc::new(tasks.clone()))) }
@@ -29,7 +29,7 @@ impl Board {
     }
 
     /// The latest picture.
-    pub fn look(&self) -> Picture {
+    pub fn look(&self) -> TaskMap {
         Arc::clone(&self.picture.read().unwrap_or_else(PoisonError::into_inner))
     }
 }

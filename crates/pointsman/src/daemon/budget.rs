@@ -11,9 +11,10 @@ use pointsman_core::session::quota::{self, Window};
 use pointsman_core::task::{Event, Stage, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
+use pointsman_core::words::daemon::budget::Whose;
 use pointsman_store::{Change, EntryScope, SessionRow, SpendingReport, Store, Write};
 use pointsman_view::session::Measured;
-use pointsman_view::task::{CiStatus, Line};
+use pointsman_view::task::{CiStatus, StatusLine};
 
 use super::answer::{done, failed};
 use super::clock;
@@ -53,7 +54,7 @@ pub(crate) fn measure(
     quota: &[Window],
 ) -> Reply {
     let Some((key, generation)) = TaskKey::parse_session(session) else {
-        return failed(FailureKind::NotFound, format!("there is no session {session}"));
+        return failed(FailureKind::NotFound, words::daemon::request::no_session(session));
     };
     let measured = engine.store().session(session).and_then(|known| match known {
         Some(row) => {
@@ -67,21 +68,21 @@ pub(crate) fn measure(
         None => Ok(false),
     });
     match measured {
-        Ok(false) => failed(FailureKind::NotFound, format!("there is no session {session}")),
+        Ok(false) => failed(FailureKind::NotFound, words::daemon::request::no_session(session)),
         Ok(true) => {
             let task = task_line(engine, &key);
             done(Measured { session: session.to_owned(), measured: true, task })
         }
-        Err(error) => failed(FailureKind::Failed, super::world::chain(&error)),
+        Err(error) => failed(FailureKind::Failed, super::effects::chain(&error)),
     }
 }
 
 /// What a status line shows of a task.
-fn task_line(engine: &mut Engine, key: &TaskKey) -> Option<Line> {
+fn task_line(engine: &mut Engine, key: &TaskKey) -> Option<StatusLine> {
     let task = engine.tasks().get(key).cloned()?;
     let entries = engine.store().queue_entries(&key.project, EntryScope::Unfinished).unwrap_or_default();
     let position = entries.iter().position(|entry| entry.issue == Some(key.issue)).map(|at| at + 1);
-    Some(Line {
+    Some(StatusLine {
         state: task.state,
         phase: task.phase,
         ci: CiStatus::of(&task.ci),
@@ -159,11 +160,14 @@ fn spend(
     engine.write(&[Change::quiet(now, vec![Write::Spent(report)])]).map(drop)
 }
 
+/// The name of the mark of a role's day. Names are stored.
+const ROLE_ON_DAY: &str = "role on day";
+
 /// A limit, how much of it is used, and by whom.
 struct Mark {
     /// Tells it from other marks of the same task.
     name: String,
-    whose: &'static str,
+    whose: Whose,
     spent: Spent,
     limit: Limit,
 }
@@ -174,8 +178,8 @@ impl Mark {
     }
 
     fn describe(&self) -> String {
-        let spent = budget::describe(self.spent, self.limit).unwrap_or_else(|| "nothing".to_owned());
-        format!("{spent} spent {}", self.whose)
+        let amount = budget::describe(self.spent, self.limit);
+        words::daemon::budget::spent(amount.as_deref(), self.whose)
     }
 }
 
@@ -193,12 +197,12 @@ fn of_task(
     };
     let limit = Limit::per_task(&config.budget);
     if limit.is_any() {
-        add("task", "for this task", store.spent_on_task(key, now)?, limit);
+        add("task", Whose::Task, store.spent_on_task(key, now)?, limit);
     }
     let limit = role.map(Limit::per_task).unwrap_or_default();
     if limit.is_any() {
         let spent = store.spent_by_role_on_task(key, now)?.remove(&ROLE).unwrap_or_default();
-        add("role on task", "by its role for this task", spent, limit);
+        add("role on task", Whose::RoleOnTask, spent, limit);
     }
     let limits = [("session", Some(&config.budget)), ("session of role", role)];
     for (name, budget) in limits {
@@ -207,7 +211,7 @@ fn of_task(
             && let Some(session) = task.session_id()
             && let Some(row) = store.session(&session)?
         {
-            add(name, "by this session", row.spent, limit);
+            add(name, Whose::Session, row.spent, limit);
         }
     }
     Ok(marks)
@@ -220,13 +224,13 @@ fn of_day(store: &Store, config: &Config, now: Timestamp) -> Result<Vec<Mark>, p
     let limit = Limit::per_day(&config.budget);
     if limit.is_any() {
         let spent = store.spent_on_day(Some(&config.name), &day, now)?;
-        marks.push(Mark { name: format!("day {day}"), whose: "today", spent, limit });
+        marks.push(Mark { name: format!("day {day}"), whose: Whose::Day, spent, limit });
     }
     let limit = config.roles.get(ROLE).budget.as_ref().map(Limit::per_day).unwrap_or_default();
     if limit.is_any() {
         let mut roles = store.spent_by_role_on_day(Some(&config.name), &day, now)?;
         let spent = roles.remove(&ROLE).unwrap_or_default();
-        marks.push(Mark { name: format!("role on day {day}"), whose: "by its role today", spent, limit });
+        marks.push(Mark { name: format!("{ROLE_ON_DAY} {day}"), whose: Whose::RoleOnDay, spent, limit });
     }
     Ok(marks)
 }
@@ -326,7 +330,7 @@ pub(crate) fn may_begin(
         && of_task(store, config, task, now)?.iter().all(|mark| mark.level() < Level::Hard))
 }
 
-/// Which budget of the day or which rate limit is used up, in words.
+/// Names the budget of the day or the rate limit that is used up, in words.
 pub(crate) fn used_up_today(
     store: &Store,
     config: &Config,
@@ -339,7 +343,7 @@ pub(crate) fn used_up_today(
     Ok(marks.iter().find(|mark| mark.level() == Level::Hard).map(Mark::describe))
 }
 
-/// Which budget is used up, so that not even a person's order starts this task, in words.
+/// Names the budget that is used up, so that not even a person's order starts this task, in words.
 pub(crate) fn used_up(
     store: &Store,
     config: &Config,

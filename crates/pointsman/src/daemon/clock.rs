@@ -9,14 +9,14 @@ use pointsman_view::Time;
 
 use super::stage;
 
-/// Now.
+/// The present time, or that of a test that plays days in seconds.
 #[allow(clippy::disallowed_methods, reason = "the one clock")]
 pub fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     stage::time(Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
 }
 
-/// When a file was last written, by the same clock.
+/// The time when a file was last written, by the same clock.
 pub fn written(file: &Metadata) -> Timestamp {
     let millis = file.mtime().saturating_mul(1000).saturating_add(file.mtime_nsec() / 1_000_000);
     stage::time(Timestamp(millis))

@@ -5,10 +5,10 @@ use pointsman_adapters::forge::Forge;
 use pointsman_core::config::Config;
 use pointsman_core::forge::IssueState;
 use pointsman_core::words;
-use pointsman_store::{EffectId, Store};
+use pointsman_store::{self as store, EffectId, MessageRow};
 
 use super::answer::failed;
-use super::world::chain;
+use super::effects::chain;
 use crate::control::access::Condition;
 use crate::control::caller::OwnSession;
 use crate::control::protocol::{FailureKind, Reply};
@@ -25,12 +25,12 @@ pub(crate) struct ForgeContext<'f> {
 pub(crate) fn holds(
     condition: Condition,
     own: &OwnSession,
-    store: &Store,
+    message: impl FnOnce(EffectId) -> Result<Option<MessageRow>, store::Error>,
     place: Option<ForgeContext<'_>>,
 ) -> Result<(), Reply> {
     let refused = |why: String| Err(failed(FailureKind::Refused, why));
     match condition {
-        Condition::MessageIsOwn(id) => match store.message(EffectId(id)) {
+        Condition::MessageIsOwn(id) => match message(EffectId(id)) {
             Ok(Some(message)) if message.task.session(message.generation) != own.session => {
                 refused(words::access::not_its_message(&own.session, id))
             }

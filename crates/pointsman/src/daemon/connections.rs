@@ -2,7 +2,7 @@
 //!
 //! People always get through. A session gets a few connections, and everybody except people gets half of all. A
 //! connection counts for nobody until its caller is identified. Connections that are being identified are never turned
-//! away. They wait in the socket's queue, because a look takes milliseconds and depends on nobody's good will.
+//! away. They wait in the socket's queue: a look reads `/proc` for a limited number of ancestors, and asks nobody.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -58,8 +58,8 @@ enum Group {
 }
 
 impl Group {
-    fn of(told: &CallerKind) -> Self {
-        match told {
+    fn of(caller: &CallerKind) -> Self {
+        match caller {
             CallerKind::Person { .. } => Self::People,
             CallerKind::Session(session) | CallerKind::Keeper(session) => Self::Session(session.clone()),
             CallerKind::Other(_) => Self::Nobody,
@@ -68,9 +68,9 @@ impl Group {
 
     fn name(&self) -> String {
         match self {
-            Self::People => "everybody together".to_owned(),
+            Self::People => words::access::EVERYBODY.to_owned(),
             Self::Session(session) => format!("session {session}"),
-            Self::Nobody => words::access::NOBODYS.to_owned(),
+            Self::Nobody => words::access::WITHOUT_RIGHTS.to_owned(),
         }
     }
 }
@@ -98,24 +98,24 @@ impl ConnectionLimits {
     }
 
     /// Counts a connection with one request; the sentence says why it is refused.
-    pub(crate) fn take(self: &Arc<Self>, told: &CallerKind, now: Instant) -> Result<Connection, String> {
-        let group = Group::of(told);
+    pub(crate) fn take(self: &Arc<Self>, caller: &CallerKind, now: Instant) -> Result<Connection, String> {
+        let group = Group::of(caller);
         let mut taken = self.lock();
         // Whoever has no connection and asked nothing lately is forgotten.
         taken.each.retain(|_, share| share.open > 0 || now.duration_since(share.since) < WINDOW);
         let (all, foreign) = (taken.all, taken.foreign);
-        let full = |group: &Group, limit| Err(words::access::too_many_connections(&group.name(), limit));
+        let full = |who: &str, limit| Err(words::access::too_many_connections(who, limit));
         if all >= ALL {
-            return full(&Group::People, ALL);
+            return full(words::access::EVERYBODY, ALL);
         }
         if group != Group::People {
             if foreign >= FOREIGN {
-                return full(&Group::Nobody, FOREIGN);
+                return full(words::access::ALL_BUT_PEOPLE, FOREIGN);
             }
             let share =
                 taken.each.entry(group.clone()).or_insert(GroupCount { open: 0, since: now, requests: 0 });
             if share.open >= EACH {
-                return full(&group, EACH);
+                return full(&group.name(), EACH);
             }
             if now.duration_since(share.since) >= WINDOW {
                 (share.since, share.requests) = (now, 0);
@@ -176,7 +176,7 @@ mod tests {
         let (limits, now) = (Arc::new(ConnectionLimits::default()), Instant::now());
         let mut held: Vec<Connection> = (0..EACH).map(|_| limits.take(&session(1), now).unwrap()).collect();
         let refused = limits.take(&session(1), now).unwrap_err();
-        assert!(refused.starts_with("session dev-shop-1.1 has 16 connections"), "{refused}");
+        assert!(refused.contains("16 connections are open, the limit for session dev-shop-1.1"), "{refused}");
         held.extend((0..EACH).map(|_| limits.take(&CI, now).unwrap()));
         assert!(
             limits.take(&CallerKind::Other(Unknown::Marked), now).is_err(),
@@ -188,7 +188,11 @@ mod tests {
                 .take(FOREIGN - 2 * EACH)
                 .map(|n| limits.take(&session(n), now).unwrap()),
         );
-        assert!(limits.take(&session(99), now).is_err());
+        let refused = limits.take(&session(99), now).unwrap_err();
+        assert!(
+            refused.contains("64 connections are open, the limit for all callers except people"),
+            "{refused}"
+        );
         let people: Vec<Connection> = (FOREIGN..ALL).map(|_| limits.take(&ANN, now).unwrap()).collect();
         assert!(limits.take(&ANN, now).is_err());
         drop((held, people));
@@ -203,7 +207,7 @@ mod tests {
             limits.take(&ANN, now).unwrap();
         }
         let refused = limits.take(&session(1), now).unwrap_err();
-        assert!(refused.contains("1000 requests within 10 s"), "{refused}");
+        assert!(refused.contains("1000 requests came within 10 s"), "{refused}");
         assert!(limits.take(&session(2), now).is_ok() && limits.take(&ANN, now).is_ok());
         assert!(limits.take(&session(1), now + WINDOW).is_ok());
     }

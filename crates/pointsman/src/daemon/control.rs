@@ -10,18 +10,20 @@ use std::time::{Duration, Instant};
 use pointsman_adapters::http::Count;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::task::{ReviewVerdict, State};
+use pointsman_core::words;
 use pointsman_view::forge::{Cost, Queued};
 
 use super::answer::{done, failed};
-use super::board::Board;
+use super::board::TaskBoard;
 use super::conditions::{self, ForgeContext};
 use super::connections::{ConnectionLimits, LookPermit};
+use super::decisions::Made;
+use super::effects::EffectPerformer;
 use super::factory;
 use super::inbound::{Inbound, Inbox};
-use super::line;
 use super::peers::{Peer, Peers};
+use super::queue_orders;
 use super::reports::{Reports, ask_loop};
-use super::world::RealWorld;
 use crate::control::access::{Access, Condition, may, name_of};
 use crate::control::caller::{Caller, CallerKind, Unknown};
 use crate::control::protocol::{FailureKind, ForgeCommand, Reply, Request};
@@ -33,15 +35,20 @@ const REQUEST_BYTES: u64 = 16 << 20;
 const REQUEST_LIMIT: Duration = Duration::from_secs(10);
 /// Of what an agent sends: an issue of this length is longer than anybody reads.
 const FOREIGN_BYTES: u64 = 1 << 20;
+/// The most that is read and thrown away of a request that is too long. A client reads the reply only after it has sent
+/// everything.
+const DISCARDED_BYTES: u64 = 64 << 20;
+/// The pause after a connection could not be accepted. The reason, most often too many open files, takes a moment to pass.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Listens for commands.
 pub(crate) struct Control {
     /// The road to the loop.
     pub inbox: Inbox,
     /// The tasks as they are.
-    pub board: Board,
+    pub board: TaskBoard,
     /// The forges are in there.
-    pub world: Arc<RealWorld>,
+    pub world: Arc<EffectPerformer>,
     /// Who asks.
     pub peers: Peers,
     pub connections: Arc<ConnectionLimits>,
@@ -62,12 +69,8 @@ impl Control {
         let listener = UnixListener::bind(socket)?;
         std::fs::set_permissions(socket, std::fs::Permissions::from_mode(0o600))?;
         std::thread::Builder::new().name("control".to_owned()).spawn(move || {
-            for stream in listener.incoming() {
-                match stream {
-                    Ok(stream) => Arc::clone(&self).serve(stream),
-                    Err(error) => tracing::warn!(%error, "a command could not be heard"),
-                }
-            }
+            let pause = || std::thread::park_timeout(ACCEPT_PAUSE);
+            accept(listener.incoming(), |stream| Arc::clone(&self).serve(stream), pause);
         })?;
         Ok(())
     }
@@ -76,35 +79,37 @@ impl Control {
         let look = self.connections.look();
         let spawned = std::thread::Builder::new().name("caller".to_owned()).spawn(move || {
             if let Err(error) = self.talk(&stream, look) {
-                tracing::debug!(%error, "a command went away");
+                tracing::debug!(%error, "a connection broke");
             }
         });
         if let Err(error) = spawned {
-            tracing::warn!(%error, "a command could not be heard");
+            tracing::warn!(%error, "a connection cannot be served");
         }
     }
 
     fn talk(&self, stream: &UnixStream, look: LookPermit) -> std::io::Result<()> {
         stream.set_read_timeout(Some(REQUEST_LIMIT))?;
         stream.set_write_timeout(Some(REQUEST_LIMIT))?;
-        let peer = rustix::net::sockopt::socket_peercred(stream)?;
-        let peer = Peer { uid: peer.uid.as_raw(), pid: peer.pid.as_raw_nonzero().get().unsigned_abs() };
-        let mut told = self.peers.look(peer);
+        let peer = Peer::of(stream)?;
+        let mut kind = self.peers.look(&peer);
         drop(look);
-        let reply = match self.connections.take(&told, Instant::now()) {
+        let reply = match self.connections.take(&kind, Instant::now()) {
             Ok(_connection) => {
                 // tmux may be slow to answer, so that is asked only of those who cannot be people.
-                if told == CallerKind::Other(Unknown::InATerminal) {
-                    told = self.peers.look_again(peer);
+                if kind == CallerKind::Other(Unknown::InATerminal) {
+                    kind = self.peers.look_again(&peer);
                 }
                 let most =
-                    if matches!(told, CallerKind::Person { .. }) { REQUEST_BYTES } else { FOREIGN_BYTES };
-                let caller = self.peers.caller(told);
-                let mut line = Vec::new();
-                BufReader::new(stream.take(most)).read_until(b'\n', &mut line)?;
-                let reply = match serde_json::from_slice::<Request>(&line) {
-                    Ok(request) => self.answer(&caller, &request),
-                    Err(error) => failed(FailureKind::Failed, format!("the request cannot be read: {error}")),
+                    if matches!(kind, CallerKind::Person { .. }) { REQUEST_BYTES } else { FOREIGN_BYTES };
+                let caller = self.peers.caller(kind);
+                let reply = match read_line(stream, most)? {
+                    None => failed(FailureKind::Refused, words::access::too_long(most)),
+                    Some(line) => match serde_json::from_slice::<Request>(&line) {
+                        Ok(request) => self.answer(&caller, &request),
+                        Err(error) => {
+                            failed(FailureKind::Failed, words::access::no_request(&error.to_string()))
+                        }
+                    },
                 };
                 return send(stream, &reply);
             }
@@ -121,7 +126,7 @@ impl Control {
             Access::Refused(why) => {
                 // Not louder: an agent can ask a hundred times a second.
                 tracing::debug!(%caller, request = name_of(request), "refused: {why}");
-                return failed(FailureKind::Refused, why);
+                return failed(refusal_of(caller, request), why);
             }
         };
         let _filing = match condition {
@@ -133,8 +138,9 @@ impl Control {
             let at_the_forge = served.as_deref().and_then(|served| {
                 Some(ForgeContext { forge: served.embedded.as_deref()?, config: &served.config })
             });
-            let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Err(reply) = conditions::holds(condition, own, &reader, at_the_forge) {
+            // Everybody shares the reader, and a look at the forge can take long: it is not held meanwhile.
+            let message = |id| self.world.read(|store| store.message(id));
+            if let Err(reply) = conditions::holds(condition, own, message, at_the_forge) {
                 return reply;
             }
         }
@@ -157,7 +163,7 @@ impl Control {
             Request::Forge { project, command } => {
                 let Some(served) = self.world.project(&project) else { return not_served(&project) };
                 let Some(forge) = &served.embedded else {
-                    return failed(FailureKind::Refused, format!("{project} has a forge of its own"));
+                    return failed(FailureKind::Refused, words::access::not_embedded(project.as_str()));
                 };
                 let command = match command {
                     ForgeCommand::MergePull { number } => match self.approval(number, caller) {
@@ -167,20 +173,27 @@ impl Control {
                     other => other,
                 };
                 let reply = embedded_forge::run_command(forge, &command);
+                let request = Request::Forge { project: project.clone(), command };
+                if let (Caller::Person { .. }, Some(made)) = (caller, Made::of(&request, &reply)) {
+                    self.inbox.send(Inbound::Decided(Box::new(made)));
+                }
                 self.inbox.send(Inbound::AskForge { project });
                 reply
             }
             Request::Claim { project, order } => {
                 let Some(served) = self.world.project(&project) else { return not_served(&project) };
-                let place =
-                    claim::Place { forge: &*served.forge, git: &self.world.git, config: &served.config };
+                let place = claim::ClaimContext {
+                    forge: &*served.forge,
+                    git: &self.world.git,
+                    config: &served.config,
+                };
                 let reply = claim::carry_out(&place, &order);
                 self.inbox.send(Inbound::AskForge { project });
                 reply
             }
             Request::Queue { project, command } => {
                 let Some(served) = self.world.project(&project) else { return not_served(&project) };
-                match line::prepare(&served, command) {
+                match queue_orders::prepare(&served, command) {
                     Ok(command) => ask_loop(&self.inbox, Request::Queue { project, command }),
                     Err(reply) => reply,
                 }
@@ -209,15 +222,15 @@ impl Control {
     fn approval(&self, number: u64, caller: &Caller) -> Result<ForgeCommand, Reply> {
         let picture = self.board.look();
         let Some(task) = picture.values().find(|t| t.pr == Some(number)) else {
-            let message = format!("pull request {number} belongs to no task that is under way");
+            let message = words::daemon::request::pull_request_without_task(number);
             return Err(failed(FailureKind::NotFound, message));
         };
         match task.state {
             State::AwaitingReview | State::Escalated => Ok(ForgeCommand::Review {
                 number,
                 verdict: ReviewVerdict::Approve,
-                body: "merge ordered".to_owned(),
-                author: caller.to_string(),
+                body: words::daemon::request::merge_ordered().to_owned(),
+                author: caller.author(),
             }),
             State::MergeQueue => Err(done(Queued { number, state: task.state })),
             State::Backlog
@@ -228,11 +241,47 @@ impl Control {
             | State::Refused
             | State::Paused
             | State::Merged
-            | State::Closed => Err(failed(
-                FailureKind::Refused,
-                format!("pull request {number} cannot be merged: its task is {}", task.state),
-            )),
+            | State::Closed => {
+                Err(failed(FailureKind::Refused, words::daemon::request::not_mergeable(number, task.state)))
+            }
         }
+    }
+}
+
+/// Serves every connection. After one that could not be accepted it pauses: the next attempt would fail as well.
+fn accept(
+    incoming: impl Iterator<Item = std::io::Result<UnixStream>>,
+    serve: impl Fn(UnixStream),
+    pause: impl Fn(),
+) {
+    for stream in incoming {
+        match stream {
+            Ok(stream) => serve(stream),
+            Err(error) => {
+                tracing::warn!(%error, "a connection cannot be accepted");
+                pause();
+            }
+        }
+    }
+}
+
+/// One line of at most so many bytes; none if it is longer.
+fn read_line(stream: &UnixStream, most: u64) -> std::io::Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    BufReader::new(stream.take(most)).read_until(b'\n', &mut line)?;
+    if line.len() as u64 == most && !line.ends_with(b"\n") {
+        BufReader::new(stream.take(DISCARDED_BYTES)).skip_until(b'\n')?;
+        return Ok(None);
+    }
+    Ok(Some(line))
+}
+
+/// The kind of a refusal. A hook gives its report up when it is refused, and puts it into the session's spool when the
+/// daemon fails. Where it is only uncertain who asks, the report must not be lost: a spool counts for its own task alone.
+fn refusal_of(caller: &Caller, request: &Request) -> FailureKind {
+    match (request, caller) {
+        (Request::Hook { .. }, Caller::Other(unknown)) if unknown.may_pass() => FailureKind::Failed,
+        _ => FailureKind::Refused,
     }
 }
 
@@ -243,7 +292,7 @@ fn send(mut stream: &UnixStream, reply: &Reply) -> std::io::Result<()> {
 }
 
 fn not_served(project: &ProjectName) -> Reply {
-    failed(FailureKind::NotFound, format!("project {project} is not served"))
+    failed(FailureKind::NotFound, words::daemon::request::not_served(project))
 }
 
 /// What asking a forge has cost, as `forge stats` prints it.
@@ -258,4 +307,59 @@ fn costs(costs: &[(&'static str, Count)]) -> Vec<Cost> {
         waited_ms: u64::try_from(count.waited.as_millis()).unwrap_or(u64::MAX),
     };
     costs.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::io::{Error, Write};
+    use std::os::unix::net::UnixStream;
+
+    use pointsman_core::hook::{HookEvent, Report};
+    use pointsman_core::time::Timestamp;
+
+    use super::{accept, read_line, refusal_of};
+    use crate::control::caller::{Caller, Unknown};
+    use crate::control::protocol::{FailureKind, Request};
+
+    #[test]
+    fn a_connection_that_cannot_be_accepted_is_followed_by_a_pause() {
+        let full = || Err(Error::from_raw_os_error(24));
+        let (served, paused) = (Cell::new(0), Cell::new(0));
+        let incoming = [full(), full(), Ok(UnixStream::pair().unwrap().0), full()];
+        accept(incoming.into_iter(), |_| served.set(served.get() + 1), || paused.set(paused.get() + 1));
+        assert_eq!((served.get(), paused.get()), (1, 3));
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_read_to_its_end_and_thrown_away() {
+        let (daemon, mut client) = UnixStream::pair().unwrap();
+        // More than the socket holds: the client is stuck until all of it is read.
+        let sent = std::thread::spawn(move || {
+            client.write_all(&[b'x'; 1 << 20]).unwrap();
+            client.write_all(b"\nnext\n").unwrap();
+            client
+        });
+        assert_eq!(read_line(&daemon, 100).unwrap(), None);
+        let _client = sent.join().unwrap();
+        let (daemon, mut client) = UnixStream::pair().unwrap();
+        client.write_all(b"1234\n").unwrap();
+        assert_eq!(read_line(&daemon, 5).unwrap().as_deref(), Some(b"1234\n".as_slice()));
+    }
+
+    #[test]
+    fn a_report_of_a_caller_that_could_not_be_identified_goes_to_the_spool() {
+        let told = HookEvent::Prompted { messages: Vec::new() };
+        let report = Report { id: "1".into(), session: "dev-shop-1.1".into(), at: Timestamp(0), told };
+        let hook = Request::Hook { report };
+        for unknown in [Unknown::Unseen, Unknown::InATerminal, Unknown::StrangeSession] {
+            assert_eq!(refusal_of(&Caller::Other(unknown), &hook), FailureKind::Failed);
+            assert_eq!(refusal_of(&Caller::Other(unknown), &Request::Down), FailureKind::Refused);
+        }
+        for unknown in [Unknown::Marked, Unknown::NotTold, Unknown::OfTheDaemon, Unknown::AnotherUser] {
+            assert_eq!(refusal_of(&Caller::Other(unknown), &hook), FailureKind::Refused);
+        }
+        let keeper = Caller::Keeper { session: "dev-shop-2.1".into() };
+        assert_eq!(refusal_of(&keeper, &hook), FailureKind::Refused, "another session's");
+    }
 }

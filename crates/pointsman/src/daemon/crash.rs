@@ -3,9 +3,18 @@
 //! `POINTSMAN_CRASH_AT=after-deliver:2` raises SIGKILL when that place is passed for the second
 //! time. Without the variable a place costs one comparison. [`NAMES`] lists the fixed ones; every
 //! kind of effect has `before-<kind>` and `after-<kind>` as well.
+//!
+//! `POINTSMAN_CRASH_COMMITS=3:FILE` needs no names: the daemon dies before and after the first three commits of every kind
+//! of change there is. The file tells the next daemon which deaths there were. Commands that act in the daemon's place die
+//! in the same way if they have the variable.
 
-use std::sync::OnceLock;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use pointsman_store::Change;
 
 /// The fixed places.
 pub const NAMES: [&str; 13] = [
@@ -82,8 +91,12 @@ static PLAN: OnceLock<Option<Plan>> = OnceLock::new();
 pub(crate) fn crash_point(place: &str) {
     let Some(plan) = PLAN.get_or_init(plan) else { return };
     if plan.place == place && plan.left.fetch_sub(1, Ordering::SeqCst) == 1 {
-        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+        die();
     }
+}
+
+fn die() {
+    let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
 }
 
 /// The same, for a place with a name in two parts.
@@ -98,4 +111,95 @@ fn plan() -> Option<Plan> {
     let wanted = std::env::var("POINTSMAN_CRASH_AT").ok()?;
     let (place, times) = wanted.split_once(':').unwrap_or((&wanted, "1"));
     Some(Plan { place: place.to_owned(), left: AtomicU32::new(times.parse().unwrap_or(1)) })
+}
+
+/// The side of a commit on which the daemon dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Side {
+    Before,
+    After,
+}
+
+/// Dies on this side of a commit if one of its kinds has not had its deaths there.
+pub(crate) fn commit_point(side: Side, changes: &[Change]) {
+    static DEATHS: OnceLock<Option<Mutex<CommitDeaths>>> = OnceLock::new();
+    let Some(deaths) = DEATHS.get_or_init(|| CommitDeaths::planned().map(Mutex::new)) else { return };
+    let kinds: BTreeSet<String> = changes.iter().flat_map(Change::names).collect();
+    if deaths.lock().unwrap_or_else(PoisonError::into_inner).pass(side, &kinds) {
+        die();
+    }
+}
+
+/// Deaths at commits, by side and kind. They are kept in a file, because each daemon has only one.
+struct CommitDeaths {
+    file: PathBuf,
+    /// A kind has this many deaths on each side.
+    most: u32,
+    places: BTreeMap<(Side, String), Place>,
+}
+
+/// A side of all commits of one kind.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    passes: u32,
+    deaths: u32,
+    /// The last daemon died before a commit of this kind, which has therefore not happened: the next one gets past it.
+    owed: bool,
+}
+
+impl CommitDeaths {
+    #[allow(clippy::disallowed_methods, reason = "set by tests alone, for the daemon as a whole")]
+    fn planned() -> Option<Self> {
+        let wanted = std::env::var("POINTSMAN_CRASH_COMMITS").ok()?;
+        let (most, file) = wanted.split_once(':')?;
+        let (most, file) = (most.parse().ok()?, PathBuf::from(file));
+        let known = fs::read_to_string(&file).unwrap_or_default();
+        let places = known.lines().filter_map(Self::read).collect();
+        Some(Self { file, most, places })
+    }
+
+    /// A line of the file: side, kind, passes, deaths, whether a pass is owed.
+    fn read(line: &str) -> Option<((Side, String), Place)> {
+        let [side, kind, passes, deaths, owed] = line.split(' ').collect::<Vec<_>>().try_into().ok()?;
+        let side = if side == "before" { Side::Before } else { Side::After };
+        let place =
+            Place { passes: passes.parse().ok()?, deaths: deaths.parse().ok()?, owed: owed == "owed" };
+        Some(((side, kind.to_owned()), place))
+    }
+
+    /// Counts a pass; answers whether the daemon dies of it.
+    fn pass(&mut self, side: Side, kinds: &BTreeSet<String>) -> bool {
+        let mut dies = false;
+        for kind in kinds {
+            let place = self.places.entry((side, kind.clone())).or_default();
+            place.passes += 1;
+            if !std::mem::take(&mut place.owed) && place.deaths < self.most {
+                place.deaths += 1;
+                dies = true;
+            }
+        }
+        if dies && side == Side::Before {
+            for kind in kinds {
+                self.places.entry((side, kind.clone())).or_default().owed = true;
+            }
+        }
+        // The file outlives us: a kill takes nothing that was written.
+        if let Err(error) = fs::write(&self.file, self.text()) {
+            tracing::error!(%error, "deaths could not be written down, so nobody dies");
+            return false;
+        }
+        dies
+    }
+
+    fn text(&self) -> String {
+        let line = |((side, kind), place): (&(Side, String), &Place)| {
+            let side = match side {
+                Side::Before => "before",
+                Side::After => "after",
+            };
+            let owed = if place.owed { "owed" } else { "-" };
+            format!("{side} {kind} {} {} {owed}\n", place.passes, place.deaths)
+        };
+        self.places.iter().map(line).collect()
+    }
 }

@@ -10,12 +10,13 @@ use pointsman_store::{
     Audit, CheckpointRow, MessageRow, Outgoing, QueueEntry, SessionRow, Stopped, VerdictRow,
 };
 
+use super::decisions::Made;
+use super::effects::ResendOutcome;
 use super::engine::Input;
 use super::factory;
-use super::notifier::Told;
+use super::notifier::NotifierReport;
 use super::outcome::Outcome;
-use super::timetable::Standing;
-use super::world::Again;
+use super::timetable::ProjectFacts;
 use crate::control::protocol::{Reply, Request};
 
 /// How many things may wait for the loop before their sources have to wait themselves.
@@ -32,7 +33,7 @@ pub(crate) enum Inbound {
     Redelivered {
         message: Box<MessageRow>,
         /// What became of it; none if something stood in the way.
-        became: Option<Again>,
+        became: Option<ResendOutcome>,
     },
     /// Merge queue entries moved; `written` is told when that is on disk, all of it at once.
     QueueMoved {
@@ -96,21 +97,23 @@ pub(crate) enum Inbound {
     },
     /// People are to be told, were told, or spoke; `written` is told when that is on disk.
     Notifier {
-        told: Box<Told>,
+        told: Box<NotifierReport>,
         /// Told when it is written.
         written: SyncSender<()>,
     },
     /// A role that works by rules has looked, or was spoken to; `written` is told when that is on disk.
     Factory {
-        told: Box<factory::Told>,
+        told: Box<factory::RoleReport>,
         /// Told when it is written.
         written: SyncSender<()>,
     },
     /// A look at the clock, for formulas that run by themselves.
     Timetable {
         project: ProjectName,
-        standing: Standing,
+        standing: ProjectFacts,
     },
+    /// A person decided something at the embedded forge: a decision that was kept about it is over.
+    Decided(Box<Made>),
     Ask {
         request: Request,
         reply: SyncSender<Reply>,

@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use pointsman_adapters::process::{self, Run};
+use pointsman_core::words;
 use serde::{Deserialize, Serialize};
 
 use crate::keeper::Keep;
 
-/// What to become.
+/// The program that this process becomes, and its surroundings.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Launch {
     pub argv: Vec<String>,
@@ -37,9 +38,9 @@ pub(crate) struct Launch {
 pub fn launch(spec: &Path) -> anyhow::Result<Infallible> {
     // First of all: git, which is about to run in the agent's tree, runs what that tree's settings name.
     process::lineage::mark_this_thread()?;
-    let text = std::fs::read(spec).with_context(|| format!("cannot read {}", spec.display()))?;
+    let text = std::fs::read(spec).with_context(|| words::daemon::project::cannot_read(spec))?;
     let launch: Launch = serde_json::from_slice(&text)?;
-    let (program, args) = launch.argv.split_first().context("an agent needs a program")?;
+    let (program, args) = launch.argv.split_first().context(words::daemon::session::no_program())?;
     if let Some(message) = &launch.commit_first {
         commit(&launch, message);
     }
@@ -47,10 +48,10 @@ pub fn launch(spec: &Path) -> anyhow::Result<Infallible> {
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
         // It may have gone before the kernel knew that we go with it.
         let here = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs());
-        anyhow::ensure!(here == Some(parent), "the keeper is gone");
+        anyhow::ensure!(here == Some(parent), words::daemon::session::parent_is_gone());
     }
     let error = exec(program, args, &launch);
-    anyhow::bail!("cannot start {program}: {error}")
+    anyhow::bail!(words::daemon::session::cannot_start(program, error))
 }
 
 /// A failure is shown on the terminal and stops nothing: the files are there, committed or not, and
@@ -63,8 +64,8 @@ pub(crate) fn commit(launch: &Launch, message: &str) {
         }
         match git.finish() {
             Ok(finished) if finished.end.success() => {}
-            Ok(finished) => eprintln!("pointsman: nothing committed for the predecessor ({})", finished.end),
-            Err(error) => eprintln!("pointsman: nothing committed for the predecessor: {error}"),
+            Ok(finished) => eprintln!("{}", words::daemon::session::nothing_committed(finished.end)),
+            Err(error) => eprintln!("{}", words::daemon::session::nothing_committed(error)),
         }
     }
 }

@@ -1,9 +1,9 @@
-//! The daemon: one loop, and what feeds it.
+//! The daemon: one loop, and everything that feeds it.
 //!
-//! `engine` steps and commits, `dispatcher` is the loop around it, `workers` perform effects with
-//! `world`, `jobs` run what takes long, `sources` and `poller` tell what happened, `control` and
-//! `answer` serve commands, `vault` keeps dangerous actions, `runs` follows formulas, `factory` has the roles that work by rules, `timetable` begins them, `notifier` tells people and listens to them. Everything comes in through `inbound`. Not here: deciding (core), SQL
-//! (store), programs (adapters).
+//! `engine` steps and commits, and `dispatcher` is the loop around it. All inputs arrive through `inbound`. `workers`
+//! perform effects with `effects`, and `jobs` do long work. `sources` and `poller` report facts. `control` and `answer`
+//! serve commands. `vault`, `runs`, `factory`, `timetable` and `notifier` drive vault actions, formulas, roles,
+//! schedules and notices. Decisions belong in the core, SQL in the store, and programs in the adapters.
 
 mod actions;
 mod answer;
@@ -14,15 +14,15 @@ mod conditions;
 mod connections;
 mod control;
 pub mod crash;
+mod decisions;
 mod dispatcher;
+mod effects;
 pub mod engine;
 pub mod factory;
 pub mod hand_in;
 mod inbound;
 mod jobs;
 mod launch;
-mod line;
-mod lookout;
 #[cfg(test)]
 mod night;
 pub(crate) mod notifier;
@@ -31,6 +31,8 @@ mod peers;
 mod poller;
 mod projections;
 mod projects;
+mod queue_orders;
+mod reader;
 mod reports;
 mod reviews;
 mod runs;
@@ -41,11 +43,13 @@ mod start;
 pub mod timetable;
 mod unreadable;
 mod vault;
+mod watch_thread;
 pub(crate) mod webhooks;
 mod workers;
-mod world;
 
 pub(crate) use budget::quota;
+pub(crate) use decisions::unconfirmed;
+pub(crate) use effects::mailbox;
 pub use jobs::Outcomes;
 pub(crate) use jobs::{CHECK, ci_log, ci_log_of_pull, ci_verdict};
 pub use launch::launch;
@@ -53,4 +57,3 @@ pub(crate) use launch::{Launch, commit as commit_leftovers};
 pub use projects::read_config;
 pub(crate) use sources::hooks::conversation_name;
 pub use start::{NotAPerson, OnlyQueue, Options, answer_alone, run};
-pub(crate) use world::mailbox;

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
 use pointsman_adapters::driver::Drivers;
@@ -22,21 +22,22 @@ use pointsman_testkit::PATIENCE;
 use pointsman_testkit::fake_forgejo::{DEV, FakeForgejo, OWNER, REPO, Rules};
 use serde_json::json;
 
-use super::board::Board;
+use super::board::TaskBoard;
+use super::effects::{EffectPerformer, SessionActivities};
 use super::engine::Engine;
 use super::factory;
 use super::inbound::{Inbound, Inbox};
 use super::jobs::Jobs;
-use super::line;
 use super::notifier;
 use super::poller::{Asking, Poller};
 use super::projects;
+use super::queue_orders;
+use super::reader::Reader;
 use super::reports::Reports;
 use super::runs;
 use super::served::Served;
 use super::sources::phase::Phases;
 use super::timetable;
-use super::world::{RealWorld, Stances};
 use crate::paths::Paths;
 
 const MINUTE: i64 = 60_000;
@@ -56,8 +57,8 @@ struct Loop {
     engine: Engine,
     inbox: Inbox,
     inbound: Receiver<Inbound>,
-    board: Board,
-    world: Arc<RealWorld>,
+    board: TaskBoard,
+    world: Arc<EffectPerformer>,
     poller: Arc<Poller>,
 }
 
@@ -109,14 +110,14 @@ impl Loop {
         let (inbox, inbound) = Inbox::new();
         let reader = || Store::open_read_only(&paths.database()).unwrap();
         let tmux = Server::new(paths.tmux_socket(), paths.tmux_config()).unwrap();
-        let world = Arc::new(RealWorld {
+        let world = Arc::new(EffectPerformer {
             git: Git::open(paths.state()).unwrap(),
             drivers: Drivers { tmux: Arc::new(tmux), headless: Headless::new(paths.headless()) },
             exits: Arc::new(ExitWatch::start(|_| {}).unwrap()),
             jobs: Jobs::new(inbox.clone(), reader()),
             announced: Arc::default(),
-            stances: Stances::open(paths.stances()),
-            reader: Mutex::new(reader()),
+            stances: SessionActivities::open(paths.stances()),
+            reader: Reader::new(reader()),
             projects: RwLock::new(BTreeMap::new()),
             program: "/nowhere/pointsman".into(),
             environment: |_| None,
@@ -127,8 +128,9 @@ impl Loop {
                 .unwrap();
         assert_eq!(opened.problems, [""; 0]);
         engine.serve(opened.served.values().map(|served| Arc::clone(&served.config)));
+        world.jobs.serve(&opened.served);
         *world.projects.write().unwrap() = opened.served;
-        let board = Board::new(engine.tasks());
+        let board = TaskBoard::new(engine.tasks());
         Self { engine, inbox, inbound, board, world, poller: Arc::default() }
     }
 
@@ -141,7 +143,7 @@ impl Loop {
                 self.board.publish(self.engine.tasks());
             }
             Inbound::Audited { project, audit, written } => {
-                let change = line::audited(self.engine.store(), &project, &audit, now).unwrap();
+                let change = queue_orders::audited(self.engine.store(), &project, &audit, now).unwrap();
                 self.engine.write(change.as_slice()).unwrap();
                 written.send(()).unwrap();
             }

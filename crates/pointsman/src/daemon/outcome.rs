@@ -6,7 +6,7 @@ use pointsman_core::task::{Effect, Event, Task};
 use pointsman_store::{NewEntry, Outgoing, SessionRow};
 
 /// Performs effects. The daemon has the real world, the simulation a pretended one.
-pub trait World: Send + Sync {
+pub trait PerformEffects: Send + Sync {
     /// Does what `outgoing` orders, or finds that it was done. `task` is as it was when the effect
     /// became due.
     fn perform(&self, outgoing: &Outgoing, task: &Task) -> Outcome;
@@ -26,7 +26,7 @@ pub enum Outcome {
     },
 }
 
-/// Why an event changed nothing, of a run or of an action in the vault.
+/// A reason why an event changed nothing in a run or in a vault action.
 #[derive(Debug)]
 pub(crate) enum NotTaken {
     /// There is no such thing.
@@ -35,7 +35,7 @@ pub(crate) enum NotTaken {
     Refused(String),
 }
 
-/// What follows from a performed effect.
+/// The results of a performed effect.
 #[derive(Debug, Default)]
 pub struct Performed {
     pub events: Vec<Event>,
@@ -43,7 +43,7 @@ pub struct Performed {
     pub note: Option<Note>,
 }
 
-/// What an effect leaves in the store beside the task.
+/// A record that an effect leaves in the store beside the task.
 #[derive(Debug)]
 pub enum Note {
     /// A message is on the agent's terminal; its details are in this file.
@@ -75,7 +75,7 @@ impl Outcome {
     }
 }
 
-/// What the task learns if an effect can never be done.
+/// Turns an effect that can never be done into the event that its task learns.
 pub(crate) fn gave_up(effect: &Effect, error: String) -> Event {
     match effect {
         Effect::StartSession { generation, .. } => {

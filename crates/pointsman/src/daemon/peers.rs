@@ -1,22 +1,25 @@
-//! Looking at whoever asks: what the kernel, the store and the sessions' own files tell about a process.
+//! Facts about a caller: what the kernel, the store and the sessions' own files say about its process.
 //!
-//! What it means is decided in `control/caller.rs`. Nothing here waits for tmux but [`Peers::look_again`]: a tmux server
+//! `control/caller.rs` decides what they mean. Nothing here waits for tmux but [`Peers::look_again`]: a tmux server
 //! that hangs must not make an agent a person, nor keep a person waiting.
 
-use std::collections::BTreeMap;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use anyhow::Context;
 use pointsman_adapters::headless::Headless;
+use pointsman_adapters::login::Logins;
+use pointsman_adapters::phase_file;
 use pointsman_adapters::process::lineage::{self, Held};
 use pointsman_adapters::process::{Process, host_name};
 use pointsman_adapters::tmux::Server;
-use pointsman_adapters::{login, phase_file};
 use pointsman_core::ids::TaskKey;
 use pointsman_core::run::{RunId, Subject};
+use pointsman_core::words;
 use pointsman_store::{self as store, SessionRow, SessionScope, Store};
 
-use super::world::epoch;
+use super::effects::epoch;
 use crate::control::caller::{
     Caller, CallerKind, Origin, OwnProcesses, OwnSession, ProcessFacts, SessionProcess, SessionProcessKind,
     Unknown, identify,
@@ -40,14 +43,24 @@ pub(crate) struct Peers {
     store: Option<Mutex<Store>>,
     /// The process of the tmux server when it was last looked for.
     terminals: Mutex<Option<Process>>,
-    logins: Mutex<BTreeMap<u32, String>>,
+    logins: Logins,
 }
 
 /// A peer as its socket names it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Peer {
-    pub uid: u32,
-    pub pid: u32,
+    uid: u32,
+    /// None if it has ended and cannot be looked at any more.
+    process: Option<Held>,
+}
+
+impl Peer {
+    /// The process that connected this socket.
+    pub(crate) fn of(stream: &UnixStream) -> std::io::Result<Self> {
+        let peer = rustix::net::sockopt::socket_peercred(stream)?;
+        let process = Held::peer(stream, peer.pid.as_raw_nonzero().get().unsigned_abs());
+        Ok(Self { uid: peer.uid.as_raw(), process: process.ok() })
+    }
 }
 
 impl Peers {
@@ -93,19 +106,19 @@ impl Peers {
             headless: Headless::new(paths.headless()),
             store: store.map(Mutex::new),
             terminals: Mutex::default(),
-            logins: Mutex::default(),
+            logins: Logins::default(),
         })
     }
 
     /// Identifies a peer without asking tmux.
-    pub(crate) fn look(&self, peer: Peer) -> CallerKind {
-        self.told(peer, self.sessions())
+    pub(crate) fn look(&self, peer: &Peer) -> CallerKind {
+        self.kind(peer, self.sessions())
     }
 
     /// The same with tmux's word on its sessions. Only for those that cannot be people: a session that has just been
     /// started speaks before its process is written down.
-    pub(crate) fn look_again(&self, peer: Peer) -> CallerKind {
-        let mut seats = Vec::new();
+    pub(crate) fn look_again(&self, peer: &Peer) -> CallerKind {
+        let mut sessions = Vec::new();
         for (identity, pane) in self.tmux.list().unwrap_or_default() {
             // `dev-shop-3_2` in tmux is `dev-shop-3.2`.
             let (Some(start_time), Some((_, generation))) = (pane.start_time, pane.epoch.rsplit_once('_'))
@@ -113,31 +126,28 @@ impl Peers {
                 continue;
             };
             let process = Process { pid: pane.pid, start_time };
-            seats.push(SessionProcess {
+            sessions.push(SessionProcess {
                 process,
                 session: format!("{identity}.{generation}"),
                 runtime: SessionProcessKind::Pane,
             });
         }
-        self.told(peer, seats)
+        self.kind(peer, sessions)
     }
 
     /// Ourselves, as a caller.
     pub(crate) fn ourselves(&self) -> Caller {
-        let peer = Peer { uid: self.uid, pid: std::process::id() };
-        match self.look(peer) {
-            CallerKind::Other(Unknown::InATerminal) => self.caller(self.look_again(peer)),
-            told => self.caller(told),
+        let peer = Peer { uid: self.uid, process: Held::open(std::process::id()).ok() };
+        match self.look(&peer) {
+            CallerKind::Other(Unknown::InATerminal) => self.caller(self.look_again(&peer)),
+            kind => self.caller(kind),
         }
     }
 
     /// With the name of a person, and with what a session owns.
-    pub(crate) fn caller(&self, told: CallerKind) -> Caller {
-        match told {
-            CallerKind::Person { uid } => {
-                let mut logins = self.logins.lock().unwrap_or_else(PoisonError::into_inner);
-                Caller::Person { name: logins.entry(uid).or_insert_with(|| login::name(uid)).clone() }
-            }
+    pub(crate) fn caller(&self, kind: CallerKind) -> Caller {
+        match kind {
+            CallerKind::Person { uid } => Caller::Person { name: self.logins.name(uid) },
             CallerKind::Session(session) => match self.read(|store| own(store, &session)) {
                 Some(own) => Caller::Session(own),
                 None => Caller::Other(Unknown::StrangeSession),
@@ -147,7 +157,8 @@ impl Peers {
         }
     }
 
-    fn told(&self, peer: Peer, sessions: Vec<SessionProcess>) -> CallerKind {
+    fn kind(&self, peer: &Peer, sessions: Vec<SessionProcess>) -> CallerKind {
+        let Some(process) = &peer.process else { return CallerKind::Other(Unknown::Unseen) };
         let known = OwnProcesses {
             uid: self.uid,
             daemon: self.daemon,
@@ -155,28 +166,27 @@ impl Peers {
             sessions,
             origin: self.origin.clone(),
         };
-        match self.see(peer) {
-            Ok(seen) => identify(&seen, &known),
+        match self.facts(peer.uid, process) {
+            Ok(facts) => identify(&facts, &known),
             Err(error) => {
-                tracing::debug!(pid = peer.pid, %error, "a caller cannot be looked at");
+                tracing::debug!(pid = process.pid(), %error, "a caller cannot be identified");
                 CallerKind::Other(Unknown::Unseen)
             }
         }
     }
 
-    fn see(&self, peer: Peer) -> std::io::Result<ProcessFacts> {
-        let held = Held::open(peer.pid)?;
-        let lineage = held.lineage()?;
-        let marked = lineage::is_marked(peer.pid)?;
+    fn facts(&self, uid: u32, process: &Held) -> std::io::Result<ProcessFacts> {
+        let lineage = process.lineage()?;
+        let marked = lineage::is_marked(process.pid())?;
         let mut foreign = Vec::new();
         if marked && self.origin.as_ref().is_some_and(|origin| origin.marked) {
-            let is_foreign = |p: &&Process| lineage::user_of(p.pid).is_ok_and(|uid| uid != self.uid);
+            let is_foreign = |p: &&Process| lineage::user_of(p.pid).is_ok_and(|user| user != self.uid);
             foreign = lineage.processes.iter().filter(is_foreign).copied().collect();
         }
-        let names = lineage::variable_of(peer.pid, SESSION).filter(|session| !session.is_empty());
+        let names = lineage::variable_of(process.pid(), SESSION).filter(|session| !session.is_empty());
         // Now, after everything was read: the pid meant the same process all the time.
-        match held.is_there() {
-            true => Ok(ProcessFacts { uid: peer.uid, lineage, marked, foreign, names }),
+        match process.is_there() {
+            true => Ok(ProcessFacts { uid, lineage, marked, foreign, names }),
             false => Err(std::io::Error::from(std::io::ErrorKind::NotFound)),
         }
     }
@@ -189,14 +199,14 @@ impl Peers {
                 |error| tracing::warn!(%error, "sessions cannot be read: those inside one are refused");
             read.map_err(failed).ok()
         });
-        rows.unwrap_or_default().into_iter().filter_map(|row| self.seat(row)).collect()
+        rows.unwrap_or_default().into_iter().filter_map(|row| self.process_of(row)).collect()
     }
 
     fn read<T>(&self, from: impl FnOnce(&Store) -> Option<T>) -> Option<T> {
         from(&self.store.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn seat(&self, row: SessionRow) -> Option<SessionProcess> {
+    fn process_of(&self, row: SessionRow) -> Option<SessionProcess> {
         if !row.host.is_empty() && row.host != self.host {
             return None;
         }
@@ -272,5 +282,21 @@ fn origin() -> std::io::Result<Origin> {
 fn read_origin(path: &Path) -> anyhow::Result<Option<Origin>> {
     let read = phase_file::read_result_file(path, ORIGIN_BYTES);
     let read = read.map_err(|refusal| anyhow::anyhow!("{}: {refusal}", path.display()))?;
-    Ok(read.map(|bytes| serde_json::from_slice(&bytes)).transpose()?)
+    let parsed = read.map(|bytes| serde_json::from_slice(&bytes)).transpose();
+    parsed.with_context(|| words::access::broken_origin(&path.to_string_lossy()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read_origin;
+
+    #[test]
+    fn a_broken_record_of_the_last_daemon_is_named_with_its_path() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("origin.json");
+        assert_eq!(read_origin(&path).unwrap(), None, "no daemon has ever run here");
+        std::fs::write(&path, "{\"marked\": ").unwrap();
+        let error = read_origin(&path).unwrap_err().to_string();
+        assert!(error.contains(&*path.to_string_lossy()) && error.contains("remove it"), "{error}");
+    }
 }

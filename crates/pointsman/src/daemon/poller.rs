@@ -5,21 +5,23 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use pointsman_core::ids::ProjectName;
-use pointsman_core::schedule::{Ears, forge_pace};
+use pointsman_core::schedule::{WebhookSupport, forge_pace};
 use pointsman_core::task::Stage;
 use pointsman_core::time::Timestamp;
 
 use super::actions;
-use super::board::{Board, Picture};
+use super::board::{TaskBoard, TaskMap};
 use super::clock;
+use super::effects::EffectPerformer;
 use super::hand_in::HandIns;
 use super::inbound::{Inbound, Inbox};
 use super::reports::Reports;
 use super::reviews::Reviews;
 use super::served::Served;
-use super::sources::{forge, hooks::Silence, idle::Idle, phase::Phases, pulse::Pulse, work::Work};
+use super::sources::{
+    forge, heartbeat::Heartbeats, hooks::SilentSessions, idle::Idle, phase::Phases, work::Work,
+};
 use super::webhooks::{Topic, Webhooks};
-use super::world::RealWorld;
 
 /// Without anything due the thread still looks at the clock this often.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
@@ -33,7 +35,7 @@ const GATHER: Duration = Duration::from_millis(500);
 /// Main on a server is looked at every so many paces, beside when the queue or a ring asks for it.
 const MAIN_EVERY: u32 = 720;
 
-/// What is asked when a server has rung.
+/// A question to the forge after a webhook came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Question {
     /// What is open, and whether it has changed.
@@ -93,8 +95,8 @@ impl Poller {
     pub(crate) fn start(
         self: &Arc<Self>,
         inbox: Inbox,
-        board: Board,
-        world: Arc<RealWorld>,
+        board: TaskBoard,
+        world: Arc<EffectPerformer>,
         phases: Arc<Phases>,
         reports: Arc<Reports>,
     ) -> std::io::Result<std::thread::JoinHandle<()>> {
@@ -113,16 +115,16 @@ impl Poller {
     pub(super) fn asking(
         self: &Arc<Self>,
         inbox: Inbox,
-        board: Board,
-        world: Arc<RealWorld>,
+        board: TaskBoard,
+        world: Arc<EffectPerformer>,
         phases: Arc<Phases>,
         reports: Arc<Reports>,
     ) -> Asking {
         let poller = Arc::clone(self);
         let idle = Idle::new(inbox.clone(), Arc::clone(&world));
         let work = Work::new(inbox.clone(), Arc::clone(&world));
-        let pulse = Pulse::new(inbox.clone(), Arc::clone(&world));
-        let silence = Silence::new(inbox.clone(), Arc::clone(&world));
+        let pulse = Heartbeats::new(inbox.clone(), Arc::clone(&world));
+        let silence = SilentSessions::new(inbox.clone(), Arc::clone(&world));
         let webhooks = Webhooks::new(&world, self);
         let reviews = Reviews::new(&world);
         let hand_ins = HandIns::new(&world);
@@ -153,32 +155,32 @@ impl Poller {
 pub(super) struct Asking {
     poller: Arc<Poller>,
     inbox: Inbox,
-    board: Board,
-    world: Arc<RealWorld>,
+    board: TaskBoard,
+    world: Arc<EffectPerformer>,
     phases: Arc<Phases>,
     reports: Arc<Reports>,
     idle: Idle,
     work: Work,
-    pulse: Pulse,
-    silence: Silence,
+    pulse: Heartbeats,
+    silence: SilentSessions,
     webhooks: Webhooks,
     reviews: Arc<Reviews>,
     hand_ins: Arc<HandIns>,
     forge_at: BTreeMap<ProjectName, Timestamp>,
     asked_at: BTreeMap<ProjectName, Timestamp>,
     main_at: BTreeMap<ProjectName, Timestamp>,
-    memories: BTreeMap<ProjectName, forge::Memory>,
+    memories: BTreeMap<ProjectName, forge::ForgeCache>,
     files_at: Option<Timestamp>,
 }
 
 /// Our own forge costs nothing to ask; one on a server is asked as often as there is something to expect.
-fn pace(served: &Served, picture: &Picture, now: Timestamp) -> Duration {
+fn pace(served: &Served, picture: &TaskMap, now: Timestamp) -> Duration {
     let pace = served.config.timing.forge_poll.duration();
     if !served.config.forge.kind.is_hosted() {
         return pace;
     }
     let ours = picture.values().filter(|task| task.key.project == served.config.name);
-    let ears = served.listening.as_ref().map_or(Ears::Asking, |l| l.ears(Topic::Talk, now));
+    let ears = served.listening.as_ref().map_or(WebhookSupport::Asking, |l| l.ears(Topic::Talk, now));
     forge_pace(pace, ears, ours.map(|task| &**task), now)
 }
 
@@ -228,6 +230,9 @@ impl Asking {
                 self.work.look(&self.board.look(), now);
                 self.silence.listen(&self.board.look(), now);
                 self.fetch_reports();
+                if let Err(error) = self.world.drivers.tmux.replace_unmarked() {
+                    tracing::warn!(%error, "the tmux server of an earlier release cannot be replaced");
+                }
                 self.files_at = Some(now.after(rescan));
             }
             next = next.min(self.files_at.unwrap_or(next));

@@ -69,7 +69,7 @@ impl Projections {
         Ok(Self { nudge, _watch: watch })
     }
 
-    /// Something changed.
+    /// Has the files written again, because something changed.
     pub(crate) fn nudge(&self) {
         wake(&self.nudge);
     }

@@ -10,6 +10,7 @@ use pointsman_adapters::git::local_checkout::{Found, LocalCheckout};
 use pointsman_core::config::Config;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::log;
+use pointsman_core::words;
 use pointsman_store::{Change, ProjectRow, Store, Write};
 
 use super::clock;
@@ -24,9 +25,9 @@ const CONFIG_BYTES: u64 = 1 << 20;
 
 /// Reads and checks a configuration file.
 pub fn read_config(path: &Path) -> anyhow::Result<Config> {
-    let length = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?.len();
-    anyhow::ensure!(length <= CONFIG_BYTES, "{} is too large for a configuration", path.display());
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let length = std::fs::metadata(path).with_context(|| words::daemon::project::cannot_read(path))?.len();
+    anyhow::ensure!(length <= CONFIG_BYTES, words::daemon::project::config_too_large(path));
+    let text = std::fs::read_to_string(path).with_context(|| words::daemon::project::cannot_read(path))?;
     Ok(Config::parse(&text, &path.display().to_string())?)
 }
 
@@ -39,12 +40,7 @@ pub(crate) fn add(paths: &Paths, engine: &mut Engine, config_path: &Path) -> any
         && row.config_path != config_path
         && row.config_path.exists()
     {
-        anyhow::bail!(
-            "a project called {} is registered from {}; remove it first: pointsman project remove {}",
-            config.name,
-            row.config_path.display(),
-            config.name
-        );
+        anyhow::bail!(words::daemon::project::name_is_taken(&config.name, &row.config_path));
     }
     if config.forge.kind.is_embedded() {
         crate::embedded_forge::create(paths, &config, &checkout)?;
@@ -57,7 +53,7 @@ pub(crate) fn add(paths: &Paths, engine: &mut Engine, config_path: &Path) -> any
     Ok(config)
 }
 
-/// What was opened, and why the rest was not.
+/// The projects that could be opened, and why the others could not.
 #[derive(Default)]
 pub(crate) struct Opened {
     /// The projects that can be served.
@@ -85,7 +81,7 @@ pub(crate) fn open_all(
                 opened.served.insert(row.name, served);
             }
             Err(error) => {
-                let problem = format!("project {} is not served: {error:#}", row.name);
+                let problem = words::daemon::project::cannot_be_served(&row.name, format!("{error:#}"));
                 tracing::error!("{problem}");
                 opened.problems.push(problem);
             }

@@ -4,21 +4,21 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pointsman_core::hook::{Report, Told};
+use pointsman_core::hook::{HookEvent, Report};
 use pointsman_core::ids::TaskKey;
 use pointsman_core::session::context::Symptom;
 use pointsman_core::session::work::Observation;
 use pointsman_core::task::Event;
 use pointsman_core::words;
-use pointsman_view::session::Taken;
+use pointsman_view::session::HookReply;
 
 use super::answer::{done, failed};
-use super::board::Board;
+use super::board::TaskBoard;
+use super::effects::EffectPerformer;
 use super::engine::Input;
 use super::inbound::{Inbound, Inbox};
 use super::served::Served;
-use super::sources::hooks::{self, Paces};
-use super::world::RealWorld;
+use super::sources::hooks::{self, SessionResponseTimes};
 use crate::control::protocol::{FailureKind, Reply, Request};
 use crate::hook_spool::Spool;
 
@@ -37,14 +37,14 @@ pub(crate) fn ask_loop(inbox: &Inbox, request: Request) -> Reply {
 /// Takes reports in. Whether their sender may speak for the session is decided before.
 pub(crate) struct Reports {
     inbox: Inbox,
-    board: Board,
-    world: Arc<RealWorld>,
-    paces: Mutex<Paces>,
+    board: TaskBoard,
+    world: Arc<EffectPerformer>,
+    paces: Mutex<SessionResponseTimes>,
 }
 
 impl Reports {
     /// Reports for this loop.
-    pub(crate) fn new(inbox: Inbox, board: Board, world: Arc<RealWorld>) -> Self {
+    pub(crate) fn new(inbox: Inbox, board: TaskBoard, world: Arc<EffectPerformer>) -> Self {
         Self { inbox, board, world, paces: Mutex::default() }
     }
 
@@ -59,7 +59,7 @@ impl Reports {
     /// Takes in what waits in the spool of a task. It counts as if it had come over the socket in the first place, so it
     /// counts for this task's sessions only: whoever can write a spool is none of the others.
     pub(crate) fn fetch(&self, key: &TaskKey) {
-        let fetched = Spool::in_dir(&self.world.paths.project(&key.project).sandbox(key)).drain(|report| {
+        let fetched = Spool::in_dir(&self.world.paths.project(&key.project).sandbox(key)).drain_some(|report| {
             if !hooks::is_of(report, key) {
                 tracing::warn!(task = %key, session = report.session, "a report in another session's spool");
                 return true;
@@ -95,7 +95,7 @@ impl Reports {
             self.inbox.tell(Input::new(key.clone(), event));
         }
         match &report.told {
-            Told::Asked { what } => {
+            HookEvent::Asked { what } => {
                 let identity = key.identity();
                 let seat = self.world.drivers.find(&identity).ok().flatten();
                 let picture = seat.map(|seat| self.world.tail(&served, &identity, &seat)).unwrap_or_default();
@@ -103,11 +103,11 @@ impl Reports {
                 let mut input = Input::new(key, event);
                 input.dedup = Some(format!("hook-{}", report.id));
                 self.inbox.tell(input);
-                Some(done(Taken { taken: true }))
+                Some(done(HookReply { taken: true }))
             }
             told if told.matters() => None,
             _ => {
-                if let Told::Tool { work, used_tokens, .. } = &report.told {
+                if let HookEvent::Tool { work, used_tokens, .. } = &report.told {
                     if let Some(event) = used_tokens.and_then(|tokens| self.measured(&served, report, tokens))
                     {
                         self.inbox.tell(Input::new(key.clone(), event));
@@ -115,7 +115,7 @@ impl Reports {
                     let observations = vec![Observation::Did((*work).into())];
                     self.inbox.send(Inbound::Observed { key, observations, read_to: None });
                 }
-                Some(done(Taken { taken: true }))
+                Some(done(HookReply { taken: true }))
             }
         }
     }
@@ -123,8 +123,7 @@ impl Reports {
     /// What a transcript's figures say, by the model that the session runs.
     fn measured(&self, served: &Served, report: &Report, tokens: u64) -> Option<Event> {
         let (_, generation) = TaskKey::parse_session(&report.session)?;
-        let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let row = reader.session(&report.session).ok().flatten();
+        let row = self.world.read(|store| store.session(&report.session)).ok().flatten();
         hooks::measured(tokens, row.as_ref(), generation, served.config.context.window)
     }
 }

@@ -1,6 +1,5 @@
 //! A project as the daemon serves it: its configuration, forge, mirror and directories.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,13 +11,14 @@ use pointsman_adapters::git::mirror::Mirror;
 use pointsman_adapters::git::union::UnionGlobs;
 use pointsman_adapters::git::{BranchName, Git};
 use pointsman_core::config::Config;
-use pointsman_core::ids::{Sha, TaskKey};
+use pointsman_core::ids::TaskKey;
 use pointsman_core::task::Task;
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 
 use super::clock;
-use super::factory::{Known, Seen};
-use super::webhooks::Listening;
+use super::factory::{ForgeIssues, ForgeKnowledge};
+use super::webhooks::ProjectWebhooks;
 use crate::embedded_forge::EmbeddedForge;
 use crate::paths::{Paths, ProjectPaths};
 use crate::remote::{self, Environment, Notifiers};
@@ -35,7 +35,7 @@ pub(crate) struct Served {
     /// Its CI, if that is a Woodpecker.
     pub woodpecker: Option<Woodpecker>,
     /// Who listens for what its servers tell by themselves.
-    pub listening: Option<Listening>,
+    pub listening: Option<ProjectWebhooks>,
     /// How its people are told.
     pub notifiers: Notifiers,
     /// Our own copy of its repository.
@@ -45,9 +45,7 @@ pub(crate) struct Served {
     /// Files of which a merge takes both sides.
     pub union: UnionGlobs,
     /// What is known of the forge; nobody needs to ask it again for that.
-    known: Mutex<Known>,
-    /// Trees that a person wants tested again, for the merge queue to take.
-    retests: Mutex<BTreeSet<Sha>>,
+    known: Mutex<ForgeKnowledge>,
 }
 
 impl Served {
@@ -63,7 +61,7 @@ impl Served {
         anyhow::ensure!(unsupported.is_empty(), "{}", unsupported.join("; "));
         let project = paths.project(&config.name);
         let primary = BranchName::new(&config.primary_branch)
-            .with_context(|| format!("`{}` is not a branch name", config.primary_branch))?;
+            .with_context(|| words::daemon::git::not_a_branch_name(&config.primary_branch))?;
         let mut git = git.clone();
         let server = remote::forge(paths, &config, environment)?;
         let (forge, embedded): (Arc<dyn Forge>, _) = match (server, config.forge.kind.is_embedded()) {
@@ -77,7 +75,7 @@ impl Served {
                 (Arc::clone(&forge) as _, Some(forge))
             }
             (None, false) => {
-                let url = config.forge.url.as_deref().context("forge.url names no repository")?;
+                let url = config.forge.url.as_deref().context(words::daemon::project::no_repository())?;
                 let mirror = Mirror::open_or_create_like_remote(&git, &project.mirror(), url)?;
                 (Arc::new(PlainRepository::new(mirror)), None)
             }
@@ -109,32 +107,21 @@ impl Served {
             primary,
             union,
             known: Mutex::default(),
-            retests: Mutex::default(),
         })
     }
 
-    /// The merge queue tests these trees again, whatever it knows of them.
-    pub(crate) fn test_again(&self, trees: &[Sha]) {
-        self.retests.lock().unwrap_or_else(PoisonError::into_inner).extend(trees.iter().cloned());
-    }
-
-    /// The trees that were asked for since the last time.
-    pub(crate) fn take_retests(&self) -> BTreeSet<Sha> {
-        std::mem::take(&mut *self.retests.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// What the forge said when it was asked last.
-    pub(crate) fn seen(&self) -> Option<Arc<Seen>> {
+    /// The open issues, as the forge last told them.
+    pub(crate) fn seen(&self) -> Option<Arc<ForgeIssues>> {
         self.known().seen
     }
 
-    /// What is known of the forge.
-    pub(crate) fn known(&self) -> Known {
+    /// The state of the forge as far as it is known.
+    pub(crate) fn known(&self) -> ForgeKnowledge {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The forge has told its open issues.
-    pub(crate) fn saw(&self, seen: Seen) {
+    pub(crate) fn saw(&self, seen: ForgeIssues) {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).seen = Some(Arc::new(seen));
     }
 
@@ -150,11 +137,11 @@ impl Served {
     }
 
     /// The directories and files of one task.
-    pub(crate) fn desk(&self, key: &TaskKey) -> Desk {
+    pub(crate) fn desk(&self, key: &TaskKey) -> SessionFiles {
         let root = self.paths.sandbox(key);
         let dir = &self.config.dev.phase_dir;
         let (project, issue) = (&key.project, key.issue);
-        Desk {
+        SessionFiles {
             tree: root.join("tree"),
             gateway: root.join("gateway.git"),
             root,
@@ -168,12 +155,12 @@ impl Served {
 
     /// The task's branch.
     pub(crate) fn branch(&self, task: &Task) -> anyhow::Result<BranchName> {
-        BranchName::new(&task.branch).with_context(|| format!("`{}` is not a branch name", task.branch))
+        BranchName::new(&task.branch).with_context(|| words::daemon::git::not_a_branch_name(&task.branch))
     }
 }
 
 /// Everything that lies on one task's desk.
-pub(crate) struct Desk {
+pub(crate) struct SessionFiles {
     /// All that its sessions may touch of ours.
     pub root: PathBuf,
     pub tree: PathBuf,
@@ -191,7 +178,7 @@ pub(crate) struct Desk {
     pub idle_marker: PathBuf,
 }
 
-impl Desk {
+impl SessionFiles {
     /// Messages to one session.
     pub(crate) fn inbox(&self, generation: u32) -> PathBuf {
         self.root.join(format!("inbox-{generation}"))
@@ -207,7 +194,7 @@ impl Desk {
         self.run_dir(generation).join("summary")
     }
 
-    /// Where roles that answer with a file do.
+    /// The file into which a role writes its answer.
     pub(crate) fn result(&self, generation: u32) -> PathBuf {
         self.run_dir(generation).join("result.json")
     }

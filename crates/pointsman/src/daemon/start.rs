@@ -13,29 +13,32 @@ use pointsman_adapters::process::census;
 use pointsman_adapters::tmux::Server;
 use pointsman_adapters::watch::exits::ExitWatch;
 use pointsman_core::config::Config;
+use pointsman_core::decision::Unconfirmed;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::queue::EntryId;
 use pointsman_core::task::Stage;
 use pointsman_core::words;
 use pointsman_store::lock::Error as LockError;
-use pointsman_store::{Change, DaemonLock, Store};
+use pointsman_store::{self as store, Change, DaemonLock, Store};
 
 use super::answer::{answer, failed};
-use super::board::Board;
+use super::board::TaskBoard;
 use super::clock;
 use super::conditions::{self, ForgeContext};
 use super::control::Control;
+use super::decisions;
 use super::dispatcher::Dispatcher;
+use super::effects::{EffectPerformer, SessionActivities};
 use super::engine::Engine;
 use super::factory;
 use super::inbound::{Inbound, Inbox};
 use super::jobs::{Jobs, Outcomes, adopt, clear_leftovers};
-use super::line;
-use super::lookout::Lookout;
 use super::notifier;
 use super::peers::Peers;
 use super::poller::Poller;
 use super::projections::Projections;
+use super::queue_orders;
+use super::reader::Reader;
 use super::reports::Reports;
 use super::runs;
 use super::served::Served;
@@ -43,8 +46,8 @@ use super::sources::exits::Exits;
 use super::sources::hooks;
 use super::sources::phase::Phases;
 use super::vault;
+use super::watch_thread::WatchThread;
 use super::workers::Workers;
-use super::world::{RealWorld, Stances};
 use crate::claim;
 use crate::control::access::{Access, may};
 use crate::control::caller::{Caller, Unknown};
@@ -58,7 +61,7 @@ use crate::remote::Environment;
 #[allow(clippy::disallowed_methods, reason = "the daemon begins here: the environment is its input")]
 const ENVIRONMENT: Environment = |name| std::env::var_os(name);
 
-/// How the daemon is run.
+/// Choices of whoever starts the daemon.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Without terminals, and so without sessions: a merge queue needs none.
@@ -90,7 +93,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     survive_file_limits()?;
     let (inbox, inbound) = Inbox::new();
     let engine = Engine::open(store)?;
-    let board = Board::new(engine.tasks());
+    let board = TaskBoard::new(engine.tasks());
     let jobs = Jobs::new(inbox.clone(), Store::open_read_only(&paths.database())?);
     if let Some(outcomes) = options.outcomes.clone() {
         jobs.tell_outcomes(outcomes);
@@ -105,24 +108,24 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
             exits.exited(&exited);
         }
     })?;
-    let world = Arc::new(RealWorld {
+    let world = Arc::new(EffectPerformer {
         paths: paths.clone(),
         git,
         drivers: Drivers { tmux, headless: Headless::new(paths.headless()) },
         exits: Arc::new(watch),
         jobs: Arc::clone(&jobs),
         announced: Arc::default(),
-        stances: Stances::open(paths.stances()),
-        reader: Mutex::new(Store::open_read_only(&paths.database())?),
+        stances: SessionActivities::open(paths.stances()),
+        reader: Reader::new(Store::open_read_only(&paths.database())?),
         projects: RwLock::new(BTreeMap::new()),
-        program: std::env::current_exe().context("this program cannot find itself")?,
+        program: std::env::current_exe().context(words::daemon::process::own_program_unknown())?,
         environment: ENVIRONMENT,
     });
     let phases = Phases::start(inbox.clone(), board.clone(), Arc::clone(&world))?;
     let exits = Arc::new(Exits::new(inbox.clone(), Arc::clone(&world), Arc::clone(&phases)));
     *listener.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::downgrade(&exits);
     let poller = Arc::new(Poller::default());
-    let [vault, runs, notices, roles] = std::array::from_fn(|_| Arc::new(Lookout::default()));
+    let [vault, runs, notices, roles] = std::array::from_fn(|_| Arc::new(WatchThread::default()));
     let mut dispatcher = Dispatcher {
         engine,
         inbound,
@@ -149,7 +152,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     clear_locks(paths, &world.git, dispatcher.engine.store())?;
     dispatcher.reload();
     if !options.no_sessions && options.only_queue.is_none() && wants_terminals(&world) {
-        world.drivers.tmux.ensure_running().context("the tmux server cannot be started")?;
+        world.drivers.tmux.ensure_running().context(words::daemon::process::no_tmux())?;
         world.drivers.tmux.end_orphaned_clients()?;
     }
     let projects = world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
@@ -163,6 +166,13 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         if let Err(error) = adopted {
             let error = format!("{error:#}");
             tracing::warn!(project = %served.config.name, error, "checkpoints were not compared");
+        }
+        match decisions::look_through(&mut dispatcher.engine, served, clock::now()) {
+            Ok(waiting) => show_unconfirmed(&served.config.name, &waiting),
+            Err(error) => {
+                let error = format!("{error:#}");
+                tracing::warn!(project = %served.config.name, error, "unconfirmed decisions were not looked through");
+            }
         }
         // Whatever an earlier daemon was about to save when it ended.
         for task in dispatcher.engine.tasks().values() {
@@ -252,7 +262,7 @@ fn may_start(paths: &Paths) -> anyhow::Result<()> {
 pub struct NotAPerson(String);
 
 /// Whether any role runs in terminals. Nobody knows what will be served where nothing is yet.
-fn wants_terminals(world: &RealWorld) -> bool {
+fn wants_terminals(world: &EffectPerformer) -> bool {
     let projects = world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner);
     projects.is_empty() || projects.values().any(|served| served.config.wants_terminals())
 }
@@ -298,6 +308,13 @@ fn clear_locks(paths: &Paths, git: &Git, store: &Store) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Whoever starts a daemon in the foreground reads its log, so this is where they see what waits for them.
+fn show_unconfirmed(project: &ProjectName, waiting: &[Unconfirmed]) {
+    for unconfirmed in waiting {
+        tracing::warn!("{}", words::decision::to_confirm(project, unconfirmed));
+    }
+}
+
 /// Removes what a killed daemon was just writing beside the phase files.
 fn sweep_drafts(paths: &Paths, projects: &BTreeMap<ProjectName, Arc<Served>>) {
     let phases = projects.values().map(|served| served.config.dev.phase_dir.as_path());
@@ -338,56 +355,68 @@ fn stop_on_signals(inbox: &Inbox) -> anyhow::Result<()> {
 
 /// Carries out a command while no daemon runs: takes its place for a moment.
 pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
-    paths.create()?;
-    let _lock = DaemonLock::acquire(&paths.lock())?;
-    let store = Store::open(&paths.database())?;
-    // There is no daemon to look at us, so we look at ourselves, by the same rules.
+    // There is no daemon to look at us, so we look at ourselves, by the same rules. Whoever is refused leaves no trace.
     let caller = Peers::of_command(paths)?.ourselves();
     let (request, condition) = match may(&caller, request) {
         Access::Allowed(request) => (request, None),
         Access::AllowedIf(request, condition) => (request, Some(condition)),
         Access::Refused(why) => return Ok(failed(FailureKind::Refused, why)),
     };
-    let check = |forge: Option<ForgeContext<'_>>| match (condition, &caller) {
-        (Some(condition), Caller::Session(own)) => conditions::holds(condition, own, &store, forge),
+    // Only a daemon converts what an earlier version wrote: there is no way back.
+    if let Err(error @ store::Error::TooOld { .. }) = Store::open_for_command(&paths.database()) {
+        return Err(error.into());
+    }
+    paths.create()?;
+    let _lock = DaemonLock::acquire(&paths.lock())?;
+    let mut store = Store::open(&paths.database())?;
+    let check = |store: &Store, forge: Option<ForgeContext<'_>>| match (condition, &caller) {
+        (Some(condition), Caller::Session(own)) => {
+            conditions::holds(condition, own, |id| store.message(id), forge)
+        }
         _ => Ok(()),
     };
     let request = &*request;
     if let Request::Forge { project, .. } | Request::Claim { project, .. } = request {
         let Some(row) = store.project(project)? else {
-            return Ok(failed(FailureKind::NotFound, format!("there is no project {project}")));
+            return Ok(failed(FailureKind::NotFound, words::daemon::request::no_project(project)));
         };
         let config = super::read_config(&row.config_path)?;
         let git = Git::open(paths.state())?;
         if let (Request::Claim { order, .. }, true) = (request, !config.forge.kind.is_embedded()) {
             let served = Served::open(paths, &git, Arc::new(config), ENVIRONMENT)?;
-            let place = claim::Place { forge: &*served.forge, git: &git, config: &served.config };
+            let place = claim::ClaimContext { forge: &*served.forge, git: &git, config: &served.config };
             return Ok(claim::carry_out(&place, order));
         }
+        if !config.forge.kind.is_embedded() {
+            return Ok(failed(FailureKind::Refused, words::access::not_embedded(project.as_str())));
+        }
+        let config = Arc::new(config);
         let forge = EmbeddedForge::open(&paths.project(project), &config.primary_branch, &git, clock::now)?;
-        if let Err(reply) = check(Some(ForgeContext { forge: &forge, config: &config })) {
+        if let Err(reply) = check(&store, Some(ForgeContext { forge: &forge, config: &config })) {
             return Ok(reply);
         }
-        match request {
-            Request::Forge { command, .. } => return Ok(embedded_forge::run_command(&forge, command)),
-            Request::Claim { order, .. } => {
-                let place = claim::Place { forge: &forge, git: &git, config: &config };
-                return Ok(claim::carry_out(&place, order));
-            }
-            _ => {}
+        if let Some(reply) = decisions::keep(&mut store, &config, Some(&forge), request, clock::now())? {
+            return Ok(reply);
+        }
+        if let Request::Forge { command, .. } = request {
+            return Ok(embedded_forge::run_command(&forge, command));
+        }
+        if let Request::Claim { order, .. } = request {
+            let place = claim::ClaimContext { forge: &forge, git: &git, config: &config };
+            return Ok(claim::carry_out(&place, order));
         }
     }
-    if let Err(reply) = check(None) {
+    if let Err(reply) = check(&store, None) {
         return Ok(reply);
     }
     let mut request = request.clone();
     if let Request::Queue { project, command } = request {
         let Some(row) = store.project(&project)? else {
-            return Ok(failed(FailureKind::NotFound, format!("there is no project {project}")));
+            return Ok(failed(FailureKind::NotFound, words::daemon::request::no_project(&project)));
         };
         let config = Arc::new(super::read_config(&row.config_path)?);
         let served = Served::open(paths, &Git::open(paths.state())?, config, ENVIRONMENT)?;
-        match line::prepare(&served, command) {
+        match queue_orders::prepare(&served, command) {
             Ok(command) => request = Request::Queue { project, command },
             Err(reply) => return Ok(reply),
         }
@@ -397,6 +426,12 @@ pub fn answer_alone(paths: &Paths, request: &Request) -> anyhow::Result<Reply> {
         .into_iter()
         .filter_map(|row| super::read_config(&row.config_path).ok().map(Arc::new))
         .collect();
+    let of_project = decisions::project_of(&request);
+    if let Some(config) = configs.iter().find(|config| Some(&config.name) == of_project)
+        && let Some(reply) = decisions::keep(&mut store, config, None, &request, clock::now())?
+    {
+        return Ok(reply);
+    }
     let mut engine = Engine::open(store)?;
     engine.serve(configs);
     let (reply, _) = answer(paths, &mut engine, &request);

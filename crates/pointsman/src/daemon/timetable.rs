@@ -13,16 +13,16 @@ use super::{budget, factory, runs};
 use crate::control::protocol::Reply;
 
 /// A time zone of the system's.
-pub struct Place(TimeZone);
+pub struct SystemZone(TimeZone);
 
-impl Place {
+impl SystemZone {
     /// By its name; nothing if the system does not know it.
     pub fn find(name: &str) -> Option<Self> {
         TimeZone::get(name).ok().map(Self)
     }
 }
 
-impl Zone for Place {
+impl Zone for SystemZone {
     fn local(&self, at: Timestamp) -> i64 {
         let offset = jiff::Timestamp::from_millisecond(at.0).map_or(0, |at| self.0.to_offset(at).seconds());
         (at.0.div_euclid(1000) + i64::from(offset)).div_euclid(60)
@@ -36,9 +36,9 @@ impl Zone for Place {
     }
 }
 
-/// How things stand for all formulas of a project.
+/// The circumstances that count for all formulas of a project.
 #[derive(Clone, Debug)]
-pub struct Standing {
+pub struct ProjectFacts {
     /// Memory that is free; none if nobody knows.
     pub free_memory_mb: Option<u64>,
     /// A fingerprint of the project: its main branch and its tasks.
@@ -50,7 +50,7 @@ pub fn memory_name(formula: &str) -> String {
     format!("timetable.{formula}")
 }
 
-/// What is remembered of a formula's times.
+/// Reads what is remembered of a formula's times.
 pub fn remembered(
     store: &Store,
     project: &ProjectName,
@@ -63,11 +63,11 @@ pub fn remembered(
 pub fn tick(
     engine: &mut Engine,
     project: &ProjectName,
-    standing: &Standing,
+    standing: &ProjectFacts,
     now: Timestamp,
 ) -> Result<usize, pointsman_store::Error> {
     let Some(config) = engine.config(project) else { return Ok(0) };
-    let Some(place) = Place::find(&config.schedule.timezone) else {
+    let Some(place) = SystemZone::find(&config.schedule.timezone) else {
         tracing::error!(%project, timezone = config.schedule.timezone, "no such time zone: nothing runs by itself");
         return Ok(0);
     };
@@ -97,7 +97,7 @@ pub fn tick(
             begun += 1;
         } else if decision == Decision::Run {
             let memory = Some(Memory::new(memory_name(&formula), &after)?);
-            let wish = runs::Wish { memory, ..runs::Wish::new(&formula, "schedule") };
+            let wish = runs::RunRequest { memory, ..runs::RunRequest::new(&formula, "schedule") };
             match runs::begin(engine, project, &wish, now)? {
                 Reply::Done { .. } => {
                     begun += 1;

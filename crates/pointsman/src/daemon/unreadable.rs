@@ -9,14 +9,14 @@ use pointsman_core::vault::ActionId;
 use pointsman_core::words;
 use pointsman_store::Change;
 
+use super::effects::EffectPerformer;
 use super::engine::Engine;
 use super::notifier;
-use super::world::RealWorld;
 
 /// Tells people of everything that cannot be read, once; answers a line for each.
 pub(super) fn tell(
     engine: &mut Engine,
-    world: &RealWorld,
+    world: &EffectPerformer,
     now: Timestamp,
 ) -> Result<Vec<String>, pointsman_store::Error> {
     let found = engine.store().unreadable()?;
@@ -24,7 +24,8 @@ pub(super) fn tell(
         let Unreadable { what, project, name, version, .. } = unreadable;
         // Another program may read another version of it: that is news again.
         let key = format!("unreadable:{project}:{what}:{name}:{version}:{}", env!("CARGO_PKG_VERSION"));
-        if engine.store().knows_input(&key)? {
+        // The notifiers of a project that is not served are not known yet: people are told when it is.
+        if engine.store().knows_input(&key)? || engine.config(project).is_none() {
             continue;
         }
         let posting = Posting {
@@ -39,7 +40,7 @@ pub(super) fn tell(
             tracing::error!(%error, "a notice could not be logged");
         }
         let mut change = Change::logged(now, project, &log::Entry::Unreadable(unreadable.clone()));
-        change.issue = name.parse().ok().filter(|_| *what == Kind::Task);
+        change.issue = unreadable.task().map(|task| task.issue);
         change.dedup = Some(key);
         change.writes.extend(notifier::planned(engine, &posting, now)?);
         engine.write(&[change])?;
@@ -50,9 +51,9 @@ pub(super) fn tell(
 fn topic(unreadable: &Unreadable) -> Topic {
     let Unreadable { what, name, .. } = unreadable;
     let found = match what {
-        Kind::Task => name.parse().ok().map(Topic::Task),
+        Kind::Task | Kind::Effect => name.parse().ok().map(Topic::Task),
         Kind::VaultAction => ActionId::try_from(name.clone()).ok().map(Topic::Vault),
-        Kind::Run | Kind::Memory => None,
+        Kind::Run | Kind::Memory | Kind::WorkState => None,
     };
     found.unwrap_or(Topic::Room)
 }

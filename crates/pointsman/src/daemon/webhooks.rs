@@ -7,15 +7,15 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use pointsman_adapters::secret::Secret;
-use pointsman_adapters::webhook::{About, Bell, Door, Ring};
+use pointsman_adapters::webhook::{NewsTopic, WebhookListener, WebhookNews, WebhookReceiver};
 use pointsman_core::ids::ProjectName;
-use pointsman_core::schedule::Ears;
+use pointsman_core::schedule::WebhookSupport;
 use pointsman_core::time::Timestamp;
 
 use super::clock;
+use super::effects::EffectPerformer;
 use super::poller::{Poller, Question};
 use super::served::Served;
-use super::world::RealWorld;
 
 /// A server that rang within this time will ring again; after that it is asked as if it never had.
 const BELIEVED_FOR: Duration = Duration::from_secs(24 * 3600);
@@ -23,7 +23,7 @@ const BELIEVED_FOR: Duration = Duration::from_secs(24 * 3600);
 const AGAIN: Duration = Duration::from_secs(30);
 
 /// A project that listens.
-pub(crate) struct Listening {
+pub(crate) struct ProjectWebhooks {
     pub(crate) listen: SocketAddr,
     /// What its servers sign with.
     pub(crate) secret: Secret,
@@ -42,57 +42,57 @@ pub(crate) enum Topic {
     Talk,
 }
 
-impl Listening {
+impl ProjectWebhooks {
     /// Nothing was heard yet.
     pub(crate) fn new(listen: SocketAddr, secret: Secret) -> Self {
         let never = || AtomicI64::new(i64::MIN);
         Self { listen, secret, checks_at: never(), talk_at: never(), rings: AtomicU64::new(0) }
     }
 
-    /// How often it rang for what may be news of CI.
+    /// The number of webhooks so far that may be news of CI.
     pub(crate) fn rings(&self) -> u64 {
         self.rings.load(Ordering::SeqCst)
     }
 
     /// Whether it can be relied on to ring for this kind of fact.
-    pub(crate) fn ears(&self, topic: Topic, now: Timestamp) -> Ears {
+    pub(crate) fn ears(&self, topic: Topic, now: Timestamp) -> WebhookSupport {
         let heard = match topic {
             Topic::Checks => &self.checks_at,
             Topic::Talk => &self.talk_at,
         };
         let heard = heard.load(Ordering::SeqCst);
         match heard != i64::MIN && Timestamp(heard).after(BELIEVED_FOR) > now {
-            true => Ears::Told,
-            false => Ears::Asking,
+            true => WebhookSupport::Told,
+            false => WebhookSupport::Asking,
         }
     }
 
-    fn hear(&self, about: About, now: Timestamp) {
+    fn hear(&self, about: NewsTopic, now: Timestamp) {
         match about {
-            About::Checks | About::Begun => self.checks_at.store(now.0, Ordering::SeqCst),
-            About::Talk => self.talk_at.store(now.0, Ordering::SeqCst),
+            NewsTopic::Checks | NewsTopic::Begun => self.checks_at.store(now.0, Ordering::SeqCst),
+            NewsTopic::Talk => self.talk_at.store(now.0, Ordering::SeqCst),
             // One that does not say what it is about promises nothing.
-            About::Push | About::Anything => {}
+            NewsTopic::Push | NewsTopic::Anything => {}
         }
         match about {
-            About::Checks | About::Anything => {
+            NewsTopic::Checks | NewsTopic::Anything => {
                 self.rings.fetch_add(1, Ordering::SeqCst);
             }
-            About::Push | About::Talk | About::Begun => {}
+            NewsTopic::Push | NewsTopic::Talk | NewsTopic::Begun => {}
         }
     }
 }
 
 /// The listeners of all projects; those that name the same address share one.
 pub(crate) struct Webhooks {
-    porter: Arc<Porter>,
-    doors: BTreeMap<SocketAddr, Result<Door, Timestamp>>,
+    porter: Arc<WebhookRouter>,
+    doors: BTreeMap<SocketAddr, Result<WebhookListener, Timestamp>>,
 }
 
 impl Webhooks {
     /// Nobody listens yet.
-    pub(crate) fn new(world: &Arc<RealWorld>, poller: &Arc<Poller>) -> Self {
-        let porter = Arc::new(Porter { world: Arc::downgrade(world), poller: Arc::downgrade(poller) });
+    pub(crate) fn new(world: &Arc<EffectPerformer>, poller: &Arc<Poller>) -> Self {
+        let porter = Arc::new(WebhookRouter { world: Arc::downgrade(world), poller: Arc::downgrade(poller) });
         Self { porter, doors: BTreeMap::new() }
     }
 
@@ -106,7 +106,7 @@ impl Webhooks {
         });
         for address in wanted {
             self.doors.entry(address).or_insert_with(|| {
-                let opened = Door::open(address, Arc::clone(&self.porter) as _);
+                let opened = WebhookListener::open(address, Arc::clone(&self.porter) as _);
                 match &opened {
                     Ok(door) => tracing::info!(address = %door.address(), "listening for webhooks"),
                     Err(error) => tracing::warn!(%address, %error, "cannot listen for webhooks"),
@@ -118,23 +118,23 @@ impl Webhooks {
 }
 
 /// Knows the projects and their secrets.
-struct Porter {
-    world: Weak<RealWorld>,
+struct WebhookRouter {
+    world: Weak<EffectPerformer>,
     poller: Weak<Poller>,
 }
 
-impl Porter {
+impl WebhookRouter {
     fn project(&self, name: &str) -> Option<Arc<Served>> {
         self.world.upgrade()?.project(&ProjectName::new(name)?)
     }
 }
 
-impl Bell for Porter {
+impl WebhookReceiver for WebhookRouter {
     fn secret(&self, project: &str) -> Option<Secret> {
         Some(self.project(project)?.listening.as_ref()?.secret.clone())
     }
 
-    fn ring(&self, project: &str, ring: Ring) {
+    fn ring(&self, project: &str, ring: WebhookNews) {
         let (Some(served), Some(poller)) = (self.project(project), self.poller.upgrade()) else { return };
         tracing::info!(project, about = ?ring.about, "a webhook was heard");
         if let Some(listening) = &served.listening {
@@ -143,12 +143,12 @@ impl Bell for Porter {
         let ours = ring.by.as_deref().filter(|by| *by == served.forge.me());
         let wanted = match (ring.about, ours) {
             // Whoever waits for CI has heard it; nothing else follows from it.
-            (About::Checks | About::Begun, _) => None,
+            (NewsTopic::Checks | NewsTopic::Begun, _) => None,
             // What we have pushed or written ourselves is no news.
-            (About::Push, Some(_)) => None,
-            (About::Talk, Some(me)) if served.forge.is_echo(me) => None,
-            (About::Push, None) | (About::Anything, _) => Some(Question::WithMain),
-            (About::Talk, _) => Some(Question::Plain),
+            (NewsTopic::Push, Some(_)) => None,
+            (NewsTopic::Talk, Some(me)) if served.forge.is_echo(me) => None,
+            (NewsTopic::Push, None) | (NewsTopic::Anything, _) => Some(Question::WithMain),
+            (NewsTopic::Talk, _) => Some(Question::Plain),
         };
         if let Some(question) = wanted {
             poller.ask_soon(&served.config.name, question);

@@ -6,12 +6,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pointsman_core::task::Task;
+use pointsman_core::words;
 use pointsman_store::Outgoing;
 
 use super::crash::crash_point_of;
+use super::effects::{EffectError, EffectPerformer, Redelivery};
 use super::inbound::{Inbound, Inbox};
-use super::outcome::{Outcome, World};
-use super::world::{RealWorld, Redelivery, Trouble};
+use super::outcome::{Outcome, PerformEffects};
 
 /// Most effects wait for git, tmux or a disk, not for a processor.
 const WORKERS: usize = 8;
@@ -31,7 +32,7 @@ pub(crate) struct Workers {
 
 impl Workers {
     /// Starts the threads.
-    pub(crate) fn start(world: &Arc<RealWorld>, inbox: &Inbox) -> std::io::Result<Self> {
+    pub(crate) fn start(world: &Arc<EffectPerformer>, inbox: &Inbox) -> std::io::Result<Self> {
         let (sender, receiver) = channel::<Work>();
         let receiver = Arc::new(Mutex::new(receiver));
         for _ in 0..WORKERS {
@@ -43,14 +44,14 @@ impl Workers {
         Ok(Self { sender })
     }
 
-    /// Hands over.
+    /// Hands work to the next free worker.
     pub(crate) fn give(&self, work: Work) {
         // Only fails if all workers are gone, which they never are while this value lives.
         let _ = self.sender.send(work);
     }
 }
 
-fn work(world: &RealWorld, inbox: &Inbox, receiver: &Mutex<Receiver<Work>>) {
+fn work(world: &EffectPerformer, inbox: &Inbox, receiver: &Mutex<Receiver<Work>>) {
     loop {
         let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
         match next {
@@ -58,14 +59,16 @@ fn work(world: &RealWorld, inbox: &Inbox, receiver: &Mutex<Receiver<Work>>) {
             Ok(Work::Effect(outgoing, task)) => {
                 crash_point_of("before", outgoing.effect.kind());
                 let performed = catch_unwind(AssertUnwindSafe(|| world.perform(&outgoing, &task)));
-                let outcome =
-                    performed.unwrap_or_else(|_| Outcome::Never { error: "a bug: it panicked".to_owned() });
+                let outcome = performed.unwrap_or_else(|_| Outcome::Never {
+                    error: words::daemon::process::panicked().to_owned(),
+                });
                 crash_point_of("after", outgoing.effect.kind());
                 inbox.send(Inbound::Performed { outgoing, outcome });
             }
             Ok(Work::Redelivery(again)) => {
                 let became = catch_unwind(AssertUnwindSafe(|| world.deliver_again(&again)));
-                let became = became.unwrap_or_else(|_| Err(Trouble::later("a bug: it panicked")));
+                let became =
+                    became.unwrap_or_else(|_| Err(EffectError::later(words::daemon::process::panicked())));
                 let became = became.map_err(|trouble| {
                     let error = trouble.into_error();
                     tracing::info!(message = again.row.id.0, error = %error, "not given again yet");

@@ -1,9 +1,9 @@
-//! `pointsman demo`: two throw-away projects in which all stories are played at the same time.
+//! `pointsman demo` plays several stories at once in two throw-away projects.
 //!
-//! [`stories`] is what is played, as data. [`stage`] is the world it happens in, [`people`] what
-//! persons do in it, [`blow`] what befalls the daemon, [`watch`] how we follow it, [`verdict`] what must be true in the end, [`screen`]
-//! and [`board`] what is shown. The demo uses the product as a user does: it runs its commands and
-//! reads its store; nothing of the daemon is called from here.
+//! [`stories`] has the stories as data. [`stage`] sets up the projects, [`people`] plays the persons, [`blow`] kills
+//! the daemon, [`watch`] follows the tasks, [`verdict`] checks the results, and [`screen`] and [`board`] show them.
+//! The demo uses the product as a user does: it runs its commands and reads its store, and calls no code of the
+//! daemon.
 
 mod blow;
 mod board;

@@ -6,7 +6,7 @@ use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::ReviewVerdict;
 use pointsman_view::forge as view;
 
-use super::limits::{self, Unfit};
+use super::limits::{self, InvalidText};
 use super::{EmbeddedForge, git_error, shelf_error};
 use crate::control::protocol::{FailureKind, ForgeCommand, Reply};
 
@@ -35,8 +35,8 @@ impl From<Error> for Failure {
     }
 }
 
-impl From<Unfit> for Failure {
-    fn from(unfit: Unfit) -> Self {
+impl From<InvalidText> for Failure {
+    fn from(unfit: InvalidText) -> Self {
         Self::refused(unfit.to_string())
     }
 }
@@ -148,6 +148,17 @@ fn review(
     body: &str,
     author: &str,
 ) -> Result<(), Failure> {
+    let sha = head_to_review(forge, number)?;
+    let written = forge.shelf().review(number, author, verdict, body, &sha, forge.now());
+    written.map(drop).map_err(|error| shelf_error("review a pull request")(error).into())
+}
+
+/// The commit that a review would be about; the refusal if there can be none.
+pub(crate) fn reviewable_head(forge: &EmbeddedForge, number: Number) -> Result<Sha, Reply> {
+    head_to_review(forge, number).map_err(|Failure { kind, message }| Reply::Failed { kind, message })
+}
+
+fn head_to_review(forge: &EmbeddedForge, number: Number) -> Result<Sha, Failure> {
     let pr = require_pull(forge, number)?;
     if pr.merged {
         return Err(Failure::refused(format!(
@@ -159,12 +170,9 @@ fn review(
             "pull request #{number} is closed: there is nothing to review"
         )));
     }
-    let Some(sha) = pr.head_sha else {
-        let missing = format!("pull request #{number} has no head: push its branch `{}` first", pr.head);
-        return Err(Failure::refused(missing));
-    };
-    let written = forge.shelf().review(number, author, verdict, body, &sha, forge.now());
-    written.map(drop).map_err(|error| shelf_error("review a pull request")(error).into())
+    pr.head_sha.ok_or_else(|| {
+        Failure::refused(format!("pull request #{number} has no head: push its branch `{}` first", pr.head))
+    })
 }
 
 fn list_checks(forge: &EmbeddedForge, sha: &Sha) -> Result<Reply, Failure> {

@@ -21,7 +21,7 @@ const AUTHOR_CHARS: usize = 100;
 
 /// Why a text is not taken, and what to do.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Unfit {
+pub(super) enum InvalidText {
     #[error("the title is empty: give one with --title")]
     EmptyTitle,
     #[error("the title has {chars} characters, at most {TITLE_CHARS} are taken: move the rest into the body")]
@@ -42,42 +42,42 @@ pub(super) enum Unfit {
 }
 
 /// A person's title.
-pub(super) fn title(text: &str) -> Result<String, Unfit> {
+pub(super) fn title(text: &str) -> Result<String, InvalidText> {
     let title = without_nul(text);
     let chars = title.chars().count();
     match chars {
-        _ if title.trim().is_empty() => Err(Unfit::EmptyTitle),
-        chars if chars > TITLE_CHARS => Err(Unfit::LongTitle { chars }),
+        _ if title.trim().is_empty() => Err(InvalidText::EmptyTitle),
+        chars if chars > TITLE_CHARS => Err(InvalidText::LongTitle { chars }),
         _ => Ok(title.into_owned()),
     }
 }
 
 /// A person's text; an issue or a review may do without.
-pub(super) fn body(text: &str) -> Result<String, Unfit> {
+pub(super) fn body(text: &str) -> Result<String, InvalidText> {
     let body = without_nul(text);
     match body.len() {
-        bytes if bytes > BODY_BYTES => Err(Unfit::LongBody { bytes }),
+        bytes if bytes > BODY_BYTES => Err(InvalidText::LongBody { bytes }),
         _ => Ok(body.into_owned()),
     }
 }
 
 /// A person's comment, which is nothing without a text.
-pub(super) fn comment(text: &str) -> Result<String, Unfit> {
+pub(super) fn comment(text: &str) -> Result<String, InvalidText> {
     let comment = body(text)?;
-    if comment.trim().is_empty() { Err(Unfit::EmptyBody) } else { Ok(comment) }
+    if comment.trim().is_empty() { Err(InvalidText::EmptyBody) } else { Ok(comment) }
 }
 
 /// Checks the labels of one order.
-pub(super) fn labels(labels: &[String]) -> Result<(), Unfit> {
+pub(super) fn labels(labels: &[String]) -> Result<(), InvalidText> {
     if labels.len() > LABELS {
-        return Err(Unfit::ManyLabels { count: labels.len() });
+        return Err(InvalidText::ManyLabels { count: labels.len() });
     }
     let unfit = |label: &&String| {
         let odd = label.chars().any(|c| c.is_control() || c == ',');
         odd || label.trim().is_empty() || label.chars().count() > LABEL_CHARS
     };
     match labels.iter().find(unfit) {
-        Some(label) => Err(Unfit::Label { label: label.clone() }),
+        Some(label) => Err(InvalidText::Label { label: label.clone() }),
         None => Ok(()),
     }
 }
@@ -88,9 +88,9 @@ pub(super) fn agent(name: &str) -> String {
 }
 
 /// The name of a check.
-pub(super) fn check(name: &str) -> Result<String, Unfit> {
+pub(super) fn check(name: &str) -> Result<String, InvalidText> {
     match clean_line(name, AUTHOR_CHARS) {
-        name if name.is_empty() => Err(Unfit::EmptyCheck),
+        name if name.is_empty() => Err(InvalidText::EmptyCheck),
         name => Ok(name),
     }
 }

@@ -1,18 +1,18 @@
-//! The embedded forge: issues, pull requests and reviews on this machine, with a bare repository as the remote.
+//! The embedded forge keeps issues, pull requests and reviews on this machine, with a bare repository as the remote.
 //!
-//! Words are kept on the shelf (`pointsman-store`), facts are read from git: where a head stands and whether it is on
-//! its base. What may be approved or landed is not decided here, and nothing here moves a branch.
+//! Texts are in a database of the store. Facts come from git: the head of a pull request, and whether it is on its
+//! base. This module does not decide what may be approved or landed, and it moves no branch.
 //!
-//! * [`create`] makes the shelf and the repository of a project and imports its primary branch
-//! * `serve`: what the daemon asks for, as the trait [`Forge`](pointsman_adapters::forge::Forge)
-//! * [`run_command`]: what people ask for, with its JSON in `json`
-//! * `standing`: the facts of git, `limits`: which texts are taken
+//! * [`create`] makes the database and the repository of a project and imports its primary branch
+//! * `serve` answers the daemon, as the trait [`Forge`](pointsman_adapters::forge::Forge)
+//! * [`run_command`] answers people
+//! * `facts` has the facts from git, `limits` the limits on texts
 
 mod command;
 mod create;
+mod facts;
 mod limits;
 mod serve;
-mod standing;
 
 #[cfg(test)]
 mod tests;
@@ -26,13 +26,14 @@ use pointsman_adapters::git::bare::init_bare;
 use pointsman_adapters::git::mirror::Mirror;
 use pointsman_adapters::git::{self, BranchName, Git};
 use pointsman_adapters::retry::Retry;
-use pointsman_core::forge::{IssueState, PullRequest, StateFilter};
+use pointsman_core::forge::{IssueState, PullRequest};
 use pointsman_core::time::Timestamp;
-use pointsman_store::{self as store, ForgeShelf};
+use pointsman_store::{self as store, ForgeDatabase};
 
 use crate::paths::ProjectPaths;
-use standing::Repository;
+use facts::Repository;
 
+pub(crate) use command::reviewable_head;
 pub use command::run_command;
 pub use create::create;
 
@@ -46,7 +47,7 @@ pub const REVIEW_ACCOUNT: &str = "pointsman-review";
 /// Several may be open at once, also in different processes: every single write is safe then. That "once" holds for
 /// comments and reviews needs a single one, which the daemon's lock sees to.
 pub struct EmbeddedForge {
-    shelf: Mutex<ForgeShelf>,
+    shelf: Mutex<ForgeDatabase>,
     repository: Repository,
     remote: String,
     /// The branch that work lands on.
@@ -72,14 +73,13 @@ impl EmbeddedForge {
         })
     }
 
-    /// A panic in the middle of a write rolled it back, so the shelf behind a poisoned lock is as good as before.
-    /// How many issues were filed under a name.
-    pub(crate) fn filed_by(&self, author: &str) -> Result<usize, Error> {
-        let issues = self.shelf().issues(StateFilter::All).map_err(shelf_error("count issues"))?;
-        Ok(issues.iter().filter(|issue| issue.author == author).count())
+    /// The number of issues that were filed under a name.
+    pub(crate) fn filed_by(&self, author: &str) -> Result<u64, Error> {
+        self.shelf().issues_by(author).map_err(shelf_error("count issues"))
     }
 
-    fn shelf(&self) -> MutexGuard<'_, ForgeShelf> {
+    /// A panic in the middle of a write rolled it back, so the shelf behind a poisoned lock is as good as before.
+    fn shelf(&self) -> MutexGuard<'_, ForgeDatabase> {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -103,7 +103,7 @@ impl EmbeddedForge {
     }
 }
 
-fn open_parts(paths: &ProjectPaths, primary: &str, git: &Git) -> Result<(Mirror, ForgeShelf), Error> {
+fn open_parts(paths: &ProjectPaths, primary: &str, git: &Git) -> Result<(Mirror, ForgeDatabase), Error> {
     const OPERATION: &str = "open";
     let dir = paths.forge_repository();
     let refused = |reason: String| Error::Refused { operation: OPERATION, reason };
@@ -117,7 +117,7 @@ fn open_parts(paths: &ProjectPaths, primary: &str, git: &Git) -> Result<(Mirror,
     init_bare(git, &dir, &primary).map_err(git_error(OPERATION))?;
     // We have the questions that a mirror answers; this one is its own remote.
     let repository = Mirror::open_or_create(git, &dir, remote).map_err(git_error(OPERATION))?;
-    let shelf = ForgeShelf::open(&paths.forge_shelf()).map_err(shelf_error(OPERATION))?;
+    let shelf = ForgeDatabase::open(&paths.forge_shelf()).map_err(shelf_error(OPERATION))?;
     Ok((repository, shelf))
 }
 

@@ -91,6 +91,10 @@ impl Forge for EmbeddedForge {
         self.shelf().close_issue(number, self.now()).map_err(shelf_error("close an issue"))
     }
 
+    fn close_pull_request(&self, number: Number) -> Result<(), Error> {
+        self.shelf().close_pr(number).map_err(shelf_error("close a pull request"))
+    }
+
     fn ensure_pull_request(&self, head: &str, base: &str, title: &str, body: &str) -> Result<Number, Error> {
         self.open_pull(head, base, (title, body), ACCOUNT)
     }

@@ -1,7 +1,7 @@
-//! Making a project of a checkout: look at everything first, then write.
+//! Turns a checkout into a project. It looks at everything first and writes afterwards.
 //!
-//! [`plan`] looks and writes nothing; [`Plan::carry_out`] writes. `guess` tells how the project is probably tested.
-//! Asking people and telling them does not belong here.
+//! [`plan`] looks and writes nothing; [`Plan::carry_out`] writes. `guess` guesses how the project is tested. The
+//! command line talks to people.
 
 mod guess;
 
@@ -28,7 +28,7 @@ pub(crate) const PROJECTIONS: &str = ".claude/state/";
 
 /// What the caller asks for.
 #[derive(Clone, Debug, Default)]
-pub struct Wishes {
+pub struct InitOptions {
     /// The project's name, instead of the directory's.
     pub name: Option<String>,
     /// The branch that work lands on, instead of the one that is found.
@@ -132,7 +132,7 @@ impl Obstacle {
 pub fn plan(
     paths: &Paths,
     dir: &Path,
-    wishes: Wishes,
+    wishes: InitOptions,
     registered: &[(ProjectName, PathBuf)],
 ) -> Result<Plan, Obstacle> {
     // Git wants a configuration of ours; nothing may be left behind if we fail.

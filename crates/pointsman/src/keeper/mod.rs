@@ -1,11 +1,12 @@
-//! The keeper of a session without a terminal: stays as long as the session lives, runs the agent once per turn, and
-//! tells the daemon what happens as a hook would. It needs no daemon: what it cannot tell goes to the session's spool,
-//! and prompts wait for the end of the turn before them.
+//! The keeper is the process of a session without a terminal. It lives as long as the session, runs the agent once
+//! per turn, and reports to the daemon as a hook would. It works without a daemon: reports go to the session's spool,
+//! and prompts wait until the current turn ends.
 //!
-//! A turn that dies ends the keeper: the daemon sees a session that died, as any other. `turn` runs one turn, `telling`
-//! makes reports of it. Where prompts and records lie is `pointsman_adapters::headless`'s, what output means the core's.
+//! A turn that dies ends the keeper, so the daemon sees a dead session like any other. `turn` runs one turn, and
+//! `reporter` turns its output into reports. `pointsman_adapters::headless` knows the files, and the core knows what
+//! the output means.
 
-mod telling;
+mod reporter;
 mod turn;
 
 use std::fs::{File, OpenOptions};
@@ -18,7 +19,7 @@ use std::sync::{Arc, mpsc::SyncSender};
 use std::time::Duration;
 
 use anyhow::Context;
-use pointsman_adapters::headless::place::{Place, Sitting};
+use pointsman_adapters::headless::session_dir::{KeeperLock, SessionDir};
 use pointsman_adapters::phase_file;
 use pointsman_adapters::process::{self, Cancel};
 use pointsman_adapters::watch::files::FileWatch;
@@ -28,7 +29,7 @@ use pointsman_core::words;
 use serde::{Deserialize, Serialize};
 
 use crate::daemon::Launch;
-use telling::Telling;
+use reporter::TurnReporter;
 
 /// Should a bell not be heard.
 const SLOW_LOOK: Duration = Duration::from_secs(5);
@@ -62,7 +63,7 @@ pub(crate) fn run(dir: &Path) -> anyhow::Result<i32> {
     process::lineage::mark_this_thread().context("the keeper cannot be marked as an agent's")?;
     // Away from the daemon's terminal, so that neither its end is ours nor an agent finds one to ask at.
     rustix::process::setsid().context("cannot leave the daemon's session")?;
-    let place = Place::at(dir);
+    let place = SessionDir::at(dir);
     let opened = place.opened()?.context("nobody opened this place")?;
     let cancel = Cancel::new()?;
     let (wake, woken) = sync_channel(1);
@@ -77,7 +78,7 @@ pub(crate) fn run(dir: &Path) -> anyhow::Result<i32> {
     let _bell = listen(&place, wake)?;
     let mut keeper = Keeper {
         transcript: open_transcript(&opened.transcript)?,
-        telling: Telling::new(&launch, &keep)?,
+        telling: TurnReporter::new(&launch, &keep)?,
         turns: 0,
         room: 0,
         // Asked now: when the program is replaced, its name stays and this very file goes.
@@ -92,13 +93,13 @@ pub(crate) fn run(dir: &Path) -> anyhow::Result<i32> {
 }
 
 struct Keeper {
-    place: Place,
+    place: SessionDir,
     launch: Launch,
     keep: Keep,
     /// Files of this session alone.
     run_dir: PathBuf,
     transcript: File,
-    telling: Telling,
+    telling: TurnReporter,
     turns: u32,
     /// What the transcript still takes of this turn.
     room: usize,
@@ -109,7 +110,7 @@ struct Keeper {
 impl Keeper {
     fn keep(
         &mut self,
-        mut sitting: Sitting,
+        mut sitting: KeeperLock,
         woken: &Receiver<()>,
         stopped: &AtomicBool,
     ) -> anyhow::Result<i32> {
@@ -197,7 +198,7 @@ fn stop_on_signals(cancel: &Cancel, wake: &SyncSender<()>) -> anyhow::Result<Arc
     Ok(stopped)
 }
 
-fn listen(place: &Place, wake: SyncSender<()>) -> anyhow::Result<FileWatch> {
+fn listen(place: &SessionDir, wake: SyncSender<()>) -> anyhow::Result<FileWatch> {
     let watch = FileWatch::start(move |_| {
         let _ = wake.try_send(());
     })?;

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use pointsman_adapters::headless::place::Sitting;
+use pointsman_adapters::headless::session_dir::KeeperLock;
 use pointsman_adapters::phase_file;
 use pointsman_adapters::process::{Run, Sink};
 use pointsman_core::claude::launch::{Conversation, taken_up};
-use pointsman_core::claude::stream::{Ended, Said, Sums, Turn};
+use pointsman_core::claude::stream::{Ended, Sums, Turn, TurnEvent};
 use pointsman_core::text;
 use pointsman_core::words;
 
@@ -27,7 +27,7 @@ const SUMS_BYTES: u64 = 1024;
 
 impl Keeper {
     /// Runs a turn to its end, and tells everything about it.
-    pub(super) fn turn(&mut self, sitting: &Sitting, prompt: &str) -> anyhow::Result<Ended> {
+    pub(super) fn turn(&mut self, sitting: &KeeperLock, prompt: &str) -> anyhow::Result<Ended> {
         self.turns += 1;
         let number = self.turns;
         self.room = SHOWN_BYTES;
@@ -149,7 +149,7 @@ impl<'k> Lines<'k> {
             if let Some(text) = words::turn::said(&said) {
                 self.keeper.show(&text);
             }
-            if said == Said::Malformed {
+            if said == TurnEvent::Malformed {
                 self.keeper.show(&format!("  {}\n", text::clean_line(&String::from_utf8_lossy(&line), 200)));
             }
             self.keeper.telling.said(self.prompt, &said);

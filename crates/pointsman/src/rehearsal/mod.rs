@@ -1,12 +1,11 @@
-//! The rehearsal agent: a program that behaves like a coding agent and follows a script instead of
-//! a model. Demo and tests run it through the same terminal, git and phase file as any agent.
+//! The rehearsal agent behaves like a coding agent but follows a script instead of a model. The demo and the tests
+//! run it with the same terminal, git and phase file as any agent.
 //!
-//! The script is in the issue, between `rehearsal:begin` and `rehearsal:end`, one step per line
-//! ([`script`]); a role that runs a formula has a script of its own there. Nothing in here knows the daemon: what an agent program finds (CONTRACT: its tree,
-//! its environment, its terminal, the control socket) is all it has. Every step is told on the terminal in
-//! one line that begins with `•`, so that what a session did first can be read from its transcript. Without a terminal
-//! the play is cut into turns ([`stream`]): where it would wait for a message, the turn is over. What
-//! is played belongs into `demo/` and the tests.
+//! The script is in the issue, between `rehearsal:begin` and `rehearsal:end`, with one step per line ([`script`]). A
+//! role that runs a formula has its own script there. The agent knows nothing of the daemon. It uses only what any
+//! agent gets: its tree, its environment, its terminal and the control socket. It prints one line per step, beginning
+//! with `•`, so a transcript shows what a session did first. Without a terminal the script is divided into turns
+//! ([`stream`]): a turn ends where the agent would wait for a message. The scripts are in `demo/` and in the tests.
 
 mod message;
 mod player;

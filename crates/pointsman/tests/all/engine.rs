@@ -7,6 +7,7 @@ use pointsman::daemon::engine::{Engine, Input};
 use pointsman::daemon::outcome::{Note, Outcome, Performed};
 use pointsman_core::config::Config;
 use pointsman_core::ids::{Number, ProjectName, Sha, TaskKey};
+use pointsman_core::snapshot::Kind;
 use pointsman_core::task::{Effect, Event, Exit, Order, Phase, PrFact, State, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_store::{Change, EntryStatus, EventFilter, NewEntry, Outgoing, QueueEntry, Store, Write};
@@ -17,7 +18,7 @@ const START: Timestamp = Timestamp(1_700_000_000_000);
 struct Stage {
     engine: Engine,
     now: Timestamp,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Stage {
@@ -32,7 +33,20 @@ impl Stage {
         let text = format!("name = \"p\"\n[review]\nmode = \"none\"\n{more}");
         let config = Config::parse(&text, "test").unwrap();
         engine.serve([Arc::new(config)]);
-        Self { engine, now: START, _directory: directory }
+        Self { engine, now: START, directory }
+    }
+
+    /// A new daemon on the same disk, after `damage` was done to it.
+    fn reopen_after(self, damage: &str) -> Self {
+        let Self { engine, now, directory } = self;
+        let configs: Vec<_> =
+            engine.served().cloned().filter_map(|project| engine.config(&project)).collect();
+        drop(engine);
+        let path = directory.path().join("db");
+        rusqlite::Connection::open(&path).unwrap().execute_batch(damage).unwrap();
+        let mut engine = Engine::open(Store::open(&path).unwrap()).unwrap();
+        engine.serve(configs);
+        Self { engine, now, directory }
     }
 
     fn take(&mut self, issue: Number, event: Event) {
@@ -320,4 +334,31 @@ fn a_task_that_is_paused_takes_its_branch_out_with_the_effect_that_says_so() {
     assert!(engine.store().has_happened(&key_before).unwrap());
     let number = |key: &str| key.split('.').nth(1).unwrap().parse::<i64>().unwrap();
     assert_eq!(number(&engine.store().next_key()), number(&key_before) + 1, "in one commit");
+}
+
+#[test]
+fn a_task_that_cannot_be_read_waits_and_costs_the_others_nothing() {
+    let mut stage = Stage::with("[dev]\nconcurrency = 3");
+    for issue in [1, 2] {
+        stage.working(issue);
+        let session = key(issue).session(1);
+        let row = stage.engine.store().session(&session).unwrap().unwrap();
+        assert!(row.ended_at.is_none(), "it has a live session");
+        // And something left to do.
+        let answer = Event::Ordered { order: Order::Stop };
+        stage.take(issue, answer);
+    }
+    let mut stage = stage.reopen_after(
+        "UPDATE tasks SET version = 99 WHERE issue = 1;
+         UPDATE outbox SET effect = '{\"do\": \"what nobody knows\"}' WHERE status = 'pending' AND issue = 2;
+         UPDATE work_states SET state = '{}' WHERE issue = 2;",
+    );
+    let unreadable = stage.engine.store().unreadable().unwrap();
+    let mut names: Vec<_> = unreadable.iter().map(|one| (one.what, one.name.as_str())).collect();
+    names.dedup();
+    assert_eq!(names, [(Kind::Task, "1"), (Kind::Effect, "2"), (Kind::WorkState, "dev-p-2")]);
+    assert!(stage.due().is_empty());
+    let wakes = stage.engine.wake_at().unwrap();
+    assert!(wakes.is_none_or(|at| at > stage.now), "it does not ask again and again: {wakes:?}");
+    stage.working(3);
 }

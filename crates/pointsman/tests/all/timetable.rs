@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pointsman::daemon::engine::Engine;
-use pointsman::daemon::timetable::{Place, Standing, remembered, tick};
+use pointsman::daemon::timetable::{ProjectFacts, SystemZone, remembered, tick};
 use pointsman_core::config::Config;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::run::{Event, Policy, Run, step};
@@ -22,7 +22,7 @@ const FORMULA: &str = "name = \"tidy\"\ndescription = \"Tidies\"\nversion = 1\n[
 struct Stage {
     engine: Engine,
     directory: tempfile::TempDir,
-    standing: Standing,
+    standing: ProjectFacts,
 }
 
 impl Stage {
@@ -31,7 +31,7 @@ impl Stage {
         std::fs::create_dir(directory.path().join("formulas")).unwrap();
         std::fs::write(directory.path().join("formulas/tidy.toml"), FORMULA).unwrap();
         let engine = open(directory.path(), more);
-        let standing = Standing { free_memory_mb: Some(8000), inputs: "a".to_owned() };
+        let standing = ProjectFacts { free_memory_mb: Some(8000), inputs: "a".to_owned() };
         Self { engine, directory, standing }
     }
 
@@ -84,7 +84,7 @@ fn open(directory: &Path, more: &str) -> Engine {
 fn a_week_by_the_clock_of_a_place() {
     let more = "[schedule]\ntimezone = \"Europe/Berlin\"\n[schedule.formulas]\ntidy = \"30 2 * * *\"\n";
     let mut stage = Stage::new(more);
-    if Place::find("Europe/Berlin").is_none() {
+    if SystemZone::find("Europe/Berlin").is_none() {
         return not_run("tzdata", "this machine knows no time zones");
     }
     let begun: usize = (0..8 * 24 * 60).map(|minute| stage.look(minute)).sum();
@@ -120,7 +120,7 @@ fn what_stands_in_the_way_is_remembered() {
     stage.look(0);
     stage.standing.free_memory_mb = Some(100);
     assert_eq!(stage.look(60), 0);
-    assert_eq!(stage.skipped_because().as_deref(), Some("100 MB of memory are free, fewer than 2000"));
+    assert_eq!(stage.skipped_because().as_deref(), Some("only 100 MB of memory are free, less than 2000 MB"));
     stage.standing.free_memory_mb = Some(8000);
     assert_eq!((stage.look(90), stage.look(120)), (0, 1), "that time was passed over, the next is used");
     assert_eq!(stage.skipped_because(), None);
@@ -137,12 +137,12 @@ fn what_stands_in_the_way_is_remembered() {
 
 #[test]
 fn a_place_shows_the_time_and_finds_it() {
-    let Some(berlin) = Place::find("Europe/Berlin") else {
+    let Some(berlin) = SystemZone::find("Europe/Berlin") else {
         return not_run("tzdata", "this machine knows no time zones");
     };
     for minute in [0, 6 * 24 * 60 + 59, 6 * 24 * 60 + 61, 200 * 24 * 60] {
         let at = Timestamp(MONDAY + minute * MINUTE);
         assert_eq!(berlin.utc(berlin.local(at)), at);
     }
-    assert!(Place::find("Nowhere/Town").is_none());
+    assert!(SystemZone::find("Nowhere/Town").is_none());
 }

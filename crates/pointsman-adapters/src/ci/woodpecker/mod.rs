@@ -11,7 +11,8 @@ use std::sync::OnceLock;
 use pointsman_core::ids::Sha;
 use pointsman_core::time::Timestamp;
 
-use crate::http::{self, Client, Host, Limits, Method, Patience, Request, Scheme, Trouble};
+use crate::http::{self, Client, ErrorKind, Host, Limits, Method, Request, RetryWait, Scheme};
+use crate::retry::Retry;
 use crate::secret::Secret;
 
 pub use verdict::Look;
@@ -49,9 +50,25 @@ pub enum Error {
     /// The server does not speak the API we know.
     #[error("{host} is Woodpecker {version}; 3.0 or newer is needed")]
     TooOld { host: String, version: String },
+    /// Something else answers at the address.
+    #[error(
+        "{host} answers with the web page “{title}” instead of its version: a proxy or a login page is in between, or it \
+         is a Woodpecker older than 1.0, or another program; Woodpecker 3.0 or newer is needed"
+    )]
+    WebPage { host: String, title: String },
     /// There is no such step.
     #[error("pipeline {pipeline} has no step {step}")]
     NoStep { pipeline: u64, step: String },
+}
+
+impl Error {
+    /// Whether trying again makes sense.
+    pub fn retry(&self) -> Retry {
+        match self {
+            Self::Call(error) => error.retry(),
+            Self::Unnamed | Self::TooOld { .. } | Self::WebPage { .. } | Self::NoStep { .. } => Retry::Never,
+        }
+    }
 }
 
 impl Woodpecker {
@@ -70,7 +87,7 @@ impl Woodpecker {
             (None, Some((owner, name))) => Wanted::Name(owner.to_owned(), name.to_owned()),
             (None, None) => return Err(Error::Unnamed),
         };
-        let host = Host::new(url, clock, limits, Patience::default());
+        let host = Host::new(url, clock, limits, RetryWait::default());
         Ok(Self { client: host.client(Some((Scheme::Bearer, token))), wanted, id: OnceLock::new() })
     }
 
@@ -98,8 +115,8 @@ impl Woodpecker {
     fn check_version(&self) -> Result<(), Error> {
         let told: wire::Version = match self.client.read(&Request::get("read the version", &["version"])) {
             // Before 1.0 there was no such address, and a server answers unknown ones with its start page.
-            Err(http::Error { trouble: Trouble::WebPage { .. }, .. }) => {
-                return Err(self.too_old("older than 1.0, or another program"));
+            Err(http::Error { trouble: ErrorKind::WebPage { title }, .. }) => {
+                return Err(Error::WebPage { host: self.host().name().to_owned(), title });
             }
             told => told?,
         };

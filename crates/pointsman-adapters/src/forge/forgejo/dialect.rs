@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Forgejo, MANNER, Version};
 use crate::forge::Error;
-use crate::forge::hosted::trouble::told;
+use crate::forge::hosted::errors::told;
 use crate::forge::hosted::wire::{Label, User, WireIssue, WirePull, WireReview, wire};
 use crate::forge::hosted::{Dialect, Hosted, MERGE};
 use crate::http::Method;

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::Forgejo;
 use crate::forge::Error;
-use crate::forge::hosted::trouble::told;
+use crate::forge::hosted::errors::told;
 use crate::forge::hosted::wire::Label;
 use crate::http::Method;
 

@@ -20,16 +20,16 @@ use pointsman_core::ids::Number;
 pub use version::Version;
 
 use super::Error;
-use super::hosted::{Belongings, Dialect, Hosted, Manner, Opening};
+use super::hosted::{ApiTraits, Dialect, Hosted, Opening, Paging};
 use crate::git::Account;
 use crate::http::{Host, Method, Scheme};
 
-static MANNER: Manner = Manner {
+static MANNER: ApiTraits = ApiTraits {
     scheme: Scheme::Token,
     headers: &[],
     // As many as any server gives at once, if it was not told otherwise.
     page: 50,
-    belongings: Belongings::Whole,
+    belongings: Paging::Whole,
     approve: "APPROVED",
     taken: 409,
     dismiss: Method::Post,
@@ -40,14 +40,14 @@ static MANNER: Manner = Manner {
 pub struct Forgejo {
     hosted: Hosted,
     version: OnceLock<Version>,
-    known: Mutex<Known>,
+    known: Mutex<Cache>,
     /// Held from looking for a label to making it: the server makes a second one of the same name without a word.
     making: Mutex<()>,
 }
 
 /// What need not be asked again. All of it can be lost.
 #[derive(Default)]
-struct Known {
+struct Cache {
     labels: BTreeMap<String, u64>,
     people: Option<(Instant, BTreeSet<String>)>,
     updated: HashMap<Number, String>,
@@ -61,7 +61,7 @@ impl Forgejo {
         Ok(Self {
             hosted: opening.prepare(&api, &MANNER)?,
             version: OnceLock::new(),
-            known: Mutex::new(Known::default()),
+            known: Mutex::new(Cache::default()),
             making: Mutex::new(()),
         })
     }
@@ -86,7 +86,7 @@ impl Forgejo {
         self.hosted.account()
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, Cache> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

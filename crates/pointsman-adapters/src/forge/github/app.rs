@@ -16,8 +16,8 @@ use serde_json::json;
 
 use super::MANNER;
 use crate::forge::Error;
-use crate::forge::hosted::Robot;
-use crate::forge::hosted::trouble::told;
+use crate::forge::hosted::AppAccount;
+use crate::forge::hosted::errors::told;
 use crate::http::{Client, Host, Method, Request, Scheme, timestamp};
 use crate::secret::{Renewed, Secret, Token};
 
@@ -44,12 +44,12 @@ pub struct AppKey<'a> {
 pub(super) struct App {
     client: Client,
     repository: (String, String),
-    known: Mutex<Known>,
+    known: Mutex<Cache>,
 }
 
 /// All of it can be lost.
 #[derive(Default)]
-struct Known {
+struct Cache {
     installation: Option<u64>,
     name: Option<String>,
     token: Option<(Secret, Timestamp)>,
@@ -82,15 +82,15 @@ impl App {
         Ok(Arc::new(Self {
             client: host.client_with(Some((Scheme::Bearer, Token::Renewed(proof)))),
             repository: (repository.0.to_owned(), repository.1.to_owned()),
-            known: Mutex::new(Known { installation: app.installation, ..Known::default() }),
+            known: Mutex::new(Cache { installation: app.installation, ..Cache::default() }),
         }))
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, Cache> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn installation(&self, known: &mut Known) -> Result<u64, Error> {
+    fn installation(&self, known: &mut Cache) -> Result<u64, Error> {
         #[derive(Deserialize)]
         struct Installation {
             id: u64,
@@ -152,7 +152,7 @@ impl Renewed for App {
     }
 }
 
-impl Robot for App {
+impl AppAccount for App {
     fn name(&self) -> Result<String, Error> {
         #[derive(Deserialize)]
         struct Itself {

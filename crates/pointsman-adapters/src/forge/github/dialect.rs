@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::Github;
 use super::board::Board;
-use crate::forge::hosted::trouble::told;
+use crate::forge::hosted::errors::told;
 use crate::forge::hosted::wire::{Label, WirePull, WireReview, wire};
 use crate::forge::hosted::{Dialect, Hosted, MERGE};
 use crate::forge::{BoardChange, Error};

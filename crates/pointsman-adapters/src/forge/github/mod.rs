@@ -18,16 +18,16 @@ use self::app::App;
 pub use self::app::AppKey;
 use self::board::Board;
 use super::Error;
-use super::hosted::{Belongings, Dialect, Hosted, Manner, Opening};
+use super::hosted::{ApiTraits, Dialect, Hosted, Opening, Paging};
 use crate::git::Account;
-use crate::http::{Host, Limits, Method, Patience, Scheme};
+use crate::http::{Host, Limits, Method, RetryWait, Scheme};
 use crate::secret::{Secret, Token};
 
-static MANNER: Manner = Manner {
+static MANNER: ApiTraits = ApiTraits {
     scheme: Scheme::Bearer,
     headers: &[("accept", "application/vnd.github+json"), ("x-github-api-version", "2022-11-28")],
     page: 100,
-    belongings: Belongings::Paged,
+    belongings: Paging::Paged,
     approve: "APPROVE",
     taken: 422,
     dismiss: Method::Put,
@@ -56,19 +56,19 @@ pub struct AppOpening<'a> {
     pub clock: fn() -> Timestamp,
     pub limits: Limits,
     /// Ends waiting when everything ends.
-    pub patience: Patience,
+    pub patience: RetryWait,
 }
 
 /// One repository on GitHub, with a dev account and perhaps a review account.
 pub struct Github {
     hosted: Hosted,
     board: Option<Board>,
-    known: Mutex<Known>,
+    known: Mutex<Cache>,
 }
 
 /// What need not be asked again. All of it can be lost.
 #[derive(Default)]
-struct Known {
+struct Cache {
     labels: BTreeSet<String>,
     people: BTreeMap<String, (Instant, bool)>,
 }
@@ -89,7 +89,7 @@ impl Github {
     /// The repository, not yet looked at: nothing is asked of the server.
     pub fn prepare(opening: Opening<'_>) -> Result<Self, Error> {
         let api = api(opening.address());
-        Ok(Self { hosted: opening.prepare(&api, &MANNER)?, board: None, known: Mutex::new(Known::default()) })
+        Ok(Self { hosted: opening.prepare(&api, &MANNER)?, board: None, known: Mutex::new(Cache::default()) })
     }
 
     /// With a Projects board: its number, and whose it is if it does not belong to the owner of the repository. Its API
@@ -118,7 +118,7 @@ impl Github {
         self.hosted.account()
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, Cache> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,7 +5,7 @@ use pointsman_core::ids::Sha;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::trouble::told;
+use super::errors::told;
 use super::wire::{Counted, Status};
 use super::{Dialect, Hosted};
 use crate::forge::Error;

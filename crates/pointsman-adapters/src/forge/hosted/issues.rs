@@ -9,7 +9,7 @@ use pointsman_core::labels::{self, IN_PROGRESS};
 use pointsman_core::words;
 use serde_json::{Value, json};
 
-use super::trouble::{LONGEST_BODY, TITLE_CHARS, cut, told, unless_there};
+use super::errors::{LONGEST_BODY, TITLE_CHARS, cut, told, unless_there};
 use super::wire::{Label, WireComment, WireIssue};
 use super::{Dialect, Hosted};
 use crate::forge::Error;
@@ -18,6 +18,8 @@ use crate::http::Method;
 const LABELS: &str = "set labels";
 /// The mark of a comment that stands for an assignment.
 const CLAIMED: &str = "claimed";
+/// How often an assignment is made that is not there afterwards.
+const ASSIGNMENTS: u32 = 2;
 
 impl Hosted {
     /// All open issues, oldest first, as the server says them. Pull requests are listed with them: one question tells
@@ -82,14 +84,17 @@ impl Hosted {
             return self.write_comment_once(number, CLAIMED, words::comment::claimed());
         }
         let people: Vec<&str> = who.into_iter().collect();
-        let issue = self.change_issue(OPERATION, number, &json!({ "assignees": people }))?;
-        if issue.assignee.as_deref() == who {
-            return Ok(());
-        }
-        // An answer may show the issue as it was a moment ago: what counts is what is there afterwards.
-        let there = self.read_issue(number)?.and_then(|issue| issue.assignee);
-        if there.as_deref() == who {
-            return Ok(());
+        let mut there = None;
+        for _ in 0..ASSIGNMENTS {
+            let issue = self.change_issue(OPERATION, number, &json!({ "assignees": people }))?;
+            if issue.assignee.as_deref() == who {
+                return Ok(());
+            }
+            // An answer may show the issue as it was a moment ago: what counts is what is there afterwards.
+            there = self.read_issue(number)?.and_then(|issue| issue.assignee);
+            if there.as_deref() == who {
+                return Ok(());
+            }
         }
         // GitHub leaves out whom it does not take, without a word.
         let reason = format!("it is assigned to {} afterwards", there.as_deref().unwrap_or("nobody"));

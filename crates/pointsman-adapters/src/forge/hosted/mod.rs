@@ -2,17 +2,17 @@
 //!
 //! What both servers do alike is here; where they differ, a [`Dialect`] says how. `wire` is what the servers say, as far
 //! as we read it; `opening` finds the accounts and their rights; `issues`, `pulls`, `reviews` and `checks` are the parts
-//! of the API; `serve` puts the trait [`Forge`](super::Forge) on top of them; `trouble` sorts errors.
+//! of the API; `serve` puts the trait [`Forge`](super::Forge) on top of them; `errors` sorts errors.
 //!
 //! Each order asks first whether it is so already, so that an answer that got lost doubles nothing.
 
 mod checks;
+pub(super) mod errors;
 mod issues;
 mod opening;
 mod pulls;
 mod reviews;
 mod serve;
-pub(super) mod trouble;
 pub(super) mod wire;
 
 use std::collections::{BTreeMap, HashMap};
@@ -23,9 +23,9 @@ use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::ReviewVerdict;
 use serde::de::DeserializeOwned;
 
+use errors::told;
 pub use opening::{Opening, Right};
 pub(super) use pulls::MERGE;
-use trouble::told;
 use wire::{Label, WireIssue, WireReview};
 
 use super::{BoardChange, Error};
@@ -33,14 +33,14 @@ use crate::git::Account;
 use crate::http::{Client, Count, Host, Method, Request, Scheme};
 
 /// Facts about how a kind of server wants to be spoken to.
-pub(super) struct Manner {
+pub(super) struct ApiTraits {
     /// How it wants to see a token.
     pub(super) scheme: Scheme,
     pub(super) headers: &'static [(&'static str, &'static str)],
     /// The most it gives at once.
     pub(super) page: usize,
     /// What belongs to one issue or one review.
-    pub(super) belongings: Belongings,
+    pub(super) belongings: Paging,
     /// The word that hands in an approval.
     pub(super) approve: &'static str,
     /// How it refuses a second pull request between the same branches.
@@ -53,7 +53,7 @@ pub(super) struct Manner {
 
 /// How a server gives comments, labels and remarks.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Belongings {
+pub(super) enum Paging {
     /// Page by page, like everything.
     Paged,
     /// All at once; who asks for the second page gets the first one again.
@@ -62,7 +62,7 @@ pub(super) enum Belongings {
 
 /// One repository, with a dev account and perhaps a review account.
 pub(super) struct Hosted {
-    manner: &'static Manner,
+    manner: &'static ApiTraits,
     url: String,
     owner: String,
     name: String,
@@ -71,7 +71,7 @@ pub(super) struct Hosted {
     account: Account,
     accounts: OnceLock<Names>,
     /// Who we are, if that is no account of a person.
-    robot: Option<Arc<dyn Robot>>,
+    robot: Option<Arc<dyn AppAccount>>,
     /// What reviews say about single lines; said once, never changed.
     remarks: Mutex<HashMap<u64, String>>,
     /// When what is open changed last; none before it was listed.
@@ -79,7 +79,7 @@ pub(super) struct Hosted {
 }
 
 /// An account that is no person's: the server does not tell it who it is, and issues cannot be assigned to it.
-pub(super) trait Robot: Send + Sync {
+pub(super) trait AppAccount: Send + Sync {
     /// Its name.
     fn name(&self) -> Result<String, Error>;
 
@@ -171,7 +171,7 @@ impl Hosted {
     }
 
     /// From now on we are this one.
-    pub(super) fn is_robot(&mut self, robot: Arc<dyn Robot>) {
+    pub(super) fn is_robot(&mut self, robot: Arc<dyn AppAccount>) {
         self.robot = Some(robot);
     }
 
@@ -225,8 +225,8 @@ impl Hosted {
     /// All of what belongs to an issue or a review.
     pub(super) fn belongings<T: DeserializeOwned>(&self, request: &Request) -> Result<Vec<T>, Error> {
         match self.manner.belongings {
-            Belongings::Paged => self.list(request),
-            Belongings::Whole => {
+            Paging::Paged => self.list(request),
+            Paging::Whole => {
                 // Some servers say null where they have nothing.
                 self.dev.read::<Option<Vec<T>>>(request).map(Option::unwrap_or_default).map_err(told)
             }

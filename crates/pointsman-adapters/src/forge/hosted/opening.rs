@@ -5,12 +5,12 @@ use std::sync::{Mutex, OnceLock};
 
 use pointsman_core::time::Timestamp;
 
-use super::trouble::told;
+use super::errors::told;
 use super::wire::{Branch, User, WireRepository};
-use super::{Hosted, Manner, Names};
+use super::{ApiTraits, Hosted, Names};
 use crate::forge::Error;
 use crate::git::Account;
-use crate::http::{Client, Host, Limits, Method, Patience};
+use crate::http::{Client, Host, Limits, Method, RetryWait};
 use crate::secret::{Secret, Token};
 
 const OPERATION: &str = "open the repository";
@@ -29,7 +29,7 @@ pub struct Opening<'a> {
     pub clock: fn() -> Timestamp,
     pub limits: Limits,
     /// Ends waiting when everything ends.
-    pub patience: Patience,
+    pub patience: RetryWait,
 }
 
 /// Something our accounts must be able to do.
@@ -52,7 +52,7 @@ impl Opening<'_> {
     }
 
     /// The repository behind the API at `api`, not yet looked at: nothing is asked of the server.
-    pub(in crate::forge) fn prepare(self, api: &str, manner: &'static Manner) -> Result<Hosted, Error> {
+    pub(in crate::forge) fn prepare(self, api: &str, manner: &'static ApiTraits) -> Result<Hosted, Error> {
         let Some((owner, name)) = self.repo.split_once('/') else {
             return Err(refused(format!("`{}` is not written owner/name", self.repo)));
         };

@@ -7,7 +7,7 @@ use pointsman_core::ids::{Number, Sha};
 use pointsman_core::words;
 use serde_json::json;
 
-use super::trouble::{LONGEST_BODY, TITLE_CHARS, cut, landed_as, landed_mark, told};
+use super::errors::{LONGEST_BODY, TITLE_CHARS, cut, landed_as, landed_mark, told};
 use super::wire::{Branch, WirePull};
 use super::{Dialect, Hosted, reviews};
 use crate::forge::Error;

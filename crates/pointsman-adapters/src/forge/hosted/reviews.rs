@@ -8,7 +8,7 @@ use pointsman_core::task::ReviewVerdict;
 use pointsman_core::words;
 use serde_json::json;
 
-use super::trouble::{LONGEST_BODY, cut, told};
+use super::errors::{LONGEST_BODY, cut, told};
 use super::wire::{Remark, WireReview};
 use super::{Dialect, Hosted};
 use crate::forge::Error;

@@ -9,7 +9,7 @@ use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::ReviewVerdict;
 use serde_json::json;
 
-use super::trouble::in_the_way;
+use super::errors::in_the_way;
 use super::{Dialect, Hosted, checks, issues, pulls, reviews};
 use crate::forge::{BoardChange, Error, Forge, Right, ServerForge, no_board};
 use crate::git::Account;

@@ -5,7 +5,7 @@ use pointsman_core::words::commit::Heading;
 
 use super::{World, branch, build, lines};
 use crate::git::candidate::{self, Built, Candidate, Order, Style, check_conflicts};
-use crate::git::history::{Walk, first_parents};
+use crate::git::history::{MainChange, first_parents};
 use crate::git::mirror::Mirror;
 use crate::git::{Error, UnionGlobs};
 
@@ -255,7 +255,7 @@ fn main_stays_on_the_line_of_first_parents() {
     let candidate = built(rebase(&world.mirror, &main, &head).unwrap());
     assert!(!candidate.same_as_head);
     let walk = first_parents(&world.mirror, &main, &candidate.commit).unwrap();
-    assert!(matches!(walk, Walk::Forward { .. }), "{walk:?}");
+    assert!(matches!(walk, MainChange::Forward { .. }), "{walk:?}");
     assert_eq!(candidate.tree, world.mirror.tree_of(&head).unwrap());
 }
 

@@ -6,6 +6,7 @@ use pointsman_core::ids::Sha;
 use super::{World, branch};
 use crate::git::Error;
 use crate::git::checkout::{checkout_exact, give_origin, remove_checkout, restore_from};
+use crate::git::mirror::Mirror;
 
 #[test]
 fn ci_gets_exactly_the_commit_and_nothing_else() {
@@ -54,6 +55,21 @@ fn origin_is_there_to_be_read() {
     give_origin(&mirror, &dir, &branch("main")).unwrap();
     world.plain(&dir, &["fetch", "-q", "origin"]);
     assert_eq!(world.plain(&dir, &["rev-parse", "origin/task"]), head.as_str());
+}
+
+#[test]
+fn an_origin_has_no_credentials_however_its_scheme_is_written() {
+    let world = World::new();
+    let dir = world.path("ci");
+    for (place, url) in
+        [("one", "https://ann:token@forge.invalid/shop.git"), ("two", "HTTPS://token@forge.invalid/shop.git")]
+    {
+        checkout_exact(&world.mirror, &world.base, &dir).unwrap();
+        let mirror = Mirror::open_or_create(world.mirror.git(), &world.path(place), url).unwrap();
+        give_origin(&mirror, &dir, &branch("main")).unwrap();
+        let config = fs::read_to_string(dir.join(".git/config")).unwrap();
+        assert!(config.contains("://forge.invalid/shop.git") && !config.contains("token"), "{config}");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use pointsman_core::time::Timestamp;
 
 use super::{World, reference};
 use crate::git::RefName;
-use crate::git::checkpoint::{CheckpointName, Keeper, Taken, list, newest, prune};
+use crate::git::checkpoint::{CheckpointName, CheckpointOutcome, Keeper, list, newest, prune};
 use crate::git::push::Expect;
 
 const TASK: u64 = 7;
@@ -21,16 +21,16 @@ fn keeper(world: &World) -> Keeper<'_> {
 }
 
 /// Takes the next checkpoint, as the daemon does.
-fn take(world: &World, tree: &Path) -> Taken {
+fn take(world: &World, tree: &Path) -> CheckpointOutcome {
     let last = newest(&world.mirror, TASK).unwrap();
     let n = last.as_ref().map_or(1, |c| c.name.n + 1);
     keeper(world).take(tree, &name(n), "checkpoint", last.map(|c| c.tree).as_ref()).unwrap()
 }
 
-fn saved(taken: Taken) -> (Sha, u32, Option<String>) {
+fn saved(taken: CheckpointOutcome) -> (Sha, u32, Option<String>) {
     match taken {
-        Taken::Saved { commit, files, incomplete, .. } => (commit, files, incomplete),
-        Taken::Unchanged => panic!("nothing was saved"),
+        CheckpointOutcome::Saved { commit, files, incomplete, .. } => (commit, files, incomplete),
+        CheckpointOutcome::Unchanged => panic!("nothing was saved"),
     }
 }
 
@@ -55,7 +55,7 @@ fn a_checkpoint_is_taken_when_something_changed_and_the_tree_stays_as_it_is() {
     assert_eq!(listed, ".gitignore\0a.txt\0odd \n\"name\0");
     assert_eq!(world.mirror.parent_of(&commit).unwrap(), Some(world.base.clone()));
     for _ in 0..2 {
-        assert_eq!(take(&world, &tree), Taken::Unchanged);
+        assert_eq!(take(&world, &tree), CheckpointOutcome::Unchanged);
     }
     assert_eq!(keeper(&world).take(&tree, &name(1), "again", None).unwrap(), first, "it is done already");
 
@@ -92,13 +92,13 @@ fn what_was_committed_since_is_a_change_even_if_no_file_is() {
         assert_eq!(files, 0);
         assert_eq!(world.mirror.parent_of(&commit).unwrap(), Some(world.head(&tree)));
         assert_eq!(world.mirror.tree_of(&commit).unwrap(), world.mirror.tree_of(&first).unwrap());
-        assert_eq!(take(&world, &tree), Taken::Unchanged);
+        assert_eq!(take(&world, &tree), CheckpointOutcome::Unchanged);
     }
     assert!(
         world.mirror.is_ancestor(&unpushed, &newest(&world.mirror, TASK).unwrap().unwrap().commit).unwrap()
     );
     fs::remove_dir_all(world.path("indexes")).unwrap();
-    assert_eq!(take(&world, &tree), Taken::Unchanged, "told by the last checkpoint itself");
+    assert_eq!(take(&world, &tree), CheckpointOutcome::Unchanged, "told by the last checkpoint itself");
 
     // A rescue in between is no checkpoint.
     world.plain(&tree, &["commit", "-q", "--allow-empty", "-m", "rescued"]);
@@ -151,7 +151,7 @@ fn nothing_of_the_tree_is_run() {
     fs::write(tree.join("new"), "and changed").unwrap();
     fs::write(tree.join("newer"), "new").unwrap();
     let (commit, ..) = saved(take(&world, &tree));
-    assert_eq!(take(&world, &tree), Taken::Unchanged);
+    assert_eq!(take(&world, &tree), CheckpointOutcome::Unchanged);
     assert_eq!(trap.sprung(), None);
     assert_eq!(world.mirror.read_file_at(&commit, "new", 100).unwrap().unwrap(), b"and changed");
     world.try_plain(&tree, &["add", "--dry-run", "new"]);
@@ -190,7 +190,7 @@ fn a_submodule_with_a_monitor_of_its_own_is_not_entered() {
     assert_eq!((trap.sprung(), incomplete), (None, None));
     let listed = world.plain(world.mirror.dir(), &["ls-tree", commit.as_str(), "sub"]);
     assert!(listed.contains(sub_head.as_str()), "{listed}");
-    assert_eq!(take(&world, &tree), Taken::Unchanged);
+    assert_eq!(take(&world, &tree), CheckpointOutcome::Unchanged);
 }
 
 #[test]

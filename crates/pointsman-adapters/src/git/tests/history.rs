@@ -4,14 +4,14 @@ use super::{World, build, to_main};
 use crate::git::Error;
 use crate::git::candidate::{Candidate, Style};
 use crate::git::history::{
-    MainCommit, Walk, first_parents, first_parents_limited, landed_commits, reverting,
+    MainChange, MainCommit, first_parents, first_parents_limited, landed_commits, reverting,
 };
 use crate::git::push::PushOutcome;
 
-fn forward(walk: Walk) -> (Vec<MainCommit>, bool) {
+fn forward(walk: MainChange) -> (Vec<MainCommit>, bool) {
     match walk {
-        Walk::Forward { commits, cut } => (commits, cut),
-        Walk::Rewritten { .. } => panic!("{walk:?}"),
+        MainChange::Forward { commits, cut } => (commits, cut),
+        MainChange::Rewritten { .. } => panic!("{walk:?}"),
     }
 }
 
@@ -97,8 +97,13 @@ fn a_main_that_was_rewound_or_replaced_is_told() {
     let two = world.commit_on("main", &one, &[("b", "2")]);
     let other = world.commit_on("main", &one, &[("c", "other")]);
     let walk = |after: &Sha, upto: &Sha| first_parents(&world.mirror, after, upto).unwrap();
-    assert_eq!(walk(&two, &one), Walk::Rewritten { common: Some(one.clone()), commits: vec![], cut: false });
-    let Walk::Rewritten { common, commits, cut } = walk(&two, &other) else { panic!("it was replaced") };
+    assert_eq!(
+        walk(&two, &one),
+        MainChange::Rewritten { common: Some(one.clone()), commits: vec![], cut: false }
+    );
+    let MainChange::Rewritten { common, commits, cut } = walk(&two, &other) else {
+        panic!("it was replaced")
+    };
     assert_eq!((common, shas(&commits), cut), (Some(one.clone()), vec![&other], false));
 
     // The old main is in the new one, but on a side: somebody merged main into a branch and pushed that as main.
@@ -106,12 +111,16 @@ fn a_main_that_was_rewound_or_replaced_is_told() {
     world.plain(&world.person, &["merge", "-q", "--no-edit", "--no-ff", two.as_str()]);
     let swapped = world.commit_on_current("swapped");
     assert!(world.mirror.is_ancestor(&two, &swapped).unwrap());
-    let Walk::Rewritten { common, commits, .. } = walk(&two, &swapped) else { panic!("main is on a side") };
+    let MainChange::Rewritten { common, commits, .. } = walk(&two, &swapped) else {
+        panic!("main is on a side")
+    };
     assert_eq!((common, commits.len()), (Some(one), 3));
 
     world.plain(&world.person, &["checkout", "-q", "--orphan", "alien"]);
     let alien = world.commit_on_current("alien");
-    let Walk::Rewritten { common, commits, .. } = walk(&two, &alien) else { panic!("it is another history") };
+    let MainChange::Rewritten { common, commits, .. } = walk(&two, &alien) else {
+        panic!("it is another history")
+    };
     assert_eq!((common, shas(&commits)), (None, vec![&alien]));
 }
 

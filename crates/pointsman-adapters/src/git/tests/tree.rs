@@ -1,7 +1,7 @@
 use std::fs;
 
 use super::{World, branch};
-use crate::git::checkpoint::{CheckpointName, Keeper, Taken};
+use crate::git::checkpoint::{CheckpointName, CheckpointOutcome, Keeper};
 use crate::git::tree::{Tree, TreeSpec, rebuild_from};
 
 #[test]
@@ -117,8 +117,8 @@ fn checkpoint(world: &World, tree: &std::path::Path) -> pointsman_core::ids::Sha
     let name = CheckpointName { task: 7, n: 1 };
     let keeper = Keeper::new(&world.mirror, &world.path("indexes"));
     match keeper.take(tree, &name, "checkpoint", None).unwrap() {
-        Taken::Saved { commit, .. } => commit,
-        Taken::Unchanged => panic!("there was none before"),
+        CheckpointOutcome::Saved { commit, .. } => commit,
+        CheckpointOutcome::Unchanged => panic!("there was none before"),
     }
 }
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use super::World;
-use crate::git::checkpoint::{CheckpointName, Keeper, Taken};
+use crate::git::checkpoint::{CheckpointName, CheckpointOutcome, Keeper};
 use crate::git::snapshot::snapshot;
 
 /// Takes a checkpoint and compares it with a snapshot that knows nothing.
@@ -16,11 +16,11 @@ fn same_as_cold(world: &World, tree: &Path, n: u32, step: &str) {
     let taken = keeper.take(tree, &CheckpointName { task: 7, n }, step, None).unwrap();
     let cold = snapshot(&world.mirror, tree, None).unwrap();
     match taken {
-        Taken::Saved { tree, commit, .. } => {
+        CheckpointOutcome::Saved { tree, commit, .. } => {
             let listed = world.plain(world.mirror.dir(), &["ls-tree", "-r", "--name-only", commit.as_str()]);
             assert_eq!(tree, cold.tree, "{step}: {listed}");
         }
-        Taken::Unchanged => panic!("{step}: the caller knows no last tree"),
+        CheckpointOutcome::Unchanged => panic!("{step}: the caller knows no last tree"),
     }
 }
 
@@ -172,7 +172,7 @@ fn attributes_that_make_a_file_impossible_do_not_cost_the_rest() {
     let keeper = Keeper::new(&world.mirror, &world.path("indexes"));
     for n in [2, 3] {
         let taken = keeper.take(&tree, &CheckpointName { task: 7, n }, "x", None).unwrap();
-        let Taken::Saved { commit, incomplete, .. } = taken else { panic!("nothing was saved") };
+        let CheckpointOutcome::Saved { commit, incomplete, .. } = taken else { panic!("nothing was saved") };
         assert!(incomplete.unwrap().contains("UTF-16"));
         assert_eq!(world.mirror.read_file_at(&commit, "new", 100).unwrap().unwrap(), b"not UTF-16");
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use pointsman_core::time::Timestamp;
 
 use super::Error;
-use crate::http::{Client, Host, Limits, Method, Patience, Request, Scheme};
+use crate::http::{Client, Host, Limits, Method, Request, RetryWait, Scheme};
 use crate::secret::Secret;
 
 pub use content::Message;
@@ -37,7 +37,7 @@ pub struct Opening<'a> {
     pub clock: fn() -> Timestamp,
     pub limits: Limits,
     /// Ends the pauses between tries.
-    pub patience: Patience,
+    pub patience: RetryWait,
 }
 
 /// A room, with our account.
@@ -47,12 +47,12 @@ pub struct Matrix {
     /// keep us from listening.
     ears: Client,
     wanted: String,
-    known: Mutex<Option<Arc<Standing>>>,
+    known: Mutex<Option<Arc<RoomMembership>>>,
 }
 
 /// Who and where we are.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct RoomMembership {
     pub me: String,
     pub room: String,
 }
@@ -80,14 +80,14 @@ impl Matrix {
 
     /// Finds out who we are and which room is meant, joins it if we are invited, and refuses one that is encrypted.
     /// Asked of the server once, and again after trouble.
-    pub fn look(&self) -> Result<Arc<Standing>, Error> {
+    pub fn look(&self) -> Result<Arc<RoomMembership>, Error> {
         if let Some(known) = self.known() {
             return Ok(known);
         }
         let who: wire::WhoAmI =
             self.client.read(&Request::get("ask who we are", &path(&["account", "whoami"])))?;
         let room = self.find()?;
-        let standing = Arc::new(Standing { me: who.user_id, room });
+        let standing = Arc::new(RoomMembership { me: who.user_id, room });
         match self.refuse_encrypted(&standing.room) {
             Err(Error::Call(error)) if error.status() == Some(403) => {
                 self.join(&standing)?;
@@ -100,7 +100,7 @@ impl Matrix {
     }
 
     /// Who and where we are, if that was found out and holds.
-    pub fn known(&self) -> Option<Arc<Standing>> {
+    pub fn known(&self) -> Option<Arc<RoomMembership>> {
         self.lock().clone()
     }
 
@@ -134,8 +134,8 @@ impl Matrix {
         }
     }
 
-    fn join(&self, standing: &Standing) -> Result<(), Error> {
-        let Standing { me, room } = standing;
+    fn join(&self, standing: &RoomMembership) -> Result<(), Error> {
+        let RoomMembership { me, room } = standing;
         let request =
             Request::post("join the room", &path(&["join", room])).body(&serde_json::json!({})).repeatable();
         match self.client.read::<wire::Room>(&request) {
@@ -157,7 +157,7 @@ impl Matrix {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<Standing>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<RoomMembership>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

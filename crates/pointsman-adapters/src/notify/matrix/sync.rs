@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pointsman_core::chat::{Heard, mark_edited};
+use pointsman_core::chat::{ChatMessage, mark_edited};
 use serde_json::{Value, json};
 
 use super::wire::Own;
@@ -21,7 +21,7 @@ const PAGES: u32 = 20;
 #[derive(Debug)]
 pub struct Batch {
     /// Messages, oldest first. After trouble the same one may come again.
-    pub heard: Vec<Heard>,
+    pub heard: Vec<ChatMessage>,
     /// Notices of ours that are there.
     pub own: Vec<Own>,
     /// From where to ask the next time.

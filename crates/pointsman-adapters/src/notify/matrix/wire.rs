@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pointsman_core::chat::{Heard, Relation};
+use pointsman_core::chat::{ChatMessage, Relation};
 use pointsman_core::time::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
@@ -74,7 +74,7 @@ pub(super) struct Page {
 /// What a room's event is to us.
 pub(super) enum Event {
     Own(Own),
-    Message(Box<Heard>),
+    Message(Box<ChatMessage>),
     /// The room is encrypted from now on.
     Encryption,
     Other,
@@ -90,7 +90,7 @@ pub(super) fn event(value: &Value, me: &str, our_time: impl Fn(Timestamp) -> Tim
     }
     let content = &value["content"];
     let heard = || {
-        Some(Heard {
+        Some(ChatMessage {
             event: text(&value["event_id"])?,
             sender: text(&value["sender"])?,
             at: our_time(Timestamp(value["origin_server_ts"].as_i64()?)),
@@ -137,13 +137,13 @@ fn relation(related: &Value) -> Relation {
 
 #[cfg(test)]
 mod tests {
-    use pointsman_core::chat::{Heard, Relation};
+    use pointsman_core::chat::{ChatMessage, Relation};
     use pointsman_core::time::Timestamp;
     use serde_json::{Value, json};
 
     use super::{Event, event};
 
-    fn read(value: &Value) -> Option<Heard> {
+    fn read(value: &Value) -> Option<ChatMessage> {
         match event(value, "@bot:lab.invalid", |at| at) {
             Event::Message(heard) => Some(*heard),
             Event::Own(_) | Event::Encryption | Event::Other => None,

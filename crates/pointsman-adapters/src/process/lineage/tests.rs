@@ -1,3 +1,4 @@
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::Duration;
 
@@ -37,6 +38,38 @@ fn our_own_line_begins_with_us_and_goes_to_the_top() {
     assert_eq!(user_of(std::process::id()).unwrap(), rustix::process::getuid().as_raw());
 }
 
+/// A socket of this name in the working directory makes a process of this test the other side of another one.
+const SOCKET: &str = "peer-of-a-test.sock";
+
+/// Not a test: connects to the socket and ends. Where there is none it is nothing.
+#[test]
+fn connector() {
+    if Path::new(SOCKET).exists() {
+        UnixStream::connect(SOCKET).unwrap();
+    }
+}
+
+#[test]
+fn a_peer_that_has_ended_is_not_taken_for_the_next_process_with_its_pid() {
+    let dir = tempfile::tempdir().unwrap();
+    let listener = UnixListener::bind(dir.path().join(SOCKET)).unwrap();
+    let ours = UnixStream::connect(dir.path().join(SOCKET)).unwrap();
+    let (accepted, _) = listener.accept().unwrap();
+    assert!(Held::peer(&accepted, std::process::id()).unwrap().is_there());
+    drop(ours);
+    if nix::sys::socket::getsockopt(&accepted, nix::sys::socket::sockopt::PeerPidfd).is_err() {
+        return pointsman_testkit::not_run("SO_PEERPIDFD", "the kernel is older than 6.5");
+    }
+    let connector = Run::new(std::env::current_exe().unwrap())
+        .args(["--exact", "process::lineage::tests::connector"])
+        .cwd(dir.path());
+    assert!(connector.finish().unwrap().end.success());
+    let (accepted, _) = listener.accept().unwrap();
+    // As if its pid had been given to us.
+    let held = Held::peer(&accepted, std::process::id());
+    assert!(!held.is_ok_and(|held| held.is_there()));
+}
+
 #[test]
 fn a_process_two_hundred_levels_deep_still_descends_from_us() {
     let dir = tempfile::tempdir().unwrap();
@@ -48,6 +81,8 @@ fn a_process_two_hundred_levels_deep_still_descends_from_us() {
     let deepest = line(pid_in(&dir.path().join("pid")));
     assert!(deepest.processes.len() > 200, "{}", deepest.processes.len());
     assert!(deepest.processes.contains(&me()));
+    let pid = deepest.processes[0].pid;
+    assert!(super::walk(pid, 100).is_err(), "a line is followed to a limit");
     assert!(deepest.processes.iter().any(|p| p.pid == job.pid() && p.start_time == job.start_time()));
 }
 

@@ -49,6 +49,29 @@ fn the_server_leaves_our_session_and_group() {
 }
 
 #[test]
+fn a_server_of_an_earlier_release_is_replaced_when_its_last_session_has_ended() {
+    if is_marked(std::process::id()).unwrap() {
+        return pointsman_testkit::not_run("privileges", "here every process carries the mark");
+    }
+    let rig = Rig::cold("");
+    assert_eq!(rig.server.is_marked(), None, "nobody listens");
+    rig.tmux(&["-f", "/dev/null", "new-session", "-d", "-s", "_keeper", "sleep", "infinity"]);
+    let old = server_pid(&rig);
+    rig.start("dev-shop-1", &["sleep", "infinity"]);
+    rig.server.ensure_running().unwrap();
+    assert_eq!((server_pid(&rig), rig.server.is_marked()), (old, Some(false)), "a session is left");
+    // A session that somebody else made in it does not keep it.
+    rig.tmux(&["new-session", "-d", "-s", "mine", "sleep", "infinity"]);
+    rig.server.kill("dev-shop-1").unwrap();
+    rig.server.replace_unmarked().unwrap();
+    assert_eq!(rig.server.is_marked(), Some(true));
+    let new = server_pid(&rig);
+    rig.server.ensure_running().unwrap();
+    assert_eq!(server_pid(&rig), new, "once");
+    rig.start("dev-shop-2", &["sleep", "infinity"]);
+}
+
+#[test]
 fn the_server_is_known_and_marked_also_while_it_does_not_answer() {
     let rig = Rig::cold("");
     assert_eq!(rig.server.process(), None, "nobody listens");

@@ -1,5 +1,5 @@
-use super::{Ended, Measured, Said, Sums, Talks, Turn};
-use crate::hook::Work;
+use super::{Ended, Measured, Sums, Talks, Turn, TurnEvent};
+use crate::hook::ToolUse;
 use crate::session::context::{Gauge, Source};
 use crate::time::Timestamp;
 
@@ -28,7 +28,7 @@ fn sample(version: &[(&str, &'static str)], name: &str) -> &'static str {
     version.iter().find(|(known, _)| *known == name).unwrap().1
 }
 
-fn play(text: &str) -> (Turn, Vec<Said>) {
+fn play(text: &str) -> (Turn, Vec<TurnEvent>) {
     let mut turn = Turn::default();
     let said = text.lines().flat_map(|line| turn.take(line)).collect();
     (turn, said)
@@ -45,16 +45,16 @@ fn over(ended: Ended) -> Measured {
 fn a_turn_tells_its_conversation_its_tools_and_its_words() {
     for version in &VERSIONS {
         let (turn, said) = play(sample(version, "first"));
-        let Said::Begun { conversation: Some(conversation), model: Some(model) } = &said[0] else {
+        let TurnEvent::Begun { conversation: Some(conversation), model: Some(model) } = &said[0] else {
             panic!("{said:?}")
         };
         assert!(conversation.starts_with("11111111-") && model.starts_with("claude-"), "{said:?}");
         let rest = [
-            Said::Uses { tool: "Bash".into(), what: "cargo test -q".into() },
-            Said::Did { tool: "Bash".into(), work: Work::TestsFailed, succeeded: false },
-            Said::Uses { tool: "Write".into(), what: "/srv/lab/proj/a.txt".into() },
-            Said::Did { tool: "Write".into(), work: Work::Edited, succeeded: true },
-            Said::Spoke { text: "done".into() },
+            TurnEvent::Uses { tool: "Bash".into(), what: "cargo test -q".into() },
+            TurnEvent::Did { tool: "Bash".into(), work: ToolUse::TestsFailed, succeeded: false },
+            TurnEvent::Uses { tool: "Write".into(), what: "/srv/lab/proj/a.txt".into() },
+            TurnEvent::Did { tool: "Write".into(), work: ToolUse::Edited, succeeded: true },
+            TurnEvent::Spoke { text: "done".into() },
         ];
         assert_eq!(said[1..], rest);
         let measured = over(turn.end(Some(0), Sums::default(), Talks::Always));
@@ -88,7 +88,7 @@ fn errors_have_claudes_names_in_every_version() {
             [("rate_limit", "rate_limit"), ("overloaded", "server_error"), ("login", "authentication_failed")]
         {
             let (turn, said) = play(sample(version, name));
-            assert!(said.iter().any(|s| matches!(s, Said::Retries { .. })), "{said:?}");
+            assert!(said.iter().any(|s| matches!(s, TurnEvent::Retries { .. })), "{said:?}");
             match turn.end(Some(1), Sums::default(), Talks::Always) {
                 Ended::Failed { error, details, until: None, .. } => {
                     assert_eq!(error, wanted);
@@ -208,8 +208,8 @@ fn hostile_lines_pass() {
     ] {
         for said in turn.take(line) {
             match said {
-                Said::Malformed => malformed += 1,
-                Said::Spoke { text } => assert!(text.len() <= super::SPOKEN_BYTES),
+                TurnEvent::Malformed => malformed += 1,
+                TurnEvent::Spoke { text } => assert!(text.len() <= super::SPOKEN_BYTES),
                 _ => {}
             }
         }

@@ -22,7 +22,10 @@ fn decide_all(issues: &[Issue], memory: &mut Memory) {
 #[test]
 fn agents_md_is_asked_about_once_when_main_has_moved_far_enough() {
     let at = |head: &str, commits: u64, missing: bool| Memory {
-        ground: Ground { main: Some(Main { head: sha(head), commits, missing }), ..Ground::default() },
+        ground: RepositoryFacts {
+            main: Some(Main { head: sha(head), commits, missing }),
+            ..RepositoryFacts::default()
+        },
         ..Memory::default()
     };
     let table = [
@@ -71,9 +74,9 @@ fn useless_answers_about_agents_md_count_although_main_moves_on() {
 #[test]
 fn no_line_of_an_answer_is_about_agents_md() {
     let memory = Memory {
-        ground: Ground {
+        ground: RepositoryFacts {
             main: Some(Main { head: sha("a"), commits: 20, missing: false }),
-            ..Ground::default()
+            ..RepositoryFacts::default()
         },
         ..Memory::default()
     };
@@ -94,9 +97,9 @@ fn a_blocked_issue_is_looked_at_again_when_what_blocked_it_changed() {
     let one = issue(1, "A rocket to Mars", GOOD, &[]);
     let seven = issue(7, "Pears for winter", GOOD, &[]);
     let all = [one.clone(), waits.clone(), seven.clone()];
-    let task = |because: &str, waits_for: &[Number]| Ground {
+    let task = |because: &str, waits_for: &[Number]| RepositoryFacts {
         blocked: [(3, Blocker { because: Some(because.to_owned()), waits_for: waits_for.to_vec() })].into(),
-        ..Ground::default()
+        ..RepositoryFacts::default()
     };
     let mut memory = Memory { ground: task("CI fails", &[7]), ..Memory::default() };
     let found = asked(&all, &memory);
@@ -106,12 +109,12 @@ fn a_blocked_issue_is_looked_at_again_when_what_blocked_it_changed() {
         "#3 is blocked, its task says: \"CI fails\"; it waits for #1, #7; of what it waited for, #9 is done"
     );
     decide_all(&all, &mut memory);
-    let again = |issues: &[Issue], ground: Ground| {
+    let again = |issues: &[Issue], ground: RepositoryFacts| {
         let memory = Memory { ground, ..memory.clone() };
         asked(issues, &memory).iter().any(|one| one.finding.key() == "blocked:3")
     };
     let same = || task("CI fails", &[7]);
-    let table: [(&str, Vec<Issue>, Ground, bool); 8] = [
+    let table: [(&str, Vec<Issue>, RepositoryFacts, bool); 8] = [
         ("nothing changed", all.to_vec(), same(), false),
         (
             "somebody else's issue came",
@@ -128,7 +131,7 @@ fn a_blocked_issue_is_looked_at_again_when_what_blocked_it_changed() {
             true,
         ),
         ("its task is blocked for another reason", all.to_vec(), task("red on main", &[7]), true),
-        ("its task is gone", all.to_vec(), Ground::default(), true),
+        ("its task is gone", all.to_vec(), RepositoryFacts::default(), true),
         (
             "somebody wrote to it",
             vec![

@@ -4,12 +4,32 @@
 //! either. Edges run straight down or along a track of their own between two ranks.
 
 use crate::pipeline::topology::leading_on;
+use crate::words::pipeline::Sentence;
 
 /// The space between neighbours of a rank.
 const GAP: usize = 3;
 
 /// Sweeps over all ranks that look for a better order. More change little.
 const SWEEPS: usize = 12;
+
+/// How many things a drawing may have. An edge counts once for every rank that it passes, so a few long edges over many
+/// ranks become very many.
+const MAX_ITEMS: usize = 10_000;
+
+/// How many character cells a drawing may have. Nobody can look at more.
+const MAX_CELLS: usize = 4_000_000;
+
+/// A plan that is too large to be drawn here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLarge;
+
+impl std::fmt::Display for TooLarge {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        Sentence::TooLargeToDraw(MAX_ITEMS.to_string()).fmt(f)
+    }
+}
+
+impl std::error::Error for TooLarge {}
 
 /// Columns and rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +59,7 @@ impl Rect {
 
 /// The way of an edge: corners from its tail to its head.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Road {
+pub struct EdgePath {
     pub points: Vec<(usize, usize)>,
     /// Where its label stands.
     pub label: Option<Rect>,
@@ -55,18 +75,22 @@ pub struct Layout {
     /// In the order of the nodes given.
     pub nodes: Vec<Rect>,
     /// In the order of the edges given. An edge from a node to itself has no points.
-    pub roads: Vec<Road>,
+    pub roads: Vec<EdgePath>,
 }
 
 /// Places nodes of these sizes and edges `(tail, head, width of the label)`.
-pub fn lay_out(sizes: &[Size], edges: &[(usize, usize, usize)]) -> Layout {
+pub fn lay_out(sizes: &[Size], edges: &[(usize, usize, usize)]) -> Result<Layout, TooLarge> {
     if sizes.is_empty() {
-        return Layout { roads: vec![Road::default(); edges.len()], ..Layout::default() };
+        return Ok(Layout { roads: vec![EdgePath::default(); edges.len()], ..Layout::default() });
     }
-    let mut plan = Plan::new(sizes, edges);
+    let mut plan = Plan::new(sizes, edges)?;
     plan.order();
     plan.place();
-    plan.draw(sizes.len(), edges)
+    let layout = plan.draw(sizes.len(), edges);
+    if layout.width.saturating_mul(layout.height) > MAX_CELLS {
+        return Err(TooLarge);
+    }
+    Ok(layout)
 }
 
 /// A node, a label, or an edge that passes through a rank.
@@ -89,8 +113,12 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(sizes: &[Size], edges: &[(usize, usize, usize)]) -> Self {
+    fn new(sizes: &[Size], edges: &[(usize, usize, usize)]) -> Result<Self, TooLarge> {
         let (back, rank) = ranks(sizes.len(), edges);
+        let passed = edges.iter().map(|(tail, head, _)| rank[*tail].abs_diff(rank[*head]) * 2);
+        if sizes.len() + passed.sum::<usize>() > MAX_ITEMS {
+            return Err(TooLarge);
+        }
         let item = |rank: usize, width: usize, height: usize| Item {
             rank,
             width,
@@ -131,7 +159,7 @@ impl Plan {
         let depth = items.iter().map(|item| item.rank).max().unwrap_or(0) + 1;
         let mut ranks = vec![Vec::new(); depth];
         items.iter().enumerate().for_each(|(place, item)| ranks[item.rank].push(place));
-        Self { items, ranks, chains }
+        Ok(Self { items, ranks, chains })
     }
 
     /// Sorts each rank by where its neighbours stand, down and up again.
@@ -204,9 +232,10 @@ impl Plan {
         let (tracks, channel) = self.tracks(&ports);
         let (mut top, mut y) = (Vec::new(), 0);
         let height = |rank: &Vec<usize>| rank.iter().map(|item| self.items[*item].height).max().unwrap_or(0);
-        for (rank, items) in self.ranks.iter().enumerate() {
+        let heights: Vec<usize> = self.ranks.iter().map(height).collect();
+        for (rank, height) in heights.iter().enumerate() {
             top.push(y);
-            y += height(items);
+            y += height;
             // Below nodes there is a row to leave by, above them one to arrive by, and tracks where they are needed.
             y += if rank + 1 < self.ranks.len() { channel[rank] + 1 } else { 0 };
         }
@@ -215,14 +244,13 @@ impl Plan {
             Rect { x, y: top[rank], width, height }
         };
         let roads = self.chains.iter().enumerate().map(|(edge, chain)| {
-            let Some((chain, back)) = chain else { return Road::default() };
+            let Some((chain, back)) = chain else { return EdgePath::default() };
             let mut points: Vec<(usize, usize)> = Vec::new();
             for (part, pair) in chain.windows(2).enumerate() {
                 let (from, to) = ports[edge][part];
                 let (upper, rank) = (rect(pair[0]), self.items[pair[0]].rank);
-                let start = upper.y
-                    + height(&self.ranks[rank]).min(if part == 0 { upper.height } else { usize::MAX });
-                let below = top[rank] + height(&self.ranks[rank]) + usize::from(rank % 2 == 0);
+                let start = upper.y + heights[rank].min(if part == 0 { upper.height } else { usize::MAX });
+                let below = top[rank] + heights[rank] + usize::from(rank % 2 == 0);
                 let track = below + tracks[edge][part];
                 let end = rect(pair[1]).y;
                 points.extend([(from, start), (from, track), (to, track), (to, end)]);
@@ -232,7 +260,7 @@ impl Plan {
             if *back {
                 points.reverse();
             }
-            Road { points, label, back: *back }
+            EdgePath { points, label, back: *back }
         });
         let right = self.items.iter().map(|item| item.x + item.width).max().unwrap_or(0);
         Layout { width: right, height: y, nodes: (0..nodes).map(rect).collect(), roads: roads.collect() }

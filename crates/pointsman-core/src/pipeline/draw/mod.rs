@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use unicode_width::UnicodeWidthStr;
 
-pub use layout::{Layout, Rect, Road, Size, lay_out};
+pub use layout::{EdgePath, Layout, Rect, Size, TooLarge, lay_out};
 pub use svg::svg;
 pub use terminal::terminal;
 
@@ -95,7 +95,7 @@ fn laid_out(
     pipeline: &Pipeline,
     progress: &Progress,
     padding: impl Fn(&Handler, usize) -> (usize, usize),
-) -> Layout {
+) -> Result<Layout, TooLarge> {
     let sizes: Vec<Size> = pipeline
         .nodes
         .iter()

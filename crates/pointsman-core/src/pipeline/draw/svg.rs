@@ -1,6 +1,6 @@
 //! A pipeline as an SVG picture that needs no font, script or style from elsewhere.
 
-use super::{Progress, Rect, edge_label, laid_out, lines};
+use super::{Progress, Rect, TooLarge, edge_label, laid_out, lines};
 use crate::pipeline::edit::fill_colour;
 use crate::pipeline::model::{Handler, Pipeline};
 use crate::text::clean_line;
@@ -11,7 +11,7 @@ const ROW: usize = 18;
 const MARGIN: usize = 16;
 
 /// The picture. Text is in a fixed-width font, so that its size is known without measuring.
-pub fn svg(pipeline: &Pipeline, progress: &Progress) -> String {
+pub fn svg(pipeline: &Pipeline, progress: &Progress) -> Result<String, TooLarge> {
     let layout = laid_out(pipeline, progress, |handler, text| match handler {
         // A diamond has room for text only around its middle.
         Handler::Conditional => ((text / 2).max(8), 3),
@@ -20,7 +20,7 @@ pub fn svg(pipeline: &Pipeline, progress: &Progress) -> String {
         Handler::Start | Handler::Exit | Handler::Codergen(_) | Handler::Tool { .. } | Handler::FanIn => {
             (4, 1)
         }
-    });
+    })?;
     let (width, height) = (layout.width * COLUMN + 2 * MARGIN, (layout.height + 1) * ROW + 2 * MARGIN);
     let (w, h) = (width.to_string(), height.to_string());
     let mut inner =
@@ -74,7 +74,7 @@ pub fn svg(pipeline: &Pipeline, progress: &Progress) -> String {
         ("font-family", "monospace"),
         ("font-size", "13"),
     ];
-    element("svg", &attributes, &inner)
+    Ok(element("svg", &attributes, &inner))
 }
 
 /// An element on a line of its own. Values of attributes are ours, never outside text.

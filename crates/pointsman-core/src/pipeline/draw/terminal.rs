@@ -2,12 +2,12 @@
 
 use unicode_width::UnicodeWidthChar;
 
-use super::{Layout, Progress, edge_label, laid_out, lines};
+use super::{Layout, Progress, TooLarge, edge_label, laid_out, lines};
 use crate::pipeline::model::Pipeline;
 
 /// The drawing as lines of text without colours.
-pub fn terminal(pipeline: &Pipeline, progress: &Progress) -> String {
-    let layout = laid_out(pipeline, progress, |_, _| (4, 2));
+pub fn terminal(pipeline: &Pipeline, progress: &Progress) -> Result<String, TooLarge> {
+    let layout = laid_out(pipeline, progress, |_, _| (4, 2))?;
     let mut grid = Grid::new(&layout);
     for road in &layout.roads {
         grid.line(&road.points);
@@ -35,7 +35,7 @@ pub fn terminal(pipeline: &Pipeline, progress: &Progress) -> String {
         }
     }
     grid.arrows(&layout);
-    grid.to_text()
+    Ok(grid.to_text())
 }
 
 /// What a cell shows.

@@ -127,6 +127,10 @@ pub struct NodeRun {
     pub passed: BTreeSet<String>,
     /// Whether the merge queue has its work.
     pub landing: bool,
+    /// Whether a gate said no to its work and nothing has led back to it since. Other gates still judge the work, and the
+    /// one that said no judges it again when it is next entered.
+    #[serde(default)]
+    pub rejected: bool,
 }
 
 /// The thing that a node is waiting for.

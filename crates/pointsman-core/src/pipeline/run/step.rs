@@ -10,7 +10,7 @@ use crate::words::pipeline::Sentence;
 /// Takes a run one event further.
 pub fn step(run: &PipelineRun, event: &Event, rules: &Rules, now: Timestamp) -> Result<Next, Refused> {
     if run.status != Status::Running {
-        return Err(Refused::Ended);
+        return after_the_end(run, event);
     }
     let mut walk = Walk::new(run.clone(), rules, now);
     match event {
@@ -44,6 +44,25 @@ pub fn step(run: &PipelineRun, event: &Event, rules: &Rules, now: Timestamp) -> 
     }
     walk.advance();
     Ok(walk.finish())
+}
+
+/// A run that is over changes in one way only: the merge queue tells what became of work that it had.
+fn after_the_end(run: &PipelineRun, event: &Event) -> Result<Next, Refused> {
+    let (id, status, reason) = match event {
+        Event::Landed { node } => (node, NodeStatus::Merged, None),
+        Event::LandingFailed { node, reason } => (node, NodeStatus::Failed, Some(reason.clone())),
+        Event::IssueFiled { .. }
+        | Event::SessionStarted { .. }
+        | Event::Finished { .. }
+        | Event::Answered { .. }
+        | Event::Woke
+        | Event::Stopped { .. } => return Err(Refused::Ended),
+    };
+    let mut run = run.clone();
+    let node = run.nodes.get_mut(id).filter(|node| node.landing).ok_or(Refused::Ended)?;
+    (node.status, node.landing) = (status, false);
+    node.reason = reason.or(node.reason.take());
+    Ok(Next { run, orders: Vec::new() })
 }
 
 fn known(walk: &Walk<'_>, id: &str) -> Result<Node, Refused> {
@@ -99,18 +118,19 @@ fn answered(walk: &mut Walk<'_>, node: &Node, answer: &str) -> Result<(), Refuse
     Ok(())
 }
 
-/// The choice that an answer means: by its value, its label, or its key.
+/// The choice that an answer means: by its label, its value, or its key. A person sees the labels, so they come first
+/// where a label is the name of another choice's target.
 fn pick<'a>(offered: &'a [Choice], answer: &str) -> Option<&'a Choice> {
     let answer = answer.trim();
-    let by_value = offered.iter().find(|choice| choice.value == answer);
-    let by_label = || offered.iter().find(|choice| normalized(&choice.label) == normalized(answer));
+    let by_label = offered.iter().find(|choice| normalized(&choice.label) == normalized(answer));
+    let by_value = || offered.iter().find(|choice| choice.value == answer);
     let mut letters = answer.chars();
     let key = letters.next().filter(|_| letters.next().is_none()).map(|key| key.to_ascii_uppercase());
     let by_key = || {
         let mut same = offered.iter().filter(|choice| key.is_some() && choice.key == key);
         same.next().filter(|_| same.next().is_none())
     };
-    by_value.or_else(by_label).or_else(by_key)
+    by_label.or_else(by_value).or_else(by_key)
 }
 
 fn choose(walk: &mut Walk<'_>, node: &Node, chosen: &Choice) {
@@ -153,8 +173,11 @@ fn landed(walk: &mut Walk<'_>, id: &str) -> Result<(), Refused> {
     };
     match (status, stage) {
         (NodeStatus::ImplComplete | NodeStatus::Validated, _) => walk.landed(&node),
-        (NodeStatus::Active, Stage::Working { .. }) => {
-            finished(walk, &node, Some(Outcome::of(Verdict::Success)));
+        (NodeStatus::Active, Stage::Working { .. } | Stage::Resting { .. }) => {
+            // Nobody works on it any more, and nothing is left for the queue to land.
+            walk.cancel(id);
+            walk.state(id).landing = true;
+            walk.leave(&node, &Outcome::of(Verdict::Success));
             walk.landed(&node);
         }
         (
@@ -193,7 +216,9 @@ fn timed_out(walk: &mut Walk<'_>, node: &Node) {
     walk.cancel(&node.id);
     if let Handler::Human { default_choice: Some(default) } = &node.handler {
         let offered = choices(&walk.run.pipeline, &node.id);
-        if let Some(chosen) = pick(&offered, default).cloned() {
+        // A file names the node that is meant.
+        let by_value = offered.iter().find(|choice| choice.value == default.trim());
+        if let Some(chosen) = by_value.or_else(|| pick(&offered, default)).cloned() {
             return choose(walk, node, &chosen);
         }
     }

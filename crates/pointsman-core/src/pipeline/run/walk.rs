@@ -8,7 +8,7 @@ use super::{
 use super::{PipelineRun, Rules, Stage, Status, Thread, VERSION};
 use crate::pipeline::condition::Verdict;
 use crate::pipeline::model::{GateKind, Handler, Node, Pipeline, accelerator};
-use crate::pipeline::route::{self, Ending, Way};
+use crate::pipeline::route::{self, Ending, Route};
 use crate::pipeline::topology::Topology;
 use crate::text::clean_line;
 use crate::time::Timestamp;
@@ -73,6 +73,9 @@ impl<'a> Walk<'a> {
     }
 
     fn arrive(&mut self, id: &str, arrival: Arrival) {
+        if self.state(id).rejected {
+            self.void(id);
+        }
         self.state(id).arrivals.push(arrival);
     }
 
@@ -81,17 +84,20 @@ impl<'a> Walk<'a> {
         while self.run.status == Status::Running {
             let ids: Vec<String> = self.run.pipeline.nodes.iter().map(|node| node.id.clone()).collect();
             let waits = |walk: &Self, id: &String| {
-                walk.run
-                    .nodes
-                    .get(id)
-                    .is_some_and(|node| !node.arrivals.is_empty() && node.stage == Stage::Idle)
+                walk.run.nodes.get(id).is_some_and(|node| {
+                    !node.arrivals.is_empty() && node.stage == Stage::Idle && !node.landing
+                })
             };
             let ready = ids.iter().find(|id| waits(self, id) && self.can_begin(id));
             if let Some(id) = ready.cloned() {
                 self.enter(&id);
                 continue;
             }
-            if self.run.nodes.values().any(|node| node.stage != Stage::Idle) {
+            // Work that is owed and that the queue does not have waits for a gate, and so for this walk.
+            let is_under_way = |node: &NodeRun| {
+                node.landing || matches!(node.stage, Stage::Working { .. } | Stage::Resting { .. })
+            };
+            if self.run.nodes.values().any(is_under_way) {
                 return;
             }
             // Nothing is under way. Two nodes that wait for each other would wait for ever: the first one begins.
@@ -205,7 +211,8 @@ impl<'a> Walk<'a> {
             Handler::Codergen(work) => {
                 let thread = self.thread(node, over_edge);
                 let model = work.model.clone();
-                let feedback = self.feedback(&id);
+                // The last failure, its own or that of a gate which rejected its work.
+                let feedback = self.state(&id).reason.clone();
                 match self.state(&id).issue {
                     Some(issue) => {
                         Order::ResumeIssue { node: id.clone(), ticket, issue, feedback, thread, model }
@@ -266,13 +273,6 @@ impl<'a> Walk<'a> {
         Some(Thread { id, predecessor })
     }
 
-    /// Why a task is worked on again: what it or a gate behind it said last.
-    fn feedback(&self, id: &str) -> Option<String> {
-        let gates = route::judges(&self.run.pipeline, id);
-        let said = [id.to_owned()].into_iter().chain(gates);
-        said.filter_map(|id| self.run.nodes.get(&id)?.reason.clone()).next_back()
-    }
-
     /// Tasks whose issues come before this one: the nearest in front of it, past nodes that are no tasks.
     fn depends_on(&self, id: &str) -> Vec<String> {
         let (mut found, mut seen, mut waiting) = (BTreeSet::new(), BTreeSet::new(), vec![id.to_owned()]);
@@ -325,12 +325,23 @@ impl<'a> Walk<'a> {
                 context: &self.run.context,
             },
         );
-        if !outcome.verdict.is_success() && !matches!(node.handler, Handler::Conditional) {
-            self.void(node);
+        if !outcome.verdict.is_success() {
+            match node.handler {
+                Handler::Codergen(_) => self.void(&node.id),
+                Handler::Gate { .. } => self.reject(&node.id),
+                Handler::Start
+                | Handler::Exit
+                | Handler::Tool { .. }
+                | Handler::Human { .. }
+                | Handler::Conditional
+                | Handler::Parallel { .. }
+                | Handler::FanIn
+                | Handler::Child { .. } => {}
+            }
         }
         match way {
-            Way::Edges(edges) => self.follow(node, outcome, edges),
-            Way::Past { gates, to } => {
+            Route::Edges(edges) => self.follow(node, outcome, edges),
+            Route::Past { gates, to } => {
                 for gate in gates {
                     let state = self.state(&gate);
                     if state.stage == Stage::Idle && state.arrivals.is_empty() {
@@ -339,8 +350,8 @@ impl<'a> Walk<'a> {
                 }
                 self.hop(node, &to, arrival_of(node, outcome, None));
             }
-            Way::Jump(to) => self.hop(node, &to, arrival_of(node, outcome, None)),
-            Way::Stuck => self.stuck(node, outcome),
+            Route::Jump(to) => self.hop(node, &to, arrival_of(node, outcome, None)),
+            Route::Stuck => self.stuck(node, outcome),
         }
     }
 
@@ -378,7 +389,9 @@ impl<'a> Walk<'a> {
         self.hop_all(node, outcome, &at_once);
         for task in landing {
             if task != node.id {
-                self.state(&task).passed.insert(node.id.clone());
+                let state = self.state(&task);
+                state.passed.insert(node.id.clone());
+                state.rejected = false;
             }
             self.land_if_judged(&task);
         }
@@ -405,38 +418,52 @@ impl<'a> Walk<'a> {
     /// The work of a task is on main: what waited for it goes on.
     pub(super) fn landed(&mut self, task: &Node) {
         let state = self.state(&task.id);
-        (state.status, state.landing) = (NodeStatus::Merged, false);
+        (state.status, state.landing, state.rejected) = (NodeStatus::Merged, false, false);
         let mut released = vec![task.id.clone()];
         released.extend(route::judges(&self.run.pipeline, &task.id));
         for id in released {
             let Some(node) = self.node(&id) else { continue };
-            if !self.landing(&node).iter().all(|task| self.state(task).status == NodeStatus::Merged) {
+            // Rejected work is not going to land unless it is judged again.
+            let waits = |task: &String| {
+                let state = self.run.nodes.get(task);
+                state.is_some_and(|state| state.status != NodeStatus::Merged && !state.rejected)
+            };
+            if self.landing(&node).iter().any(waits) {
                 continue;
             }
-            if let Stage::Owing { edges } = std::mem::take(&mut self.state(&id).stage) {
+            // A gate that is still judging goes on: its word is asked for, although the work is on main.
+            if let Stage::Owing { edges } = self.state(&id).stage.clone() {
+                self.state(&id).stage = Stage::Idle;
                 let verdict = self.state(&id).outcome.unwrap_or(Verdict::Success);
                 self.hop_all(&node, &Outcome::of(verdict), &edges);
             }
         }
     }
 
-    /// A task or one of its gates failed: what else was under way about that work counts for nothing.
-    fn void(&mut self, node: &Node) {
-        let tasks = match node.handler {
-            Handler::Codergen(_) => vec![node.id.clone()],
-            _ => self.subjects(&node.id),
-        };
-        for task in tasks {
-            let gates = route::judges(&self.run.pipeline, &task);
-            let reason = self.state(&node.id).reason.clone();
+    /// A gate said no to the work of tasks. Those that the failure leads back to are done anew, see [`Self::arrive`]; the
+    /// work of the others stays as it is and is judged again together with what is mended. What the merge queue has
+    /// already is not called back.
+    fn reject(&mut self, gate: &str) {
+        let reason = self.state(gate).reason.clone();
+        for task in self.subjects(gate) {
             let state = self.state(&task);
-            (state.status, state.landing, state.passed) = (NodeStatus::Failed, false, BTreeSet::new());
-            (state.stage, state.reason) = (Stage::Idle, reason);
-            for gate in gates.iter().filter(|gate| **gate != node.id) {
-                self.cancel(gate);
-                let about = |from: &String| *from == task || gates.contains(from);
-                self.state(gate).arrivals.retain(|arrival| !about(&arrival.from));
+            if !state.landing {
+                state.passed.remove(gate);
+                (state.rejected, state.reason) = (true, reason.clone());
             }
+        }
+    }
+
+    /// A task failed or is done anew: what else was under way about its work counts for nothing.
+    fn void(&mut self, task: &str) {
+        let gates = route::judges(&self.run.pipeline, task);
+        let state = self.state(task);
+        (state.status, state.landing, state.passed) = (NodeStatus::Failed, false, BTreeSet::new());
+        (state.stage, state.rejected) = (Stage::Idle, false);
+        for gate in &gates {
+            self.cancel(gate);
+            let about = |from: &String| *from == task || gates.contains(from);
+            self.state(gate).arrivals.retain(|arrival| !about(&arrival.from));
         }
     }
 
@@ -513,14 +540,22 @@ impl<'a> Walk<'a> {
         self.end(Status::Failed, Some(reason));
     }
 
-    /// Ends the run: nothing is left under way, and what was never entered is skipped.
+    /// Ends the run: nothing is left under way, and what was never entered is skipped. Work that is done stays done: the
+    /// merge queue may have it, and whether it lands is told even then.
     pub(super) fn end(&mut self, status: Status, reason: Option<String>) {
         (self.run.status, self.run.reason, self.run.ended_at) = (status, reason, Some(self.now));
         let ids: Vec<String> = self.run.nodes.keys().cloned().collect();
         for id in ids {
-            self.cancel(&id);
             let state = self.state(&id);
             state.arrivals.clear();
+            if matches!(state.stage, Stage::Owing { .. }) {
+                state.stage = Stage::Idle;
+            }
+            if std::mem::take(&mut state.rejected) {
+                state.status = NodeStatus::Failed;
+            }
+            self.cancel(&id);
+            let state = self.state(&id);
             if state.status == NodeStatus::Pending {
                 state.status = NodeStatus::Skipped;
             }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::draw::{Progress, Size, lay_out, svg, terminal};
+use super::super::draw::{Progress, Size, TooLarge, lay_out, svg, terminal};
 use super::super::run::NodeStatus;
 use super::{ATTRACTOR, HARNESS, pipeline};
 
@@ -12,7 +12,8 @@ fn a_small_plan_in_a_terminal() {
         "digraph { s [shape=Mdiamond label=Start] e [shape=Msquare label=End] a [label=\"日本\\nwork\" prompt=x] \
          q [shape=hexagon label=Good] s -> a -> q q -> e [label=Yes] q -> a [label=No] }",
     );
-    insta::assert_snapshot!(terminal(&plan, &Progress::from([("a".to_owned(), NodeStatus::Active)])));
+    let drawn = terminal(&plan, &Progress::from([("a".to_owned(), NodeStatus::Active)])).expect("small");
+    insta::assert_snapshot!(drawn);
 }
 
 #[test]
@@ -20,7 +21,8 @@ fn every_label_is_in_both_pictures() {
     for text in [ATTRACTOR, HARNESS] {
         let plan = pipeline(text);
         let progress = Progress::from([(plan.nodes[2].id.clone(), NodeStatus::Failed)]);
-        let (drawn, picture) = (terminal(&plan, &progress), svg(&plan, &progress));
+        let (drawn, picture) =
+            (terminal(&plan, &progress).expect("small"), svg(&plan, &progress).expect("small"));
         for line in plan.nodes.iter().flat_map(|node| node.label.lines()) {
             assert!(drawn.contains(line), "{line} in\n{drawn}");
             assert!(picture.contains(&line.replace('"', "&quot;")), "{line}");
@@ -37,12 +39,27 @@ fn outside_text_cannot_leave_the_picture() {
         "digraph { s [shape=Mdiamond] e [shape=Msquare] a [label=\"<script>alert(1)</script>&\u{1b}[31m\"] \
          s -> a; a -> e [label=\"</text>\"] }",
     );
-    let picture = svg(&plan, &Progress::new());
+    let picture = svg(&plan, &Progress::new()).expect("small");
     assert!(
         !picture.contains("<script") && !picture.contains('\u{1b}') && !picture.contains("</text></text>"),
         "{picture}"
     );
-    assert!(!terminal(&plan, &Progress::new()).contains('\u{1b}'));
+    assert!(!terminal(&plan, &Progress::new()).expect("small").contains('\u{1b}'));
+}
+
+/// 600 ranks and edges from the first to the last of them: a file of 50 kB would become a grid of hundreds of megabytes.
+#[test]
+fn a_plan_with_very_many_long_edges_is_not_drawn() {
+    let sizes = vec![Size { width: 4, height: 3 }; 600];
+    let chain = (1..600).map(|node| (node - 1, node, 0));
+    assert!(lay_out(&sizes, &chain.clone().collect::<Vec<_>>()).is_ok());
+    let edges: Vec<_> = chain.chain((0..2_000).map(|n| (n % 100, 599 - n % 50, 0))).collect();
+    assert_eq!(lay_out(&sizes, &edges), Err(TooLarge));
+    // Few ranks, but wider and higher than anybody can look at.
+    let wide = vec![Size { width: 48, height: 8 }; 400];
+    let crossing: Vec<_> =
+        (0..200).flat_map(|n| (0..15).map(move |m| (n, 200 + (n * 7 + m * 31) % 200, 0))).collect();
+    assert_eq!(lay_out(&wide, &crossing), Err(TooLarge));
 }
 
 fn graphs() -> impl Strategy<Value = (Vec<Size>, Vec<(usize, usize, usize)>)> {
@@ -57,7 +74,7 @@ fn graphs() -> impl Strategy<Value = (Vec<Size>, Vec<(usize, usize, usize)>)> {
 proptest! {
     #[test]
     fn nothing_overlaps((sizes, edges) in graphs()) {
-        let layout = lay_out(&sizes, &edges);
+        let layout = lay_out(&sizes, &edges).expect("small");
         let labels: Vec<_> = layout.roads.iter().filter_map(|road| road.label).collect();
         let places: Vec<_> = layout.nodes.iter().copied().chain(labels.iter().copied()).collect();
         for (at, place) in places.iter().enumerate() {

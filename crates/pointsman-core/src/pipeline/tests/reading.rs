@@ -186,6 +186,21 @@ fn limits_are_told_and_nothing_overflows() {
     let some: String = (0..500).map(|n| format!("n{n};")).collect();
     let cross = format!("digraph {{ {{ {some} }} -> {{ {some} }} }}");
     assert_eq!(graph(&cross).expect_err("too many edges").rule, "size");
+    // Every edge has a copy of its defaults, so 23 kB would become gigabytes.
+    let (defaults, nodes): (String, String) =
+        ((0..3_000).map(|n| format!("x{n}=1 ")).collect(), (0..90).map(|n| format!("n{n};")).collect());
+    let copied = format!("digraph {{ edge [{defaults}] {{ {nodes} }} -> {{ {nodes} }} }}");
+    assert_eq!(graph(&copied).expect_err("too many attributes").rule, "size");
+    let long = format!("digraph {{ node [prompt=\"{}\"] {some} }}", "x".repeat(100_000));
+    assert_eq!(graph(&long).expect_err("too long attributes").rule, "size");
+    assert_eq!(
+        graph(&format!("digraph {{ {} }}", "x".repeat(501))).expect_err("too long a name").rule,
+        "size"
+    );
+    let goals =
+        format!("digraph {{ goal=\"{}\"; a [prompt=\"{}\"] }}", "g".repeat(10_000), "$goal".repeat(10_000));
+    let report = super::super::check(&goals);
+    assert!(report.diagnostics.iter().any(|found| found.rule == "size"), "{:?}", report.diagnostics.len());
     let chain: Vec<String> = (0..1_900).map(|n| format!("n{n}")).collect();
     super::super::check(&format!("digraph {{ {} }}", chain.join(" ->\n")));
 }

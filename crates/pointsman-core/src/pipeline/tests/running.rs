@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::condition::Verdict;
 use super::super::run::{
-    Event, NodeStatus, Order, Outcome, PipelineRun, Refused, Rules, Stage, Status, begin, step,
+    Arrival, Event, NodeStatus, Order, Outcome, PipelineRun, Refused, Rules, Stage, Status, begin, step,
 };
 use super::{ATTRACTOR, HARNESS, pipeline};
 use crate::time::Timestamp;
@@ -479,4 +479,133 @@ fn the_context_is_bounded_and_clean() {
     assert!(
         play.run.context.values().all(|value| value.chars().count() <= 1_000 && !value.contains('\u{1b}'))
     );
+}
+
+const GATE: &str = "shape=hexagon handler=\"wait.human\" gate=technical";
+
+#[test]
+fn work_that_the_queue_has_when_a_run_ends_is_not_called_skipped() {
+    let plan = "a [handler=codergen bead_id=1] b [handler=tool command=x] c [handler=tool command=x] s -> a -> c -> e s -> b -> e";
+    let mut play = harness(plan);
+    play.succeeds("a").fails("b").is(Status::Failed, "`b` failed");
+    assert_eq!((play.status("a"), play.status("c")), (NodeStatus::Validated, NodeStatus::Skipped));
+    // The queue tells what became of it, and the run stays what it is.
+    let mut landed = harness(plan);
+    landed.succeeds("a").fails("b").lands("a").is(Status::Failed, "`b` failed");
+    assert_eq!((landed.status("a"), landed.orders.len()), (NodeStatus::Merged, 0));
+    let again = step(&landed.run, &Event::Landed { node: "a".into() }, &landed.rules, landed.now);
+    assert_eq!(again, Err(Refused::Ended));
+    play.send(&Event::LandingFailed { node: "a".into(), reason: "red".into() });
+    assert_eq!((play.status("a"), play.run.nodes["a"].reason.as_deref()), (NodeStatus::Failed, Some("red")));
+}
+
+#[test]
+fn a_gate_over_several_tasks_judges_those_again_that_are_not_sent_back() {
+    let plan = format!(
+        "api [handler=codergen bead_id=1] ui [handler=codergen bead_id=2] g [{GATE}] d [shape=diamond handler=conditional] \
+         s -> api s -> ui api -> g ui -> g g -> d d -> e [condition=pass] d -> api [condition=fail]"
+    );
+    let mut play = harness(&plan);
+    play.succeeds("ui").succeeds("api").ends("g", Outcome::failed("no docs"));
+    assert_eq!((play.working(), play.status("ui")), (vec!["api"], NodeStatus::ImplComplete));
+    play.succeeds("api");
+    assert!(matches!(&play.orders[..], [Order::StartGate { judges, .. }] if judges == &["api", "ui"]));
+    play.succeeds("g");
+    let land = |node: &str| Order::Land { node: node.into() };
+    assert_eq!(play.orders, [land("api"), land("ui")]);
+    play.lands("api");
+    assert_eq!(play.run.status, Status::Running, "one is left to land");
+    play.lands("ui").is(Status::Done, "");
+    // Work that nothing leads back to failed.
+    let mut given_up = harness(&plan.replace("d -> api", "d -> e"));
+    given_up.succeeds("ui").succeeds("api").fails("g").is(Status::Done, "");
+    assert_eq!((given_up.status("api"), given_up.status("ui")), (NodeStatus::Failed, NodeStatus::Failed));
+}
+
+/// A gate that judges only the other task goes on, and what waits for that task still does.
+#[test]
+fn the_work_that_is_not_sent_back_keeps_its_other_judges_and_ways() {
+    let mut play = harness(&format!(
+        "api [handler=codergen bead_id=1] ui [handler=codergen bead_id=2] g [{GATE}] h [{GATE}] t [handler=tool command=x] \
+         d [shape=diamond handler=conditional] s -> api s -> ui api -> g ui -> g ui -> h h -> e ui -> t t -> e \
+         fix [handler=codergen bead_id=3] fix -> g g -> d d -> e [condition=pass] d -> fix [condition=fail]"
+    ));
+    play.succeeds("api").succeeds("ui").fails("g");
+    assert_eq!(play.working(), ["fix", "h"]);
+    play.succeeds("h").succeeds("fix");
+    assert!(matches!(&play.orders[..], [Order::StartGate { judges, .. }] if judges == &["api", "ui", "fix"]));
+    play.succeeds("g").lands("api").lands("fix");
+    assert!(play.working().is_empty());
+    assert_eq!(play.lands("ui").working(), ["t"]);
+    play.succeeds("t").is(Status::Done, "");
+}
+
+#[test]
+fn the_feedback_is_the_last_failure() {
+    let mut play = harness(&format!(
+        "a [handler=codergen bead_id=1 max_retries=1] g [{GATE}] d [shape=diamond handler=conditional] \
+         s -> a -> g -> d d -> e [condition=pass] d -> a [condition=fail]"
+    ));
+    play.files("a", 7).succeeds("a").ends("g", Outcome::failed("no docs"));
+    let feedback = |play: &Play| match &play.orders[..] {
+        [Order::ResumeIssue { feedback, .. }] => feedback.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(feedback(&play).as_deref(), Some("no docs"));
+    play.ends("a", Outcome::failed("does not compile")).wakes();
+    assert_eq!(feedback(&play).as_deref(), Some("does not compile"));
+}
+
+#[test]
+fn a_merge_by_a_person_counts_at_any_moment_and_is_not_ordered_again() {
+    let plan = "a [prompt=A max_retries=2] s -> a -> e";
+    let mut working = attractor(plan);
+    let ticket = working.ticket("a");
+    working.lands("a").is(Status::Done, "");
+    assert_eq!(working.orders, [Order::StopNode { node: "a".into(), ticket }]);
+    let mut resting = attractor(plan);
+    resting.fails("a").lands("a").is(Status::Done, "");
+    assert_eq!((resting.status("a"), resting.orders.len()), (NodeStatus::Merged, 0));
+    // A gate that is judging the work goes on.
+    let mut judged = harness(&format!("a [handler=codergen bead_id=1] g [{GATE}] s -> a -> g -> e"));
+    judged.succeeds("a").lands("a");
+    assert_eq!((judged.status("a"), judged.working()), (NodeStatus::Merged, vec!["g"]));
+    judged.succeeds("g").is(Status::Done, "");
+}
+
+#[test]
+fn a_task_that_the_queue_has_is_not_begun_again_before_it_is_decided() {
+    let mut play = attractor("a [prompt=A] s -> a -> e");
+    play.succeeds("a");
+    let task = play.run.nodes.get_mut("a").expect("there");
+    let again = Arrival {
+        from: "s".into(),
+        verdict: Verdict::Fail,
+        preferred_label: None,
+        thread_id: None,
+        lost: false,
+    };
+    (task.stage, task.arrivals) = (Stage::Idle, vec![again]);
+    assert!(play.send(&Event::Woke).working().is_empty());
+    assert_eq!(play.lands("a").working(), ["a"]);
+}
+
+/// Two branches that wait for each other, and work that waits for a gate behind them: the first one begins.
+#[test]
+fn work_that_waits_for_a_gate_does_not_hold_up_the_gate() {
+    let mut play = harness(&format!(
+        "api [handler=codergen bead_id=1] ui [handler=codergen bead_id=2] g [{GATE}] t [handler=tool command=x] \
+         d [shape=diamond handler=conditional] s -> api s -> ui api -> g ui -> g ui -> t t -> e \
+         g -> d d -> e [condition=pass] d -> api [condition=fail]"
+    ));
+    assert_eq!(play.working(), ["ui"]);
+    assert_eq!(play.succeeds("ui").working(), ["api"]);
+}
+
+#[test]
+fn an_answer_is_the_label_that_a_person_sees() {
+    let plan =
+        format!("{TOOLS} q [shape=hexagon] a b s -> q q -> a [label=b] q -> b [label=a] a -> e b -> e");
+    assert_eq!(attractor(&plan).answers("q", "a").working(), ["b"]);
+    assert_eq!(attractor(&plan).answers("q", "b").working(), ["a"]);
 }

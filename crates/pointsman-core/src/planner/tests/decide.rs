@@ -8,11 +8,11 @@ use crate::words;
 
 /// A deed in one word and a number: which prediction, or which new issue.
 fn short(plan: &Plan) -> Vec<String> {
-    let name = |deed: &Deed| match deed {
-        Deed::Promote { prediction, issue, .. } => format!("{} {prediction}", issue.label),
-        Deed::File { issue } => format!("file {}", issue.title),
-        Deed::Watch { prediction, .. } => format!("watch {prediction}"),
-        Deed::Dismiss { prediction, .. } => format!("dismiss {prediction}"),
+    let name = |deed: &ForgeChange| match deed {
+        ForgeChange::Promote { prediction, issue, .. } => format!("{} {prediction}", issue.label),
+        ForgeChange::File { issue } => format!("file {}", issue.title),
+        ForgeChange::Watch { prediction, .. } => format!("watch {prediction}"),
+        ForgeChange::Dismiss { prediction, .. } => format!("dismiss {prediction}"),
     };
     plan.deeds.iter().map(name).collect()
 }
@@ -33,7 +33,7 @@ fn each_prediction_gets_one_of_four_verdicts() {
     );
     assert_eq!(short(&plan), ["action 4", "backlog 3", "dismiss 1", "watch 2"]);
     assert_eq!((plan.refused.len(), plan.left.as_slice()), (0, [5].as_slice()), "what nobody judged is said");
-    let verdicts: Vec<&str> = plan.deeds.iter().filter_map(Deed::verdict).collect();
+    let verdicts: Vec<&str> = plan.deeds.iter().filter_map(ForgeChange::verdict).collect();
     assert_eq!(verdicts, ["action", "backlog", "dismiss", "watch"]);
 }
 
@@ -113,7 +113,7 @@ fn rules_have_the_last_word() {
         (
             None,
             Some(with(gap(8, 5), "title", json!("@#`\u{200b}"))),
-            "\"\" is not filed: nothing is left of its words",
+            "\"\" is not filed: nothing is left of its text",
         ),
     ];
     for (triage, gaps, why) in refusals {
@@ -135,7 +135,7 @@ fn rules_have_the_last_word() {
     let plan = decide(&issues, &[verdict(1, "dismiss", 0), verdict(1, "backlog", 9)], &[]);
     assert_eq!(
         (short(&plan), plan.refused),
-        (vec!["dismiss 1".to_owned()], vec!["#1 has its verdict already".to_owned()])
+        (vec!["dismiss 1".to_owned()], vec!["#1 has a verdict already".to_owned()])
     );
     let plan = decide(&issues, &[], &[with(action, "formula", json!("tidy"))]);
     assert_eq!(plan.deeds.len(), 1, "{plan:?}");
@@ -154,9 +154,9 @@ fn what_changed_while_the_model_thought_is_left_alone() {
     assert_eq!(
         plan.refused,
         [
-            "#1 is not open any more",
-            "#2 is somebody's, or no prediction any more",
-            "#3 is somebody's, or no prediction any more"
+            "#1 is no longer open",
+            "#2 is assigned to somebody, or is no longer a prediction",
+            "#3 is assigned to somebody, or is no longer a prediction"
         ]
     );
 }
@@ -230,7 +230,7 @@ fn words_of_a_model_call_nobody_close_nothing_and_name_no_formula() {
     });
     let issues = [issue(3, "Violins", &["backlog"])];
     let plan = decide(&issues, &[], std::slice::from_ref(&hostile));
-    let [Deed::File { issue: filed }] = plan.deeds.as_slice() else { panic!("{plan:?}") };
+    let [ForgeChange::File { issue: filed }] = plan.deeds.as_slice() else { panic!("{plan:?}") };
     let (title, body) = words::planner::issue(filed, None);
     assert_eq!(title, "Closes 1 everybody Dependencies");
     assert_eq!(dependencies::parse(&body), [3].into(), "{body}");

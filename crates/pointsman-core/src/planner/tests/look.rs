@@ -5,7 +5,7 @@ use crate::value::Done;
 use crate::words;
 
 /// The planner's memory after it was asked about this and nothing came of it but what is given.
-fn after(sight: &Sight, memory: &Memory, plan: Plan, filed: &[Number], now: Timestamp) -> Memory {
+fn after(sight: &PlanInputs, memory: &Memory, plan: Plan, filed: &[Number], now: Timestamp) -> Memory {
     let mut memory = memory.clone();
     memory.see(&sight.issues, now);
     let question = question(sight, &memory, now).expect("something is asked");
@@ -19,14 +19,14 @@ fn after(sight: &Sight, memory: &Memory, plan: Plan, filed: &[Number], now: Time
 #[test]
 fn nobody_is_asked_without_news_nor_without_a_goal_or_a_prediction() {
     let none = Memory::default();
-    let nothing = Sight { documents: Vec::new(), ..sight(&[issue(1, "Apples", &["backlog"])]) };
+    let nothing = PlanInputs { documents: Vec::new(), ..sight(&[issue(1, "Apples", &["backlog"])]) };
     assert_eq!(question(&nothing, &none, NOW), None, "no goal, no prediction");
-    let goal = Sight { documents: Vec::new(), ..sight(&[issue(1, "Fruit for all", &["vision"])]) };
+    let goal = PlanInputs { documents: Vec::new(), ..sight(&[issue(1, "Fruit for all", &["vision"])]) };
     assert!(question(&goal, &none, NOW).is_some());
     let blank =
-        Sight { documents: vec![Document { path: "VISION.md", text: " \n".into() }], ..nothing.clone() };
+        PlanInputs { documents: vec![Document { path: "VISION.md", text: " \n".into() }], ..nothing.clone() };
     assert_eq!(question(&blank, &none, NOW), None);
-    let foreseen = Sight { documents: Vec::new(), ..sight(&predictions([2])) };
+    let foreseen = PlanInputs { documents: Vec::new(), ..sight(&predictions([2])) };
     assert_eq!(question(&foreseen, &none, NOW).unwrap().predictions, [2]);
 
     // The same a week later.
@@ -34,7 +34,7 @@ fn nobody_is_asked_without_news_nor_without_a_goal_or_a_prediction() {
     let memory = after(&seen, &none, Plan::default(), &[], NOW);
     let week = Timestamp(NOW.0 + 7 * DAY);
     assert_eq!(question(&seen, &memory, week), None);
-    type Change = fn(&mut Sight);
+    type Change = fn(&mut PlanInputs);
     let table: [(&str, bool, Change); 11] = [
         ("something landed", true, |s| s.landed.push("abc Sell apples".into())),
         ("only the planner itself landed", false, |s| s.main = Sha::new(&"b".repeat(40))),
@@ -88,7 +88,7 @@ fn what_the_planner_did_is_no_news_and_what_it_left_over_is() {
 #[test]
 fn what_is_asked_in_vain_is_asked_once_more_and_then_left_until_it_changes() {
     let (mut seen, mut memory) = (sight(&predictions([1])), Memory::default());
-    let mut ask = |seen: &Sight, day: i64| {
+    let mut ask = |seen: &PlanInputs, day: i64| {
         let now = Timestamp(NOW.0 + day * DAY);
         memory.see(&seen.issues, now);
         let asked = question(seen, &memory, now);

@@ -47,8 +47,8 @@ fn predictions(numbers: impl IntoIterator<Item = Number>) -> Vec<Issue> {
     numbers.into_iter().map(|n| issue(n, &format!("Forecast {}", topic(n)), &[UNREVIEWED])).collect()
 }
 
-fn sight(issues: &[Issue]) -> Sight {
-    Sight {
+fn sight(issues: &[Issue]) -> PlanInputs {
+    PlanInputs {
         issues: issues.to_vec(),
         documents: vec![Document { path: "VISION.md", text: "Fruit for all.".to_owned() }],
         main: Sha::new(&"a".repeat(40)),

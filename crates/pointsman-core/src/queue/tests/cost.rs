@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::queue::rehearsal::{Cost, cost};
+use crate::queue::simulation::{Cost, cost};
 use crate::queue::{Policy, Strategy};
 
 const SEQUENTIAL: Policy = Policy { strategy: Strategy::Sequential, runners: 1 };

@@ -4,7 +4,7 @@
 //! outage, `r` red once, `R` red twice, `g` green, `x` no decision within the limit. The entries of the train are 1, 2, …;
 //! those beside it A, B, ….
 
-use crate::queue::{Car, EntryId, Fault, Plan, Policy, Runs, Strategy, Subject, Train, plan};
+use crate::queue::{CandidateRuns, EntryId, Fault, Plan, Policy, QueueFacts, Runs, Strategy, Subject, plan};
 
 const FIRST_ASIDE: i64 = 100;
 
@@ -21,17 +21,17 @@ fn runs(letter: char) -> Runs {
     Runs { green, red, infra }
 }
 
-fn train(known: &str) -> Train {
+fn train(known: &str) -> QueueFacts {
     let mut parts = known.split('|').map(str::trim);
-    let mut cars = |first: i64| -> Vec<Car> {
+    let mut cars = |first: i64| -> Vec<CandidateRuns> {
         let letters = parts.next().unwrap_or_default().chars();
         letters
             .zip(first..)
-            .map(|(letter, entry)| Car { entry: EntryId(entry), runs: runs(letter) })
+            .map(|(letter, entry)| CandidateRuns { entry: EntryId(entry), runs: runs(letter) })
             .collect()
     };
     let main = cars(0)[0].runs;
-    Train { main, cars: cars(1), aside: cars(FIRST_ASIDE) }
+    QueueFacts { main, cars: cars(1), aside: cars(FIRST_ASIDE) }
 }
 
 fn name(entry: EntryId) -> String {

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::random_trains::policies;
-use crate::queue::rehearsal::{Rehearsal, Tree};
-use crate::queue::{EntryId, Fault, Policy, Runs, Standing};
+use crate::queue::simulation::{QueueSimulation, Tree};
+use crate::queue::{EntryId, Fault, GateVerdict, Policy, Runs};
 use crate::task::CiVerdict;
 
 #[derive(Clone, Debug)]
@@ -53,8 +53,8 @@ impl World {
     }
 
     /// Plays until nothing is left to wait for; killed once in so many verdicts, if at all.
-    fn play(&self, policy: Policy, kills: u64) -> Rehearsal {
-        let mut queue = Rehearsal::new(policy, (0..self.entries).map(EntryId));
+    fn play(&self, policy: Policy, kills: u64) -> QueueSimulation {
+        let mut queue = QueueSimulation::new(policy, (0..self.entries).map(EntryId));
         let mut luck = mix(self.seed, 99);
         let most = 60 * u64::try_from(self.entries).unwrap() + 60;
         for _ in 0..most {
@@ -81,7 +81,7 @@ impl World {
 }
 
 /// What must be true of every queue that came to its end.
-fn keeps_the_promises(world: &World, queue: &Rehearsal) -> Result<(), TestCaseError> {
+fn keeps_the_promises(world: &World, queue: &QueueSimulation) -> Result<(), TestCaseError> {
     for main in queue.landings() {
         let runs = queue.known().get(main).copied().unwrap_or_default();
         prop_assert!(runs.green > 0 && world.is_good(main), "landed without a green run: {main:?}");
@@ -101,7 +101,7 @@ fn keeps_the_promises(world: &World, queue: &Rehearsal) -> Result<(), TestCaseEr
     let decided = queue.landed().len() + queue.ejected().len();
     prop_assert_eq!(decided + left.aside.len(), usize::try_from(world.entries).unwrap(), "lost or doubled");
     prop_assert!(left.cars.is_empty());
-    prop_assert!(left.aside.is_empty() || left.main.standing() == Standing::Red, "wedged");
+    prop_assert!(left.aside.is_empty() || left.main.standing() == GateVerdict::Red, "wedged");
     Ok(())
 }
 

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 
 use crate::queue::{
-    Car, EntryId, Fault, Plan, Policy, Runs, Standing, Strategy as Way, Subject, Train, plan,
+    CandidateRuns, EntryId, Fault, GateVerdict, Plan, Policy, QueueFacts, Runs, Strategy as Way, Subject,
+    plan,
 };
 
 fn runs() -> impl Strategy<Value = Runs> {
@@ -18,13 +19,16 @@ fn runs() -> impl Strategy<Value = Runs> {
     })
 }
 
-fn trains() -> impl Strategy<Value = Train> {
+fn trains() -> impl Strategy<Value = QueueFacts> {
     let cars = |from: i64| {
         prop::collection::vec(runs(), 0..6).prop_map(move |list| {
-            list.into_iter().zip(from..).map(|(runs, id)| Car { entry: EntryId(id), runs }).collect()
+            list.into_iter()
+                .zip(from..)
+                .map(|(runs, id)| CandidateRuns { entry: EntryId(id), runs })
+                .collect()
         })
     };
-    (runs(), cars(0), cars(100)).prop_map(|(main, cars, aside)| Train { main, cars, aside })
+    (runs(), cars(0), cars(100)).prop_map(|(main, cars, aside)| QueueFacts { main, cars, aside })
 }
 
 /// Any policy.
@@ -37,7 +41,7 @@ pub(super) fn policies() -> impl Strategy<Value = Policy> {
     (ways, 1..9_usize).prop_map(|(strategy, runners)| Policy { strategy, runners })
 }
 
-fn standing(train: &Train, subject: Subject) -> Standing {
+fn standing(train: &QueueFacts, subject: Subject) -> GateVerdict {
     match subject {
         Subject::Main => train.main,
         Subject::Car(place) => train.cars[place].runs,
@@ -57,31 +61,31 @@ proptest! {
 
         let asked = [land.is_some(), !eject.is_empty(), !set_aside.is_empty(), !bring_back.is_empty(), !test.is_empty()];
         prop_assert!(asked.iter().filter(|asked| **asked).count() <= 1, "one thing at a time");
-        prop_assert_eq!(*main_is_red, main == Standing::Red);
+        prop_assert_eq!(*main_is_red, main == GateVerdict::Red);
 
-        prop_assert_eq!(*land, (0..train.cars.len()).rfind(|k| standing(&train, Subject::Car(*k)) == Standing::Green));
+        prop_assert_eq!(*land, (0..train.cars.len()).rfind(|k| standing(&train, Subject::Car(*k)) == GateVerdict::Green));
         for (entry, fault) in eject {
             let of = train.cars.iter().take(1).chain(&train.aside).find(|car| car.entry == *entry);
             let standing = of.expect("only the first car, or one beside the train").runs.standing();
             match fault {
-                Fault::Red => prop_assert_eq!((standing, main), (Standing::Red, Standing::Green)),
+                Fault::Red => prop_assert_eq!((standing, main), (GateVerdict::Red, GateVerdict::Green)),
                 Fault::Infra => prop_assert!(
-                    standing == Standing::Undecided || (standing, main) == (Standing::Red, Standing::Undecided)
+                    standing == GateVerdict::Undecided || (standing, main) == (GateVerdict::Red, GateVerdict::Undecided)
                 ),
             }
         }
         prop_assert!(set_aside.iter().all(|entry| train.cars[0].entry == *entry));
         for entry in bring_back {
-            prop_assert_eq!(standing(&train, Subject::Aside(*entry)), Standing::Green);
+            prop_assert_eq!(standing(&train, Subject::Aside(*entry)), GateVerdict::Green);
         }
         prop_assert!(test.len() <= policy.runners);
         for subject in test {
-            prop_assert!(matches!(standing(&train, *subject), Standing::Unknown | Standing::Suspect), "{subject:?} is decided");
+            prop_assert!(matches!(standing(&train, *subject), GateVerdict::Unknown | GateVerdict::Suspect), "{subject:?} is decided");
             prop_assert_eq!(test.iter().filter(|other| *other == subject).count(), 1);
         }
         if asked == [false; 5] {
             prop_assert!(train.cars.is_empty());
-            let held = |car: &Car| car.runs.standing() == Standing::Red && *main_is_red;
+            let held = |car: &CandidateRuns| car.runs.standing() == GateVerdict::Red && *main_is_red;
             prop_assert!(train.aside.iter().all(held), "somebody was forgotten");
         }
     }

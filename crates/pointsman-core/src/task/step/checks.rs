@@ -22,7 +22,7 @@ impl Draft<'_> {
         if self.task.state != State::AwaitingCi
             || !matches!(&self.task.ci, Ci::Pending { sha: s, .. } if s == sha)
         {
-            return Err(Refused::Stale(format!("CI on {} is no longer waited for", sha.short())));
+            return Err(Refused::Stale(words::task::ci_not_awaited(sha, None)));
         }
         self.task.deadline = Some(self.now.after(self.policy.ci_timeout));
         Ok(())
@@ -41,10 +41,7 @@ impl Draft<'_> {
             Ci::None | Ci::Passed { .. } | Ci::Failed { .. } => false,
         };
         if !expected {
-            return Err(Refused::Stale(format!(
-                "try {run} of CI on {} is no longer waited for",
-                sha.short()
-            )));
+            return Err(Refused::Stale(words::task::ci_not_awaited(sha, Some(run))));
         }
         self.order(Effect::RecordCiResult { text: words::message::ci_result(sha, verdict) });
         let decides = match self.task.state {

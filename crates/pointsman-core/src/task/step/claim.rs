@@ -26,7 +26,7 @@ impl Draft<'_> {
             return Ok(());
         }
         if !self.task.state.has_session() {
-            return Err(Refused::NotNow(format!("a {} task takes no phase", self.task.state)));
+            return Err(Refused::NotNow(words::task::refused::takes_no_phase(self.task.state)));
         }
         self.task.phase = Some(phase);
         self.task.session.idle_looks = 0;
@@ -58,7 +58,7 @@ impl Draft<'_> {
                 self.order(Effect::SyncBranch);
             }
             Phase::Escalate => {
-                let reason = reason.unwrap_or("the agent gave no reason");
+                let reason = reason.unwrap_or(words::reason::NONE_GIVEN);
                 self.leave_queue();
                 self.escalate(EscalationCause::Agent, reason.to_owned());
             }
@@ -72,7 +72,7 @@ impl Draft<'_> {
                 (Some(refusal), _) => self.refuse(refusal.clone()),
                 (None, Some(trouble)) => self.park(&trouble),
                 (None, None) => {
-                    let reason = reason.unwrap_or("the agent gave no reason");
+                    let reason = reason.unwrap_or(words::reason::NONE_GIVEN);
                     self.fail(words::reason::agent_failed(reason), Exit::Failed);
                 }
             },
@@ -119,7 +119,7 @@ impl Draft<'_> {
             | State::Paused
             | State::Merged
             | State::Closed => {
-                return Err(Refused::NotNow(format!("a {} task waits for no branch", self.task.state)));
+                return Err(Refused::NotNow(words::task::refused::waits_for_no_branch(self.task.state)));
             }
         }
         let Some(head) = head else {
@@ -168,7 +168,7 @@ impl Draft<'_> {
             | State::Refused
             | State::Paused
             | State::Merged
-            | State::Closed => Err(Refused::NotNow("a push counts when the agent says so".to_owned())),
+            | State::Closed => Err(Refused::NotNow(words::task::refused::NO_CLAIM.to_owned())),
         }
     }
 
@@ -189,7 +189,7 @@ impl Draft<'_> {
 
     pub(super) fn merge_looked(&mut self, merged_as: Option<&Sha>) -> Result<(), Refused> {
         if !self.task.state.has_session() {
-            return Err(Refused::NotNow(format!("a {} task waits for no merge", self.task.state)));
+            return Err(Refused::NotNow(words::task::refused::waits_for_no_merge(self.task.state)));
         }
         if let Some(sha) = merged_as {
             if self.task.state != State::Merged {

@@ -38,10 +38,7 @@ impl Draft<'_> {
 
     pub(super) fn answered(&mut self, by: &str, text: &str) -> Result<(), Refused> {
         if self.task.state != State::Escalated {
-            return Err(Refused::NotNow(format!(
-                "nobody asked: the task is {}, only an escalated one takes an answer",
-                self.task.state
-            )));
+            return Err(Refused::NotNow(words::task::refused::nobody_asked(self.task.state)));
         }
         self.enter(State::Working);
         self.tell(Headline::Answer, words::message::answer(by, text));

@@ -157,7 +157,7 @@ impl Draft<'_> {
 
     pub(super) fn claimed(&mut self) -> Result<(), Refused> {
         if self.task.state != State::Working || self.task.session.stage != Stage::None {
-            return Err(Refused::NotNow(format!("a {} task waits for no claim", self.task.state)));
+            return Err(Refused::NotNow(words::task::refused::waits_for_no_claim(self.task.state)));
         }
         self.start_session();
         if std::mem::take(&mut self.task.handed_in) {
@@ -169,7 +169,7 @@ impl Draft<'_> {
 
     pub(super) fn claim_lost(&mut self, reason: &str) -> Result<(), Refused> {
         if self.task.state != State::Working || self.task.session.stage != Stage::None {
-            return Err(Refused::NotNow(format!("a {} task waits for no claim", self.task.state)));
+            return Err(Refused::NotNow(words::task::refused::waits_for_no_claim(self.task.state)));
         }
         self.enter(State::Backlog);
         self.task.ready = false;

@@ -20,7 +20,7 @@ impl Draft<'_> {
 
     fn begin_if_ready(&mut self) -> Result<(), Refused> {
         if self.task.state != State::Backlog || !self.task.ready {
-            return Err(Refused::NotNow(format!("a {} task is not ready to begin", self.task.state)));
+            return Err(Refused::NotNow(words::task::refused::not_ready(self.task.state)));
         }
         self.begin();
         Ok(())
@@ -53,19 +53,18 @@ impl Draft<'_> {
             | State::AwaitingCi
             | State::AwaitingReview
             | State::MergeQueue
-            | State::Escalated => Err(Refused::NotNow(format!("it is under way ({})", self.task.state))),
-            State::Merged | State::Closed => Err(Refused::NotNow(format!(
-                "it is {}: reopen the issue with the label backlog",
-                self.task.state
-            ))),
+            | State::Escalated => Err(Refused::NotNow(words::task::refused::under_way(self.task.state))),
+            State::Merged | State::Closed => {
+                Err(Refused::NotNow(words::task::refused::over(self.task.state)))
+            }
         }
     }
 
     fn pause(&mut self) -> Result<(), Refused> {
         match self.task.state {
-            State::Paused => Err(Refused::NotNow("it is paused already".to_owned())),
+            State::Paused => Err(Refused::NotNow(words::task::refused::PAUSED_ALREADY.to_owned())),
             State::Merged | State::Closed => {
-                Err(Refused::NotNow(format!("a {} task cannot be paused", self.task.state)))
+                Err(Refused::NotNow(words::task::refused::cannot_be_paused(self.task.state)))
             }
             State::Backlog
             | State::WaitingDependencies
@@ -90,7 +89,7 @@ impl Draft<'_> {
 
     fn resume(&mut self) -> Result<(), Refused> {
         if self.task.state != State::Paused {
-            return Err(Refused::NotNow(format!("a {} task is not paused", self.task.state)));
+            return Err(Refused::NotNow(words::task::refused::not_paused(self.task.state)));
         }
         if self.task.session.generation == 0 && !self.task.claimed {
             // Never begun: the next look at the issue tells whether it is ready.
@@ -104,7 +103,7 @@ impl Draft<'_> {
     fn stop(&mut self) -> Result<(), Refused> {
         match self.task.state {
             State::Merged | State::Closed => {
-                Err(Refused::NotNow(format!("a {} task cannot be stopped", self.task.state)))
+                Err(Refused::NotNow(words::task::refused::cannot_be_stopped(self.task.state)))
             }
             State::Backlog
             | State::WaitingDependencies

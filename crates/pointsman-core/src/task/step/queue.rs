@@ -13,13 +13,13 @@ impl Draft<'_> {
         if let QueueOutcome::Landed { sha } = outcome {
             // It is on the main branch, whatever was ordered meanwhile: facts decide.
             if matches!(self.task.state, State::Merged | State::Closed) {
-                return Err(Refused::Stale("already recorded as merged".to_owned()));
+                return Err(Refused::Stale(words::task::refused::MERGED_ALREADY.to_owned()));
             }
             self.merged(sha.clone());
             return Ok(());
         }
         if self.task.state != State::MergeQueue || self.task.head.as_ref() != Some(head) {
-            return Err(Refused::Stale(format!("{} is no longer in the queue", head.short())));
+            return Err(Refused::Stale(words::task::not_in_queue(head)));
         }
         match outcome {
             QueueOutcome::Landed { .. } => {}

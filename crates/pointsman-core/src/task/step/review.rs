@@ -16,10 +16,10 @@ impl Draft<'_> {
         body: &str,
     ) -> Result<(), Refused> {
         if self.task.head.as_ref() != Some(sha) {
-            return Err(Refused::Stale(format!("the review is of {}, which is not the head", sha.short())));
+            return Err(Refused::Stale(words::task::not_the_head(sha)));
         }
         if !self.task.state.has_session() || self.task.state == State::Merged {
-            return Err(Refused::NotNow(format!("a {} task takes no review", self.task.state)));
+            return Err(Refused::NotNow(words::task::refused::takes_no_review(self.task.state)));
         }
         match verdict {
             ReviewVerdict::Approve => self.approved(sha, by, body),

@@ -35,3 +35,18 @@ INSERT INTO memories (project, name, version, snapshot)
 DELETE FROM cursors
     WHERE project <> '' AND (name IN ('gardener', 'planner', 'predictor', 'supervisor', 'results')
         OR name LIKE 'hand-in.%' OR name LIKE 'value.%' OR name LIKE 'timetable.%');
+
+-- A server that refuses to take what would land pauses the merge queue too.
+CREATE TABLE lines_by_more (
+    project        TEXT PRIMARY KEY NOT NULL,
+    stopped_at     INTEGER,
+    stopped_by     TEXT CHECK (stopped_by IN ('person', 'audit', 'refusal')),
+    stopped_reason TEXT,
+    audited        TEXT,
+    direct_merges  INTEGER NOT NULL DEFAULT 0,
+    person_merges  INTEGER NOT NULL DEFAULT 0
+);
+INSERT INTO lines_by_more
+    SELECT project, stopped_at, stopped_by, stopped_reason, audited, direct_merges, person_merges FROM lines;
+DROP TABLE lines;
+ALTER TABLE lines_by_more RENAME TO lines;

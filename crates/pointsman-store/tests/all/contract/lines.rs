@@ -1,7 +1,7 @@
 //! The line in front of a main branch: stopped or at work, and audited.
 
 use pointsman_core::time::Timestamp;
-use pointsman_store::{Audit, EntryStatus, LineRow, NewEntry, Stopped, StoppedBy, Store, VerdictRow};
+use pointsman_store::{Audit, EntryStatus, NewEntry, QueueRow, Stopped, StoppedBy, Store, VerdictRow};
 use serde_json::json;
 
 use crate::world::WriteOne as _;
@@ -13,7 +13,7 @@ fn stopped(by: StoppedBy, at: Timestamp, reason: &str) -> Stopped {
 
 pub(crate) fn a_line_is_at_work_until_it_is_stopped_and_keeps_its_first_reason(store: &mut Store) {
     let shop = project("shop");
-    assert_eq!(store.line(&shop).unwrap(), LineRow::default());
+    assert_eq!(store.line(&shop).unwrap(), QueueRow::default());
     let first = stopped(StoppedBy::Person, at(1), "a release is under way");
     store.stop_line(&shop, &first).unwrap();
     store.stop_line(&shop, &stopped(StoppedBy::Audit, at(2), "later")).unwrap();
@@ -22,6 +22,9 @@ pub(crate) fn a_line_is_at_work_until_it_is_stopped_and_keeps_its_first_reason(s
     assert!(store.resume_line(&shop).unwrap());
     assert!(!store.resume_line(&shop).unwrap(), "it is at work already");
     assert_eq!(store.line(&shop).unwrap().stopped, None);
+    let refusal = stopped(StoppedBy::Refusal, at(3), "the server refused the push to main");
+    store.stop_line(&shop, &refusal).unwrap();
+    assert_eq!(store.line(&shop).unwrap().stopped, Some(refusal));
 }
 
 pub(crate) fn an_audit_is_counted_once_with_how_far_it_came(store: &mut Store) {

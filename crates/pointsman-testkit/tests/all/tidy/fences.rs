@@ -34,7 +34,7 @@ const FENCES: [(&str, &str, &[&str]); 5] = [
             "crates/pointsman-adapters/src/tmux/server.rs",
             // Commands that wait for a daemon, a lock or more output: there is nobody to be woken by.
             "crates/pointsman/src/cli/agents.rs",
-            "crates/pointsman/src/cli/daemon_door.rs",
+            "crates/pointsman/src/cli/daemon_client.rs",
             "crates/pointsman/src/cli/down.rs",
             "crates/pointsman/src/cli/events.rs",
             "crates/pointsman/src/cli/hook/watch.rs",

@@ -1,12 +1,19 @@
 //! Where sentences stand, and which items are explained by one.
 
+use std::sync::LazyLock;
+
 use pointsman_testkit::source::tokens::{Kind, Token, tokens};
 use pointsman_testkit::source::{SourceFile, shipped_files};
+use regex::Regex;
 
-use super::only_shrinks;
+use super::{nothing_found, only_shrinks, pattern};
 
 /// Fewer words than this are a name or a fragment.
 const SENTENCE: usize = 4;
+/// Fewer words than this beside the placeholders are a form for values, such as a row or a command.
+const OWN_WORDS: usize = 3;
+/// The end of a constant's name that lists what to look for in the words of other programs.
+const PHRASES: &str = "_PHRASES";
 /// Macros whose text is for developers: logs and broken promises of our own.
 const FOR_DEVELOPERS: [&str; 13] = [
     "trace",
@@ -31,12 +38,11 @@ fn sentences_stand_in_words() {
         let code = tokens(file.shipped_text());
         found.extend(sentences(&code).map(|token| {
             let shown: String = token.text.chars().take(60).collect();
-            (file.path.clone(), format!("line {}: {shown}", token.line))
+            format!("{}:{}: {shown}", file.path, token.line)
         }));
     }
-    only_shrinks(
+    nothing_found(
         "a sentence for a person or an agent is a function in crates/pointsman-core/src/words",
-        "sentences_outside_words",
         &found,
     );
 }
@@ -47,12 +53,15 @@ fn decides_remembers_or_runs(file: &SourceFile) -> bool {
         && !file.path.starts_with("crates/pointsman-core/src/words/")
 }
 
-/// Text that people would read: several words, and neither SQL, nor an attribute, nor meant for developers.
+/// Text that people would read: several words, and neither data, nor an attribute, nor meant for developers.
 fn sentences(code: &[Token]) -> impl Iterator<Item = &Token> {
     let mut aside = vec![false; code.len()];
     for (at, token) in code.iter().enumerate() {
         let opens = |place: usize, what: &str| code.get(place).is_some_and(|token| token.is(what));
-        let begin = if token.is("#") && (opens(at + 1, "[") || opens(at + 1, "!")) {
+        let begin = if token.is("const") && code.get(at + 1).is_some_and(|name| name.text.ends_with(PHRASES))
+        {
+            list_after(code, at)
+        } else if token.is("#") && (opens(at + 1, "[") || opens(at + 1, "!")) {
             Some(at + 1 + usize::from(opens(at + 1, "!")))
         } else if FOR_DEVELOPERS.contains(&token.text.as_str()) && opens(at + 1, "!") && opens(at + 2, "(") {
             Some(at + 2)
@@ -76,20 +85,46 @@ fn sentences(code: &[Token]) -> impl Iterator<Item = &Token> {
             }
         }
     }
-    let is_sentence = |token: &Token| {
-        let words = token.text.split_whitespace().filter(|word| word.chars().any(char::is_alphabetic));
-        words.count() >= SENTENCE && !is_sql(&token.text)
-    };
     code.iter()
         .zip(aside)
-        .filter(move |(token, aside)| token.kind == Kind::Text && !aside && is_sentence(token))
+        .filter(|(token, aside)| token.kind == Kind::Text && !aside && is_sentence(&token.text))
         .map(|(token, _)| token)
 }
 
+/// The bracket with which the value of a constant begins.
+fn list_after(code: &[Token], constant: usize) -> Option<usize> {
+    let value = constant + code[constant..].iter().position(|token| token.is("="))?;
+    Some(value + code[value..].iter().position(|token| token.is("["))?)
+}
+
+fn is_sentence(text: &str) -> bool {
+    static PLACEHOLDER: LazyLock<Regex> = LazyLock::new(|| pattern(r"\{[^{}\s]*\}"));
+    let words = |text: &str| -> Vec<String> {
+        let words = text.split_whitespace().filter(|word| word.chars().any(char::is_alphabetic));
+        words.map(str::to_owned).collect()
+    };
+    let plain = ["\\n", "\\r", "\\t"].iter().fold(text.to_owned(), |text, escape| text.replace(escape, " "));
+    let (all, own) = (words(&plain), words(&PLACEHOLDER.replace_all(&plain, "")));
+    let is_data = is_sql(text) || is_regular_expression(text) || is_list(&all);
+    all.len() >= SENTENCE && own.len() >= OWN_WORDS && !is_data
+}
+
 fn is_sql(text: &str) -> bool {
-    ["SELECT ", "INSERT ", "UPDATE ", "DELETE ", "CREATE ", "ALTER ", "PRAGMA ", "WHERE ", " ON CONFLICT"]
+    let words =
+        ["SELECT ", "INSERT ", "UPDATE ", "DELETE ", "CREATE ", "ALTER ", "PRAGMA ", "WHERE ", "ORDER BY "];
+    words.iter().any(|word| text.contains(word)) || text.contains(" ON CONFLICT") || text.contains(" IN ('")
+}
+
+/// Groups with flags and classes of characters. Rust has no such escapes, so they come from raw strings.
+fn is_regular_expression(text: &str) -> bool {
+    ["(?:", "(?i", "(?s", "(?m", "(?P<", "\\b", "\\s", "\\S", "\\d", "\\W"]
         .iter()
-        .any(|word| text.contains(word))
+        .any(|mark| text.contains(mark))
+}
+
+/// Names with commas between all of them, such as the columns of a query.
+fn is_list(words: &[String]) -> bool {
+    words.split_last().is_some_and(|(_, others)| others.iter().all(|word| word.ends_with(',')))
 }
 
 #[test]
@@ -144,6 +179,10 @@ fn public_item(line: &str) -> Option<&str> {
     let rest = rest.strip_prefix("const ").filter(|rest| rest.starts_with("fn ")).unwrap_or(rest);
     let kinds = ["fn ", "struct ", "enum ", "trait "];
     let named = kinds.iter().find_map(|kind| rest.strip_prefix(kind))?;
+    // In a macro the sentence comes from whoever calls it.
+    if named.starts_with('$') {
+        return None;
+    }
     Some(named.split(['(', '<', '{', ';', ' ', ':']).next().unwrap_or(named))
 }
 
@@ -160,8 +199,17 @@ fn sentences_and_unexplained_items_are_found() {
     );
     let texts: Vec<&str> = sentences(&code).map(|token| token.text.as_str()).collect();
     assert_eq!(texts, ["and this one is for people"]);
+    let data = tokens(
+        "const NETWORK_PHRASES: &[&str] = &[\"the network was too slow\"]; const SQL: &str = \"a IN ('b', 'c', 'd')\"; \
+         const A: &[&str] = &[\"but this one is for people\"]; f(r\"(?:it|that) failed for me\", r\"a \\d b c d e\"); \
+         g(\"{select} AND kind = {kind}\", \"\\n{gutter} |\\n{line} | {source}\", \"a.one, a.two, a.three, a.four\"); \
+         h(\"the name has the form [a-z0-9][a-z0-9._-]{0,63}\", \"{a} is, as ever, not {b}\", \"in {a} there is no {b}\");",
+    );
+    let texts: Vec<&str> = sentences(&data).map(|token| token.text.as_str()).collect();
+    let people = ["but this one is for people", "the name has the form [a-z0-9][a-z0-9._-]{0,63}"];
+    assert_eq!(texts, [&people[..], &["{a} is, as ever, not {b}", "in {a} there is no {b}"]].concat());
     let text = "/// What it is.\npub struct A;\n\n/// A door.\n#[derive(Debug)]\npub(crate) enum B {}\n\
-                /// The door to the house.\npub const fn c() {}\npub fn d() {}\nfn e() {}\n";
+                /// The door to the house.\npub const fn c() {}\npub fn d() {}\nfn e() {}\npub enum $name {}\n";
     let lines: Vec<usize> = unexplained(text).into_iter().map(|(line, _)| line).collect();
     assert_eq!(lines, [2, 6, 9]);
 }

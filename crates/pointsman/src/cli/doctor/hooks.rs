@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::Check;
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
-use crate::cli::hearing::Hearing;
+use crate::cli::hook_status::HookStatus;
 use crate::cli::time;
 use crate::project::Project;
 
@@ -51,8 +51,8 @@ fn silent(context: &Context, project: &Project) -> Result<Vec<SessionRow>, Failu
     let Some(store) = context.store()? else { return Ok(Vec::new()) };
     let mut silent = store.sessions(Some(&project.config.name), SessionScope::Live)?;
     let mut failure = None;
-    silent.retain(|row| match Hearing::of(&store, project, row, time::now()) {
-        Ok(hearing) => hearing == Some(Hearing::Silent),
+    silent.retain(|row| match HookStatus::of(&store, project, row, time::now()) {
+        Ok(hearing) => hearing == Some(HookStatus::Silent),
         Err(error) => {
             failure.get_or_insert(error);
             false

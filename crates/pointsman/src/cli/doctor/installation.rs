@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use pointsman_adapters::tmux::Server;
 use pointsman_core::words;
 use pointsman_store::{self as store, DaemonLock, Store, lock};
 
@@ -27,7 +28,18 @@ pub(super) fn checks(context: &Context) -> Vec<Check> {
     ]
     .into_iter()
     .chain(snapshots(context))
+    .chain(terminals(context))
     .collect()
+}
+
+/// The daemon's tmux server carries the mark by which its processes are known, if there is a server.
+fn terminals(context: &Context) -> Option<Check> {
+    const ID: &str = "tmux_mark";
+    let server = Server::new(context.paths.tmux_socket(), context.paths.tmux_config()).ok()?;
+    Some(match server.is_marked()? {
+        true => Check::ok(ID, "the tmux server carries the mark no_new_privs"),
+        false => Check::warn(ID, words::access::UNMARKED_TMUX, words::access::UNMARKED_TMUX_FIX),
+    })
 }
 
 /// What is stored of tasks, runs, actions and roles can be read.

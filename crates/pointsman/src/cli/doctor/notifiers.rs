@@ -10,7 +10,7 @@ use super::{Check, Grade, chain};
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
 use crate::cli::{notify, time};
-use crate::daemon::timetable::Place;
+use crate::daemon::timetable::SystemZone;
 use crate::project::Project;
 
 pub(super) fn checks(context: &Context, project: &Project) -> Vec<Check> {
@@ -25,7 +25,7 @@ pub(super) fn checks(context: &Context, project: &Project) -> Vec<Check> {
         };
         checks.push(with_backlog(context, project, *kind, check));
     }
-    if config.notify.quiet_hours.is_some() && Place::find(config.quiet_zone()).is_none() {
+    if config.notify.quiet_hours.is_some() && SystemZone::find(config.quiet_zone()).is_none() {
         let detail =
             format!("this system knows no time zone {}: quiet hours hold in UTC", config.quiet_zone());
         checks.push(Check::warn("quiet_hours", detail, "correct notify.timezone, or install tzdata"));
@@ -100,7 +100,7 @@ fn with_backlog(context: &Context, project: &Project, kind: NotifierKind, check:
         let Some(store) = context.store()? else { return Ok(None) };
         let waiting = store.waiting(name, kind)?;
         let ill = notify::ill(&store, name)?;
-        let of_this = ill.iter().filter(|ill| ill.is_of(kind)).map(notify::Ill::line);
+        let of_this = ill.iter().filter(|ill| ill.is_of(kind)).map(notify::BrokenNotifier::line);
         let mut lines: Vec<String> = of_this.collect();
         if let (true, Some(oldest)) = (lines.is_empty() && waiting.pending > 0, waiting.oldest) {
             let since = words::rough(time::now().since(oldest));

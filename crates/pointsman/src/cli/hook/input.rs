@@ -25,7 +25,7 @@ pub(super) enum Input {
 
 /// Why there is no event in it.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unfit {
+pub(super) enum InvalidInput {
     #[error("the input is empty")]
     Empty,
     #[error("the input has more than {LARGEST} bytes; the event is dropped")]
@@ -84,14 +84,14 @@ impl Input {
     }
 
     /// The event in it.
-    pub(super) fn payload(self) -> Result<Payload, Unfit> {
+    pub(super) fn payload(self) -> Result<Payload, InvalidInput> {
         match self {
-            Self::TooLarge => Err(Unfit::TooLarge),
-            Self::Endless => Err(Unfit::Endless),
-            Self::Text(text) if text.trim_ascii().is_empty() => Err(Unfit::Empty),
+            Self::TooLarge => Err(InvalidInput::TooLarge),
+            Self::Endless => Err(InvalidInput::Endless),
+            Self::Text(text) if text.trim_ascii().is_empty() => Err(InvalidInput::Empty),
             // A list would be taken for the fields in their order.
-            Self::Text(text) if !text.trim_ascii_start().starts_with(b"{") => Err(Unfit::NoObject),
-            Self::Text(text) => serde_json::from_slice(&text).map_err(Unfit::Malformed),
+            Self::Text(text) if !text.trim_ascii_start().starts_with(b"{") => Err(InvalidInput::NoObject),
+            Self::Text(text) => serde_json::from_slice(&text).map_err(InvalidInput::Malformed),
         }
     }
 }
@@ -143,9 +143,9 @@ impl Payload {
 
 #[cfg(test)]
 mod tests {
-    use super::{Input, Payload, Unfit};
+    use super::{Input, InvalidInput, Payload};
 
-    fn parse(text: &str) -> Result<Payload, Unfit> {
+    fn parse(text: &str) -> Result<Payload, InvalidInput> {
         Input::Text(text.as_bytes().to_vec()).payload()
     }
 
@@ -160,12 +160,12 @@ mod tests {
 
     #[test]
     fn nonsense_is_told_from_nothing() {
-        assert!(matches!(parse(" \n"), Err(Unfit::Empty)));
+        assert!(matches!(parse(" \n"), Err(InvalidInput::Empty)));
         for text in ["{", "{}{}", "{\"a\": }"] {
-            assert!(matches!(parse(text), Err(Unfit::Malformed(_))), "{text}");
+            assert!(matches!(parse(text), Err(InvalidInput::Malformed(_))), "{text}");
         }
         for text in ["[]", "[1]", "\"x\"", "\u{0}", "null"] {
-            assert!(matches!(parse(text), Err(Unfit::NoObject)), "{text}");
+            assert!(matches!(parse(text), Err(InvalidInput::NoObject)), "{text}");
         }
     }
 }

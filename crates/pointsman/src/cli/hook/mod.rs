@@ -110,11 +110,11 @@ fn take(event: &str, argument: Option<String>) -> ExitCode {
             log.line(&why.to_string());
             match why {
                 // The seed's hooks need nothing of it: the claim file says it all.
-                input::Unfit::Empty => Payload::default(),
-                input::Unfit::TooLarge
-                | input::Unfit::Endless
-                | input::Unfit::NoObject
-                | input::Unfit::Malformed(_) => {
+                input::InvalidInput::Empty => Payload::default(),
+                input::InvalidInput::TooLarge
+                | input::InvalidInput::Endless
+                | input::InvalidInput::NoObject
+                | input::InvalidInput::Malformed(_) => {
                     return ExitCode::SUCCESS;
                 }
             }
@@ -132,7 +132,7 @@ fn take(event: &str, argument: Option<String>) -> ExitCode {
     match std::env::var("POINTSMAN_SESSION").ok().filter(|session| !session.is_empty()) {
         Some(session) => {
             let variable = |name: &str| std::env::var(name).unwrap_or_default();
-            let desk = supervised::Desk { session, variable };
+            let desk = supervised::SessionVariables { session, variable };
             return supervised::answer(event, &payload.value(), &desk, &log);
         }
         None => {

@@ -7,12 +7,12 @@ use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-use pointsman_core::claim::life::{OnStop, missing, on_stop, poll_is_due, waits_for_pull_request};
+use pointsman_core::claim::on_hook::{OnStop, missing, on_stop, poll_is_due, waits_for_pull_request};
 use pointsman_core::claim::{Claim, Phase};
 use pointsman_core::forge::BoardStatus;
 use pointsman_core::time::Timestamp;
 use pointsman_core::words::claim as words;
-use pointsman_view::claim::{Board, HandedIn, Looked, PullState};
+use pointsman_view::claim::{Board, HandedIn, PullRequestStatus, PullState};
 use serde::de::DeserializeOwned;
 
 use super::{Call, Event, output};
@@ -120,7 +120,7 @@ fn idle(call: &Call) {
         return;
     }
     let order = ClaimOrder::Look { pr: claim.pr_number, branch: claim.branch.clone() };
-    let looked = match ask::<Looked>(file.dir(), order) {
+    let looked = match ask::<PullRequestStatus>(file.dir(), order) {
         Ok(looked) => looked,
         Err(why) => return call.log.line(&why),
     };
@@ -152,8 +152,8 @@ fn branch_merged(call: &Call) {
         return;
     }
     let Some(branch) = checked_out(&call.dir) else { return };
-    match ask::<Looked>(&call.dir, ClaimOrder::Look { pr: None, branch: branch.clone() }) {
-        Ok(Looked { pr: Some(pr), state: PullState::Merged, next, .. }) => {
+    match ask::<PullRequestStatus>(&call.dir, ClaimOrder::Look { pr: None, branch: branch.clone() }) {
+        Ok(PullRequestStatus { pr: Some(pr), state: PullState::Merged, next, .. }) => {
             tell_idle(&words::branch_merged(pr, &branch, next.as_ref()));
         }
         Ok(_) => {}

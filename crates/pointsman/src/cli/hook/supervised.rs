@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use pointsman_core::hook::{self, Report, Told, guard, transcript};
+use pointsman_core::hook::{self, HookEvent, Report, guard, transcript};
 use pointsman_core::ids::TaskKey;
 use pointsman_core::words::{message, prompt};
 use serde_json::Value;
@@ -25,14 +25,14 @@ const TURN_BYTES: u64 = 512 * 1024;
 const TOOL_BYTES: u64 = 64 * 1024;
 
 /// What a session of ours is started with.
-pub(super) struct Desk {
+pub(super) struct SessionVariables {
     pub(super) session: String,
     /// Variables of the session by name.
     pub(super) variable: fn(&str) -> String,
 }
 
 /// Tells the daemon, and answers the agent.
-pub(super) fn answer(event: &str, payload: &Value, desk: &Desk, log: &Log) -> ExitCode {
+pub(super) fn answer(event: &str, payload: &Value, desk: &SessionVariables, log: &Log) -> ExitCode {
     let mut told = told(event, payload);
     let place = Paths::from_env(|name| Some((desk.variable)(name).into())).and_then(|paths| {
         let session = TaskKey::parse_session(&desk.session);
@@ -49,7 +49,7 @@ pub(super) fn answer(event: &str, payload: &Value, desk: &Desk, log: &Log) -> Ex
     respond(payload, &told, desk);
     match place {
         Ok((paths, run)) => {
-            if let Told::Stopped { busy, .. } = &mut told {
+            if let HookEvent::Stopped { busy, .. } = &mut told {
                 let letters = mailbox(&run).take();
                 if !letters.is_empty() {
                     output::context("Stop", &message::waking(&letters));
@@ -64,36 +64,36 @@ pub(super) fn answer(event: &str, payload: &Value, desk: &Desk, log: &Log) -> Ex
     ExitCode::SUCCESS
 }
 
-fn told(event: &str, payload: &Value) -> Told {
-    let mut told = Told::read(event, payload);
+fn told(event: &str, payload: &Value) -> HookEvent {
+    let mut told = HookEvent::read(event, payload);
     let transcript = payload["transcript_path"].as_str().unwrap_or_default();
     match &mut told {
-        Told::Stopped { messages, used_tokens, .. } => {
+        HookEvent::Stopped { messages, used_tokens, .. } => {
             let end = end_of(transcript, TURN_BYTES);
             messages.extend(transcript::messages_read(&end));
             *used_tokens = transcript::used_tokens(&end);
         }
-        Told::Tool { done: true, used_tokens, .. } => {
+        HookEvent::Tool { done: true, used_tokens, .. } => {
             *used_tokens = transcript::used_tokens(&end_of(transcript, TOOL_BYTES));
         }
-        Told::Started { .. }
-        | Told::Prompted { .. }
-        | Told::Tool { done: false, .. }
-        | Told::Failed { .. }
-        | Told::Measured { .. }
-        | Told::Asked { .. }
-        | Told::Idle
-        | Told::Compacting
-        | Told::Compacted
-        | Told::Ended { .. }
-        | Told::Other { .. } => {}
+        HookEvent::Started { .. }
+        | HookEvent::Prompted { .. }
+        | HookEvent::Tool { done: false, .. }
+        | HookEvent::Failed { .. }
+        | HookEvent::Measured { .. }
+        | HookEvent::Asked { .. }
+        | HookEvent::Idle
+        | HookEvent::Compacting
+        | HookEvent::Compacted
+        | HookEvent::Ended { .. }
+        | HookEvent::Other { .. } => {}
     }
     told
 }
 
 /// To the daemon, or into the spool on the session's desk.
-fn report(told: Told, paths: &Paths, desk: &Desk, log: &Log) {
-    if !(desk.variable)("POINTSMAN_TURN").is_empty() && matches!(told, Told::Started { .. }) {
+fn report(told: HookEvent, paths: &Paths, desk: &SessionVariables, log: &Log) {
+    if !(desk.variable)("POINTSMAN_TURN").is_empty() && matches!(told, HookEvent::Started { .. }) {
         // Its output tells the same, once.
         return;
     }
@@ -125,9 +125,9 @@ fn end_of(path: &str, bytes: u64) -> String {
 }
 
 /// What the agent must know at once.
-fn respond(payload: &Value, told: &Told, desk: &Desk) {
+fn respond(payload: &Value, told: &HookEvent, desk: &SessionVariables) {
     match told {
-        Told::Started { source, .. } if is_shortened(source, &(desk.variable)("POINTSMAN_TURN")) => {
+        HookEvent::Started { source, .. } if is_shortened(source, &(desk.variable)("POINTSMAN_TURN")) => {
             let task = PathBuf::from((desk.variable)("POINTSMAN_INBOX")).join("0000-task.md");
             let text = prompt::again(
                 &(desk.variable)("PROJECT_NAME"),
@@ -139,24 +139,24 @@ fn respond(payload: &Value, told: &Told, desk: &Desk) {
             );
             output::context("SessionStart", &text);
         }
-        Told::Tool { done: false, .. } if payload["tool_name"] == "Bash" => {
+        HookEvent::Tool { done: false, .. } if payload["tool_name"] == "Bash" => {
             let command = payload["tool_input"]["command"].as_str().unwrap_or_default();
             if let Some(why) = guard::objection(command, &(desk.variable)("POINTSMAN_PRIMARY_BRANCH")) {
                 output::deny(&format!("Pointsman stopped this command: {why}."));
             }
         }
-        Told::Started { .. }
-        | Told::Prompted { .. }
-        | Told::Tool { .. }
-        | Told::Stopped { .. }
-        | Told::Failed { .. }
-        | Told::Measured { .. }
-        | Told::Asked { .. }
-        | Told::Idle
-        | Told::Compacting
-        | Told::Compacted
-        | Told::Ended { .. }
-        | Told::Other { .. } => {}
+        HookEvent::Started { .. }
+        | HookEvent::Prompted { .. }
+        | HookEvent::Tool { .. }
+        | HookEvent::Stopped { .. }
+        | HookEvent::Failed { .. }
+        | HookEvent::Measured { .. }
+        | HookEvent::Asked { .. }
+        | HookEvent::Idle
+        | HookEvent::Compacting
+        | HookEvent::Compacted
+        | HookEvent::Ended { .. }
+        | HookEvent::Other { .. } => {}
     }
 }
 

@@ -7,9 +7,9 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use pointsman_core::claim::life::{POLL_EVERY, waits_for_pull_request};
+use pointsman_core::claim::on_hook::{POLL_EVERY, waits_for_pull_request};
 use pointsman_core::words::claim as words;
-use pointsman_view::claim::{Looked, PullState};
+use pointsman_view::claim::{PullRequestStatus, PullState};
 use serde_json::Value;
 
 use super::person::{ask, read};
@@ -51,7 +51,7 @@ pub(super) fn run(call: &Call) -> ExitCode {
         if asked.is_none_or(|at| at.elapsed() >= POLL_EVERY) {
             asked = Some(Instant::now());
             let order = ClaimOrder::Look { pr: claim.pr_number, branch: claim.branch.clone() };
-            match ask::<Looked>(file.dir(), order) {
+            match ask::<PullRequestStatus>(file.dir(), order) {
                 Ok(looked) => {
                     let news = news(&looked, claim.issue_number);
                     let told = claim.further.get(TOLD).and_then(Value::as_str);
@@ -74,7 +74,7 @@ pub(super) fn run(call: &Call) -> ExitCode {
 }
 
 /// What is worth waking the model for: an end, not a state on the way.
-fn news(looked: &Looked, issue: u64) -> Option<String> {
+fn news(looked: &PullRequestStatus, issue: u64) -> Option<String> {
     use pointsman_core::forge::CheckState::Pending;
     match (looked.pr, looked.state) {
         (Some(pr), PullState::Merged) => Some(words::merged(pr, issue)),

@@ -9,6 +9,7 @@ mod train;
 use clap::{Args, Subcommand};
 use pointsman_core::config::MergeStyle;
 use pointsman_core::text::clean_line;
+use pointsman_core::words;
 use pointsman_store::{EntryScope, QueueEntry};
 use pointsman_view::queue::{Added, Paused, Removed, Retested};
 use serde::Serialize;
@@ -16,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::context::Context;
-use super::daemon_door::{self, By};
+use super::daemon_client::{self, AnsweredBy};
 use super::failure::Failure;
 use super::time;
 use crate::control::protocol::{QueueCommand, Request};
@@ -38,11 +39,11 @@ pub(crate) enum Command {
     List(Which),
     /// Draw the train: what is tested on what, who waits, who was removed and why
     Status(train::Arguments),
-    /// List all branches that were ever in the line, newest last
+    /// List all branches that were ever in the merge queue, newest last
     History(Which),
     /// Let a branch land: it is taken from the checkout you are in, else from the forge
     Add(Add),
-    /// Take a branch out of the line; it stays as it is
+    /// Take a branch out of the merge queue; it stays as it is
     Remove(Remove),
     /// Land the next branch now and wait for it, also without a daemon
     Process(process::Arguments),
@@ -125,7 +126,7 @@ impl Command {
                 context.people_only("steering the merge queue")?;
                 let queue = Queue::of(context, &which)?;
                 let removed: Removed = queue.order(QueueCommand::Remove { what, by: context.author() })?;
-                queue.tell(&removed, &format!("Entry {} is out of the line.", removed.entry))
+                queue.tell(&removed, &words::queue::removed(removed.entry.0))
             }
             Self::Process(arguments) => arguments.run(context),
             Self::Show(arguments) => arguments.run(context),
@@ -160,7 +161,7 @@ impl Command {
                 let queue = Queue::of(context, &which)?;
                 let resumed: Paused = queue.order(QueueCommand::Resume)?;
                 let was = resumed.was_paused == Some(true);
-                queue.tell(&resumed, if was { "The line goes on." } else { "The line was not stopped." })
+                queue.tell(&resumed, words::queue::resumed(was))
             }
             Self::Serve(arguments) => arguments.run(context),
         }
@@ -197,7 +198,7 @@ impl Add {
                 None => context.out.value(&added),
             };
         }
-        let place = place.map(|at| format!(", number {} in the line", at + 1)).unwrap_or_default();
+        let place = place.map(|at| format!(", number {} in the merge queue", at + 1)).unwrap_or_default();
         context.out.line(format!("Entry {}{place}.", added.entry))
     }
 }
@@ -246,8 +247,8 @@ impl Queue {
 
     fn order<V: DeserializeOwned>(&self, command: QueueCommand) -> Result<V, Failure> {
         let project = self.project.config.name.clone();
-        let (value, by) = daemon_door::ask(&self.context.paths, &Request::Queue { project, command })?;
-        if by == By::Alone {
+        let (value, by) = daemon_client::ask(&self.context.paths, &Request::Queue { project, command })?;
+        if by == AnsweredBy::Alone {
             let start = match &self.repo {
                 Some(repo) => format!("pointsman merge-queue serve --repo {repo} --gate COMMAND"),
                 None => "pointsman up".to_owned(),

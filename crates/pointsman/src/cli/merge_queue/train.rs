@@ -8,7 +8,7 @@ use pointsman_core::ids::Sha;
 use pointsman_core::queue::EntryId;
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
-use pointsman_store::{EntryScope, EntryStatus, LineRow, QueueEntry, StoppedBy};
+use pointsman_store::{EntryScope, EntryStatus, QueueEntry, QueueRow, StoppedBy};
 use pointsman_view::queue::Overview;
 
 use super::super::context::Context;
@@ -57,7 +57,7 @@ impl Arguments {
 }
 
 struct Picture {
-    line: LineRow,
+    line: QueueRow,
     waiting: Vec<QueueEntry>,
     over: Vec<QueueEntry>,
     landed: usize,
@@ -90,7 +90,7 @@ impl Picture {
                 let pace = gate.map(|gate| store.gate_pace(&config.name, &gate)).transpose()?.flatten();
                 (store.line(&config.name)?, pace)
             }
-            None => (LineRow::default(), None),
+            None => (QueueRow::default(), None),
         };
         Ok(Self { line, waiting, over, landed, pace, primary: config.primary_branch.clone() })
     }
@@ -139,7 +139,7 @@ impl Picture {
         }
         if let Some(stopped) = &self.line.stopped {
             let who = match stopped.by {
-                StoppedBy::Person => "paused",
+                StoppedBy::Person | StoppedBy::Refusal => "paused",
                 StoppedBy::Audit => "frozen",
             };
             let since = time::relative(stopped.at, now);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pointsman_core::config::MergeStyle;
 use pointsman_core::forge::{CheckState, StateFilter};
-use pointsman_core::hook::{Report, Told};
+use pointsman_core::hook::{HookEvent, Report};
 use pointsman_core::ids::{ProjectName, Sha};
 use pointsman_core::labels;
 use pointsman_core::role::Role;
@@ -38,7 +38,7 @@ fn own() -> OwnSession {
 }
 
 fn report(session: &str) -> Request {
-    let told = Told::Prompted { messages: Vec::new() };
+    let told = HookEvent::Prompted { messages: Vec::new() };
     Request::Hook {
         report: Report { id: "1".to_owned(), session: session.to_owned(), at: Timestamp(0), told },
     }

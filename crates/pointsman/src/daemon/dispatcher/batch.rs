@@ -10,14 +10,15 @@ use pointsman_core::vault::{self as core_vault, ActionId};
 use pointsman_store::{Audit, CheckpointRow, MessageRow, QueueEntry, SessionRow, Stopped, VerdictRow, Write};
 
 use crate::control::protocol::{Reply, Request};
+use crate::daemon::decisions::Made;
+use crate::daemon::effects::ResendOutcome;
 use crate::daemon::engine::Input;
 use crate::daemon::factory;
 use crate::daemon::inbound::Inbound;
 use crate::daemon::notifier;
 use crate::daemon::outcome::Outcome;
 use crate::daemon::poller::Poller;
-use crate::daemon::timetable::Standing;
-use crate::daemon::world::Again;
+use crate::daemon::timetable::ProjectFacts;
 
 /// What was seen of a task's work, and how far its source was read by that.
 #[derive(Default)]
@@ -27,7 +28,7 @@ pub(super) struct Observed {
 }
 
 /// Something that happened to a vault action, and who waits for it to be written.
-pub(super) struct Vaulted {
+pub(super) struct VaultInput {
     pub(super) project: ProjectName,
     pub(super) id: ActionId,
     pub(super) event: core_vault::Event,
@@ -35,7 +36,7 @@ pub(super) struct Vaulted {
 }
 
 /// The same for a run of a formula, with the sessions it is about.
-pub(super) struct Ran {
+pub(super) struct RunInput {
     pub(super) project: ProjectName,
     pub(super) id: RunId,
     pub(super) event: core_run::Event,
@@ -44,7 +45,7 @@ pub(super) struct Ran {
 }
 
 /// Entries of a merge queue that moved, and what goes with that.
-pub(super) struct Moved {
+pub(super) struct QueueInput {
     pub(super) project: ProjectName,
     pub(super) entries: Vec<QueueEntry>,
     pub(super) audit: Option<Audit>,
@@ -53,7 +54,7 @@ pub(super) struct Moved {
 }
 
 /// A run that is wanted.
-pub(super) struct Wanted {
+pub(super) struct RunRequest {
     pub(super) project: ProjectName,
     pub(super) formula: String,
     pub(super) subject: core_run::Subject,
@@ -69,21 +70,22 @@ type Verdict = (ProjectName, Sha, String, VerdictRow);
 pub(super) struct Batch {
     pub(super) inputs: Vec<Input>,
     pub(super) performed: Vec<(pointsman_store::Outgoing, Outcome)>,
-    pub(super) entries: Vec<Moved>,
+    pub(super) entries: Vec<QueueInput>,
     pub(super) stopped: Vec<(ProjectName, Stopped, SyncSender<()>)>,
     pub(super) audits: Vec<(ProjectName, Audit, SyncSender<()>)>,
     pub(super) verdicts: Vec<Verdict>,
-    pub(super) redelivered: Vec<(MessageRow, Option<Again>)>,
+    pub(super) redelivered: Vec<(MessageRow, Option<ResendOutcome>)>,
     pub(super) observed: BTreeMap<TaskKey, Observed>,
     pub(super) seen: Vec<String>,
     pub(super) missed: Vec<String>,
     pub(super) checkpoints: Vec<(CheckpointRow, Vec<u64>)>,
-    pub(super) vault: Vec<Vaulted>,
-    pub(super) runs: Vec<Ran>,
-    pub(super) wanted: Vec<Wanted>,
+    pub(super) vault: Vec<VaultInput>,
+    pub(super) runs: Vec<RunInput>,
+    pub(super) wanted: Vec<RunRequest>,
     pub(super) notifier: Vec<notifier::Waiting>,
-    pub(super) factory: Vec<(Box<factory::Told>, SyncSender<()>)>,
-    pub(super) timetables: Vec<(ProjectName, Standing)>,
+    pub(super) factory: Vec<(Box<factory::RoleReport>, SyncSender<()>)>,
+    pub(super) timetables: Vec<(ProjectName, ProjectFacts)>,
+    pub(super) decided: Vec<Made>,
     pub(super) asks: Vec<(Request, SyncSender<Reply>)>,
     pub(super) passed: Vec<SyncSender<()>>,
     pub(super) stop: bool,
@@ -100,7 +102,7 @@ impl Batch {
             Inbound::Performed { outgoing, outcome } => self.performed.push((*outgoing, outcome)),
             Inbound::Redelivered { message, became } => self.redelivered.push((*message, became)),
             Inbound::QueueMoved { project, entries, audit, inputs, written } => {
-                self.entries.push(Moved { project, entries, audit, inputs, written });
+                self.entries.push(QueueInput { project, entries, audit, inputs, written });
             }
             Inbound::LineStopped { project, stopped, written } => {
                 self.stopped.push((project, stopped, written));
@@ -118,18 +120,19 @@ impl Batch {
             Inbound::Missed { sessions } => self.missed.extend(sessions),
             Inbound::CheckpointTaken { row, pruned } => self.checkpoints.push((*row, pruned)),
             Inbound::Vault { project, id, event, written } => {
-                self.vault.push(Vaulted { project, id, event, written });
+                self.vault.push(VaultInput { project, id, event, written });
             }
             Inbound::Notifier { told, written } => self.notifier.push((told, written)),
             Inbound::Factory { told, written } => self.factory.push((told, written)),
             Inbound::Timetable { project, standing } => self.timetables.push((project, standing)),
             Inbound::Run { project, id, event, sessions, written } => {
-                self.runs.push(Ran { project, id, event, sessions, written });
+                self.runs.push(RunInput { project, id, event, sessions, written });
             }
             Inbound::Passed { written } => self.passed.push(written),
             Inbound::RunWanted { project, formula, subject, by, written } => {
-                self.wanted.push(Wanted { project, formula, subject, by, written });
+                self.wanted.push(RunRequest { project, formula, subject, by, written });
             }
+            Inbound::Decided(made) => self.decided.push(*made),
             Inbound::Ask { request, reply } => self.asks.push((request, reply)),
             Inbound::AskForge { project } => poller.ask(&project),
             Inbound::Stop => self.stop = true,

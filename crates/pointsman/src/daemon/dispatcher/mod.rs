@@ -1,5 +1,5 @@
-//! The loop: everything that happens comes in here, is decided and written down, and goes out as
-//! effects. It never waits for anything but its inbox and the disk.
+//! The loop receives every input, has it decided and committed, and hands out the effects. It waits only for its
+//! channel and the disk.
 
 mod batch;
 
@@ -8,36 +8,38 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use pointsman_core::hook::Stance;
+use pointsman_core::hook::Activity;
 use pointsman_core::run::{self as core_run};
 use pointsman_core::task::{Event, Stage};
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use pointsman_store::{Change, EffectId, MessageRow, Write};
 use pointsman_view::status::Daemon;
 
-use batch::{Batch, Moved, Ran, Vaulted, Wanted};
+use batch::{Batch, QueueInput, RunInput, RunRequest, VaultInput};
 
 use super::answer::{Follow, answer, done};
-use super::board::Board;
+use super::board::TaskBoard;
 use super::clock;
 use super::crash::crash_point;
+use super::decisions::{self, Made};
+use super::effects::{EffectPerformer, Redelivery, ResendOutcome};
 use super::engine::{Engine, Input};
 use super::factory;
 use super::inbound::Inbound;
-use super::line;
-use super::lookout::Lookout;
-use super::notifier::{self, Told};
+use super::notifier::{self, NotifierReport};
 use super::poller::Poller;
 use super::projections::Projections;
 use super::projects;
+use super::queue_orders;
 use super::runs;
 use super::sources::exits::Exits;
 use super::sources::phase::Phases;
 use super::timetable::{self};
 use super::unreadable;
 use super::vault;
+use super::watch_thread::WatchThread;
 use super::workers::{Work, Workers};
-use super::world::{Again, RealWorld, Redelivery};
 use crate::control::protocol::{Reply, Request};
 
 /// How many things are taken into one transaction at most.
@@ -51,9 +53,9 @@ const WRITE_AGAIN: Duration = Duration::from_millis(500);
 pub(crate) struct Dispatcher {
     pub engine: Engine,
     pub inbound: Receiver<Inbound>,
-    pub board: Board,
+    pub board: TaskBoard,
     /// What effects are performed with.
-    pub world: Arc<RealWorld>,
+    pub world: Arc<EffectPerformer>,
     pub workers: Workers,
     pub phases: Arc<Phases>,
     pub exits: Arc<Exits>,
@@ -61,11 +63,11 @@ pub(crate) struct Dispatcher {
     pub(crate) projections: Projections,
     /// The forge, asked now and then.
     pub poller: Arc<Poller>,
-    pub vault: Arc<Lookout>,
-    pub runs: Arc<Lookout>,
-    pub notices: Arc<Lookout>,
+    pub vault: Arc<WatchThread>,
+    pub runs: Arc<WatchThread>,
+    pub notices: Arc<WatchThread>,
     /// Roles that work by rules.
-    pub factory: Arc<Lookout>,
+    pub factory: Arc<WatchThread>,
     pub started_at: Timestamp,
     /// What stands in the way of projects.
     pub problems: Vec<String>,
@@ -132,11 +134,11 @@ impl Dispatcher {
         let tested = if verdicts.is_empty() { Vec::new() } else { vec![Change::quiet(now, verdicts)] };
         self.take_events(&inputs, &tested, now);
         let moved = !batch.entries.is_empty() || !batch.stopped.is_empty() || !batch.audits.is_empty();
-        for Moved { project, entries, audit, inputs, written } in batch.entries {
+        for QueueInput { project, entries, audit, inputs, written } in batch.entries {
             self.until_written("the queue", |d| {
-                let mut changes = line::all_moved(d.engine.store(), &entries, now)?;
+                let mut changes = queue_orders::all_moved(d.engine.store(), &entries, now)?;
                 if let Some(audit) = &audit {
-                    changes.extend(line::audited(d.engine.store(), &project, audit, now)?);
+                    changes.extend(queue_orders::audited(d.engine.store(), &project, audit, now)?);
                 }
                 d.engine.take_with(&inputs, changes, now).map(drop)
             });
@@ -146,14 +148,12 @@ impl Dispatcher {
             self.projections.nudge();
         }
         for (project, stopped, written) in batch.stopped {
-            self.until_written("a paused queue", |d| {
-                d.engine.write(&[line::paused(&project, &stopped)]).map(drop)
-            });
+            self.until_written("a paused queue", |d| queue_orders::pause(&mut d.engine, &project, &stopped));
             let _ = written.send(());
         }
         for (project, audit, written) in batch.audits {
             self.until_written("an audit", |d| {
-                let change = line::audited(d.engine.store(), &project, &audit, now)?;
+                let change = queue_orders::audited(d.engine.store(), &project, &audit, now)?;
                 d.engine.write(change.as_slice()).map(drop)
             });
             let _ = written.send(());
@@ -182,7 +182,7 @@ impl Dispatcher {
             let change = [Change::quiet(now, writes)];
             self.until_written("a checkpoint", |d| d.engine.write(&change).map(drop));
         }
-        for Vaulted { project, id, event, written } in batch.vault {
+        for VaultInput { project, id, event, written } in batch.vault {
             let mut taken = None;
             self.until_written("a vault action", |d| {
                 taken = vault::happened(&mut d.engine, &project, &id, &event, now)?.ok();
@@ -196,14 +196,17 @@ impl Dispatcher {
         for (told, written) in batch.notifier {
             self.until_written("a notice", |d| notifier::take(&mut d.engine, &told, now));
             match *told {
-                Told::Posted(_) => self.notices.nudge(),
-                Told::Heard { .. } => {
+                NotifierReport::Posted(_) => self.notices.nudge(),
+                NotifierReport::Heard { .. } => {
                     self.notices.nudge();
                     self.vault.nudge();
                     self.runs.nudge();
                     self.factory.nudge();
                 }
-                Told::Settled { .. } | Told::Shown(_) | Told::Taken { .. } | Told::Failed { .. } => {}
+                NotifierReport::Settled { .. }
+                | NotifierReport::Shown(_)
+                | NotifierReport::Taken { .. }
+                | NotifierReport::Failed { .. } => {}
             }
             let _ = written.send(());
         }
@@ -224,7 +227,7 @@ impl Dispatcher {
                 self.factory.nudge();
             }
         }
-        for Wanted { project, formula, subject, by, written } in batch.wanted {
+        for RunRequest { project, formula, subject, by, written } in batch.wanted {
             let mut answer = None;
             self.until_written("a run", |d| {
                 answer = Some(runs::begin_about(&mut d.engine, &project, &formula, &subject, &by, now)?);
@@ -235,7 +238,7 @@ impl Dispatcher {
                 let _ = written.send(answer);
             }
         }
-        for Ran { project, id, event, sessions, written } in batch.runs {
+        for RunInput { project, id, event, sessions, written } in batch.runs {
             let mut taken = None;
             self.until_written("a run", |d| {
                 taken = runs::happened(&mut d.engine, &project, id, &event, &sessions, now)?.ok();
@@ -251,11 +254,17 @@ impl Dispatcher {
             }
             let _ = written.send(taken.map(Box::new));
         }
+        for made in batch.decided {
+            self.until_written("a decision", |d| decisions::settle(&mut d.engine, &made, now));
+        }
         let mut stop = batch.stop;
         for (request, reply) in batch.asks {
             let (answer, follow) = self.answer(&request);
+            if let Some(made) = Made::of(&request, &answer) {
+                self.until_written("a decision", |d| decisions::settle(&mut d.engine, &made, now));
+            }
             if let Request::Hook { report } = &request
-                && self.world.stances.of(&report.session) == Some(Stance::AtPrompt)
+                && self.world.stances.of(&report.session) == Some(Activity::AtPrompt)
             {
                 // What was held back for the end of the turn need not wait any longer.
                 self.between_turns.insert(report.session.clone());
@@ -265,6 +274,7 @@ impl Dispatcher {
             }
             if let Some(served) = follow.land.and_then(|project| self.world.project(&project)) {
                 self.projections.nudge();
+                self.world.jobs.test_again(&served.config.name, &follow.retest);
                 self.world.jobs.land(&served);
             }
             if follow.vault {
@@ -293,7 +303,9 @@ impl Dispatcher {
     fn take_events(&mut self, inputs: &[Input], tested: &[Change], now: Timestamp) {
         let mut apart = false;
         self.until_written("events", |d| match d.engine.take_with(inputs, tested.to_vec(), now) {
-            Err(error) if error.retry() == pointsman_store::Retry::Never && inputs.len() > 1 => {
+            Err(error)
+                if error.retry() == pointsman_store::Retry::Never && inputs.len() + tested.len() > 1 =>
+            {
                 apart = true;
                 Ok(())
             }
@@ -309,12 +321,16 @@ impl Dispatcher {
 
     fn answer(&mut self, request: &Request) -> (Reply, Follow) {
         if let Request::Status = request {
+            let mut problems = self.problems.clone();
+            if self.world.drivers.tmux.is_marked() == Some(false) {
+                problems.push(words::access::UNMARKED_TMUX.to_owned());
+            }
             let daemon = Daemon {
                 pid: std::process::id(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 started_at: self.started_at.into(),
                 projects: self.engine.served().cloned().collect(),
-                problems: self.problems.clone(),
+                problems,
             };
             return (done(daemon), Follow::default());
         }
@@ -326,7 +342,7 @@ impl Dispatcher {
     pub(crate) fn reload(&mut self) {
         let before: BTreeMap<_, _> =
             self.world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-        let RealWorld { paths, git, environment, .. } = &*self.world;
+        let EffectPerformer { paths, git, environment, .. } = &*self.world;
         match projects::open_all(paths, git, *environment, self.engine.store(), &before) {
             Ok(opened) => {
                 self.engine.serve(opened.served.values().map(|s| Arc::clone(&s.config)));
@@ -335,6 +351,7 @@ impl Dispatcher {
                     Ok(lines) => self.problems.extend(lines),
                     Err(error) => tracing::error!(%error, "snapshots could not be looked through"),
                 }
+                self.world.jobs.serve(&opened.served);
                 *self.world.projects.write().unwrap_or_else(std::sync::PoisonError::into_inner) =
                     opened.served;
                 self.poller.ask_all();
@@ -412,15 +429,20 @@ impl Dispatcher {
     }
 
     /// Whatever became of a message, it can be looked after again; one that waits is left alone for a while.
-    fn redelivered(&mut self, message: &MessageRow, became: Option<Again>, now: Timestamp) -> Option<Write> {
+    fn redelivered(
+        &mut self,
+        message: &MessageRow,
+        became: Option<ResendOutcome>,
+        now: Timestamp,
+    ) -> Option<Write> {
         self.redelivering.remove(&message.id);
         match became {
-            Some(Again::Sent) => {
+            Some(ResendOutcome::Sent) => {
                 let path = message.path.clone().unwrap_or_default();
                 Some(Write::MessageSent { id: message.id, path })
             }
-            Some(Again::Arrived) => Some(Write::MessageAcknowledged(message.id)),
-            Some(Again::NotNow) | None => {
+            Some(ResendOutcome::Arrived) => Some(Write::MessageAcknowledged(message.id)),
+            Some(ResendOutcome::NotNow) | None => {
                 let served = self.world.project(&message.task.project);
                 let pause = served.map_or(LONGEST_SLEEP, |s| s.config.timing.ack_timeout.duration());
                 self.redelivering.insert(message.id, Some(now.after(pause)));
@@ -443,7 +465,7 @@ impl Dispatcher {
                 Err(error) if error.retry() == pointsman_store::Retry::Never => {
                     tracing::error!(
                         what,
-                        error = super::world::chain(&error),
+                        error = super::effects::chain(&error),
                         "dropped: it can never be written"
                     );
                     return;
@@ -451,7 +473,7 @@ impl Dispatcher {
                 Err(error) => {
                     tracing::error!(
                         what,
-                        error = super::world::chain(&error),
+                        error = super::effects::chain(&error),
                         "not written yet, trying again"
                     );
                     std::thread::sleep(WRITE_AGAIN);

@@ -6,14 +6,14 @@ use pointsman_core::ids::TaskKey;
 use pointsman_core::log;
 use pointsman_core::task::{Event, Exit, Stage, State, Task};
 use pointsman_core::time::Timestamp;
-use pointsman_store::{Change, EffectId, NewEntry, NewNotice, Outgoing, SessionRow};
+use pointsman_store::{Change, EffectId, NewEntry, NewNotice, Outgoing, SessionRow, Write};
 use serde_json::json;
 
 /// Something that happened to a task, on its way into the store.
 #[derive(Clone, Debug)]
 pub struct Input {
     pub key: TaskKey,
-    pub event: Happening,
+    pub event: InputKind,
     /// Names the outside thing it came from, so that it counts once.
     pub dedup: Option<String>,
     /// The effect whose result it is.
@@ -32,35 +32,37 @@ pub struct Input {
     pub enters: Option<Box<NewEntry>>,
     /// A branch that leaves the merge queue with it.
     pub leaves: Option<String>,
-    /// What is written right before it.
+    /// What is written right before it, even if the task refuses it.
     pub first: Vec<Change>,
+    /// What is written in the same change, and not at all if the task refuses it.
+    pub writes: Vec<Write>,
 }
 
 impl Input {
     /// An event with nothing attached.
     pub fn new(key: TaskKey, event: Event) -> Self {
-        Self::with(key, Happening::Event(event))
+        Self::with(key, InputKind::Event(event))
     }
 
     /// An effect is done and the task learns nothing from it.
     pub(super) fn effect_done(key: TaskKey, kind: &'static str) -> Self {
-        Self::with(key, Happening::EffectDone(kind))
+        Self::with(key, InputKind::EffectDone(kind))
     }
 
     /// An effect could not be done yet.
     pub(super) fn postponed_effect(outgoing: &Outgoing, error: String, not_before: Timestamp) -> Self {
-        Self::with(outgoing.task.clone(), Happening::Postponed { id: outgoing.id, error, not_before })
+        Self::with(outgoing.task.clone(), InputKind::Postponed { id: outgoing.id, error, not_before })
     }
 
     /// The effect that it postpones.
     pub(super) fn postponed(&self) -> Option<EffectId> {
         match &self.event {
-            Happening::Postponed { id, .. } => Some(*id),
-            Happening::Event(_) | Happening::EffectDone(_) => None,
+            InputKind::Postponed { id, .. } => Some(*id),
+            InputKind::Event(_) | InputKind::EffectDone(_) => None,
         }
     }
 
-    fn with(key: TaskKey, event: Happening) -> Self {
+    fn with(key: TaskKey, event: InputKind) -> Self {
         Self {
             key,
             event,
@@ -74,13 +76,14 @@ impl Input {
             enters: None,
             leaves: None,
             first: Vec::new(),
+            writes: Vec::new(),
         }
     }
 }
 
-/// What an input says.
+/// The content of an input.
 #[derive(Clone, Debug)]
-pub enum Happening {
+pub enum InputKind {
     /// Something for the task to step on.
     Event(Event),
     /// An effect of this kind is done.
@@ -117,6 +120,7 @@ impl Input {
         change.cursors.extend(self.cursor.clone());
         change.sessions.clone_from(&self.sessions);
         change.notices.clone_from(&self.notices);
+        change.writes.extend(self.writes.iter().cloned());
         change
     }
 

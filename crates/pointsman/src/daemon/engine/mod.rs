@@ -1,5 +1,5 @@
-//! Events in, one transaction, effects out. Synchronous, without threads, clock or world: the
-//! daemon and the simulation drive the very same thing.
+//! The engine takes events, commits each in one transaction, and hands out effects. It is synchronous and has no
+//! threads, clock or IO beyond the store, so the daemon and the simulation run the same code.
 
 mod input;
 
@@ -14,22 +14,24 @@ use pointsman_core::schedule;
 use pointsman_core::session::budget::Spent;
 use pointsman_core::session::work::{Action, Observation, WorkState};
 use pointsman_core::signal::Signal;
+use pointsman_core::snapshot::Unreadable;
 use pointsman_core::task::{
     Event, Exit, Order, Policy, Refused, Stage, State, Task, Transition, signals, step,
 };
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use pointsman_store::{
     Change, Committed, EffectId, EntryId, EntryScope, EntryStatus, NewEntry, Outgoing, SessionRow,
     SessionScope, Store, Write,
 };
 use serde_json::json;
 
-pub use input::{Happening, Input};
+pub use input::{Input, InputKind};
 
 use super::budget;
-use super::crash::crash_point;
-use super::line;
+use super::crash::{Side, commit_point, crash_point};
 use super::outcome::{Note, Outcome, gave_up};
+use super::queue_orders;
 
 /// The first retry of an effect comes after this long; doubles each time.
 const RETRY_FIRST: Duration = Duration::from_millis(250);
@@ -53,6 +55,8 @@ pub struct Engine {
     rules: BTreeMap<ProjectName, Rules>,
     /// What the workers hold: at most one effect of a task, even if it was superseded meanwhile.
     in_flight: BTreeMap<TaskKey, EffectId>,
+    /// Tasks with effects that nobody can perform, because the task cannot be read. The effects wait.
+    stuck: BTreeSet<TaskKey>,
     changed: bool,
     /// When budgets of time and restarts are looked at next.
     budgets_at: Timestamp,
@@ -66,17 +70,29 @@ impl Engine {
         for session in store.sessions(None, SessionScope::Live)? {
             let Some(issue) = session.issue else { continue };
             let key = TaskKey { project: session.project, issue };
-            if !tasks.contains_key(&key)
-                && let Some(task) = store.task(&key)?
-            {
-                tasks.insert(key, Arc::new(task));
+            if tasks.contains_key(&key) {
+                continue;
+            }
+            match store.task(&key) {
+                Ok(Some(task)) => drop(tasks.insert(key, Arc::new(task))),
+                // One that cannot be read waits for a person; the others go on.
+                Ok(None) | Err(pointsman_store::Error::Unreadable(_)) => {}
+                Err(error) => return Err(error),
             }
         }
-        let (rules, in_flight) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Self { store, tasks, rules, in_flight, changed: true, budgets_at: AT_ONCE })
+        let stuck = store.unreadable()?.iter().filter_map(Unreadable::task).collect();
+        Ok(Self {
+            store,
+            tasks,
+            rules: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
+            stuck,
+            changed: true,
+            budgets_at: AT_ONCE,
+        })
     }
 
-    /// Which projects are served, with which rules.
+    /// Serves these projects, with their rules, and no others.
     pub fn serve(&mut self, configs: impl IntoIterator<Item = Arc<Config>>) {
         self.rules = configs
             .into_iter()
@@ -103,7 +119,9 @@ impl Engine {
     /// Writes changes that are not about a task's state, in one transaction.
     pub fn write(&mut self, changes: &[Change]) -> Result<Vec<Committed>, pointsman_store::Error> {
         crash_point("before-commit");
+        commit_point(Side::Before, changes);
         let committed = self.store.commit(changes)?;
+        commit_point(Side::After, changes);
         crash_point("after-commit");
         Ok(committed)
     }
@@ -164,13 +182,13 @@ impl Engine {
         }
         self.move_in_queue(batch, input, now)?;
         let event = match &input.event {
-            Happening::Event(event) => event,
-            Happening::EffectDone(kind) => {
+            InputKind::Event(event) => event,
+            InputKind::EffectDone(kind) => {
                 let done = log::Entry::EffectDone { effect: (*kind).to_owned() };
                 batch.changes.push(input.change(now, &done));
                 return Ok(Ok(()));
             }
-            Happening::Postponed { id, error, not_before } => {
+            InputKind::Postponed { id, error, not_before } => {
                 let (error, not_before) = (error.clone(), *not_before);
                 let postponed = Write::EffectPostponed { id: *id, error, not_before };
                 batch.changes.push(Change::quiet(now, vec![postponed]));
@@ -178,7 +196,7 @@ impl Engine {
             }
         };
         let Some(rules) = self.rules.get(&input.key.project) else {
-            return Ok(Err(Refused::NotNow(format!("project {} is not served", input.key.project))));
+            return Ok(Err(Refused::NotNow(words::daemon::request::not_served(&input.key.project))));
         };
         let before = match batch.tasks.get(&input.key).or_else(|| self.tasks.get(&input.key)) {
             Some(task) => Arc::clone(task),
@@ -188,7 +206,9 @@ impl Engine {
                     let branch = rules.config.branch(input.key.issue);
                     Arc::new(Task::new(input.key.clone(), title.clone(), branch, now))
                 }
-                (Ok(None), _) => return Ok(Err(Refused::NotNow(format!("there is no task {}", input.key)))),
+                (Ok(None), _) => {
+                    return Ok(Err(Refused::NotNow(words::daemon::request::unknown_task(&input.key))));
+                }
                 (Err(why), _) => return Ok(Err(Refused::NotNow(why))),
             },
         };
@@ -199,13 +219,12 @@ impl Engine {
                     let mut change = input.event_change(now, event, &before, task.state);
                     change.signals = signals(&before, event, &task);
                     change.sessions.extend(registered(&before, &task, &rules.config, now));
-                    change.work_state = match event {
-                        Event::PhaseClaimed { .. } => self.handed_in(&task, now)?,
-                        _ => begun(&before, &task, now),
-                    };
-                    if let (Event::PhaseClaimed { .. }, Some(work)) = (event, &change.work_state) {
-                        let shown = serde_json::to_value(work).unwrap_or_default();
-                        change.signals.push((Signal::HookUpdated, shown));
+                    if matches!(event, Event::PhaseClaimed { .. }) {
+                        change.work_state = self.handed_in(&task, now)?;
+                        let shown = change.work_state.as_ref().map(serde_json::to_value);
+                        change.signals.extend(shown.map(|s| (Signal::HookUpdated, s.unwrap_or_default())));
+                    } else {
+                        change.work_state = begun(&before, &task, now);
                     }
                     change.effects = effects;
                     change.task = Some(task.clone());
@@ -282,9 +301,19 @@ impl Engine {
 
     /// The work state of an agent that signalled a phase: it is about to hand in, if that is news.
     fn handed_in(&self, task: &Task, now: Timestamp) -> Result<Option<WorkState>, pointsman_store::Error> {
-        let Some(mut work) = self.store.work_state(&task.key.identity())? else { return Ok(None) };
+        let Some(mut work) = self.known_work(&task.key)?.flatten() else { return Ok(None) };
         let news = work.observe(&Observation::Did(Action::Finished), now);
         Ok(news.then_some(work))
+    }
+
+    /// The work state of a task's identity. The outer nothing says that there is one and it cannot be read: then it stays
+    /// as it is.
+    fn known_work(&self, key: &TaskKey) -> Result<Option<Option<WorkState>>, pointsman_store::Error> {
+        match self.store.work_state(&key.identity()) {
+            Ok(work) => Ok(Some(work)),
+            Err(pointsman_store::Error::Unreadable(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Takes in what was seen of a session's work; writes it down only if it says something new. `read_to`
@@ -297,7 +326,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<(), pointsman_store::Error> {
         let Some(task) = self.tasks.get(key) else { return Ok(()) };
-        let before = self.store.work_state(&key.identity())?;
+        let Some(before) = self.known_work(key)? else { return Ok(()) };
         let mut work = before.clone().unwrap_or_else(|| WorkState::begin(key.identity(), &task.title, now));
         for observation in observations {
             work.observe(observation, now);
@@ -325,7 +354,7 @@ impl Engine {
         Ok(())
     }
 
-    /// What time alone brings: deadlines and budgets that have passed, then places that are free. In this
+    /// Does what time alone brings: deadlines and budgets that have passed, then places that are free. In this
     /// order, because a deadline may take a place.
     pub fn tick(&mut self, now: Timestamp) -> Result<(), pointsman_store::Error> {
         let due = self.tasks.values().filter(|t| t.wake_at().is_some_and(|at| at <= now));
@@ -352,7 +381,7 @@ impl Engine {
         Ok(())
     }
 
-    /// When time alone will next bring something. What the workers hold comes back by itself, and
+    /// The time at which something is due by itself. What the workers hold comes back without it, and
     /// the effects of a project that is not served wait for more than time.
     pub fn wake_at(&self) -> Result<Option<Timestamp>, pointsman_store::Error> {
         let tasks = self.tasks.values().filter_map(|t| t.wake_at()).min();
@@ -374,7 +403,10 @@ impl Engine {
                 Some(task) => Arc::clone(task),
                 None => match self.stored(&outgoing.task)? {
                     Ok(Some(task)) => Arc::new(task),
-                    Ok(None) | Err(_) => continue,
+                    Ok(None) | Err(_) => {
+                        self.stuck.insert(outgoing.task);
+                        continue;
+                    }
                 },
             };
             self.in_flight.insert(outgoing.task.clone(), outgoing.id);
@@ -385,7 +417,9 @@ impl Engine {
 
     /// Whether the next effect of this task can be handed out.
     fn is_free(&self, task: &TaskKey) -> bool {
-        self.rules.contains_key(&task.project) && !self.in_flight.contains_key(task)
+        self.rules.contains_key(&task.project)
+            && !self.in_flight.contains_key(task)
+            && !self.stuck.contains(task)
     }
 
     /// A worker is done with an effect.
@@ -395,7 +429,7 @@ impl Engine {
         }
     }
 
-    /// What became of an effect, as inputs for [`take`](Self::take): they settle it, and write what it leaves in the store.
+    /// The outcome of an effect as inputs for [`take`](Self::take): they settle it, and write what it leaves in the store.
     pub fn absorb(
         &self,
         outgoing: &Outgoing,
@@ -476,7 +510,7 @@ impl Engine {
         {
             let id = EntryId(self.store.next_entry().0 + batch.entered);
             batch.entered += 1;
-            batch.changes.push(line::entered(id, entry, now));
+            batch.changes.push(queue_orders::entered(id, entry, now));
         }
         let Some(branch) = &input.leaves else { return Ok(()) };
         // What landed while nobody was there to write it down is found by the queue itself, which asks git.
@@ -484,8 +518,8 @@ impl Engine {
         for mut entry in self.store.queue_entries(&input.key.project, EntryScope::Unfinished)? {
             if entry.branch == *branch && !(merged && entry.candidate.is_some()) {
                 entry.status = EntryStatus::Removed;
-                entry.reason = Some("the task left the queue".to_owned());
-                batch.changes.push(line::moved(&entry, now));
+                entry.reason = Some(words::daemon::queue::task_left().to_owned());
+                batch.changes.push(queue_orders::moved(&entry, now));
             }
         }
         Ok(())

@@ -19,14 +19,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::watch::Watch;
-use super::{Hindrance, Told, is_due, send};
+use super::{AskObstacle, RoleReport, is_due, send};
 use crate::control::protocol::Reply;
 use crate::daemon::crash::crash_point;
+use crate::daemon::effects::EffectPerformer;
 use crate::daemon::engine::Engine;
 use crate::daemon::inbound::Inbox;
 use crate::daemon::runs;
 use crate::daemon::served::Served;
-use crate::daemon::world::RealWorld;
 
 /// Who could not ask looks again after this long.
 const HINDERED: Duration = Duration::from_secs(600);
@@ -54,7 +54,7 @@ pub(super) trait Asker: Snapshot + Default + Send + 'static {
     /// Reads the answer of a run that is done, and plans what is done of it; a sentence if it is of no use.
     fn decide(
         &mut self,
-        world: &RealWorld,
+        world: &EffectPerformer,
         served: &Served,
         run: &Run,
         now: Timestamp,
@@ -70,7 +70,7 @@ pub(super) trait Asker: Snapshot + Default + Send + 'static {
     fn carry_out(
         &self,
         place: usize,
-        world: &RealWorld,
+        world: &EffectPerformer,
         served: &Served,
         run: &Run,
     ) -> anyhow::Result<Option<Done>>;
@@ -131,7 +131,7 @@ impl Asking {
     }
 }
 
-/// What a session is asked.
+/// A question to a session.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// What was found, in a few words.
@@ -141,7 +141,7 @@ pub struct Question {
     pub briefing: String,
 }
 
-/// What came of a run.
+/// The outcome of a run that was asked something.
 #[derive(Clone, Debug)]
 pub struct Settled {
     pub role: Role,
@@ -163,12 +163,11 @@ impl Watch {
         now: Timestamp,
     ) -> anyhow::Result<Option<M>> {
         let project = &served.config.name;
-        let (memory, asked) = {
-            let reader = self.world.reader();
-            let asked = reader.memory::<M>(project, M::ROLE.as_str())?.and_then(|memory| memory.asked());
-            let asked = asked.map(|run| reader.run(project, run)).transpose()?.flatten();
-            (due::<M>(&reader, project, now)?, asked)
-        };
+        let (memory, asked) = self.world.read(|store| {
+            let asked = store.memory::<M>(project, M::ROLE.as_str())?.and_then(|memory| memory.asked());
+            let asked = asked.map(|run| store.run(project, run)).transpose()?.flatten();
+            Ok::<_, pointsman_store::Error>((due::<M>(store, project, now)?, asked))
+        })?;
         match asked {
             Some(run) if run.status.is_over() => {
                 let (world, inbox) = (Arc::clone(&self.world), self.inbox.clone());
@@ -201,7 +200,7 @@ pub(super) fn due<M: Asker>(
 
 /// Does what rules allow of a run's answer, and has it written down.
 fn apply<M: Asker>(
-    world: &RealWorld,
+    world: &EffectPerformer,
     inbox: &Inbox,
     served: &Served,
     run: &Run,
@@ -209,20 +208,20 @@ fn apply<M: Asker>(
 ) -> anyhow::Result<()> {
     let project = &served.config.name;
     // As it is now: another job may have seen to it since somebody looked.
-    let mut memory: M = world.reader().memory(project, M::ROLE.as_str())?.unwrap_or_default();
+    let mut memory: M = world.read(|store| store.memory(project, M::ROLE.as_str()))?.unwrap_or_default();
     if memory.asked() != Some(run.id) {
         return Ok(());
     }
     let remember = |memory: &M| {
         let memory = Memory { name: M::ROLE.to_string(), version: M::VERSION, snapshot: json!(memory) };
         let project = project.clone();
-        send(inbox, Told::Remembered { project, role: M::ROLE, run: run.id, memory });
+        send(inbox, RoleReport::Remembered { project, role: M::ROLE, run: run.id, memory });
     };
     let useless = match (memory.planned(), run.status) {
         (Some(_), _) => None,
         (None, Status::Done) => memory.decide(world, served, run, now)?.err(),
         (None, Status::Failed | Status::Stopped | Status::Starting | Status::Running) => {
-            Some(run.reason.clone().unwrap_or_else(|| "the run came to nothing".to_owned()))
+            Some(run.reason.clone().unwrap_or_else(|| words::daemon::factory::came_to_nothing().to_owned()))
         }
     };
     let (lines, closing) = match useless {
@@ -237,11 +236,11 @@ fn apply<M: Asker>(
         }
         Some(why) if run.is_unheard() => {
             memory.put_back();
-            (vec![format!("run {} was not heard: {why}", run.id)], Closing::default())
+            (vec![words::daemon::factory::not_heard(run.id, &why)], Closing::default())
         }
         Some(why) => {
             memory.give_up();
-            (vec![format!("run {} was of no use: {why}", run.id)], Closing::default())
+            (vec![words::daemon::factory::of_no_use(run.id, &why)], Closing::default())
         }
     };
     if let Some(posting) = &closing.posting {
@@ -260,14 +259,14 @@ fn apply<M: Asker>(
         events: closing.events,
         outcome,
     };
-    send(inbox, Told::Settled { project: project.clone(), settled: Box::new(settled) });
+    send(inbox, RoleReport::Settled { project: project.clone(), settled: Box::new(settled) });
     Ok(())
 }
 
 /// Does what is left of the plan, and has each deed written down before the next.
 fn carry_out<M: Asker>(
     memory: &mut M,
-    world: &RealWorld,
+    world: &EffectPerformer,
     served: &Served,
     run: &Run,
     remember: &impl Fn(&M),
@@ -296,15 +295,14 @@ pub fn ask(
     };
     let drafted = match super::hindrance(engine, project, *role, *free_memory_mb, now)? {
         Some(hindrance) => Err(hindrance),
-        None => runs::draft(engine, project, &runs::Wish::new(role.formula(), "schedule"), now)?.map_err(
-            |reply| {
+        None => runs::draft(engine, project, &runs::RunRequest::new(role.formula(), "schedule"), now)?
+            .map_err(|reply| {
                 let why = match reply {
                     Reply::Failed { message, .. } => message,
                     Reply::Done { .. } => String::new(),
                 };
-                Hindrance { why, passes: false }
-            },
-        ),
+                AskObstacle { why, passes: false }
+            }),
     };
     match drafted {
         Ok(run) => {
@@ -319,9 +317,11 @@ pub fn ask(
             change.writes.extend(said.iter().map(|row| Write::ReplyTaken(row.id)));
             engine.write(&[change]).map(drop)
         }
-        Err(Hindrance { why, passes: true }) => hindered(engine, project, asking, &question.found, why, now),
-        Err(Hindrance { why, passes: false }) => {
-            let lines = vec![format!("{}, and asked nobody: {why}", question.found)];
+        Err(AskObstacle { why, passes: true }) => {
+            hindered(engine, project, asking, &question.found, why, now)
+        }
+        Err(AskObstacle { why, passes: false }) => {
+            let lines = vec![words::daemon::factory::asked_nobody(&question.found, &why)];
             let mut change = Change::logged(now, project, &(asking.looked)(lines));
             change.memories.push(asking.remembers(memory.clone()));
             engine.write(&[change]).map(drop)
@@ -385,12 +385,12 @@ fn hindered(
     let before: Waiting = engine.store().memory(project, role.as_str())?.unwrap_or_default();
     let said = before.hindered.is_some_and(|before| before.why == why);
     let Raw(mut memory) = engine.store().memory(project, role.as_str())?.unwrap_or_else(|| Raw(json!({})));
-    memory["hindered"] = json!(Hindered { why: why.clone(), at: now });
+    memory["hindered"] = json!(LastObstacle { why: why.clone(), at: now });
     let memory = asking.remembers(memory);
     if said {
         return engine.write(&[super::remembered(project, memory, now)]).map(drop);
     }
-    let lines = vec![format!("{found}, and asks later: {why}")];
+    let lines = vec![words::daemon::factory::asks_later(found, &why)];
     let mut change = Change::logged(now, project, &(asking.looked)(lines));
     change.memories.push(memory);
     engine.write(&[change]).map(drop)
@@ -408,14 +408,14 @@ impl Snapshot for Raw {}
 #[serde(default)]
 struct Waiting {
     asked: Option<(RunId, Value)>,
-    hindered: Option<Hindered>,
+    hindered: Option<LastObstacle>,
 }
 
 impl Snapshot for Waiting {}
 
 /// What kept it from asking, and when it last did.
 #[derive(Deserialize, Serialize)]
-struct Hindered {
+struct LastObstacle {
     why: String,
     at: Timestamp,
 }

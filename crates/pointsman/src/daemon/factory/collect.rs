@@ -14,7 +14,7 @@ use pointsman_core::config::{Config, NotifierKind};
 use pointsman_core::dependencies;
 use pointsman_core::forge::Issue;
 use pointsman_core::health::{Facts, Leftovers, Machine, OpenIssue, SessionFact};
-use pointsman_core::session::liveness::Sighting;
+use pointsman_core::session::liveness::Probe;
 use pointsman_core::task::{Stage, State, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_store::{SessionScope, StoppedBy, Store};
@@ -26,23 +26,23 @@ use crate::daemon::notifier::{LISTENER, health, health_name};
 use crate::daemon::stage;
 use crate::daemon::vault::trusted;
 use crate::paths::Paths;
-use crate::sighting::Witness;
+use crate::process_probe::ProcessProbe;
 
 /// A lock that is younger may be somebody's who works.
 const LOCK_AGE: Duration = Duration::from_secs(600);
 
-/// What the forge said when it was asked last.
+/// The open issues, as the forge last told them.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct ForgeIssues {
     pub issues: Vec<Issue>,
     pub at: Timestamp,
 }
 
-/// What a daemon knows of the forge.
+/// The state of the forge as far as a daemon knows it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct ForgeKnowledge {
     /// What it said when it last answered.
-    pub(crate) seen: Option<Arc<Seen>>,
+    pub(crate) seen: Option<Arc<ForgeIssues>>,
     /// Since when it does not answer, if so.
     pub(crate) silent_since: Option<Timestamp>,
 }
@@ -53,14 +53,14 @@ pub(crate) fn collect(
     paths: &Paths,
     store: &Store,
     config: &Config,
-    daemon: Option<&Known>,
+    daemon: Option<&ForgeKnowledge>,
     now: Timestamp,
 ) -> Result<Facts, pointsman_store::Error> {
     let project = &config.name;
     let tasks = store.tasks(Some(project))?;
-    let witness = Witness::new();
+    let witness = ProcessProbe::new();
     let session = |row: pointsman_store::SessionRow| SessionFact {
-        gone: witness.evidence(&row, None).process == Sighting::Gone,
+        gone: witness.evidence(&row, None).process == Probe::Gone,
         session: row.session,
         issue: row.issue,
         last_seen: row.last_seen,
@@ -73,7 +73,10 @@ pub(crate) fn collect(
             ill_notifiers.push(part);
         }
     }
-    let stopped = store.line(project)?.stopped.filter(|stopped| stopped.by == StoppedBy::Audit);
+    let stopped = store.line(project)?.stopped.filter(|stopped| match stopped.by {
+        StoppedBy::Audit | StoppedBy::Refusal => true,
+        StoppedBy::Person => false,
+    });
     let seen = daemon.and_then(|known| known.seen.as_ref());
     Ok(Facts {
         machine,

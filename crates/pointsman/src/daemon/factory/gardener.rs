@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pointsman_adapters::forge;
 use pointsman_adapters::process::free_memory_mb;
 use pointsman_core::config::Config;
-use pointsman_core::gardener::{Answer, Deed, Memory, findings, plan, questions};
+use pointsman_core::gardener::{Answer, ForgeChange, Memory, findings, plan, questions};
 use pointsman_core::ids::{Number, ProjectName};
 use pointsman_core::labels::{BACKLOG, BLOCKED, UNDERSPECIFIED};
 use pointsman_core::log;
@@ -21,29 +21,29 @@ use serde_json::json;
 
 use super::asking::{Asker, Asking, Closing, Question};
 use super::watch::Watch;
-use super::{Seen, Told, ground, send};
+use super::{ForgeIssues, RoleReport, ground, send};
 use crate::daemon::crash::GARDENER_NAMES;
+use crate::daemon::effects::EffectPerformer;
 use crate::daemon::served::Served;
-use crate::daemon::world::RealWorld;
 
 /// The role that this file is about.
 pub(super) const ROLE: Role = Role::Gardener;
 /// Its thread, and the name under which it is remembered.
 const NAME: &str = ROLE.as_str();
 
-/// What the gardener remembers of a project.
+/// Reads what the gardener remembers of a project.
 pub fn memory(store: &Store, project: &ProjectName) -> Result<Memory, pointsman_store::Error> {
     Ok(store.memory(project, NAME)?.unwrap_or_default())
 }
 
 /// Looks through the issues. Nobody is asked here.
-pub fn look(seen: &Seen, memory: &Memory, config: &Config, now: Timestamp) -> Asking {
+pub fn look(seen: &ForgeIssues, memory: &Memory, config: &Config, now: Timestamp) -> Asking {
     let mut memory = memory.clone();
     memory.see(&seen.issues, now);
     let found = findings(&seen.issues, &memory, config, now);
     let questions = questions(&found, &seen.issues, &memory);
     let question = (!questions.is_empty()).then(|| Question {
-        found: format!("found {} things", questions.len()),
+        found: words::daemon::factory::found_things(questions.len()),
         asked: json!(questions),
         briefing: words::gardener::briefing(&questions, &seen.issues),
     });
@@ -56,13 +56,13 @@ impl Watch {
         let config = &served.config;
         let Some(seen) = served.seen() else { return Ok(()) };
         let Some(mut memory) = self.to_look::<Memory>(served, now)? else { return Ok(()) };
-        if !self.world.reader().replies(&config.name, &Topic::of_role(ROLE))?.is_empty() {
+        if !self.world.read(|store| store.replies(&config.name, &Topic::of_role(ROLE)))?.is_empty() {
             memory.reconsider();
         }
         let memory = Memory { ground: ground::survey(&self.world, served, &memory)?, ..memory };
         let looked = look(&seen, &memory, config, now);
         let asking = Box::new(Asking { free_memory_mb: free_memory_mb(), ..looked });
-        send(&self.inbox, Told::Asking { project: config.name.clone(), asking });
+        send(&self.inbox, RoleReport::Asking { project: config.name.clone(), asking });
         Ok(())
     }
 }
@@ -89,7 +89,7 @@ impl Asker for Memory {
 
     fn decide(
         &mut self,
-        _: &RealWorld,
+        _: &EffectPerformer,
         served: &Served,
         run: &Run,
         now: Timestamp,
@@ -115,7 +115,7 @@ impl Asker for Memory {
     fn carry_out(
         &self,
         place: usize,
-        world: &RealWorld,
+        world: &EffectPerformer,
         served: &Served,
         run: &Run,
     ) -> anyhow::Result<Option<Done>> {
@@ -127,15 +127,15 @@ impl Asker for Memory {
     fn close(&mut self, run: &Run, _: Timestamp) -> Closing {
         let filed: Vec<Number> = self.done.iter().filter_map(|done| done.filed).collect();
         let Some(plan) = self.settle() else { return Closing::default() };
-        let of = || log::OfRole { role: ROLE, run: Some(run.id) };
+        let of = || log::RoleIssue { role: ROLE, run: Some(run.id) };
         let mut events: Vec<_> =
             filed.into_iter().map(|issue| (issue, log::Entry::RoleFiled(of()))).collect();
-        let closed = plan.deeds.iter().flat_map(Deed::closes);
+        let closed = plan.deeds.iter().flat_map(ForgeChange::closes);
         events.extend(closed.map(|issue| (issue, log::Entry::RoleClosed(of()))));
         Closing {
             // To leave all as it is can be a good answer; to want only what is refused is none.
             useful: !plan.deeds.is_empty() || plan.refused.is_empty(),
-            left: plan.refused.iter().map(|why| format!("refused: {why}")).collect(),
+            left: plan.refused.iter().map(|why| words::daemon::factory::refused(why)).collect(),
             events,
             ..Closing::default()
         }
@@ -151,7 +151,12 @@ impl Asker for Memory {
 }
 
 /// Each can be done twice. Answers the issue that it filed.
-fn carry_out(world: &RealWorld, served: &Served, run: &Run, deed: &Deed) -> anyhow::Result<Option<Number>> {
+fn carry_out(
+    world: &EffectPerformer,
+    served: &Served,
+    run: &Run,
+    deed: &ForgeChange,
+) -> anyhow::Result<Option<Number>> {
     let forge = &served.forge;
     let label = |label: &str| vec![label.to_owned()];
     let comment = || match words::gardener::comment(deed) {
@@ -159,19 +164,19 @@ fn carry_out(world: &RealWorld, served: &Served, run: &Run, deed: &Deed) -> anyh
         None => Ok(()),
     };
     match deed {
-        Deed::CloseDuplicate { issue, .. } => {
+        ForgeChange::CloseDuplicate { issue, .. } => {
             unless_gone(comment().and_then(|()| forge.close_issue(*issue)))?;
         }
-        Deed::SuggestCriteria { .. } => unless_gone(comment())?,
-        Deed::MarkUnderspecified { issue, .. } => {
+        ForgeChange::SuggestCriteria { .. } => unless_gone(comment())?,
+        ForgeChange::MarkUnderspecified { issue, .. } => {
             let marked = comment().and_then(|()| forge.set_labels(*issue, &label(UNDERSPECIFIED), &[]));
             unless_gone(marked.map(drop))?;
         }
-        Deed::Unblock { issue, .. } => {
+        ForgeChange::Unblock { issue, .. } => {
             let unblocked = comment().and_then(|()| forge.set_labels(*issue, &[], &label(BLOCKED)));
             unless_gone(unblocked.map(drop))?;
         }
-        Deed::Ask { issue, question } => world.put_up(&Posting {
+        ForgeChange::Ask { issue, question } => world.put_up(&Posting {
             key: format!("gardener/{}/{}/{issue}", run.project, run.id),
             project: run.project.clone(),
             topic: Topic::of_role(ROLE),
@@ -179,7 +184,7 @@ fn carry_out(world: &RealWorld, served: &Served, run: &Run, deed: &Deed) -> anyh
             question: None,
             notice: words::gardener::question(&run.project, *issue, question),
         })?,
-        Deed::Bundle { dust } => {
+        ForgeChange::Bundle { dust } => {
             let (title, body) = words::gardener::bundle(dust);
             let filed = forge.file_issue_once(&format!("bundle-{}", run.id), &title, &body, &[BACKLOG])?;
             for dust in dust {

@@ -1,23 +1,25 @@
 //! What the gardener sees beside the issues: how far the main branch has come, and why tasks are blocked. The forge is asked
 //! nothing: the mirror and the store have it.
 
-use pointsman_core::gardener::{Blocker, Ground, Main, Memory};
+use pointsman_core::gardener::{Blocker, Main, Memory, RepositoryFacts};
 use pointsman_core::task::{State, Task};
 
+use crate::daemon::effects::EffectPerformer;
 use crate::daemon::hand_in;
 use crate::daemon::served::Served;
-use crate::daemon::world::RealWorld;
 
 /// The file that agents read first.
 const AGENTS_MD: &str = "AGENTS.md";
 
 /// Looks at a project's mirror and tasks.
-pub(super) fn survey(world: &RealWorld, served: &Served, memory: &Memory) -> anyhow::Result<Ground> {
+pub(super) fn survey(
+    world: &EffectPerformer,
+    served: &Served,
+    memory: &Memory,
+) -> anyhow::Result<RepositoryFacts> {
     let project = &served.config.name;
-    let (tasks, open) = {
-        let reader = world.reader();
-        (reader.tasks(Some(project))?, hand_in::memory(&reader, project, super::gardener::ROLE)?.open)
-    };
+    let tasks = world.read(|store| store.tasks(Some(project)))?;
+    let open = world.read(|store| hand_in::memory(store, project, super::gardener::ROLE))?.open;
     let blocker = |task: &Task| Blocker {
         because: task.reason.clone(),
         waits_for: task.refusal.as_ref().map(|refusal| refusal.blocked_by.clone()).unwrap_or_default(),
@@ -27,7 +29,7 @@ pub(super) fn survey(world: &RealWorld, served: &Served, memory: &Memory) -> any
     // What is open is the answer to what would be asked, unless it cannot land.
     let answered = open.is_some_and(|open| !open.is_stuck());
     let main = if answered { None } else { main(served, memory)? };
-    Ok(Ground { main, blocked })
+    Ok(RepositoryFacts { main, blocked })
 }
 
 fn main(served: &Served, memory: &Memory) -> anyhow::Result<Option<Main>> {

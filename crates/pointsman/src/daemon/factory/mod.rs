@@ -1,18 +1,18 @@
-//! The roles that keep the factory in order by rules: what they find is found by code, and a model is asked only for
-//! judgement. What a look means is decided in the core; here it is written down and carried out.
+//! The roles that work by rules. Code finds what is wrong, and a model is asked only for judgement. The core decides
+//! what an observation means; this module records the decision and carries it out.
 //!
-//! `watch` is the thread that looks when a role's time has come, `collect` reads the machine and the project, `logs` the
-//! ends of logs, `remedy` carries out what is safe, `supervisor` writes down what was found, tells people and hears them,
-//! `gardener` grooms the issues, `ground` sees what lies beside them, `predictor` files what figures foretell, `planner` has
-//! predictions judged and gaps named, `asking` is what roles that ask a model do alike, `results` follows what
-//! became of it. Only what takes an engine writes; the rest runs beside the loop and only sends.
+//! `watch` is the thread that looks when a role is due. `collect` reads the machine and the project, `logs` the ends
+//! of logs, `ground` the state of the repository. `remedy` carries out safe remedies. `supervisor`, `gardener`,
+//! `predictor` and `planner` are the roles. `asking` is shared by the roles that ask a model, and `results` follows
+//! the outcome of their work. Only functions that take an engine write; everything else runs beside the loop and
+//! sends.
 
 mod asking;
+mod backoff;
 mod collect;
 pub mod gardener;
 mod ground;
 mod logs;
-mod patience;
 pub mod planner;
 pub mod predictor;
 mod remedy;
@@ -21,7 +21,6 @@ mod supervisor;
 mod watch;
 
 use std::collections::BTreeMap;
-use std::sync::PoisonError;
 use std::sync::mpsc::sync_channel;
 
 use pointsman_core::config::Config;
@@ -33,40 +32,40 @@ use pointsman_core::role::Role;
 use pointsman_core::run::{Run, RunId};
 use pointsman_core::time::Timestamp;
 use pointsman_core::timetable::Remembered;
-use pointsman_core::value::{Following, Outcome, ResultOver, Value};
+use pointsman_core::value::{Following, Outcome, ResultOver, RoleValue};
 use pointsman_core::words;
 use pointsman_store::{Change, Memory, Store};
 use pointsman_view::health::Health;
 use pointsman_view::role::{Looking, Resumed};
 
 pub use asking::{Asking, Question, Settled, ask, settle};
-pub use collect::Seen;
-pub(crate) use collect::{Known, collect, whole_machine};
+pub use collect::ForgeIssues;
+pub(crate) use collect::{ForgeKnowledge, collect, whole_machine};
 pub(crate) use logs::tails;
 pub(crate) use remedy::{Mode, carry_out};
 pub use supervisor::{
-    Looked, hear as supervisor_hears, look as supervisor_looks, memory, settle as supervisor_settles,
+    Inspection, hear as supervisor_hears, look as supervisor_looks, memory, settle as supervisor_settles,
 };
 pub(crate) use watch::Watch;
 
 use super::answer::{done, failed};
 use super::budget;
 use super::clock;
+use super::effects::{EffectPerformer, chain};
 use super::engine::Engine;
 use super::hand_in;
 use super::inbound::{Inbound, Inbox};
 use super::notifier;
 use super::served::Served;
 use super::timetable;
-use super::world::{RealWorld, chain};
 use crate::control::protocol::{FailureKind, Fix, Reply};
 
-/// What those beside the loop tell it.
-pub(crate) enum Told {
+/// A report of a thread to the loop, which writes it down.
+pub(crate) enum RoleReport {
     Looked {
         project: ProjectName,
         /// What was found and done.
-        looked: Box<Looked>,
+        looked: Box<Inspection>,
     },
     /// A role that asks a model has looked.
     Asking {
@@ -86,7 +85,7 @@ pub(crate) enum Told {
         predicted: Box<predictor::Predicted>,
     },
     /// Something happened to files that a role hands in.
-    HandIn { project: ProjectName, role: Role, told: hand_in::Told },
+    HandIn { project: ProjectName, role: Role, told: hand_in::HandInReport },
     /// It is known what became of what roles did.
     Followed { project: ProjectName, following: Box<Following>, over: Vec<ResultOver> },
     /// Main was looked at for what takes landings back.
@@ -112,7 +111,7 @@ fn is_due(
 }
 
 /// Has the loop write something down, and waits until it is.
-pub(super) fn send(inbox: &Inbox, told: Told) {
+pub(super) fn send(inbox: &Inbox, told: RoleReport) {
     let (written, answer) = sync_channel(1);
     inbox.send(Inbound::Factory { told: Box::new(told), written });
     // The daemon's end drops the other side.
@@ -120,27 +119,33 @@ pub(super) fn send(inbox: &Inbox, told: Told) {
 }
 
 /// Writes down what was told to the loop. Twice is the same as once.
-pub(super) fn take(engine: &mut Engine, told: &Told, now: Timestamp) -> Result<(), pointsman_store::Error> {
+pub(super) fn take(
+    engine: &mut Engine,
+    told: &RoleReport,
+    now: Timestamp,
+) -> Result<(), pointsman_store::Error> {
     match told {
-        Told::Looked { project, looked } => supervisor::look(engine, project, looked, now),
-        Told::Heard { project } => supervisor::hear(engine, project, now),
-        Told::Followed { project, following, over } => results::write(engine, project, following, over, now),
-        Told::Reverted { project, upto, reverts } => {
+        RoleReport::Looked { project, looked } => supervisor::look(engine, project, looked, now),
+        RoleReport::Heard { project } => supervisor::hear(engine, project, now),
+        RoleReport::Followed { project, following, over } => {
+            results::write(engine, project, following, over, now)
+        }
+        RoleReport::Reverted { project, upto, reverts } => {
             results::write_reverts(engine, project, upto, reverts, now)
         }
-        Told::Asking { project, asking } => ask(engine, project, asking, now),
-        Told::Judged { project, run } => supervisor::settle(engine, project, run, now),
-        Told::Predicted { project, predicted } => predictor::write(engine, project, predicted, now),
-        Told::Remembered { project, role, run, memory } => {
+        RoleReport::Asking { project, asking } => ask(engine, project, asking, now),
+        RoleReport::Judged { project, run } => supervisor::settle(engine, project, run, now),
+        RoleReport::Predicted { project, predicted } => predictor::write(engine, project, predicted, now),
+        RoleReport::Remembered { project, role, run, memory } => {
             asking::remember(engine, project, *role, *run, memory, now)
         }
-        Told::Settled { project, settled } => settle(engine, project, settled, now),
-        Told::HandIn { project, role, told } => hand_in::write(engine, project, *role, told, now),
+        RoleReport::Settled { project, settled } => settle(engine, project, settled, now),
+        RoleReport::HandIn { project, role, told } => hand_in::write(engine, project, *role, told, now),
     }
 }
 
-/// What a role's results were worth so far.
-pub fn value(store: &Store, project: &ProjectName, role: Role) -> Result<Value, pointsman_store::Error> {
+/// Reads what a role's results were worth so far.
+pub fn value(store: &Store, project: &ProjectName, role: Role) -> Result<RoleValue, pointsman_store::Error> {
     Ok(store.memory(project, &value_name(role))?.unwrap_or_default())
 }
 
@@ -157,7 +162,7 @@ fn remembered(project: &ProjectName, memory: Memory, now: Timestamp) -> Change {
 }
 
 /// Values that are about to be written: several results of one role may be counted together.
-type Counted = BTreeMap<Role, Value>;
+type Counted = BTreeMap<Role, RoleValue>;
 
 /// Counts a result, if there is one. A role that makes nothing but noise is paused, and people are told.
 fn count(
@@ -191,23 +196,23 @@ fn hindrance(
     role: Role,
     free_memory_mb: Option<u64>,
     now: Timestamp,
-) -> Result<Option<Hindrance>, pointsman_store::Error> {
+) -> Result<Option<AskObstacle>, pointsman_store::Error> {
     let Some(config) = engine.config(project) else { return Ok(None) };
     if value(engine.store(), project, role)?.paused_at.is_some() {
-        let why = format!("its results were all noise: pointsman roles resume {role}");
-        return Ok(Some(Hindrance { why, passes: false }));
+        let why = words::daemon::factory::all_noise(role);
+        return Ok(Some(AskObstacle { why, passes: false }));
     }
     let least = config.limits.min_free_memory_mb;
     if free_memory_mb.is_some_and(|free| free < least) {
-        let why = format!("less than {least} MB of memory are free");
-        return Ok(Some(Hindrance { why, passes: true }));
+        let why = words::daemon::factory::too_little_memory(least);
+        return Ok(Some(AskObstacle { why, passes: true }));
     }
     let used_up = budget::used_up_today(engine.store(), &config, now)?;
-    Ok(used_up.map(|why| Hindrance { why, passes: true }))
+    Ok(used_up.map(|why| AskObstacle { why, passes: true }))
 }
 
 /// Why nobody is asked.
-struct Hindrance {
+struct AskObstacle {
     why: String,
     /// Whether it passes by itself.
     passes: bool,
@@ -234,8 +239,7 @@ pub(super) fn look_now(engine: &mut Engine, project: &ProjectName, role: Role) -
     let enabled =
         role.looks_by_rules() && engine.config(project).is_some_and(|config| config.roles.get(role).enabled);
     if !enabled {
-        let why = "only the gardener, the planner, the predictor and the supervisor look, and only if they are enabled";
-        return failed(FailureKind::Refused, format!("the {role} does not look: {why}"));
+        return failed(FailureKind::Refused, words::daemon::factory::does_not_look(role));
     }
     let written = timetable::remembered(engine.store(), project, formula).and_then(|before| {
         let never = Remembered { seen: now, used: None, inputs: None, skipped_because: None };
@@ -251,7 +255,7 @@ pub(super) fn look_now(engine: &mut Engine, project: &ProjectName, role: Role) -
 }
 
 /// What people are told of a role that is paused. Its key is the same until the result is counted.
-fn pause(project: &ProjectName, role: Role, value: &Value) -> Posting {
+fn pause(project: &ProjectName, role: Role, value: &RoleValue) -> Posting {
     Posting {
         key: format!("noise:{project}:{role}:{}", value.noise),
         project: project.clone(),
@@ -264,17 +268,14 @@ fn pause(project: &ProjectName, role: Role, value: &Value) -> Posting {
 
 /// Before a result is counted: if it is the one too many, that stands in the log first.
 fn tell_pause(
-    world: &RealWorld,
+    world: &EffectPerformer,
     config: &Config,
     role: Role,
     outcome: Option<Outcome>,
     now: Timestamp,
 ) -> anyhow::Result<()> {
     let Some(outcome) = outcome else { return Ok(()) };
-    let mut value = {
-        let reader = world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        value(&reader, &config.name, role)?
-    };
+    let mut value = world.read(|store| value(store, &config.name, role))?;
     if value.count(outcome, config, now) {
         world.put_up(&pause(&config.name, role, &value))?;
     }
@@ -282,15 +283,18 @@ fn tell_pause(
 }
 
 /// How well a project and the machine are right now, as scripts see it.
-pub(super) fn examine(world: &RealWorld, inbox: &Inbox, served: &Served, fix: Fix) -> anyhow::Result<Health> {
+pub(super) fn examine(
+    world: &EffectPerformer,
+    inbox: &Inbox,
+    served: &Served,
+    fix: Fix,
+) -> anyhow::Result<Health> {
     let (config, now) = (&served.config, clock::now());
     let path = (world.environment)("PATH");
     let machine = whole_machine(&world.paths, config, path.as_deref());
-    let (facts, memory) = {
-        let reader = world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let memory = memory(&reader, &config.name)?;
-        (collect(machine, &world.paths, &reader, config, Some(&served.known()), now)?, memory)
-    };
+    let memory = world.read(|store| memory(store, &config.name))?;
+    let known = served.known();
+    let facts = world.read(|store| collect(machine, &world.paths, store, config, Some(&known), now))?;
     let assessment = assess(&facts, config, &memory.keys(), now);
     let mut done = Vec::new();
     let mode = match fix {

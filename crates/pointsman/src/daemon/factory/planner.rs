@@ -15,7 +15,7 @@ use pointsman_core::labels::{ACTIONED, UNREVIEWED, WATCHED};
 use pointsman_core::log;
 use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::planner::{
-    Answer, DOCUMENTS, Deed, Document, Memory, NewIssue, OWN, Sight, plan, question,
+    Answer, DOCUMENTS, Document, ForgeChange, Memory, NewIssue, OWN, PlanInputs, plan, question,
 };
 use pointsman_core::role::Role;
 use pointsman_core::run::{Run, RunId};
@@ -28,10 +28,10 @@ use serde_json::json;
 
 use super::asking::{Asker, Asking, Closing, Question, due};
 use super::watch::Watch;
-use super::{Seen, Told, send};
+use super::{ForgeIssues, RoleReport, send};
 use crate::daemon::crash::{PLANNER_NAMES, crash_point};
+use crate::daemon::effects::EffectPerformer;
 use crate::daemon::served::Served;
-use crate::daemon::world::RealWorld;
 use crate::formulas;
 
 /// The role that this file is about.
@@ -43,13 +43,13 @@ const LARGEST: usize = 1 << 20;
 /// How much of a file counts as read, in bytes: a plan depends on no more.
 const READ: usize = 64 << 10;
 
-/// What the planner remembers of a project.
+/// Reads what the planner remembers of a project.
 pub fn memory(store: &Store, project: &ProjectName) -> Result<Memory, pointsman_store::Error> {
     Ok(store.memory(project, NAME)?.unwrap_or_default())
 }
 
 /// Looks at what a plan would be made from. Nobody is asked here.
-pub fn look(sight: &Sight, memory: &Memory, config: &Config, now: Timestamp) -> Asking {
+pub fn look(sight: &PlanInputs, memory: &Memory, config: &Config, now: Timestamp) -> Asking {
     let mut memory = memory.clone();
     memory.see(&sight.issues, now);
     let question = question(sight, &memory, now).map(|question| Question {
@@ -75,7 +75,7 @@ impl Watch {
         self.beside(format!("{ROLE} {}", served.config.name), served, now, move |served| {
             if let Some(asking) = look_at(&world, served, &seen, now)? {
                 let project = served.config.name.clone();
-                send(&inbox, Told::Asking { project, asking: Box::new(asking) });
+                send(&inbox, RoleReport::Asking { project, asking: Box::new(asking) });
             }
             Ok(())
         });
@@ -84,32 +84,35 @@ impl Watch {
 }
 
 fn look_at(
-    world: &RealWorld,
+    world: &EffectPerformer,
     served: &Served,
-    seen: &Seen,
+    seen: &ForgeIssues,
     now: Timestamp,
 ) -> anyhow::Result<Option<Asking>> {
     let config = &served.config;
     // As it is now: another job may have looked since.
-    let Some(memory) = due::<Memory>(&world.reader(), &config.name, now)? else { return Ok(None) };
-    let sight = Sight { issues: seen.issues.clone(), ..collect(world, served, memory.known.main.as_ref())? };
+    let Some(memory) = world.read(|store| due::<Memory>(store, &config.name, now))? else {
+        return Ok(None);
+    };
+    let sight =
+        PlanInputs { issues: seen.issues.clone(), ..collect(world, served, memory.known.main.as_ref())? };
     let asking = look(&sight, &memory, config, now);
     Ok(Some(Asking { free_memory_mb: free_memory_mb(), ..asking }))
 }
 
 /// All but the issues, from the main branch as it is now; `planned` is where it stood when the last plan was made.
-fn collect(world: &RealWorld, served: &Served, planned: Option<&Sha>) -> anyhow::Result<Sight> {
+fn collect(world: &EffectPerformer, served: &Served, planned: Option<&Sha>) -> anyhow::Result<PlanInputs> {
     let mirror = &served.mirror;
     mirror.fetch_remote()?;
     let main = mirror.remote_head(&served.primary)?;
-    let mut sight = Sight { formulas: formulas(world, &served.config)?, ..Sight::default() };
+    let mut sight = PlanInputs { formulas: formulas(world, &served.config)?, ..PlanInputs::default() };
     if let Some(main) = &main {
         for path in DOCUMENTS {
             sight.documents.extend(document(mirror, main, path)?);
         }
         sight.landed = landed(mirror, planned, main)?;
     }
-    Ok(Sight { main, ..sight })
+    Ok(PlanInputs { main, ..sight })
 }
 
 fn document(mirror: &Mirror, main: &Sha, path: &'static str) -> anyhow::Result<Option<Document>> {
@@ -138,8 +141,10 @@ fn landed(mirror: &Mirror, planned: Option<&Sha>, main: &Sha) -> anyhow::Result<
 }
 
 /// The formulas that the project can use, each with what it is for.
-fn formulas(world: &RealWorld, config: &Config) -> anyhow::Result<Vec<(String, String)>> {
-    let row = world.reader().project(&config.name)?.context("the project is not known any more")?;
+fn formulas(world: &EffectPerformer, config: &Config) -> anyhow::Result<Vec<(String, String)>> {
+    let row = world
+        .read(|store| store.project(&config.name))?
+        .context(words::daemon::project::not_served_any_more())?;
     let checkout: &Path = &row.checkout;
     let variables = formula::variables(config);
     let usable = |(name, found): (String, Result<formulas::Found, formulas::Error>)| {
@@ -171,7 +176,7 @@ impl Asker for Memory {
 
     fn decide(
         &mut self,
-        world: &RealWorld,
+        world: &EffectPerformer,
         served: &Served,
         run: &Run,
         _: Timestamp,
@@ -182,7 +187,11 @@ impl Asker for Memory {
         };
         let issues = served.forge.open_issues()?;
         let names: Vec<String> = formulas(world, &served.config)?.into_iter().map(|(name, _)| name).collect();
-        let question = self.asked.as_ref().map(|(_, question)| question).context("nobody was asked")?;
+        let question = self
+            .asked
+            .as_ref()
+            .map(|(_, question)| question)
+            .context(words::daemon::factory::nobody_was_asked())?;
         self.plan = Some(plan(&answer, question, &issues, &names, &served.config));
         Ok(Ok(()))
     }
@@ -198,7 +207,7 @@ impl Asker for Memory {
     fn carry_out(
         &self,
         place: usize,
-        _: &RealWorld,
+        _: &EffectPerformer,
         served: &Served,
         run: &Run,
     ) -> anyhow::Result<Option<Done>> {
@@ -208,7 +217,7 @@ impl Asker for Memory {
     }
 
     fn close(&mut self, run: &Run, _: Timestamp) -> Closing {
-        let filed_by = || log::Entry::RoleFiled(log::OfRole { role: ROLE, run: Some(run.id) });
+        let filed_by = || log::Entry::RoleFiled(log::RoleIssue { role: ROLE, run: Some(run.id) });
         let events = self.done.iter().filter_map(|done| Some((done.filed?, filed_by())));
         let events: Vec<_> = events.collect();
         let filed = self.done.iter().filter(|done| done.filed.is_some());
@@ -219,7 +228,7 @@ impl Asker for Memory {
             let (verdict, run) = (verdict.to_owned(), run.id);
             Some((prediction, log::Entry::PredictionTriaged { issue: prediction, verdict, run }))
         });
-        let refused = plan.refused.iter().map(|why| format!("refused: {why}"));
+        let refused = plan.refused.iter().map(|why| words::daemon::factory::refused(why));
         let left: Vec<String> =
             refused.chain(plan.left.iter().map(|left| words::planner::left(*left))).collect();
         Closing {
@@ -248,20 +257,20 @@ impl Asker for Memory {
 }
 
 /// Each can be done twice. Answers the issue that it filed.
-fn carry_out(served: &Served, run: RunId, deed: &Deed) -> anyhow::Result<Option<Number>> {
+fn carry_out(served: &Served, run: RunId, deed: &ForgeChange) -> anyhow::Result<Option<Number>> {
     match deed {
-        Deed::Promote { prediction, why, issue } => {
+        ForgeChange::Promote { prediction, why, issue } => {
             let filed = file(served, &format!("prediction-issue-{prediction}"), issue, Some(*prediction))?;
             decided(served, run, *prediction, &words::planner::promoted(filed, why))?;
             Ok(Some(filed))
         }
-        Deed::File { issue } => file(served, &format!("plan-{}", issue.key()), issue, None).map(Some),
-        Deed::Watch { prediction, why } => {
+        ForgeChange::File { issue } => file(served, &format!("plan-{}", issue.key()), issue, None).map(Some),
+        ForgeChange::Watch { prediction, why } => {
             let text = words::planner::watched(why);
             label(served, run, *prediction, &text, WATCHED, &[UNREVIEWED])?;
             Ok(None)
         }
-        Deed::Dismiss { prediction, why } => {
+        ForgeChange::Dismiss { prediction, why } => {
             decided(served, run, *prediction, &words::planner::dismissed(why))?;
             Ok(None)
         }

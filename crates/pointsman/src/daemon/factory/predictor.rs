@@ -1,7 +1,7 @@
 //! The predictor: counts what happened in the last two weeks, and files what the figures foretell. No model is asked.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use pointsman_core::config::Config;
 use pointsman_core::forge::Issue;
@@ -17,7 +17,7 @@ use pointsman_core::words;
 use pointsman_store::{Change, EventFilter, Store};
 
 use super::watch::Watch;
-use super::{Told, collect, is_due, send, value};
+use super::{RoleReport, collect, is_due, send, value};
 use crate::daemon::engine::Engine;
 use crate::daemon::inbound::Inbox;
 use crate::daemon::served::Served;
@@ -40,12 +40,12 @@ pub struct Predicted {
     pub issues: Vec<Number>,
 }
 
-/// What the predictor remembers of a project.
+/// Reads what the predictor remembers of a project.
 pub fn memory(store: &Store, project: &ProjectName) -> Result<Memory, pointsman_store::Error> {
     Ok(store.memory(project, NAME)?.unwrap_or_default())
 }
 
-/// What happened in the last two weeks, from the log, and how the issues are.
+/// Figures of the last two weeks, from the log and the issues.
 pub fn figures(
     store: &Store,
     config: &Config,
@@ -97,7 +97,7 @@ pub fn figures(
     Ok(figures)
 }
 
-/// What is new of what the figures foretell.
+/// Predictions from the figures that nobody has been told yet.
 pub fn news(
     memory: &Memory,
     figures: &Figures,
@@ -124,14 +124,12 @@ impl Watch {
     pub(super) fn foresee(&self, served: &Arc<Served>, now: Timestamp) -> anyhow::Result<()> {
         let config = &served.config;
         let Some(seen) = served.seen() else { return Ok(()) };
-        let (mut memory, figures, value) = {
-            let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-            let memory = memory(&reader, &config.name)?;
-            if !is_due(&reader, &config.name, FORMULA, memory.looked_at)? {
-                return Ok(());
-            }
-            (memory, figures(&reader, config, &seen.issues, now)?, value(&reader, &config.name, ROLE)?)
-        };
+        let mut memory = self.world.read(|store| memory(store, &config.name))?;
+        if !self.world.read(|store| is_due(store, &config.name, FORMULA, memory.looked_at))? {
+            return Ok(());
+        }
+        let figures = self.world.read(|store| figures(store, config, &seen.issues, now))?;
+        let value = self.world.read(|store| value(store, &config.name, ROLE))?;
         let is_paused = value.paused_at.is_some();
         let machine = collect::machine(&self.world.paths, config);
         let disks = machine.disks.into_iter().map(|disk| (disk.path, disk.used_percent)).collect();
@@ -163,7 +161,7 @@ fn file(
         issues.push(filed);
     }
     let project = served.config.name.clone();
-    send(inbox, Told::Predicted { project, predicted: Box::new(Predicted { memory, lines, issues }) });
+    send(inbox, RoleReport::Predicted { project, predicted: Box::new(Predicted { memory, lines, issues }) });
     Ok(())
 }
 
@@ -182,7 +180,7 @@ pub fn write(
     let mut change = Change::logged(now, project, &logged);
     change.memories.push(memory);
     let filed = predicted.issues.iter().map(|issue| {
-        let logged = log::Entry::RoleFiled(log::OfRole { role: ROLE, run: None });
+        let logged = log::Entry::RoleFiled(log::RoleIssue { role: ROLE, run: None });
         Change { issue: Some(*issue), ..Change::logged(now, project, &logged) }
     });
     let changes: Vec<Change> = [change].into_iter().chain(filed).collect();

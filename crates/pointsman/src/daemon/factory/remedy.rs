@@ -2,7 +2,6 @@
 //! since it was found.
 
 use std::fs;
-use std::sync::PoisonError;
 
 use pointsman_adapters::git::checkout::remove_checkout;
 use pointsman_adapters::git::{Locks, clear_dead_locks, list_locks};
@@ -11,11 +10,12 @@ use pointsman_core::health::Remedy;
 use pointsman_core::ids::{Number, TaskKey};
 use pointsman_core::task::{Stage, State};
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 
 use super::collect::old_logs;
+use crate::daemon::effects::{EffectError, EffectPerformer};
 use crate::daemon::inbound::{Inbound, Inbox};
 use crate::daemon::served::Served;
-use crate::daemon::world::{RealWorld, Trouble};
 
 /// Whether something is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(crate) enum Mode {
 
 /// Carries a remedy out; answers what was done, or would be, one line each.
 pub(crate) fn carry_out(
-    world: &RealWorld,
+    world: &EffectPerformer,
     inbox: &Inbox,
     served: &Served,
     remedy: &Remedy,
@@ -69,26 +69,30 @@ fn clear_locks(served: &Served, mode: Mode) -> anyhow::Result<Vec<String>> {
                 Locks::None | Locks::InUse { .. } => Vec::new(),
             },
         };
-        cleared.extend(locks.iter().map(|lock| format!("remove {} if its git is dead", lock.display())));
+        cleared.extend(locks.iter().map(|lock| words::daemon::factory::remove_lock(lock)));
     }
     Ok(cleared)
 }
 
 /// A tree of a task that is over is captured, then removed. Somebody may have opened the issue again, or sit in it.
-fn put_away(world: &RealWorld, served: &Served, issue: Number, mode: Mode) -> anyhow::Result<Vec<String>> {
+fn put_away(
+    world: &EffectPerformer,
+    served: &Served,
+    issue: Number,
+    mode: Mode,
+) -> anyhow::Result<Vec<String>> {
     let key = TaskKey { project: served.config.name.clone(), issue };
-    let task = {
-        let reader = world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        reader.task(&key)?
-    };
+    let task = world.read(|store| store.task(&key))?;
     let tree = served.desk(&key).tree;
     let over = task.filter(|task| task.state == State::Closed && task.session.stage == Stage::None);
     let Some(task) = over.filter(|_| tree.exists() && census::inside(&tree).is_empty()) else {
         return Ok(Vec::new());
     };
     if mode == Mode::Do {
-        world.keep_work(served, &key.session(task.session.generation), &tree).map_err(Trouble::into_error)?;
+        world
+            .keep_work(served, &key.session(task.session.generation), &tree)
+            .map_err(EffectError::into_error)?;
         remove_checkout(&tree)?;
     }
-    Ok(vec![format!("save {}, then remove it", tree.display())])
+    Ok(vec![words::daemon::factory::save_and_remove(&tree)])
 }

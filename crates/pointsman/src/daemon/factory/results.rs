@@ -8,11 +8,11 @@ use pointsman_core::ids::{Number, ProjectName, Sha};
 use pointsman_core::log;
 use pointsman_core::run::{Status, action_key};
 use pointsman_core::time::Timestamp;
-use pointsman_core::value::{Became, Following, Heard, Outcome, ResultOver};
+use pointsman_core::value::{Following, LoggedResult, Outcome, ResultEnd, ResultOver};
 use pointsman_store::{Change, EventFilter, EventRow, Memory, Store, Write};
 
 use super::watch::Watch;
-use super::{Told, send};
+use super::{RoleReport, send};
 use crate::daemon::engine::Engine;
 use crate::daemon::served::Served;
 
@@ -37,17 +37,16 @@ impl Watch {
         if self.followed.get(project) == Some(&seen.at) {
             return Ok(());
         }
-        let (before, mut following, mut over) = {
-            let reader = self.world.reader();
-            let before: Following = reader.memory(project, NAME)?.unwrap_or_default();
+        let (before, mut following, mut over) = self.world.read(|store| {
+            let before: Following = store.memory(project, NAME)?.unwrap_or_default();
             let mut following = before.clone();
-            let over = hear(&reader, project, &mut following)?;
-            (before, following, over)
-        };
+            let over = hear(store, project, &mut following)?;
+            Ok::<_, pointsman_store::Error>((before, following, over))
+        })?;
         let open: BTreeSet<Number> = seen.issues.iter().map(|issue| issue.number).collect();
         let unread = RefCell::new(None);
         let is_done = |issue| {
-            let done = is_done(&self.world.reader(), project, issue);
+            let done = self.world.read(|store| is_done(store, project, issue));
             done.unwrap_or_else(|error| {
                 unread.replace(Some(error));
                 false
@@ -63,7 +62,7 @@ impl Watch {
         }
         if following != before {
             let (project, following) = (project.clone(), Box::new(following));
-            send(&self.inbox, Told::Followed { project, following, over });
+            send(&self.inbox, RoleReport::Followed { project, following, over });
         }
         self.followed.insert(project.clone(), seen.at);
         Ok(())
@@ -95,11 +94,11 @@ fn hear(
     }
 }
 
-fn heard(event: &EventRow) -> Option<Heard> {
+fn heard(event: &EventRow) -> Option<LoggedResult> {
     match log::Entry::read(&event.kind, &event.data)? {
-        log::Entry::RoleFiled(of) => Some(Heard::Filed { role: of.role }),
-        log::Entry::RoleClosed(of) => Some(Heard::Closed { role: of.role }),
-        log::Entry::PredictionTriaged { verdict, .. } => Some(Heard::Triaged { verdict }),
+        log::Entry::RoleFiled(of) => Some(LoggedResult::Filed { role: of.role }),
+        log::Entry::RoleClosed(of) => Some(LoggedResult::Closed { role: of.role }),
+        log::Entry::PredictionTriaged { verdict, .. } => Some(LoggedResult::Triaged { verdict }),
         _ => None,
     }
 }
@@ -116,9 +115,9 @@ fn is_done(store: &Store, project: &ProjectName, issue: Number) -> Result<bool, 
 /// when it was done, and a single mistake among it does not make it noise.
 fn counts(outcome: &ResultOver) -> Option<Outcome> {
     match outcome.became {
-        Became::Dismissed => Some(Outcome::Noise),
-        Became::Promoted | Became::Watched | Became::Landed => Some(Outcome::Used),
-        Became::Reopened => None,
+        ResultEnd::Dismissed => Some(Outcome::Noise),
+        ResultEnd::Promoted | ResultEnd::Watched | ResultEnd::Landed => Some(Outcome::Used),
+        ResultEnd::Reopened => None,
     }
     .filter(|_| outcome.role.predicts())
 }

@@ -4,7 +4,7 @@
 use pointsman_core::chat::Reply;
 use pointsman_core::config::NotifierKind;
 use pointsman_core::health::{
-    Assessment, Machine, Memory, Report, Tail, Told, Verdict, hear as decide, judgement, report,
+    Assessment, HealthSummary, Machine, Memory, Report, Tail, Verdict, hear as decide, judgement, report,
 };
 use pointsman_core::ids::{Number, ProjectName, TaskKey};
 use pointsman_core::log;
@@ -28,9 +28,9 @@ pub(super) const FORMULA: &str = ROLE.formula();
 /// Its thread, and the name under which it is remembered.
 const NAME: &str = ROLE.as_str();
 
-/// What was seen and done.
+/// The findings of one look, and what was done about them.
 #[derive(Clone, Debug)]
-pub struct Looked {
+pub struct Inspection {
     pub assessment: Assessment,
     /// What was done about it, one line each.
     pub done: Vec<String>,
@@ -44,7 +44,7 @@ pub(super) fn topic() -> Topic {
     Topic::of_role(ROLE)
 }
 
-/// What the supervisor remembers of a project.
+/// Reads what the supervisor remembers of a project.
 pub fn memory(store: &Store, project: &ProjectName) -> Result<Memory, pointsman_store::Error> {
     Ok(store.memory(project, NAME)?.unwrap_or_default())
 }
@@ -53,7 +53,7 @@ pub fn memory(store: &Store, project: &ProjectName) -> Result<Memory, pointsman_
 pub fn look(
     engine: &mut Engine,
     project: &ProjectName,
-    looked: &Looked,
+    looked: &Inspection,
     now: Timestamp,
 ) -> Result<(), pointsman_store::Error> {
     let Some(config) = engine.config(project) else { return Ok(()) };
@@ -70,7 +70,7 @@ fn looked_change(
     project: &ProjectName,
     before: &Memory,
     report: &Report,
-    looked: &Looked,
+    looked: &Inspection,
     now: Timestamp,
 ) -> Result<Change, pointsman_store::Error> {
     let memory = pointsman_store::Memory::new(NAME, &report.memory)?;
@@ -97,15 +97,20 @@ fn ask(
     engine: &mut Engine,
     project: &ProjectName,
     report: &mut Report,
-    looked: &Looked,
+    looked: &Inspection,
     now: Timestamp,
 ) -> Result<Option<Run>, pointsman_store::Error> {
     let free = looked.machine.free_memory_mb;
     if report.ask.is_empty() || super::hindrance(engine, project, ROLE, free, now)?.is_some() {
         return Ok(None);
     }
-    let wish = runs::Wish::new(FORMULA, NAME);
-    let Ok(run) = runs::draft(engine, project, &wish, now)? else { return Ok(None) };
+    let wish = runs::RunRequest::new(FORMULA, NAME);
+    let run = match runs::draft(engine, project, &wish, now) {
+        Ok(Ok(run)) => run,
+        // A run that cannot be read keeps this one from being asked, and no look from being written down.
+        Ok(Err(_)) | Err(pointsman_store::Error::Unreadable(_)) => return Ok(None),
+        Err(error) => return Err(error),
+    };
     let figures = words::health::machine(&looked.machine);
     report.memory.judged.extend(report.ask.iter().map(|finding| (finding.key(), now)));
     report.memory.run = Some(run.id);
@@ -156,7 +161,7 @@ pub fn settle(
     memory.run = None;
     let (posting, outcome) = judged(run);
     let said = posting.as_ref().map_or("nothing", |posting| posting.notice.body.as_str());
-    let lines = vec![format!("run {} says: {}", run.id, clean_line(said, 200))];
+    let lines = vec![words::daemon::factory::run_says(run.id, said)];
     let mut change = Change::logged(now, project, &log::Entry::SupervisorJudged { run: run.id, lines });
     change.memories.push(pointsman_store::Memory::new(NAME, &memory)?);
     let mut changes = vec![change];
@@ -165,7 +170,12 @@ pub fn settle(
 }
 
 /// What people are told of a look. Its key is the same until the look is written down.
-pub(super) fn posting(project: &ProjectName, before: &Memory, told: &Told, now: Timestamp) -> Posting {
+pub(super) fn posting(
+    project: &ProjectName,
+    before: &Memory,
+    told: &HealthSummary,
+    now: Timestamp,
+) -> Posting {
     Posting {
         key: format!("health:{project}:{}", before.looked_at.0),
         project: project.clone(),
@@ -218,7 +228,7 @@ fn answer(
         let mut input = Input::new(key(issue), Event::Ordered { order: Order::Stop });
         input.dedup = Some(name.clone());
         input.notices = vec![reply(project, &name, notice.clone(), now)];
-        input.first.push(Change::quiet(now, vec![taken.clone()]));
+        input.writes.push(taken.clone());
         match engine.take(&[input], now)?.pop() {
             Some(Err(Refused::NotNow(why) | Refused::Stale(why))) => notice = words::chat::not_taken(&why),
             Some(Ok(())) | None => return Ok(()),

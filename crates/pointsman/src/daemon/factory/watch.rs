@@ -7,28 +7,29 @@ use pointsman_adapters::projection;
 use pointsman_core::health::{Machine, assess, remedies, report};
 use pointsman_core::ids::ProjectName;
 use pointsman_core::time::Timestamp;
+use pointsman_store::Store;
 
-use super::patience::Patience;
-use super::supervisor::{self, Looked};
-use super::{Mode, Told, carry_out, collect, is_due, send, tails, whole_machine};
+use super::backoff::Backoff;
+use super::supervisor::{self, Inspection};
+use super::{Mode, RoleReport, carry_out, collect, is_due, send, tails, whole_machine};
 use crate::daemon::clock;
+use crate::daemon::effects::EffectPerformer;
 use crate::daemon::inbound::Inbox;
 use crate::daemon::served::Served;
-use crate::daemon::world::RealWorld;
 use crate::journal;
 
 /// Looks after the roles of all projects.
 pub(crate) struct Watch {
     pub(super) inbox: Inbox,
-    pub(super) world: Arc<RealWorld>,
-    pub(super) patience: Arc<Patience>,
+    pub(super) world: Arc<EffectPerformer>,
+    pub(super) patience: Arc<Backoff>,
     /// What the forge said when results were looked at last. It can be lost.
     pub(super) followed: BTreeMap<ProjectName, Timestamp>,
 }
 
 impl Watch {
     /// Nothing was seen yet.
-    pub(crate) fn new(inbox: Inbox, world: Arc<RealWorld>) -> Self {
+    pub(crate) fn new(inbox: Inbox, world: Arc<EffectPerformer>) -> Self {
         Self { inbox, world, patience: Arc::default(), followed: BTreeMap::new() }
     }
 
@@ -67,17 +68,16 @@ impl Watch {
         let config = &served.config;
         let project = &config.name;
         let machine = self.machine(served)?;
-        let (waiting, memory, due, answered) = {
-            let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-            let waiting = !reader.replies(project, &supervisor::topic())?.is_empty();
-            let memory = supervisor::memory(&reader, project)?;
+        let (waiting, memory, due, answered) = self.world.read(|store| {
+            let waiting = !store.replies(project, &supervisor::topic())?.is_empty();
+            let memory = supervisor::memory(store, project)?;
             let collect =
-                |machine| collect(machine, &self.world.paths, &reader, config, Some(&served.known()), now);
+                |machine| collect(machine, &self.world.paths, store, config, Some(&served.known()), now);
             let facts = machine.map(collect).transpose()?;
-            (waiting, memory, facts, supervisor::answered(&reader, project)?)
-        };
+            anyhow::Ok((waiting, memory, facts, supervisor::answered(store, project)?))
+        })?;
         if waiting {
-            send(&self.inbox, Told::Heard { project: project.clone() });
+            send(&self.inbox, RoleReport::Heard { project: project.clone() });
         }
         if let Some(run) = answered {
             let (posting, outcome) = supervisor::judged(&run);
@@ -85,7 +85,7 @@ impl Watch {
                 self.world.put_up(&posting)?;
             }
             super::tell_pause(&self.world, config, supervisor::ROLE, outcome, now)?;
-            send(&self.inbox, Told::Judged { project: project.clone(), run: Box::new(run) });
+            send(&self.inbox, RoleReport::Judged { project: project.clone(), run: Box::new(run) });
             return Ok(());
         }
         let Some(facts) = due else { return Ok(()) };
@@ -108,19 +108,17 @@ impl Watch {
             self.world.put_up(&supervisor::posting(project, &memory, told, now))?;
         }
         let news = report.changed || report.told.is_some() || !done.is_empty();
-        let looked = Looked { assessment, done, machine: facts.machine, tails };
-        send(&self.inbox, Told::Looked { project: project.clone(), looked: Box::new(looked) });
+        let looked = Inspection { assessment, done, machine: facts.machine, tails };
+        send(&self.inbox, RoleReport::Looked { project: project.clone(), looked: Box::new(looked) });
         if news { self.keep_journal(served, now) } else { Ok(()) }
     }
 
     /// The machine, if the supervisor's time has come. Nobody waits for the store meanwhile.
     fn machine(&self, served: &Served) -> anyhow::Result<Option<Machine>> {
         let config = &served.config;
-        let due = {
-            let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-            let memory = supervisor::memory(&reader, &config.name)?;
-            is_due(&reader, &config.name, supervisor::FORMULA, memory.looked_at)?
-        };
+        let memory = self.world.read(|store| supervisor::memory(store, &config.name))?;
+        let is_due = |store: &Store| is_due(store, &config.name, supervisor::FORMULA, memory.looked_at);
+        let due = self.world.read(is_due)?;
         let path = (self.world.environment)("PATH");
         Ok(due.then(|| whole_machine(&self.world.paths, config, path.as_deref())))
     }
@@ -129,10 +127,8 @@ impl Watch {
     fn keep_journal(&self, served: &Served, now: Timestamp) -> anyhow::Result<()> {
         let day = clock::day(now);
         let Some(span) = journal::span_of(&day) else { return Ok(()) };
-        let written = {
-            let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-            journal::read(&reader, &served.config.name, span, Some(supervisor::ROLE))?
-        };
+        let read = |store: &Store| journal::read(store, &served.config.name, span, Some(supervisor::ROLE));
+        let written = self.world.read(read)?;
         let mut text = format!("# {} on {day}\n", served.config.name);
         for written in &written {
             let at: String = clock::rfc3339(written.at).chars().skip(11).take(5).collect();

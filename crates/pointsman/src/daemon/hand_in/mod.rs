@@ -1,18 +1,17 @@
-//! Files that a role's session changed, on their way to the main branch: as one commit of what rules allow, as a pull
-//! request, through the merge queue. Rules and what is next are in the core; a role hands in if its rule is there.
+//! Files that a role's session changed, on their way to the main branch: one commit of the allowed files, one pull
+//! request, and the merge queue. The core has the rules and decides the next step.
 //!
-//! `take` remembers where a session began and takes what it may hand in, `bring` opens, follows and queues the pull
-//! request. They only send; this file writes, in the loop. Whoever dies in between does the same again, which is the
-//! same as once.
+//! `take` records where a session began and takes the files that it may hand in. `follow` opens the pull request,
+//! follows it and adds it to the queue. Both only send; this file writes, in the loop. Every step can be repeated
+//! after a crash.
 
-mod bring;
+mod follow;
 mod take;
 
-use std::sync::MutexGuard;
 use std::sync::mpsc::sync_channel;
 
 use anyhow::Context;
-use pointsman_core::hand_in::{HandIn, Memory, Need, Outcome, Taken, Took};
+use pointsman_core::hand_in::{HandIn, HandInFiles, Memory, Need, NewFiles, Outcome};
 use pointsman_core::ids::{Number, ProjectName, Sha};
 use pointsman_core::log;
 use pointsman_core::role::Role;
@@ -21,32 +20,32 @@ use pointsman_core::time::Timestamp;
 use pointsman_core::words;
 use pointsman_store::{Change, EntryStatus, NewEntry, Store};
 
-pub(crate) use bring::HandIns;
+pub(crate) use follow::HandIns;
 pub(super) use take::{check_out, take};
 
 use super::engine::Engine;
 use super::factory;
 use super::inbound::{Inbound, Inbox};
-use super::line;
+use super::queue_orders;
 
-/// What those beside the loop tell it.
+/// A report of a thread to the loop, which writes it down.
 #[derive(Clone, Debug)]
-pub enum Told {
+pub enum HandInReport {
     /// A run is done, and this is what it may hand in.
     Taken {
         run: RunId,
         /// What, if anything.
-        taken: Option<Taken>,
+        taken: Option<HandInFiles>,
         /// What it changed beside that, one line each.
         refused: Vec<String>,
     },
     /// Something happened to what is open.
-    Moved { commit: Sha, moved: Moved },
+    Moved { commit: Sha, moved: HandInEvent },
 }
 
-/// What happened to something handed in.
+/// A step in the life of something handed in.
 #[derive(Clone, Debug)]
-pub enum Moved {
+pub enum HandInEvent {
     /// It has a pull request.
     Opened(Number),
     /// We are about to put this commit on its branch.
@@ -61,7 +60,7 @@ pub enum Moved {
     Over(Outcome),
 }
 
-/// What is remembered of a role's hand-ins.
+/// Reads what is remembered of a role's hand-ins.
 pub fn memory(store: &Store, project: &ProjectName, role: Role) -> Result<Memory, pointsman_store::Error> {
     Ok(store.memory(project, &memory_name(role))?.unwrap_or_default())
 }
@@ -76,7 +75,7 @@ pub(super) fn pull_request_of(
 }
 
 /// What is open on a branch, and whose it is.
-fn open_on(
+pub(super) fn open_on(
     store: &Store,
     project: &ProjectName,
     branch: &str,
@@ -97,18 +96,14 @@ fn open_on(
 /// The merge queue is about to put a candidate on a branch. If a role has handed it in, that is remembered before: whoever
 /// finds it there must not take it for somebody else's.
 pub(super) fn about_to_push(
-    reader: MutexGuard<'_, Store>,
     inbox: &Inbox,
     project: &ProjectName,
-    branch: &str,
+    open: Option<(Role, HandIn)>,
     candidate: &Sha,
 ) -> anyhow::Result<()> {
-    let open = open_on(&reader, project, branch)?;
-    // The loop may need it.
-    drop(reader);
     let Some((role, open)) = open else { return Ok(()) };
-    let moved = Moved::Pushing(candidate.clone());
-    send(inbox, project, role, Told::Moved { commit: open.taken.commit, moved })
+    let moved = HandInEvent::Pushing(candidate.clone());
+    send(inbox, project, role, HandInReport::Moved { commit: open.taken.commit, moved })
 }
 
 fn memory_name(role: Role) -> String {
@@ -116,11 +111,11 @@ fn memory_name(role: Role) -> String {
 }
 
 /// Has the loop write something down, and waits until it is.
-fn send(inbox: &Inbox, project: &ProjectName, role: Role, told: Told) -> anyhow::Result<()> {
+fn send(inbox: &Inbox, project: &ProjectName, role: Role, told: HandInReport) -> anyhow::Result<()> {
     let (written, answer) = sync_channel(1);
-    let told = factory::Told::HandIn { project: project.clone(), role, told };
+    let told = factory::RoleReport::HandIn { project: project.clone(), role, told };
     inbox.send(Inbound::Factory { told: Box::new(told), written });
-    answer.recv().context("the daemon ends")
+    answer.recv().context(words::daemon::process::is_stopping())
 }
 
 /// Writes down what was told. What is told of something that is not open any more is nothing.
@@ -128,35 +123,35 @@ pub fn write(
     engine: &mut Engine,
     project: &ProjectName,
     role: Role,
-    told: &Told,
+    told: &HandInReport,
     now: Timestamp,
 ) -> Result<(), pointsman_store::Error> {
     let mut memory = memory(engine.store(), project, role)?;
     let mut changes = Vec::new();
     let entry = match told {
-        Told::Taken { run, taken, refused } => {
+        HandInReport::Taken { run, taken, refused } => {
             let mut lines = refused.clone();
             match memory.take(role, *run, taken.clone()) {
-                Took::Before => return Ok(()),
-                Took::Dismissed => lines.push(words::hand_in::unwanted(*run)),
-                Took::Nothing | Took::New => {}
+                NewFiles::Before => return Ok(()),
+                NewFiles::Dismissed => lines.push(words::hand_in::unwanted(*run)),
+                NewFiles::Nothing | NewFiles::New => {}
             }
             let files = Some(taken.as_ref().map(|taken| taken.files.clone()));
             log::Entry::HandIn(log::HandIn { role, run: *run, files, pr: None, outcome: None, lines })
         }
-        Told::Moved { commit, moved } => {
+        HandInReport::Moved { commit, moved } => {
             let Some(open) = memory.open.clone().filter(|open| open.taken.commit == *commit) else {
                 return Ok(());
             };
             let line = move_on(engine.store(), project, role, &mut memory, &open, moved, &mut changes, now)?;
             let outcome = match moved {
-                Moved::Over(outcome) => Some(outcome.as_str().to_owned()),
-                Moved::Opened(_)
-                | Moved::Pushing(_)
-                | Moved::Replaced(_)
-                | Moved::Entered
-                | Moved::Left
-                | Moved::Told(_) => None,
+                HandInEvent::Over(outcome) => Some(outcome.as_str().to_owned()),
+                HandInEvent::Opened(_)
+                | HandInEvent::Pushing(_)
+                | HandInEvent::Replaced(_)
+                | HandInEvent::Entered
+                | HandInEvent::Left
+                | HandInEvent::Told(_) => None,
             };
             let now_open = memory.open.as_ref().filter(|_| outcome.is_none()).unwrap_or(&open);
             let (run, pr) = (now_open.taken.run, Some(now_open.pr));
@@ -179,21 +174,21 @@ fn move_on(
     role: Role,
     memory: &mut Memory,
     open: &HandIn,
-    moved: &Moved,
+    moved: &HandInEvent,
     changes: &mut Vec<Change>,
     now: Timestamp,
 ) -> Result<Option<String>, pointsman_store::Error> {
     let mut next = open.clone();
     let said = match moved {
-        Moved::Opened(pr) => {
+        HandInEvent::Opened(pr) => {
             next.pr = Some(*pr);
             Some(words::hand_in::opened(*pr, &open.taken.files))
         }
-        Moved::Pushing(commit) => {
+        HandInEvent::Pushing(commit) => {
             next.pushes(commit);
             None
         }
-        Moved::Entered => {
+        HandInEvent::Entered => {
             let entry = NewEntry {
                 project: project.clone(),
                 branch: open.branch.clone(),
@@ -209,34 +204,34 @@ fn move_on(
             let waiting = store.waiting_entry(project, &entry.branch, &entry.head)?;
             let id = waiting.as_ref().map_or(store.next_entry(), |waiting| waiting.id);
             if waiting.is_none() {
-                changes.push(line::entered(id, &entry, now));
+                changes.push(queue_orders::entered(id, &entry, now));
             }
             (next.entry, next.left) = (Some(id), false);
             None
         }
-        Moved::Left => {
+        HandInEvent::Left => {
             if let Some(id) = open.entry
                 && let Some(mut entry) = store.queue_entry(id)?.filter(|entry| entry.status.is_unfinished())
             {
                 entry.status = EntryStatus::Removed;
-                entry.reason = Some("its pull request is closed, or not approved any more".to_owned());
-                changes.push(line::moved(&entry, now));
+                entry.reason = Some(words::daemon::hand_in::not_wanted().to_owned());
+                changes.push(queue_orders::moved(&entry, now));
             }
             next.left = true;
             None
         }
-        Moved::Told(need) => {
+        HandInEvent::Told(need) => {
             next.told = Some(need.clone());
             open.pr.map(|pr| words::hand_in::waits(pr, need))
         }
-        Moved::Replaced(commit) => {
+        HandInEvent::Replaced(commit) => {
             if memory.newer.as_ref().is_some_and(|newer| newer.commit == *commit) {
                 memory.replace();
             }
             let open = memory.open.as_ref();
             return Ok(open.and_then(|open| Some(words::hand_in::brought_up(open.pr?, &open.taken.files))));
         }
-        Moved::Over(outcome) => {
+        HandInEvent::Over(outcome) => {
             memory.end(role, *outcome);
             return Ok(Some(words::hand_in::over(open.pr, &open.taken.files, *outcome)));
         }

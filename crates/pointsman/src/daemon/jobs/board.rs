@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use pointsman_adapters::forge::{BoardChange, Error};
 use pointsman_adapters::retry::Retry;
-use pointsman_core::board::{self, Shown};
+use pointsman_core::board::{self, BoardCell};
 use pointsman_core::ids::{Number, ProjectName};
 use pointsman_core::time::Timestamp;
 
 use super::Jobs;
-use crate::daemon::board::Picture;
+use crate::daemon::board::TaskMap;
 use crate::daemon::clock;
 use crate::daemon::served::Served;
 
@@ -25,13 +25,13 @@ const MUCH_LATER: Duration = Duration::from_secs(15 * 60);
 #[derive(Default)]
 pub(super) struct Following {
     /// None before it was looked at.
-    shown: Option<BTreeMap<Number, Shown>>,
+    shown: Option<BTreeMap<Number, BoardCell>>,
     not_before: Timestamp,
 }
 
 impl Jobs {
     /// Tells the project's board what has changed; next to nothing if nothing has.
-    pub(crate) fn follow_board(self: &Arc<Self>, served: &Arc<Served>, picture: &Picture, now: Timestamp) {
+    pub(crate) fn follow_board(self: &Arc<Self>, served: &Arc<Served>, picture: &TaskMap, now: Timestamp) {
         if served.config.forge.board.is_none() {
             return;
         }
@@ -52,10 +52,10 @@ impl Jobs {
 /// What the board is to show and does not yet.
 fn owed(
     project: &ProjectName,
-    shown: &BTreeMap<Number, Shown>,
-    picture: &Picture,
-) -> BTreeMap<Number, Shown> {
-    let tasks: BTreeMap<Number, Option<Shown>> = picture
+    shown: &BTreeMap<Number, BoardCell>,
+    picture: &TaskMap,
+) -> BTreeMap<Number, BoardCell> {
+    let tasks: BTreeMap<Number, Option<BoardCell>> = picture
         .values()
         .filter(|task| task.key.project == *project)
         .map(|task| (task.key.issue, board::shown(task)))
@@ -71,7 +71,7 @@ fn owed(
     wanted.chain(left).filter(|(number, wanted)| shown.get(number) != Some(wanted)).collect()
 }
 
-fn tell(jobs: &Arc<Jobs>, served: &Arc<Served>, picture: &Picture) {
+fn tell(jobs: &Arc<Jobs>, served: &Arc<Served>, picture: &TaskMap) {
     let project = &served.config.name;
     let known = {
         let boards = jobs.boards.lock().unwrap_or_else(PoisonError::into_inner);
@@ -103,11 +103,11 @@ fn tell(jobs: &Arc<Jobs>, served: &Arc<Served>, picture: &Picture) {
 }
 
 /// What the board says that our agents work on: also what an earlier daemon could not tell it any more.
-fn ours(served: &Served) -> Result<BTreeMap<Number, Shown>, Error> {
+fn ours(served: &Served) -> Result<BTreeMap<Number, BoardCell>, Error> {
     let claimed = served.forge.claimed_on_board()?.into_iter();
     let agent = |number| format!("dev-{}-{number}", served.config.name);
     let ours = claimed.filter(|item| item.agent == agent(item.number));
-    Ok(ours.map(|item| (item.number, Shown { status: item.status, agent: item.agent })).collect())
+    Ok(ours.map(|item| (item.number, BoardCell { status: item.status, agent: item.agent })).collect())
 }
 
 #[cfg(test)]
@@ -115,7 +115,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::sync::Arc;
 
-    use pointsman_core::board::Shown;
+    use pointsman_core::board::BoardCell;
     use pointsman_core::forge::BoardStatus;
     use pointsman_core::ids::{ProjectName, TaskKey};
     use pointsman_core::task::{State, Task};
@@ -132,7 +132,7 @@ mod tests {
             task.state = state;
             (key, Arc::new(task))
         };
-        let shown = |status, agent: &str| Shown { status, agent: agent.to_owned() };
+        let shown = |status, agent: &str| BoardCell { status, agent: agent.to_owned() };
         let picture = Arc::new(BTreeMap::from([
             task(1, State::Working),
             task(2, State::AwaitingReview),

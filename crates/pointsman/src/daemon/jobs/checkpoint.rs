@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_adapters::git::checkpoint::{
-    CheckpointName, Keeper, SESSION_TRAILER, Taken, list_all, newest, prune,
+    CheckpointName, CheckpointOutcome, Keeper, SESSION_TRAILER, list_all, newest, prune,
 };
 use pointsman_core::ids::{Number, Sha, TaskKey};
 use pointsman_core::session::work::Observation;
 use pointsman_core::task::Task;
+use pointsman_core::words;
 use pointsman_store::{CheckpointRow, Store, Write};
 
 use super::Jobs;
@@ -50,14 +51,17 @@ impl Checkpoint {
         }
         // The mirror has the last word: the row of its newest one may be on its way, or died with a daemon.
         let last = newest(&served.mirror, self.key.issue)?;
-        let known = jobs.reader().next_checkpoint_number(&self.key)?;
+        let known = jobs.read(|store| store.next_checkpoint_number(&self.key))?;
         let next = last.as_ref().map_or(1, |c| u64::from(c.name.n) + 1).max(known);
         let name = CheckpointName { task: self.key.issue, n: u32::try_from(next)? };
         let keeper = Keeper::new(&served.mirror, &served.paths.indexes());
         let session = self.session.as_deref().unwrap_or("none");
-        let message = format!("checkpoint of {}: {}\n\n{SESSION_TRAILER}: {session}\n", self.key, self.why);
+        let subject = words::daemon::git::checkpoint(&self.key, &self.why);
+        let message = format!("{subject}\n\n{SESSION_TRAILER}: {session}\n");
         let taken = keeper.take(&tree, &name, &message, last.as_ref().map(|c| &c.tree))?;
-        let Taken::Saved { commit, tree: saved, refname, files, incomplete } = taken else { return Ok(()) };
+        let CheckpointOutcome::Saved { commit, tree: saved, refname, files, incomplete } = taken else {
+            return Ok(());
+        };
         if let Some(why) = incomplete {
             tracing::warn!(task = %self.key, why, "the checkpoint may be incomplete");
         }
@@ -114,7 +118,7 @@ pub(crate) fn adopt(store: &Store, served: &Served) -> anyhow::Result<Vec<Write>
             commit: found.commit.clone(),
             tree: found.tree.clone(),
             at: found.at,
-            why: "found after a crash".to_owned(),
+            why: words::daemon::git::found_after_crash().to_owned(),
             files: files as u64,
         }));
     }

@@ -9,12 +9,13 @@ use pointsman_core::forge::CheckState;
 use pointsman_core::ids::{Number, ProjectName, Sha, TaskKey};
 use pointsman_core::queue::Record;
 use pointsman_core::task::{CiVerdict, Event};
+use pointsman_core::words;
 use pointsman_store::{Store, VerdictRow};
 
 use super::outside::wait_for_checks;
 use super::program::Program;
 use super::{Jobs, slug};
-use crate::daemon::board::Picture;
+use crate::daemon::board::TaskMap;
 use crate::daemon::clock;
 use crate::daemon::engine::Input;
 use crate::daemon::inbound::Inbound;
@@ -46,11 +47,8 @@ pub(crate) fn ci_verdict(
     tree: &Sha,
     command: &[String],
 ) -> Result<Option<(CiVerdict, Option<Duration>)>, pointsman_store::Error> {
-    let row = store.verdict(project, tree, &gate_name(command))?;
-    Ok(row.and_then(|row| {
-        let record: Record = serde_json::from_value(row.verdict).ok()?;
-        Some((record.last, row.took_ms.map(Duration::from_millis)))
-    }))
+    let known = last_verdict(store, project, tree, &gate_name(command))?;
+    Ok(known.map(|(record, row)| (record.last, row.took_ms.map(Duration::from_millis))))
 }
 
 fn run_name(key: &TaskKey, run: u32) -> String {
@@ -101,12 +99,12 @@ impl Check {
 }
 
 /// CI on the head of a pull request that no task is about: a person's.
-pub(super) struct OfPeople {
+pub(super) struct PullRequestCheck {
     pub(super) number: Number,
     pub(super) sha: Sha,
 }
 
-impl OfPeople {
+impl PullRequestCheck {
     pub(super) fn name(&self, project: &ProjectName) -> String {
         pull_name(project, self.number, &self.sha)
     }
@@ -130,7 +128,7 @@ impl OfPeople {
 
 /// Pull requests of people that CI has not looked at: on the embedded forge nobody else would. A test that a daemon did
 /// not live to finish is begun again.
-pub(super) fn untested(served: &Served, picture: &Picture) -> Vec<OfPeople> {
+pub(super) fn untested(served: &Served, picture: &TaskMap) -> Vec<PullRequestCheck> {
     let Some(forge) = served.embedded.as_ref().filter(|_| served.config.ci.kind.runs_here()) else {
         return Vec::new();
     };
@@ -141,13 +139,13 @@ pub(super) fn untested(served: &Served, picture: &Picture) -> Vec<OfPeople> {
         let checks = forge.checks(sha)?;
         Ok::<bool, Error>(checks.iter().any(|c| c.name == CHECK && c.state != CheckState::Pending))
     };
-    let look = || -> Result<Vec<OfPeople>, Error> {
+    let look = || -> Result<Vec<PullRequestCheck>, Error> {
         let mut untested = Vec::new();
         for pr in forge.open_pull_requests()?.into_iter().filter(|pr| !is_of_a_task(&pr.head)) {
             if let Some(sha) = pr.head_sha
                 && !looked_at(&sha)?
             {
-                untested.push(OfPeople { number: pr.number, sha });
+                untested.push(PullRequestCheck { number: pr.number, sha });
             }
         }
         Ok(untested)
@@ -179,7 +177,8 @@ fn test(
             verdict
         }
         Err(error) => {
-            CiVerdict::Infra { reason: format!("CI could not be run: {error:#}"), log: String::new() }
+            let reason = words::daemon::queue::ci_did_not_run(format!("{error:#}"));
+            CiVerdict::Infra { reason, log: String::new() }
         }
     };
     let state = match verdict {
@@ -207,7 +206,7 @@ fn remember_run(
     }
     let Ok(tree) = served.mirror.tree_of(sha) else { return };
     let gate = gate_name(command);
-    let earlier = record(&jobs.reader(), &served.config.name, &tree, &gate).ok().flatten();
+    let earlier = jobs.read(|store| record(store, &served.config.name, &tree, &gate)).ok().flatten();
     let record = Record::add(earlier.as_ref(), verdict.clone());
     let log_path = Some(log_path);
     remember(jobs, served, Verdict { tree: &tree, gate, record: &record, log_path, took });
@@ -224,7 +223,7 @@ fn tells_of_code(verdict: &CiVerdict) -> bool {
 pub(super) fn remembered(jobs: &Jobs, served: &Served, sha: &Sha) -> anyhow::Result<Option<CiVerdict>> {
     let Some(command) = &served.config.ci.command else { return Ok(None) };
     let tree = served.mirror.tree_of(sha)?;
-    let record = record(&jobs.reader(), &served.config.name, &tree, &gate_name(command))?;
+    let record = jobs.read(|store| record(store, &served.config.name, &tree, &gate_name(command)))?;
     Ok(record.map(|record| record.last).filter(tells_of_code))
 }
 
@@ -288,4 +287,34 @@ pub(super) fn remember(jobs: &Jobs, served: &Served, verdict: Verdict<'_>) {
             took_ms: u64::try_from(verdict.took.as_millis()).ok(),
         }),
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use pointsman_core::queue::Runs;
+    use pointsman_core::time::Timestamp;
+    use pointsman_store::{Change, Write};
+    use serde_json::Value;
+
+    use super::*;
+
+    /// What a retest forgot is no verdict for anybody, also as an unreleased version wrote it.
+    #[test]
+    fn a_verdict_that_was_forgotten_is_not_shown_as_green() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&directory.path().join("pointsman.db")).unwrap();
+        let (project, command) = (ProjectName::new("shop").unwrap(), ["make".to_owned()]);
+        let tree = Sha::new(&"a".repeat(40)).unwrap();
+        let mut tell = |verdict: Value| {
+            let (at, gate) = (Timestamp(1), gate_name(&command));
+            let verdict = VerdictRow { verdict, log_path: None, at, took_ms: None };
+            let write = Write::Verdict { project: project.clone(), object: tree.clone(), gate, verdict };
+            store.commit(&[Change::quiet(at, vec![write])]).unwrap();
+            ci_verdict(&store, &project, &tree, &command).unwrap().map(|(verdict, _)| verdict)
+        };
+        let passed = |runs: Runs| serde_json::to_value(Record { runs, last: CiVerdict::Passed }).unwrap();
+        assert_eq!(tell(passed(Runs { green: 1, ..Runs::default() })), Some(CiVerdict::Passed));
+        assert_eq!(tell(Value::Null), None);
+        assert_eq!(tell(passed(Runs::default())), None);
+    }
 }

@@ -1,8 +1,7 @@
-//! Work that takes long: CI, review programs, landings. It runs on threads of its own and reports
-//! what it found as events.
+//! Long work: CI, review programs, landings. Jobs run on their own threads and report their results as events.
 //!
-//! Jobs are level-triggered: whoever finds that an answer is still owed submits the job again, and
-//! one that runs already is left alone. Nothing about a job has to survive a crash but its result.
+//! Jobs are level-triggered: whoever finds that a result is missing submits the job again, and a job that already
+//! runs is left alone. Only the result of a job has to survive a crash.
 
 mod board;
 mod checkpoint;
@@ -28,15 +27,16 @@ pub(crate) use checks::{CHECK, ci_log, ci_log_of_pull, ci_verdict};
 pub(super) use program::clear_leftovers;
 pub use queue::Outcomes;
 
-use super::board::Picture;
+use super::board::TaskMap;
 use super::engine::Input;
 use super::inbound::{Inbound, Inbox};
+use super::reader::Reader;
 use super::served::Served;
 
 /// All jobs of the daemon.
 pub(crate) struct Jobs {
     pub(crate) inbox: Inbox,
-    reader: Mutex<Store>,
+    reader: Reader,
     running: Mutex<Running>,
     freed: Condvar,
     stopping: AtomicBool,
@@ -62,7 +62,12 @@ struct Running {
     /// The one entry that `merge-queue process` works on.
     only: Option<EntryId>,
     /// Merge queues at work: told when something changes.
-    wakers: BTreeMap<ProjectName, Sender<queue::Signal>>,
+    wakers: BTreeMap<ProjectName, Sender<queue::WakeReason>>,
+    /// Trees that a person wants tested again, until the project's merge queue takes them. They are kept here and not
+    /// with the project because a reload replaces the project.
+    retests: BTreeMap<ProjectName, BTreeSet<Sha>>,
+    /// The projects as they were last read.
+    served: BTreeMap<ProjectName, Arc<Served>>,
 }
 
 impl Jobs {
@@ -70,7 +75,7 @@ impl Jobs {
     pub(crate) fn new(inbox: Inbox, reader: Store) -> Arc<Self> {
         Arc::new(Self {
             inbox,
-            reader: Mutex::new(reader),
+            reader: Reader::new(reader),
             running: Mutex::default(),
             freed: Condvar::new(),
             stopping: AtomicBool::new(false),
@@ -104,7 +109,7 @@ impl Jobs {
     }
 
     /// Runs CI on pull requests of people that it has not looked at.
-    pub(crate) fn check_peoples(self: &Arc<Self>, served: &Arc<Served>, picture: &Picture) {
+    pub(crate) fn check_peoples(self: &Arc<Self>, served: &Arc<Served>, picture: &TaskMap) {
         for job in checks::untested(served, picture) {
             let name = format!("ci {}", job.name(&served.config.name));
             self.submit(name, served, move |jobs, served| {
@@ -113,7 +118,7 @@ impl Jobs {
         }
     }
 
-    /// What CI said about a commit, where it is a command that ran here.
+    /// The verdict of CI on a commit, where it is a command that ran here.
     pub(crate) fn tested(&self, served: &Served, sha: &Sha) -> anyhow::Result<Option<CiVerdict>> {
         checks::remembered(self, served, sha)
     }
@@ -122,7 +127,7 @@ impl Jobs {
     pub(crate) fn check_pull_request(self: &Arc<Self>, served: &Arc<Served>, number: Number, sha: &Sha) {
         // On the embedded forge that is done for all of them.
         if served.config.ci.kind.runs_here() && served.embedded.is_none() {
-            let job = checks::OfPeople { number, sha: sha.clone() };
+            let job = checks::PullRequestCheck { number, sha: sha.clone() };
             let name = format!("ci {}", job.name(&served.config.name));
             self.submit(name, served, move |jobs, served| {
                 let known = matches!(jobs.tested(served, &job.sha), Ok(Some(_)));
@@ -187,25 +192,56 @@ impl Jobs {
     /// Works on the project's merge queue until nothing waits in it.
     pub(crate) fn land(self: &Arc<Self>, served: &Arc<Served>) {
         if self
-            .reader()
-            .queue_entries(&served.config.name, pointsman_store::EntryScope::Unfinished)
+            .read(|store| store.queue_entries(&served.config.name, pointsman_store::EntryScope::Unfinished))
             .is_ok_and(|e| e.is_empty())
         {
             return;
         }
-        let name = format!("land {}", served.config.name);
+        let name = landing(&served.config.name);
         {
             let mut running = self.lock();
             if running.names.contains(&name) {
                 // It may be about to end: then it begins anew.
                 running.again.insert(name);
                 if let Some(waker) = running.wakers.get(&served.config.name) {
-                    let _ = waker.send(queue::Signal::Look);
+                    let _ = waker.send(queue::WakeReason::Look);
                 }
                 return;
             }
         }
         self.submit(name, served, queue::work_through);
+    }
+
+    /// The projects were read again. A merge queue that works with an older configuration of its project begins anew.
+    pub(crate) fn serve(&self, projects: &BTreeMap<ProjectName, Arc<Served>>) {
+        let mut running = self.lock();
+        let before = std::mem::replace(&mut running.served, projects.clone());
+        for (project, older) in before {
+            let is_same = projects.get(&project).is_some_and(|served| Arc::ptr_eq(served, &older));
+            let name = landing(&project);
+            if is_same || !running.names.contains(&name) {
+                continue;
+            }
+            running.again.insert(name);
+            if let Some(waker) = running.wakers.get(&project) {
+                let _ = waker.send(queue::WakeReason::Look);
+            }
+        }
+    }
+
+    /// The project as it is served now; nothing if it is served no more.
+    fn served_now(&self, project: &ProjectName) -> Option<Arc<Served>> {
+        self.lock().served.get(project).cloned()
+    }
+
+    /// The project's merge queue tests these trees again, whatever it knows of them.
+    pub(crate) fn test_again(&self, project: &ProjectName, trees: &[Sha]) {
+        self.lock().retests.entry(project.clone()).or_default().extend(trees.iter().cloned());
+    }
+
+    /// The trees that were asked for since the last time.
+    fn take_retests(&self, project: &ProjectName) -> BTreeSet<Sha> {
+        self.lock().retests.remove(project).unwrap_or_default()
     }
 
     /// From now on merge queues work on this entry only.
@@ -225,7 +261,7 @@ impl Jobs {
 
     /// Waits until the project's merge queue has nothing left to do, or the daemon stops.
     pub(crate) fn wait_until_landed(&self, project: &ProjectName) {
-        let name = format!("land {project}");
+        let name = landing(project);
         let mut running = self.lock();
         while running.names.contains(&name) && !self.is_stopping() {
             running = self.freed.wait(running).unwrap_or_else(PoisonError::into_inner);
@@ -250,7 +286,7 @@ impl Jobs {
         }
         self.freed.notify_all();
         for waker in self.lock().wakers.values() {
-            let _ = waker.send(queue::Signal::Look);
+            let _ = waker.send(queue::WakeReason::Look);
         }
         let mut running = self.lock();
         while !running.killers.is_empty() {
@@ -354,8 +390,8 @@ impl Jobs {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn reader(&self) -> MutexGuard<'_, Store> {
-        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
+    fn read<T>(&self, question: impl FnOnce(&Store) -> T) -> T {
+        self.reader.read(question)
     }
 }
 
@@ -372,6 +408,11 @@ impl Drop for Runner {
         }
         self.jobs.freed.notify_all();
     }
+}
+
+/// The name of the job that works on a project's merge queue.
+fn landing(project: &ProjectName) -> String {
+    format!("land {project}")
 }
 
 /// A job's name in logs and file names.

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use anyhow::Context as _;
 use pointsman_adapters::git::checkout::{checkout_exact, give_origin, remove_checkout};
 use pointsman_adapters::process::{End, Run, census};
 use pointsman_core::ids::Sha;
 use pointsman_core::task::CiVerdict;
-use pointsman_core::{text, verdict};
+use pointsman_core::{text, verdict, words};
 
 use super::Jobs;
 use crate::daemon::crash::crash_point;
@@ -78,8 +79,7 @@ impl Program<'_> {
         if fs::rename(ahead_of(served, self.sha), dir).is_err() {
             check_out(served, self.sha, dir)?;
         }
-        let (program, args) =
-            self.command.split_first().ok_or_else(|| anyhow::anyhow!("an empty command"))?;
+        let (program, args) = self.command.split_first().context(words::daemon::queue::empty_command())?;
         // `./ci.sh` is a file of the checkout, `cargo` one of the PATH.
         let program = if program.contains('/') { dir.join(program).into_os_string() } else { program.into() };
         let mut run = Run::new(program).untrusted().args(args).cwd(dir).inherit(&INHERITED).env("CI", "true");

@@ -7,6 +7,7 @@ use pointsman_adapters::phase_file;
 use pointsman_core::ids::{Number, ProjectName, Sha, TaskKey};
 use pointsman_core::review::Answer;
 use pointsman_core::run::{RESULT_BYTES, read_result};
+use pointsman_core::words;
 
 use super::program::Program;
 use super::{Jobs, slug};
@@ -81,13 +82,12 @@ impl Review {
         }
         let bytes = phase_file::read_result_file(&result, RESULT_BYTES as u64);
         let _ = std::fs::remove_file(&result);
-        let bytes =
-            bytes?.ok_or_else(|| anyhow::anyhow!("the review program wrote no result ({})", ran.end))?;
-        let unusable = |why: String| anyhow::anyhow!("the review program's result is unusable: {why}");
+        let bytes = bytes?.with_context(|| words::daemon::review::no_result(ran.end))?;
+        let unusable = |why: String| anyhow::anyhow!(words::daemon::review::unusable_result(&why));
         let result = read_result(Some(&bytes)).map_err(unusable)?;
         let answer = Answer::read(result.as_ref()).map_err(unusable)?;
         let pr = served.forge.pull_request(self.pr)?;
-        let pr = pr.with_context(|| format!("pull request #{} is gone", self.pr))?;
+        let pr = pr.with_context(|| words::daemon::review::pull_request_is_gone(self.pr))?;
         let examined = reviews::examine(served, &pr, &self.sha, self.issue)?;
         reviews::post(served, self.pr, &self.sha, &answer, &examined)?;
         jobs.inbox.send(Inbound::AskForge { project: self.project.clone() });

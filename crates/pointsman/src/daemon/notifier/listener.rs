@@ -1,51 +1,48 @@
 //! Reads a room: asks for news, and the answer comes when there are some. How far it was read is on disk together with
 //! what was said, so that nothing is missed or taken twice, whoever dies in between.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use pointsman_adapters::notify::matrix::{LONG_POLL, Standing};
+use pointsman_adapters::notify::matrix::{LONG_POLL, RoomMembership};
 use pointsman_core::chat::{Ignored, listen as hear};
 
-use super::tell::{Trouble, unread, unset};
-use super::{LISTENER, Told, send};
+use super::tell::{SendError, unread, unset};
+use super::{LISTENER, NotifierReport, send};
 use crate::daemon::crash::crash_point;
+use crate::daemon::effects::EffectPerformer;
 use crate::daemon::inbound::Inbox;
 use crate::daemon::served::Served;
-use crate::daemon::world::RealWorld;
 
 /// The name under which it is remembered how far a room was read, by this account.
-pub(super) fn cursor(there: &Standing) -> String {
+pub(super) fn cursor(there: &RoomMembership) -> String {
     format!("matrix.since {} {}", there.room, there.me)
 }
 
 /// Listens until there is trouble, the daemon stops, or the project is served anew.
-pub(super) fn listen(world: &RealWorld, inbox: &Inbox, served: &Arc<Served>) {
+pub(super) fn listen(world: &EffectPerformer, inbox: &Inbox, served: &Arc<Served>) {
     while !world.jobs.is_stopping() && world.serves(served) {
         match round(world, inbox, served) {
             Ok(()) => {}
-            Err(Trouble::Broken { error, asked }) => {
+            Err(SendError::Broken { error, asked }) => {
                 let (project, part) = (served.config.name.clone(), LISTENER.to_owned());
-                return send(inbox, Told::Failed { project, part, error, asked });
+                return send(inbox, NotifierReport::Failed { project, part, error, asked });
             }
-            Err(Trouble::Unfit(error)) => {
+            Err(SendError::Unfit(error)) => {
                 let (project, part) = (served.config.name.clone(), LISTENER.to_owned());
-                return send(inbox, Told::Failed { project, part, error, asked: Some(LONG_POLL) });
+                return send(inbox, NotifierReport::Failed { project, part, error, asked: Some(LONG_POLL) });
             }
-            Err(Trouble::NotYet) => return,
+            Err(SendError::NotYet) => return,
         }
     }
 }
 
-fn round(world: &RealWorld, inbox: &Inbox, served: &Served) -> Result<(), Trouble> {
+fn round(world: &EffectPerformer, inbox: &Inbox, served: &Served) -> Result<(), SendError> {
     let matrix = served.notifiers.matrix().map_err(unset)?;
     let (there, project) = (matrix.look()?, &served.config.name);
     let name = cursor(&there);
-    let (since, ill) = {
-        let reader = world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let since = reader.cursor(Some(project), &name).map_err(unread)?;
-        (since, super::health(&reader, project, LISTENER).map_err(unread)?.is_some())
-    };
+    let since = world.read(|store| store.cursor(Some(project), &name)).map_err(unread)?;
+    let ill = world.read(|store| super::health(store, project, LISTENER)).map_err(unread)?.is_some();
     // Who was in trouble wants to know quickly that it is over.
     let wait = if since.is_some() && !ill { LONG_POLL } else { Duration::ZERO };
     let batch = matrix.sync(since.as_deref(), wait)?;
@@ -65,7 +62,10 @@ fn round(world: &RealWorld, inbox: &Inbox, served: &Served) -> Result<(), Troubl
             crash_point("reply-read");
         }
         let (project, place, read_to) = (project.clone(), there.room.clone(), (name, batch.next));
-        send(inbox, Told::Heard { project, place, own: batch.own, said, missed: batch.missed, read_to });
+        send(
+            inbox,
+            NotifierReport::Heard { project, place, own: batch.own, said, missed: batch.missed, read_to },
+        );
     }
     Ok(())
 }

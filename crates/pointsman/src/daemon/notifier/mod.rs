@@ -1,11 +1,11 @@
-//! Telling people, and listening to them. Who is told what and when, and what a person's words mean, is decided in the
-//! core; here it is written down and carried out.
+//! Sends notices to people and reads their messages. The core decides who is told what and when, and what a message
+//! means; this module records the decision and carries it out.
 //!
-//! `watch` looks what is to be told and to whom nobody listens yet, `tell` sends one notice, `standing` keeps the first
-//! messages of threads up to date, `listener` reads a room, `heard` does what people said. All but `heard` and this file
-//! run beside the loop and only send; a server that is down delays nobody.
+//! `watch` finds notices that are due and rooms that nobody reads yet. `tell` sends one notice, `standing` updates
+//! the first message of each thread, `listener` reads a room, and `incoming` acts on messages. All but `incoming` and this
+//! file run beside the loop and only send, so a server that is down delays nobody.
 
-mod heard;
+mod incoming;
 mod listener;
 mod standing;
 mod tell;
@@ -15,7 +15,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
 use pointsman_adapters::notify::matrix::Own;
-use pointsman_core::chat::Said;
+use pointsman_core::chat::PersonMessage;
 use pointsman_core::config::NotifierKind;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::notifier::{Health, Plan, Posting, Rules, Topic, plan};
@@ -29,14 +29,14 @@ pub(crate) use watch::Watch;
 
 use super::answer::{done, failed};
 use super::clock;
+use super::effects::chain;
 use super::engine::Engine;
 use super::inbound::{Inbound, Inbox};
-use super::timetable::Place;
-use super::world::chain;
+use super::timetable::SystemZone;
 use crate::control::protocol::{FailureKind, Reply};
 
-/// What those beside the loop tell it.
-pub(crate) enum Told {
+/// A report of a thread to the loop, which writes it down.
+pub(crate) enum NotifierReport {
     Posted(Posting),
     /// What became of a notice.
     Settled {
@@ -68,7 +68,7 @@ pub(crate) enum Told {
         /// Notices of ours that are there: it may be news to us that they are told.
         own: Vec<Own>,
         /// What, oldest first.
-        said: Vec<Said>,
+        said: Vec<PersonMessage>,
         /// More was said than was read.
         missed: bool,
         /// Up to where that is read: a named value to remember.
@@ -84,7 +84,7 @@ pub(crate) fn health_name(kind: NotifierKind) -> String {
     format!("notifier.{kind}")
 }
 
-/// What is wrong with a part; nothing if it works.
+/// The failures of a part of the notifier; none if it works.
 pub(crate) fn health(
     store: &Store,
     project: &ProjectName,
@@ -95,7 +95,7 @@ pub(crate) fn health(
 }
 
 /// Has the loop write something down, and waits until it is.
-pub(super) fn send(inbox: &Inbox, told: Told) {
+pub(super) fn send(inbox: &Inbox, told: NotifierReport) {
     let (written, answer) = sync_channel(1);
     inbox.send(Inbound::Notifier { told: Box::new(told), written });
     // The daemon's end drops the other side.
@@ -103,10 +103,14 @@ pub(super) fn send(inbox: &Inbox, told: Told) {
 }
 
 /// Writes down what was told to the loop. Twice is the same as once.
-pub(super) fn take(engine: &mut Engine, told: &Told, now: Timestamp) -> Result<(), pointsman_store::Error> {
+pub(super) fn take(
+    engine: &mut Engine,
+    told: &NotifierReport,
+    now: Timestamp,
+) -> Result<(), pointsman_store::Error> {
     match told {
-        Told::Posted(posting) => post(engine, posting, now),
-        Told::Settled { project, id, by, delivered, at } => {
+        NotifierReport::Posted(posting) => post(engine, posting, now),
+        NotifierReport::Settled { project, id, by, delivered, at } => {
             let name = health_name(*by);
             let ill = health(engine.store(), project, &name)?.is_some();
             let works = matches!(delivered, Delivered::Sent { .. }) && ill;
@@ -118,13 +122,13 @@ pub(super) fn take(engine: &mut Engine, told: &Told, now: Timestamp) -> Result<(
             writes.extend(works.then(|| Write::cursor(project, name, "")));
             engine.write(&[Change::quiet(now, writes)]).map(drop)
         }
-        Told::Shown(thread) => {
+        NotifierReport::Shown(thread) => {
             engine.write(&[Change::quiet(now, vec![Write::Thread(thread.clone())])]).map(drop)
         }
-        Told::Taken { reply } => {
+        NotifierReport::Taken { reply } => {
             engine.write(&[Change::quiet(now, vec![Write::ReplyTaken(*reply)])]).map(drop)
         }
-        Told::Failed { project, part, error, asked } => {
+        NotifierReport::Failed { project, part, error, asked } => {
             let before = health(engine.store(), project, part)?;
             let after = Health::failed(before.as_ref(), error, *asked, now);
             if before.is_none_or(|before| before.error != after.error) {
@@ -133,16 +137,16 @@ pub(super) fn take(engine: &mut Engine, told: &Told, now: Timestamp) -> Result<(
             let text = serde_json::to_string(&after).unwrap_or_default();
             engine.write(&[Change::quiet(now, vec![Write::cursor(project, part, text)])]).map(drop)
         }
-        Told::Heard { project, place, own, said, missed, read_to } => {
+        NotifierReport::Heard { project, place, own, said, missed, read_to } => {
             for own in own.iter().filter(|own| own.project == project.as_str()) {
-                heard::confirm(engine, project, place, own)?;
+                incoming::confirm(engine, project, place, own)?;
             }
             for said in said {
-                heard::take(engine, project, place, said, now)?;
+                incoming::take(engine, project, place, said, now)?;
             }
             let mut writes = vec![Write::cursor(project, &read_to.0, &read_to.1)];
             if *missed {
-                writes.extend(heard::missed(engine, project, &read_to.1, now)?);
+                writes.extend(incoming::missed(engine, project, &read_to.1, now)?);
             }
             if health(engine.store(), project, LISTENER)?.is_some() {
                 tracing::info!(%project, "the room is listened to again");
@@ -174,7 +178,7 @@ pub(super) fn planned(
     let same = engine.store().told_last(&posting.project, &posting.words())?;
     let rules = Rules::new(&config);
     let same_at = same.map(|(_, at)| at);
-    let planned = match Place::find(config.quiet_zone()) {
+    let planned = match SystemZone::find(config.quiet_zone()) {
         Some(zone) => plan(posting, same_at, &rules, &zone, now),
         None => plan(posting, same_at, &rules, &Utc, now),
     };
@@ -188,7 +192,7 @@ pub(super) fn planned(
 /// Tells people that this is a test, by all who are listed.
 pub(super) fn try_out(engine: &mut Engine, project: &ProjectName, key: &str) -> Reply {
     let Some(config) = engine.config(project) else {
-        return failed(FailureKind::NotFound, format!("project {project} is not served"));
+        return failed(FailureKind::NotFound, words::daemon::request::not_served(project));
     };
     let posting = Posting {
         key: format!("test:{project}:{key}"),
@@ -209,4 +213,4 @@ pub(super) fn try_out(engine: &mut Engine, project: &ProjectName, key: &str) -> 
 }
 
 /// Something to be written, and who waits for it.
-pub(super) type Waiting = (Box<Told>, SyncSender<()>);
+pub(super) type Waiting = (Box<NotifierReport>, SyncSender<()>);

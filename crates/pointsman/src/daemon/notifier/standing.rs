@@ -1,7 +1,6 @@
 //! The first message of a thread tells how things stand. It is edited when that changes: nobody has to read a thread to
 //! its end, and nobody is called by it.
 
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use pointsman_adapters::notify::matrix::Message;
@@ -10,12 +9,12 @@ use pointsman_core::notifier::{Posting, Topic};
 use pointsman_core::words;
 use pointsman_store::{Store, Thread};
 
-use super::tell::{Trouble, transaction, unset};
-use super::{Told, send};
+use super::tell::{SendError, transaction, unset};
+use super::{NotifierReport, send};
 use crate::daemon::clock;
+use crate::daemon::effects::EffectPerformer;
 use crate::daemon::inbound::Inbox;
 use crate::daemon::served::Served;
-use crate::daemon::world::RealWorld;
 
 /// A message is not edited more often than this: what changes quickly need not be seen in between.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -62,20 +61,19 @@ pub(super) fn thread(
 }
 
 /// Threads whose first message shows something else than is so, with what they should show.
-pub(super) fn outdated(world: &RealWorld, served: &Served) -> Vec<Thread> {
+pub(super) fn outdated(world: &EffectPerformer, served: &Served) -> Vec<Thread> {
     let project = &served.config.name;
     // Without a look at the server there is no room, and nothing was written there by this daemon.
     let Some(there) = served.notifiers.matrix().ok().and_then(|matrix| matrix.known()) else {
         return Vec::new();
     };
-    let reader = world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-    let threads = reader.open_threads(project, &there.room).unwrap_or_default();
+    let threads = world.read(|store| store.open_threads(project, &there.room)).unwrap_or_default();
     let at = clock::now();
     threads
         .into_iter()
         .filter(|thread| thread.edited_at.after(PAUSE) <= at || thread.edited_at > at)
         .filter_map(|thread| {
-            let (shown, over) = now(&reader, project, &thread.topic)?;
+            let (shown, over) = world.read(|store| now(store, project, &thread.topic))?;
             let changed = shown != thread.shown || over;
             changed.then(|| Thread { shown, open: !over, edits: thread.edits + 1, edited_at: at, ..thread })
         })
@@ -83,7 +81,7 @@ pub(super) fn outdated(world: &RealWorld, served: &Served) -> Vec<Thread> {
 }
 
 /// Brings them up to date.
-pub(super) fn update(world: &RealWorld, inbox: &Inbox, served: &Served) -> Result<(), Trouble> {
+pub(super) fn update(world: &EffectPerformer, inbox: &Inbox, served: &Served) -> Result<(), SendError> {
     let matrix = served.notifiers.matrix().map_err(unset)?;
     for thread in outdated(world, served) {
         let message = Message {
@@ -93,15 +91,15 @@ pub(super) fn update(world: &RealWorld, inbox: &Inbox, served: &Served) -> Resul
             ..Message::default()
         };
         let name = transaction(&["edit", &thread.root, &thread.edits.to_string(), &thread.shown]);
-        match matrix.send(&message, &name).map_err(Trouble::from) {
+        match matrix.send(&message, &name).map_err(SendError::from) {
             Ok(_) => {}
             // The message is gone, or is not taken; the thread is good without.
-            Err(Trouble::Unfit(why)) => {
+            Err(SendError::Unfit(why)) => {
                 tracing::warn!(project = %thread.project, why, "a thread is not kept up to date")
             }
             Err(trouble) => return Err(trouble),
         }
-        send(inbox, Told::Shown(thread));
+        send(inbox, NotifierReport::Shown(thread));
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! Whoever dies between sending and writing that down sends again. On Matrix that is the same message, by its
 //! transaction; a webhook sees the same key; a desktop shows it twice.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_adapters::notify::matrix::{Matrix, Message};
@@ -14,18 +14,18 @@ use pointsman_core::words;
 use pointsman_store::{Delivered, Delivery};
 use sha2::{Digest, Sha256};
 
-use super::{Told, health_name, listener, send, standing};
+use super::{NotifierReport, health_name, listener, send, standing};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
+use crate::daemon::effects::{EffectPerformer, chain};
 use crate::daemon::inbound::Inbox;
 use crate::daemon::served::Served;
-use crate::daemon::world::{RealWorld, chain};
 
 /// Deliveries that are read at once.
 const BATCH: u32 = 20;
 
 /// Why a notice was not told.
-pub(super) enum Trouble {
+pub(super) enum SendError {
     /// The notifier does not work.
     Broken {
         error: String,
@@ -38,7 +38,7 @@ pub(super) enum Trouble {
     NotYet,
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for SendError {
     fn from(error: Error) -> Self {
         match error.retry() {
             Retry::Never => Self::Unfit(chain(&error)),
@@ -48,17 +48,13 @@ impl From<Error> for Trouble {
 }
 
 /// Tells everything that one notifier has to tell now.
-pub(super) fn all(world: &RealWorld, inbox: &Inbox, served: &Arc<Served>, by: NotifierKind) {
+pub(super) fn all(world: &EffectPerformer, inbox: &Inbox, served: &Arc<Served>, by: NotifierKind) {
     let project = &served.config.name;
     let failed = |error: String, asked| {
-        send(inbox, Told::Failed { project: project.clone(), part: health_name(by), error, asked });
+        send(inbox, NotifierReport::Failed { project: project.clone(), part: health_name(by), error, asked });
     };
     loop {
-        let due = {
-            let reader = world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-            reader.due_deliveries(project, by, clock::now(), BATCH)
-        };
-        let due = match due {
+        let due = match world.read(|store| store.due_deliveries(project, by, clock::now(), BATCH)) {
             Ok(due) => due,
             Err(error) => {
                 tracing::error!(%error, "notices could not be read");
@@ -75,26 +71,29 @@ pub(super) fn all(world: &RealWorld, inbox: &Inbox, served: &Arc<Served>, by: No
             let at = clock::now();
             let delivered = match tell(world, served, &delivery) {
                 Ok(delivered) => delivered,
-                Err(Trouble::Unfit(why)) => {
+                Err(SendError::Unfit(why)) => {
                     tracing::error!(%project, notifier = %by, why, "a notice is not taken");
                     Delivered::Dropped { why }
                 }
-                Err(Trouble::Broken { error, asked }) => return failed(error, asked),
-                Err(Trouble::NotYet) => return,
+                Err(SendError::Broken { error, asked }) => return failed(error, asked),
+                Err(SendError::NotYet) => return,
             };
             crash_point("notice-sent");
-            send(inbox, Told::Settled { project: project.clone(), id: delivery.id, by, delivered, at });
+            send(
+                inbox,
+                NotifierReport::Settled { project: project.clone(), id: delivery.id, by, delivered, at },
+            );
             crash_point("notice-settled");
         }
     }
     if by == NotifierKind::Matrix
-        && let Err(Trouble::Broken { error, asked }) = standing::update(world, inbox, served)
+        && let Err(SendError::Broken { error, asked }) = standing::update(world, inbox, served)
     {
         failed(error, asked);
     }
 }
 
-fn tell(world: &RealWorld, served: &Served, delivery: &Delivery) -> Result<Delivered, Trouble> {
+fn tell(world: &EffectPerformer, served: &Served, delivery: &Delivery) -> Result<Delivered, SendError> {
     let posting = &delivery.posting;
     match delivery.notifier {
         // Written at once, by whoever had something to tell.
@@ -113,24 +112,22 @@ fn tell(world: &RealWorld, served: &Served, delivery: &Delivery) -> Result<Deliv
 }
 
 /// A part that is not there, because its token or address is not.
-pub(super) fn unset(problem: &str) -> Trouble {
-    Trouble::Broken { error: problem.to_owned(), asked: None }
+pub(super) fn unset(problem: &str) -> SendError {
+    SendError::Broken { error: problem.to_owned(), asked: None }
 }
 
 /// Writes to the room: in the topic's thread, or as the message that begins it.
-fn write(world: &RealWorld, served: &Served, delivery: &Delivery) -> Result<Delivered, Trouble> {
+fn write(world: &EffectPerformer, served: &Served, delivery: &Delivery) -> Result<Delivered, SendError> {
     let matrix: &Matrix = served.notifiers.matrix().map_err(unset)?;
     let there = matrix.look()?;
     let (posting, project) = (&delivery.posting, &served.config.name);
-    let known = {
-        let reader = world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let listening = reader.cursor(Some(project), &listener::cursor(&there)).map_err(unread)?;
-        // Whoever answers at once must be heard.
-        if served.config.listens() && listening.is_none() {
-            return Err(Trouble::NotYet);
-        }
-        reader.thread(project, &there.room, &posting.topic).map_err(unread)?
-    };
+    let cursor = listener::cursor(&there);
+    let listening = world.read(|store| store.cursor(Some(project), &cursor)).map_err(unread)?;
+    // Whoever answers at once must be heard.
+    if served.config.listens() && listening.is_none() {
+        return Err(SendError::NotYet);
+    }
+    let known = world.read(|store| store.thread(project, &there.room, &posting.topic)).map_err(unread)?;
     let notice = &posting.notice;
     let invitation = words::chat::invitation(&posting.topic, posting.question.as_deref(), notice.urgent)
         .filter(|_| served.config.listens());
@@ -150,15 +147,12 @@ fn write(world: &RealWorld, served: &Served, delivery: &Delivery) -> Result<Deli
     };
     let created = delivery.at.0.to_string();
     let sent = matrix.send(&message, &transaction(&[&posting.key, project.as_str(), &created]))?;
-    let thread = {
-        let reader = world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        standing::thread(&reader, posting, known, &there.room, &sent)
-    };
+    let thread = world.read(|store| standing::thread(store, posting, known, &there.room, &sent));
     Ok(Delivered::Sent { sent_as: Some(sent), thread })
 }
 
-pub(super) fn unread(error: pointsman_store::Error) -> Trouble {
-    Trouble::Broken { error: chain(&error), asked: None }
+pub(super) fn unread(error: pointsman_store::Error) -> SendError {
+    SendError::Broken { error: chain(&error), asked: None }
 }
 
 /// A name for a message that is the same whenever it is sent, and no other's: also not that of a daemon with a new

@@ -6,13 +6,14 @@ use std::sync::{Arc, PoisonError};
 use pointsman_core::config::NotifierKind;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::notifier::{KEPT, overflow};
+use pointsman_core::words;
 use pointsman_store::{Delivered, DeliveryId, Store};
 
-use super::{LISTENER, Told, health, health_name, listener, send, standing, tell};
+use super::{LISTENER, NotifierReport, health, health_name, listener, send, standing, tell};
 use crate::daemon::clock;
+use crate::daemon::effects::EffectPerformer;
 use crate::daemon::inbound::Inbox;
 use crate::daemon::served::Served;
-use crate::daemon::world::RealWorld;
 
 /// Those that can be down.
 const LOUD: [NotifierKind; 3] = [NotifierKind::Desktop, NotifierKind::Webhook, NotifierKind::Matrix];
@@ -20,14 +21,14 @@ const LOUD: [NotifierKind; 3] = [NotifierKind::Desktop, NotifierKind::Webhook, N
 /// Looks after all notifiers.
 pub(crate) struct Watch {
     inbox: Inbox,
-    world: Arc<RealWorld>,
+    world: Arc<EffectPerformer>,
     /// Projects as they were when it was looked whether they list fewer notifiers than before.
     known: BTreeMap<ProjectName, Arc<Served>>,
 }
 
 impl Watch {
     /// Nothing was seen yet.
-    pub(crate) fn new(inbox: Inbox, world: Arc<RealWorld>) -> Self {
+    pub(crate) fn new(inbox: Inbox, world: Arc<EffectPerformer>) -> Self {
         Self { inbox, world, known: BTreeMap::new() }
     }
 
@@ -58,8 +59,7 @@ impl Watch {
     }
 
     fn read<T>(&self, read: impl FnOnce(&Store) -> Result<T, pointsman_store::Error>) -> Option<T> {
-        let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        match read(&reader) {
+        match self.world.read(read) {
             Ok(found) => Some(found),
             Err(error) => {
                 tracing::error!(%error, "notices could not be read");
@@ -92,11 +92,11 @@ impl Watch {
         let too_many = overflow(&urgent);
         for (place, (id, at, _)) in line.into_iter().enumerate() {
             let why = if !served.config.tells(kind) {
-                "it is not told in this way any more"
+                words::daemon::notifier::not_told_this_way()
             } else if at.after(KEPT) <= now {
-                "it could not be told for three days"
+                words::daemon::notifier::told_too_late()
             } else if too_many.binary_search(&place).is_ok() {
-                "too many notices waited"
+                words::daemon::notifier::too_many_waited()
             } else {
                 continue;
             };
@@ -109,7 +109,7 @@ impl Watch {
         tracing::warn!(%project, notifier = %by, why, "a notice is dropped");
         send(
             &self.inbox,
-            Told::Settled {
+            NotifierReport::Settled {
                 project,
                 id,
                 by,

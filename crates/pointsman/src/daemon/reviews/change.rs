@@ -7,7 +7,7 @@ use pointsman_core::formula::Formula;
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::review::{Change, DIFF_BYTES, Facts, Landed, closes, parse};
 use pointsman_core::words;
-use pointsman_core::words::review::Material;
+use pointsman_core::words::review::ReviewFiles;
 use sha2::{Digest, Sha256};
 
 use crate::daemon::served::Served;
@@ -36,9 +36,9 @@ pub(super) fn base(served: &Served, pr: &PullRequest, head: &Sha) -> anyhow::Res
     if !mirror.commit_exists(head)? {
         mirror.fetch_remote()?;
     }
-    anyhow::ensure!(mirror.commit_exists(head)?, "{} is on no branch of the forge", pr.head);
+    anyhow::ensure!(mirror.commit_exists(head)?, words::daemon::git::on_no_branch(&pr.head));
     let main = mirror.remote_head(&served.primary)?;
-    let main = main.with_context(|| format!("the forge has no branch {}", served.primary))?;
+    let main = main.with_context(|| words::daemon::git::no_branch(&served.primary))?;
     Ok(mirror.merge_base(&main, head)?)
 }
 
@@ -50,9 +50,9 @@ pub(in crate::daemon) fn examine(
     issue: Option<Number>,
 ) -> anyhow::Result<Examined> {
     served.mirror.fetch_remote()?;
-    let base = base(served, pr, head)?.context("it has no history in common with the main branch")?;
+    let base = base(served, pr, head)?.context(words::daemon::review::no_shared_history())?;
     let (raw, patch) = changes::lines(&served.mirror, &base, head)?;
-    let change = parse(&raw, &patch).context("its change cannot be read")?;
+    let change = parse(&raw, &patch).context(words::daemon::review::unreadable_change())?;
     let paths: Vec<String> = change.files.iter().take(LANDED_FILES).map(|file| file.path.clone()).collect();
     let landed =
         changes::recent(&served.mirror, &base, &paths, Landed::FORMAT, LANDED_COMMITS, LANDED_BYTES)?;
@@ -91,7 +91,7 @@ pub(in crate::daemon) fn material(
     pr: &PullRequest,
     head: &Sha,
     examined: &Examined,
-) -> anyhow::Result<Material> {
+) -> anyhow::Result<ReviewFiles> {
     let mirror = &served.mirror;
     let ours = pr
         .reviews
@@ -105,7 +105,7 @@ pub(in crate::daemon) fn material(
         }
         Some(_) | None => None,
     };
-    Ok(Material {
+    Ok(ReviewFiles {
         request: words::review::request(pr, examined.issue.as_ref()),
         facts: words::review::facts(&examined.facts),
         files: words::review::files(&examined.change),

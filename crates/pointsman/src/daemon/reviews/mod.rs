@@ -1,9 +1,9 @@
-//! The review agent at work. What is next for a pull request is decided in the core; here it is found out how things
-//! stand, and done.
+//! Drives the review agent. The core decides the next step for a pull request; this module collects the facts and
+//! carries the step out.
 //!
-//! Level-triggered: every look lists the open pull requests and does what is missing. What was asked is a run, what was
-//! answered is its result, what was posted is on the forge: nothing else has to survive a crash. `change` looks at what
-//! is to be reviewed, `post` posts what came of it. The session itself is in [`super::runs`].
+//! It is level-triggered: every look lists the open pull requests and does what is missing. A request for a review is
+//! a run, an answer is the result of that run, and a posted review is on the forge, so nothing else has to survive a
+//! crash. `change` examines a change, and `post` posts the review. [`super::runs`] runs the session.
 
 mod change;
 mod post;
@@ -18,7 +18,7 @@ use pointsman_core::forge::PullRequest;
 use pointsman_core::formula::{self, Formula};
 use pointsman_core::ids::{Number, ProjectName, Sha};
 use pointsman_core::notifier::{Posting, Topic};
-use pointsman_core::review::{Answer, Attempt, Ci, FORMULA, Next, ROLE, Sight, is_code, plan};
+use pointsman_core::review::{Answer, Attempt, Ci, FORMULA, Next, ROLE, ReviewFacts, is_code, plan};
 use pointsman_core::run::{Event as RunEvent, Run, Status, Subject, review_key};
 use pointsman_core::task::{CiVerdict, Event, State, Task};
 use pointsman_core::verdict::of_checks;
@@ -29,10 +29,10 @@ use change::inputs;
 pub(super) use change::{examine, material};
 pub(super) use post::post;
 
+use super::effects::EffectPerformer;
 use super::engine::Input;
 use super::inbound::Inbound;
 use super::served::Served;
-use super::world::RealWorld;
 use crate::control::protocol::Reply;
 use crate::formulas;
 
@@ -41,14 +41,14 @@ const BY: &str = ROLE.as_str();
 
 /// Looks after the pull requests of all projects.
 pub(crate) struct Reviews {
-    world: Arc<RealWorld>,
+    world: Arc<EffectPerformer>,
     /// Heads that nothing more is to be done about. All of it can be lost.
     settled: Mutex<BTreeSet<(ProjectName, Number, Sha)>>,
 }
 
 impl Reviews {
     /// Nothing was looked at yet.
-    pub(crate) fn new(world: &Arc<RealWorld>) -> Arc<Self> {
+    pub(crate) fn new(world: &Arc<EffectPerformer>) -> Arc<Self> {
         Arc::new(Self { world: Arc::clone(world), settled: Mutex::default() })
     }
 
@@ -66,7 +66,7 @@ impl Reviews {
     }
 
     fn go_round(&self, served: &Served) -> anyhow::Result<()> {
-        let tasks = self.world.reader().tasks(Some(&served.config.name))?;
+        let tasks = self.world.read(|store| store.tasks(Some(&served.config.name)))?;
         let open = served.forge.open_pull_requests()?;
         self.call_off(served, &open)?;
         for listed in open {
@@ -92,7 +92,7 @@ impl Reviews {
     /// Ends reviews of what is not the head of an open pull request any more.
     fn call_off(&self, served: &Served, open: &[PullRequest]) -> anyhow::Result<()> {
         let project = &served.config.name;
-        let runs = self.world.reader().runs(project, RunScope::Open)?;
+        let runs = self.world.read(|store| store.runs(project, RunScope::Open))?;
         for run in runs {
             let Some(Subject::Review { pr, sha, .. }) = &run.subject else { continue };
             let wanted =
@@ -111,15 +111,15 @@ impl Reviews {
     fn attend(&self, served: &Served, listed: &PullRequest, task: Option<&Task>) -> anyhow::Result<bool> {
         let (Some(reviewer), Some(pr)) = (served.forge.reviewer(), served.forge.pull_request(listed.number)?)
         else {
-            anyhow::bail!("there is no review account: see review.token_env");
+            anyhow::bail!(words::daemon::review::no_account());
         };
         let Some(head) = pr.head_sha.clone() else { return Ok(false) };
-        let about = self.world.reader().runs_about(&served.config.name, &review_key(pr.number))?;
+        let about = self.world.read(|store| store.runs_about(&served.config.name, &review_key(pr.number)))?;
         let runs: Vec<&Run> = about.iter().filter(|run| is_of(run, &head)).collect();
         let attempts: Vec<Attempt> = runs.iter().map(|run| attempt(run)).collect();
         let look = |ci| {
             let primary = served.primary.as_str();
-            plan(&Sight { pr: &pr, primary, reviewer, ci, attempts: &attempts })
+            plan(&ReviewFacts { pr: &pr, primary, reviewer, ci, attempts: &attempts })
         };
         // What CI says is asked for only if it matters.
         let next = match look(Ci::NotGreen) {
@@ -140,7 +140,10 @@ impl Reviews {
             }
             Next::GiveUp => {
                 self.tell_unusable(served, &pr, &head, &failed(&runs))?;
-                let why = runs.last().and_then(|run| run.reason.as_deref()).unwrap_or("it wrote no review");
+                let why = runs
+                    .last()
+                    .and_then(|run| run.reason.as_deref())
+                    .unwrap_or(words::daemon::review::no_review_written());
                 self.give_up(served, &pr, &head, task, why)?;
                 Ok(true)
             }
@@ -158,7 +161,7 @@ impl Reviews {
     ) -> anyhow::Result<bool> {
         let config = &served.config;
         let working = {
-            let open = self.world.reader().runs(&config.name, RunScope::Open)?;
+            let open = self.world.read(|store| store.runs(&config.name, RunScope::Open))?;
             open.iter().filter(|run| run.formula.name == FORMULA && !run.status.is_over()).count()
         };
         let short = free_memory_mb().is_some_and(|free| free < config.limits.min_free_memory_mb);
@@ -192,8 +195,8 @@ impl Reviews {
     }
 
     fn formula(&self, served: &Served) -> anyhow::Result<Formula> {
-        let row = self.world.reader().project(&served.config.name)?;
-        let checkout = row.context("the project is not served any more")?.checkout;
+        let row = self.world.read(|store| store.project(&served.config.name))?;
+        let checkout = row.context(words::daemon::project::not_served_any_more())?.checkout;
         Ok(formulas::find(&checkout, FORMULA)?.render(&checkout, &formula::variables(&served.config))?)
     }
 
@@ -221,7 +224,7 @@ impl Reviews {
         runs: &[&Run],
     ) -> anyhow::Result<()> {
         for (place, run) in runs.iter().enumerate() {
-            let why = run.reason.as_deref().unwrap_or("it wrote no review");
+            let why = run.reason.as_deref().unwrap_or(words::daemon::review::no_review_written());
             let body = words::review::unusable(head, why, place + 1);
             let marker = format!("review-error:{head}:{}", place + 1);
             served.forge.comment_once(pr.number, &marker, &body)?;

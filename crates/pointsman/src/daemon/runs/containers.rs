@@ -6,16 +6,16 @@ use pointsman_adapters::containers::{PROGRAMS, end_labelled};
 use pointsman_adapters::process::find_program;
 use pointsman_core::run::{Run, Subject};
 
+use crate::daemon::effects::EffectPerformer;
 use crate::daemon::vault::trusted;
-use crate::daemon::world::RealWorld;
 
 /// What a session's containers are to carry. Another daemon may have a session of the same name.
-pub(super) fn label(world: &RealWorld, session: &str) -> String {
+pub(super) fn label(world: &EffectPerformer, session: &str) -> String {
     format!("pointsman.session={}/{session}", world.paths.state().display())
 }
 
 /// Ends what the sessions of a run up to this one started. What cannot be ended is told in the log.
-pub(super) fn end(world: &RealWorld, run: &Run, last: u32) {
+pub(super) fn end(world: &EffectPerformer, run: &Run, last: u32) {
     if !matches!(run.subject, Some(Subject::Action { .. })) {
         return;
     }

@@ -1,10 +1,12 @@
-//! Runs of formulas at work. What may happen to a run is decided in the core; here it is written down and carried out.
+//! Drives the runs of formulas. The core decides what may happen to a run; this module records the decision and
+//! carries it out.
 //!
-//! `watch` looks what is to be done about each, `session` starts, follows and ends its sessions, `containers`
-//! ends what they started outside of them. They only send; this file writes, in the loop.
+//! `watch` finds due work, `session` starts and ends sessions, `files` prepares their files, `replies` passes on
+//! people's answers, and `containers` removes containers that a session started. They only send; this file writes, in
+//! the loop.
 
 mod containers;
-mod material;
+mod files;
 mod replies;
 mod session;
 mod watch;
@@ -12,10 +14,10 @@ mod watch;
 use pointsman_core::formula;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::log;
-use pointsman_core::role::Occasion;
 use pointsman_core::run::{Event, Policy, Refused, Run, RunId, Subject, parse_session, step};
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use pointsman_store::{Change, Memory, RunScope, SessionRow};
 use pointsman_view::run as view;
 
@@ -24,9 +26,9 @@ pub(crate) use watch::Watch;
 use super::answer::{done, failed};
 use super::budget;
 use super::clock;
+use super::effects::chain;
 use super::engine::Engine;
 use super::outcome::NotTaken;
-use super::world::chain;
 use crate::control::protocol::{FailureKind, Reply, RunCommand};
 use crate::formulas;
 
@@ -35,7 +37,7 @@ pub(super) fn answer(engine: &mut Engine, project: &ProjectName, command: &RunCo
     let now = clock::now();
     let (id, event) = match command {
         RunCommand::Start { formula, by } => {
-            return begin(engine, project, &Wish::new(formula, by), now)
+            return begin(engine, project, &RunRequest::new(formula, by), now)
                 .unwrap_or_else(|error| failed(FailureKind::Failed, chain(&error)));
         }
         RunCommand::StepDone { session, step } => match of_session(engine, project, session) {
@@ -44,9 +46,9 @@ pub(super) fn answer(engine: &mut Engine, project: &ProjectName, command: &RunCo
                 let shown = clean_line(session, 100);
                 return match engine.store().session(session) {
                     Ok(Some(_)) => {
-                        failed(FailureKind::Refused, format!("the run of session {shown} is over"))
+                        failed(FailureKind::Refused, words::daemon::run::run_of_session_over(&shown))
                     }
-                    Ok(None) => failed(FailureKind::NotFound, format!("there is no session {shown}")),
+                    Ok(None) => failed(FailureKind::NotFound, words::daemon::request::no_session(&shown)),
                     Err(error) => failed(FailureKind::Failed, chain(&error)),
                 };
             }
@@ -56,8 +58,10 @@ pub(super) fn answer(engine: &mut Engine, project: &ProjectName, command: &RunCo
     };
     match happened(engine, project, id, &event, &[], now) {
         Ok(Ok(run)) => done(view::Run::from(&run)),
-        Ok(Err(NotTaken::Missing)) => failed(FailureKind::NotFound, format!("{project} has no run {id}")),
-        Ok(Err(NotTaken::Refused(why))) => failed(FailureKind::Refused, format!("run {id}: {why}")),
+        Ok(Err(NotTaken::Missing)) => failed(FailureKind::NotFound, words::daemon::run::no_run(project, id)),
+        Ok(Err(NotTaken::Refused(why))) => {
+            failed(FailureKind::Refused, words::daemon::run::refused(id, &why))
+        }
         Err(error) => failed(FailureKind::Failed, chain(&error)),
     }
 }
@@ -86,7 +90,7 @@ pub(super) fn happened(
 }
 
 /// A run that somebody wants.
-pub(super) struct Wish<'w> {
+pub(super) struct RunRequest<'w> {
     pub(super) formula: &'w str,
     pub(super) by: &'w str,
     /// About what; nothing for the whole project.
@@ -95,7 +99,7 @@ pub(super) struct Wish<'w> {
     pub(super) memory: Option<Memory>,
 }
 
-impl<'w> Wish<'w> {
+impl<'w> RunRequest<'w> {
     /// About the whole project.
     pub(super) fn new(formula: &'w str, by: &'w str) -> Self {
         Self { formula, by, subject: None, memory: None }
@@ -116,7 +120,7 @@ pub(super) fn begin_about(
     {
         return Ok(failed(FailureKind::Refused, full));
     }
-    let wish = Wish { subject: Some(subject), ..Wish::new(formula, by) };
+    let wish = RunRequest { subject: Some(subject), ..RunRequest::new(formula, by) };
     begin(engine, project, &wish, now)
 }
 
@@ -124,7 +128,7 @@ pub(super) fn begin_about(
 pub(super) fn begin(
     engine: &mut Engine,
     project: &ProjectName,
-    wish: &Wish<'_>,
+    wish: &RunRequest<'_>,
     now: Timestamp,
 ) -> Result<Reply, pointsman_store::Error> {
     match draft(engine, project, wish, now)? {
@@ -147,11 +151,11 @@ pub(super) fn begun(run: &Run, now: Timestamp) -> Change {
 pub(super) fn draft(
     engine: &mut Engine,
     project: &ProjectName,
-    wish: &Wish<'_>,
+    wish: &RunRequest<'_>,
     now: Timestamp,
 ) -> Result<Result<Run, Reply>, pointsman_store::Error> {
     let (Some(config), Some(row)) = (engine.config(project), engine.store().project(project)?) else {
-        return Ok(Err(failed(FailureKind::NotFound, format!("project {project} is not served"))));
+        return Ok(Err(failed(FailureKind::NotFound, words::daemon::request::not_served(project))));
     };
     let rendered = formulas::find(&row.checkout, wish.formula)
         .and_then(|found| found.render(&row.checkout, &formula::variables(&config)));
@@ -162,18 +166,8 @@ pub(super) fn draft(
         }
         Err(error) => return Ok(Err(failed(FailureKind::Configuration, chain(&error)))),
     };
-    let by_itself = match (formula.role().occasion(), wish.subject) {
-        (Occasion::Issue, _) => Some("issues are implemented by tasks: label one backlog"),
-        (Occasion::PullRequest, None) => {
-            Some("pull requests are reviewed by themselves: set roles.review.enabled = true")
-        }
-        (Occasion::VaultAction, None) => {
-            Some("vault actions are looked at by themselves: set roles.vault.enabled = true")
-        }
-        (Occasion::PullRequest | Occasion::VaultAction, Some(_)) | (Occasion::Order | Occasion::Time, _) => {
-            None
-        }
-    };
+    let (occasion, about) = (formula.role().occasion(), wish.subject.is_some());
+    let by_itself = words::daemon::run::starts_by_itself(occasion, about);
     if let Some(why) = by_itself {
         return Ok(Err(failed(FailureKind::Refused, why.to_owned())));
     }
@@ -182,7 +176,7 @@ pub(super) fn draft(
         None => engine.store().last_run(project, &formula.name)?.into_iter().collect(),
     };
     if let Some(last) = before.iter().find(|run| !run.status.is_over()) {
-        let message = format!("run {} of {} is under way: one at a time", last.id, formula.name);
+        let message = words::daemon::run::under_way(last.id, &formula.name);
         return Ok(Err(failed(FailureKind::Refused, message)));
     }
     let id = engine.store().next_run(project)?;

@@ -1,37 +1,37 @@
 //! A session that asked for a person hears what people say in its agent's thread, once.
 
-use std::sync::PoisonError;
-
-use pointsman_adapters::driver::{Sent, Words};
+use pointsman_adapters::driver::{AgentInput, Sent};
 use pointsman_core::chat::Reply;
 use pointsman_core::notifier::Topic;
 use pointsman_core::run::Run;
 use pointsman_core::words;
 
-use super::session::RunDesk;
+use super::session::RunSessionFiles;
+use crate::daemon::effects::{EffectError, EffectPerformer, epoch, write};
 use crate::daemon::inbound::Inbox;
-use crate::daemon::notifier::{self, Told};
-use crate::daemon::world::{RealWorld, Trouble, epoch, write};
+use crate::daemon::notifier::{self, NotifierReport};
 
 /// Types what was said since, one line each, and has it written down as taken. Whoever dies in between types the same
 /// line again, which its terminal then knows.
-pub(super) fn pass_on(world: &RealWorld, inbox: &Inbox, desk: &RunDesk, run: &Run) -> anyhow::Result<()> {
+pub(super) fn pass_on(
+    world: &EffectPerformer,
+    inbox: &Inbox,
+    desk: &RunSessionFiles,
+    run: &Run,
+) -> anyhow::Result<()> {
     let topic = Topic::of_formula(&run.formula.name);
-    let waiting = {
-        let reader = world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        reader.replies(&run.project, &topic)?
-    };
+    let waiting = world.read(|store| store.replies(&run.project, &topic))?;
     for row in waiting.into_iter().filter(|row| row.said.reply == Reply::Text) {
         let Some(seat) = world.drivers.find(&run.identity())? else { return Ok(()) };
         let (subject, details) = words::message::answer(&row.said.by, &row.said.words);
         let path = desk.inbox(run.generation).join(format!("reply-{}.md", row.id));
-        write(&path, details.as_bytes()).map_err(Trouble::into_error)?;
+        write(&path, details.as_bytes()).map_err(EffectError::into_error)?;
         let line = words::run::answer(row.id, &subject, &path.to_string_lossy());
         let operation = format!("reply-{}", row.id);
         let epoch = epoch(&run.session(run.generation));
-        let words = Words { operation: &operation, text: &line, last: false };
+        let words = AgentInput { operation: &operation, text: &line, last: false };
         match world.drivers.say(&run.identity(), &seat, &epoch, &words)? {
-            Sent::Sent | Sent::Duplicate => notifier::send(inbox, Told::Taken { reply: row.id }),
+            Sent::Sent | Sent::Duplicate => notifier::send(inbox, NotifierReport::Taken { reply: row.id }),
             // Its successor asks again, if it still has to.
             Sent::StaleEpoch | Sent::Dead | Sent::Refused => return Ok(()),
         }

@@ -5,7 +5,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use pointsman_adapters::driver::{NewSession, Placed, Seat, Words};
+use pointsman_adapters::driver::{AgentInput, FoundSession, NewSession, SessionHome};
 use pointsman_adapters::git::checkout::remove_checkout;
 use pointsman_adapters::{phase_file, process};
 use pointsman_core::claude::launch::Conversation;
@@ -19,17 +19,17 @@ use pointsman_core::words;
 use pointsman_store::SessionRow;
 
 use super::watch::Tell;
-use super::{containers, material};
+use super::{containers, files};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
+use crate::daemon::effects::{EffectError, EffectPerformer, epoch, new_id, write};
 use crate::daemon::hand_in;
 use crate::daemon::launch::Launch;
 use crate::daemon::served::Served;
-use crate::daemon::world::{RealWorld, Trouble, epoch, new_id, write};
 use crate::keeper::Keep;
 
 /// Everything that lies on one run's desk.
-pub(super) struct RunDesk {
+pub(super) struct RunSessionFiles {
     /// All that its sessions may touch of ours.
     root: PathBuf,
     /// A clean checkout of the main branch, the same for all its sessions.
@@ -39,7 +39,7 @@ pub(super) struct RunDesk {
     transcript: PathBuf,
 }
 
-impl RunDesk {
+impl RunSessionFiles {
     pub(super) fn new(served: &Served, run: &Run) -> Self {
         let root = served.paths.root().join("sessions").join(run.identity());
         let (role, project, id) = (run.formula.role(), &run.project, run.id);
@@ -72,9 +72,14 @@ impl RunDesk {
 }
 
 /// Starts the run's session, or finds that it is there already.
-pub(super) fn start(world: &RealWorld, served: &Served, run: &Run, tell: &Tell<'_>) -> anyhow::Result<()> {
+pub(super) fn start(
+    world: &EffectPerformer,
+    served: &Served,
+    run: &Run,
+    tell: &Tell<'_>,
+) -> anyhow::Result<()> {
     let (name, session) = (run.identity(), run.session(run.generation));
-    let desk = RunDesk::new(served, run);
+    let desk = RunSessionFiles::new(served, run);
     if let Some(seat) = world.drivers.find(&name)? {
         if seat.epoch == epoch(&session) {
             // We had started it and did not live to write it down.
@@ -82,7 +87,7 @@ pub(super) fn start(world: &RealWorld, served: &Served, run: &Run, tell: &Tell<'
             started(world, run, &desk, &seat, tell);
             return Ok(());
         }
-        world.take_down(served, &name, &session, &desk.tree, &seat).map_err(Trouble::into_error)?;
+        world.take_down(served, &name, &session, &desk.tree, &seat).map_err(EffectError::into_error)?;
     }
     keep_transcript(served, &run.session(run.generation.saturating_sub(1)), &desk);
     containers::end(world, run, run.generation.saturating_sub(1));
@@ -92,7 +97,7 @@ pub(super) fn start(world: &RealWorld, served: &Served, run: &Run, tell: &Tell<'
     }
     // It may speak as soon as it is there: it is known before.
     let registered = tell(Event::SessionPrepared { generation: run.generation }, vec![row(run, &desk, None)]);
-    anyhow::ensure!(registered, "the run is over");
+    anyhow::ensure!(registered, words::daemon::run::over());
     crash_point("run-session-prepared");
     let new = NewSession {
         name: name.clone(),
@@ -103,7 +108,7 @@ pub(super) fn start(world: &RealWorld, served: &Served, run: &Run, tell: &Tell<'
     };
     world.drivers.start(served.config.runtime(run.formula.role()), &new)?;
     crash_point("run-session-in-tmux");
-    let seat = world.drivers.find(&name)?.context("the session was gone as soon as it was started")?;
+    let seat = world.drivers.find(&name)?.context(words::daemon::session::gone_at_once())?;
     greet(world, served, run, &desk, &seat)?;
     started(world, run, &desk, &seat, tell);
     Ok(())
@@ -111,28 +116,28 @@ pub(super) fn start(world: &RealWorld, served: &Served, run: &Run, tell: &Tell<'
 
 /// Everything the agent finds when it starts; a reason if it can never start.
 fn prepare(
-    world: &RealWorld,
+    world: &EffectPerformer,
     served: &Served,
     run: &Run,
-    desk: &RunDesk,
+    desk: &RunSessionFiles,
 ) -> anyhow::Result<Result<(), String>> {
     let generation = run.generation;
     for dir in [&desk.root, &desk.inbox(generation), &desk.run_dir(generation)] {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     }
-    let material = material::lay_out(world, served, run, desk)?;
+    let material = files::lay_out(world, served, run, desk)?;
     // What an earlier session claimed is not this one's claim.
     let fresh = phase_file::remove_own_file(&desk.phase_file)
         .and_then(|()| phase_file::create_exclusive(&desk.phase_file));
     if let Err(why) = fresh {
-        return Ok(Err(format!("{} cannot be used: {why}", desk.phase_file.display())));
+        return Ok(Err(words::daemon::session::phase_file_unusable(&desk.phase_file, why)));
     }
-    let places = words::run::Places {
+    let places = words::run::RunFiles {
         phase_file: desk.phase_file.to_string_lossy().into_owned(),
         result_file: desk.result(generation).to_string_lossy().into_owned(),
     };
     let prompt = desk.inbox(generation).join("0000-task.md");
-    let save = |path: &PathBuf, bytes: &[u8]| write(path, bytes).map_err(Trouble::into_error);
+    let save = |path: &PathBuf, bytes: &[u8]| write(path, bytes).map_err(EffectError::into_error);
     for (name, text) in &material.files {
         save(&desk.inbox(generation).join(name), text.as_bytes())?;
     }
@@ -141,7 +146,7 @@ fn prepare(
     let path = (world.environment)("PATH");
     match argv.first() {
         Some(program) if process::find_program(program, path.as_deref(), &desk.tree).is_none() => {
-            return Ok(Err(format!("the agent program {program} is not found")));
+            return Ok(Err(words::daemon::session::program_not_found(program)));
         }
         _ => {}
     }
@@ -161,7 +166,7 @@ fn prepare(
     }
     let agent = served.config.agent_kind(run.formula.role());
     let can = agent.capabilities();
-    world.prepare_agent(agent, &desk.tree, &mut env).map_err(Trouble::into_error)?;
+    world.prepare_agent(agent, &desk.tree, &mut env).map_err(EffectError::into_error)?;
     if let (Some(flag), Some(model)) = (can.model_flag, &run.model) {
         argv.extend([flag.to_owned(), model.clone()]);
     }
@@ -176,7 +181,7 @@ fn prepare(
             let mut conversation = None;
             if let Some(streaming) = agent.streaming(&argv, None) {
                 argv = streaming;
-                conversation = Some(Conversation::New(new_id().map_err(Trouble::into_error)?));
+                conversation = Some(Conversation::New(new_id().map_err(EffectError::into_error)?));
             }
             Some(Keep {
                 session: run.session(generation),
@@ -197,19 +202,25 @@ fn prepare(
 }
 
 /// The prompt is given to the program as well, once, as one line of ours that names the file.
-fn greet(world: &RealWorld, served: &Served, run: &Run, desk: &RunDesk, seat: &Seat) -> anyhow::Result<()> {
-    let headless = seat.placed == Placed::Headless;
+fn greet(
+    world: &EffectPerformer,
+    served: &Served,
+    run: &Run,
+    desk: &RunSessionFiles,
+    seat: &FoundSession,
+) -> anyhow::Result<()> {
+    let headless = seat.placed == SessionHome::Headless;
     if headless || !served.config.agent_kind(run.formula.role()).capabilities().prompt_argument {
         let prompt = desk.inbox(run.generation).join("0000-task.md");
         let line = words::run::first_line(run, &prompt.to_string_lossy());
         // Nobody will say anything more to it: without a terminal it is through after its turn.
-        let words = Words { operation: "start", text: &line, last: headless };
+        let words = AgentInput { operation: "start", text: &line, last: headless };
         world.drivers.say(&run.identity(), seat, &epoch(&run.session(run.generation)), &words)?;
     }
     Ok(())
 }
 
-fn started(world: &RealWorld, run: &Run, desk: &RunDesk, seat: &Seat, tell: &Tell<'_>) {
+fn started(world: &EffectPerformer, run: &Run, desk: &RunSessionFiles, seat: &FoundSession, tell: &Tell<'_>) {
     let mut rows = vec![row(run, desk, Some(seat))];
     let before = rows[0].predecessor.as_deref().and_then(|session| ended(world, session, Exit::Crashed));
     rows.extend(before);
@@ -217,7 +228,7 @@ fn started(world: &RealWorld, run: &Run, desk: &RunDesk, seat: &Seat, tell: &Tel
 }
 
 /// What is known of the run's present session.
-fn row(run: &Run, desk: &RunDesk, seat: Option<&Seat>) -> SessionRow {
+fn row(run: &Run, desk: &RunSessionFiles, seat: Option<&FoundSession>) -> SessionRow {
     let now = clock::now();
     SessionRow {
         session: run.session(run.generation),
@@ -231,8 +242,8 @@ fn row(run: &Run, desk: &RunDesk, seat: Option<&Seat>) -> SessionRow {
         bead_id: None,
         node_id: None,
         hook_path: None,
-        tmux_session: seat.and_then(Seat::pane).map(|_| run.identity()),
-        pane: seat.and_then(Seat::pane).map(ToString::to_string),
+        tmux_session: seat.and_then(FoundSession::pane).map(|_| run.identity()),
+        pane: seat.and_then(FoundSession::pane).map(ToString::to_string),
         pid: seat.map(|seat| seat.pid),
         start_time: seat.and_then(|seat| seat.start_time),
         tree: Some(desk.tree.clone()),
@@ -249,28 +260,33 @@ fn row(run: &Run, desk: &RunDesk, seat: Option<&Seat>) -> SessionRow {
 }
 
 /// A session's row with its end, if it has none yet.
-fn ended(world: &RealWorld, session: &str, exit: Exit) -> Option<SessionRow> {
-    let reader = world.reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let row = reader.session(session).ok().flatten().filter(|row| row.ended_at.is_none())?;
+fn ended(world: &EffectPerformer, session: &str, exit: Exit) -> Option<SessionRow> {
+    let row = world.read(|store| store.session(session)).ok().flatten();
+    let row = row.filter(|row| row.ended_at.is_none())?;
     Some(SessionRow { ended_at: Some(clock::now()), exit: Some(exit), ..row })
 }
 
 /// Puts the session of a run that is over away. Its work is captured once nobody writes to it any more, whatever it was:
 /// what could not be captured stays where it is, and all of this is tried again.
-pub(super) fn end(world: &RealWorld, served: &Served, run: &Run, tell: &Tell<'_>) -> anyhow::Result<()> {
+pub(super) fn end(
+    world: &EffectPerformer,
+    served: &Served,
+    run: &Run,
+    tell: &Tell<'_>,
+) -> anyhow::Result<()> {
     let (name, session) = (run.identity(), run.session(run.generation));
-    let desk = RunDesk::new(served, run);
+    let desk = RunSessionFiles::new(served, run);
     if let Some(seat) = world.drivers.find(&name)? {
         world.drivers.end(&name, &seat, served.config.timing.stop_grace.duration())?;
     }
     containers::end(world, run, run.generation);
-    world.keep_work(served, &session, &desk.tree).map_err(Trouble::into_error)?;
+    world.keep_work(served, &session, &desk.tree).map_err(EffectError::into_error)?;
     crash_point("run-session-put-away");
     keep_transcript(served, &session, &desk);
     if let Err(refusal) = phase_file::remove_own_file(&desk.phase_file) {
         tracing::warn!(file = %desk.phase_file.display(), %refusal, "left a phase file");
     }
-    material::take_commits(served, run, &desk)?;
+    files::take_commits(served, run, &desk)?;
     hand_in::take(world, served, run, &desk.tree)?;
     // What was in it is captured; what was not changed is in git.
     remove_checkout(&desk.tree)?;
@@ -283,7 +299,7 @@ pub(super) fn end(world: &RealWorld, served: &Served, run: &Run, tell: &Tell<'_>
     Ok(())
 }
 
-fn keep_transcript(served: &Served, session: &str, desk: &RunDesk) {
+fn keep_transcript(served: &Served, session: &str, desk: &RunSessionFiles) {
     if let Err(refusal) = phase_file::move_own_file(&desk.transcript, &served.paths.transcript(session)) {
         tracing::warn!(file = %desk.transcript.display(), %refusal, "left a transcript");
     }

@@ -21,12 +21,12 @@ use pointsman_store::{RunScope, SessionRow};
 use sha2::{Digest, Sha256};
 
 use super::replies;
-use super::session::{self, RunDesk};
+use super::session::{self, RunSessionFiles};
 use crate::daemon::clock;
+use crate::daemon::effects::EffectPerformer;
 use crate::daemon::inbound::{Inbound, Inbox};
 use crate::daemon::served::Served;
-use crate::daemon::timetable::Standing;
-use crate::daemon::world::RealWorld;
+use crate::daemon::timetable::ProjectFacts;
 
 /// Timetables have minutes; they are looked at this often.
 const CLOCK: Duration = Duration::from_secs(10);
@@ -39,7 +39,7 @@ pub(super) type Tell<'t> = dyn Fn(Event, Vec<SessionRow>) -> bool + 't;
 /// Looks after all runs.
 pub(crate) struct Watch {
     inbox: Inbox,
-    world: Arc<RealWorld>,
+    world: Arc<EffectPerformer>,
     /// How often a session's process was looked for in vain.
     missed: BTreeMap<String, u32>,
     /// When the clock is looked at next.
@@ -48,7 +48,7 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Nothing was seen yet.
-    pub(crate) fn new(inbox: Inbox, world: Arc<RealWorld>) -> Self {
+    pub(crate) fn new(inbox: Inbox, world: Arc<EffectPerformer>) -> Self {
         Self { inbox, world, missed: BTreeMap::new(), clock_at: Timestamp::default() }
     }
 
@@ -66,11 +66,7 @@ impl Watch {
             if clock_due {
                 self.tell_the_time(served);
             }
-            let open = {
-                let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-                reader.runs(&served.config.name, RunScope::Open)
-            };
-            match open {
+            match self.world.read(|store| store.runs(&served.config.name, RunScope::Open)) {
                 Ok(open) => {
                     for run in &open {
                         followed.insert(run.session(run.generation));
@@ -90,14 +86,11 @@ impl Watch {
             return;
         }
         let main = served.mirror.remote_head(&served.primary).ok().flatten();
-        let tasks = {
-            let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-            reader.tasks(Some(&config.name)).unwrap_or_default()
-        };
+        let tasks = self.world.read(|store| store.tasks(Some(&config.name))).unwrap_or_default();
         let tasks: Vec<_> = tasks.iter().map(|task| (task.key.issue, task.state, task.phase)).collect();
         let inputs = format!("{main:?} {tasks:?}");
         let digest: String = Sha256::digest(inputs).iter().map(|byte| format!("{byte:02x}")).collect();
-        let standing = Standing { free_memory_mb: free_memory_mb(), inputs: digest };
+        let standing = ProjectFacts { free_memory_mb: free_memory_mb(), inputs: digest };
         self.inbox.send(Inbound::Timetable { project: config.name.clone(), standing });
     }
 
@@ -108,7 +101,7 @@ impl Watch {
             Duty::Time => {
                 // Nothing but a word is missing: what was done counts.
                 let through = run.status == Status::Running && run.next_step().is_none();
-                let desk = RunDesk::new(served, run);
+                let desk = RunSessionFiles::new(served, run);
                 let event = if through { finished(run, &desk) } else { Event::TimePassed };
                 drop(tell(&self.inbox, run, event, Vec::new()));
             }
@@ -123,7 +116,7 @@ impl Watch {
         &self,
         served: &Arc<Served>,
         run: &Run,
-        work: fn(&RealWorld, &Served, &Run, &Tell<'_>) -> anyhow::Result<()>,
+        work: fn(&EffectPerformer, &Served, &Run, &Tell<'_>) -> anyhow::Result<()>,
     ) {
         let (inbox, world, owned) = (self.inbox.clone(), Arc::clone(&self.world), run.clone());
         let jobs = Arc::clone(&self.world.jobs);
@@ -139,16 +132,16 @@ impl Watch {
     /// Looks at what the session says, and whether it is there.
     fn follow(&mut self, served: &Arc<Served>, run: &Run) {
         let generation = run.generation;
-        let desk = RunDesk::new(served, run);
+        let desk = RunSessionFiles::new(served, run);
         let event = match phase_file::read(&desk.phase_file) {
             Reading::Text { first_line, reason, .. } => match Phase::parse(&first_line) {
                 Some(Phase::Failed) => Some(Event::GaveUp {
                     generation,
-                    why: reason.unwrap_or_else(|| "without a reason".to_owned()),
+                    why: reason.unwrap_or_else(|| words::daemon::run::without_reason().to_owned()),
                 }),
                 Some(Phase::Done) => Some(finished(run, &desk)),
                 Some(Phase::Escalate) => {
-                    self.ask(run, reason.as_deref().unwrap_or("no reason was given"));
+                    self.ask(run, reason.as_deref().unwrap_or(words::daemon::session::no_reason_given()));
                     if let Err(error) = replies::pass_on(&self.world, &self.inbox, &desk, run) {
                         tracing::warn!(run = %run.identity(), error = format!("{error:#}"), "not answered yet");
                     }
@@ -171,7 +164,7 @@ impl Watch {
     }
 
     /// An action whose session shows no sign of life for too long is given up.
-    fn idle(&self, served: &Served, run: &Run, desk: &RunDesk) -> Option<Event> {
+    fn idle(&self, served: &Served, run: &Run, desk: &RunSessionFiles) -> Option<Event> {
         let limit = run.formula.role().idle_limit(&served.config.timing)?.duration();
         let since = desk
             .last_active()
@@ -186,10 +179,7 @@ impl Watch {
     /// Whether the session's process is gone, seen twice.
     fn is_dead(&mut self, run: &Run) -> bool {
         let session = run.session(run.generation);
-        let row = {
-            let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-            reader.session(&session).ok().flatten()
-        };
+        let row = self.world.read(|store| store.session(&session)).ok().flatten();
         let Some((pid, start_time)) = row.and_then(|row| row.pid.zip(row.start_time)) else { return false };
         if process::is_alive(pid, start_time) {
             self.missed.remove(&session);
@@ -216,7 +206,7 @@ impl Watch {
 }
 
 /// The session is through: what it left as its result decides.
-fn finished(run: &Run, desk: &RunDesk) -> Event {
+fn finished(run: &Run, desk: &RunSessionFiles) -> Event {
     let generation = run.generation;
     let read = read_result_file(&desk.result(generation), RESULT_BYTES as u64).map_err(|why| why.to_string());
     let checked = read.and_then(|bytes| {

@@ -13,11 +13,11 @@ use pointsman_core::task::{Event, Exit, Stage};
 use pointsman_store::SessionRow;
 
 use super::phase::Phases;
-use crate::daemon::board::Picture;
+use crate::daemon::board::TaskMap;
 use crate::daemon::clock;
+use crate::daemon::effects::{EffectPerformer, epoch};
 use crate::daemon::engine::Input;
 use crate::daemon::inbound::Inbox;
-use crate::daemon::world::{RealWorld, epoch};
 
 /// tmux notices the end of a program a moment after the kernel does, on a busy machine a long one.
 const NOTICED_WITHIN: Duration = Duration::from_secs(5);
@@ -28,7 +28,7 @@ const AT_ONCE: Duration = Duration::from_secs(2);
 /// Watches the processes of all sessions.
 pub(crate) struct Exits {
     inbox: Inbox,
-    world: Arc<RealWorld>,
+    world: Arc<EffectPerformer>,
     phases: Arc<Phases>,
     watched: Mutex<BTreeSet<String>>,
     /// When sessions died lately.
@@ -37,12 +37,12 @@ pub(crate) struct Exits {
 
 impl Exits {
     /// Nothing is watched yet.
-    pub(crate) fn new(inbox: Inbox, world: Arc<RealWorld>, phases: Arc<Phases>) -> Self {
+    pub(crate) fn new(inbox: Inbox, world: Arc<EffectPerformer>, phases: Arc<Phases>) -> Self {
         Self { inbox, world, phases, watched: Mutex::default(), deaths: Mutex::default() }
     }
 
     /// Watches every session that is known to run, once.
-    pub(crate) fn follow(self: &Arc<Self>, picture: &Picture, watch: &ExitWatch) {
+    pub(crate) fn follow(self: &Arc<Self>, picture: &TaskMap, watch: &ExitWatch) {
         let gone = self.watch_new(picture, watch);
         if gone.is_empty() {
             return;
@@ -59,7 +59,7 @@ impl Exits {
     }
 
     /// Watches what is not watched yet; answers those whose process is gone already.
-    fn watch_new(&self, picture: &Picture, watch: &ExitWatch) -> Vec<String> {
+    fn watch_new(&self, picture: &TaskMap, watch: &ExitWatch) -> Vec<String> {
         let mut gone = Vec::new();
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         let alive: BTreeSet<String> = picture
@@ -72,11 +72,7 @@ impl Exits {
             if watched.contains(&session) {
                 continue;
             }
-            let row = {
-                let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-                reader.session(&session)
-            };
-            let row = match row {
+            let row = match self.world.read(|store| store.session(&session)) {
                 Ok(Some(row)) => row,
                 Ok(None) => continue,
                 Err(error) => {
@@ -106,10 +102,7 @@ impl Exits {
     /// Tells the end of a session: first what it last wrote, then that it is over.
     fn gone(&self, session: &str) {
         let Some((key, generation)) = TaskKey::parse_session(session) else { return };
-        let row = {
-            let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-            reader.session(session).ok().flatten()
-        };
+        let row = self.world.read(|store| store.session(session)).ok().flatten();
         // The second witness: the pid does not mean that process any more.
         if let Some(SessionRow { pid: Some(pid), start_time: Some(start), .. }) = &row
             && process::is_alive(*pid, *start)

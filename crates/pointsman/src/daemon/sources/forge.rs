@@ -12,9 +12,9 @@ use pointsman_core::labels::{BACKLOG, has};
 use pointsman_core::task::{Event, PrFact, State, Task};
 use pointsman_core::time::Timestamp;
 
-use crate::daemon::board::Picture;
+use crate::daemon::board::TaskMap;
 use crate::daemon::engine::Input;
-use crate::daemon::factory::Seen;
+use crate::daemon::factory::ForgeIssues;
 use crate::daemon::served::Served;
 
 /// A server's times have whole seconds: what happened within the same one is seen by a second look so much later.
@@ -22,15 +22,15 @@ const RESOLUTION: Duration = Duration::from_secs(2);
 /// What has not changed, as far as the server says, is looked at again after so many paces all the same.
 pub(crate) const NET: u32 = 120;
 
-/// What was asked before and need not be asked again. All of it can be lost.
+/// Answers that need not be asked for again. All of them can be lost.
 #[derive(Default)]
-pub(crate) struct Memory {
-    looks: BTreeMap<TaskKey, Look<Signs>>,
+pub(crate) struct ForgeCache {
+    looks: BTreeMap<TaskKey, Look<TaskSigns>>,
     /// Issues that are closed. One that is opened again is in the list of the open ones.
     closed: BTreeSet<Number>,
 }
 
-/// When something was read on the forge that changes with these signs.
+/// The times at which something was read on the forge, and the signs that it changes with.
 pub(crate) struct Look<S> {
     signs: S,
     first: Timestamp,
@@ -52,7 +52,7 @@ impl<S: PartialEq> Look<S> {
 
 /// What tells whether there is something new about a task: on the forge, or in what we want to know of it.
 #[derive(PartialEq)]
-struct Signs {
+struct TaskSigns {
     issue: Option<String>,
     pull: Option<String>,
     pr: Option<Number>,
@@ -61,7 +61,7 @@ struct Signs {
     since: Timestamp,
 }
 
-impl Signs {
+impl TaskSigns {
     fn of(task: &Task, marks: &BTreeMap<Number, String>) -> Self {
         Self {
             issue: marks.get(&task.key.issue).cloned(),
@@ -78,13 +78,13 @@ impl Signs {
 /// is not asked for.
 pub(crate) fn ask(
     served: &Served,
-    picture: &Picture,
-    memory: &mut Memory,
+    picture: &TaskMap,
+    memory: &mut ForgeCache,
     now: Timestamp,
 ) -> Result<Vec<Input>, Error> {
     let mut inputs = Vec::new();
     let issues = served.forge.open_issues()?;
-    served.saw(Seen { issues: issues.clone(), at: now });
+    served.saw(ForgeIssues { issues: issues.clone(), at: now });
     let open: BTreeMap<Number, Issue> = issues.into_iter().map(|issue| (issue.number, issue)).collect();
     let marks = served.forge.marks();
     memory.closed.retain(|number| !open.contains_key(number));
@@ -128,7 +128,7 @@ pub(crate) fn ask(
     let net = served.config.timing.forge_poll.duration() * NET;
     let mut looks = Vec::new();
     for task in tasks() {
-        let signs = marks.as_ref().map(|marks| Signs::of(task, marks));
+        let signs = marks.as_ref().map(|marks| TaskSigns::of(task, marks));
         let known = memory.looks.get(&task.key);
         match (&signs, known) {
             (Some(signs), Some(look)) if look.is_enough(signs, net, now) => {
@@ -171,7 +171,7 @@ fn is_closed(
     Ok(closed)
 }
 
-fn ask_about(served: &Served, task: &Task, signs: Option<&Signs>) -> Result<Vec<Input>, Error> {
+fn ask_about(served: &Served, task: &Task, signs: Option<&TaskSigns>) -> Result<Vec<Input>, Error> {
     let mut inputs = Vec::new();
     if !task.state.has_session() && task.state != State::Blocked {
         return Ok(inputs);
@@ -253,18 +253,18 @@ mod tests {
     use pointsman_core::task::State;
     use pointsman_core::time::Timestamp;
 
-    use super::{Look, Signs};
+    use super::{Look, TaskSigns};
 
-    fn signs(pull: &str, head: &str, state: State) -> Signs {
+    fn signs(pull: &str, head: &str, state: State) -> TaskSigns {
         let (pull, head) = (Some(pull.to_owned()), Sha::new(&head.repeat(40)));
-        Signs { issue: None, pull, pr: Some(2), head, state, since: Timestamp(0) }
+        TaskSigns { issue: None, pull, pr: Some(2), head, state, since: Timestamp(0) }
     }
 
     #[test]
     fn what_has_not_changed_is_read_twice_and_then_not_again_for_long() {
         let net = Duration::from_secs(60);
         let seen = || signs("12:00:00", "a", State::AwaitingReview);
-        let enough = |first: i64, last: i64, now: i64, signs: &Signs| {
+        let enough = |first: i64, last: i64, now: i64, signs: &TaskSigns| {
             let look = Look { signs: seen(), first: Timestamp(first), last: Timestamp(last) };
             look.is_enough(signs, net, Timestamp(now))
         };

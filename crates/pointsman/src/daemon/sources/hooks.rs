@@ -4,26 +4,27 @@
 //! and a message is acknowledged only by the session it was sent to.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use pointsman_adapters::phase_file;
 use pointsman_core::config::Runtime;
-use pointsman_core::hook::{Report, Told};
+use pointsman_core::hook::{HookEvent, Report};
 use pointsman_core::ids::TaskKey;
-use pointsman_core::session::context::{self, Pace, Symptom};
+use pointsman_core::session::context::{self, ResponseTimes, Symptom};
 use pointsman_core::session::work::Observation;
 use pointsman_core::task::{Event, Stage, Task};
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 use pointsman_store::{Change, EffectId, SessionRow, Write};
-use pointsman_view::session::Taken;
+use pointsman_view::session::HookReply;
 
 use crate::control::protocol::{FailureKind, Reply};
 use crate::daemon::answer::{done, failed};
-use crate::daemon::board::Picture;
+use crate::daemon::board::TaskMap;
+use crate::daemon::effects::{EffectPerformer, chain};
 use crate::daemon::engine::{Engine, Input};
 use crate::daemon::inbound::Inbox;
-use crate::daemon::served::Desk;
-use crate::daemon::world::{RealWorld, chain};
+use crate::daemon::served::SessionFiles;
 use crate::daemon::{budget, clock};
 use crate::hook_spool::Spool;
 
@@ -54,13 +55,13 @@ pub(crate) fn is_of(report: &Report, key: &TaskKey) -> bool {
 /// Takes one report in.
 pub(crate) fn take(engine: &mut Engine, report: &Report) -> Reply {
     let Some((key, generation)) = TaskKey::parse_session(&report.session) else {
-        return failed(FailureKind::NotFound, format!("there is no session {}", report.session));
+        return failed(FailureKind::NotFound, words::daemon::request::no_session(&report.session));
     };
     if !is_present(engine, &report.session) {
-        return failed(FailureKind::Refused, format!("session {} is over", report.session));
+        return failed(FailureKind::Refused, words::daemon::request::session_over(&report.session));
     }
     match act(engine, &key, generation, report) {
-        Ok(()) => done(Taken { taken: true }),
+        Ok(()) => done(HookReply { taken: true }),
         Err(error) => failed(FailureKind::Failed, chain(&error)),
     }
 }
@@ -78,7 +79,7 @@ fn act(
         engine.take(&[input], now).map(drop)
     };
     match &report.told {
-        Told::Started { conversation, model, .. } => {
+        HookEvent::Started { conversation, model, .. } => {
             let name = conversation_name(&report.session);
             let conversation = conversation.as_deref().unwrap_or("unknown");
             let mut writes = vec![Write::cursor(&key.project, name, conversation)];
@@ -89,9 +90,9 @@ fn act(
             }
             engine.write(&[Change::quiet(now, writes)]).map(drop)
         }
-        Told::Prompted { messages } => acknowledge(engine, key, generation, messages),
-        Told::Tool { work, .. } => engine.observe(key, &[Observation::Did((*work).into())], None, now),
-        Told::Stopped { messages, used_tokens, said, .. } => {
+        HookEvent::Prompted { messages } => acknowledge(engine, key, generation, messages),
+        HookEvent::Tool { work, .. } => engine.observe(key, &[Observation::Did((*work).into())], None, now),
+        HookEvent::Stopped { messages, used_tokens, said, .. } => {
             acknowledge(engine, key, generation, messages)?;
             if let (Some(tokens), Some(config)) = (*used_tokens, engine.config(&key.project)) {
                 let row = engine.store().session(&report.session)?;
@@ -111,23 +112,25 @@ fn act(
             input.dedup = Some(format!("said-{}", report.id));
             engine.take(&[input], now).map(drop)
         }
-        Told::Failed { error, details, until } => {
+        HookEvent::Failed { error, details, until } => {
             let (error, details) = (error.clone(), details.clone());
             let full = budget::used_up_quota(engine.store(), &key.project, LIMIT_REACHED, now)?;
             let full = full.filter(|_| error == "rate_limit");
             let until = until.or(full.map(|window| window.resets_at));
             tell(engine, Event::TurnFailed { generation, error, details, until })
         }
-        Told::Measured { gauge, spent } => match engine.store().session(&report.session)? {
+        HookEvent::Measured { gauge, spent } => match engine.store().session(&report.session)? {
             Some(row) => budget::count(engine, key, generation, &row, *gauge, Some(*spent)),
             None => Ok(()),
         },
-        Told::Asked { what } => {
+        HookEvent::Asked { what } => {
             tell(engine, Event::DialogSeen { generation, what: what.clone(), picture: String::new() })
         }
-        Told::Compacting => tell(engine, Event::SymptomSeen { generation, symptom: Symptom::Compacting }),
-        Told::Compacted => tell(engine, Event::ContextCompacted { generation }),
-        Told::Idle | Told::Ended { .. } | Told::Other { .. } => Ok(()),
+        HookEvent::Compacting => {
+            tell(engine, Event::SymptomSeen { generation, symptom: Symptom::Compacting })
+        }
+        HookEvent::Compacted => tell(engine, Event::ContextCompacted { generation }),
+        HookEvent::Idle | HookEvent::Ended { .. } | HookEvent::Other { .. } => Ok(()),
     }
 }
 
@@ -136,7 +139,7 @@ fn named(report: &Report) -> String {
     format!("hook-{}", report.id)
 }
 
-/// What the figures of a session's transcript say about its context.
+/// Turns the figures of a session's transcript into an event about its context.
 pub(crate) fn measured(
     tokens: u64,
     row: Option<&SessionRow>,
@@ -148,29 +151,31 @@ pub(crate) fn measured(
     Some(Event::ContextMeasured { generation, gauge })
 }
 
-/// How quickly sessions answer, by their hooks. Only in memory: a new daemon takes its baseline anew.
+/// The pace at which sessions answer, by their hooks. Only in memory: a new daemon takes its baseline anew.
 #[derive(Default)]
-pub(crate) struct Paces(BTreeMap<TaskKey, (u32, Pace)>);
+pub(crate) struct SessionResponseTimes(BTreeMap<TaskKey, (u32, ResponseTimes)>);
 
-impl Paces {
+impl SessionResponseTimes {
     /// Takes the report of a task's session in; says whether that one has become slow.
     pub(crate) fn take(&mut self, key: &TaskKey, generation: u32, report: &Report) -> bool {
         let (of, pace) = self.0.entry(key.clone()).or_default();
         if *of != generation {
-            (*of, *pace) = (generation, Pace::default());
+            (*of, *pace) = (generation, ResponseTimes::default());
         }
         match &report.told {
-            Told::Prompted { .. } | Told::Tool { done: true, .. } => pace.asked(report.at),
-            Told::Tool { done: false, .. } | Told::Stopped { .. } => return pace.answered(report.at),
-            Told::Compacted => pace.compacted(),
-            Told::Started { .. }
-            | Told::Failed { .. }
-            | Told::Measured { .. }
-            | Told::Asked { .. }
-            | Told::Idle
-            | Told::Compacting
-            | Told::Ended { .. }
-            | Told::Other { .. } => {}
+            HookEvent::Prompted { .. } | HookEvent::Tool { done: true, .. } => pace.asked(report.at),
+            HookEvent::Tool { done: false, .. } | HookEvent::Stopped { .. } => {
+                return pace.answered(report.at);
+            }
+            HookEvent::Compacted => pace.compacted(),
+            HookEvent::Started { .. }
+            | HookEvent::Failed { .. }
+            | HookEvent::Measured { .. }
+            | HookEvent::Asked { .. }
+            | HookEvent::Idle
+            | HookEvent::Compacting
+            | HookEvent::Ended { .. }
+            | HookEvent::Other { .. } => {}
         }
         false
     }
@@ -196,22 +201,22 @@ fn acknowledge(
 }
 
 /// The marker that idle looks go by follows what the session says.
-pub(crate) fn mark_idle(desk: &Desk, told: &Told) {
+pub(crate) fn mark_idle(desk: &SessionFiles, told: &HookEvent) {
     let marked = match told {
-        Told::Stopped { busy: false, .. } | Told::Idle => {
+        HookEvent::Stopped { busy: false, .. } | HookEvent::Idle => {
             phase_file::write_state_file(&desk.idle_marker, IDLE_MARK.as_bytes()).map_err(|e| e.to_string())
         }
-        Told::Prompted { .. } | Told::Tool { .. } | Told::Stopped { busy: true, .. } => {
+        HookEvent::Prompted { .. } | HookEvent::Tool { .. } | HookEvent::Stopped { busy: true, .. } => {
             phase_file::remove_own_file(&desk.idle_marker).map_err(|e| e.to_string())
         }
-        Told::Started { .. }
-        | Told::Failed { .. }
-        | Told::Measured { .. }
-        | Told::Asked { .. }
-        | Told::Compacting
-        | Told::Compacted
-        | Told::Ended { .. }
-        | Told::Other { .. } => Ok(()),
+        HookEvent::Started { .. }
+        | HookEvent::Failed { .. }
+        | HookEvent::Measured { .. }
+        | HookEvent::Asked { .. }
+        | HookEvent::Compacting
+        | HookEvent::Compacted
+        | HookEvent::Ended { .. }
+        | HookEvent::Other { .. } => Ok(()),
     };
     if let Err(error) = marked {
         tracing::debug!(error, "idle marker");
@@ -219,12 +224,12 @@ pub(crate) fn mark_idle(desk: &Desk, told: &Told) {
 }
 
 /// Takes in what was told while no daemon ran, in its order. A report that was half delivered counts once.
-pub(crate) fn read_spools(world: &RealWorld, engine: &mut Engine) {
+pub(crate) fn read_spools(world: &EffectPerformer, engine: &mut Engine) {
     world.stances.keep(|session| is_present(engine, session));
     let sessions: Vec<TaskKey> = engine.tasks().keys().cloned().collect();
     for key in sessions {
         let spool = Spool::in_dir(&world.paths.project(&key.project).sandbox(&key));
-        let read = spool.drain(|report| {
+        let read = spool.drain_some(|report| {
             if !is_of(report, &key) {
                 tracing::warn!(task = %key, session = report.session, "a report in another session's spool");
                 return true;
@@ -249,20 +254,20 @@ pub(crate) fn read_spools(world: &RealWorld, engine: &mut Engine) {
 }
 
 /// Sessions of Claude Code whose hooks have not been heard: told once each, when their time is up.
-pub(crate) struct Silence {
+pub(crate) struct SilentSessions {
     inbox: Inbox,
-    world: Arc<RealWorld>,
+    world: Arc<EffectPerformer>,
     told: BTreeSet<String>,
 }
 
-impl Silence {
+impl SilentSessions {
     /// Nobody is silent yet.
-    pub(crate) fn new(inbox: Inbox, world: Arc<RealWorld>) -> Self {
+    pub(crate) fn new(inbox: Inbox, world: Arc<EffectPerformer>) -> Self {
         Self { inbox, world, told: BTreeSet::new() }
     }
 
     /// Looks at every session that should have reported by now.
-    pub(crate) fn listen(&mut self, picture: &Picture, now: Timestamp) {
+    pub(crate) fn listen(&mut self, picture: &TaskMap, now: Timestamp) {
         let mut told = BTreeSet::new();
         for task in picture.values().filter(|task| task.session.stage == Stage::Alive) {
             let (Some(session), Some(served)) = (task.session_id(), self.world.project(&task.key.project))
@@ -278,10 +283,8 @@ impl Silence {
                 told.insert(session);
                 continue;
             }
-            let begun = {
-                let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-                reader.session(&session).ok().flatten().map(|row| row.created_at)
-            };
+            let begun =
+                self.world.read(|store| store.session(&session)).ok().flatten().map(|row| row.created_at);
             let patience = served.config.timing.hook_silence.duration();
             if begun.is_some_and(|at| at.after(patience) <= now) {
                 let (generation, required) = (task.session.generation, served.config.agent.require_hooks);
@@ -299,7 +302,7 @@ impl Silence {
     }
 
     fn is_heard(&self, task: &Task, session: &str) -> bool {
-        let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        reader.cursor(Some(&task.key.project), &conversation_name(session)).ok().flatten().is_some()
+        let name = conversation_name(session);
+        self.world.read(|store| store.cursor(Some(&task.key.project), &name)).ok().flatten().is_some()
     }
 }

@@ -2,19 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
-use pointsman_adapters::headless::Doing;
+use pointsman_adapters::headless::TurnState;
 use pointsman_adapters::phase_file;
 use pointsman_adapters::watch::terminal::{TerminalLook, look};
 use pointsman_core::task::{Event, Stage, State, Task};
 use pointsman_core::time::Timestamp;
 
-use crate::daemon::board::Picture;
+use crate::daemon::board::TaskMap;
+use crate::daemon::effects::EffectPerformer;
 use crate::daemon::engine::Input;
 use crate::daemon::inbound::Inbox;
-use crate::daemon::served::Desk;
-use crate::daemon::world::RealWorld;
+use crate::daemon::served::SessionFiles;
 
 /// Says in an idle marker that we wrote it, not the agent.
 const OUR_MARK: &str = "seen by pointsman\n";
@@ -22,19 +22,19 @@ const OUR_MARK: &str = "seen by pointsman\n";
 /// The looks that were made so far.
 pub(crate) struct Idle {
     inbox: Inbox,
-    world: Arc<RealWorld>,
+    world: Arc<EffectPerformer>,
     /// When each session is looked at next, and how long its transcript was at the last look.
     looks: BTreeMap<String, (Timestamp, u64)>,
 }
 
 impl Idle {
     /// No looks yet.
-    pub(crate) fn new(inbox: Inbox, world: Arc<RealWorld>) -> Self {
+    pub(crate) fn new(inbox: Inbox, world: Arc<EffectPerformer>) -> Self {
         Self { inbox, world, looks: BTreeMap::new() }
     }
 
     /// Looks at every session whose time has come; answers when the next one's comes.
-    pub(crate) fn look(&mut self, picture: &Picture, now: Timestamp) -> Option<Timestamp> {
+    pub(crate) fn look(&mut self, picture: &TaskMap, now: Timestamp) -> Option<Timestamp> {
         let mut next: BTreeMap<String, (Timestamp, u64)> = BTreeMap::new();
         for task in picture.values().filter(|t| is_watched(t)) {
             let (Some(session), Some(served)) = (task.session_id(), self.world.project(&task.key.project))
@@ -63,18 +63,15 @@ impl Idle {
     }
 
     /// The agent's own idle marker says so, or it waits on its terminal and printed nothing.
-    fn at_prompt(&self, session: &str, identity: &str, desk: &Desk, printed: bool) -> bool {
+    fn at_prompt(&self, session: &str, identity: &str, desk: &SessionFiles, printed: bool) -> bool {
         // One without a terminal knows itself whether it has anything to do.
         if let Ok(Some(doing)) = self.world.drivers.headless.doing(identity) {
-            return doing == Doing::Nothing;
+            return doing == TurnState::Nothing;
         }
         if marked_by_agent(&desk.idle_marker) {
             return true;
         }
-        let pid = {
-            let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-            reader.session(session).ok().flatten().and_then(|row| row.pid)
-        };
+        let pid = self.world.read(|store| store.session(session)).ok().flatten().and_then(|row| row.pid);
         let waits = pid.is_some_and(|pid| look(pid) == TerminalLook::AwaitingInput);
         let idle = waits && !printed;
         let marked = if idle {
@@ -93,7 +90,7 @@ fn is_watched(task: &Task) -> bool {
     task.state == State::Working && task.session.stage == Stage::Alive && task.phase.is_none()
 }
 
-fn transcript_length(desk: &Desk) -> u64 {
+fn transcript_length(desk: &SessionFiles) -> u64 {
     std::fs::symlink_metadata(&desk.transcript).map_or(0, |m| m.len())
 }
 

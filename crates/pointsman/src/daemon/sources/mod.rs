@@ -1,12 +1,12 @@
-//! Where events come from: phase files, ended processes, idle terminals, the forge.
+//! Sources of facts: phase files, ended processes, idle terminals, heartbeats, hooks and the forge.
 //!
-//! Each source tells facts, again and again if need be; none decides. What was told already is
-//! recognised by the engine (stale, duplicate) or remembered by the source as a shortcut.
+//! A source reports facts and never decides. It may report a fact again: the engine refuses what is stale or known,
+//! and a source may remember what it reported to save work.
 
 pub(crate) mod exits;
 pub(crate) mod forge;
+pub(crate) mod heartbeat;
 pub(crate) mod hooks;
 pub(crate) mod idle;
 pub(crate) mod phase;
-pub(crate) mod pulse;
 pub(crate) mod work;

@@ -9,18 +9,19 @@ use pointsman_adapters::watch::files::{FileEvent, FileWatch};
 use pointsman_core::ids::TaskKey;
 use pointsman_core::task::{Event, Phase, Stage, Task};
 use pointsman_core::text;
+use pointsman_core::words;
 
-use crate::daemon::board::{Board, Picture};
+use crate::daemon::board::{TaskBoard, TaskMap};
+use crate::daemon::effects::EffectPerformer;
+use crate::daemon::effects::read_refusal;
 use crate::daemon::engine::Input;
 use crate::daemon::inbound::Inbox;
-use crate::daemon::world::RealWorld;
-use crate::daemon::world::read_refusal;
 
 /// Watches the phase files of all sessions.
 pub(crate) struct Phases {
     inbox: Inbox,
-    board: Board,
-    world: Arc<RealWorld>,
+    board: TaskBoard,
+    world: Arc<EffectPerformer>,
     watched: Mutex<BTreeMap<TaskKey, Watched>>,
     /// Filled once, right after this value is made.
     watch: Mutex<Option<FileWatch>>,
@@ -38,7 +39,7 @@ struct Watched {
 
 /// How sure we are that the file is not being written at this moment.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Sight {
+enum ReadSafety {
     /// Its writer has closed it, or is gone.
     Settled,
     /// It may be half written.
@@ -47,7 +48,11 @@ enum Sight {
 
 impl Phases {
     /// Starts watching; nothing is registered yet.
-    pub(crate) fn start(inbox: Inbox, board: Board, world: Arc<RealWorld>) -> std::io::Result<Arc<Self>> {
+    pub(crate) fn start(
+        inbox: Inbox,
+        board: TaskBoard,
+        world: Arc<EffectPerformer>,
+    ) -> std::io::Result<Arc<Self>> {
         let phases =
             Arc::new(Self { inbox, board, world, watched: Mutex::default(), watch: Mutex::new(None) });
         let weak: Weak<Self> = Arc::downgrade(&phases);
@@ -64,7 +69,7 @@ impl Phases {
     }
 
     /// Registers the files of sessions that are there, forgets the others.
-    pub(crate) fn follow(&self, picture: &Picture) {
+    pub(crate) fn follow(&self, picture: &TaskMap) {
         let mut watched = self.lock();
         watched.retain(|key, entry| {
             let stays = picture.get(key).is_some_and(|t| t.session.stage != Stage::None);
@@ -91,8 +96,7 @@ impl Phases {
     }
 
     fn remembered(&self, key: &TaskKey) -> Option<Stamp> {
-        let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = reader.cursor(Some(&key.project), &cursor(key)).ok().flatten()?;
+        let text = self.world.read(|store| store.cursor(Some(&key.project), &cursor(key))).ok().flatten()?;
         serde_json::from_str(&text).ok()
     }
 
@@ -100,23 +104,23 @@ impl Phases {
     pub(crate) fn look_at_all(&self) {
         let keys: Vec<TaskKey> = self.lock().keys().cloned().collect();
         for key in keys {
-            self.look(&key, Sight::Passing);
+            self.look(&key, ReadSafety::Passing);
         }
     }
 
     /// A last look when a session's process is gone: what it wrote counts before its end does.
     pub(crate) fn look_before_end(&self, key: &TaskKey) {
-        self.look(key, Sight::Settled);
+        self.look(key, ReadSafety::Settled);
     }
 
     fn look_at_path(&self, path: &std::path::Path) {
         let key = self.lock().iter().find(|(_, w)| w.path == path).map(|(key, _)| key.clone());
         if let Some(key) = key {
-            self.look(&key, Sight::Settled);
+            self.look(&key, ReadSafety::Settled);
         }
     }
 
-    fn look(&self, key: &TaskKey, sight: Sight) {
+    fn look(&self, key: &TaskKey, sight: ReadSafety) {
         let picture = self.board.look();
         let Some(task) = picture.get(key) else { return };
         let mut watched = self.lock();
@@ -126,7 +130,7 @@ impl Phases {
         }
     }
 
-    fn read(&self, task: &Task, entry: &mut Watched, sight: Sight) -> Option<Input> {
+    fn read(&self, task: &Task, entry: &mut Watched, sight: ReadSafety) -> Option<Input> {
         let generation = task.session.generation;
         match phase_file::read(&entry.path) {
             Reading::Missing | Reading::Empty => None,
@@ -140,7 +144,7 @@ impl Phases {
                 Some(Input::new(task.key.clone(), Event::PhaseRejected { generation, why }))
             }
             Reading::Text { first_line, reason, stamp } => {
-                let settled = sight == Sight::Settled || entry.seen == Some(stamp);
+                let settled = sight == ReadSafety::Settled || entry.seen == Some(stamp);
                 entry.seen = Some(stamp);
                 if entry.told == Some(stamp) || !settled {
                     return None;
@@ -153,7 +157,7 @@ impl Phases {
                     }
                     None => {
                         let line = text::clean_line(&first_line, 80);
-                        Event::PhaseRejected { generation, why: format!("`{line}` is no phase") }
+                        Event::PhaseRejected { generation, why: words::daemon::session::no_phase(&line) }
                     }
                 };
                 let mut input = Input::new(task.key.clone(), event);

@@ -5,22 +5,22 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_core::agent::{Capabilities, Screen};
 use pointsman_core::config::Runtime;
 use pointsman_core::ids::TaskKey;
-use pointsman_core::session::context::{self, Pace, Symptom};
+use pointsman_core::session::context::{self, ResponseTimes, Symptom};
 use pointsman_core::session::work::{Action, Observation};
 use pointsman_core::task::{Event, Stage, Task};
 use pointsman_core::text;
 use pointsman_core::time::Timestamp;
 
-use crate::daemon::board::Picture;
+use crate::daemon::board::TaskMap;
+use crate::daemon::effects::EffectPerformer;
 use crate::daemon::engine::Input;
 use crate::daemon::inbound::{Inbound, Inbox};
-use crate::daemon::world::RealWorld;
 
 /// How much of a transcript is read at one look; the rest comes with the next.
 const READ_BYTES: u64 = 64 * 1024;
@@ -28,10 +28,10 @@ const READ_BYTES: u64 = 64 * 1024;
 /// How each of our messages begins.
 const MESSAGE_MARK: &str = "[pointsman m-";
 
-/// How far each session's transcript was read, and what it showed.
+/// A reader of the sessions' transcripts, which tells that they work.
 pub(crate) struct Work {
     inbox: Inbox,
-    world: Arc<RealWorld>,
+    world: Arc<EffectPerformer>,
     read: BTreeMap<String, Progress>,
 }
 
@@ -40,17 +40,17 @@ struct Progress {
     offset: u64,
     warned: bool,
     slow: bool,
-    pace: Pace,
+    pace: ResponseTimes,
 }
 
 impl Work {
     /// Nothing is read yet.
-    pub(crate) fn new(inbox: Inbox, world: Arc<RealWorld>) -> Self {
+    pub(crate) fn new(inbox: Inbox, world: Arc<EffectPerformer>) -> Self {
         Self { inbox, world, read: BTreeMap::new() }
     }
 
     /// Reads on in every live session's transcript.
-    pub(crate) fn look(&mut self, picture: &Picture, now: Timestamp) {
+    pub(crate) fn look(&mut self, picture: &TaskMap, now: Timestamp) {
         let mut read = BTreeMap::new();
         for task in picture.values().filter(|t| t.session.stage == Stage::Alive) {
             let (Some(session), Some(served)) = (task.session_id(), self.world.project(&task.key.project))
@@ -92,13 +92,17 @@ impl Work {
 
     /// Where an earlier daemon stopped reading this session's transcript.
     fn begin(&self, key: &TaskKey, generation: u32, pause: Duration) -> Progress {
-        let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = reader.cursor(Some(&key.project), &cursor(key)).ok().flatten().unwrap_or_default();
+        let kept = self
+            .world
+            .read(|store| store.cursor(Some(&key.project), &cursor(key)))
+            .ok()
+            .flatten()
+            .unwrap_or_default();
         let offset = match kept.split_once(' ') {
             Some((of, offset)) if of.parse() == Ok(generation) => offset.parse().unwrap_or(0),
             Some(_) | None => 0,
         };
-        Progress { offset, pace: Pace::looked_at_every(pause), ..Progress::default() }
+        Progress { offset, pace: ResponseTimes::looked_at_every(pause), ..Progress::default() }
     }
 }
 
@@ -170,7 +174,7 @@ mod tests {
     use std::time::Duration;
 
     use pointsman_core::agent::{Agent, Capabilities};
-    use pointsman_core::session::context::{Pace, Symptom};
+    use pointsman_core::session::context::{ResponseTimes, Symptom};
     use pointsman_core::time::Timestamp;
 
     use super::{Progress, READ_BYTES, read_on};
@@ -195,7 +199,7 @@ mod tests {
     }
 
     fn progress() -> Progress {
-        Progress { pace: Pace::looked_at_every(Duration::from_secs(1)), ..Progress::default() }
+        Progress { pace: ResponseTimes::looked_at_every(Duration::from_secs(1)), ..Progress::default() }
     }
 
     #[test]

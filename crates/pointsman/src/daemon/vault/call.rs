@@ -2,31 +2,32 @@
 
 use std::time::Duration;
 
-use pointsman_adapters::http::{Answer, Error, Limits, Patience, Trouble};
+use pointsman_adapters::http::{Answer, Error, ErrorKind, Limits, RetryWait};
 use pointsman_adapters::notify::webhook::Webhook;
 use pointsman_adapters::secret::{Dotenv, Secret, Source};
 use pointsman_core::config::VaultType;
 use pointsman_core::text::clean_block;
 use pointsman_core::vault::{Address, Entry, Outcome};
+use pointsman_core::words;
 
 use super::fire::LOG_BYTES;
 use crate::daemon::clock;
+use crate::daemon::effects::{EffectPerformer, chain};
 use crate::daemon::served::Served;
-use crate::daemon::world::{RealWorld, chain};
 use crate::remote::look_in;
 
 /// Calls it, once: what came of it and what was answered, or why it was not called.
 pub(super) fn call(
-    world: &RealWorld,
+    world: &EffectPerformer,
     served: &Served,
     entry: &Entry,
     handler: &VaultType,
     url: &str,
 ) -> Result<(Outcome, String), Outcome> {
     let failed = |why: String| Outcome::Failed { why };
-    let address = Address::parse(url).map_err(|why| failed(format!("its address is not called: {why}")))?;
+    let address = Address::parse(url).map_err(|why| failed(words::daemon::vault::not_callable(why)))?;
     if !address.is_listed(&served.config.vault.hosts) {
-        return Err(failed(format!("its host {address} is not listed in vault.hosts")));
+        return Err(failed(words::daemon::vault::host_not_listed(&address)));
     }
     let token = token(world, handler).map_err(failed)?;
     let hook = open(url, token.clone(), served.config.timing.vault_handler.duration()).map_err(failed)?;
@@ -45,7 +46,7 @@ pub(super) fn call(
     Ok((judged(heard), clean_block(&log, LOG_BYTES * 2)))
 }
 
-fn token(world: &RealWorld, handler: &VaultType) -> Result<Option<Secret>, String> {
+fn token(world: &EffectPerformer, handler: &VaultType) -> Result<Option<Secret>, String> {
     let (file, variable) = (handler.token_file.as_deref(), handler.token_env.as_deref());
     if file.is_none() && variable.is_none() {
         return Ok(None);
@@ -57,7 +58,7 @@ fn token(world: &RealWorld, handler: &VaultType) -> Result<Option<Secret>, Strin
 
 /// A connection of its own, which nothing else has used, and nothing that tries twice.
 fn open(url: &str, token: Option<Secret>, limit: Duration) -> Result<Webhook, String> {
-    let address = Secret::new(url).ok_or("its address is none")?;
+    let address = Secret::new(url).ok_or_else(words::daemon::vault::no_address)?;
     let default = Limits::default();
     let limits = Limits {
         call: limit,
@@ -66,7 +67,7 @@ fn open(url: &str, token: Option<Secret>, limit: Duration) -> Result<Webhook, St
         answer_bytes: LOG_BYTES as u64,
         ..default
     };
-    Webhook::new(&address, token, clock::now, limits, Patience::default()).map_err(|error| chain(&error))
+    Webhook::new(&address, token, clock::now, limits, RetryWait::default()).map_err(|error| chain(&error))
 }
 
 fn told(heard: &Result<Answer, Error>) -> String {
@@ -81,12 +82,12 @@ fn judged(heard: Result<Answer, Error>) -> Outcome {
     let Err(error) = heard else { return Outcome::Done };
     let why = chain(&error);
     match error.trouble {
-        Trouble::Status { status: 408 | 502 | 504, .. } => Outcome::Unknown { why },
-        Trouble::Status { .. }
-        | Trouble::Moved { .. }
-        | Trouble::Limited { .. }
-        | Trouble::Unreachable { .. }
-        | Trouble::Resting { .. } => Outcome::Failed { why },
+        ErrorKind::Status { status: 408 | 502 | 504, .. } => Outcome::Unknown { why },
+        ErrorKind::Status { .. }
+        | ErrorKind::Moved { .. }
+        | ErrorKind::Limited { .. }
+        | ErrorKind::Unreachable { .. }
+        | ErrorKind::Resting { .. } => Outcome::Failed { why },
         _ => Outcome::Unknown { why },
     }
 }

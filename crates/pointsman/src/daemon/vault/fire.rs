@@ -16,12 +16,13 @@ use pointsman_core::config::VaultType;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::text::{clean_block, clean_line, tail_lines};
 use pointsman_core::vault::{ActionId, Entry, Event, Outcome, Status};
+use pointsman_core::words;
 
 use super::call;
 use crate::daemon::crash::crash_point;
+use crate::daemon::effects::{EffectPerformer, chain};
 use crate::daemon::inbound::{Inbound, Inbox};
 use crate::daemon::served::Served;
-use crate::daemon::world::{RealWorld, chain};
 
 /// What a handler gets of the daemon's environment beside its secrets.
 const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "USER"];
@@ -44,7 +45,7 @@ pub(super) fn tell(inbox: &Inbox, project: &ProjectName, id: &ActionId, event: E
 }
 
 /// Fires an action on a thread of its own; nothing if it is being fired already.
-pub(super) fn start(inbox: &Inbox, world: &Arc<RealWorld>, served: &Arc<Served>, id: &ActionId) {
+pub(super) fn start(inbox: &Inbox, world: &Arc<EffectPerformer>, served: &Arc<Served>, id: &ActionId) {
     let (inbox, world, id) = (inbox.clone(), Arc::clone(world), id.clone());
     let project = served.config.name.clone();
     let jobs = Arc::clone(&world.jobs);
@@ -60,15 +61,17 @@ pub(super) fn start(inbox: &Inbox, world: &Arc<RealWorld>, served: &Arc<Served>,
     });
 }
 
-fn run(world: &RealWorld, served: &Served, entry: &Entry) -> Outcome {
+fn run(world: &EffectPerformer, served: &Served, entry: &Entry) -> Outcome {
     let Some(handler) = served.config.vault.types.get(&entry.action.kind) else {
-        let why = format!("nothing handles the type {} any more", entry.action.kind);
+        let why = words::daemon::vault::no_handler(&entry.action.kind);
         return Outcome::Failed { why };
     };
     let done = match (&handler.command, &handler.url) {
         (_, Some(url)) => call::call(world, served, entry, handler, url),
         (Some(command), None) => run_program(world, served, entry, handler, command),
-        (None, None) => Err(Outcome::Failed { why: "its handler has no program".to_owned() }),
+        (None, None) => {
+            Err(Outcome::Failed { why: words::daemon::vault::handler_without_program().to_owned() })
+        }
     };
     match done {
         Ok((outcome, log)) => {
@@ -84,21 +87,25 @@ fn run(world: &RealWorld, served: &Served, entry: &Entry) -> Outcome {
 
 /// Runs a program: what came of it and what it printed, or why it never ran to its end.
 fn run_program(
-    world: &RealWorld,
+    world: &EffectPerformer,
     served: &Served,
     entry: &Entry,
     handler: &VaultType,
     command: &[String],
 ) -> Result<(Outcome, String), Outcome> {
     let failed = |why: String| Outcome::Failed { why };
-    let (program, args) =
-        command.split_first().ok_or_else(|| failed("its handler has no program".to_owned()))?;
-    trusted(Path::new(program), world.paths.state()).map_err(|why| failed(format!("its handler {why}")))?;
+    let (program, args) = command
+        .split_first()
+        .ok_or_else(|| failed(words::daemon::vault::handler_without_program().to_owned()))?;
+    trusted(Path::new(program), world.paths.state())
+        .map_err(|why| failed(words::daemon::vault::handler_not_run(&why)))?;
     let secrets = secrets(world, handler).map_err(failed)?;
-    let input = serde_json::to_vec(&entry.action)
-        .map_err(|_| failed("the action cannot be written as JSON".to_owned()))?;
-    // Not marked as untrusted: a handler is the operator's own program, and a deployment may need sudo.
-    let mut run = Run::new(program)
+    let input =
+        serde_json::to_vec(&entry.action).map_err(|_| failed(words::daemon::vault::not_json().to_owned()))?;
+    // A handler is the operator's own program, and still has no rights with us: it works on what an agent submitted, and
+    // what it leaves behind would otherwise pass for a person.
+    let run = Run::new(program);
+    let mut run = if handler.allow_sudo { run } else { run.untrusted() }
         .args(args)
         .cwd("/")
         .inherit(&INHERITED)
@@ -127,18 +134,17 @@ fn run_program(
 }
 
 /// What a program alone may know: from the environment, the `.env`, and files.
-fn secrets<'h>(world: &RealWorld, handler: &'h VaultType) -> Result<Vec<(&'h str, OsString)>, String> {
+fn secrets<'h>(world: &EffectPerformer, handler: &'h VaultType) -> Result<Vec<(&'h str, OsString)>, String> {
     let dotenv = Dotenv::read(&world.paths.dotenv()).map_err(|error| chain(&error))?;
     let mut found = Vec::new();
     for name in &handler.secrets {
         let own = (world.environment)(name).or_else(|| dotenv.get(name).map(OsString::from));
-        let value = own.ok_or_else(|| {
-            format!("its secret {name} is neither set in the daemon's environment nor in the .env")
-        })?;
+        let value = own.ok_or_else(|| words::daemon::vault::secret_not_set(name))?;
         found.push((name.as_str(), value));
     }
     for (name, file) in handler.secret_files() {
-        let text = private_text(file).map_err(|error| format!("its secret {name}: {}", chain(&error)))?;
+        let text = private_text(file)
+            .map_err(|error| words::daemon::vault::secret_unreadable(name, &chain(&error)))?;
         // Editors end a file with a line end.
         found.push((name, OsString::from(text.trim_end_matches(['\r', '\n']))));
     }
@@ -152,10 +158,10 @@ pub(in crate::daemon) fn trusted(program: &Path, state: &Path) -> Result<(), Str
     let meta = real.metadata().map_err(|error| format!("{shown}: {error}"))?;
     let owner = meta.uid() == 0 || meta.uid() == rustix::process::getuid().as_raw();
     if !meta.is_file() || !owner || meta.mode() & 0o022 != 0 {
-        return Err(format!("{shown} must be a file of the operator's that nobody else can write"));
+        return Err(words::daemon::vault::program_not_trusted(program));
     }
     if real.starts_with(state) {
-        return Err(format!("{shown} lies where sessions write"));
+        return Err(words::daemon::vault::program_in_state(program));
     }
     Ok(())
 }
@@ -166,12 +172,11 @@ fn judged(end: End, log: &str) -> Outcome {
         End::Exited(0) => Outcome::Done,
         End::Exited(_) => {
             let last = clean_line(tail_lines(log, 1), 200);
-            let words = if last.is_empty() { String::new() } else { format!(": {last}") };
-            Outcome::Failed { why: format!("its handler ended with {end}{words}") }
+            Outcome::Failed { why: words::daemon::vault::handler_failed(end, &last) }
         }
-        End::Signalled(_) | End::TimedOut | End::Cancelled => Outcome::Unknown {
-            why: format!("its handler was ended before it could say what came of it ({end})"),
-        },
+        End::Signalled(_) | End::TimedOut | End::Cancelled => {
+            Outcome::Unknown { why: words::daemon::vault::handler_was_ended(end) }
+        }
     }
 }
 

@@ -10,24 +10,25 @@ use anyhow::Context;
 use pointsman_adapters::process::free_memory_mb;
 use pointsman_core::run::{Event as RunEvent, Run, Status, Subject, vault_key};
 use pointsman_core::vault::{Entry, Event, FORMULA, Opinion, ROLE};
+use pointsman_core::words;
 use pointsman_store::RunScope;
 
 use super::fire::tell;
 use crate::control::protocol::Reply;
 use crate::daemon::crash::crash_point;
+use crate::daemon::effects::EffectPerformer;
 use crate::daemon::inbound::{Inbound, Inbox};
 use crate::daemon::served::Served;
-use crate::daemon::world::RealWorld;
 
 /// Who asks, in the list of runs.
 const BY: &str = ROLE.as_str();
 
 /// Begins the look, or takes what came of it.
-pub(super) fn attend(inbox: &Inbox, world: &Arc<RealWorld>, served: &Served, entry: &Entry) {
+pub(super) fn attend(inbox: &Inbox, world: &Arc<EffectPerformer>, served: &Served, entry: &Entry) {
     let (opinion, reason) = match look(inbox, world, served, entry) {
         Ok(None) => return,
         Ok(Some(Ok(opinion))) => (Some(opinion.estimate()), opinion.reason),
-        Ok(Some(Err(why))) => (None, format!("it could not say what it thinks: {why}")),
+        Ok(Some(Err(why))) => (None, words::daemon::vault::no_opinion(&why)),
         Err(error) => {
             // It is tried again at the next look, and nothing is fired meanwhile.
             tracing::warn!(action = %entry.id(), error = format!("{error:#}"), "it is looked at later");
@@ -42,22 +43,22 @@ pub(super) fn attend(inbox: &Inbox, world: &Arc<RealWorld>, served: &Served, ent
 /// What came of it; nothing yet if it is still to come.
 fn look(
     inbox: &Inbox,
-    world: &RealWorld,
+    world: &EffectPerformer,
     served: &Served,
     entry: &Entry,
 ) -> anyhow::Result<Option<Result<Opinion, String>>> {
     let (config, project) = (&served.config, &entry.project);
-    let before = world.reader().runs_about(project, &vault_key(&entry.hash))?;
+    let before = world.read(|store| store.runs_about(project, &vault_key(&entry.hash)))?;
     if let Some(run) = before.first() {
         return Ok(came_of(run));
     }
     if !config.roles.vault.enabled {
-        return Ok(Some(Err("roles.vault.enabled is not set any more".to_owned())));
+        return Ok(Some(Err(words::daemon::vault::look_is_off().to_owned())));
     }
     if free_memory_mb().is_some_and(|free| free < config.limits.min_free_memory_mb) {
-        return Ok(Some(Err("there is too little free memory for a session".to_owned())));
+        return Ok(Some(Err(words::daemon::vault::too_little_memory().to_owned())));
     }
-    let open = world.reader().runs(project, RunScope::Open)?;
+    let open = world.read(|store| store.runs(project, RunScope::Open))?;
     if open.iter().any(|run| is_look(run) && !run.status.is_over()) {
         return Ok(None);
     }
@@ -70,15 +71,16 @@ fn look(
         by: BY.to_owned(),
         written,
     });
-    match answer.recv().context("the daemon is stopping")? {
+    match answer.recv().context(words::daemon::process::is_stopping())? {
         Reply::Failed { message, .. } => Ok(Some(Err(message))),
         Reply::Done { .. } => Ok(None),
     }
 }
 
 fn came_of(run: &Run) -> Option<Result<Opinion, String>> {
-    let reason =
-        || run.reason.clone().unwrap_or_else(|| format!("run {} is {}", run.id, run.status.as_str()));
+    let reason = || {
+        run.reason.clone().unwrap_or_else(|| words::daemon::vault::look_ended(run.id, run.status.as_str()))
+    };
     match run.status {
         Status::Starting | Status::Running => None,
         Status::Done => Some(Opinion::read(run.result.as_ref())),
@@ -87,18 +89,18 @@ fn came_of(run: &Run) -> Option<Result<Opinion, String>> {
 }
 
 /// Ends looks that nobody waits for any more: somebody has decided, or a person is asked already.
-pub(super) fn call_off(inbox: &Inbox, world: &RealWorld, served: &Served) {
+pub(super) fn call_off(inbox: &Inbox, world: &EffectPerformer, served: &Served) {
     if !served.config.roles.vault.enabled {
         return;
     }
     let project = &served.config.name;
-    let open = match world.reader().runs(project, RunScope::Open) {
+    let open = match world.read(|store| store.runs(project, RunScope::Open)) {
         Ok(open) => open,
         Err(error) => return tracing::warn!(%project, %error, "looks that nobody needs go on for now"),
     };
     for run in open.iter().filter(|run| is_look(run) && !run.status.is_over()) {
         let Some(Subject::Vault { id, .. }) = &run.subject else { continue };
-        let awaited = world.reader().vault_entry(project, id);
+        let awaited = world.read(|store| store.vault_entry(project, id));
         if awaited.is_ok_and(|entry| entry.is_none_or(|entry| !entry.awaits_look)) {
             let (written, _) = sync_channel(1);
             let event = RunEvent::Stopped { by: BY.to_owned() };

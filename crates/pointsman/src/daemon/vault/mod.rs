@@ -1,8 +1,9 @@
-//! The vault at work. What may happen to an action is decided in the core; here it is written down and carried out.
+//! Drives the vault. The core decides what may happen to an action; this module records the decision and carries it
+//! out.
 //!
-//! `watch` looks what is to be done: files in the pending directory, handlers to run, people to tell, time that passed.
-//! `fire` runs a handler, `call` one that is an address, `look` has the vault's agent look first. They only send; this
-//! file writes, in the loop.
+//! `watch` finds due work: files in the pending directory, handlers to run, people to notify, deadlines. `fire` runs
+//! a handler, `call` calls an address, and `look` asks the vault's agent for its opinion. They only send; this file
+//! writes, in the loop.
 
 mod call;
 mod fire;
@@ -16,6 +17,7 @@ use pointsman_core::time::Timestamp;
 use pointsman_core::vault::{
     Action, ActionId, Entry, Estimate, Event, Policy, Refused, Status, rule, step, submit,
 };
+use pointsman_core::words;
 use pointsman_store::Change;
 use pointsman_view::vault as view;
 
@@ -24,9 +26,9 @@ pub(crate) use watch::Watch;
 
 use super::answer::{done, failed};
 use super::clock;
+use super::effects::chain;
 use super::engine::Engine;
 use super::outcome::NotTaken;
-use super::world::chain;
 use crate::control::protocol::{FailureKind, Reply, VaultCommand};
 
 /// Carries out an order.
@@ -52,9 +54,11 @@ pub(super) fn answer(engine: &mut Engine, project: &ProjectName, command: &Vault
     match happened(engine, project, id, &event, now) {
         Ok(Ok(entry)) => done(view::Action::from(&entry)),
         Ok(Err(NotTaken::Missing)) => {
-            failed(FailureKind::NotFound, format!("the vault of {project} has no action {id}"))
+            failed(FailureKind::NotFound, words::daemon::vault::no_action(project, id))
         }
-        Ok(Err(NotTaken::Refused(why))) => failed(FailureKind::Refused, format!("vault action {id}: {why}")),
+        Ok(Err(NotTaken::Refused(why))) => {
+            failed(FailureKind::Refused, words::daemon::vault::refused(id, &why))
+        }
         Err(error) => failed(FailureKind::Failed, chain(&error)),
     }
 }
@@ -102,7 +106,7 @@ fn take_in(
     now: Timestamp,
 ) -> Result<Reply, pointsman_store::Error> {
     let Some(config) = engine.config(project) else {
-        return Ok(failed(FailureKind::NotFound, format!("project {project} is not served")));
+        return Ok(failed(FailureKind::NotFound, words::daemon::request::not_served(project)));
     };
     let mut action = match Action::parse(text.as_bytes()) {
         Ok(action) => action,
@@ -120,8 +124,7 @@ fn take_in(
         return Ok(if known.hash == action.hash(project) {
             done(view::Action::from(&known))
         } else {
-            let message = format!("the id {} belongs to another action: take a new one", action.id);
-            failed(FailureKind::Refused, message)
+            failed(FailureKind::Refused, words::daemon::vault::id_is_taken(&action.id))
         });
     }
     let rule = rule(&config, &action.kind);

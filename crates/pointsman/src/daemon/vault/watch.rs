@@ -18,9 +18,9 @@ use super::{fire, look};
 use crate::control::protocol::{FailureKind, Reply, Request, VaultCommand};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
+use crate::daemon::effects::EffectPerformer;
 use crate::daemon::inbound::{Inbound, Inbox};
 use crate::daemon::served::Served;
-use crate::daemon::world::RealWorld;
 
 /// The loop writes in milliseconds; this is for a disk that hangs.
 const ANSWER_LIMIT: Duration = Duration::from_secs(50);
@@ -33,14 +33,14 @@ type Stamp = (u64, i64, i64, u64);
 /// Looks after all vaults.
 pub(crate) struct Watch {
     inbox: Inbox,
-    world: Arc<RealWorld>,
+    world: Arc<EffectPerformer>,
     /// Files that could not be used at the last look: perhaps they are just being written.
     unusable: BTreeMap<PathBuf, Stamp>,
 }
 
 impl Watch {
     /// Nothing was seen yet.
-    pub(crate) fn new(inbox: Inbox, world: Arc<RealWorld>) -> Self {
+    pub(crate) fn new(inbox: Inbox, world: Arc<EffectPerformer>) -> Self {
         Self { inbox, world, unusable: BTreeMap::new() }
     }
 
@@ -49,10 +49,7 @@ impl Watch {
         let projects = self.world.projects.read().unwrap_or_else(PoisonError::into_inner).clone();
         for served in projects.values() {
             self.take_files(served);
-            let open = {
-                let reader = self.world.reader.lock().unwrap_or_else(PoisonError::into_inner);
-                reader.vault_entries(&served.config.name, VaultScope::Open)
-            };
+            let open = self.world.read(|store| store.vault_entries(&served.config.name, VaultScope::Open));
             match open {
                 Ok(open) => open.iter().for_each(|entry| self.attend(served, entry)),
                 Err(error) => tracing::error!(%error, "the vault could not be read"),
@@ -119,8 +116,8 @@ impl Watch {
             Ok(None) => return Ok(()),
             Err(refusal) => return Err(Unusable::Never(refusal.to_string())),
         };
-        let text =
-            String::from_utf8(bytes).map_err(|_| Unusable::Never("it is not UTF-8 text".to_owned()))?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| Unusable::Never(words::daemon::vault::not_utf8().to_owned()))?;
         let (reply, answer) = sync_channel(1);
         let command = VaultCommand::Submit { text, from: None };
         let request = Request::Vault { project: served.config.name.clone(), command };
@@ -131,7 +128,7 @@ impl Watch {
                 return Err(Unusable::Never(message));
             }
             Ok(Reply::Failed { message, .. }) => return Err(Unusable::Later(message)),
-            Err(_) => return Err(Unusable::Later("the daemon is busy or stopping".to_owned())),
+            Err(_) => return Err(Unusable::Later(words::daemon::process::busy_or_stopping().to_owned())),
         }
         crash_point("vault-file-taken");
         remove_own_file(path).map_err(|refusal| Unusable::Later(refusal.to_string()))

@@ -17,7 +17,7 @@ fn formula_check_says_what_is_wrong_with_its_line() {
     };
     check(TIDY).ok();
     check(&TIDY.replace("title", "titel")).code(1).says("tidy.toml:7:1: unknown key `titel`");
-    check(&format!("{TIDY}needs = [\"nap\"]\n")).code(1).says("tidy.toml:9:10: `look` needs a step `nap`");
+    check(&format!("{TIDY}needs = [\"nap\"]\n")).code(1).says("tidy.toml:9:10: `look` needs the step `nap`");
     check(&format!("{TIDY}needs = [\"look\"]\n")).code(1).says("in a circle: look → look");
     check(&TIDY.replace("{{project}}", "{{project")).code(1).says("tidy.toml:2");
     environment.run(&["formula", "check", "missing.toml"]).code(4);

@@ -1,7 +1,7 @@
 //! Who may ask what, with real processes: every kind of request as a raw line on the socket, from wherever an agent, a
 //! branch or an action can get to. What each caller may do is a table in the program; here it is whether they are told apart.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -12,7 +12,7 @@ use pointsman_testkit::{PATIENCE, Setup, TestDaemon, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use super::shop;
+use super::{shop, vault};
 
 /// Where the speaker finds its requests, and under which name it writes down the replies.
 const DIR: &str = "POINTSMAN_SPEAKER";
@@ -105,6 +105,8 @@ fn requests(daemon: &TestDaemon) -> Vec<Value> {
         queue(
             json!({ "queue": "enter", "branch": "x", "head": sha, "priority": 0, "style": null, "by": "ann" }),
         ),
+        queue(json!({ "queue": "retest", "what": "main", "candidates": [], "by": "ann" })),
+        queue(json!({ "queue": "forget", "what": "main", "trees": [], "by": "ann" })),
         queue(json!({ "queue": "remove", "what": "1", "by": "ann" })),
         queue(json!({ "queue": "pause", "reason": "r" })),
         queue(json!({ "queue": "resume" })),
@@ -158,6 +160,26 @@ fn requests(daemon: &TestDaemon) -> Vec<Value> {
         claim(json!({ "claim": "release", "issue": 1, "agent_id": "a" })),
         claim(json!({ "claim": "board" })),
     ]
+}
+
+/// The request's name in the table of docs/security.md.
+fn name(request: &Value) -> String {
+    let kind = request["request"].as_str().unwrap();
+    let inner = request["command"][kind].as_str().or(request["order"][kind].as_str());
+    inner.map_or_else(|| kind.to_owned(), |inner| format!("{kind} {inner}"))
+}
+
+#[test]
+fn every_request_of_the_table_is_sent_from_everywhere() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/security.md");
+    let page = fs::read_to_string(page).unwrap();
+    let table = page.lines().skip_while(|line| !line.starts_with("| request |")).skip(2);
+    let rows = table.take_while(|line| line.starts_with('|')).map(|line| line.split('|').nth(1).unwrap());
+    let listed: BTreeSet<String> =
+        rows.flat_map(|row| row.split(',')).map(|cell| cell.trim().trim_matches('`').to_owned()).collect();
+    let sent: BTreeSet<String> = requests(&shop().build()).iter().map(name).collect();
+    assert!(listed.len() > 40, "{listed:?}");
+    assert_eq!(sent, listed);
 }
 
 /// Which of these a session gets an answer to, by their place in [`requests`]; the answer may be that there is no such thing.
@@ -321,6 +343,9 @@ until [ -e "$HOME/lines/ci-detached.replies" ]; do sleep 0.02; done
 exit 1
 "#;
 
+/// A vault handler that speaks, and leaves a process behind that does too.
+const HANDLER: &str = r#"["/bin/bash", "-c", "POINTSMAN_SPEAKER_AS=handler \"$HOME/speak\"; \"$HOME/detach\" handler-detached"]"#;
+
 #[test]
 fn e2e_only_what_is_allowed_is_done_wherever_it_is_asked_from() {
     speaks_from_everywhere();
@@ -337,7 +362,8 @@ fn e2e_only_what_is_allowed_is_done_where_everybody_is_marked() {
 }
 
 fn speaks_from_everywhere() {
-    let lab = Lab::new(shop(), AGENT, CI);
+    let setup = shop().set("vault.types.speak.command", HANDLER).set("vault.types.speak.risk", "\"low\"");
+    let lab = Lab::new(setup.set("vault.types.speak.reversible", "true"), AGENT, CI);
     let daemon = &lab.daemon;
     assert_eq!(daemon.file_issue_with("Speak", "Please."), 1);
     // One that is open, and one that is closed.
@@ -373,9 +399,13 @@ fn speaks_from_everywhere() {
     assert_eq!(authors, 3);
     lab.nothing_came_of_it();
 
-    // What CI runs is the daemon's, and has no more to say when it is not.
+    // What CI and a handler run is the daemon's, and has no more to say when it is not.
     lab.has_no_rights("ci", "the daemon started");
     lab.has_no_rights("ci-detached", "no_new_privs");
+    assert_eq!(vault::submit(daemon, &vault::action("s1", "speak")).code, Some(0));
+    lab.has_no_rights("handler", "the daemon started");
+    lab.has_no_rights("handler-detached", "no_new_privs");
+    lab.nothing_came_of_it();
 
     // A session does not answer its own question; the same request from a person does.
     daemon.wait_state(1, "escalated");
@@ -498,7 +528,8 @@ sleep 1000
     // All but the few that a session may have are turned away, with a sentence.
     let refused = daemon.wait_for("the flood", || {
         let text = fs::read_to_string(lab.lines("flood.replies")).ok()?;
-        let refused = text.lines().filter(|line| line.contains("has 16 connections to the daemon open"));
+        let refused =
+            text.lines().filter(|line| line.contains("16 connections are open, the limit for session"));
         Some(refused.count()).filter(|count| *count > FLOOD / 2)
     });
     assert!(refused < FLOOD, "some were heard");
@@ -506,4 +537,76 @@ sleep 1000
         assert!(daemon.json(&["status"])["daemon"]["pid"].is_u64());
     }
     lab.go("enough");
+}
+
+#[test]
+fn e2e_a_request_that_is_too_long_is_told_so() {
+    let agent = r#"
+read -r prompt
+until [ -e "$HOME/lines/go" ]; do sleep 0.02; done
+speak long
+sleep 1000
+"#;
+    let lab = Lab::new(shop(), agent, "exit 0");
+    let daemon = &lab.daemon;
+    daemon.file_issue_with("Speak", "Please.");
+    daemon.wait_session(1, 1);
+    daemon.session_pid(1);
+    // More than one MiB, and more than a socket holds.
+    let long = |bytes: usize| {
+        let body = "x".repeat(bytes);
+        let command = json!({ "forge": "comment", "number": 1, "body": body, "author": "ann" });
+        json!({ "request": "forge", "project": "shop", "command": command }).to_string()
+    };
+    fs::write(lab.lines("long.requests"), [long(1_200_000), long(20_000_000)].join("\n")).unwrap();
+    lab.go("go");
+    for reply in lab.replies("long") {
+        assert_eq!(reply["kind"], "refused", "{reply}");
+        assert!(reply["message"].as_str().unwrap().contains("longer than 1 MiB"), "{reply}");
+    }
+    let person: Value = serde_json::from_str(&ask(&daemon.control_socket(), &long(1_200_000))).unwrap();
+    assert_eq!(person["reply"], "done", "{person}");
+}
+
+#[test]
+fn e2e_a_command_without_a_daemon_leaves_the_database_of_an_earlier_version_alone() {
+    let daemon = shop().build();
+    daemon.json(&["project", "add", "."]);
+    let database = daemon.state().join("pointsman.db");
+    // SQLite keeps the version here, as four bytes.
+    let version = |bytes: &[u8]| u32::from_be_bytes(bytes[60..64].try_into().unwrap());
+    let mut old = fs::read(&database).unwrap();
+    assert!(version(&old) > 7);
+    old[60..64].copy_from_slice(&7_u32.to_be_bytes());
+    fs::write(&database, &old).unwrap();
+    for command in [["ack", "m-1"].as_slice(), &["project", "remove", "shop"]] {
+        let refused = daemon.run(command);
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.stderr.contains("pointsman up"), "{refused:?}");
+    }
+    assert_eq!(version(&fs::read(&database).unwrap()), 7);
+}
+
+#[test]
+fn e2e_the_tmux_server_of_an_earlier_release_is_named_and_replaced() {
+    if pointsman_adapters::process::lineage::is_marked(std::process::id()).unwrap() {
+        return pointsman_testkit::not_run("privileges", "here every process carries the mark");
+    }
+    let daemon = shop().build();
+    let old = ["-f", "/dev/null", "new-session", "-d", "-s", "_keeper", "sleep", "infinity"];
+    daemon.tmux(&old);
+    daemon.tmux(&["new-session", "-d", "-s", "old", "sleep", "infinity"]);
+    daemon.tmux(&["set-option", "-p", "-t", "=old:", "@epoch", "dev-shop-9_1"]);
+    daemon.start();
+    let problems = || daemon.json(&["status"])["daemon"]["problems"].to_string();
+    assert!(problems().contains("started by an earlier release"), "{}", problems());
+    let grade = || {
+        let report: Value = serde_json::from_str(&daemon.run(&["doctor", "--json"]).stdout).unwrap();
+        let checks = report["checks"].as_array().unwrap();
+        checks.iter().find(|check| check["id"] == "tmux_mark").map(|check| check["status"].clone())
+    };
+    assert_eq!(grade(), Some("warn".into()));
+    daemon.tmux(&["kill-session", "-t", "=old:"]);
+    daemon.wait_for("it to be replaced", || (problems() == "[]").then_some(()));
+    assert_eq!(grade(), Some("ok".into()));
 }

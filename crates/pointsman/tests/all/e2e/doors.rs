@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use pointsman_adapters::claude::mailbox::Mailbox;
+use pointsman_adapters::claude::hook_messages::HookMessages;
 use pointsman_testkit::{Setup, TestDaemon};
 use serde_json::json;
 
@@ -98,7 +98,7 @@ fn session(setup: Setup, behaves: &[&str]) -> Session {
     });
     session.waits_for_turns(1);
     if !behaves.contains(&"deaf") {
-        let mailbox = Mailbox::at(session.daemon.desk(issue).join("run-1/mail"));
+        let mailbox = HookMessages::at(session.daemon.desk(issue).join("run-1/mail"));
         session.daemon.wait_for("a hook to wait", || mailbox.has_waiter().then_some(()));
     }
     session

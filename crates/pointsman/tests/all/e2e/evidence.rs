@@ -1,6 +1,8 @@
 //! What a person decides by: the diff of a pull request, its checks, and what CI printed.
 
-use super::{adds, shop};
+use pointsman_testkit::fake_forgejo::{FakeForgejo, Rules};
+
+use super::{adds, forgejo, shop};
 
 const REVIEWED: &str = "expect CI passed\nphase awaiting_review\nexpect Merged\nphase done";
 
@@ -77,6 +79,31 @@ fn e2e_the_ci_of_a_persons_own_pull_request_is_shown_as_well() {
     let log = daemon.json(&["ci", "logs", &pr]);
     assert!(log["run"].is_null() && log["log"].as_str().unwrap().contains("figs BUG"), "{log}");
     assert_eq!(log["status"], "failed", "{log}");
+    let numbered = daemon.run(&["ci", "logs", &pr, "--run", "1"]);
+    assert_eq!(numbered.code, Some(4), "{numbered:?}");
+}
+
+#[test]
+fn e2e_a_repository_without_a_forge_has_no_pull_requests_and_gets_no_forge() {
+    let daemon = shop().set("forge.kind", "\"git\"").set("forge.url", "\"/srv/line.git\"").build();
+    for command in [["forge", "pr", "diff", "1"], ["forge", "pr", "checks", "1"]] {
+        let refused = daemon.run(&command);
+        assert_eq!(refused.code, Some(3), "{refused:?}");
+        assert!(refused.stderr.contains("a repository without a forge"), "{refused:?}");
+    }
+    assert!(!daemon.state().join("projects/shop/forge.git").exists(), "nothing was made");
+}
+
+#[test]
+fn e2e_the_log_of_a_local_ci_needs_no_token_of_the_forge() {
+    let fake = FakeForgejo::start(Rules::default());
+    let daemon = forgejo::start(&fake, forgejo::on(&fake).reviewed());
+    let script = format!("write src/pears.txt pears\ncommit Add pears\npush\nphase awaiting_ci\n{REVIEWED}");
+    let issue = forgejo::file(&fake, "Pears", &script);
+    daemon.wait_state(issue, "awaiting_review");
+    // The commands of a test, like those of a session, have no token in their environment.
+    let log = daemon.json(&["ci", "logs", &issue.to_string()]);
+    assert_eq!(log["status"], "passed", "{log}");
 }
 
 #[test]

@@ -315,3 +315,99 @@ fn e2e_forgejo_doctor_tells_who_we_are_and_what_is_in_the_way() {
     fake.change(|rules| rules.ahead = 0);
     assert_eq!(look().0, "ok");
 }
+
+/// The person's branch on the server, and in the queue.
+fn enter(fake: &FakeForgejo, daemon: &TestDaemon, branch: &str) {
+    let (checkout, there) = (daemon.checkout(), fake.repository().to_string_lossy().into_owned());
+    daemon.git_in(&checkout, &["checkout", "--quiet", "-B", branch, "main"]);
+    std::fs::write(checkout.join(format!("src/{branch}.txt")), "3 crowns\n").unwrap();
+    daemon.git_in(&checkout, &["add", "src"]);
+    daemon.git_in(&checkout, &["commit", "--quiet", "--message", &format!("Add {branch}")]);
+    daemon.git_in(&checkout, &["push", "--quiet", &there, branch]);
+    daemon.json(&["merge-queue", "add", branch]);
+}
+
+fn entry(daemon: &TestDaemon, branch: &str) -> serde_json::Value {
+    let history = daemon.json(&["merge-queue", "history"]);
+    history
+        .as_array()
+        .unwrap()
+        .iter()
+        .rev()
+        .find(|entry| entry["branch"] == branch)
+        .cloned()
+        .unwrap_or_default()
+}
+
+/// Everything can be read, and every push fails: the queue asks less and less often and does not fill the log.
+#[test]
+fn e2e_forgejo_a_server_under_maintenance_is_waited_for_without_a_flood_of_events() {
+    let fake = FakeForgejo::start(Rules::default());
+    let daemon = start(&fake, on(&fake));
+    fake.change(|rules| rules.read_only = true);
+    enter(&fake, &daemon, "figs");
+    daemon.wait_for("some tries", || {
+        daemon.log_lines("the merge queue failed for now").filter(|lines| lines.len() >= 4)
+    });
+    let waiting = entry(&daemon, "figs");
+    assert_eq!(waiting["attempts"], 1, "{waiting:#}");
+    assert!(waiting["reason"].as_str().unwrap_or_default().contains("not now"), "{waiting:#}");
+    fake.change(|rules| rules.read_only = false);
+    daemon.wait_for("it to land", || (entry(&daemon, "figs")["status"] == "landed").then_some(()));
+}
+
+#[test]
+fn e2e_forgejo_a_protected_main_is_pushed_to_twice_and_then_a_person_is_asked() {
+    let fake = FakeForgejo::start(Rules { protected_main: true, ..Rules::default() });
+    let daemon = start(&fake, on(&fake));
+    enter(&fake, &daemon, "figs");
+    let status = daemon.wait_for("the queue to pause", || {
+        Some(daemon.json(&["merge-queue", "status"])).filter(|status| status["paused"] == true)
+    });
+    let reason = status["paused_reason"].as_str().unwrap();
+    assert!(
+        reason.contains("refused the push to main twice") && reason.contains("protected branch"),
+        "{reason}"
+    );
+    fake.change(|rules| rules.protected_main = false);
+    daemon.json(&["merge-queue", "resume"]);
+    daemon.wait_for("it to land", || (entry(&daemon, "figs")["status"] == "landed").then_some(()));
+}
+
+/// Main moves between the push of the head branch and that of main. The branch stands at a candidate of ours then: nobody
+/// else has moved it.
+#[test]
+fn e2e_forgejo_a_branch_that_a_landing_left_at_its_candidate_still_lands() {
+    let fake = FakeForgejo::start(Rules::default());
+    let daemon = start(&fake, on(&fake).reviewed());
+    let issue = file(
+        &fake,
+        "Add apples",
+        &format!(
+            "{}\nexpect CI passed\nphase awaiting_review\nexpect Approved\nexpect Merged\nphase done",
+            adds("apples")
+        ),
+    );
+    let task = daemon.wait_in_review(issue);
+    let pr = task["pr"].as_u64().unwrap();
+    // Another branch lands first, so that the task's has to be replayed.
+    enter(&fake, &daemon, "figs");
+    daemon.wait_for("figs to land", || (entry(&daemon, "figs")["status"] == "landed").then_some(()));
+    let hook = fake.repository().join("hooks/post-update");
+    let script = "#!/bin/sh\nmv hooks/post-update hooks/done\nexport GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@x \
+                  GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@x\n\
+                  git update-ref refs/heads/main $(git commit-tree -p main -m Between 'main^{tree}')\n";
+    std::fs::write(&hook, script).unwrap();
+    std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    fake.review(pr, OWNER, "APPROVED", "fine", &[]);
+    daemon.wait_for("the commit past the queue to be found", || {
+        (daemon.json(&["merge-queue", "status"])["paused"] == true).then_some(())
+    });
+    daemon.json(&["merge-queue", "resume"]);
+    daemon.wait_closed(issue);
+    assert_eq!(main_log(&fake, &daemon), ["Add apples", "Between", "Add figs", "Open the shop"]);
+    let history = daemon.json(&["merge-queue", "history"]);
+    let of_task: Vec<_> =
+        history.as_array().unwrap().iter().filter(|entry| entry["issue"] == issue).collect();
+    assert_eq!((of_task.len(), &of_task[0]["status"]), (1, &"landed".into()), "{of_task:#?}");
+}

@@ -174,6 +174,27 @@ fn e2e_hooks_the_last_word_of_a_turn_that_missed_a_starting_daemon_is_heard() {
 }
 
 #[test]
+fn e2e_hooks_a_session_that_holds_the_lock_of_its_spool_holds_nobody_up() {
+    let (daemon, issue) = waiting_in(shop().set("dev.concurrency", "2"));
+    daemon.stop_daemon();
+    hook(&daemon, issue, "Stop", &payload("Stop"));
+    let spool = daemon.desk(issue).join("hooks.spool");
+    let before = told(&daemon, issue, "turn_ended");
+    let held = fs::File::open(&spool).unwrap();
+    held.lock().unwrap();
+    // The daemon gets ready, does its work, and stops.
+    daemon.start();
+    let other = daemon.file_issue("Pears", &clean("pears"));
+    daemon.wait_closed(other);
+    daemon.stop_daemon();
+    assert_eq!(told(&daemon, issue, "turn_ended"), before);
+    daemon.start();
+    drop(held);
+    daemon.wait_for("it to be taken", || (!spool.exists()).then_some(()));
+    assert_eq!(told(&daemon, issue, "turn_ended"), before + 1);
+}
+
+#[test]
 fn e2e_hooks_a_destructive_command_is_objected_to() {
     let (daemon, issue) = waiting();
     let mut bash = payload("PreToolUse.Bash");

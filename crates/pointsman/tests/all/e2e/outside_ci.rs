@@ -100,3 +100,28 @@ fn e2e_outside_ci_woodpecker_decides_and_its_own_trouble_costs_no_fix() {
     assert_eq!(daemon.run(&["ci", "status", "4711"]).code, Some(4));
     assert!(!format!("{}{}", daemon.log(), daemon.run(&["ci", "list"]).stdout).contains(TOKEN));
 }
+
+/// A CI that refuses to answer is given up after a while, with its words: nobody else waits for that entry.
+#[test]
+fn e2e_outside_ci_checks_that_can_never_be_read_are_not_waited_for_for_ever() {
+    let (fake, ci) = (FakeForgejo::start(Rules::default()), FakeWoodpecker::start("3.17.0"));
+    let setup = on(&fake).unset("ci.command").set("ci.kind", "\"woodpecker\"").set("ci.poll", "\"50ms\"");
+    let setup = setup.set("woodpecker.url", &format!("{:?}", ci.url())).set("timing.ci_timeout", "\"1s\"");
+    ci.revoke_token();
+    let daemon = start(&fake, setup.daemon_env("WOODPECKER_TOKEN", TOKEN));
+    let checkout = daemon.checkout();
+    let there = fake.repository().to_string_lossy().into_owned();
+    std::fs::write(checkout.join("src/figs.txt"), "figs 3 crowns\n").unwrap();
+    daemon.git_in(&checkout, &["checkout", "--quiet", "-b", "figs"]);
+    daemon.git_in(&checkout, &["add", "src"]);
+    daemon.git_in(&checkout, &["commit", "--quiet", "--message=Add figs"]);
+    daemon.git_in(&checkout, &["push", "--quiet", &there, "figs"]);
+    daemon.json(&["merge-queue", "add", "figs"]);
+    let reason = daemon.wait_for("the entry to be given up", || {
+        let history = daemon.json(&["merge-queue", "history"]);
+        let entry = history.as_array()?.iter().find(|entry| entry["status"] == "stale")?.clone();
+        Some(entry["reason"].as_str().unwrap_or_default().to_owned())
+    });
+    assert!(reason.contains("checks of the commit cannot be read") && reason.contains("401"), "{reason}");
+    assert_eq!(main_log(&fake, &daemon), ["Open the shop"]);
+}

@@ -75,6 +75,26 @@ fn e2e_an_approval_is_of_the_login_and_not_of_a_variable() {
 }
 
 #[test]
+fn e2e_a_handler_gains_privileges_only_if_its_type_allows_sudo() {
+    let handler =
+        r#"["/bin/sh", "-c", "grep NoNewPrivs: /proc/self/status > \"$HOME/mark-$POINTSMAN_VAULT_ID\""]"#;
+    let daemon = guarded()
+        .set("vault.types.low.command", handler)
+        .set("vault.types.medium.command", handler)
+        .set("vault.types.medium.allow_sudo", "true")
+        .start();
+    let mark = |id: &str, kind: &str| {
+        assert_eq!(submit(&daemon, &action(id, kind)).code, Some(0));
+        wait_status(&daemon, id, "fired");
+        fs::read_to_string(daemon.path(&format!("home/mark-{id}"))).unwrap()
+    };
+    assert_eq!(mark("l1", "low"), "NoNewPrivs:\t1\n");
+    let own = fs::read_to_string("/proc/self/status").unwrap();
+    let own = own.lines().find(|line| line.starts_with("NoNewPrivs:")).unwrap();
+    assert_eq!(mark("m1", "medium").trim_end(), own, "as the daemon itself");
+}
+
+#[test]
 fn e2e_risk_decides_who_is_asked() {
     let daemon = guarded().start();
     assert_eq!(submit(&daemon, &action("l1", "low")).code, Some(0));

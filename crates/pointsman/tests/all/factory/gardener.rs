@@ -1,7 +1,7 @@
 //! The gardener: whom it asks, and when it stops asking.
 
 use pointsman::daemon::factory::gardener::{look, memory};
-use pointsman::daemon::factory::{Seen, Settled, ask, settle, value};
+use pointsman::daemon::factory::{ForgeIssues, Settled, ask, settle, value};
 use pointsman_core::chat::Reply;
 use pointsman_core::forge::{Issue, IssueState};
 use pointsman_core::log;
@@ -33,7 +33,7 @@ fn issue(number: u64, title: &str) -> Issue {
 impl Stage {
     /// One look of the gardener's.
     fn garden(&mut self, minute: i64, issues: &[Issue]) {
-        let seen = Seen { issues: issues.to_vec(), at: at(minute) };
+        let seen = ForgeIssues { issues: issues.to_vec(), at: at(minute) };
         let before = memory(self.engine.store(), &shop()).unwrap();
         if before.asked.is_none() {
             let looked = look(&seen, &before, &self.config(), at(minute));

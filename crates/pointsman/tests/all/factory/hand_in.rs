@@ -1,7 +1,7 @@
 //! What a role hands in, and its place in the merge queue: written together, or not at all.
 
-use pointsman::daemon::hand_in::{Moved, Told, memory, write};
-use pointsman_core::hand_in::{HandIn, Memory, Taken};
+use pointsman::daemon::hand_in::{HandInEvent, HandInReport, memory, write};
+use pointsman_core::hand_in::{HandIn, HandInFiles, Memory};
 use pointsman_core::ids::Sha;
 use pointsman_core::role::Role;
 use pointsman_core::run::RunId;
@@ -20,9 +20,9 @@ impl Stage {
         self.engine.store().next_key().split('.').nth(1).unwrap().parse().unwrap()
     }
 
-    fn moved(&mut self, moved: Moved) -> i64 {
+    fn moved(&mut self, moved: HandInEvent) -> i64 {
         let before = self.commits();
-        let told = Told::Moved { commit: sha("a"), moved };
+        let told = HandInReport::Moved { commit: sha("a"), moved };
         write(&mut self.engine, &shop(), Role::Gardener, &told, at(1)).unwrap();
         self.commits() - before
     }
@@ -39,7 +39,7 @@ impl Stage {
 #[test]
 fn it_enters_and_leaves_the_merge_queue_in_one_commit_with_its_memory() {
     let mut stage = Stage::new("");
-    let taken = Taken {
+    let taken = HandInFiles {
         run: RunId(5),
         commit: sha("a"),
         base: sha("b"),
@@ -52,14 +52,14 @@ fn it_enters_and_leaves_the_merge_queue_in_one_commit_with_its_memory() {
 
     let mut last = None;
     for round in 0..2 {
-        assert_eq!(stage.moved(Moved::Entered), 1, "round {round}");
+        assert_eq!(stage.moved(HandInEvent::Entered), 1, "round {round}");
         let store = stage.engine.store();
         let open = memory(store, &shop(), Role::Gardener).unwrap().open.unwrap();
         let entry = store.queue_entry(open.entry.unwrap()).unwrap().unwrap();
         assert_eq!((entry.status, open.left), (EntryStatus::Queued, false));
         assert_ne!(Some(entry.id), last, "a new approval is a new entry");
 
-        assert_eq!(stage.moved(Moved::Left), 1, "round {round}");
+        assert_eq!(stage.moved(HandInEvent::Left), 1, "round {round}");
         let store = stage.engine.store();
         let open = memory(store, &shop(), Role::Gardener).unwrap().open.unwrap();
         let entry = store.queue_entry(entry.id).unwrap().unwrap();
@@ -77,7 +77,7 @@ fn a_memory_that_cannot_be_read_is_neither_forgotten_nor_written_over() {
     let mut stage = Stage::new("");
     let snapshot = json!({ "open_pull_request": 12 });
     stage.remember(pointsman_store::Memory { name: "hand-in.gardener".into(), version: 1, snapshot });
-    let told = Told::Taken { run: RunId(6), taken: None, refused: Vec::new() };
+    let told = HandInReport::Taken { run: RunId(6), taken: None, refused: Vec::new() };
     let refused = write(&mut stage.engine, &shop(), Role::Gardener, &told, at(1));
     assert!(matches!(refused, Err(Error::Unreadable(_))), "{refused:?}");
     assert_eq!(stage.engine.store().unreadable().unwrap().len(), 1, "it is still there");

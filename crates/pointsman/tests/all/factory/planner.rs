@@ -2,10 +2,10 @@
 
 use pointsman::daemon::factory::planner::{look, memory};
 use pointsman::daemon::factory::{Settled, ask, settle, value};
-use pointsman::daemon::timetable::{Standing, remembered, tick};
+use pointsman::daemon::timetable::{ProjectFacts, remembered, tick};
 use pointsman_core::forge::{Issue, IssueState};
 use pointsman_core::log;
-use pointsman_core::planner::{Document, Plan, Sight};
+use pointsman_core::planner::{Document, Plan, PlanInputs};
 use pointsman_core::role::Role;
 use pointsman_core::time::Timestamp;
 use pointsman_core::value::Outcome;
@@ -31,14 +31,14 @@ fn prediction(number: u64, title: &str) -> Issue {
     }
 }
 
-fn sight(issues: &[Issue]) -> Sight {
+fn sight(issues: &[Issue]) -> PlanInputs {
     let documents = vec![Document { path: "VISION.md", text: "Fruit for all.".to_owned() }];
-    Sight { issues: issues.to_vec(), documents, ..Sight::default() }
+    PlanInputs { issues: issues.to_vec(), documents, ..PlanInputs::default() }
 }
 
 impl Stage {
     /// One look of the planner's.
-    fn plan(&mut self, minute: i64, sight: &Sight) {
+    fn plan(&mut self, minute: i64, sight: &PlanInputs) {
         let before = memory(self.engine.store(), &shop()).unwrap();
         if before.asked.is_none() {
             let asking = look(sight, &before, &self.config(), at(minute));
@@ -80,7 +80,7 @@ impl Stage {
 #[test]
 fn a_plan_is_made_on_mondays_an_hour_after_the_predictor_and_only_of_something_new() {
     let mut stage = Stage::new(ON);
-    let standing = Standing { free_memory_mb: Some(10), inputs: "same".to_owned() };
+    let standing = ProjectFacts { free_memory_mb: Some(10), inputs: "same".to_owned() };
     let used = |stage: &mut Stage, formula: &str| -> Option<Timestamp> {
         remembered(stage.engine.store(), &shop(), formula).unwrap().and_then(|times| times.used)
     };
@@ -110,7 +110,7 @@ fn a_plan_is_made_on_mondays_an_hour_after_the_predictor_and_only_of_something_n
 #[test]
 fn nobody_is_asked_without_a_goal_or_when_something_is_in_the_way_and_that_is_said() {
     let mut stage = Stage::new(ON);
-    let aimless = Sight { documents: Vec::new(), ..Sight::default() };
+    let aimless = PlanInputs { documents: Vec::new(), ..PlanInputs::default() };
     stage.plan(0, &aimless);
     assert_eq!((stage.runs(), stage.events("planner_looked").len()), (Vec::new(), 0));
 

@@ -1,9 +1,9 @@
 //! The supervisor: told what changed, silent otherwise, and people's words count once.
 
 use pointsman::daemon::factory::{
-    Looked, memory, supervisor_hears, supervisor_looks, supervisor_settles, value,
+    Inspection, memory, supervisor_hears, supervisor_looks, supervisor_settles, value,
 };
-use pointsman::daemon::timetable::{Standing, remembered, tick};
+use pointsman::daemon::timetable::{ProjectFacts, remembered, tick};
 use pointsman_core::chat::{Command, Reply};
 use pointsman_core::health::{Disk, Facts, Kind, Machine, Tail, assess};
 use pointsman_core::ids::TaskKey;
@@ -42,8 +42,12 @@ impl Stage {
     fn supervise(&mut self, minute: i64, disk_percent: u64) {
         let before = memory(self.engine.store(), &shop()).unwrap();
         let assessment = assess(&facts(disk_percent), &self.config(), &before.keys(), at(minute));
-        let looked =
-            Looked { assessment, done: Vec::new(), machine: facts(disk_percent).machine, tails: Vec::new() };
+        let looked = Inspection {
+            assessment,
+            done: Vec::new(),
+            machine: facts(disk_percent).machine,
+            tails: Vec::new(),
+        };
         supervisor_looks(&mut self.engine, &shop(), &looked, at(minute)).unwrap();
     }
 
@@ -90,7 +94,7 @@ fn a_disk_that_fills_is_told_once_and_once_more_when_it_is_well() {
 fn the_time_is_used_by_rules_and_no_run_begins() {
     let mut stage = Stage::new(ON);
     // Less than any run may begin with: the rules are needed most then. The budget is nobody's matter either.
-    let standing = Standing { free_memory_mb: Some(10), inputs: "same".to_owned() };
+    let standing = ProjectFacts { free_memory_mb: Some(10), inputs: "same".to_owned() };
     let begun: usize =
         (0..12 * 60).map(|minute| tick(&mut stage.engine, &shop(), &standing, at(minute)).unwrap()).sum();
     assert_eq!(begun, 35, "every 20 minutes, after the first was seen");
@@ -172,8 +176,12 @@ impl Stage {
     fn look_at(&mut self, minute: i64, facts: &Facts) {
         let before = memory(self.engine.store(), &shop()).unwrap();
         let assessment = assess(facts, &self.config(), &before.keys(), at(minute));
-        let looked =
-            Looked { assessment, done: Vec::new(), machine: facts.machine.clone(), tails: hostile_tails() };
+        let looked = Inspection {
+            assessment,
+            done: Vec::new(),
+            machine: facts.machine.clone(),
+            tails: hostile_tails(),
+        };
         supervisor_looks(&mut self.engine, &shop(), &looked, at(minute)).unwrap();
     }
 

@@ -6,7 +6,7 @@ use pointsman_adapters::forge::forgejo::Forgejo;
 use pointsman_adapters::forge::{Error, Forge, Opening};
 use pointsman_adapters::git::Git;
 use pointsman_adapters::git::mirror::Mirror;
-use pointsman_adapters::http::{Client, Host, Limits, Method, Patience, Request, Scheme};
+use pointsman_adapters::http::{Client, Host, Limits, Method, Request, RetryWait, Scheme};
 use pointsman_adapters::secret::Secret;
 use pointsman_core::ids::Number;
 use pointsman_core::task::ReviewVerdict;
@@ -41,7 +41,7 @@ pub(super) fn opening<'a>(
     review_token: Option<Secret>,
 ) -> Opening<'a> {
     let token = Secret::new(dev).unwrap().into();
-    Opening { url, repo, token, review_token, clock, limits: limits(), patience: Patience::default() }
+    Opening { url, repo, token, review_token, clock, limits: limits(), patience: RetryWait::default() }
 }
 
 /// A server, its repository and three accounts.
@@ -84,7 +84,7 @@ impl Place {
         let dir = tempfile::tempdir().unwrap();
         let git = Git::open(dir.path()).unwrap().with_account(forge.account());
         let mirror = Mirror::open_or_create(&git, &dir.path().join("mirror.git"), &forge.remote()).unwrap();
-        let host = Host::new(&format!("{}/api/v1", self.url), clock, limits(), Patience::default());
+        let host = Host::new(&format!("{}/api/v1", self.url), clock, limits(), RetryWait::default());
         let client = host.client(Some((Scheme::Token, Secret::new(&self.person).unwrap())));
         let mut person = Person { client, repo: self.repo.clone(), name: String::new() };
         let user = person.call(&Request::get("read the account", &["user"]));

@@ -196,6 +196,14 @@ fn an_assignment_counts_if_it_is_there_afterwards() {
     let issue = fake.create_issue(OWNER, "Title", "", &[]);
     forge.assign_me(issue).unwrap();
     assert_eq!(forge.issue(issue).unwrap().unwrap().assignee.as_deref(), Some(DEV));
+    // One that got lost is made once more; a server that takes none says so by that.
+    let other = fake.create_issue(OWNER, "Title", "", &[]);
+    fake.change(|rules| rules.lost_assignments = 1);
+    forge.assign_me(other).unwrap();
+    assert_eq!(fake.issue(other).assignees, [DEV]);
+    let third = fake.create_issue(OWNER, "Title", "", &[]);
+    fake.change(|rules| rules.lost_assignments = 9);
+    assert!(forge.assign_me(third).unwrap_err().to_string().contains("assigned to nobody afterwards"));
 }
 
 /// Tokens are in headers, and nowhere else: not in what is written, not in what is said.

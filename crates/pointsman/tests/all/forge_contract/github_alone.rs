@@ -6,7 +6,7 @@ use pointsman_adapters::forge::Forge;
 use pointsman_adapters::forge::github::Github;
 use pointsman_adapters::git::Git;
 use pointsman_adapters::git::mirror::Mirror;
-use pointsman_adapters::http::{Client, Host, Limits, Method, Patience, Request, Scheme};
+use pointsman_adapters::http::{Client, Host, Limits, Method, Request, RetryWait, Scheme};
 use pointsman_adapters::secret::Secret;
 use pointsman_core::ids::Number;
 use pointsman_core::task::ReviewVerdict;
@@ -84,7 +84,7 @@ fn github_keeps_the_contract_on_a_real_server() {
         let dir = tempfile::tempdir().unwrap();
         let git = Git::open(dir.path()).unwrap().with_account(forge.account());
         let mirror = Mirror::open_or_create(&git, &dir.path().join("mirror.git"), &forge.remote()).unwrap();
-        let host = Host::new(&api, clock, limits, Patience::default());
+        let host = Host::new(&api, clock, limits, RetryWait::default());
         let client = host.client(Some((Scheme::Bearer, Secret::new(&person).unwrap())));
         let user: Value = client.read(&Request::get("read the account", &["user"])).unwrap();
         let name = user["login"].as_str().unwrap().to_owned();

@@ -4,14 +4,14 @@ use pointsman_adapters::forge::github::{AppKey, AppOpening, Github};
 use pointsman_adapters::forge::{Error, Forge};
 use pointsman_adapters::git::Git;
 use pointsman_adapters::git::mirror::Mirror;
-use pointsman_adapters::http::Patience;
+use pointsman_adapters::http::RetryWait;
 use pointsman_adapters::retry::Retry;
 use pointsman_testkit::fake_forgejo::{APP, APP_BOT, APP_KEY, FakeForgejo, OWNER, REPO, Rules};
 
 use super::forgejo::{clock, limits};
 
 fn open(fake: &FakeForgejo, id: &str, key: &str) -> Result<Github, Error> {
-    let (url, patience) = (fake.url(), Patience::default());
+    let (url, patience) = (fake.url(), RetryWait::default());
     let opening = AppOpening { url: &url, repo: REPO, review_token: None, clock, limits: limits(), patience };
     Github::prepare_app(&AppKey { id, key, installation: None }, opening)
 }

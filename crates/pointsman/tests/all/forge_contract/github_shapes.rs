@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
 
 use pointsman_adapters::secret::Secret;
-use pointsman_adapters::webhook::{About, Bell, Door, Ring};
+use pointsman_adapters::webhook::{NewsTopic, WebhookListener, WebhookNews, WebhookReceiver};
 use pointsman_testkit::fake_forgejo::Exchange;
 use serde::Deserialize;
 use serde_json::Value;
@@ -182,14 +182,14 @@ fn the_documents_about_boards_are_valid() {
 }
 
 #[derive(Default)]
-struct Rung(Mutex<Vec<Ring>>);
+struct Rung(Mutex<Vec<WebhookNews>>);
 
-impl Bell for Rung {
+impl WebhookReceiver for Rung {
     fn secret(&self, _project: &str) -> Option<Secret> {
         Secret::new("hush")
     }
 
-    fn ring(&self, _project: &str, ring: Ring) {
+    fn ring(&self, _project: &str, ring: WebhookNews) {
         self.0.lock().unwrap().push(ring);
     }
 }
@@ -199,7 +199,7 @@ fn github_s_own_examples_of_webhooks_are_understood() {
     let examples: BTreeMap<String, Value> =
         serde_json::from_str(include_str!("../../data/github/webhooks.json")).unwrap();
     let rung = Arc::new(Rung::default());
-    let door = Door::open(SocketAddr::from(([127, 0, 0, 1], 0)), Arc::clone(&rung) as _).unwrap();
+    let door = WebhookListener::open(SocketAddr::from(([127, 0, 0, 1], 0)), Arc::clone(&rung) as _).unwrap();
     assert_eq!(examples.len(), 7);
     for (event, example) in examples {
         let body = example.to_string();
@@ -211,14 +211,14 @@ fn github_s_own_examples_of_webhooks_are_understood() {
         stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
         stream.read_to_string(&mut String::new()).unwrap();
         let about = match event.as_str() {
-            "push" => About::Push,
-            "check_run" => About::Checks,
-            "status" if example["state"] == "pending" => About::Begun,
-            "status" => About::Checks,
-            _ => About::Talk,
+            "push" => NewsTopic::Push,
+            "check_run" => NewsTopic::Checks,
+            "status" if example["state"] == "pending" => NewsTopic::Begun,
+            "status" => NewsTopic::Checks,
+            _ => NewsTopic::Talk,
         };
         let by = example["sender"]["login"].as_str().map(str::to_owned);
         assert!(by.is_some());
-        assert_eq!(rung.0.lock().unwrap().pop(), Some(Ring { about, by }), "{event}");
+        assert_eq!(rung.0.lock().unwrap().pop(), Some(WebhookNews { about, by }), "{event}");
     }
 }

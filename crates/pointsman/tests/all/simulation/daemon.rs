@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, MutexGuard};
 
-use pointsman::daemon::engine::{Engine, Happening, Input};
-use pointsman::daemon::outcome::{Outcome, World};
+use pointsman::daemon::engine::{Engine, Input, InputKind};
+use pointsman::daemon::outcome::{Outcome, PerformEffects};
 use pointsman_core::ids::Number;
 use pointsman_core::task::{Event, Order, Refused, Task};
 use pointsman_core::time::Timestamp;
@@ -262,7 +262,7 @@ impl Daemon {
         let answers = self.write("events", |engine| engine.take_with(group, changes.clone(), now));
         let written = self.engine().store().last_seq().expect("the log can be read") > before;
         for (input, answer) in group.iter().zip(answers) {
-            let observed = matches!(&input.event, Happening::Event(Event::IssueObserved { .. }));
+            let observed = matches!(&input.event, InputKind::Event(Event::IssueObserved { .. }));
             if answer.is_ok() && (observed || !written) {
                 continue;
             }

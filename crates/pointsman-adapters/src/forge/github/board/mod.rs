@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use self::wire::{AddAnswer, Answer, Chosen, Field, ItemAnswer, Nodes, ProjectAnswer, WireIssue, WireItem};
-use crate::forge::hosted::trouble::told;
+use crate::forge::hosted::errors::told;
 use crate::forge::{BoardChange, Error};
 use crate::http::{Client, Request};
 
@@ -35,12 +35,12 @@ pub(super) struct Board {
     owner: String,
     number: u64,
     repository: (String, String),
-    known: Mutex<Known>,
+    known: Mutex<Cache>,
 }
 
 /// Ids. All of it can be lost.
 #[derive(Default)]
-struct Known {
+struct Cache {
     project: Option<Project>,
 }
 
@@ -236,18 +236,18 @@ impl Board {
             "RATE_LIMITED" | "SERVICE_UNAVAILABLE" | "INTERNAL" => Error::Unavailable { reason: words },
             _ => {
                 // Perhaps a field or an option that is gone: they are looked up anew next time.
-                *self.known() = Known::default();
+                *self.known() = Cache::default();
                 Error::Refused { operation, reason: words }
             }
         })
     }
 
     fn gone(&self) -> Error {
-        *self.known() = Known::default();
+        *self.known() = Cache::default();
         Error::Unavailable { reason: "the board is not where it was".to_owned() }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, Cache> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

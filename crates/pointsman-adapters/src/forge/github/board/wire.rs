@@ -131,12 +131,12 @@ pub(super) struct Content {
     pub(super) number: Number,
     pub(super) title: String,
     pub(super) state: String,
-    pub(super) repository: Option<Place>,
+    pub(super) repository: Option<RepositoryName>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Place {
+pub(super) struct RepositoryName {
     pub(super) name_with_owner: String,
 }
 

@@ -9,40 +9,40 @@ use std::sync::{Mutex, PoisonError};
 use pointsman_adapters::git::candidate::Built;
 use pointsman_adapters::git::changes;
 use pointsman_core::ids::Sha;
-use pointsman_core::queue::{EntryId, Standing, Strategy, Subject};
+use pointsman_core::queue::{EntryId, GateVerdict, Strategy, Subject};
 use pointsman_store::QueueEntry;
 
 use super::super::program;
-use super::chain::Made;
+use super::chain::BuildOutcome;
 use super::gate::Gate;
-use super::{Car, Line, Next};
+use super::{Next, QueueWorker, QueuedCandidate};
 use crate::daemon::served::Served;
 
 /// Who helps while the line builds.
 const HELPERS: usize = 2;
 
 /// Something that does not depend on anything else.
-enum Errand {
+enum EarlyStep {
     /// What does this candidate change that its branch did not?
-    Stray(Box<Car>),
+    Stray(Box<QueuedCandidate>),
     /// A checkout of this commit.
     CheckOut(Sha),
 }
 
 /// What came of errands.
 #[derive(Default)]
-struct Brought {
+struct EarlyResults {
     strays: Vec<(Sha, Vec<String>)>,
     checked_out: Vec<Sha>,
 }
 
-impl Line<'_> {
+impl QueueWorker<'_> {
     /// The tests that will be asked for once these candidates have landed begin now: landing takes its time, and if it
     /// fails they are ended again. Only what was built ahead is looked at.
     pub(super) fn start_what_follows(
         &mut self,
         entries: &[QueueEntry],
-        cars: &[Car],
+        cars: &[QueuedCandidate],
         last: usize,
     ) -> anyhow::Result<()> {
         let policy = self.policy()?;
@@ -51,11 +51,11 @@ impl Line<'_> {
         for entry in self.behind(entries, cars) {
             let base = next.last().map_or(&landing.built.commit, |car| &car.built.commit).clone();
             match self.built.get(&(base.clone(), entry.id)) {
-                Some(Made::Built(built)) if next.len() < policy.strategy.window() => {
-                    next.push(Car { entry: entry.clone(), base, built: built.clone() });
+                Some(BuildOutcome::Built(built)) if next.len() < policy.strategy.window() => {
+                    next.push(QueuedCandidate { entry: entry.clone(), base, built: built.clone() });
                 }
-                Some(Made::Built(_)) | None => break,
-                Some(Made::Conflict(_) | Made::Nothing | Made::Broken(_)) => {}
+                Some(BuildOutcome::Built(_)) | None => break,
+                Some(BuildOutcome::Conflict(_) | BuildOutcome::Nothing | BuildOutcome::Broken(_)) => {}
             }
         }
         self.trees.insert(landing.built.commit.clone(), landing.built.tree.clone());
@@ -74,14 +74,14 @@ impl Line<'_> {
 
     /// With many gates at once, the first need not wait until the last candidate is built: this one is tested in any case
     /// if nothing is known of it and of those ahead of it.
-    pub(super) fn start_at_once(&mut self, cars: &[Car]) -> anyhow::Result<()> {
+    pub(super) fn start_at_once(&mut self, cars: &[QueuedCandidate]) -> anyhow::Result<()> {
         let Strategy::Speculative { depth } = self.policy()?.strategy else { return Ok(()) };
         // Suspects and main itself go first.
         if cars.len() + self.aside.len() >= depth {
             return Ok(());
         }
         for car in cars {
-            if self.runs(&car.built.tree)?.standing() != Standing::Unknown {
+            if self.runs(&car.built.tree)?.standing() != GateVerdict::Unknown {
                 return Ok(());
             }
         }
@@ -93,12 +93,17 @@ impl Line<'_> {
 
     /// While gates run: what a landing needs to know is found out, and the candidates behind the train are built and
     /// checked out, until something happens.
-    pub(super) fn look_ahead(&mut self, entries: &[QueueEntry], cars: &[Car]) -> anyhow::Result<Next> {
-        let (served, stop, brought) = (self.served, AtomicBool::new(false), Mutex::new(Brought::default()));
+    pub(super) fn look_ahead(
+        &mut self,
+        entries: &[QueueEntry],
+        cars: &[QueuedCandidate],
+    ) -> anyhow::Result<Next> {
+        let (served, stop, brought) =
+            (self.served, AtomicBool::new(false), Mutex::new(EarlyResults::default()));
         let (give, take) = channel();
         let take = Mutex::new(take);
         for car in cars.iter().filter(|car| !self.strays.contains_key(&car.built.commit)) {
-            let _ = give.send(Errand::Stray(Box::new(car.clone())));
+            let _ = give.send(EarlyStep::Stray(Box::new(car.clone())));
         }
         let next = std::thread::scope(|scope| {
             for _ in 0..HELPERS {
@@ -111,7 +116,8 @@ impl Line<'_> {
             drop(give);
             next
         });
-        let Brought { strays, checked_out } = brought.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let EarlyResults { strays, checked_out } =
+            brought.into_inner().unwrap_or_else(PoisonError::into_inner);
         self.strays.extend(strays);
         self.checked_out.extend(checked_out);
         next
@@ -120,8 +126,8 @@ impl Line<'_> {
     fn build_ahead(
         &mut self,
         entries: &[QueueEntry],
-        cars: &[Car],
-        errands: &Sender<Errand>,
+        cars: &[QueuedCandidate],
+        errands: &Sender<EarlyStep>,
     ) -> anyhow::Result<Next> {
         let Some(last) = cars.last().filter(|car| self.tested.contains(&car.built.tree)) else {
             return Ok(Next::Wait);
@@ -139,13 +145,13 @@ impl Line<'_> {
                 self.take(signal);
                 return Ok(Next::Again);
             }
-            if let Made::Built(built) = self.made(entry, &base)? {
+            if let BuildOutcome::Built(built) = self.made(entry, &base)? {
                 base = built.commit;
                 left -= 1;
                 outdated.remove(&base);
                 let is_tested = left == 0 || !matches!(strategy, Strategy::Batch { .. });
                 if is_tested && runs_here && !self.checked_out.contains(&base) {
-                    let _ = errands.send(Errand::CheckOut(base.clone()));
+                    let _ = errands.send(EarlyStep::CheckOut(base.clone()));
                 }
             }
         }
@@ -157,7 +163,7 @@ impl Line<'_> {
     }
 
     /// Those in the line that are neither in the train nor beside it.
-    fn behind<'e>(&self, entries: &'e [QueueEntry], cars: &[Car]) -> Vec<&'e QueueEntry> {
+    fn behind<'e>(&self, entries: &'e [QueueEntry], cars: &[QueuedCandidate]) -> Vec<&'e QueueEntry> {
         let placed: BTreeSet<EntryId> = cars.iter().chain(&self.aside).map(|car| car.entry.id).collect();
         entries.iter().filter(|entry| !placed.contains(&entry.id)).collect()
     }
@@ -170,7 +176,12 @@ impl Line<'_> {
     }
 }
 
-fn run_errands(served: &Served, take: &Mutex<Receiver<Errand>>, stop: &AtomicBool, brought: &Mutex<Brought>) {
+fn run_errands(
+    served: &Served,
+    take: &Mutex<Receiver<EarlyStep>>,
+    stop: &AtomicBool,
+    brought: &Mutex<EarlyResults>,
+) {
     let next = || take.lock().unwrap_or_else(PoisonError::into_inner).recv();
     while let Ok(errand) = next() {
         if stop.load(Ordering::Relaxed) {
@@ -178,15 +189,15 @@ fn run_errands(served: &Served, take: &Mutex<Receiver<Errand>>, stop: &AtomicBoo
         }
         // What fails here is tried again when it is needed.
         match errand {
-            Errand::Stray(car) => {
-                let Car { entry, base, built } = *car;
+            EarlyStep::Stray(car) => {
+                let QueuedCandidate { entry, base, built } = *car;
                 let heads = std::slice::from_ref(&entry.head);
                 if let Ok(stray) = changes::stray_paths(&served.mirror, &base, &built.commit, heads) {
                     let mut brought = brought.lock().unwrap_or_else(PoisonError::into_inner);
                     brought.strays.push((built.commit, stray));
                 }
             }
-            Errand::CheckOut(commit) => {
+            EarlyStep::CheckOut(commit) => {
                 if program::check_out_ahead(served, &commit).is_ok() {
                     brought.lock().unwrap_or_else(PoisonError::into_inner).checked_out.push(commit);
                 }

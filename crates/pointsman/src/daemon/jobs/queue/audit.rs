@@ -4,8 +4,10 @@
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
-use pointsman_adapters::git::history::{MainCommit, Walk, first_parents, landed_commits};
+use pointsman_adapters::git::history::{MainChange, first_parents, landed_commits};
 use pointsman_core::ids::Sha;
+use pointsman_core::words;
+use pointsman_core::words::daemon::queue::Commit;
 use pointsman_store::{Audit, EntryStatus, Stopped, StoppedBy};
 
 use super::super::Jobs;
@@ -17,14 +19,12 @@ use crate::daemon::served::Served;
 
 /// How many landings a new daemon makes sure of.
 const LAST_LANDINGS: u32 = 20;
-/// How many commits an alarm names.
-const NAMED: usize = 5;
 
 /// Asks the forge where main is and audits what is new; next to nothing if nothing is.
 pub(in crate::daemon::jobs) fn look_at_main(jobs: &Arc<Jobs>, served: &Arc<Served>) {
     let look = || -> anyhow::Result<()> {
         let Some(main) = served.forge.branch_head(served.primary.as_str())? else { return Ok(()) };
-        if jobs.reader().line(&served.config.name)?.audited.as_ref() == Some(&main) {
+        if jobs.read(|store| store.line(&served.config.name))?.audited.as_ref() == Some(&main) {
             return Ok(());
         }
         served.mirror.fetch_remote()?;
@@ -46,7 +46,7 @@ fn show_merges(jobs: &Jobs, served: &Served) {
     let project = &served.config.name;
     let unshown = jobs.lock().unshown.get(project).cloned();
     let owed = unshown.unwrap_or_else(|| {
-        let decided = jobs.reader().decided_entries(project, LAST_LANDINGS).unwrap_or_default();
+        let decided = jobs.read(|store| store.decided_entries(project, LAST_LANDINGS)).unwrap_or_default();
         let landed = decided.into_iter().filter(|entry| entry.status == EntryStatus::Landed);
         let shown = |pr| served.forge.pull_request(pr).is_ok_and(|pr| pr.is_none_or(|pr| pr.merged));
         landed.filter_map(|entry| entry.pr.zip(entry.candidate)).filter(|(pr, _)| !shown(*pr)).collect()
@@ -59,7 +59,7 @@ fn show_merges(jobs: &Jobs, served: &Served) {
 
 /// Audits main up to this commit; false if the line has to stop for it.
 pub(super) fn look_at(jobs: &Jobs, served: &Served, main: &Sha) -> anyhow::Result<bool> {
-    let line = jobs.reader().line(&served.config.name)?;
+    let line = jobs.read(|store| store.line(&served.config.name))?;
     if line.audited.as_ref() == Some(main) {
         return Ok(true);
     }
@@ -78,7 +78,7 @@ pub(super) fn look_at(jobs: &Jobs, served: &Served, main: &Sha) -> anyhow::Resul
 
 /// What a push of ours put on main needs no examination: it went there from a main that was audited.
 pub(super) fn ours(jobs: &Jobs, served: &Served, from: &Sha, upto: &Sha) -> anyhow::Result<Option<Audit>> {
-    let audited = jobs.reader().line(&served.config.name)?.audited;
+    let audited = jobs.read(|store| store.line(&served.config.name))?.audited;
     let from = audited.filter(|audited| audited == from);
     Ok(from.map(|from| Audit { after: Some(from), upto: upto.clone(), direct: 0, person: 0, alarm: None }))
 }
@@ -92,8 +92,8 @@ fn write_down(jobs: &Jobs, served: &Served, audit: Audit) {
 
 fn examine(jobs: &Jobs, served: &Served, after: Sha, main: &Sha) -> anyhow::Result<Audit> {
     let (commits, rewritten) = match first_parents(&served.mirror, &after, main)? {
-        Walk::Forward { commits, .. } => (commits, false),
-        Walk::Rewritten { commits, .. } => (commits, true),
+        MainChange::Forward { commits, .. } => (commits, false),
+        MainChange::Rewritten { commits, .. } => (commits, true),
     };
     // What could not be read in one go is read in the next round.
     let upto = if rewritten { main.clone() } else { commits.last().map_or(main, |c| &c.sha).clone() };
@@ -101,7 +101,7 @@ fn examine(jobs: &Jobs, served: &Served, after: Sha, main: &Sha) -> anyhow::Resu
     let (mut direct, mut person) = (Vec::new(), 0);
     // Newest first: a landing names its last commit, and its base tells how far it reaches.
     for commit in commits.iter().rev() {
-        let landed = jobs.reader().entry_of_candidate(&served.config.name, &commit.sha)?;
+        let landed = jobs.read(|store| store.entry_of_candidate(&served.config.name, &commit.sha))?;
         if let Some((base, candidate)) = landed.and_then(|entry| entry.base.zip(entry.candidate)) {
             ours.extend(landed_commits(&served.mirror, &base, &candidate)?);
         }
@@ -113,36 +113,16 @@ fn examine(jobs: &Jobs, served: &Served, after: Sha, main: &Sha) -> anyhow::Resu
             None => direct.push(commit),
         }
     }
-    let reason = match (rewritten, direct.as_slice()) {
+    let named: Vec<Commit<'_>> = direct
+        .iter()
+        .map(|commit| Commit { sha: &commit.sha, subject: &commit.subject, author: &commit.author.name })
+        .collect();
+    let reason = match (rewritten, named.as_slice()) {
         (false, []) => None,
-        (true, direct) => Some(format!(
-            "main was rewound or replaced: {} is no longer in it{}",
-            after.short(),
-            named(direct, "; new there: ")
-        )),
-        (false, direct) => {
-            Some(format!("{} commit(s) reached main past the queue{}", direct.len(), named(direct, ": ")))
-        }
+        (true, new) => Some(words::daemon::queue::main_was_rewritten(&after, new)),
+        (false, commits) => Some(words::daemon::queue::pushed_past_queue(commits)),
     };
-    let alarm = reason.map(|reason| Stopped {
-        at: clock::now(),
-        by: StoppedBy::Audit,
-        reason: format!("{reason}. Look, then: pointsman merge-queue resume"),
-    });
+    let alarm = reason.map(|reason| Stopped { at: clock::now(), by: StoppedBy::Audit, reason });
     let count = direct.len().max(usize::from(rewritten));
     Ok(Audit { after: Some(after), upto, direct: count as u64, person, alarm })
-}
-
-fn named(commits: &[&MainCommit], before: &str) -> String {
-    if commits.is_empty() {
-        return String::new();
-    }
-    let shown: Vec<String> = commits
-        .iter()
-        .take(NAMED)
-        .map(|c| format!("{} “{}” by {}", c.sha.short(), c.subject, c.author.name))
-        .collect();
-    let more = commits.len().saturating_sub(NAMED);
-    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{before}{}{rest}", shown.join(", "))
 }

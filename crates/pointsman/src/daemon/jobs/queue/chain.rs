@@ -3,16 +3,16 @@
 use pointsman_adapters::git::BranchName;
 use pointsman_adapters::git::candidate::{self, Built, Candidate, Order, Style};
 use pointsman_adapters::git::changes;
+use pointsman_adapters::git::push::{Change, Expect, PushOutcome, PushRef};
 use pointsman_adapters::retry::Retry;
 use pointsman_core::ids::Sha;
 use pointsman_core::task::QueueOutcome;
-use pointsman_core::text;
 use pointsman_core::words;
 use pointsman_core::words::commit::Heading;
 use pointsman_store::{EntryStatus, QueueEntry};
 
 use super::report::{BranchFate, Outcome};
-use super::{Car, Line};
+use super::{QueueWorker, QueuedCandidate};
 
 /// How many of the last landings are looked through for the one that an entry conflicts with.
 const LANDINGS: u32 = 50;
@@ -22,7 +22,7 @@ const KEPT: usize = 1000;
 
 /// What came of building one entry on one commit.
 #[derive(Clone)]
-pub(super) enum Made {
+pub(super) enum BuildOutcome {
     Built(Built),
     /// It conflicts in these files.
     Conflict(Vec<String>),
@@ -32,7 +32,7 @@ pub(super) enum Made {
     Broken(String),
 }
 
-impl Line<'_> {
+impl QueueWorker<'_> {
     /// The main branch as the forge has it.
     pub(super) fn main_branch(&mut self) -> anyhow::Result<Sha> {
         if let Some(main) = &self.main {
@@ -41,7 +41,7 @@ impl Line<'_> {
         let mirror = &self.served.mirror;
         mirror.fetch_remote()?;
         let Some(main) = mirror.remote_head(&self.served.primary)? else {
-            anyhow::bail!("the forge has no branch {}", self.served.primary);
+            anyhow::bail!(words::daemon::git::no_branch(&self.served.primary));
         };
         self.main_is(main.clone())?;
         self.fetched = true;
@@ -82,10 +82,10 @@ impl Line<'_> {
     fn settled(&mut self, entry: &QueueEntry, main: &Sha) -> anyhow::Result<Option<QueueOutcome>> {
         let stale = |reason: String| Ok(Some(QueueOutcome::Stale { reason }));
         let Some(branch) = BranchName::new(&entry.branch) else {
-            return stale("not a branch name".to_owned());
+            return stale(words::daemon::git::not_a_branch_name(&entry.branch));
         };
         if branch == self.served.primary {
-            return stale("it is the main branch itself".to_owned());
+            return stale(words::daemon::queue::entry_is_main().to_owned());
         }
         let mirror = &self.served.mirror;
         // A push whose answer we did not live to see. What we pushed since main was fetched is known.
@@ -99,13 +99,33 @@ impl Line<'_> {
             mirror.fetch_remote()?;
             if !self.is_at(entry, &branch)? {
                 let reason = match self.served.mirror.remote_head(&branch)? {
-                    Some(at) => format!("{branch} moved to {} while it waited", at.short()),
-                    None => format!("{branch} was deleted while it waited"),
+                    Some(at) => words::daemon::queue::moved_while_waiting(&branch, &at),
+                    None => words::daemon::queue::deleted_while_waiting(&branch),
                 };
                 return stale(reason);
             }
         }
+        self.take_back(entry, &branch, main)?;
         Ok(None)
+    }
+
+    /// A landing that did not end left the branch at its candidate. If main has moved since, the next candidate is another
+    /// one, and the branch would look as if somebody had moved it: it goes back to where it was let in.
+    fn take_back(&self, entry: &QueueEntry, branch: &BranchName, main: &Sha) -> anyhow::Result<()> {
+        let mirror = &self.served.mirror;
+        if entry.base.as_ref() == Some(main) {
+            return Ok(());
+        }
+        let Some(at) = mirror.remote_head(branch)?.filter(|at| *at != entry.head) else { return Ok(()) };
+        let back = PushRef {
+            refname: branch.full(),
+            change: Change::To(entry.head.clone()),
+            expect: Expect::At(at),
+        };
+        match mirror.push(&[back])? {
+            PushOutcome::Done => Ok(mirror.fetch_branches(&[branch])?),
+            other => anyhow::bail!(words::queue::push_refused(branch.as_str(), &format!("{other:?}"))),
+        }
     }
 
     /// The candidate of the entry, if it is on main.
@@ -123,9 +143,13 @@ impl Line<'_> {
     }
 
     /// The candidates that are worth having now. None if something was reported: the line has changed.
-    pub(super) fn train(&mut self, entries: &[QueueEntry], main: &Sha) -> anyhow::Result<Option<Vec<Car>>> {
+    pub(super) fn train(
+        &mut self,
+        entries: &[QueueEntry],
+        main: &Sha,
+    ) -> anyhow::Result<Option<Vec<QueuedCandidate>>> {
         let window = self.window()?;
-        let mut cars: Vec<Car> = Vec::new();
+        let mut cars: Vec<QueuedCandidate> = Vec::new();
         for mut entry in entries.iter().cloned() {
             if cars.len() >= window {
                 break;
@@ -135,28 +159,28 @@ impl Line<'_> {
             }
             let base = cars.last().map_or(main, |car| &car.built.commit).clone();
             match self.made(&entry, &base)? {
-                Made::Built(built) => {
+                BuildOutcome::Built(built) => {
                     entry.base = Some(base.clone());
-                    cars.push(Car { entry, base, built });
+                    cars.push(QueuedCandidate { entry, base, built });
                     self.start_at_once(&cars)?;
                 }
-                Made::Broken(reason) => {
+                BuildOutcome::Broken(reason) => {
                     self.report(entry, QueueOutcome::Stale { reason });
                     return Ok(None);
                 }
-                Made::Nothing if base == *main => {
+                BuildOutcome::Nothing if base == *main => {
                     self.report_nothing_to_land(entry, main)?;
                     return Ok(None);
                 }
-                Made::Conflict(files) if base == *main => {
+                BuildOutcome::Conflict(files) if base == *main => {
                     let with = self.landed_in_the_way(&files)?;
                     entry.conflicts_with.clone_from(&with);
                     self.report(entry, QueueOutcome::Conflict { files, with });
                     return Ok(None);
                 }
                 // Whether those ahead of it land is not known yet: it waits for them.
-                Made::Nothing => {}
-                Made::Conflict(files) => {
+                BuildOutcome::Nothing => {}
+                BuildOutcome::Conflict(files) => {
                     let reason = self.waits_for(&files, &cars)?;
                     if entry.reason.as_ref() != Some(&reason) {
                         entry.reason = Some(reason);
@@ -170,15 +194,20 @@ impl Line<'_> {
     }
 
     /// Nothing of the branch is left to land on main. It has landed if git says so. A task whose changes came to main by
-    /// another way is done too; any other branch is refused and stays, because its commits are nowhere else.
-    fn report_nothing_to_land(&mut self, entry: QueueEntry, main: &Sha) -> anyhow::Result<()> {
+    /// another way is done too, and its pull request is closed without a merge; any other branch is refused and stays,
+    /// because its commits are nowhere else.
+    fn report_nothing_to_land(&mut self, mut entry: QueueEntry, main: &Sha) -> anyhow::Result<()> {
         if self.served.mirror.is_ancestor(&entry.head, main)? {
             let sha = entry.head.clone();
             self.report(entry, QueueOutcome::Landed { sha });
             return Ok(());
         }
         let outcome = match entry.issue {
-            Some(_) => QueueOutcome::Landed { sha: main.clone() },
+            Some(_) => {
+                // No commit of the queue's is on main for it, also none of an earlier test.
+                (entry.base, entry.candidate) = (None, None);
+                QueueOutcome::Landed { sha: main.clone() }
+            }
             None => QueueOutcome::Stale {
                 reason: words::queue::nothing_to_land(&entry.branch, self.served.primary.as_str()),
             },
@@ -187,7 +216,7 @@ impl Line<'_> {
         Ok(())
     }
 
-    pub(super) fn made(&mut self, entry: &QueueEntry, base: &Sha) -> anyhow::Result<Made> {
+    pub(super) fn made(&mut self, entry: &QueueEntry, base: &Sha) -> anyhow::Result<BuildOutcome> {
         let key = (base.clone(), entry.id);
         if let Some(made) = self.built.get(&key) {
             return Ok(made.clone());
@@ -204,11 +233,13 @@ impl Line<'_> {
             queued_at_secs: entry.requested_at.0.div_euclid(1000),
         };
         let made = match candidate::build(&self.served.mirror, &self.served.union, &order) {
-            Ok(Candidate::Built(built)) => Made::Built(built),
-            Ok(Candidate::Conflict { files }) => Made::Conflict(files),
-            Ok(Candidate::Nothing) => Made::Nothing,
+            Ok(Candidate::Built(built)) => BuildOutcome::Built(built),
+            Ok(Candidate::Conflict { files }) => BuildOutcome::Conflict(files),
+            Ok(Candidate::Nothing) => BuildOutcome::Nothing,
             // One branch that cannot be built must not hold up the others.
-            Err(error) if error.retry() == Retry::Never => Made::Broken(crate::daemon::world::chain(&error)),
+            Err(error) if error.retry() == Retry::Never => {
+                BuildOutcome::Broken(crate::daemon::effects::chain(&error))
+            }
             Err(error) => return Err(error.into()),
         };
         self.built.insert(key, made.clone());
@@ -225,18 +256,18 @@ impl Line<'_> {
         }
     }
 
-    fn waits_for(&self, files: &[String], cars: &[Car]) -> anyhow::Result<String> {
+    fn waits_for(&self, files: &[String], cars: &[QueuedCandidate]) -> anyhow::Result<String> {
         for car in cars.iter().rev() {
             if self.touches(&car.base, &car.built.commit, files)? {
-                return Ok(format!("waits for {}: both change {}", car.entry.branch, shown(files)));
+                return Ok(words::daemon::queue::waits_for(&car.entry.branch, files));
             }
         }
-        Ok(format!("waits for those ahead: they change {} too", shown(files)))
+        Ok(words::daemon::queue::waits_for_those_ahead(files))
     }
 
     /// The landed branch that changed the same files, newest first.
     pub(super) fn landed_in_the_way(&self, files: &[String]) -> anyhow::Result<Option<String>> {
-        let decided = self.jobs.reader().decided_entries(&self.served.config.name, LANDINGS)?;
+        let decided = self.jobs.read(|store| store.decided_entries(&self.served.config.name, LANDINGS))?;
         for landed in decided.into_iter().filter(|entry| entry.status == EntryStatus::Landed) {
             if let (Some(base), Some(candidate)) = (&landed.base, &landed.candidate)
                 && self.served.mirror.commit_exists(candidate)?
@@ -256,8 +287,8 @@ impl Line<'_> {
 
     /// The paths a candidate changes although its branch did not. It depends on nothing but what it is built on, so
     /// that it can be found out before it is needed.
-    pub(super) fn stray(&mut self, car: &Car) -> anyhow::Result<Vec<String>> {
-        let Car { entry, base, built } = car;
+    pub(super) fn stray(&mut self, car: &QueuedCandidate) -> anyhow::Result<Vec<String>> {
+        let QueuedCandidate { entry, base, built } = car;
         if let Some(stray) = self.strays.get(&built.commit) {
             return Ok(stray.clone());
         }
@@ -265,14 +296,5 @@ impl Line<'_> {
         let stray = changes::stray_paths(&self.served.mirror, base, &built.commit, heads)?;
         self.strays.insert(built.commit.clone(), stray.clone());
         Ok(stray)
-    }
-}
-
-fn shown(files: &[String]) -> String {
-    const SHOWN: usize = 3;
-    let named = files.iter().take(SHOWN).map(|f| text::clean_line(f, 80)).collect::<Vec<_>>().join(", ");
-    match files.len().saturating_sub(SHOWN) {
-        0 => named,
-        more => format!("{named} and {more} more"),
     }
 }

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
 use pointsman_adapters::git::push::{Change, Expect, PushOutcome, PushRef};
 use pointsman_adapters::git::{self, BranchName};
 use pointsman_adapters::retry::Retry;
@@ -13,14 +15,18 @@ use pointsman_core::config::Config;
 use pointsman_core::ids::Sha;
 use pointsman_core::queue::Record;
 use pointsman_core::task::CiVerdict;
+use pointsman_core::words;
 
 use super::super::Jobs;
 use super::super::checks::{self, Verdict};
 use super::super::outside::wait_for_checks;
 use super::super::program::{Program, Ran};
-use super::{LastRun, Line, Signal};
+use super::{LastRun, QueueWorker, WakeReason};
 use crate::daemon::clock;
 use crate::daemon::served::Served;
+
+/// How long gates that are called off are waited for. One that asks a server may take longer to notice.
+const END_LIMIT: Duration = Duration::from_secs(30);
 
 /// A gate at work.
 pub(super) struct Running {
@@ -68,7 +74,7 @@ impl Gate {
     }
 }
 
-impl Line<'_> {
+impl QueueWorker<'_> {
     /// Has this commit tested, unless it is being tested already.
     pub(super) fn test(&mut self, commit: Sha, tree: Sha) -> anyhow::Result<()> {
         let Some(gate) = self.gate.clone() else { return Ok(()) };
@@ -77,8 +83,7 @@ impl Line<'_> {
             return Ok(());
         }
         self.checked_out.remove(&commit);
-        let run = self.records.get(&tree).map_or(0, |r| r.runs.green + r.runs.red + r.runs.infra) + 1;
-        let name = format!("{}-gate-{}-{run}", self.served.config.name, tree.short());
+        let name = format!("{}-gate-{}-{}", self.served.config.name, tree.short(), run_number());
         let (call_off, unwanted) = channel();
         let test = Test {
             jobs: Arc::clone(self.jobs),
@@ -92,7 +97,7 @@ impl Line<'_> {
         std::thread::Builder::new().name("gate".to_owned()).spawn(move || {
             let (finished, ran) = test.run(&gate);
             // Without a listener the daemon stops, and the answer is owed again.
-            let _ = sender.send(Signal::Finished(Box::new(finished)));
+            let _ = sender.send(WakeReason::Finished(Box::new(finished)));
             // Only now its checkout is removed.
             drop(ran);
         })?;
@@ -112,6 +117,18 @@ impl Line<'_> {
         }
     }
 
+    /// Ends all gates and waits until they are gone: the next look at the queue may begin at once, and should find nothing of
+    /// this one at work. A daemon that stops does not wait here.
+    pub(super) fn end_all_tests(&mut self) {
+        self.end_tests(&BTreeSet::new());
+        while !self.running.is_empty() && !self.jobs.is_stopping() {
+            match self.signals.recv_timeout(END_LIMIT) {
+                Ok(signal) => self.take(signal),
+                Err(_) => return,
+            }
+        }
+    }
+
     /// A gate's verdict is written down before anything follows from it.
     pub(super) fn finished(&mut self, finished: Finished) {
         let Finished { tree, verdict, outage, took, log_path } = finished;
@@ -120,6 +137,7 @@ impl Line<'_> {
         }
         self.outage = outage.or(self.outage.take());
         let (Some(verdict), Some(gate)) = (verdict, &self.gate) else { return };
+        self.troubles = 0;
         self.retest.remove(&tree);
         self.last_runs.insert(tree.clone(), LastRun { at: clock::now(), log: log_path.clone() });
         let record = Record::add(self.records.get(&tree), verdict);
@@ -130,6 +148,14 @@ impl Line<'_> {
         }
         self.records.insert(tree, record);
     }
+}
+
+/// A number that no run had before, also none of an earlier daemon: the run's log must not replace that of another.
+fn run_number() -> i64 {
+    static LAST: AtomicI64 = AtomicI64::new(0);
+    let now = clock::now().0;
+    let next = |last: i64| Some(now.max(last + 1));
+    LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).map_or(now, |last| now.max(last + 1))
 }
 
 /// One run of a gate.
@@ -161,7 +187,7 @@ impl Test {
             return (finished, None);
         }
         let (verdict, ran) = ran.unwrap_or_else(|error| {
-            let reason = format!("the gate could not be run: {error:#}");
+            let reason = words::daemon::queue::gate_did_not_run(format!("{error:#}"));
             (Some(CiVerdict::Infra { reason, log: String::new() }), None)
         });
         let log_path = ran.as_ref().map(|ran| ran.log_path.clone());
@@ -183,7 +209,7 @@ impl Test {
     /// commit are the verdict.
     fn run_outside(&self) -> anyhow::Result<Option<CiVerdict>> {
         let name = format!("pointsman/candidate/{}", self.commit.short());
-        let branch = BranchName::new(&name).ok_or_else(|| anyhow::anyhow!("{name} is no branch name"))?;
+        let branch = BranchName::new(&name).with_context(|| words::daemon::git::not_a_branch_name(&name))?;
         let mirror = &self.served.mirror;
         let at = mirror.remote_refs(std::iter::once(&branch.full()))?.pop().flatten();
         let push = PushRef {
@@ -193,7 +219,9 @@ impl Test {
         };
         match mirror.push(&[push])? {
             PushOutcome::Done => {}
-            other => anyhow::bail!("the forge did not take the candidate: {other:?}"),
+            other => {
+                anyhow::bail!(words::daemon::queue::candidate_not_pushed(format!("{other:?}")))
+            }
         }
         let verdict = wait_for_checks(&self.jobs, &self.served, &self.commit, &self.unwanted);
         let gone = PushRef {

@@ -8,12 +8,12 @@ use pointsman_adapters::git::{BranchName, Locks, clear_dead_locks};
 use pointsman_adapters::retry::Retry;
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::QueueOutcome;
-use pointsman_core::text;
-use pointsman_store::{EntryStatus, Stopped, StoppedBy};
+use pointsman_core::{text, words};
+use pointsman_store::{EntryStatus, QueueEntry, Stopped, StoppedBy};
 
 use super::super::Jobs;
 use super::report::{BranchFate, Outcome};
-use super::{Car, Line, audit};
+use super::{QueueWorker, QueuedCandidate, audit};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
 use crate::daemon::hand_in;
@@ -22,14 +22,14 @@ use crate::daemon::served::Served;
 /// How often a server may refuse a push before a person is asked.
 const REFUSALS: u32 = 2;
 
-impl Line<'_> {
+impl QueueWorker<'_> {
     /// Lands the last of these candidates, and with it all before it; false if something is in the way, and the line
     /// has changed and is looked at again.
-    pub(super) fn land(&mut self, main: &Sha, cars: &[Car]) -> anyhow::Result<bool> {
+    pub(super) fn land(&mut self, main: &Sha, cars: &[QueuedCandidate]) -> anyhow::Result<bool> {
         crash_point("landing-tested");
         for car in cars {
             if !self.is_wanted(&car.entry)? {
-                let reason = "it was taken out of the queue".to_owned();
+                let reason = words::daemon::queue::taken_out().to_owned();
                 self.report(car.entry.clone(), QueueOutcome::Stale { reason });
                 return Ok(false);
             }
@@ -69,13 +69,13 @@ impl Line<'_> {
             self.main = None;
             return Ok(false);
         };
-        self.refusals = 0;
+        (self.refusals, self.troubles) = (0, 0);
         crash_point("landing-main-pushed");
         self.trees.insert(last.built.commit.clone(), last.built.tree.clone());
         self.main_is(last.built.commit.clone())?;
         let audit = audit::ours(self.jobs, self.served, main, &last.built.commit)?;
         let landed = cars.iter().map(|car| {
-            let shown = self.jobs.reader().queue_entry(car.entry.id).ok().flatten();
+            let shown = self.jobs.read(|store| store.queue_entry(car.entry.id)).ok().flatten();
             let mut entry = shown.unwrap_or_else(|| car.entry.clone());
             (entry.base, entry.candidate) = (Some(car.base.clone()), Some(car.built.commit.clone()));
             let branch = if tidied && entry.pr.is_none() { BranchFate::Gone } else { BranchFate::Goes };
@@ -124,21 +124,45 @@ impl Line<'_> {
         self.refusals += 1;
         let message = text::clean_line(message, 400);
         if self.refusals < REFUSALS {
-            anyhow::bail!("the server refused the push to {branch}: {message}");
+            anyhow::bail!(words::queue::push_refused(branch, &message));
         }
         self.refusals = 0;
-        let reason = format!(
-            "the server refused the push to {branch} twice: {message}. Let this account push there (the branch may be \
-             protected), then: pointsman merge-queue resume"
-        );
+        let reason = words::queue::push_refused_twice(branch, &message);
         tracing::error!(project = %self.served.config.name, reason, "the merge queue stops");
-        self.stop_line(Stopped { at: clock::now(), by: StoppedBy::Audit, reason });
+        self.stop_line(Stopped { at: clock::now(), by: StoppedBy::Refusal, reason });
+        Ok(())
+    }
+
+    /// The server refuses to move the branch of an entry, also when it is asked once more. That is no reason to hold up
+    /// the others, so only that entry is out, and a person is asked.
+    fn refused_branches(
+        &mut self,
+        cars: &[QueuedCandidate],
+        moves: Vec<PushRef>,
+        message: &str,
+    ) -> anyhow::Result<()> {
+        self.refusals += 1;
+        if self.refusals < REFUSALS {
+            anyhow::bail!(words::queue::push_refused(&names(&moves), &text::clean_line(message, 400)));
+        }
+        self.refusals = 0;
+        for moved in moves {
+            let entry = cars.iter().map(|car| &car.entry);
+            let of = |entry: &&QueueEntry| {
+                BranchName::new(&entry.branch).is_some_and(|b| b.full() == moved.refname)
+            };
+            let Some(entry) = entry.clone().find(of).cloned() else { continue };
+            if let PushOutcome::Refused { message } = self.push(&[moved])? {
+                let reason = words::queue::push_refused(&entry.branch, &text::clean_line(&message, 400));
+                self.report(entry, QueueOutcome::Infra { reason });
+            }
+        }
         Ok(())
     }
 
     /// The branches of these candidates, each to be deleted where it was last seen. One with a pull request is looked
     /// after once the forge has seen the merge.
-    fn branches_to_go(&self, cars: &[Car]) -> anyhow::Result<Vec<PushRef>> {
+    fn branches_to_go(&self, cars: &[QueuedCandidate]) -> anyhow::Result<Vec<PushRef>> {
         let mut gone = Vec::new();
         for car in cars.iter().filter(|car| car.entry.pr.is_none()) {
             let Some(branch) = BranchName::new(&car.entry.branch) else { continue };
@@ -150,7 +174,7 @@ impl Line<'_> {
     }
 
     /// First the head branches, so that the forge shows their pull requests as merged. False if one moved.
-    fn bring_branches(&mut self, cars: &[Car]) -> anyhow::Result<bool> {
+    fn bring_branches(&mut self, cars: &[QueuedCandidate]) -> anyhow::Result<bool> {
         let served = Arc::clone(self.served);
         let mirror = &served.mirror;
         let mut moves = Vec::new();
@@ -163,9 +187,9 @@ impl Line<'_> {
             let Some(branch) = BranchName::new(&car.entry.branch) else { continue };
             let at = mirror.remote_head(&branch)?.map_or(Expect::Absent, Expect::At);
             if car.entry.issue.is_none() {
-                let (reader, inbox) = (self.jobs.reader(), &self.jobs.inbox);
                 let (project, candidate) = (&self.served.config.name, &car.built.commit);
-                hand_in::about_to_push(reader, inbox, project, &car.entry.branch, candidate)?;
+                let open = self.jobs.read(|store| hand_in::open_on(store, project, &car.entry.branch))?;
+                hand_in::about_to_push(&self.jobs.inbox, project, open, candidate)?;
             }
             moves.push(PushRef {
                 refname: branch.full(),
@@ -179,23 +203,13 @@ impl Line<'_> {
         match self.push(&moves)? {
             PushOutcome::Done => Ok(true),
             PushOutcome::Stale { .. } => Ok(false),
-            PushOutcome::Refused { message } => {
-                let names: Vec<String> = moves.iter().map(|moved| moved.refname.to_string()).collect();
-                self.refused(&names.join(", "), &message).map(|()| false)
-            }
+            PushOutcome::Refused { message } => self.refused_branches(cars, moves, &message).map(|()| false),
         }
     }
 
     /// A candidate that changes what none of its branches did must never land: nobody knows why it does.
-    fn alarm(&mut self, car: &Car, stray: &[String]) {
-        let files: Vec<String> = stray.iter().take(5).map(|path| text::clean_line(path, 100)).collect();
-        let reason = format!(
-            "the candidate of {} on {} would change {} path(s) that its branch did not change: {}",
-            car.entry.branch,
-            car.base.short(),
-            stray.len(),
-            files.join(", ")
-        );
+    fn alarm(&mut self, car: &QueuedCandidate, stray: &[String]) {
+        let reason = words::daemon::queue::stray_paths(&car.entry.branch, &car.base, stray);
         tracing::error!(project = %self.served.config.name, reason, "the merge queue stops");
         self.stop_line(Stopped { at: clock::now(), by: StoppedBy::Audit, reason });
     }
@@ -219,23 +233,22 @@ impl Line<'_> {
             }
             Locks::InUse { locks, .. } => locks,
         };
-        let locks: Vec<String> = locks.iter().map(|path| path.display().to_string()).collect();
         if locks.is_empty() {
             return Ok(outcome);
         }
-        let message = format!("{message} (locks there, perhaps left by a killed git: {})", locks.join(", "));
-        Ok(PushOutcome::Refused { message })
+        Ok(PushOutcome::Refused { message: words::daemon::git::locks_at_server(message, &locks) })
     }
 
     /// Shows entries as under test, with the candidates they are in.
-    pub(super) fn show_under_test(&mut self, cars: &[Car]) -> anyhow::Result<()> {
+    pub(super) fn show_under_test(&mut self, cars: &[QueuedCandidate]) -> anyhow::Result<()> {
         let mut shown = Vec::new();
         for car in cars {
-            let known = self.jobs.reader().queue_entry(car.entry.id)?;
+            let known = self.jobs.read(|store| store.queue_entry(car.entry.id))?;
             let Some(mut entry) = known else { continue };
             let candidate = Some(car.built.commit.clone());
-            if entry.status == EntryStatus::Testing && entry.candidate == candidate && entry.reason.is_none()
-            {
+            // While something outside fails again and again, the entry goes on saying so: every change is an event.
+            let is_said = entry.reason.is_none() || self.troubles > 0;
+            if entry.status == EntryStatus::Testing && entry.candidate == candidate && is_said {
                 continue;
             }
             entry.status = EntryStatus::Testing;
@@ -255,6 +268,10 @@ impl Line<'_> {
         let mut done = Vec::new();
         for Outcome { entry, outcome, branch: fate, .. } in landed {
             let QueueOutcome::Landed { sha } = outcome else { continue };
+            // Nothing of it landed, so there is no merge to show.
+            if *fate == BranchFate::Stays {
+                continue;
+            }
             if let Some(pr) = entry.pr {
                 show_merge(self.jobs, self.served, pr, sha);
             }
@@ -295,6 +312,21 @@ impl Line<'_> {
                 }
             }
         }
+    }
+}
+
+fn names(refs: &[PushRef]) -> String {
+    let names: Vec<String> = refs.iter().map(|moved| moved.refname.to_string()).collect();
+    names.join(", ")
+}
+
+/// Closes the pull request of a task whose changes came to main by another way, and says so there. The forge would show
+/// somebody else's commit as its merge.
+pub(super) fn close_without_merge(served: &Served, pr: Number, main: &Sha) {
+    let words = words::queue::landed_by_another_way(main.short());
+    let told = served.forge.comment_once(pr, "nothing-to-land", &words);
+    if let Err(error) = told.and_then(|()| served.forge.close_pull_request(pr)) {
+        tracing::warn!(pr, %error, "a pull request without anything to land stays open");
     }
 }
 

@@ -24,10 +24,9 @@ use pointsman_adapters::git::candidate::{Built, Style};
 use pointsman_core::config::{MergeStrategy, MergeStyle};
 use pointsman_core::ids::Sha;
 use pointsman_core::queue::{
-    self, EntryId, Plan, Policy, Record, Runs, Standing, Strategy, Subject, Train, Waiting,
+    self, EntryId, GateVerdict, Plan, Policy, QueueFacts, Record, Runs, Strategy, Subject, Waiting,
 };
 use pointsman_core::task::QueueOutcome;
-use pointsman_core::text;
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
 use pointsman_store::{EntryScope, EntryStatus, QueueEntry};
@@ -46,7 +45,7 @@ const RED_MAIN_AGAIN: Duration = Duration::from_secs(600);
 const RECENT: u32 = 20;
 
 /// What wakes the queue while it waits for a gate.
-pub(super) enum Signal {
+pub(super) enum WakeReason {
     Finished(Box<Finished>),
     /// Something changed: an entry came or went, the line was stopped or goes on.
     Look,
@@ -54,9 +53,11 @@ pub(super) enum Signal {
 
 /// Works the project's line through until nothing is left to do in it.
 pub(super) fn work_through(jobs: &Arc<Jobs>, served: &Arc<Served>) {
+    // It may have been read again since this job was ordered.
+    let Some(served) = &jobs.served_now(&served.config.name) else { return };
     let (sender, signals) = channel();
     jobs.lock().wakers.insert(served.config.name.clone(), sender.clone());
-    let mut line = Line::new(jobs, served, sender, signals);
+    let mut line = QueueWorker::new(jobs, served, sender, signals);
     loop {
         match line.round() {
             Ok(Next::Again) => {}
@@ -71,7 +72,7 @@ pub(super) fn work_through(jobs: &Arc<Jobs>, served: &Arc<Served>) {
             }
         }
     }
-    line.end_tests(&BTreeSet::new());
+    line.end_all_tests();
     line.remove_checkouts();
     jobs.lock().wakers.remove(&served.config.name);
 }
@@ -94,18 +95,18 @@ struct LastRun {
 
 /// A candidate in the train.
 #[derive(Clone)]
-struct Car {
+struct QueuedCandidate {
     entry: QueueEntry,
     base: Sha,
     built: Built,
 }
 
-struct Line<'a> {
+struct QueueWorker<'a> {
     jobs: &'a Arc<Jobs>,
     served: &'a Arc<Served>,
     gate: Option<Gate>,
-    sender: Sender<Signal>,
-    signals: Receiver<Signal>,
+    sender: Sender<WakeReason>,
+    signals: Receiver<WakeReason>,
     /// The main branch, once it is known; unknown means that the forge has to be asked.
     main: Option<Sha>,
     /// Main was fetched, and what of the line is on it has not been looked for yet.
@@ -122,11 +123,12 @@ struct Line<'a> {
     /// Trees that are tested once more, whatever is known of them.
     retest: BTreeSet<Sha>,
     /// Candidates by what they are built on and whose they are: building is a function.
-    built: BTreeMap<(Sha, EntryId), chain::Made>,
-    aside: Vec<Car>,
+    built: BTreeMap<(Sha, EntryId), chain::BuildOutcome>,
+    aside: Vec<QueuedCandidate>,
     /// Gates at work, by tree.
     running: BTreeMap<Sha, Running>,
-    /// How often in a row something outside failed.
+    /// How often something outside failed since a verdict, a landing or a quiet while. That a server can be read does not
+    /// count: it may refuse every push.
     troubles: u32,
     /// The train that is under test, in its order: whoever comes meanwhile goes behind it, however urgent, or every
     /// arrival would undo what has run so far.
@@ -139,12 +141,12 @@ struct Line<'a> {
     outage: Option<String>,
 }
 
-impl<'a> Line<'a> {
+impl<'a> QueueWorker<'a> {
     fn new(
         jobs: &'a Arc<Jobs>,
         served: &'a Arc<Served>,
-        sender: Sender<Signal>,
-        signals: Receiver<Signal>,
+        sender: Sender<WakeReason>,
+        signals: Receiver<WakeReason>,
     ) -> Self {
         Self {
             jobs,
@@ -179,14 +181,19 @@ impl<'a> Line<'a> {
         while let Ok(signal) = self.signals.try_recv() {
             self.take(signal);
         }
-        for tree in self.served.take_retests() {
+        // What follows would be decided by a gate and a policy that the project no longer has.
+        let served = self.jobs.served_now(&self.served.config.name);
+        if !served.is_some_and(|served| Arc::ptr_eq(&served, self.served)) {
+            return Ok(Next::Nothing);
+        }
+        for tree in self.jobs.take_retests(&self.served.config.name) {
             self.records.remove(&tree);
             self.retest.insert(tree);
         }
         if let Some(outage) = self.outage.take() {
             anyhow::bail!(outage);
         }
-        if self.jobs.reader().line(&self.served.config.name)?.stopped.is_some() {
+        if self.jobs.read(|store| store.line(&self.served.config.name))?.stopped.is_some() {
             // What runs may end; its verdict is kept for when the line goes on.
             if !self.running.is_empty() {
                 return Ok(Next::Wait);
@@ -197,7 +204,7 @@ impl<'a> Line<'a> {
             return Ok(Next::Nothing);
         }
         let mut entries =
-            self.jobs.reader().queue_entries(&self.served.config.name, EntryScope::Unfinished)?;
+            self.jobs.read(|store| store.queue_entries(&self.served.config.name, EntryScope::Unfinished))?;
         if let Some(only) = self.jobs.only_entry() {
             entries.retain(|entry| entry.id == only);
         }
@@ -214,14 +221,14 @@ impl<'a> Line<'a> {
         let Some(entries) = self.still_valid(entries, &main)? else { return Ok(Next::Again) };
         let Some(cars) = self.train(&entries, &main)? else { return Ok(Next::Again) };
         let plan = self.plan(&main, &cars)?;
-        self.troubles = 0;
         self.follow(plan, &main, &entries, &cars)
     }
 
     /// Nothing is tested while the queue is paused. An entry that is shown as under test may have landed when an earlier
     /// daemon was killed, so main is asked first: only what is not on it is back in the line.
     fn show_nothing_under_test(&mut self) -> anyhow::Result<()> {
-        let entries = self.jobs.reader().queue_entries(&self.served.config.name, EntryScope::Unfinished)?;
+        let entries =
+            self.jobs.read(|store| store.queue_entries(&self.served.config.name, EntryScope::Unfinished))?;
         let shown: Vec<QueueEntry> =
             entries.into_iter().filter(|entry| entry.status != EntryStatus::Queued).collect();
         if shown.is_empty() {
@@ -244,42 +251,45 @@ impl<'a> Line<'a> {
         Ok(())
     }
 
-    fn plan(&mut self, main: &Sha, cars: &[Car]) -> anyhow::Result<Plan> {
+    fn plan(&mut self, main: &Sha, cars: &[QueuedCandidate]) -> anyhow::Result<Plan> {
         let main_tree = self.tree_of(main)?;
         self.doubt_old_reds(&main_tree, cars)?;
         let beside = self.aside.clone();
-        let mut seen = |car: &Car| -> anyhow::Result<queue::Car> {
-            Ok(queue::Car { entry: car.entry.id, runs: self.runs(&car.built.tree)? })
+        let mut seen = |car: &QueuedCandidate| -> anyhow::Result<queue::CandidateRuns> {
+            Ok(queue::CandidateRuns { entry: car.entry.id, runs: self.runs(&car.built.tree)? })
         };
         let planned = cars.iter().map(&mut seen).collect::<anyhow::Result<_>>()?;
         let aside = beside.iter().map(&mut seen).collect::<anyhow::Result<_>>()?;
-        let train = Train { main: self.runs(&main_tree)?, cars: planned, aside };
+        let train = QueueFacts { main: self.runs(&main_tree)?, cars: planned, aside };
         Ok(queue::plan(&self.policy()?, &train))
     }
 
     /// Red is not for ever: a service that was missing may be back. A red main is tested again after a while; and once it
     /// turned green without a change, what was red before that says nothing any more.
-    fn doubt_old_reds(&mut self, main: &Sha, cars: &[Car]) -> anyhow::Result<()> {
+    fn doubt_old_reds(&mut self, main: &Sha, cars: &[QueuedCandidate]) -> anyhow::Result<()> {
         let runs = self.runs(main)?;
         let Some(tested_at) = self.last_runs.get(main).map(|run| run.at) else { return Ok(()) };
         match runs.standing() {
-            Standing::Red if tested_at.after(RED_MAIN_AGAIN) <= clock::now() => {
+            GateVerdict::Red if tested_at.after(RED_MAIN_AGAIN) <= clock::now() => {
                 self.retest.insert(main.clone());
             }
-            Standing::Green if runs.red >= 2 => {
+            GateVerdict::Green if runs.red >= 2 => {
                 let trees: Vec<Sha> =
                     self.aside.iter().chain(cars).map(|car| car.built.tree.clone()).collect();
                 for tree in trees {
                     let standing = self.runs(&tree)?.standing();
                     let is_older = self.last_runs.get(&tree).is_some_and(|run| run.at < tested_at);
-                    if is_older && matches!(standing, Standing::Red | Standing::Suspect) {
+                    if is_older && matches!(standing, GateVerdict::Red | GateVerdict::Suspect) {
                         self.records.remove(&tree);
                         self.retest.insert(tree);
                     }
                 }
             }
-            Standing::Unknown | Standing::Green | Standing::Suspect | Standing::Red | Standing::Undecided => {
-            }
+            GateVerdict::Unknown
+            | GateVerdict::Green
+            | GateVerdict::Suspect
+            | GateVerdict::Red
+            | GateVerdict::Undecided => {}
         }
         Ok(())
     }
@@ -290,7 +300,7 @@ impl<'a> Line<'a> {
         plan: Plan,
         main: &Sha,
         entries: &[QueueEntry],
-        cars: &[Car],
+        cars: &[QueuedCandidate],
     ) -> anyhow::Result<Next> {
         if let Some(last) = plan.land {
             self.start_what_follows(entries, cars, last)?;
@@ -349,7 +359,7 @@ impl<'a> Line<'a> {
         let reason = words::queue::main_is_red(main.short(), tested_at);
         for car in &self.aside {
             // Read apart from what follows: the loop needs the reader to write the entry down.
-            let known = self.jobs.reader().queue_entry(car.entry.id);
+            let known = self.jobs.read(|store| store.queue_entry(car.entry.id));
             if let Ok(Some(mut entry)) = known
                 && entry.reason.as_ref() != Some(&reason)
             {
@@ -366,7 +376,7 @@ impl<'a> Line<'a> {
         match self.signals.recv_timeout(pace) {
             Ok(signal) => self.take(signal),
             // Somebody may have moved main meanwhile.
-            Err(RecvTimeoutError::Timeout) => self.main = None,
+            Err(RecvTimeoutError::Timeout) => (self.main, self.troubles) = (None, 0),
             Err(RecvTimeoutError::Disconnected) => return false,
         }
         !self.jobs.is_stopping()
@@ -379,9 +389,10 @@ impl<'a> Line<'a> {
         self.main = None;
         let doubled = FIRST.saturating_mul(1u32.checked_shl(self.troubles.min(16)).unwrap_or(u32::MAX));
         self.troubles += 1;
-        let waiting = self.jobs.reader().queue_entries(&self.served.config.name, EntryScope::Unfinished);
+        let waiting =
+            self.jobs.read(|store| store.queue_entries(&self.served.config.name, EntryScope::Unfinished));
         if let Some(mut first) = waiting.ok().and_then(|entries| entries.into_iter().next()) {
-            first.reason = Some(format!("not now: {}", text::clean_line(error, 300)));
+            first.reason = Some(words::daemon::queue::not_now(error));
             self.write_down(vec![first]);
         }
         let until = Instant::now() + doubled.min(self.served.config.timing.forge_poll.duration().max(FIRST));
@@ -394,10 +405,10 @@ impl<'a> Line<'a> {
         !self.jobs.is_stopping()
     }
 
-    fn take(&mut self, signal: Signal) {
+    fn take(&mut self, signal: WakeReason) {
         match signal {
-            Signal::Finished(finished) => self.finished(*finished),
-            Signal::Look => {}
+            WakeReason::Finished(finished) => self.finished(*finished),
+            WakeReason::Look => {}
         }
     }
 
@@ -431,7 +442,7 @@ impl<'a> Line<'a> {
 
     /// Smaller while many branches are red.
     fn batch_size(&self) -> anyhow::Result<usize> {
-        let decided = self.jobs.reader().decided_entries(&self.served.config.name, RECENT)?;
+        let decided = self.jobs.read(|store| store.decided_entries(&self.served.config.name, RECENT))?;
         let told = decided.iter().filter(|e| matches!(e.status, EntryStatus::Landed | EntryStatus::Red));
         let reds = told.clone().filter(|e| e.status == EntryStatus::Red).count();
         Ok(queue::batch_size(self.served.config.merge.batch_size.max(1) as usize, reds, told.count()))
@@ -461,7 +472,9 @@ impl<'a> Line<'a> {
             return Ok(record.runs);
         }
         let name = gate.name();
-        let known = super::checks::last_verdict(&self.jobs.reader(), &self.served.config.name, tree, &name)?;
+        let known = self
+            .jobs
+            .read(|store| super::checks::last_verdict(store, &self.served.config.name, tree, &name))?;
         let Some((record, row)) = known else { return Ok(Runs::default()) };
         let runs = record.runs;
         self.last_runs.insert(tree.clone(), LastRun { at: row.at, log: row.log_path });
@@ -480,7 +493,7 @@ impl<'a> Line<'a> {
 
     fn is_green(&mut self, commit: &Sha) -> anyhow::Result<bool> {
         let tree = self.tree_of(commit)?;
-        Ok(self.runs(&tree)?.standing() == Standing::Green)
+        Ok(self.runs(&tree)?.standing() == GateVerdict::Green)
     }
 
     /// Entries in the order in which they land.

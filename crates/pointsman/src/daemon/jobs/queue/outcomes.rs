@@ -40,7 +40,9 @@ pub(super) fn tell(jobs: &Jobs, entry: &QueueEntry, log: Option<&Path>) {
     let _ = writeln!(std::io::stdout().lock(), "{line}");
     let Some(command) = command else { return };
     // What comes from outside is a value of a variable, never a word of the line.
+    // It has no rights with us, also when it detaches: only people do.
     let run = Run::new("sh")
+        .untrusted()
         .args(["-c", &command])
         .inherit(&INHERITED)
         .env("POINTSMAN_BRANCH", &entry.branch)

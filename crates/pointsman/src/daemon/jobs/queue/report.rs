@@ -11,7 +11,8 @@ use pointsman_core::task::{CiVerdict, Event, QueueOutcome};
 use pointsman_core::words;
 use pointsman_store::{Audit, EntryStatus, QueueEntry, Stopped};
 
-use super::{Car, Line, outcomes};
+use super::landing::close_without_merge;
+use super::{QueueWorker, QueuedCandidate, outcomes};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
 use crate::daemon::engine::Input;
@@ -37,23 +38,28 @@ pub(crate) enum BranchFate {
     Stays,
 }
 
-impl Line<'_> {
+impl QueueWorker<'_> {
     /// Takes an entry out for its fault, with the log that shows it.
-    pub(super) fn eject(&mut self, id: EntryId, fault: Fault, cars: &[Car]) -> anyhow::Result<()> {
+    pub(super) fn eject(
+        &mut self,
+        id: EntryId,
+        fault: Fault,
+        cars: &[QueuedCandidate],
+    ) -> anyhow::Result<()> {
         let found = self.aside.iter().chain(cars).find(|car| car.entry.id == id).cloned();
         let Some(car) = found else { return Ok(()) };
         let last = self.records.get(&car.built.tree).map(|record| record.last.clone());
         let outcome = match (fault, last) {
             (Fault::Red, Some(CiVerdict::Failed { summary, log })) => QueueOutcome::Red { summary, log },
             (Fault::Red, Some(CiVerdict::TimedOut { log })) => {
-                QueueOutcome::Red { summary: "the gate reached its time limit".to_owned(), log }
+                QueueOutcome::Red { summary: words::daemon::queue::gate_timed_out().to_owned(), log }
             }
             (_, Some(CiVerdict::Infra { reason, .. })) => QueueOutcome::Infra { reason },
             (Fault::Infra, Some(CiVerdict::Failed { summary, .. })) => {
-                QueueOutcome::Infra { reason: format!("the gate told nothing after {summary}") }
+                QueueOutcome::Infra { reason: words::daemon::queue::gate_gave_no_verdict(&summary) }
             }
             (Fault::Red | Fault::Infra, _) => {
-                QueueOutcome::Infra { reason: "the gate could not be run".to_owned() }
+                QueueOutcome::Infra { reason: words::daemon::queue::gate_could_not_run().to_owned() }
             }
         };
         self.aside.retain(|car| car.entry.id != id);
@@ -85,7 +91,12 @@ impl Line<'_> {
         self.tidy_forge(&outcomes);
         crash_point("landing-tidied");
         let (mut over, mut logs, mut inputs) = (Vec::new(), Vec::new(), Vec::new());
-        for Outcome { mut entry, outcome, log, .. } in outcomes {
+        let mut unmerged = Vec::new();
+        for Outcome { mut entry, outcome, log, branch } in outcomes {
+            if let (QueueOutcome::Landed { sha }, BranchFate::Stays, Some(pr)) = (&outcome, branch, entry.pr)
+            {
+                unmerged.push((pr, sha.clone()));
+            }
             let wanted = self.is_wanted(&entry).unwrap_or(true);
             let landed = matches!(outcome, QueueOutcome::Landed { .. });
             settle(&mut entry, &outcome);
@@ -105,6 +116,10 @@ impl Line<'_> {
         }
         crash_point("queue-reported");
         self.send(over.clone(), audit, inputs);
+        // Only once its task is done: before that, a closed pull request would mean that a person gave it up.
+        for (pr, main) in unmerged {
+            close_without_merge(self.served, pr, &main);
+        }
         for (entry, log) in over.iter().zip(logs) {
             outcomes::tell(self.jobs, entry, log.as_deref());
         }
@@ -124,18 +139,19 @@ impl Line<'_> {
 
     /// Whether it still wants to land: its task may have left while the gate ran, or a person took it out.
     pub(super) fn is_wanted(&self, entry: &QueueEntry) -> anyhow::Result<bool> {
-        let reader = self.jobs.reader();
-        let unfinished = reader.queue_entry(entry.id)?.is_some_and(|e| e.status.is_unfinished());
-        let Some(issue) = entry.issue else { return Ok(unfinished) };
-        let key = TaskKey { project: self.served.config.name.clone(), issue };
-        Ok(unfinished && reader.task(&key)?.is_some_and(|task| task.wants_to_land(&entry.head)))
+        self.jobs.read(|store| {
+            let unfinished = store.queue_entry(entry.id)?.is_some_and(|e| e.status.is_unfinished());
+            let Some(issue) = entry.issue else { return Ok(unfinished) };
+            let key = TaskKey { project: self.served.config.name.clone(), issue };
+            Ok(unfinished && store.task(&key)?.is_some_and(|task| task.wants_to_land(&entry.head)))
+        })
     }
 
     /// Whether the task of an entry can be read, if it has one.
     pub(super) fn is_readable(&self, entry: &QueueEntry) -> bool {
         let Some(issue) = entry.issue else { return true };
         let key = TaskKey { project: self.served.config.name.clone(), issue };
-        !matches!(self.jobs.reader().task(&key), Err(pointsman_store::Error::Unreadable(_)))
+        !matches!(self.jobs.read(|store| store.task(&key)), Err(pointsman_store::Error::Unreadable(_)))
     }
 
     /// Writes entries and waits until they are on disk.
@@ -174,7 +190,7 @@ fn settle(entry: &mut QueueEntry, outcome: &QueueOutcome) {
         QueueOutcome::Conflict { files, with } => {
             entry.status = EntryStatus::Conflict;
             entry.conflict_files.clone_from(files);
-            entry.reason = with.as_ref().map(|with| format!("conflicts with {with}"));
+            entry.reason = with.as_ref().map(|with| words::daemon::queue::conflicts_with(with));
         }
         QueueOutcome::Red { summary, .. } => {
             entry.status = EntryStatus::Red;

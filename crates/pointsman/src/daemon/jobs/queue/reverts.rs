@@ -10,7 +10,7 @@ use pointsman_store::{EntryStatus, QueueEntry};
 use super::super::Jobs;
 use crate::daemon::clock;
 use crate::daemon::factory::results::{REVERTS, Revert};
-use crate::daemon::factory::{Told, send};
+use crate::daemon::factory::{RoleReport, send};
 use crate::daemon::served::Served;
 
 /// How many landings are looked through, the newest.
@@ -19,8 +19,8 @@ const LANDINGS: u32 = 500;
 /// Looks at what is new on main as far as it was audited; next to nothing if nothing is.
 pub(super) fn look(jobs: &Jobs, served: &Served) -> anyhow::Result<()> {
     let project = &served.config.name;
-    let Some(main) = jobs.reader().line(project)?.audited else { return Ok(()) };
-    let before = jobs.reader().cursor(Some(project), REVERTS)?.as_deref().and_then(Sha::new);
+    let Some(main) = jobs.read(|store| store.line(project))?.audited else { return Ok(()) };
+    let before = jobs.read(|store| store.cursor(Some(project), REVERTS))?.as_deref().and_then(Sha::new);
     if before.as_ref() == Some(&main) {
         return Ok(());
     }
@@ -29,7 +29,7 @@ pub(super) fn look(jobs: &Jobs, served: &Served) -> anyhow::Result<()> {
         Some(before) if served.mirror.commit_exists(before)? => find(jobs, served, before, &main)?,
         Some(_) | None => Vec::new(),
     };
-    send(&jobs.inbox, Told::Reverted { project: project.clone(), upto: main, reverts });
+    send(&jobs.inbox, RoleReport::Reverted { project: project.clone(), upto: main, reverts });
     Ok(())
 }
 
@@ -56,7 +56,7 @@ fn find(jobs: &Jobs, served: &Served, before: &Sha, main: &Sha) -> anyhow::Resul
 fn landings(jobs: &Jobs, served: &Served) -> anyhow::Result<BTreeMap<Sha, QueueEntry>> {
     let mut commits = BTreeMap::new();
     // Git takes its time, and the loop needs the reader meanwhile.
-    let entries = jobs.reader().decided_entries(&served.config.name, LANDINGS)?;
+    let entries = jobs.read(|store| store.decided_entries(&served.config.name, LANDINGS))?;
     for entry in entries {
         let (EntryStatus::Landed, Some(base), Some(candidate)) =
             (entry.status, &entry.base, &entry.candidate)

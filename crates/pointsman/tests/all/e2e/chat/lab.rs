@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use pointsman_adapters::http::{Client, Host, Limits, Method, Patience, Request, Scheme};
+use pointsman_adapters::http::{Client, Host, Limits, Method, Request, RetryWait, Scheme};
 use pointsman_adapters::secret::Secret;
 use pointsman_core::time::Timestamp;
 use pointsman_testkit::fake_homeserver::FakeHomeserver;
@@ -54,7 +54,7 @@ impl Lab {
             let clock = || Timestamp(jiff::Timestamp::now().as_millisecond());
             // People are patient: a server's limit on requests is waited for.
             let limits = Limits { tries: 20, longest_pause: Duration::from_secs(20), ..Limits::default() };
-            let host = Host::new(&url, clock, limits, Patience::default());
+            let host = Host::new(&url, clock, limits, RetryWait::default());
             host.client(Some((Scheme::Bearer, Secret::new(token).unwrap())))
         };
         let who = |client: &Client| {

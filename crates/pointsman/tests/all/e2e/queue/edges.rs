@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use super::super::{clean, shop};
 use super::{GATE, Rig};
 
 /// A merge with `-s ours` and an empty commit change no file. What was asked for is the history.
@@ -88,6 +89,7 @@ fn e2e_queue_a_server_that_refuses_main_is_asked_twice_and_then_a_person_is() {
         reason.contains("refused the push to main twice") && reason.contains("main is protected"),
         "{reason}"
     );
+    assert_eq!(status["frozen_by_audit"], false, "nothing was found on main");
     // Each time with and without the deletion of the branch.
     assert_eq!(fs::read_to_string(&log).unwrap().lines().count(), 4);
     rig.daemon
@@ -202,8 +204,8 @@ fn e2e_queue_a_repository_with_sha_256_is_served() {
 /// Whoever runs `serve` hears what became of each branch, and may have a command run for it.
 #[test]
 fn e2e_queue_serve_tells_every_outcome_and_hands_variables_to_the_gate() {
-    let command =
-        "echo \"$POINTSMAN_STATUS $POINTSMAN_BRANCH $POINTSMAN_REASON $POINTSMAN_LOG\" >> \"$HOME/told\"";
+    let command = "grep NoNewPrivs: /proc/self/status > \"$HOME/mark\"; \
+                   echo \"$POINTSMAN_STATUS $POINTSMAN_BRANCH $POINTSMAN_REASON $POINTSMAN_LOG\" >> \"$HOME/told\"";
     let gate = "echo \"colour is $COLOUR\"; ! grep -rn BUG src";
     let rig = Rig::new(gate, &["--on-outcome", command, "--pass-env", "COLOUR"]);
     rig.serve_with(&[("COLOUR", "blue")]);
@@ -221,6 +223,8 @@ fn e2e_queue_serve_tells_every_outcome_and_hands_variables_to_the_gate() {
     assert!(lines[1].starts_with("red bad exit code 1 /"), "{told}");
     let log = fs::read_to_string(lines[1].rsplit(' ').next().unwrap()).unwrap();
     assert!(log.contains("colour is blue") && log.contains("BUG"), "{log}");
+    let mark = fs::read_to_string(rig.daemon.path("home/mark")).unwrap();
+    assert_eq!(mark, "NoNewPrivs:\t1\n", "its processes are known when they detach");
 }
 
 /// A service was missing: what was red for that is tested again when a person says so, and the log says why it was red.
@@ -257,6 +261,88 @@ fn e2e_queue_red_can_be_asked_again_and_says_why_it_was_red() {
     let again = rig.json(&["retest", "two"]);
     assert_ne!(again["entry"], red["entry"]);
     rig.wait("two", "landed");
+    let kept = fs::read_to_string(log).unwrap();
+    assert!(kept.contains("the service is missing"), "the log of the red run stays: {kept}");
     assert_eq!(rig.mq(&["retest", "two"]).code, Some(3), "it has landed");
     assert_eq!(rig.mq(&["retest", "nowhere"]).code, Some(4));
+}
+
+/// Main is red because the gate is wrong. The person mends the configuration: from then on its gate decides, without a
+/// restart, and `retest` reaches the queue that is at work.
+#[test]
+fn e2e_queue_a_gate_that_was_mended_is_used_without_a_restart() {
+    let daemon = shop().set("merge.gate", "[\"false\"]").start();
+    let issue = daemon.file_issue("Apples", &clean("apples"));
+    let is_red = || {
+        let shown = daemon.json(&["merge-queue", "status"]);
+        shown.to_string().contains("main itself is red").then_some(())
+    };
+    daemon.wait_for("main to be found red", is_red);
+    let config = daemon.checkout().join("pointsman.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    let gate = "gate = [\"sh\", \"-c\", \"echo x >> $HOME/gates; [ -e $HOME/service ]\"]";
+    fs::write(&config, text.replace("gate = [\"false\"]", gate)).unwrap();
+    daemon.json(&["project", "add", config.to_str().unwrap()]);
+    let gates = || fs::read_to_string(daemon.path("home/gates")).unwrap_or_default().lines().count();
+    // Twice the candidate, twice main.
+    daemon.wait_for("the new gate to find main red", || (gates() >= 4).then_some(()));
+    daemon.wait_for("main to be found red again", is_red);
+    fs::write(daemon.path("home/service"), "").unwrap();
+    daemon.json(&["merge-queue", "retest", "main"]);
+    daemon.wait_closed(issue);
+}
+
+/// A command that is refused changes nothing: the tree is not tested again.
+#[test]
+fn e2e_queue_a_retest_that_is_refused_tests_nothing() {
+    let rig = Rig::start(&[]);
+    rig.enter("one");
+    rig.wait("one", "landed");
+    assert_eq!(rig.mq(&["retest", "one"]).code, Some(3), "it has landed");
+    rig.push("bad", "src/bad.txt", "BUG\n");
+    rig.add("bad");
+    rig.wait("bad", "red");
+    assert_eq!(rig.gates().len(), 3, "the branches, and the red one once more");
+}
+
+/// What a task wanted came to main by another branch. Nothing of its own landed, and nobody is told that something did.
+#[test]
+fn e2e_queue_a_task_with_nothing_left_to_land_is_done_without_a_merge() {
+    let gate = "[\"sh\", \"-c\", \"while [ -e $HOME/hold ]; do sleep 0.02; done\"]";
+    let daemon = shop().set("merge.gate", gate).start();
+    fs::write(daemon.path("home/hold"), "").unwrap();
+    let issue = daemon.file_issue("Apples", &clean("apples"));
+    let testing = || {
+        let entry = daemon.json(&["merge-queue", "list"])[0].clone();
+        (entry["status"] == "testing").then_some(entry)
+    };
+    let entry = daemon.wait_for("the task's branch to be tested", testing);
+    let (branch, pr) = (entry["branch"].as_str().unwrap().to_owned(), entry["pr_number"].as_u64().unwrap());
+    // The same files in another commit, ahead of it.
+    let checkout = daemon.checkout();
+    let url = daemon.run(&["forge", "url"]).stdout.trim().to_owned();
+    daemon.git_in(&checkout, &["fetch", "--quiet", &url, &branch]);
+    daemon.git_in(&checkout, &["switch", "--quiet", "--create", "same", "FETCH_HEAD"]);
+    daemon.git_in(&checkout, &["commit", "--quiet", "--amend", "--message=The same apples"]);
+    daemon.json(&["merge-queue", "pause"]);
+    daemon.json(&["merge-queue", "add", "same", "--priority", "9"]);
+    fs::remove_file(daemon.path("home/hold")).unwrap();
+    daemon.wait_for("the task to wait", || {
+        let listed = daemon.json(&["merge-queue", "list"]);
+        listed.as_array()?.iter().all(|entry| entry["status"] == "queued").then_some(())
+    });
+    daemon.json(&["merge-queue", "resume"]);
+    daemon.wait_closed(issue);
+    assert_eq!(daemon.main_log(), ["The same apples", "Open the shop"]);
+    let history = daemon.json(&["merge-queue", "history"]);
+    let entry = history.as_array().unwrap().iter().find(|entry| entry["branch"] == branch.as_str()).unwrap();
+    assert_eq!(
+        (&entry["status"], &entry["candidate_sha"]),
+        (&"landed".into(), &serde_json::Value::Null),
+        "{entry:#}"
+    );
+    let closed = daemon.wait_for("the pull request to be closed", || {
+        Some(daemon.pull_request(pr)).filter(|pr| pr["state"] == "closed")
+    });
+    assert_eq!(closed["merged"], false, "{closed:#}");
 }

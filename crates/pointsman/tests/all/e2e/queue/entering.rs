@@ -84,7 +84,7 @@ fn e2e_queue_what_cannot_land_is_refused_at_the_door() {
     for (branch, code, words) in [
         ("main", 3, "main is the branch that others land on"),
         ("alien", 3, "alien shares no history with main"),
-        ("old", 3, "everything of old is on main already"),
+        ("old", 3, "everything on old is already on main"),
         ("nowhere", 4, "there is no branch nowhere"),
     ] {
         let answer = rig.mq(&["add", branch]);

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use pointsman_core::ids::{ProjectName, Sha};
-use pointsman_core::queue::{Record, Standing};
+use pointsman_core::queue::{GateVerdict, Record};
 use pointsman_store::{EntryScope, EntryStatus, QueueEntry, Store};
 
 use super::Rig;
@@ -204,7 +204,8 @@ impl Yard {
         for tree in gates.iter().collect::<BTreeSet<_>>() {
             let row = store.verdict(&project, &Sha::new(tree).unwrap(), &gate).unwrap();
             let record = row.and_then(|row| serde_json::from_value::<Record>(row.verdict).ok());
-            if record.is_some_and(|record| matches!(record.runs.standing(), Standing::Green | Standing::Red))
+            if record
+                .is_some_and(|record| matches!(record.runs.standing(), GateVerdict::Green | GateVerdict::Red))
             {
                 self.decided.entry(tree.clone()).or_insert(gates.len());
             }

@@ -74,7 +74,7 @@ fn e2e_queue_r3_4_list_add_process_and_status() {
     let rig = Rig::start(&[]);
     rig.json(&["pause"]);
     rig.push("one", "src/one.txt", "one\n");
-    assert_eq!(rig.mq(&["add", "one"]).stdout, "Entry 1, number 1 in the line.\n");
+    assert_eq!(rig.mq(&["add", "one"]).stdout, "Entry 1, number 1 in the merge queue.\n");
     assert!(rig.mq(&["list"]).stdout.contains("queued"));
     assert!(rig.mq(&["status"]).stdout.contains("paused by a person"));
     rig.json(&["resume"]);

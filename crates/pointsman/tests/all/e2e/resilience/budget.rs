@@ -2,7 +2,7 @@
 
 use pointsman::control::client;
 use pointsman::control::protocol::{Reply, Request};
-use pointsman_core::hook::{Report, Told};
+use pointsman_core::hook::{HookEvent, Report};
 use pointsman_core::time::Timestamp;
 
 use super::super::hooks::{hook, payload, waiting_in};
@@ -109,7 +109,7 @@ fn e2e_budget_turns_are_counted_by_the_hooks_of_claude_code_each_once() {
     hook(&daemon, issue, "Stop", &stop);
     assert_eq!(daemon.task(issue)["turns"], 1);
     // Delivered twice, as a spool may do, it is one turn.
-    let told = Told::Stopped { busy: false, messages: Vec::new(), used_tokens: None, said: None };
+    let told = HookEvent::Stopped { busy: false, messages: Vec::new(), used_tokens: None, said: None };
     let report =
         Report { id: "twice".to_owned(), session: "dev-shop-1.1".to_owned(), at: Timestamp(1), told };
     for _ in 0..2 {

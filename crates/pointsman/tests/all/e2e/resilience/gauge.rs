@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use pointsman::control::client;
 use pointsman::control::protocol::{Reply, Request};
-use pointsman_core::hook::{Report, Told, Work};
+use pointsman_core::hook::{HookEvent, Report, ToolUse};
 use pointsman_core::time::Timestamp;
 use pointsman_testkit::TestDaemon;
 use serde_json::{Value, json};
@@ -141,7 +141,7 @@ fn counted(daemon: &TestDaemon, issue: u64, kind: &str, times: usize) {
 fn slows_down(daemon: &TestDaemon, issue: u64) {
     let mut at = Timestamp(1_900_000_000_000);
     for (n, millis) in [2_000, 2_000, 2_000, 2_000, 2_000, 10_000, 10_000, 10_000].into_iter().enumerate() {
-        let tool = |done| Told::Tool { work: Work::Read, done, used_tokens: None };
+        let tool = |done| HookEvent::Tool { work: ToolUse::Read, done, used_tokens: None };
         tell(daemon, issue, &format!("{n}-result"), at, tool(true));
         at = at.after(std::time::Duration::from_millis(millis));
         tell(daemon, issue, &format!("{n}-next"), at, tool(false));
@@ -149,7 +149,7 @@ fn slows_down(daemon: &TestDaemon, issue: u64) {
     }
 }
 
-fn tell(daemon: &TestDaemon, issue: u64, id: &str, at: Timestamp, told: Told) {
+fn tell(daemon: &TestDaemon, issue: u64, id: &str, at: Timestamp, told: HookEvent) {
     let report = Report { id: id.to_owned(), session: format!("dev-shop-{issue}.1"), at, told };
     let reply = client::ask(&daemon.control_socket(), &Request::Hook { report });
     assert!(matches!(reply, Ok(Reply::Done { .. })), "{reply:?}");

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pointsman::daemon::outcome::{Note, Outcome, Performed, World};
+use pointsman::daemon::outcome::{Note, Outcome, PerformEffects, Performed};
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::labels::{BACKLOG, BLOCKED, IN_PROGRESS, UNDERSPECIFIED};
 use pointsman_core::role::Role;
@@ -28,7 +28,7 @@ impl Pretended {
     }
 }
 
-impl World for Pretended {
+impl PerformEffects for Pretended {
     /// As in reality, trouble comes before the deed or after it, and cannot be told apart.
     fn perform(&self, outgoing: &Outgoing, task: &Task) -> Outcome {
         let mut reality = self.look();

@@ -1,0 +1,101 @@
+//! What a webhook is about, and whose deed it was. Hints: nothing follows from them but which question is asked.
+
+use serde::Deserialize;
+
+use super::request::Head;
+
+/// Bodies that are longer are not looked into.
+const READ: u64 = 1 << 20;
+
+/// What a ring says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookNews {
+    pub about: NewsTopic,
+    /// The account that changed it, if it is said.
+    pub by: Option<String>,
+}
+
+/// What has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NewsTopic {
+    Push,
+    /// What CI says about a commit.
+    Checks,
+    /// CI has begun with a commit, which is no news yet.
+    Begun,
+    /// Issues, pull requests, reviews, comments.
+    Talk,
+    /// It does not say.
+    Anything,
+}
+
+/// A body on its way, kept if it is not too long.
+pub(super) struct Kept(Option<Vec<u8>>);
+
+impl Kept {
+    pub(super) fn new(length: u64) -> Self {
+        Self((length <= READ).then(Vec::new))
+    }
+
+    pub(super) fn take(&mut self, part: &[u8]) {
+        if let Some(body) = &mut self.0 {
+            body.extend(part);
+        }
+    }
+
+    /// What it says. Not before the signature was found right.
+    pub(super) fn ring(self, head: &Head) -> WebhookNews {
+        #[derive(Deserialize)]
+        struct Said {
+            sender: Option<Account>,
+            state: Option<serde_json::Value>,
+        }
+        #[derive(Deserialize)]
+        struct Account {
+            login: String,
+        }
+        let said = self.0.and_then(|body| serde_json::from_slice::<Said>(&body).ok());
+        let pending = said.as_ref().is_some_and(|said| said.state == Some("pending".into()));
+        let names = ["x-github-event", "x-forgejo-event", "x-gitea-event"];
+        let about = match names.iter().find_map(|name| head.header(name)) {
+            Some("status") if pending => NewsTopic::Begun,
+            Some("push" | "create" | "delete") => NewsTopic::Push,
+            Some("status" | "check_run" | "check_suite" | "workflow_run" | "workflow_job") => {
+                NewsTopic::Checks
+            }
+            Some(_) => NewsTopic::Talk,
+            None => NewsTopic::Anything,
+        };
+        let by = said.and_then(|said| Some(said.sender?.login)).filter(|login| !login.is_empty());
+        WebhookNews { about, by }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Head, Kept, NewsTopic, READ, WebhookNews};
+
+    #[test]
+    fn a_ring_says_what_it_is_about_and_whose_deed_it_was() {
+        let ring = |event: &str, body: &str| {
+            let head = Head::parse(&format!("POST / HTTP/1.1\r\n{event}")).unwrap();
+            let mut kept = Kept::new(body.len() as u64);
+            kept.take(&body.as_bytes()[..body.len() / 2]);
+            kept.take(&body.as_bytes()[body.len() / 2..]);
+            kept.ring(&head)
+        };
+        let by = |about: NewsTopic, by: Option<&str>| WebhookNews { about, by: by.map(str::to_owned) };
+        let ann = "{\"sender\":{\"login\":\"ann\",\"id\":1},\"action\":\"opened\"}";
+        assert_eq!(ring("X-GitHub-Event: issues", ann), by(NewsTopic::Talk, Some("ann")));
+        assert_eq!(ring("X-Gitea-Event: push", ann), by(NewsTopic::Push, Some("ann")));
+        assert_eq!(ring("X-Forgejo-Event: status", "{}"), by(NewsTopic::Checks, None));
+        assert_eq!(ring("X-Gitea-Event: status", "{\"state\":\"pending\"}"), by(NewsTopic::Begun, None));
+        assert_eq!(ring("X-GitHub-Event: status", "{\"state\":\"error\"}"), by(NewsTopic::Checks, None));
+        assert_eq!(ring("X-GitHub-Event: issues", "{\"state\":[]}"), by(NewsTopic::Talk, None));
+        for torn in ["", "{\"sender\":", "{\"sender\":{\"login\":\"\"}}", "{\"sender\":\"ann\"}", "[]"] {
+            assert_eq!(ring("A: b", torn), by(NewsTopic::Anything, None), "{torn}");
+        }
+        let long = format!("{{\"sender\":{{\"login\":\"ann\"}},\"x\":\"{}\"}}", "y".repeat(READ as usize));
+        assert_eq!(ring("X-Gitea-Event: issues", &long), by(NewsTopic::Talk, None));
+    }
+}

@@ -1,0 +1,26 @@
+//! Reasons why the daemon does not start, and why a part of it gets no answer.
+
+/// An effect whose code broke down.
+pub fn panicked() -> &'static str {
+    "a bug: it panicked"
+}
+
+/// The daemon's own program, which is needed to start sessions.
+pub fn own_program_unknown() -> &'static str {
+    "this program cannot find itself"
+}
+
+/// A tmux that does not come up.
+pub fn no_tmux() -> &'static str {
+    "the tmux server cannot be started"
+}
+
+/// A loop that does not answer in time. Whoever asked tries again.
+pub fn busy_or_stopping() -> &'static str {
+    "the daemon is busy or stopping"
+}
+
+/// A loop that ended before it answered.
+pub fn is_stopping() -> &'static str {
+    "the daemon is stopping"
+}

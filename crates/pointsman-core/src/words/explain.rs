@@ -1,0 +1,454 @@
+//! Why a task is where it is: the facts behind its state, in words.
+//!
+//! Nothing is decided here; it only tells what [`crate::task::step`] has decided on.
+
+use std::time::Duration;
+
+use super::span;
+use crate::config::{Config, ReviewMode};
+use crate::part::session::Stage;
+use crate::session::budget::{self, Level, Limit, Spent};
+use crate::session::context::{Source, Urgency};
+use crate::task::{Ci, Effect, Headline, Policy, Review, State, Task};
+use crate::text::clean_line;
+use crate::time::Timestamp;
+
+/// How much of an outside text a fact quotes.
+const QUOTE_CHARS: usize = 200;
+
+/// What is known about a task beyond its snapshot.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    pub now: Timestamp,
+    /// Orders to the world that are not done yet, in their order.
+    pub effects: Vec<PendingEffect>,
+    /// Messages that the agent has not acknowledged.
+    pub unheard: Vec<Unheard>,
+    /// What all its sessions have spent.
+    pub spent: Spent,
+    /// What its project has spent today.
+    pub spent_today: Spent,
+}
+
+/// An order to the world that is not done yet.
+#[derive(Clone, Debug)]
+pub struct PendingEffect {
+    pub effect: Effect,
+    pub attempts: u32,
+    /// What went wrong the last time.
+    pub error: Option<String>,
+    /// When it is tried next; zero is at once.
+    pub not_before: Timestamp,
+}
+
+/// A message that the agent has not acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub struct Unheard {
+    pub id: i64,
+    /// Its first words.
+    pub headline: Headline,
+    /// How often it was sent.
+    pub tries: u32,
+}
+
+/// The facts, a sentence each, the most telling first.
+pub fn facts(task: &Task, config: &Config, around: &Surroundings) -> Vec<String> {
+    let mut facts = vec![format!("{} for {}", task.state, ago(around.now.since(task.since)))];
+    facts.extend(task.reason.as_ref().map(|reason| format!("reason: {}", clean_line(reason, QUOTE_CHARS))));
+    facts.extend(dependencies(task));
+    if task.state == State::Backlog && !config.roles.dev.enabled {
+        facts.push("nothing begins by itself: roles.dev.enabled is false".to_owned());
+    }
+    facts.extend(session(task, around.now));
+    facts.extend(context(task, config));
+    facts.extend(handover(task, around.now));
+    facts.extend(parked(task, around.now));
+    facts.extend(spent(config, around));
+    facts.extend(claim(task));
+    facts.extend(work(task));
+    facts.push(checks(task, config));
+    facts.push(review(task, config));
+    facts.extend(question(task, around.now));
+    facts.extend(used_up(task, config));
+    facts.extend(task.deadline.map(|at| format!("this state ends by itself {}", when(at, around.now))));
+    facts.extend(around.effects.iter().map(|pending| order(pending, around.now)));
+    facts.extend(around.unheard.iter().map(unheard));
+    facts
+}
+
+fn dependencies(task: &Task) -> Option<String> {
+    if task.open_dependencies.is_empty() {
+        return (task.state == State::Backlog && task.ready)
+            .then(|| "all dependencies are closed".to_owned());
+    }
+    let open: Vec<String> = task.open_dependencies.iter().map(|n| format!("#{n}")).collect();
+    Some(format!("depends on {}, still open", open.join(", ")))
+}
+
+fn session(task: &Task, now: Timestamp) -> Vec<String> {
+    let name = task.key.session(task.session.generation);
+    let mut facts = vec![match task.session.stage {
+        Stage::None if task.session.generation == 0 => "no session was ever started".to_owned(),
+        Stage::None => format!("session {name} has ended"),
+        Stage::Starting => format!("session {name} is being started"),
+        Stage::Alive => format!("session {name} is alive"),
+        Stage::Ending => format!("session {name} is being ended"),
+    }];
+    facts.extend(
+        task.session.restart_at.map(|at| format!("a new session is held back: it starts {}", when(at, now))),
+    );
+    if task.session.idle_looks > 0 {
+        facts.push(format!("the agent sat idle at its prompt for {} looks", task.session.idle_looks));
+    }
+    facts
+}
+
+fn context(task: &Task, config: &Config) -> Option<String> {
+    let gauge = task.session.context.gauge?;
+    let source = match gauge.source {
+        Source::StatusLine => "by its status line",
+        Source::Transcript => "by its transcript",
+        Source::Symptoms => "by its symptoms",
+    };
+    let follows = match Policy::new(config).session.marks.urgency(gauge) {
+        Urgency::None => "",
+        Urgency::Low => ": it is watched",
+        Urgency::Medium => ": it was told to save its work",
+        Urgency::High => ": a successor takes over",
+    };
+    Some(format!("its context is {}% full, {source}{follows}", gauge.percent()))
+}
+
+fn handover(task: &Task, now: Timestamp) -> Option<String> {
+    let successor = || {
+        format!(
+            "session {} goes on where its predecessor handed over",
+            task.key.session(task.session.generation)
+        )
+    };
+    let Some(handoff) = task.session.handoff else {
+        return (task.session.continues && task.session.stage != Stage::None).then(successor);
+    };
+    let asked = ago(now.since(handoff.requested_at));
+    Some(if handoff.stuck {
+        format!("it was asked {asked} ago to save its work and exit, did not, and is ended by force")
+    } else {
+        format!(
+            "it was asked {asked} ago to save its work and exit; it is ended by force {}",
+            when(handoff.deadline, now)
+        )
+    })
+}
+
+fn parked(task: &Task, now: Timestamp) -> Option<String> {
+    let until = task.session.parked_until?;
+    Some(format!(
+        "parked because of outside trouble, which costs no attempt; it goes on {}",
+        when(until, now)
+    ))
+}
+
+fn spent(config: &Config, around: &Surroundings) -> Vec<String> {
+    let told = |spent, limit, whose: &str, full: &str| {
+        let follows = match budget::level(spent, limit) {
+            Level::Within => String::new(),
+            Level::Soft => ": close to its limit".to_owned(),
+            Level::Hard => format!(": {full}"),
+        };
+        budget::describe(spent, limit).map(|what| format!("{what} spent {whose}{follows}"))
+    };
+    let task = told(around.spent, Limit::per_task(&config.budget), "on it", "used up, its session ends");
+    // The day is somebody else's story unless it holds this task up.
+    let limit = Limit::per_day(&config.budget);
+    let day = told(around.spent_today, limit, "by the project today", "used up, nothing new starts")
+        .filter(|_| budget::level(around.spent_today, limit) > Level::Within);
+    task.into_iter().chain(day).collect()
+}
+
+fn claim(task: &Task) -> Option<String> {
+    task.phase.map(|phase| format!("the agent last said {phase}"))
+}
+
+fn work(task: &Task) -> Vec<String> {
+    let mut facts = vec![match &task.head {
+        Some(head) => format!("{} is at {}", task.branch, head.short()),
+        None => format!("nothing of {} is on the forge", task.branch),
+    }];
+    facts.extend(task.pr.map(|number| format!("pull request #{number} is for it")));
+    facts.extend(task.merged_as.as_ref().map(|sha| format!("the main branch has it as {}", sha.short())));
+    facts
+}
+
+fn checks(task: &Task, config: &Config) -> String {
+    let on_head = |sha| match &task.head {
+        Some(head) if head != sha => " (not the present head)",
+        Some(_) | None => "",
+    };
+    match &task.ci {
+        Ci::None if !config.ci.kind.tests_commits() => "there is no CI".to_owned(),
+        Ci::None => "CI was not asked yet".to_owned(),
+        Ci::Pending { sha, run } => format!("CI runs on {}{}, try {run}", sha.short(), on_head(sha)),
+        Ci::Passed { sha } => format!("CI passed on {}{}", sha.short(), on_head(sha)),
+        Ci::Failed { sha, infra, summary } => {
+            let whose = if *infra { " for want of infrastructure" } else { "" };
+            let summary = clean_line(summary, QUOTE_CHARS);
+            format!("CI failed{whose} on {}{}: {summary}", sha.short(), on_head(sha))
+        }
+        Ci::TimedOut { sha } => format!("CI gave no answer in time on {}{}", sha.short(), on_head(sha)),
+    }
+}
+
+fn review(task: &Task, config: &Config) -> String {
+    match &task.review {
+        Review::None if config.review.mode == ReviewMode::None => "no review is needed".to_owned(),
+        Review::None => "no review counts for the present head".to_owned(),
+        Review::Approved { sha, by } => format!("{} approved {}", clean_line(by, QUOTE_CHARS), sha.short()),
+        Review::ChangesRequested { sha, by, .. } => {
+            format!("{} requested changes on {}", clean_line(by, QUOTE_CHARS), sha.short())
+        }
+    }
+}
+
+fn question(task: &Task, now: Timestamp) -> Option<String> {
+    let asked = task.escalation.as_ref()?;
+    Some(format!(
+        "a person was asked {} since {} ago; again {}",
+        times(asked.notices.max(1)),
+        ago(now.since(asked.at)),
+        when(asked.renotify_at, now)
+    ))
+}
+
+/// Only what was used at all: a list of zeros tells nothing.
+fn used_up(task: &Task, config: &Config) -> Vec<String> {
+    let (used, limits) = (&task.attempts, &config.limits);
+    [
+        ("CI fixes", used.ci_fixes, limits.ci_fixes),
+        ("review rounds", used.review_rounds, limits.review_rounds),
+        ("restarts", task.session.restarts, limits.restarts),
+        ("infrastructure retries", used.infra_retries, limits.infra_retries),
+        ("merge conflicts", used.merge_conflicts, limits.merge_conflicts),
+        ("early claims of done", used.premature_done, limits.premature_done),
+        ("hand-overs", task.session.handoffs, limits.handoffs),
+    ]
+    .into_iter()
+    .filter(|(_, used, _)| *used > 0)
+    .map(|(what, used, limit)| format!("{used} of {limit} {what} used"))
+    .collect()
+}
+
+fn order(pending: &PendingEffect, now: Timestamp) -> String {
+    let mut fact = format!("to be done: {}", pending.effect.kind().replace('_', " "));
+    if pending.attempts > 0 {
+        fact += &format!(", failed {}", times(pending.attempts));
+    }
+    if let Some(error) = &pending.error {
+        fact += &format!(": {}", clean_line(error, QUOTE_CHARS));
+    }
+    if pending.not_before > now {
+        fact += &format!("; next try {}", when(pending.not_before, now));
+    }
+    fact
+}
+
+fn unheard(message: &Unheard) -> String {
+    let Unheard { id, headline, tries } = message;
+    match tries {
+        0 => format!("message m-{id} ({}) waits to be sent", headline.text()),
+        _ => format!("message m-{id} ({}) was sent {} and not acknowledged", headline.text(), times(*tries)),
+    }
+}
+
+fn times(n: u32) -> String {
+    if n == 1 { "once".to_owned() } else { format!("{n} times") }
+}
+
+fn when(at: Timestamp, now: Timestamp) -> String {
+    if at > now { format!("in {}", ago(at.since(now))) } else { "now".to_owned() }
+}
+
+/// To the second from a second on: milliseconds are noise to a reader.
+fn ago(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    span(if seconds > 0 { Duration::from_secs(seconds) } else { duration })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PendingEffect, Surroundings, Unheard, facts};
+    use crate::config::Config;
+    use crate::ids::{ProjectName, Sha, TaskKey};
+    use crate::session::budget::Spent;
+    use crate::session::context::{Gauge, Source};
+    use crate::task::{
+        Ci, Effect, Escalation, EscalationCause, Handoff, Headline, Phase, Review, Stage, State, Task,
+    };
+    use crate::time::Timestamp;
+
+    const NOW: Timestamp = Timestamp(10_000_000);
+
+    fn task(state: State) -> Task {
+        let key = TaskKey { project: ProjectName::new("shop").unwrap(), issue: 3 };
+        let mut task =
+            Task::new(key, "title".to_owned(), "pointsman/issue-3".to_owned(), Timestamp(9_940_000));
+        task.state = state;
+        task
+    }
+
+    fn told(task: &Task, config: &str, around: Surroundings) -> String {
+        let config = Config::parse(&format!("name = \"shop\"\n{config}"), "test").unwrap();
+        facts(task, &config, &Surroundings { now: NOW, ..around }).join("\n")
+    }
+
+    fn sha(digit: &str) -> Sha {
+        Sha::new(&digit.repeat(40)).unwrap()
+    }
+
+    #[test]
+    fn a_task_in_the_backlog_tells_what_it_depends_on() {
+        let mut waiting = task(State::WaitingDependencies);
+        waiting.open_dependencies = vec![1, 2];
+        let text = told(&waiting, "", Surroundings::default());
+        assert!(text.starts_with("waiting_dependencies for 1m\n"), "{text}");
+        assert!(text.contains("depends on #1, #2, still open"), "{text}");
+        assert!(text.contains("no session was ever started"), "{text}");
+        assert!(text.contains("there is no CI"), "{text}");
+        let off = told(&task(State::Backlog), "[roles.dev]\nenabled = false", Surroundings::default());
+        assert!(off.contains("nothing begins by itself: roles.dev.enabled is false"), "{off}");
+    }
+
+    #[test]
+    fn ci_and_review_name_the_commit_they_are_about() {
+        let mut waiting = task(State::AwaitingReview);
+        (waiting.session.stage, waiting.session.generation) = (Stage::Alive, 2);
+        (waiting.head, waiting.pr) = (Some(sha("b")), Some(4));
+        waiting.phase = Some(Phase::AwaitingReview);
+        waiting.ci = Ci::Passed { sha: sha("a") };
+        waiting.review =
+            Review::ChangesRequested { sha: sha("b"), by: "an\u{1b}[31mna".into(), body: String::new() };
+        waiting.attempts.ci_fixes = 1;
+        waiting.deadline = Some(NOW.after(std::time::Duration::from_secs(90)));
+        let text = told(&waiting, "[ci]\ncommand = [\"./ci.sh\"]", Surroundings::default());
+        for line in [
+            "session dev-shop-3.2 is alive",
+            "the agent last said awaiting_review",
+            "pointsman/issue-3 is at bbbbbbbbbb",
+            "pull request #4 is for it",
+            "CI passed on aaaaaaaaaa (not the present head)",
+            "anna requested changes on bbbbbbbbbb",
+            "1 of 3 CI fixes used",
+            "this state ends by itself in 1m 30s",
+        ] {
+            assert!(text.lines().any(|l| l == line), "{line:?} is missing in\n{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_done_yet_tells_its_error_and_its_next_try() {
+        let around = Surroundings {
+            effects: vec![PendingEffect {
+                effect: Effect::OpenPullRequest,
+                attempts: 2,
+                error: Some("the forge is\naway".into()),
+                not_before: NOW.after(std::time::Duration::from_secs(30)),
+            }],
+            unheard: vec![
+                Unheard { id: 7, headline: Headline::CiFailed, tries: 2 },
+                Unheard { id: 8, headline: Headline::Answer, tries: 0 },
+            ],
+            ..Surroundings::default()
+        };
+        let text = told(&task(State::AwaitingCi), "", around);
+        assert!(
+            text.contains(
+                "to be done: open pull request, failed 2 times: the forge is away; next try in 30s"
+            ),
+            "{text}"
+        );
+        assert!(text.contains("message m-7 (CI failed) was sent 2 times and not acknowledged"), "{text}");
+        assert!(text.contains("message m-8 (Answer) waits to be sent"), "{text}");
+    }
+
+    #[test]
+    fn an_escalation_tells_how_often_a_person_was_asked() {
+        let mut asked = task(State::Escalated);
+        asked.reason = Some("which colour?".into());
+        asked.escalation = Some(Escalation {
+            cause: EscalationCause::Agent,
+            reason: "which colour?".into(),
+            at: Timestamp(NOW.0 - 60_000),
+            renotify_at: Timestamp(NOW.0 + 3_600_000),
+            notices: 1,
+        });
+        let text = told(&asked, "", Surroundings::default());
+        assert!(text.contains("reason: which colour?"), "{text}");
+        assert!(text.contains("a person was asked once since 1m ago; again in 1h"), "{text}");
+    }
+
+    #[test]
+    fn every_state_can_be_told() {
+        for state in State::ALL {
+            assert!(told(&task(state), "", Surroundings::default()).starts_with(state.name()));
+        }
+    }
+
+    #[test]
+    fn a_full_context_and_its_hand_over_are_told() {
+        let mut full = task(State::Working);
+        (full.session.stage, full.session.generation) = (Stage::Alive, 2);
+        full.session.context.gauge = Some(Gauge { used_permille: 935, source: Source::StatusLine });
+        full.session.handoffs = 1;
+        full.session.continues = true;
+        let text = told(&full, "", Surroundings::default());
+        for line in [
+            "its context is 93.5% full, by its status line: a successor takes over",
+            "session dev-shop-3.2 goes on where its predecessor handed over",
+        ] {
+            assert!(text.lines().any(|l| l == line), "{line:?} is missing in\n{text}");
+        }
+        assert!(text.contains("1 of ") && text.contains(" hand-overs used"), "{text}");
+        let mut handoff = Handoff {
+            requested_at: Timestamp(NOW.0 - 20_000),
+            deadline: Timestamp(NOW.0 + 40_000),
+            stuck: false,
+        };
+        full.session.handoff = Some(handoff);
+        let text = told(&full, "", Surroundings::default());
+        assert!(
+            text.contains("it was asked 20s ago to save its work and exit; it is ended by force in 40s"),
+            "{text}"
+        );
+        handoff.stuck = true;
+        full.session.handoff = Some(handoff);
+        let text = told(&full, "", Surroundings::default());
+        assert!(
+            text.contains("asked 20s ago to save its work and exit, did not, and is ended by force"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn parking_and_budgets_are_told() {
+        let mut parked = task(State::Working);
+        (parked.session.stage, parked.session.generation) = (Stage::Alive, 1);
+        parked.session.parked_until = Some(Timestamp(NOW.0 + 300_000));
+        let spent = Spent { tokens: 900, micro_usd: 1_000_000, ..Spent::default() };
+        let around = || Surroundings { spent, spent_today: spent, ..Surroundings::default() };
+        let text = told(&parked, "", around());
+        assert!(
+            text.contains("parked because of outside trouble, which costs no attempt; it goes on in 5m"),
+            "{text}"
+        );
+        assert!(text.lines().any(|l| l == "1.00 USD, 900 tokens spent on it"), "{text}");
+        assert!(!text.contains("today"), "the day holds nothing up: {text}");
+        let text = told(&parked, "[budget]\nusd_per_task = 1.0\nusd_per_day = 1.2", around());
+        assert!(
+            text.contains("1.00 of 1.00 USD, 900 tokens spent on it: used up, its session ends"),
+            "{text}"
+        );
+        assert!(
+            text.contains("1.00 of 1.20 USD, 900 tokens spent by the project today: close to its limit"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,127 @@
+//! To people and scripts: where a task stands, and why something about it was not taken.
+
+use crate::ids::Sha;
+use crate::part::session::Stage;
+use crate::task::{Ci, State, Task};
+
+/// The thing that a task waits for, in one line; nothing for one that is over.
+pub fn waiting_for(task: &Task) -> Option<String> {
+    let text = match task.state {
+        State::Backlog if task.ready => "a free place (dev.concurrency)".to_owned(),
+        State::Backlog => "the label backlog without blocked".to_owned(),
+        State::WaitingDependencies => {
+            let open: Vec<String> = task.open_dependencies.iter().map(|n| format!("#{n}")).collect();
+            format!("dependencies to be closed: {}", open.join(", "))
+        }
+        State::Working => match task.session.stage {
+            Stage::None if task.session.restart_at.is_some() => {
+                "the back-off before a new session".to_owned()
+            }
+            Stage::None | Stage::Starting => "a session to start".to_owned(),
+            Stage::Alive if task.session.parked_until.is_some() => {
+                "outside trouble to pass (parked)".to_owned()
+            }
+            Stage::Alive if task.session.exhausted.is_some() => {
+                "the agent's turn to end; its budget is used up".to_owned()
+            }
+            Stage::Alive if task.session.handoff.is_some() => {
+                "the session to save its work and exit".to_owned()
+            }
+            Stage::Alive => "the agent's next phase".to_owned(),
+            Stage::Ending => "the session to end".to_owned(),
+        },
+        State::AwaitingCi => match &task.ci {
+            Ci::Pending { sha, .. } => format!("CI on {}", sha.short()),
+            Ci::None | Ci::Passed { .. } | Ci::Failed { .. } | Ci::TimedOut { .. } => {
+                "the branch to reach the forge".to_owned()
+            }
+        },
+        State::AwaitingReview => match &task.head {
+            Some(head) => format!("a review of {}", head.short()),
+            None => "a review".to_owned(),
+        },
+        State::MergeQueue => "its turn in the merge queue".to_owned(),
+        State::Escalated => format!("a person: pointsman task answer {} \"…\"", task.key.issue),
+        State::Blocked => format!("the label blocked to go, or: pointsman task start {}", task.key.issue),
+        State::Refused => "a person to change the issue".to_owned(),
+        State::Paused => format!("pointsman task resume {}", task.key.issue),
+        State::Merged => "the agent to say done".to_owned(),
+        State::Closed => return None,
+    };
+    Some(text)
+}
+
+/// Why an order to a task was not taken.
+pub mod refused {
+    use crate::task::State;
+
+    pub const PAUSED_ALREADY: &str = "it is paused already";
+    pub const NO_CLAIM: &str = "a push counts when the agent says so";
+    pub const MERGED_ALREADY: &str = "already recorded as merged";
+
+    pub fn not_ready(state: State) -> String {
+        format!("a {state} task is not ready to begin")
+    }
+
+    pub fn under_way(state: State) -> String {
+        format!("it is under way ({state})")
+    }
+
+    pub fn over(state: State) -> String {
+        format!("it is {state}: reopen the issue with the label backlog")
+    }
+
+    pub fn cannot_be_paused(state: State) -> String {
+        format!("a {state} task cannot be paused")
+    }
+
+    pub fn not_paused(state: State) -> String {
+        format!("a {state} task is not paused")
+    }
+
+    pub fn cannot_be_stopped(state: State) -> String {
+        format!("a {state} task cannot be stopped")
+    }
+
+    pub fn takes_no_phase(state: State) -> String {
+        format!("a {state} task takes no phase")
+    }
+
+    pub fn waits_for_no_branch(state: State) -> String {
+        format!("a {state} task waits for no branch")
+    }
+
+    pub fn waits_for_no_merge(state: State) -> String {
+        format!("a {state} task waits for no merge")
+    }
+
+    pub fn waits_for_no_claim(state: State) -> String {
+        format!("a {state} task waits for no claim")
+    }
+
+    pub fn takes_no_review(state: State) -> String {
+        format!("a {state} task takes no review")
+    }
+
+    pub fn nobody_asked(state: State) -> String {
+        format!("nobody asked: the task is {state}, only an escalated one takes an answer")
+    }
+}
+
+/// CI answered about a commit, or a try on it, that no longer matters.
+pub fn ci_not_awaited(sha: &Sha, run: Option<u32>) -> String {
+    match run {
+        Some(run) => format!("try {run} of CI on {} is no longer waited for", sha.short()),
+        None => format!("CI on {} is no longer waited for", sha.short()),
+    }
+}
+
+/// The merge queue answered about a commit that left it.
+pub fn not_in_queue(head: &Sha) -> String {
+    format!("{} is no longer in the queue", head.short())
+}
+
+/// A review of a commit that is not the head.
+pub fn not_the_head(sha: &Sha) -> String {
+    format!("the review is of {}, which is not the head", sha.short())
+}

@@ -1,0 +1,74 @@
+//! To the daemon if one runs, else in its place.
+
+use std::time::{Duration, Instant};
+
+use serde::de::DeserializeOwned;
+
+use super::failure::{Code, Failure};
+use crate::control::client;
+use crate::control::protocol::{Reply, Request};
+use crate::paths::Paths;
+
+/// Commands that act in the daemon's place hold the lock for milliseconds; one that meets another waits.
+const LOCK_PATIENCE: Duration = Duration::from_secs(10);
+/// Between two looks at a held lock.
+const LOCK_LOOK: Duration = Duration::from_millis(20);
+
+/// Who answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AnsweredBy {
+    /// The running daemon: what follows from it is under way.
+    Daemon,
+    /// We ourselves: what follows from it waits for the next daemon.
+    Alone,
+}
+
+/// Asks the daemon; without one, acts in its place.
+#[allow(clippy::disallowed_methods, reason = "looks until a deadline: there is nobody to be woken by")]
+pub(crate) fn ask<V: DeserializeOwned>(paths: &Paths, request: &Request) -> Result<(V, AnsweredBy), Failure> {
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match client::ask(&paths.control_socket(), request) {
+            Ok(reply) => return view(reply).map(|view| (view, AnsweredBy::Daemon)),
+            Err(client::Error::NotRunning) => {}
+            Err(error @ client::Error::Broken(_)) => return Err(broken(error)),
+        }
+        match crate::daemon::answer_alone(paths, request) {
+            Ok(reply) => return view(reply).map(|view| (view, AnsweredBy::Alone)),
+            // Another command acts, or a daemon is just starting: both pass.
+            Err(error) if is_held(&error) && Instant::now() < deadline => std::thread::sleep(LOCK_LOOK),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Asks the daemon; without one there is nobody to ask.
+pub(crate) fn ask_daemon<V: DeserializeOwned>(paths: &Paths, request: &Request) -> Result<V, Failure> {
+    match client::ask(&paths.control_socket(), request) {
+        Ok(reply) => view(reply),
+        Err(client::Error::NotRunning) => {
+            Err(Failure::new(Code::NoDaemon, "the daemon is not running").hint("pointsman up"))
+        }
+        Err(error @ client::Error::Broken(_)) => Err(broken(error)),
+    }
+}
+
+/// The view in an answer. A daemon of another version may answer with other fields; it has acted all the same.
+pub(crate) fn view<V: DeserializeOwned>(reply: Reply) -> Result<V, Failure> {
+    match reply {
+        Reply::Done { value } => serde_json::from_value(value).map_err(|error| {
+            Failure::failed(format!("the daemon did it, but this program cannot read its answer: {error}"))
+                .hint("the daemon may be of another version: pointsman status shows which")
+        }),
+        Reply::Failed { kind, message } => Err(Failure::new(kind.into(), message)),
+    }
+}
+
+fn broken(error: client::Error) -> Failure {
+    Failure::failed(format!("{:#}", anyhow::Error::new(error)))
+        .hint("whether it acted is not known: look before you try again (pointsman status, pointsman events)")
+}
+
+fn is_held(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(pointsman_store::lock::Error::Held { .. }))
+}

@@ -1,0 +1,188 @@
+//! What a starting session is told: the issue, and what an earlier session left.
+
+use std::path::Path;
+
+use pointsman_adapters::git::RefName;
+use pointsman_adapters::phase_file;
+use pointsman_core::ids::Sha;
+use pointsman_core::task::{Effect, Headline, Opening, Review, Task};
+use pointsman_core::words;
+use pointsman_core::words::prompt::{Briefing, Recovery};
+use pointsman_store::{MessageRow, MessageStatus, Store};
+
+use super::{EffectError, EffectPerformer};
+use crate::daemon::served::{Served, SessionFiles};
+
+/// How many unread messages a prompt tells; the newest count.
+const UNREAD_TOLD: usize = 5;
+/// How much of a CI result or a message is read back.
+const READ_BACK_BYTES: u64 = 256 * 1024;
+
+impl EffectPerformer {
+    pub(super) fn briefing(
+        &self,
+        served: &Served,
+        task: &Task,
+        generation: u32,
+        opening: Opening,
+        desk: &SessionFiles,
+        base: &Sha,
+    ) -> Result<Briefing, EffectError> {
+        let issue = served.forge.issue(task.key.issue)?;
+        let recovery = match opening {
+            Opening::Fresh => None,
+            Opening::Recovery | Opening::Continuation => {
+                let handed_over = opening == Opening::Continuation;
+                Some(Recovery { handed_over, ..self.recovery(served, task, generation, desk, base)? })
+            }
+        };
+        Ok(Briefing {
+            body: issue.map(|i| i.body).unwrap_or_default(),
+            phase_file: desk.phase_file.to_string_lossy().into_owned(),
+            primary_branch: served.primary.to_string(),
+            summary_file: desk.summary(generation).to_string_lossy().into_owned(),
+            recovery,
+        })
+    }
+
+    fn recovery(
+        &self,
+        served: &Served,
+        task: &Task,
+        generation: u32,
+        desk: &SessionFiles,
+        base: &Sha,
+    ) -> Result<Recovery, EffectError> {
+        let predecessor = task.key.session(generation.saturating_sub(1));
+        let (log, diff_stat) = self.work_so_far(served, task, desk, base)?;
+        let text = |path: &Path| {
+            phase_file::read_result_file(path, READ_BACK_BYTES)
+                .ok()
+                .flatten()
+                .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        };
+        let reviews = match &task.review {
+            Review::ChangesRequested { by, body, .. } => vec![format!("{by} requested changes:\n\n{body}")],
+            Review::Approved { .. } | Review::None => Vec::new(),
+        };
+        let messages = self.read(|store| unread(store, task, generation))?;
+        let work = self.read(|store| store.work_state(&task.key.identity()))?;
+        Ok(Recovery {
+            predecessor,
+            handed_over: false,
+            work,
+            log,
+            diff_stat,
+            last_ci: text(&desk.ci_result),
+            reviews,
+            messages,
+        })
+    }
+
+    /// Commits and changes of the tree against the main branch, seen from a capture of it: git never
+    /// runs inside a tree that an agent can write.
+    fn work_so_far(
+        &self,
+        served: &Served,
+        task: &Task,
+        desk: &SessionFiles,
+        base: &Sha,
+    ) -> Result<(String, String), EffectError> {
+        use pointsman_adapters::git::capture;
+        let name = format!("refs/pointsman/looks/{}", task.key.issue);
+        let Some(refname) = RefName::new(&name) else {
+            return Err(EffectError::never(words::daemon::git::not_a_ref_name(&name)));
+        };
+        if let Some(old) = served.mirror.read_ref(&refname)? {
+            served.mirror.delete_ref(&refname, &old)?;
+        }
+        let message = words::daemon::git::work_so_far();
+        let seen = match capture::capture(&served.mirror, &desk.tree, &refname, message) {
+            Ok(Some(capture)) => Some(capture.commit),
+            Ok(None) => None,
+            Err(error) => {
+                tracing::warn!(task = %task.key, %error, "the tree cannot be looked at");
+                None
+            }
+        };
+        let Some(head) = seen.or_else(|| task.head.clone()) else { return Ok(Default::default()) };
+        Ok((served.mirror.log_oneline(base, &head)?, served.mirror.diff_stat(base, &head)?))
+    }
+}
+
+/// Whether a message that nobody read is for whoever comes next. A full context is not: it went with
+/// the session that had it.
+fn concerns_successors(headline: Headline) -> bool {
+    match headline {
+        Headline::CheckpointNow | Headline::SaveAndExit => false,
+        Headline::CiPassed
+        | Headline::CiFailed
+        | Headline::CiTimeout
+        | Headline::ChangesRequested
+        | Headline::Approved
+        | Headline::NoReview
+        | Headline::NotMerged
+        | Headline::MergeConflict
+        | Headline::Merged
+        | Headline::Answer => true,
+    }
+}
+
+/// Messages that earlier sessions may not have read: those to the last session that was sent any,
+/// and whatever could not be sent to anybody since. Their text is in the order itself: a message
+/// that nobody was there for has no file.
+fn unread(reader: &Store, task: &Task, generation: u32) -> Result<Vec<String>, EffectError> {
+    let before: Vec<MessageRow> =
+        reader.messages(&task.key)?.into_iter().filter(|m| m.generation < generation).collect();
+    let heard = |m: &&MessageRow| m.sent_at.is_some() || m.status == MessageStatus::Acknowledged;
+    let last_heard = before.iter().filter(heard).map(|m| m.generation).max().unwrap_or(0);
+    let mut messages = Vec::new();
+    for message in before {
+        let read = message.status == MessageStatus::Acknowledged;
+        if message.generation < last_heard || read || !concerns_successors(message.headline) {
+            continue;
+        }
+        if let Some(Effect::Deliver { headline, details, .. }) = reader.effect(message.id)? {
+            messages.push(format!("{}\n\n{details}", headline.text()));
+        }
+    }
+    let old = messages.len().saturating_sub(UNREAD_TOLD);
+    Ok(messages.split_off(old))
+}
+
+#[cfg(test)]
+mod tests {
+    use pointsman_core::ids::{ProjectName, TaskKey};
+    use pointsman_core::task::{Effect, Headline, Opening, Task};
+    use pointsman_core::time::Timestamp;
+    use pointsman_store::{Change, Store};
+
+    use super::unread;
+
+    fn order(store: &mut Store, task: &Task, effect: Effect) {
+        let mut change = Change::new(Timestamp(1), "test");
+        change.task = Some(task.clone());
+        change.effects = vec![effect];
+        store.commit(&[change]).unwrap();
+    }
+
+    #[test]
+    fn an_answer_that_nobody_was_there_for_is_told_to_the_successor_and_to_its_successor() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&directory.path().join("pointsman.db")).unwrap();
+        let key = TaskKey { project: ProjectName::new("shop").unwrap(), issue: 1 };
+        let task = Task::new(key, "t".into(), "b".into(), Timestamp(0));
+        let details = "Dried ones.".to_owned();
+        let headline = Headline::Answer;
+        order(
+            &mut store,
+            &task,
+            Effect::Deliver { generation: 1, headline, subject: String::new(), details },
+        );
+        for generation in [2, 3] {
+            order(&mut store, &task, Effect::StartSession { generation, opening: Opening::Recovery });
+            let told = unread(&store, &task, generation).ok().unwrap();
+            assert_eq!(told, ["Answer\n\nDried ones."], "generation {generation}");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Sessions of Claude Code: a settings file of their own, a configuration without dialogs, and no key typed into one.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use pointsman_adapters::phase_file;
+use pointsman_core::agent::Agent;
+use pointsman_core::claude::launch::{self, Conversation, Waking};
+use pointsman_core::claude::stream::Talks;
+use pointsman_core::config::Runtime;
+use pointsman_core::task::{Opening, Task};
+use pointsman_core::words;
+use serde_json::Value;
+
+use super::delivery::mailbox;
+use super::session::write;
+use super::{EffectError, EffectPerformer};
+use crate::daemon::served::{Served, SessionFiles};
+use crate::keeper::Keep;
+
+/// Claude's own file is small; more than this is something else.
+const CONFIG_BYTES: u64 = 64 << 20;
+/// The id of a conversation, in the files of a run.
+const CONVERSATION: &str = "conversation";
+/// What a conversation has cost, in the files of a run.
+const SUMS: &str = "sums.json";
+
+/// How a session is started.
+#[derive(Clone, Copy)]
+pub(super) struct Start<'a> {
+    pub(super) generation: u32,
+    pub(super) opening: Opening,
+    pub(super) desk: &'a SessionFiles,
+    pub(super) runtime: Runtime,
+}
+
+/// What is run, and by which keeper if it has no terminal.
+pub(super) struct AgentCommand {
+    pub(super) argv: Vec<String>,
+    pub(super) keep: Option<Keep>,
+}
+
+impl EffectPerformer {
+    /// The command and the variables of a session. A program that we know nothing about is left as it is.
+    pub(super) fn dress(
+        &self,
+        served: &Served,
+        task: &Task,
+        start: &Start<'_>,
+        argv: Vec<String>,
+        env: &mut BTreeMap<String, String>,
+    ) -> Result<AgentCommand, EffectError> {
+        let Start { generation, opening, desk, runtime } = *start;
+        let run = desk.run_dir(generation);
+        let keep = |conversation: Option<Conversation>| {
+            (runtime == Runtime::Headless).then(|| Keep {
+                session: task.key.session(generation),
+                told: true,
+                sums_before: match (&conversation, generation.checked_sub(1)) {
+                    (Some(Conversation::Resumed(_)), Some(before)) => Some(desk.run_dir(before).join(SUMS)),
+                    (_, _) => None,
+                },
+                talks: if conversation.is_some() { Talks::Always } else { Talks::Perhaps },
+                conversation,
+                turn_limit: served.config.timing.turn_timeout.duration(),
+                // The keeper itself has to be gone within the whole.
+                grace: served.config.timing.stop_grace.duration() / 2,
+                sums: run.join(SUMS),
+            })
+        };
+        match served.config.agent_kind(Task::ROLE) {
+            Agent::Claude => {}
+            Agent::Codex | Agent::Gemini | Agent::Opencode | Agent::Program => {
+                return Ok(AgentCommand { argv, keep: keep(None) });
+            }
+        }
+        let program = self.program.to_string_lossy();
+        let settings = run.join("settings.json");
+        let waking = match (runtime, argv.first()) {
+            (Runtime::Tmux, Some(claude)) => self.waking(claude, &desk.tree),
+            // Its messages are its prompts.
+            (Runtime::Headless, _) | (_, None) => Waking::Unknown,
+        };
+        let text = launch::settings(&program, runtime, waking);
+        let text = serde_json::to_vec_pretty(&text).map_err(EffectError::never)?;
+        write(&settings, &text)?;
+        let config_dir = match env.get("CLAUDE_CONFIG_DIR") {
+            Some(own) => PathBuf::from(own),
+            None => self.claude_config(&desk.tree, env.get("ANTHROPIC_API_KEY").map(String::as_str))?,
+        };
+        let conversation = match self.interrupted(served, generation, opening, desk, &config_dir) {
+            Some(id) => Conversation::Resumed(id),
+            None => Conversation::New(new_id()?),
+        };
+        let (Conversation::New(id) | Conversation::Resumed(id)) = &conversation;
+        write(&run.join(CONVERSATION), id.as_bytes())?;
+        mailbox(&run).create()?;
+        let temporary = run.join("tmp");
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&temporary)?;
+        let mut set = |name: &str, value: String| {
+            env.entry(name.to_owned()).or_insert(value);
+        };
+        set("CLAUDE_CONFIG_DIR", config_dir.to_string_lossy().into_owned());
+        set("CLAUDE_CODE_TMPDIR", temporary.to_string_lossy().into_owned());
+        // It would replace itself under many sessions at once.
+        set("DISABLE_AUTOUPDATER", "1".to_owned());
+        if launch::skips_permissions(&argv) && rustix::process::geteuid().is_root() {
+            // Without it Claude refuses to start as root, whatever stands around it.
+            set("IS_SANDBOX", "1".to_owned());
+        }
+        let prompt = desk.inbox(generation).join("0000-task.md");
+        let prompt = words::message::first_line(task, &prompt.to_string_lossy());
+        let settings = settings.to_string_lossy();
+        Ok(match runtime {
+            Runtime::Tmux => {
+                AgentCommand { argv: launch::command(&argv, &settings, &conversation, &prompt), keep: None }
+            }
+            Runtime::Headless => {
+                AgentCommand { argv: launch::stream(&argv, Some(&settings)), keep: keep(Some(conversation)) }
+            }
+        })
+    }
+
+    /// Keeps away the dialogs that an agent begins with, and what it does behind our backs.
+    pub(in crate::daemon) fn prepare_agent(
+        &self,
+        agent: Agent,
+        tree: &Path,
+        env: &mut BTreeMap<String, String>,
+    ) -> Result<(), EffectError> {
+        match agent {
+            Agent::Claude => {
+                let config = self.claude_config(tree, env.get("ANTHROPIC_API_KEY").map(String::as_str))?;
+                let config = config.to_string_lossy().into_owned();
+                env.entry("CLAUDE_CONFIG_DIR".to_owned()).or_insert(config);
+                env.insert("DISABLE_AUTOUPDATER".to_owned(), "1".to_owned());
+            }
+            Agent::Codex | Agent::Gemini | Agent::Opencode | Agent::Program => {}
+        }
+        Ok(())
+    }
+
+    /// One configuration for all sessions, because they share a login that is refreshed. It is written only if it does
+    /// not say yet what keeps the dialogs away: Claude writes it as well.
+    fn claude_config(&self, tree: &Path, api_key: Option<&str>) -> Result<PathBuf, EffectError> {
+        let dir = self.paths.claude_config();
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
+        let path = dir.join(".claude.json");
+        let now = phase_file::read_result_file(&path, CONFIG_BYTES)
+            .map_err(|why| EffectError::never(format!("{}: {why}", path.display())))?;
+        let now: Value = now.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+        // The name that Claude compares has no links in it.
+        let (trees, tree) = (self.paths.state().join("projects").canonicalize()?, tree.canonicalize()?);
+        let trusted = [&*trees.to_string_lossy(), &*tree.to_string_lossy()];
+        if let Some(next) = launch::without_dialogs(&now, &trusted, api_key) {
+            write(&path, &serde_json::to_vec_pretty(&next).map_err(EffectError::never)?)?;
+        }
+        Ok(dir)
+    }
+
+    /// The conversation that a crash has interrupted, if it is to be taken up and Claude still has it.
+    fn interrupted(
+        &self,
+        served: &Served,
+        generation: u32,
+        opening: Opening,
+        desk: &SessionFiles,
+        config_dir: &Path,
+    ) -> Option<String> {
+        if opening != Opening::Recovery || !served.config.agent.resume {
+            return None;
+        }
+        let before = desk.run_dir(generation.checked_sub(1)?).join(CONVERSATION);
+        let id = String::from_utf8(phase_file::read_result_file(&before, 100).ok().flatten()?).ok()?;
+        let plain = |c: char| c.is_ascii_hexdigit() || c == '-';
+        let transcript = format!("{}.jsonl", id.trim());
+        let kept = fs::read_dir(config_dir.join("projects")).ok()?.flatten();
+        let known = id.trim().chars().all(plain)
+            && kept.into_iter().any(|dir| dir.path().join(&transcript).is_file());
+        known.then(|| id.trim().to_owned())
+    }
+}
+
+/// An id as Claude wants it.
+pub(in crate::daemon) fn new_id() -> Result<String, EffectError> {
+    Ok(fs::read_to_string("/proc/sys/kernel/random/uuid")?.trim().to_owned())
+}

@@ -1,0 +1,68 @@
+//! The protocol's state files, and what is left of a task when it is over.
+
+use std::path::Path;
+
+use pointsman_adapters::git::capture;
+use pointsman_adapters::git::checkout::remove_checkout;
+use pointsman_adapters::phase_file;
+use pointsman_core::task::{State, Task};
+use pointsman_core::words;
+
+use super::{EffectError, EffectPerformer, Outcome};
+use crate::daemon::served::{Served, SessionFiles};
+
+impl EffectPerformer {
+    pub(super) fn record_ci_result(served: &Served, task: &Task, text: &str) -> Result<Outcome, EffectError> {
+        phase_file::write_state_file(&served.desk(&task.key).ci_result, text.as_bytes())?;
+        Ok(Outcome::done())
+    }
+
+    pub(super) fn clean_up(&self, served: &Served, task: &Task) -> Result<Outcome, EffectError> {
+        let desk = served.desk(&task.key);
+        Self::keep_transcript(served, &task.key.session(task.session.generation), &desk);
+        for file in [&desk.phase_file, &desk.ci_result, &desk.renotify, &desk.idle_marker] {
+            match phase_file::remove_own_file(file) {
+                Ok(()) => {}
+                // Not ours, so not ours to remove.
+                Err(refusal) => tracing::warn!(file = %file.display(), %refusal, "left a state file"),
+            }
+        }
+        if task.state == State::Closed && task.merged_as.is_some() && desk.tree.exists() {
+            self.keep_work(served, &task.key.session(task.session.generation), &desk.tree)?;
+            remove_checkout(&desk.tree)?;
+        }
+        Ok(Outcome::done())
+    }
+
+    /// Captures the working tree into a rescue ref of the mirror, if it holds anything that is not
+    /// safe already. Nothing is destroyed before this.
+    pub(in crate::daemon) fn keep_work(
+        &self,
+        served: &Served,
+        session: &str,
+        tree: &Path,
+    ) -> Result<(), EffectError> {
+        if !tree.exists() {
+            return Ok(());
+        }
+        let Some(refname) = capture::next_rescue_ref(&served.mirror, session)? else {
+            return Err(EffectError::never(words::daemon::git::no_rescue_ref(session)));
+        };
+        let message = words::daemon::git::rescue(session);
+        if let Some(kept) = capture::capture(&served.mirror, tree, &refname, &message)? {
+            tracing::info!(session, rescue = refname.as_str(), commit = %kept.commit, "work captured");
+            if let Some(why) = kept.incomplete {
+                tracing::warn!(session, why, "the capture may be incomplete");
+            }
+        }
+        Ok(())
+    }
+
+    /// The transcript moves to the state directory, where `session logs` finds it.
+    pub(super) fn keep_transcript(served: &Served, session: &str, desk: &SessionFiles) {
+        let kept = served.paths.transcript(session);
+        if let Err(refusal) = phase_file::move_own_file(&desk.transcript, &kept) {
+            tracing::warn!(file = %desk.transcript.display(), %refusal, "left a transcript");
+        }
+    }
+}

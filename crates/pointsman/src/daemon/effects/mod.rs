@@ -1,0 +1,228 @@
+//! Performs effects with git, sessions, files and forges.
+//!
+//! There is one file per part of the world. Each `perform` first checks whether the effect already happened, because
+//! after a crash every pending effect may have. The core decides what an effect means. Long jobs (CI, reviews,
+//! landings) are only submitted here and run in [`super::jobs`].
+
+mod activities;
+mod branch;
+mod briefing;
+mod claude;
+mod delivery;
+mod files;
+mod issue;
+mod message;
+mod notify;
+mod session;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Arc, RwLock};
+
+use pointsman_adapters::driver::{self, Drivers};
+use pointsman_adapters::git::Git;
+use pointsman_adapters::retry::Retry;
+use pointsman_adapters::watch::exits::ExitWatch;
+use pointsman_adapters::{forge, git, tmux};
+use pointsman_core::ids::ProjectName;
+use pointsman_core::task::{Effect, Task};
+use pointsman_core::words;
+use pointsman_store::{Outgoing, Store};
+
+use super::inbound::Inbound;
+use super::jobs::Jobs;
+use super::outcome::{Outcome, PerformEffects};
+use super::projections::Announced;
+use super::reader::Reader;
+use super::served::Served;
+use crate::paths::Paths;
+
+pub(crate) use activities::SessionActivities;
+pub(super) use claude::new_id;
+pub(crate) use delivery::mailbox;
+pub(super) use issue::read_refusal;
+pub(super) use message::{Redelivery, ResendOutcome};
+pub(super) use session::{epoch, write};
+
+/// Everything effects are performed with.
+pub(crate) struct EffectPerformer {
+    pub paths: Paths,
+    pub git: Git,
+    pub drivers: Drivers,
+    /// Processes that are watched for their end.
+    pub exits: Arc<ExitWatch>,
+    pub jobs: Arc<Jobs>,
+    /// What the sessions are doing, as their hooks say.
+    pub stances: SessionActivities,
+    /// The sessions whose files were shown before they started.
+    pub announced: Arc<Announced>,
+    /// Reads what the daemon wrote.
+    pub(super) reader: Reader,
+    /// The projects that are served.
+    pub projects: RwLock<BTreeMap<ProjectName, Arc<Served>>>,
+    /// This program, to start it again inside sessions.
+    pub program: PathBuf,
+    /// The daemon's own environment, for the few variables that agents get.
+    pub environment: fn(&str) -> Option<OsString>,
+}
+
+impl PerformEffects for EffectPerformer {
+    fn perform(&self, outgoing: &Outgoing, task: &Task) -> Outcome {
+        let Some(served) = self.project(&outgoing.task.project) else {
+            return Outcome::Later { error: words::daemon::request::not_served(&outgoing.task.project) };
+        };
+        self.try_perform(&served, outgoing, task).unwrap_or_else(EffectError::outcome)
+    }
+}
+
+impl EffectPerformer {
+    /// A project that is served.
+    pub(crate) fn project(&self, name: &ProjectName) -> Option<Arc<Served>> {
+        self.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).get(name).cloned()
+    }
+
+    /// Asks the store what the daemon wrote. The question must not wait for anything else.
+    pub(crate) fn read<T>(&self, question: impl FnOnce(&Store) -> T) -> T {
+        self.reader.read(question)
+    }
+
+    /// Whether a project is still served as it was when this was opened.
+    pub(crate) fn serves(&self, served: &Arc<Served>) -> bool {
+        self.project(&served.config.name).is_some_and(|now| Arc::ptr_eq(&now, served))
+    }
+
+    fn try_perform(
+        &self,
+        served: &Arc<Served>,
+        outgoing: &Outgoing,
+        task: &Task,
+    ) -> Result<Outcome, EffectError> {
+        match &outgoing.effect {
+            Effect::ClaimIssue => Self::claim_issue(served, task),
+            Effect::StartSession { generation, opening } => {
+                self.start_session(served, task, *generation, *opening)
+            }
+            Effect::EndSession { generation, exit } => self.end_session(served, task, *generation, *exit),
+            Effect::Checkpoint { why } => {
+                self.jobs.checkpoint(served, task, why);
+                Ok(Outcome::done())
+            }
+            Effect::SyncBranch => Self::sync_branch(served, task),
+            Effect::OpenPullRequest => Self::open_pull_request(served, task),
+            Effect::RunChecks { sha, run } => {
+                self.jobs.check(served, task, sha, *run);
+                Ok(Outcome::done())
+            }
+            Effect::RequestReview { sha } => {
+                match served.config.review_agent() {
+                    // It is found with all other open pull requests.
+                    true => self.jobs.inbox.send(Inbound::AskForge { project: task.key.project.clone() }),
+                    false => self.jobs.review(served, task, sha),
+                }
+                Ok(Outcome::done())
+            }
+            Effect::Enqueue { head } => Ok(Self::enqueue(served, task, head)),
+            Effect::Dequeue => {
+                Ok(Outcome::note(super::outcome::Note::Dequeue { branch: task.branch.clone() }))
+            }
+            Effect::Deliver { generation, headline, subject, details } => {
+                let message =
+                    message::Message { id: outgoing.id, generation: *generation, headline: *headline };
+                self.deliver(served, task, &message, subject, details)
+            }
+            Effect::SetLabels { add, remove } => Self::set_labels(served, task, add, remove),
+            Effect::Comment { marker, body } => Self::comment(served, task, marker, body),
+            Effect::Notify(notice) => self.notify(served, task, &outgoing.key, notice),
+            Effect::CloseIssue => Self::close_issue(served, task),
+            Effect::RecordCiResult { text } => Self::record_ci_result(served, task, text),
+            Effect::CleanUp => self.clean_up(served, task),
+            Effect::VerifyMerge => Self::verify_merge(served, task),
+        }
+    }
+}
+
+/// What stands in the way of an effect, and whether it may pass.
+pub(super) struct EffectError {
+    error: String,
+    passes: bool,
+}
+
+impl EffectError {
+    pub(super) fn later(error: impl ToString) -> Self {
+        Self { error: error.to_string(), passes: true }
+    }
+
+    /// In words, for who does not retry by it.
+    pub(super) fn into_error(self) -> anyhow::Error {
+        anyhow::anyhow!(self.error)
+    }
+
+    pub(super) fn never(error: impl ToString) -> Self {
+        Self { error: error.to_string(), passes: false }
+    }
+
+    fn outcome(self) -> Outcome {
+        if self.passes { Outcome::Later { error: self.error } } else { Outcome::Never { error: self.error } }
+    }
+
+    fn from_error(error: &(dyn std::error::Error + 'static), retry: Retry) -> Self {
+        // Every effect looks first whether it happened, so an ambiguous failure is one that passes.
+        Self { error: chain(error), passes: !matches!(retry, Retry::Never) }
+    }
+}
+
+/// An error with all its causes in one line.
+pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+impl From<git::Error> for EffectError {
+    fn from(error: git::Error) -> Self {
+        Self::from_error(&error, error.retry())
+    }
+}
+
+impl From<tmux::Error> for EffectError {
+    fn from(error: tmux::Error) -> Self {
+        Self::from_error(&error, error.retry())
+    }
+}
+
+impl From<driver::Error> for EffectError {
+    fn from(error: driver::Error) -> Self {
+        Self::from_error(&error, error.retry())
+    }
+}
+
+impl From<forge::Error> for EffectError {
+    fn from(error: forge::Error) -> Self {
+        Self::from_error(&error, error.retry())
+    }
+}
+
+impl From<std::io::Error> for EffectError {
+    // A full disk, a missing directory: somebody can mend it while we try again.
+    fn from(error: std::io::Error) -> Self {
+        Self::later(error)
+    }
+}
+
+impl From<anyhow::Error> for EffectError {
+    fn from(error: anyhow::Error) -> Self {
+        Self::never(format!("{error:#}"))
+    }
+}
+
+impl From<pointsman_store::Error> for EffectError {
+    fn from(error: pointsman_store::Error) -> Self {
+        Self::later(chain(&error))
+    }
+}

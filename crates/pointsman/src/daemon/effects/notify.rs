@@ -1,0 +1,98 @@
+//! Telling people: a line in the log and one in a file at once; louder notifiers are told by the loop.
+
+use std::io::Write;
+
+use pointsman_adapters::phase_file;
+use pointsman_core::config::NotifierKind;
+use pointsman_core::notifier::{Posting, Topic};
+use pointsman_core::task::{Notice, Task};
+use serde_json::json;
+
+use super::{EffectError, EffectPerformer, Outcome};
+use crate::daemon::clock;
+use crate::daemon::crash::crash_point;
+use crate::daemon::notifier::{self, NotifierReport};
+use crate::daemon::served::Served;
+
+impl EffectPerformer {
+    /// The notice's key is in the file, so a reader can drop the one line a crash may write twice.
+    pub(super) fn notify(
+        &self,
+        served: &Served,
+        task: &Task,
+        key: &str,
+        notice: &Notice,
+    ) -> Result<Outcome, EffectError> {
+        let posting = Posting {
+            key: key.to_owned(),
+            project: task.key.project.clone(),
+            topic: Topic::Task(task.key.issue),
+            link: Some(served.forge.issue_link(task.key.issue)),
+            question: None,
+            notice: notice.clone(),
+        };
+        self.put_up(&posting)?;
+        if notice.urgent && task.escalation.is_some() {
+            let stamp = format!("{}\n", clock::rfc3339(clock::now()));
+            phase_file::write_state_file(&served.desk(&task.key).renotify, stamp.as_bytes())?;
+        }
+        Ok(Outcome::done())
+    }
+
+    /// Tells the people on duty, once for each key: in the log at once, and by all others as soon as they can.
+    pub(in crate::daemon) fn put_up(&self, posting: &Posting) -> std::io::Result<()> {
+        let served = self.project(&posting.project);
+        if served.is_none_or(|served| served.config.tells(NotifierKind::Log)) {
+            self.log_notice(posting)?;
+        }
+        notifier::send(&self.jobs.inbox, NotifierReport::Posted(posting.clone()));
+        crash_point("notice-posted");
+        Ok(())
+    }
+
+    /// Tells it in the log alone, once for each key. For the loop itself, which must not wait for itself.
+    pub(in crate::daemon) fn log_notice(&self, posting: &Posting) -> std::io::Result<()> {
+        let Posting { key, project, topic, link, notice, .. } = posting;
+        let entry = json!({
+            "key": key,
+            "at": clock::rfc3339(clock::now()),
+            "project": project,
+            "topic": topic,
+            "issue": topic.issue(),
+            "title": notice.title,
+            "body": notice.body,
+            "link": link,
+            "urgent": notice.urgent,
+            "repeat": notice.repeat,
+        });
+        let path = self.paths.notices();
+        if !already_told(&path, key) {
+            let mut file = std::fs::OpenOptions::new().append(true).create(true).open(&path)?;
+            file.write_all(format!("{entry}\n").as_bytes())?;
+            file.sync_data()?;
+            tracing::warn!(%project, title = notice.title, link, "notice");
+        }
+        Ok(())
+    }
+}
+
+/// Whether the last lines of the file hold this notice: a crash may lie between writing and
+/// remembering it.
+fn already_told(path: &std::path::Path, key: &str) -> bool {
+    use std::io::{Read, Seek, SeekFrom};
+    const LOOK_BACK: u64 = 256 * 1024;
+    let Ok(mut file) = std::fs::File::open(path) else { return false };
+    let length = file.metadata().map_or(0, |m| m.len());
+    if file.seek(SeekFrom::Start(length.saturating_sub(LOOK_BACK))).is_err() {
+        return false;
+    }
+    let mut tail = Vec::new();
+    if file.read_to_end(&mut tail).is_err() {
+        return false;
+    }
+    let wanted = serde_json::Value::from(key);
+    String::from_utf8_lossy(&tail)
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .any(|entry| entry.get("key") == Some(&wanted))
+}

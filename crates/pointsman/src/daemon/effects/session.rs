@@ -1,0 +1,357 @@
+//! Starting and ending sessions.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+
+use pointsman_adapters::driver::{AgentInput, FoundSession, NewSession, SessionHome};
+use pointsman_adapters::git::checkpoint;
+use pointsman_adapters::git::gateway::Gateway;
+use pointsman_adapters::git::tree::{Tree, TreeSpec, rebuild_from};
+use pointsman_adapters::{phase_file, process};
+use pointsman_core::config::Worktree;
+use pointsman_core::role::Role;
+use pointsman_core::session::budget::Spent;
+use pointsman_core::task::{Event, Exit, Opening, Task};
+use pointsman_core::words;
+use pointsman_store::SessionRow;
+
+use super::claude::{AgentCommand, Start};
+use super::{EffectError, EffectPerformer, Outcome};
+use crate::daemon::actions;
+use crate::daemon::clock;
+use crate::daemon::crash::crash_point;
+use crate::daemon::launch::Launch;
+use crate::daemon::outcome::Performed;
+use crate::daemon::served::{Served, SessionFiles};
+
+/// Who works on tasks.
+const ROLE: Role = Task::ROLE;
+/// Variables of the daemon that every agent gets.
+const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "SHELL"];
+
+/// A session's name as its driver keeps it: what tells runs of the same identity apart.
+pub(in crate::daemon) fn epoch(session: &str) -> String {
+    session.replace('.', "_")
+}
+
+impl EffectPerformer {
+    pub(super) fn start_session(
+        &self,
+        served: &Served,
+        task: &Task,
+        generation: u32,
+        opening: Opening,
+    ) -> Result<Outcome, EffectError> {
+        let name = task.key.identity();
+        let session = task.key.session(generation);
+        let predecessor = task.key.session(generation.saturating_sub(1));
+        let desk = served.desk(&task.key);
+        match self.drivers.find(&name)? {
+            Some(seat) if seat.epoch == epoch(&session) => {
+                // We had started it and did not live to write it down.
+                self.greet(served, task, generation, &seat)?;
+                return Ok(self.started(served, task, generation, &seat));
+            }
+            // An earlier generation; its work is in the tree, its end is recorded.
+            Some(seat) => self.put_away(served, task, &predecessor, &seat)?,
+            // It went with the whole server. What it handed over is captured all the same: a commit may fail.
+            None if opening == Opening::Continuation => self.keep_work(served, &predecessor, &desk.tree)?,
+            None => {}
+        }
+        // What an earlier session printed is kept under its own name.
+        Self::keep_transcript(served, &predecessor, &desk);
+        self.prepare(served, task, generation, opening, &desk)?;
+        self.announce(served, task, &session)?;
+        crash_point("session-prepared");
+        let new = NewSession {
+            name: name.clone(),
+            epoch: epoch(&session),
+            program: self.program.clone(),
+            spec: desk.run_dir(generation).join("launch.json"),
+            transcript: desk.transcript.clone(),
+        };
+        self.drivers.start(served.config.runtime(ROLE), &new)?;
+        crash_point("session-in-tmux");
+        let Some(seat) = self.drivers.find(&name)? else {
+            return Err(EffectError::later(words::daemon::session::gone_at_once()));
+        };
+        self.greet(served, task, generation, &seat)?;
+        Ok(self.started(served, task, generation, &seat))
+    }
+
+    /// The first prompt is given to the program as well, once, as one line of ours that names the file.
+    /// Some agents are started with it in a terminal.
+    fn greet(
+        &self,
+        served: &Served,
+        task: &Task,
+        generation: u32,
+        seat: &FoundSession,
+    ) -> Result<(), EffectError> {
+        if seat.placed != SessionHome::Headless
+            && served.config.agent_kind(ROLE).capabilities().prompt_argument
+        {
+            return Ok(());
+        }
+        let prompt = served.desk(&task.key).inbox(generation).join("0000-task.md");
+        let line = words::message::first_line(task, &prompt.to_string_lossy());
+        let words = AgentInput { operation: "start", text: &line, last: false };
+        self.drivers.say(&task.key.identity(), seat, &epoch(&task.key.session(generation)), &words)?;
+        Ok(())
+    }
+
+    fn started(&self, served: &Served, task: &Task, generation: u32, seat: &FoundSession) -> Outcome {
+        let now = clock::now();
+        let row = SessionRow {
+            session: task.key.session(generation),
+            identity: task.key.identity(),
+            project: task.key.project.clone(),
+            issue: Some(task.key.issue),
+            role: ROLE,
+            generation,
+            host: process::host_name(),
+            model: None,
+            bead_id: None,
+            node_id: None,
+            hook_path: self.hook_path(task),
+            tmux_session: seat.pane().map(|_| task.key.identity()),
+            pane: seat.pane().map(ToString::to_string),
+            pid: Some(seat.pid),
+            start_time: seat.start_time,
+            tree: Some(served.desk(&task.key).tree),
+            created_at: now,
+            last_seen: now,
+            times_stale: 0,
+            ended_at: None,
+            exit: None,
+            acknowledges: false,
+            predecessor: (generation > 1).then(|| task.key.session(generation - 1)),
+            gauge: None,
+            spent: Spent::default(),
+        };
+        Outcome::Done(Performed {
+            events: vec![Event::SessionStarted { generation }],
+            sessions: vec![row],
+            note: None,
+        })
+    }
+
+    /// Its files are there before it is.
+    fn announce(&self, served: &Served, task: &Task, session: &str) -> Result<(), EffectError> {
+        let hook_path = self.hook_path(task);
+        if let Some(mut row) = self.read(|store| store.session(session))? {
+            row.host = process::host_name();
+            row.hook_path = hook_path;
+            row.tree = Some(served.desk(&task.key).tree);
+            self.read(|store| self.announced.announce(store, &row));
+        }
+        Ok(())
+    }
+
+    /// Where the work state is shown, below the user's checkout.
+    fn hook_path(&self, task: &Task) -> Option<std::path::PathBuf> {
+        let project = self.read(|store| store.project(&task.key.project)).ok().flatten()?;
+        Some(project.checkout.join(format!(".claude/state/hooks/{}.json", task.key.identity())))
+    }
+
+    /// Everything an agent finds when it starts.
+    fn prepare(
+        &self,
+        served: &Served,
+        task: &Task,
+        generation: u32,
+        opening: Opening,
+        desk: &SessionFiles,
+    ) -> Result<(), EffectError> {
+        let branch = served.branch(task)?;
+        for dir in [&desk.root, &desk.inbox(generation), &desk.run_dir(generation)] {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        }
+        served.mirror.fetch_remote()?;
+        let Some(base) = served.mirror.remote_head(&served.primary)? else {
+            return Err(EffectError::never(words::daemon::git::no_branch(&served.primary)));
+        };
+        let gateway = Gateway::create(&served.mirror, &desk.gateway, &branch)?;
+        gateway.show_primary(&served.primary, &base)?;
+        let spec = TreeSpec {
+            dir: desk.tree.clone(),
+            mirror: &served.mirror,
+            gateway: &gateway,
+            branch,
+            primary: served.primary.clone(),
+            base: actions::handed_on(served, task.key.issue, &base)?.unwrap_or_else(|| base.clone()),
+            user_name: task.key.identity(),
+            user_email: format!("{}@pointsman.invalid", task.key.identity()),
+            exclude: Vec::new(),
+            linked: served.config.dev.worktree == Worktree::Linked,
+        };
+        // A tree that is gone comes back as it was saved last.
+        match checkpoint::newest(&served.mirror, task.key.issue)? {
+            Some(saved) if opening != Opening::Fresh && !desk.tree.exists() => {
+                tracing::warn!(task = %task.key, checkpoint = %saved.commit, "the tree is gone; rebuilt");
+                rebuild_from(&spec, &saved.commit)?;
+            }
+            Some(_) | None => {
+                Tree::create(&spec)?;
+            }
+        }
+        make_phase_file(&desk.phase_file, opening).map_err(|why| {
+            EffectError::never(words::daemon::session::phase_file_unusable(&desk.phase_file, why))
+        })?;
+        let briefing = self.briefing(served, task, generation, opening, desk, &base)?;
+        let prompt = words::prompt::task(task, &briefing);
+        write(&desk.inbox(generation).join("0000-task.md"), prompt.as_bytes())?;
+        let argv = self.agent_command(served);
+        let path = (self.environment)("PATH");
+        if let Some(program) = argv.first()
+            && process::find_program(program, path.as_deref(), &desk.tree).is_none()
+        {
+            return Err(EffectError::never(words::daemon::session::agent_not_found(program)));
+        }
+        let mut env = self.agent_environment(served, task, generation, desk);
+        let start = Start { generation, opening, desk, runtime: served.config.runtime(ROLE) };
+        let AgentCommand { argv, keep } = self.dress(served, task, &start, argv, &mut env)?;
+        let launch = Launch {
+            argv,
+            keep,
+            parent: None,
+            cwd: desk.tree.clone(),
+            commit_first: (opening == Opening::Continuation)
+                .then(|| words::daemon::git::handed_over().to_owned()),
+            env,
+        };
+        let spec = serde_json::to_vec_pretty(&launch).map_err(EffectError::never)?;
+        write(&desk.run_dir(generation).join("launch.json"), &spec)
+    }
+
+    pub(in crate::daemon) fn agent_command(&self, served: &Served) -> Vec<String> {
+        served.config.command(ROLE).clone()
+    }
+
+    /// Only what is listed: nothing of the daemon's own environment leaks, no credential least of all.
+    fn agent_environment(
+        &self,
+        served: &Served,
+        task: &Task,
+        generation: u32,
+        desk: &SessionFiles,
+    ) -> BTreeMap<String, String> {
+        let mut env = self.common_environment(served);
+        let mut set = |name: &str, value: String| env.insert(name.to_owned(), value);
+        set("PHASE_FILE", desk.phase_file.to_string_lossy().into_owned());
+        set("ISSUE", task.key.issue.to_string());
+        set("POINTSMAN_SESSION", task.key.session(generation));
+        set("POINTSMAN_BRANCH", task.branch.clone());
+        set("POINTSMAN_PRIMARY_BRANCH", served.primary.to_string());
+        set("POINTSMAN_INBOX", desk.inbox(generation).to_string_lossy().into_owned());
+        set("POINTSMAN_SUMMARY_FILE", desk.summary(generation).to_string_lossy().into_owned());
+        set("POINTSMAN_RESULT_FILE", desk.result(generation).to_string_lossy().into_owned());
+        env
+    }
+
+    /// What every session gets.
+    pub(in crate::daemon) fn common_environment(&self, served: &Served) -> BTreeMap<String, String> {
+        let passed = served.config.agent.pass_env.iter().map(String::as_str);
+        let mut env: BTreeMap<String, String> = INHERITED
+            .into_iter()
+            .chain(passed)
+            .filter_map(|name| Some((name.to_owned(), (self.environment)(name)?.into_string().ok()?)))
+            .collect();
+        env.entry("LANG".to_owned()).or_insert_with(|| "C.UTF-8".to_owned());
+        env.insert("PROJECT_NAME".to_owned(), served.config.name.to_string());
+        // For `pointsman ack`, `phase` and `step` from inside the session.
+        for (name, dir) in
+            [("POINTSMAN_STATE_DIR", self.paths.state()), ("POINTSMAN_RUNTIME_DIR", self.paths.runtime())]
+        {
+            env.insert(name.to_owned(), dir.to_string_lossy().into_owned());
+        }
+        env
+    }
+
+    pub(super) fn end_session(
+        &self,
+        served: &Served,
+        task: &Task,
+        generation: u32,
+        exit: Exit,
+    ) -> Result<Outcome, EffectError> {
+        let session = task.key.session(generation);
+        let name = task.key.identity();
+        let tail = match self.drivers.find(&name)? {
+            Some(seat) if seat.epoch == epoch(&session) => {
+                let tail = self.tail(served, &name, &seat);
+                self.put_away(served, task, &session, &seat)?;
+                tail
+            }
+            // Gone already.
+            Some(_) | None => String::new(),
+        };
+        self.exits.forget(&session);
+        let mut sessions = Vec::new();
+        if let Some(row) = self.read(|store| store.session(&session))? {
+            sessions.push(SessionRow { ended_at: Some(clock::now()), exit: Some(exit), ..row });
+        }
+        Ok(Outcome::Done(Performed {
+            events: vec![Event::SessionEnded { generation, exit, tail }],
+            sessions,
+            note: None,
+        }))
+    }
+
+    /// The last lines of a session, for a diagnosis.
+    pub(in crate::daemon) fn tail(&self, served: &Served, identity: &str, seat: &FoundSession) -> String {
+        let lines = usize::try_from(served.config.limits.pane_lines).unwrap_or(50);
+        match self.drivers.tail(identity, seat, lines) {
+            Ok(lines) => lines.join("\n"),
+            Err(error) => {
+                tracing::debug!(identity, %error, "no last lines");
+                String::new()
+            }
+        }
+    }
+
+    /// Captures the work, then takes the session down and makes sure that its process is gone.
+    fn put_away(
+        &self,
+        served: &Served,
+        task: &Task,
+        session: &str,
+        seat: &FoundSession,
+    ) -> Result<(), EffectError> {
+        self.exits.forget(session);
+        self.take_down(served, &task.key.identity(), session, &served.desk(&task.key).tree, seat)
+    }
+
+    /// The same for any session of ours.
+    pub(in crate::daemon) fn take_down(
+        &self,
+        served: &Served,
+        identity: &str,
+        session: &str,
+        tree: &Path,
+        seat: &FoundSession,
+    ) -> Result<(), EffectError> {
+        if let Err(trouble) = self.keep_work(served, session, tree) {
+            // The tree stays where it is, so nothing is lost by going on.
+            tracing::warn!(session, error = trouble.error, "the work could not be captured before the end");
+        }
+        Ok(self.drivers.end(identity, seat, served.config.timing.stop_grace.duration())?)
+    }
+}
+
+/// A new task gets a new phase file: one of ours that is there speaks of something that is over. A
+/// recovery goes on with the one it finds. Whatever is not ours is refused.
+fn make_phase_file(path: &Path, opening: Opening) -> Result<(), phase_file::Refusal> {
+    if phase_file::reuse_or_create(path)? == phase_file::Opened::Reused && opening == Opening::Fresh {
+        phase_file::remove_own_file(path)?;
+        phase_file::create_exclusive(path)?;
+    }
+    Ok(())
+}
+
+/// Written as a whole or not at all, readable by us alone.
+pub(in crate::daemon) fn write(path: &Path, bytes: &[u8]) -> Result<(), EffectError> {
+    Ok(phase_file::write_state_file(path, bytes)?)
+}

@@ -1,0 +1,324 @@
+//! Does what a person said. Each message counts once, by its name on the server: what follows from it and the answer to
+//! it are written together.
+
+use std::time::Duration;
+
+use pointsman_adapters::notify::matrix::Own;
+use pointsman_core::chat::{ChatAction, Command, MessageContext, PersonMessage, Reply, Report, act};
+use pointsman_core::config::NotifierKind;
+use pointsman_core::ids::{ProjectName, TaskKey};
+use pointsman_core::log;
+use pointsman_core::notifier::{Posting, Topic};
+use pointsman_core::role::Role;
+use pointsman_core::task::{Effect, Event, Headline, Notice, Order, Refused, Stage, State, Task};
+use pointsman_core::text::clean_line;
+use pointsman_core::time::Timestamp;
+use pointsman_core::vault::{self as core_vault, ActionId};
+use pointsman_core::words;
+use pointsman_store::{Change, Delivered, Error, NewNotice, NewReply, VaultScope, Write};
+
+use super::standing;
+use crate::control::protocol::Reply as Answer;
+use crate::daemon::answer::no_budget;
+use crate::daemon::crash::crash_point;
+use crate::daemon::engine::{Engine, Input};
+use crate::daemon::outcome::NotTaken;
+use crate::daemon::vault;
+
+type Result<T> = std::result::Result<T, pointsman_store::Error>;
+
+/// Clocks of servers that differ by less are not corrected; an answer is not refused for it.
+const SAME_CLOCK: Duration = Duration::from_secs(5);
+/// Whoever reads what is said in the room about the machine.
+const SUPERVISOR: &str = Role::Supervisor.as_str();
+
+/// One message of a person, with all that is known about where it was said.
+struct PersonInput<'a> {
+    project: &'a ProjectName,
+    said: &'a PersonMessage,
+    topic: Topic,
+    /// Its name among all inputs.
+    name: String,
+    now: Timestamp,
+}
+
+/// Takes in what a listed person said in a room of ours.
+pub(super) fn take(
+    engine: &mut Engine,
+    project: &ProjectName,
+    place: &str,
+    said: &PersonMessage,
+    now: Timestamp,
+) -> Result<()> {
+    match hear(engine, project, place, said, now) {
+        // Whatever cannot be read keeps nobody else in the room from being heard.
+        Err(Error::Unreadable(what)) => {
+            let name = input_name(project, said);
+            let words = PersonInput { project, said, topic: Topic::Room, name, now };
+            words.answer(engine, words::chat::not_taken(&words::reason::unreadable(&what)))
+        }
+        heard => heard,
+    }
+}
+
+/// What was said counts once, by this name.
+fn input_name(project: &ProjectName, said: &PersonMessage) -> String {
+    format!("matrix:{project}:{}", said.event)
+}
+
+fn hear(
+    engine: &mut Engine,
+    project: &ProjectName,
+    place: &str,
+    said: &PersonMessage,
+    now: Timestamp,
+) -> Result<()> {
+    let name = input_name(project, said);
+    if engine.store().knows_input(&name)? {
+        return Ok(());
+    }
+    let topic = match &said.place {
+        MessageContext::Room => None,
+        MessageContext::Thread(root) => engine.store().topic_of_thread(project, place, root)?,
+        MessageContext::Answer(to) => match engine.store().topic_of_thread(project, place, to)? {
+            Some(topic) => Some(topic),
+            None => engine.store().topic_of_message(project, to)?,
+        },
+    };
+    // People talk to each other in threads that are none of ours.
+    if topic.is_none() && said.place != MessageContext::Room {
+        return Ok(());
+    }
+    let hash = match &topic {
+        Some(Topic::Vault(id)) => engine.store().vault_entry(project, id)?.map(|entry| entry.hash),
+        Some(Topic::Task(_) | Topic::Agent(_) | Topic::Room) | None => None,
+    };
+    let Some(act) = act(said, topic.as_ref(), hash.as_deref()) else { return Ok(()) };
+    tracing::info!(%project, by = said.by, topic = ?topic, ?act, "a person spoke");
+    let words = PersonInput { project, said, topic: topic.unwrap_or(Topic::Room), name, now };
+    words.carry_out(engine, act)?;
+    crash_point("reply-taken");
+    Ok(())
+}
+
+/// A notice of ours is in the room. It may be that whoever sent it has not learnt so yet, or never will: an answer must
+/// find its thread all the same.
+pub(super) fn confirm(engine: &mut Engine, project: &ProjectName, place: &str, own: &Own) -> Result<()> {
+    let store = engine.store();
+    let Some(pending) = store.pending_delivery(project, NotifierKind::Matrix, &own.key)? else {
+        return Ok(());
+    };
+    let known = store.thread(project, place, &pending.posting.topic)?;
+    let thread = standing::thread(store, &pending.posting, known, place, &own.event);
+    let delivered = Delivered::Sent { sent_as: Some(own.event.clone()), thread };
+    let settled = Write::Delivered { id: pending.id, delivered, at: own.at };
+    engine.write(&[Change::quiet(own.at, vec![settled])]).map(drop)
+}
+
+/// More was written than was read.
+pub(super) fn missed(
+    engine: &Engine,
+    project: &ProjectName,
+    upto: &str,
+    now: Timestamp,
+) -> Result<Option<Write>> {
+    tracing::error!(%project, "messages in the room were not read: there were too many");
+    let posting = Posting {
+        key: format!("missed:{project}:{upto}"),
+        project: project.clone(),
+        topic: Topic::Room,
+        link: None,
+        question: None,
+        notice: words::chat::missed(project),
+    };
+    super::planned(engine, &posting, now)
+}
+
+impl PersonInput<'_> {
+    fn carry_out(&self, engine: &mut Engine, act: ChatAction) -> Result<()> {
+        match act {
+            ChatAction::Speak => self.speak(engine),
+            ChatAction::Order(order) => self.order(engine, order),
+            ChatAction::Approve { again } => self.approve(engine, again),
+            ChatAction::Reject { reason } => {
+                let given = Some(reason).filter(|reason| !reason.is_empty());
+                let reason = given.unwrap_or_else(|| words::daemon::notifier::rejected_in_chat().to_owned());
+                self.decide(engine, core_vault::Event::Rejected { by: self.said.by.clone(), reason })
+            }
+            ChatAction::Tell(report) => {
+                let notice = self.report(engine, report)?;
+                self.answer(engine, notice)
+            }
+            ChatAction::Keep(reply) => self.keep(engine, reply),
+            ChatAction::Refuse(refusal) => self.answer(engine, words::chat::refused(&refusal)),
+        }
+    }
+
+    /// An answer in the same thread.
+    fn reply(&self, notice: Notice, question: Option<String>) -> NewNotice {
+        let posting = Posting {
+            key: format!("reply:{}", self.name),
+            project: self.project.clone(),
+            topic: self.topic.clone(),
+            link: None,
+            question,
+            notice,
+        };
+        NewNotice { posting, to: vec![(NotifierKind::Matrix, self.now)] }
+    }
+
+    /// What is written of it in any case.
+    fn change(&self, notice: Notice) -> Change {
+        let (by, topic) = (self.said.by.clone(), self.topic.clone());
+        let spoke = log::Entry::PersonSpoke { by, topic, text: clean_line(&self.said.text, 500) };
+        let mut change = Change::logged(self.now, self.project, &spoke);
+        change.issue = self.topic.issue();
+        change.dedup = Some(self.name.clone());
+        change.notices = vec![self.reply(notice, None)];
+        change
+    }
+
+    fn answer(&self, engine: &mut Engine, notice: Notice) -> Result<()> {
+        engine.write(&[self.change(notice)]).map(drop)
+    }
+
+    fn task(&self, engine: &mut Engine) -> Result<Option<Task>> {
+        let Some(issue) = self.topic.issue() else { return Ok(None) };
+        engine.store().task(&TaskKey { project: self.project.clone(), issue })
+    }
+
+    /// The task's agent hears it.
+    fn speak(&self, engine: &mut Engine) -> Result<()> {
+        let Some(task) = self.task(engine)? else { return Ok(()) };
+        let (by, text) = (&self.said.by, &self.said.text);
+        let asked = task.escalation.as_ref().filter(|_| task.state == State::Escalated);
+        // What was said before the question is no answer to it.
+        if asked.is_some_and(|asked| self.said.at.after(SAME_CLOCK) >= asked.at) {
+            let event = Event::Answered { by: by.clone(), text: text.clone() };
+            return self.step(engine, &task, event, words::chat::answered(&task));
+        }
+        if task.session.stage != Stage::Alive {
+            return self.answer(engine, words::chat::nobody_there(&task));
+        }
+        let (subject, details) = words::message::from_chat(by, text);
+        let mut change = self.change(words::chat::passed_on(&task));
+        change.effects = vec![Effect::Deliver {
+            generation: task.session.generation,
+            headline: Headline::Answer,
+            subject,
+            details,
+        }];
+        change.session = task.session_id();
+        change.task = Some(task);
+        engine.write(&[change]).map(drop)
+    }
+
+    fn order(&self, engine: &mut Engine, order: Order) -> Result<()> {
+        let Some(task) = self.task(engine)? else { return Ok(()) };
+        if let Some(Answer::Failed { message, .. }) = no_budget(engine, self.project, task.key.issue, order) {
+            return self.answer(engine, words::chat::not_taken(&message));
+        }
+        let done = words::daemon::notifier::carried_out(order);
+        self.step(engine, &task, Event::Ordered { order }, words::chat::obeyed(&task, done))
+    }
+
+    /// The task learns it, together with the answer to whoever said it.
+    fn step(&self, engine: &mut Engine, task: &Task, event: Event, notice: Notice) -> Result<()> {
+        let mut input = Input::new(task.key.clone(), event);
+        input.dedup = Some(self.name.clone());
+        input.notices = vec![self.reply(notice, None)];
+        match engine.take(&[input], self.now)?.pop() {
+            Some(Err(Refused::NotNow(why) | Refused::Stale(why))) => {
+                self.answer(engine, words::chat::not_taken(&why))
+            }
+            Some(Ok(())) | None => Ok(()),
+        }
+    }
+
+    fn action(&self) -> Option<&ActionId> {
+        match &self.topic {
+            Topic::Vault(id) => Some(id),
+            Topic::Task(_) | Topic::Agent(_) | Topic::Room => None,
+        }
+    }
+
+    /// A yes counts for the question that its writer has seen, by somebody who is listed for the vault by name.
+    fn approve(&self, engine: &mut Engine, again: bool) -> Result<()> {
+        let (Some(id), Some(config)) = (self.action(), engine.config(self.project)) else { return Ok(()) };
+        if !config.vault.people.contains(&self.said.by) {
+            let why = words::daemon::notifier::not_listed_for_vault(&self.said.by);
+            return self.answer(engine, words::chat::not_taken(&why));
+        }
+        let Some(entry) = engine.store().vault_entry(self.project, id)? else { return Ok(()) };
+        if let Some(question) = entry.question() {
+            let asked =
+                engine.store().asked_at(self.project, &self.topic, &question, NotifierKind::Matrix)?;
+            if asked.is_none_or(|at| self.said.at < at) {
+                let mut change = self.change(words::chat::changed(&entry));
+                change.notices = vec![self.reply(words::chat::changed(&entry), Some(question))];
+                return engine.write(&[change]).map(drop);
+            }
+        }
+        let limit = config.timing.vault_approval.duration();
+        if self.said.at.after(limit) <= self.now {
+            return self.answer(engine, words::chat::stale(&entry, limit));
+        }
+        let (by, hash) = (self.said.by.clone(), entry.hash);
+        self.decide(engine, core_vault::Event::Approved { by, hash, again })
+    }
+
+    fn decide(&self, engine: &mut Engine, event: core_vault::Event) -> Result<()> {
+        let Some(id) = self.action() else { return Ok(()) };
+        let with = |change: &mut Change, entry: &core_vault::Entry| {
+            change.dedup = Some(self.name.clone());
+            change.notices = vec![self.reply(words::chat::decided(entry), None)];
+        };
+        match vault::happened_with(engine, self.project, id, &event, self.now, with)? {
+            Ok(_) => Ok(()),
+            Err(NotTaken::Missing) => {
+                self.answer(engine, words::chat::not_taken(words::daemon::notifier::no_such_action()))
+            }
+            Err(NotTaken::Refused(why)) => self.answer(engine, words::chat::not_taken(&why)),
+        }
+    }
+
+    fn report(&self, engine: &mut Engine, report: Report) -> Result<Notice> {
+        let tasks: Vec<Task> = engine
+            .tasks()
+            .values()
+            .filter(|task| task.key.project == *self.project)
+            .map(|task| (**task).clone())
+            .collect();
+        Ok(match report {
+            Report::Stuck => {
+                let actions = engine.store().vault_entries(self.project, VaultScope::Open)?;
+                words::chat::stuck(self.project, tasks.iter(), &actions, self.now)
+            }
+            Report::Status => words::chat::status(self.project, tasks.iter()),
+            Report::Help => words::chat::help(),
+        })
+    }
+
+    /// Kept for the agent of the thread; what is said about the machine in the room is the supervisor's.
+    fn keep(&self, engine: &mut Engine, reply: Reply) -> Result<()> {
+        let agent = match (&self.topic, &reply) {
+            (Topic::Agent(name), _) => name.as_str(),
+            (
+                Topic::Task(_) | Topic::Vault(_) | Topic::Room,
+                Reply::Command { command: Command::Ignore { .. } },
+            ) => SUPERVISOR,
+            (Topic::Task(_) | Topic::Vault(_) | Topic::Room, Reply::Command { .. } | Reply::Text) => {
+                return Ok(());
+            }
+        };
+        let mut change = self.change(words::chat::kept(agent));
+        change.reply = Some(NewReply {
+            project: self.project.clone(),
+            topic: Topic::Agent(agent.to_owned()),
+            by: self.said.by.clone(),
+            words: self.said.text.clone(),
+            reply,
+        });
+        engine.write(&[change]).map(drop)
+    }
+}

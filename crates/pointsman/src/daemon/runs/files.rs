@@ -1,0 +1,116 @@
+//! What the session of a run finds: its working tree, and what is to be read about the very thing that it is about.
+
+use anyhow::Context;
+use pointsman_adapters::git::RefName;
+use pointsman_adapters::git::checkout::{checkout_exact, restore_from};
+use pointsman_core::ids::{Number, Sha};
+use pointsman_core::review::is_steering;
+use pointsman_core::run::{Run, Status, Subject};
+use pointsman_core::words;
+
+use super::containers;
+use super::session::RunSessionFiles;
+use crate::daemon::effects::EffectPerformer;
+use crate::daemon::served::Served;
+use crate::daemon::{actions, hand_in, reviews};
+
+/// What is laid out for one session.
+#[derive(Default)]
+pub(super) struct PreparedFiles {
+    /// Files for its inbox, with what they hold.
+    pub(super) files: Vec<(&'static str, String)>,
+    /// What its prompt says about them.
+    pub(super) briefing: String,
+    pub(super) env: Vec<(&'static str, String)>,
+}
+
+/// Makes the working tree, if there is none, and collects the rest.
+pub(super) fn lay_out(
+    world: &EffectPerformer,
+    served: &Served,
+    run: &Run,
+    desk: &RunSessionFiles,
+) -> anyhow::Result<PreparedFiles> {
+    match &run.subject {
+        None => {
+            check_out_main(world, served, run, desk)?;
+            Ok(PreparedFiles::default())
+        }
+        Some(Subject::Action { issue }) => {
+            check_out_main(world, served, run, desk)?;
+            let known =
+                served.forge.issue(*issue)?.with_context(|| words::daemon::run::issue_is_gone(*issue))?;
+            let label = containers::label(world, &run.session(run.generation));
+            Ok(PreparedFiles {
+                files: vec![("request.md", words::action::request(&known))],
+                briefing: words::action::briefing(*issue, &desk.inbox(run.generation).to_string_lossy()),
+                env: vec![("ISSUE", issue.to_string()), ("POINTSMAN_CONTAINER_LABEL", label)],
+            })
+        }
+        Some(Subject::Vault { id, hash }) => {
+            check_out_main(world, served, run, desk)?;
+            let entry =
+                world.read(|store| store.vault_entry(&run.project, id))?.filter(|entry| entry.hash == *hash);
+            let entry = entry.with_context(|| words::daemon::run::vault_action_is_gone(id))?;
+            Ok(PreparedFiles {
+                files: vec![("action.json", words::vault::shown(&entry))],
+                briefing: words::vault::briefing(id, &desk.inbox(run.generation).to_string_lossy()),
+                env: Vec::new(),
+            })
+        }
+        Some(Subject::Review { pr, sha, .. }) => for_review(served, run, desk, *pr, sha),
+    }
+}
+
+fn check_out_main(
+    world: &EffectPerformer,
+    served: &Served,
+    run: &Run,
+    desk: &RunSessionFiles,
+) -> anyhow::Result<()> {
+    if desk.tree.exists() {
+        return Ok(());
+    }
+    served.mirror.fetch_remote()?;
+    let head = served.mirror.remote_head(&served.primary)?;
+    let head = head.with_context(|| words::daemon::git::no_branch(&served.primary))?;
+    hand_in::check_out(world, served, run, &head, &desk.tree)
+}
+
+/// What an action committed is kept for the dev agent, if it came to an end.
+pub(super) fn take_commits(served: &Served, run: &Run, desk: &RunSessionFiles) -> anyhow::Result<()> {
+    let Some(Subject::Action { issue }) = &run.subject else { return Ok(()) };
+    if run.status == Status::Done && desk.tree.exists() {
+        let kept = actions::kept_at(*issue)?;
+        served.mirror.fetch_path(&desk.tree, &RefName::head(), &kept)?;
+    }
+    Ok(())
+}
+
+/// The head itself; but what steers agents comes from where it left the main branch.
+fn for_review(
+    served: &Served,
+    run: &Run,
+    desk: &RunSessionFiles,
+    pr: Number,
+    head: &Sha,
+) -> anyhow::Result<PreparedFiles> {
+    let known = served.forge.pull_request(pr)?;
+    let known = known.with_context(|| words::daemon::review::pull_request_is_gone(pr))?;
+    let examined = reviews::examine(served, &known, head, None)?;
+    // A half-made one is made again: nobody has worked in it.
+    if run.generation == 1 || !desk.tree.exists() {
+        checkout_exact(&served.mirror, head, &desk.tree)?;
+        restore_from(&served.mirror, &desk.tree, head, &examined.base, is_steering)?;
+    }
+    let material = reviews::material(served, &known, head, &examined)?;
+    let inbox = desk.inbox(run.generation);
+    let briefing = words::review::briefing(pr, head, &material, &inbox.to_string_lossy());
+    let files = material.files().into_iter().map(|(name, text)| (name, text.to_owned())).collect();
+    let env = vec![
+        ("POINTSMAN_PR", pr.to_string()),
+        ("POINTSMAN_SHA", head.to_string()),
+        ("POINTSMAN_BASE", examined.base.to_string()),
+    ];
+    Ok(PreparedFiles { files, briefing, env })
+}

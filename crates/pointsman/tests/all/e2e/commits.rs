@@ -1,0 +1,534 @@
+//! SIGKILL of the daemon before and after the commits of every kind of change, without places that somebody chose.
+//!
+//! One mixed load on the embedded forge: tasks that land and one that fails, files that a role hands in, vault actions, a
+//! run of a formula, a role's look, orders to the merge queue. The daemon dies on both sides of each kind's first commit;
+//! `POINTSMAN_KILLS=n` has it die at the first n. In the end nothing is lost, doubled or stuck, and the log tells each
+//! thing once. A kind that this load never writes must be listed, with the reason.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use pointsman_core::ids::ProjectName;
+use pointsman_core::time::Timestamp;
+use pointsman_core::{log, task};
+use pointsman_store::{Change, EntryScope, EntryStatus, Store, Write};
+use pointsman_testkit::{Setup, TestDaemon};
+use serde_json::{Value, json};
+
+use super::adds;
+use super::vault::{action, guarded, runs, show};
+
+/// Kinds that this load does not write, or not for certain, and why.
+const ELSEWHERE: &[(&str, &[&str])] = &[
+    (
+        "people speak to sessions, in rooms and to notifiers: e2e::orders and e2e::chat, which has its own kills",
+        &[
+            "event:operator_spoke",
+            "event:person_spoke",
+            "row:reply",
+            "row:reply_taken",
+            "row:replies_given_back",
+            "row:delivered",
+            "row:thread",
+            "row:notice_repeated",
+        ],
+    ),
+    (
+        "runs that go wrong or are stopped: e2e::run, which has its own kills",
+        &[
+            "event:run_not_started",
+            "event:run_gave_up",
+            "event:run_session_died",
+            "event:run_timed_out",
+            "event:run_stopped",
+        ],
+    ),
+    (
+        "actions that are refused, raised, looked at or too old, and those that may have been fired: e2e::vault and e2e::vault_look, which have their own kills",
+        &[
+            "event:vault_refused",
+            "event:vault_raised",
+            "event:vault_looked",
+            "event:vault_expired",
+            "event:vault_lost",
+        ],
+    ),
+    (
+        "findings of roles and what became of them: e2e::health, gardener, planner, predictor, worth",
+        &[
+            "event:supervisor_looked",
+            "event:supervisor_judged",
+            "event:supervisor_heard",
+            "event:gardener_looked",
+            "event:gardener_groomed",
+            "event:planner_looked",
+            "event:planner_planned",
+            "event:predictor_filed",
+            "event:role_filed",
+            "event:role_closed",
+            "event:prediction_triaged",
+            "event:result_over",
+            "event:role_counted",
+            "event:role_resumed",
+            "event:remembered",
+        ],
+    ),
+    (
+        "reports of Claude Code's hooks: e2e::hooks",
+        &[
+            "event:context_measured",
+            "event:symptom_seen",
+            "event:context_compacted",
+            "event:turn_ended",
+            "event:turn_failed",
+            "event:response_given",
+            "event:dialog_seen",
+            "event:hooks_silent",
+            "event:budget_reached",
+            "row:context_measured",
+            "row:spent",
+            "row:message_held",
+        ],
+    ),
+    (
+        "agents and machines that misbehave: e2e::idle, recovery, phase_file, hostile, resilience, and the simulation",
+        &[
+            "event:claim_lost",
+            "event:session_not_started",
+            "event:idle_looked",
+            "event:phase_rejected",
+            "event:head_moved",
+            "event:time_passed",
+            "event:effect_gave_up",
+            "event:message_unacknowledged",
+            "event:landing_reverted",
+            "event:project_removed",
+            "event:unreadable",
+            "row:project_removed",
+            "row:message_unacknowledged",
+            "row:effect_postponed",
+            "row:effect_superseded",
+        ],
+    ),
+    (
+        "written when a look happens to fall into the right moment; the next look writes it again",
+        &["event:work_observed", "row:sessions_seen", "row:session_missed", "row:checkpoint_forgotten"],
+    ),
+    (
+        "branches that do not land: e2e::conflict and e2e::queue, which has its own kills",
+        &["event:queue_reported"],
+    ),
+];
+
+const FORMULA: &str = r#"name = "tidy"
+description = "Tidies"
+version = 1
+
+[[steps]]
+id = "look"
+title = "Look"
+description = "Look."
+
+[[steps]]
+id = "sort"
+title = "Sort"
+description = "Sort."
+needs = ["look"]
+"#;
+
+/// The session of a formula: does its steps however often the daemon is away, and the gardener changes its file. Code 3
+/// means that the step counted although the answer got lost.
+const AGENT: &str = r##"
+read -r greeting
+export POINTSMAN_CRASH_COMMITS=DEATHS
+sed -n 's/^## [0-9]*\. \([a-z-]*\):.*/\1/p' "$POINTSMAN_INBOX/0000-task.md" | while read -r step; do
+    while :; do
+        PROGRAM step done "$step"
+        case $? in 0|3) break ;; esac
+        sleep 0.05
+    done
+done
+case "$POINTSMAN_SESSION" in gardener-*) echo '# Fresh' > AGENTS.md ;; esac
+echo '{"lines": []}' > "$POINTSMAN_RESULT_FILE"
+echo PHASE:done > "$PHASE_FILE"
+read -r end
+"##;
+
+fn load() -> Setup {
+    let agent = r#"["bash", "-c", '. "$HOME/agent.sh"']"#;
+    guarded()
+        .reviewed()
+        .file("formulas/tidy.toml", FORMULA)
+        .file("AGENTS.md", "# Old\n")
+        .set("roles.gardener.command", agent)
+        .set("roles.action.command", agent)
+        .set("roles.predictor.enabled", "true")
+        .set("limits.min_free_memory_mb", "0")
+        .set("dev.concurrency", "3")
+        .set("timing.phase_rescan", "\"100ms\"")
+        .set("timing.stop_grace", "\"200ms\"")
+}
+
+/// Each round files another issue that lands, until every kind has had its deaths.
+const MOST_ROUNDS: u32 = 4;
+/// So many deaths apart, people do something while no daemon runs.
+const ALONE_EVERY: u32 = 4;
+
+#[test]
+fn e2e_kill_at_the_commits_of_every_kind() {
+    let times = std::env::var("POINTSMAN_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(1_u32);
+    let daemon = load().build();
+    let file = daemon.path("home/deaths");
+    let told = format!("{times}:{}", file.display());
+    let agent = AGENT.replace("PROGRAM", env!("CARGO_BIN_EXE_pointsman")).replace("DEATHS", &told);
+    fs::write(daemon.path("home/agent.sh"), agent).unwrap();
+    let mut play = Play::file(&daemon, &told);
+    let told = [("POINTSMAN_CRASH_COMMITS", told.as_str())];
+    daemon.start_with(&told);
+    let (mut killed, mut waits_for) = (0_u32, None);
+    for round in 1..=MOST_ROUNDS {
+        while !daemon.wait_for("the play or a daemon to end", || {
+            if daemon.has_ended() {
+                return Some(false);
+            }
+            play.go_on();
+            let left = play.left();
+            if left.is_some() && left != waits_for {
+                println!("{killed} dead, left: {}", left.as_deref().unwrap_or_default());
+                waits_for.clone_from(&left);
+            }
+            left.is_none().then_some(true)
+        }) {
+            killed += 1;
+            daemon.kill_daemon();
+            if killed % ALONE_EVERY == 0 {
+                play.go_on();
+            }
+            daemon.start_with(&told);
+        }
+        if round == MOST_ROUNDS || Deaths::read(&file).missing().is_empty() {
+            break;
+        }
+        play.file_landing(&format!("fruit{round}"));
+    }
+    let deaths = Deaths::read(&file);
+    deaths.print(killed);
+    // Nobody kills this one: what is left to be done is done now.
+    daemon.kill_daemon();
+    daemon.start();
+    daemon.wait_for("everything to be over", || play.is_over().then_some(()));
+    play.check();
+    deaths.check();
+}
+
+/// How often a kind's commits were passed, and killed before and after.
+struct Deaths(BTreeMap<String, [u32; 3]>);
+
+impl Deaths {
+    fn read(file: &Path) -> Self {
+        let text = fs::read_to_string(file).unwrap();
+        let mut kinds: BTreeMap<String, [u32; 3]> = BTreeMap::new();
+        for line in text.lines() {
+            let [side, kind, passes, deaths, _] = line.split(' ').collect::<Vec<_>>().try_into().unwrap();
+            let counts = kinds.entry(kind.to_owned()).or_default();
+            let after = usize::from(side == "after");
+            counts[0] = counts[0].max(passes.parse().unwrap());
+            counts[1 + after] = deaths.parse().unwrap();
+        }
+        Self(kinds)
+    }
+
+    fn print(&self, killed: u32) {
+        println!("{killed} daemons died; of each kind: commits, deaths before, deaths after");
+        for (kind, [passes, before, after]) in &self.0 {
+            println!("{kind:<32} {passes:>5} {before:>5} {after:>5}");
+        }
+    }
+
+    /// Kinds that were not killed on both sides, and that nobody has a reason for.
+    fn missing(&self) -> Vec<String> {
+        let known: BTreeSet<&str> = ELSEWHERE.iter().flat_map(|(_, kinds)| *kinds).copied().collect();
+        let killed =
+            |kind: &str| self.0.get(kind).is_some_and(|[_, before, after]| *before > 0 && *after > 0);
+        all_kinds().into_iter().filter(|kind| !killed(kind) && !known.contains(kind.as_str())).collect()
+    }
+
+    /// Every kind there is was killed on both sides, or is known to be written elsewhere.
+    fn check(&self) {
+        let missing = self.missing();
+        assert!(missing.is_empty(), "never killed on both sides, and no reason is given: {missing:?}");
+        let all = all_kinds();
+        let known = ELSEWHERE.iter().flat_map(|(_, kinds)| *kinds);
+        let unknown: Vec<_> = known.filter(|kind| !all.contains(**kind)).collect();
+        assert!(unknown.is_empty(), "no such kind: {unknown:?}");
+    }
+}
+
+/// Every kind of change: what serde lists is what the enums have.
+fn all_kinds() -> BTreeSet<String> {
+    let entries = listed::<log::Entry>(json!({ "kind": "?", "data": null }));
+    let events = listed::<task::Event>(json!({ "event": "?" }));
+    let parts = Change::quiet(Timestamp(0), Vec::new()).parts().map(|(name, _)| name);
+    let rows = parts.iter().chain(Write::NAMES).map(|name| format!("row:{name}"));
+    entries.into_iter().chain(events).map(|kind| format!("event:{kind}")).chain(rows).collect()
+}
+
+/// The kinds that an enum would have taken.
+fn listed<T: serde::de::DeserializeOwned>(unknown: Value) -> Vec<String> {
+    let error = match serde_json::from_value::<T>(unknown) {
+        Ok(_) => String::new(),
+        Err(error) => error.to_string(),
+    };
+    let (_, expected) = error.split_once("expected one of").expect("a list of kinds");
+    expected.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+/// The load, and the people who look after it.
+struct Play<'d> {
+    daemon: &'d TestDaemon,
+    /// Its commands die as the daemon does if they act in its place.
+    deaths: String,
+    lands: Vec<(u64, String)>,
+    fails: u64,
+    paused: bool,
+    looked: bool,
+}
+
+const ACTIONS: [(&str, &str); 4] = [("l1", "low"), ("m1", "medium"), ("h1", "high"), ("h2", "high")];
+
+impl<'d> Play<'d> {
+    fn file(daemon: &'d TestDaemon, deaths: &str) -> Self {
+        let deaths = deaths.to_owned();
+        let mut play = Self { daemon, deaths, lands: Vec::new(), fails: 0, paused: false, looked: false };
+        // Whatever comes first registers the project.
+        daemon.wait_for("the project", || play.ok(&["vault", "list"]).then_some(()));
+        play.let_time_pass();
+        for fruit in ["apples", "pears"] {
+            play.file_landing(fruit);
+        }
+        let script =
+            "phase escalate which?\nexpect Answer\nphase done\nexpect PR not merged yet\nphase failed no use";
+        play.fails = daemon.file_issue("plums", script);
+        play
+    }
+
+    /// The predictor looks once a day, and its last look was more than a day ago.
+    fn let_time_pass(&self) {
+        let ago = pointsman::daemon::clock::now().0 - 25 * 3_600_000;
+        let snapshot = json!({ "seen": ago, "used": ago, "inputs": null, "skipped_because": null });
+        let mut store = Store::open(&self.daemon.state().join("pointsman.db")).unwrap();
+        let mut change = Change::new(Timestamp(ago), "remembered");
+        change.project = ProjectName::new("shop");
+        let name = "timetable.run-predictor".to_owned();
+        change.memories.push(pointsman_store::Memory { name, version: 1, snapshot });
+        store.commit(&[change]).unwrap();
+    }
+
+    fn file_landing(&mut self, fruit: &str) {
+        let script =
+            "expect CI passed\nwrite notes.txt ripe\nphase awaiting_review\nexpect Merged\nphase done";
+        let issue = self.daemon.file_issue(fruit, &format!("{}\n{script}", adds(fruit)));
+        self.lands.push((issue, fruit.to_owned()));
+    }
+
+    fn list(&self, command: &[&str]) -> Vec<Value> {
+        let answer = self.daemon.run(&[command, &["--json"]].concat());
+        serde_json::from_str::<Vec<Value>>(&answer.stdout).unwrap_or_default()
+    }
+
+    fn ok(&self, command: &[&str]) -> bool {
+        let mut command = self.daemon.command(command);
+        command.env("POINTSMAN_CRASH_COMMITS", &self.deaths).output().unwrap().status.success()
+    }
+
+    /// People do what is to be done now. What fails because the daemon just died is done the next time.
+    fn go_on(&mut self) {
+        for task in self.list(&["task", "list"]) {
+            let waits = task["phase"] == "awaiting_review" && task["review"] == "none";
+            match task["state"].as_str().unwrap_or_default() {
+                "escalated" => {
+                    self.ok(&["task", "answer", &task["issue"].to_string(), "This one."]);
+                }
+                "awaiting_review" if waits => {
+                    self.ok(&["forge", "pr", "review", &task["pr"].to_string(), "--approve"]);
+                }
+                _ => {}
+            }
+        }
+        for pr in self.list(&["forge", "pr", "list"]) {
+            let handed_in = !pr["head"].as_str().unwrap_or_default().starts_with("pointsman/issue-");
+            if handed_in && pr["reviews"] == json!([]) {
+                self.ok(&["forge", "pr", "review", &pr["number"].to_string(), "--approve"]);
+            }
+        }
+        let begun = self.list(&["run", "list"]);
+        for formula in ["tidy", "run-gardener"] {
+            if !begun.iter().any(|run| run["formula"] == formula) {
+                self.ok(&["formula", "run", formula]);
+            }
+        }
+        self.decide_about_actions();
+        if !self.paused {
+            self.paused = self.ok(&["merge-queue", "pause", "--reason", "lunch"]);
+        } else if self.is_paused() {
+            self.ok(&["merge-queue", "resume"]);
+        }
+        if !self.looked {
+            self.looked = self.ok(&["roles", "look", "predictor"]);
+        }
+    }
+
+    fn decide_about_actions(&self) {
+        let known = self.list(&["vault", "list"]);
+        for (id, kind) in ACTIONS {
+            let entry = known.iter().find(|entry| entry["id"] == id);
+            match entry.and_then(|entry| entry["status"].as_str()) {
+                None => {
+                    let file = self.daemon.path("home/action.json");
+                    fs::write(&file, action(id, kind).to_string()).unwrap();
+                    self.ok(&["vault", "submit", &file.to_string_lossy()]);
+                }
+                Some("pending") if id == "h2" => {
+                    self.ok(&["vault", "reject", id]);
+                }
+                Some("pending") => {
+                    self.ok(&["vault", "approve", id]);
+                }
+                // The handler may have run or not. A person looks, and has it fired again.
+                Some("uncertain") => {
+                    self.ok(&["vault", "approve", id, "--again"]);
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.left().is_none()
+    }
+
+    /// Something that is not over yet.
+    fn left(&self) -> Option<String> {
+        let tasks = self.list(&["task", "list"]);
+        let is = |issue: u64, state: &str| {
+            tasks.iter().any(|task| task["issue"] == issue && task["state"] == state)
+                && self.daemon.is_settled(issue)
+        };
+        if let Some((issue, _)) = self.lands.iter().find(|(issue, _)| !is(*issue, "closed")) {
+            return Some(format!("issue {issue}"));
+        }
+        if !is(self.fails, "blocked") {
+            return Some(format!("issue {}", self.fails));
+        }
+        let actions = self.list(&["vault", "list"]);
+        let open = |entry: &&Value| entry["status"] != "fired" && entry["status"] != "rejected";
+        if actions.len() < ACTIONS.len() || actions.iter().any(|entry| open(&entry)) {
+            return Some(format!("vault actions: {:?}", actions.iter().find(open)));
+        }
+        let runs = self.list(&["run", "list"]);
+        if runs.len() < 2 || runs.iter().any(|run| run["open"] != false) {
+            return Some(format!("runs: {:?}", runs.iter().find(|run| run["open"] != false)));
+        }
+        for kind in ["hand_in_over", "schedule_looked"] {
+            if self.logged(kind).is_empty() {
+                return Some(format!("{kind}, {:?}", self.list(&["forge", "pr", "list"])));
+            }
+        }
+        let orders = self.paused && self.looked && !self.is_paused();
+        (!orders).then(|| "orders".to_owned())
+    }
+
+    fn is_paused(&self) -> bool {
+        self.daemon.json(&["merge-queue", "status"])["paused"] == true
+    }
+
+    fn logged(&self, kind: &str) -> Vec<Value> {
+        let log = self.daemon.run(&["events", "--kind", kind, "--json"]).stdout;
+        log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// What users see in the end is what they would have seen without the kills.
+    fn check(&self) {
+        let daemon = self.daemon;
+        let mut log = daemon.main_log();
+        log.sort();
+        let landed = self.lands.iter().map(|(_, fruit)| format!("Add {fruit}"));
+        let mut expected: Vec<String> =
+            landed.chain(["Open the shop".to_owned(), "gardener: update AGENTS.md".to_owned()]).collect();
+        expected.sort();
+        assert_eq!(log, expected);
+        assert_eq!(daemon.on_main("AGENTS.md").as_deref(), Some("# Fresh"));
+        let requests = daemon.pull_requests();
+        assert!(
+            requests.len() == self.lands.len() + 1 && requests.iter().all(|pr| pr["merged"] == true),
+            "{requests:?}"
+        );
+        for issue in self.lands.iter().map(|(issue, _)| *issue) {
+            let states = daemon.states(issue);
+            assert_eq!(states.iter().filter(|state| *state == "merged").count(), 1, "#{issue}: {states:?}");
+            assert_eq!(states.last().map(String::as_str), Some("closed"), "#{issue}: {states:?}");
+            assert_eq!(daemon.comments(issue), [""; 0]);
+            assert!(!daemon.tree(issue).exists());
+        }
+        assert_eq!(daemon.labels(self.fails), ["backlog", "blocked"]);
+        let comments = daemon.comments(self.fails);
+        assert_eq!(comments.len(), 2, "a question and a diagnosis: {comments:?}");
+        for issue in self.lands.iter().map(|(issue, _)| *issue).chain([self.fails]) {
+            assert_eq!(daemon.sessions(issue).len(), 1, "nobody had to be brought back");
+            let shown = daemon.transcript(issue);
+            let mut ids = BTreeSet::new();
+            for (id, _) in shown.split("[pointsman m-").skip(1).filter_map(|rest| rest.split_once(']')) {
+                assert!(ids.insert(id), "m-{id} came twice:\n{shown}");
+            }
+        }
+        self.check_queue();
+        self.check_vault_and_runs();
+        let notices = daemon.notices();
+        let keys: BTreeSet<&str> = notices.iter().filter_map(|notice| notice["key"].as_str()).collect();
+        assert_eq!(keys.len(), notices.len(), "somebody was told twice: {notices:?}");
+        assert_eq!(daemon.tmux_sessions(), [""; 0]);
+        assert_eq!(daemon.phase_files(), [""; 0]);
+        assert_eq!(daemon.json(&["status"])["unconfirmed"], json!([]));
+    }
+
+    /// Whoever entered landed, and the log has each once.
+    fn check_queue(&self) {
+        let entered = self.lands.len() + 1;
+        let store = Store::open_read_only(&self.daemon.state().join("pointsman.db")).unwrap();
+        let entries = store.queue_entries(&ProjectName::new("shop").unwrap(), EntryScope::All).unwrap();
+        let landed: Vec<_> = entries.iter().map(|entry| (&entry.branch, entry.status)).collect();
+        assert!(
+            landed.len() == entered && landed.iter().all(|(_, status)| *status == EntryStatus::Landed),
+            "{landed:?}"
+        );
+        assert_eq!(self.logged("queue_entered").len(), entered);
+        let moved = self.logged("queue_moved");
+        let landed = moved.iter().filter(|event| event["data"]["status"] == "landed").count();
+        assert_eq!(landed, entered, "{moved:?}");
+        let over: Vec<_> =
+            self.logged("hand_in_over").iter().map(|event| event["data"]["outcome"].clone()).collect();
+        assert_eq!(over, ["merged"]);
+    }
+
+    fn check_vault_and_runs(&self) {
+        let of =
+            |kind: &str, id: &str| self.logged(kind).iter().filter(|event| event["data"]["id"] == id).count();
+        for (id, _) in ACTIONS {
+            assert_eq!(of("vault_submitted", id), 1, "{id}");
+            let fired = usize::from(id != "h2");
+            assert_eq!((of("vault_fired", id), of("vault_rejected", id)), (fired, 1 - fired), "{id}");
+            // One that may have been fired is fired again by a person who knows that.
+            let knows = |event: &&Value| event["data"]["id"] == id && event["data"]["event"]["again"] == true;
+            let again = self.logged("vault_approved").iter().filter(knows).count();
+            let ran = runs(self.daemon, id);
+            assert!((fired..=fired + again).contains(&ran), "{id} ran {ran} times, {again} of them again");
+            assert_eq!(show(self.daemon, id)["status"], if fired == 1 { "fired" } else { "rejected" });
+        }
+        let runs = self.list(&["run", "list"]);
+        assert!(runs.iter().all(|run| run["status"] == "done" && run["generation"] == 1), "{runs:?}");
+        for kind in ["run_begun", "run_finished"] {
+            assert_eq!(self.logged(kind).len(), 2, "{kind}");
+        }
+    }
+}
