@@ -103,19 +103,19 @@ pub trait Driver {
     fn say(
         &self,
         identity: &str,
-        seat: &FoundSession,
+        running: &FoundSession,
         epoch: &str,
         words: &AgentInput<'_>,
     ) -> Result<Sent, Self::Error>;
 
     /// The last lines that the agent showed.
-    fn tail(&self, identity: &str, seat: &FoundSession, lines: usize) -> Result<Vec<String>, Self::Error>;
+    fn tail(&self, identity: &str, running: &FoundSession, lines: usize) -> Result<Vec<String>, Self::Error>;
 
     /// The session once it has ended, and how; as it is when the time is up.
     fn wait_for_exit(&self, identity: &str, limit: Duration) -> Result<Option<FoundSession>, Self::Error>;
 
     /// Ends the session and everything of it; by force after the grace.
-    fn end(&self, identity: &str, seat: &FoundSession, grace: Duration) -> Result<(), Self::Error>;
+    fn end(&self, identity: &str, running: &FoundSession, grace: Duration) -> Result<(), Self::Error>;
 }
 
 impl Driver for Server {
@@ -158,16 +158,16 @@ impl Driver for Server {
     fn say(
         &self,
         _: &str,
-        seat: &FoundSession,
+        running: &FoundSession,
         epoch: &str,
         words: &AgentInput<'_>,
     ) -> Result<Sent, tmux::Error> {
-        let Some(pane) = seat.pane() else { return Ok(Sent::Dead) };
+        let Some(pane) = running.pane() else { return Ok(Sent::Dead) };
         self.send_message(pane, epoch, words.operation, words.text)
     }
 
-    fn tail(&self, _: &str, seat: &FoundSession, lines: usize) -> Result<Vec<String>, tmux::Error> {
-        let Some(pane) = seat.pane() else { return Ok(Vec::new()) };
+    fn tail(&self, _: &str, running: &FoundSession, lines: usize) -> Result<Vec<String>, tmux::Error> {
+        let Some(pane) = running.pane() else { return Ok(Vec::new()) };
         self.capture_tail(Target::Pane(pane), lines)
     }
 
@@ -180,14 +180,14 @@ impl Driver for Server {
     }
 
     /// tmux has no event for "the process of a killed pane is gone": it is looked at until it is.
-    fn end(&self, identity: &str, seat: &FoundSession, grace: Duration) -> Result<(), tmux::Error> {
+    fn end(&self, identity: &str, running: &FoundSession, grace: Duration) -> Result<(), tmux::Error> {
         self.kill(identity)?;
-        let Some(start_time) = seat.start_time else { return Ok(()) };
+        let Some(start_time) = running.start_time else { return Ok(()) };
         let deadline = Instant::now() + grace;
-        while process::is_alive(seat.pid, start_time) {
+        while process::is_alive(running.pid, start_time) {
             if Instant::now() >= deadline {
                 // It ignores the hang-up.
-                process::kill_leftover_group(seat.pid, start_time);
+                process::kill_leftover_group(running.pid, start_time);
                 break;
             }
             std::thread::park_timeout(GONE_LOOK);
@@ -236,7 +236,7 @@ impl Drivers {
     pub fn find(&self, identity: &str) -> Result<Option<FoundSession>, Error> {
         let headless = self.headless.find(identity)?;
         match headless {
-            Some(seat) if !seat.dead => Ok(Some(seat)),
+            Some(running) if !running.dead => Ok(Some(running)),
             dead => Ok(Driver::find(&*self.tmux, identity)?.or(dead)),
         }
     }
@@ -252,27 +252,27 @@ impl Drivers {
     pub fn say(
         &self,
         identity: &str,
-        seat: &FoundSession,
+        running: &FoundSession,
         epoch: &str,
         words: &AgentInput<'_>,
     ) -> Result<Sent, Error> {
-        match seat.placed {
-            SessionHome::Pane(_) => Ok(self.tmux.say(identity, seat, epoch, words)?),
-            SessionHome::Headless => Ok(self.headless.say(identity, seat, epoch, words)?),
+        match running.placed {
+            SessionHome::Pane(_) => Ok(self.tmux.say(identity, running, epoch, words)?),
+            SessionHome::Headless => Ok(self.headless.say(identity, running, epoch, words)?),
         }
     }
 
     /// See [`Driver::tail`].
-    pub fn tail(&self, identity: &str, seat: &FoundSession, lines: usize) -> Result<Vec<String>, Error> {
-        match seat.placed {
-            SessionHome::Pane(_) => Ok(self.tmux.tail(identity, seat, lines)?),
-            SessionHome::Headless => Ok(self.headless.tail(identity, seat, lines)?),
+    pub fn tail(&self, identity: &str, running: &FoundSession, lines: usize) -> Result<Vec<String>, Error> {
+        match running.placed {
+            SessionHome::Pane(_) => Ok(self.tmux.tail(identity, running, lines)?),
+            SessionHome::Headless => Ok(self.headless.tail(identity, running, lines)?),
         }
     }
 
     /// See [`Driver::wait_for_exit`].
     pub fn wait_for_exit(&self, identity: &str, limit: Duration) -> Result<Option<FoundSession>, Error> {
-        match self.find(identity)?.map(|seat| seat.placed) {
+        match self.find(identity)?.map(|running| running.placed) {
             Some(SessionHome::Headless) => Ok(self.headless.wait_for_exit(identity, limit)?),
             Some(SessionHome::Pane(_)) => Ok(Driver::wait_for_exit(&*self.tmux, identity, limit)?),
             None => Ok(None),
@@ -280,10 +280,10 @@ impl Drivers {
     }
 
     /// See [`Driver::end`].
-    pub fn end(&self, identity: &str, seat: &FoundSession, grace: Duration) -> Result<(), Error> {
-        match seat.placed {
-            SessionHome::Pane(_) => Ok(self.tmux.end(identity, seat, grace)?),
-            SessionHome::Headless => Ok(self.headless.end(identity, seat, grace)?),
+    pub fn end(&self, identity: &str, running: &FoundSession, grace: Duration) -> Result<(), Error> {
+        match running.placed {
+            SessionHome::Pane(_) => Ok(self.tmux.end(identity, running, grace)?),
+            SessionHome::Headless => Ok(self.headless.end(identity, running, grace)?),
         }
     }
 }

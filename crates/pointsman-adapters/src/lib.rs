@@ -1,6 +1,6 @@
 //! Touches the world: processes, git, tmux, phase files, forges, CI and notifiers.
 //!
-//! Each folder is one part of the world behind a small door. Nothing in here decides: that is the core's. Nothing in
+//! Each folder is one part of the outside, behind a small interface. Nothing in here decides: that is the core's. Nothing in
 //! here remembers: that is the store's. `process` is the only place that starts programs.
 
 pub mod ci;

@@ -52,8 +52,8 @@ impl Fleet {
     /// Says a word to one agent.
     pub(crate) fn ring(&mut self, session: u64, word: &str) -> anyhow::Result<()> {
         let place = usize::try_from(session)?.checked_sub(1).context("sessions count from 1")?;
-        let bell = self.bells.get_mut(place).with_context(|| format!("there is no session {session}"))?;
-        Ok(bell.write_all(format!("{word}\n").as_bytes())?)
+        let receiver = self.bells.get_mut(place).with_context(|| format!("there is no session {session}"))?;
+        Ok(receiver.write_all(format!("{word}\n").as_bytes())?)
     }
 
     /// Waits for so many answers.

@@ -69,12 +69,16 @@ pub(crate) fn write(
 }
 
 /// The open issues as the forge has them, so that the daemon finds nothing to change. Nobody asks about closed ones.
-pub(crate) fn write_issues(shelf: &mut ForgeDatabase, length: Length, now: Timestamp) -> anyhow::Result<()> {
+pub(crate) fn write_issues(
+    forge_db: &mut ForgeDatabase,
+    length: Length,
+    now: Timestamp,
+) -> anyhow::Result<()> {
     for issue in (1..=length.tasks).take_while(|issue| length.state(*issue) != State::Closed) {
         // A task in the backlog without its label stays there.
         let is_blocked = length.state(issue) == State::Blocked;
         let labels = if is_blocked { vec![BACKLOG.to_owned(), BLOCKED.to_owned()] } else { Vec::new() };
-        shelf.create_issue(&title(issue), "", &labels, "bench", now)?;
+        forge_db.create_issue(&title(issue), "", &labels, "bench", now)?;
     }
     Ok(())
 }

@@ -26,12 +26,12 @@ const AGAIN_LIMIT: Duration = Duration::from_secs(60);
 /// Kills agents one after another and waits for their successors.
 pub(crate) fn measure(place: &Workspace) -> anyhow::Result<Report> {
     let mut stage = Stage::build(place, AGENTS)?;
-    let mut shelf = ForgeDatabase::open(&stage.paths().project(&stage.project()).forge_shelf())?;
+    let mut forge_db = ForgeDatabase::open(&stage.paths().project(&stage.project()).forge_database())?;
     for number in 1..=AGENTS {
-        shelf.create_issue(&format!("Die {number}"), "", &[BACKLOG.to_owned()], "bench", clock::now())?;
+        forge_db.create_issue(&format!("Die {number}"), "", &[BACKLOG.to_owned()], "bench", clock::now())?;
     }
-    drop(shelf);
-    let mut fleet = Fleet::prepare(&stage.desk(), AGENTS)?;
+    drop(forge_db);
+    let mut fleet = Fleet::prepare(&stage.session_files(), AGENTS)?;
     stage.start_daemon()?;
     let millis = kill_all(&stage, &mut fleet)
         .with_context(|| format!("the daemon's last words:\n{}", stage.log_tail()))?;

@@ -72,13 +72,13 @@ impl Open {
     fn start(place: &Workspace, sessions: u64) -> anyhow::Result<Self> {
         let begun = Instant::now();
         let mut stage = Stage::build(place, sessions)?;
-        let mut shelf = ForgeDatabase::open(&stage.paths().project(&stage.project()).forge_shelf())?;
+        let mut forge_db = ForgeDatabase::open(&stage.paths().project(&stage.project()).forge_database())?;
         for number in 1..=sessions {
             let title = format!("Measure {number}");
-            shelf.create_issue(&title, "", &[BACKLOG.to_owned()], "bench", clock::now())?;
+            forge_db.create_issue(&title, "", &[BACKLOG.to_owned()], "bench", clock::now())?;
         }
-        drop(shelf);
-        let fleet = Fleet::prepare(&stage.desk(), sessions)?;
+        drop(forge_db);
+        let fleet = Fleet::prepare(&stage.session_files(), sessions)?;
         stage.start_daemon()?;
         let (reviewed, working) = (1..=sessions).partition(|number| number % 2 == 0);
         let mut open = Self { stage, fleet, working, reviewed };

@@ -78,7 +78,7 @@ impl Stage {
             base,
             daemon: None,
         };
-        for dir in [&stage.checkout(), &stage.home(), &stage.phases(), &stage.desk()] {
+        for dir in [&stage.checkout(), &stage.home(), &stage.phases(), &stage.session_files()] {
             fs::create_dir(dir)?;
         }
         fs::write(
@@ -98,10 +98,11 @@ impl Stage {
             let text = path.to_str().with_context(|| format!("{} is not UTF-8", path.display()))?;
             anyhow::Ok(toml::Value::String(text.to_owned()).to_string())
         };
-        let (agent, desk, phases) = (word(&self.agent())?, word(&self.desk())?, word(&self.phases())?);
+        let (agent, session_files, phases) =
+            (word(&self.agent())?, word(&self.session_files())?, word(&self.phases())?);
         Ok(format!(
             "name = \"{PROJECT}\"\n\
-             [agent]\ncommand = [\"bash\", {agent}, {desk}]\n\
+             [agent]\ncommand = [\"bash\", {agent}, {session_files}]\n\
              [dev]\nconcurrency = {sessions}\nphase_dir = {phases}\n\
              # Claiming `done` again and again is what is measured.\n\
              [limits]\npremature_done = 1000000\n"
@@ -124,7 +125,7 @@ impl Stage {
     }
 
     /// Where the agents meet us.
-    pub(crate) fn desk(&self) -> PathBuf {
+    pub(crate) fn session_files(&self) -> PathBuf {
         self.base.join("desk")
     }
 

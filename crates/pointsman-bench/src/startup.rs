@@ -75,9 +75,9 @@ fn one(place: &Workspace, length: Length) -> anyhow::Result<Vec<(&'static str, S
     let mut stage = Stage::build(place, 1)?;
     let begun = Instant::now();
     let project = stage.project();
-    let mut shelf = ForgeDatabase::open(&stage.paths().project(&project).forge_shelf())?;
-    history::write_issues(&mut shelf, length, clock::now())?;
-    drop(shelf);
+    let mut forge_db = ForgeDatabase::open(&stage.paths().project(&project).forge_database())?;
+    history::write_issues(&mut forge_db, length, clock::now())?;
+    drop(forge_db);
     let mut store = Store::open(&stage.paths().database())?;
     history::write(&mut store, &project, length, clock::now())?;
     drop(store);

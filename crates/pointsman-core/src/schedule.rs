@@ -48,7 +48,7 @@ pub enum WebhookSupport {
 /// night is cheap, and a new issue is still seen within minutes.
 pub fn forge_pace<'a>(
     pace: Duration,
-    ears: WebhookSupport,
+    webhook_support: WebhookSupport,
     tasks: impl Iterator<Item = &'a Task>,
     now: Timestamp,
 ) -> Duration {
@@ -66,7 +66,7 @@ pub fn forge_pace<'a>(
         | State::Paused
         | State::Closed => None,
     });
-    match (ears, waits.min()) {
+    match (webhook_support, waits.min()) {
         (WebhookSupport::Asking, wait) => wait.unwrap_or(quiet),
         (WebhookSupport::Told, Some(_)) => pace * WAITING_NET,
         (WebhookSupport::Told, None) => pace * NET,
@@ -74,8 +74,8 @@ pub fn forge_pace<'a>(
 }
 
 /// The pause before a CI on a server is asked again about a commit that was waited for as long as `waited`.
-pub fn checks_pace(pace: Duration, ears: WebhookSupport, waited: Duration) -> Duration {
-    match ears {
+pub fn checks_pace(pace: Duration, webhook_support: WebhookSupport, waited: Duration) -> Duration {
+    match webhook_support {
         WebhookSupport::Asking => (waited / CI_PATIENCE).clamp(pace, pace * CI_NET),
         WebhookSupport::Told => pace * CI_NET,
     }
@@ -124,10 +124,10 @@ mod tests {
 
     #[test]
     fn a_forge_is_asked_quickly_only_while_people_are_waited_for_and_not_for_long() {
-        let pace = |ears: WebhookSupport, states: &[State], waited: u64| {
+        let pace = |webhook_support: WebhookSupport, states: &[State], waited: u64| {
             let tasks: Vec<Task> = states.iter().map(|state| task(1, *state, true)).collect();
             let now = Timestamp(0).after(Duration::from_secs(waited));
-            forge_pace(Duration::from_secs(30), ears, tasks.iter(), now).as_secs()
+            forge_pace(Duration::from_secs(30), webhook_support, tasks.iter(), now).as_secs()
         };
         let idle = [State::Closed, State::Backlog, State::Working, State::AwaitingCi, State::Blocked];
         assert_eq!(pace(WebhookSupport::Asking, &[], 0), 600);

@@ -1,4 +1,4 @@
-//! What hooks tell while no daemon runs: one file per session's desk, a line per report, read in order by whoever finds
+//! What hooks tell while no daemon runs: one file per session, a line per report, read in order by whoever finds
 //! the daemon again first.
 //!
 //! Writers and readers hold the file's lock. A reader removes the file while it holds the lock; a writer that waited for
@@ -31,12 +31,12 @@ pub(crate) struct Spool {
 }
 
 impl Spool {
-    /// The spool on this desk.
-    pub(crate) fn in_dir(desk: &Path) -> Self {
-        Self { path: desk.join(NAME) }
+    /// The spool in this directory.
+    pub(crate) fn in_dir(session_files: &Path) -> Self {
+        Self { path: session_files.join(NAME) }
     }
 
-    /// Adds a report at the end. The desk must exist: a session that we never started has none.
+    /// Adds a report at the end. The directory must exist: a session that we never started has none.
     pub(crate) fn add(&self, report: &Report) -> io::Result<()> {
         let mut line = serde_json::to_vec(report)?;
         line.push(b'\n');

@@ -163,8 +163,8 @@ impl ProjectPaths {
         &self.root
     }
 
-    /// The embedded forge's shelf.
-    pub fn forge_shelf(&self) -> PathBuf {
+    /// The database of the embedded forge.
+    pub fn forge_database(&self) -> PathBuf {
         self.root.join("forge.db")
     }
 

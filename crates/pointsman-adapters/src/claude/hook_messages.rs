@@ -1,8 +1,8 @@
-//! Letters for a session's own hooks: a file each, given away once.
+//! Messages for a session's own hooks: a file each, given away once.
 //!
-//! A letter is offered as `<name>.offered`. Whoever renames it has it: a hook that hands it to the model (`.taken`), or
+//! A message is offered as `<name>.offered`. Whoever renames it has it: a hook that hands it to the model (`.taken`), or
 //! the sender who wants it back (`.withdrawn`). The rename decides between them, whoever dies next, and what became of a
-//! letter stays to be seen. A letter that went another way leaves a `.given`.
+//! message stays to be seen. A message that went another way leaves a `.given`.
 //!
 //! The hook that waits beside an idle session holds the lock of `waiter`, which ends with the process that has it.
 
@@ -20,9 +20,9 @@ use rustix::process::{Pid, PidfdFlags, getppid, pidfd_open};
 
 use crate::phase_file;
 
-/// A letter is one line of ours.
+/// A message is one line of ours.
 const LETTER_BYTES: u64 = 16 * 1024;
-/// More letters than this are not handed over at once; the rest follow.
+/// More messages than this are not handed over at once; the rest follow.
 const LETTERS: usize = 32;
 /// A look whether somebody waits takes the lock for a moment: one who wants to wait tries this often.
 const LOCK_TRIES: usize = 5;
@@ -37,7 +37,7 @@ const WITHDRAWN: &str = "withdrawn";
 const GIVEN: &str = "given";
 const WAITER: &str = "waiter";
 
-/// What became of a letter.
+/// What became of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookMessageStatus {
     Offered,
@@ -47,14 +47,14 @@ pub enum HookMessageStatus {
     Given,
 }
 
-/// The letters of one session.
+/// The messages of one session.
 #[derive(Clone, Debug)]
 pub struct HookMessages {
     dir: PathBuf,
 }
 
 impl HookMessages {
-    /// The mailbox in this directory, which may not be there yet.
+    /// The messages in this directory, which may not be there yet.
     pub fn at(dir: impl Into<PathBuf>) -> Self {
         Self { dir: dir.into() }
     }
@@ -64,10 +64,10 @@ impl HookMessages {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)
     }
 
-    /// Offers a letter, unless one of this name was offered or given before; says where it is.
+    /// Offers a message, unless one of this name was offered or given before; says where it is.
     pub fn offer(&self, name: &str, line: &str) -> io::Result<HookMessageStatus> {
-        match self.letter(name) {
-            Some(letter) => Ok(letter),
+        match self.message_status(name) {
+            Some(message_status) => Ok(message_status),
             None => {
                 phase_file::write_state_file(&self.path(name, OFFERED), line.as_bytes())?;
                 Ok(HookMessageStatus::Offered)
@@ -75,12 +75,12 @@ impl HookMessages {
         }
     }
 
-    /// Takes a letter back. False if a hook was faster, or it is not there.
+    /// Takes a message back. False if a hook was faster, or it is not there.
     pub fn withdraw(&self, name: &str) -> io::Result<bool> {
         self.claim(name, WITHDRAWN)
     }
 
-    /// Writes down that a letter goes another way, before it does. False if that was written before.
+    /// Writes down that a message goes another way, before it does. False if that was written before.
     pub fn give(&self, name: &str) -> io::Result<bool> {
         match phase_file::create_exclusive(&self.path(name, GIVEN)) {
             Ok(()) => Ok(true),
@@ -89,8 +89,8 @@ impl HookMessages {
         }
     }
 
-    /// What became of a letter; none if there never was one of this name.
-    pub fn letter(&self, name: &str) -> Option<HookMessageStatus> {
+    /// What became of a message; none if there never was one of this name.
+    pub fn message_status(&self, name: &str) -> Option<HookMessageStatus> {
         let there = |end: &str| fs::symlink_metadata(self.path(name, end)).is_ok();
         [
             (GIVEN, HookMessageStatus::Given),
@@ -99,7 +99,7 @@ impl HookMessages {
             (OFFERED, HookMessageStatus::Offered),
         ]
         .into_iter()
-        .find_map(|(end, letter)| there(end).then_some(letter))
+        .find_map(|(end, message_status)| there(end).then_some(message_status))
     }
 
     /// Takes what is offered, oldest first. The model has to be told: nobody else will.
@@ -131,8 +131,8 @@ impl HookMessages {
         matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
     }
 
-    /// Waits for letters, as the only one who does, until some come, the limit has passed, or the process that started
-    /// us is gone. Nothing at once if somebody waits already, or there is no mailbox.
+    /// Waits for messages, as the only one who does, until some come, the limit has passed, or the process that started
+    /// us is gone. Nothing at once if somebody waits already, or there is no such directory.
     pub fn wait(&self, limit: Duration) -> io::Result<Vec<String>> {
         let parent = getppid().filter(|pid| *pid != Pid::INIT);
         let Some(parent) = parent.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else {
@@ -187,7 +187,7 @@ impl HookMessages {
         self.dir.join(format!("{name}.{end}"))
     }
 
-    /// Renames an offered letter, unless that name is taken; says whether it was us.
+    /// Renames an offered message, unless that name is taken; says whether it was us.
     fn claim(&self, name: &str, end: &str) -> io::Result<bool> {
         let (from, to): (&Path, &Path) = (&self.path(name, OFFERED), &self.path(name, end));
         match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {

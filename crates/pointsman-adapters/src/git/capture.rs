@@ -66,12 +66,6 @@ pub fn next_rescue_ref(mirror: &Mirror, session: &str) -> Result<Option<RefName>
     Ok(RefName::rescue(session, last.unwrap_or(0) + 1))
 }
 
-/// The paths in a working tree that differ from its HEAD, untracked files included.
-pub fn files_in_progress(mirror: &Mirror, work_dir: &Path) -> Result<Vec<String>, Error> {
-    let paths = snapshot(mirror, work_dir, None)?.changed_paths()?;
-    Ok(paths.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect())
-}
-
 /// Whether some reference of the mirror holds this commit already. The HEAD of a linked tree does not count: it goes
 /// with the tree.
 fn is_kept(mirror: &Mirror, head: &Sha) -> Result<bool, Error> {

@@ -105,7 +105,7 @@ impl Mirror {
         self.owner
     }
 
-    /// The door it uses.
+    /// The access to git that it uses.
     pub fn git(&self) -> &Git {
         &self.git
     }

@@ -1,7 +1,7 @@
-//! Git, through one door.
+//! Git: all calls of the program.
 //!
 //! [`Git`] builds every call of the git program with the same environment and flags; nothing else in the workspace
-//! runs it. The rooms behind the door:
+//! runs it. The modules:
 //!
 //! * [`mirror`]: the daemon's own bare repository of a project; [`inspect`] asks it questions, [`history`] reads main
 //!   back, [`push`] writes from it
@@ -150,7 +150,7 @@ pub struct Git {
 }
 
 impl Git {
-    /// Writes our git configuration into `dir`, which only the daemon may write, and answers the door to git.
+    /// Writes our git configuration into `dir`, which only the daemon may write, and returns the access to git.
     pub fn open(dir: &Path) -> Result<Self, Error> {
         let dir = files::absolute(dir)?;
         files::create_dir_all(&dir)?;
@@ -159,7 +159,7 @@ impl Git {
         Ok(Self { config, version: Arc::default(), account: None })
     }
 
-    /// The same door, with an account for the remote.
+    /// The same access, with an account for the remote.
     pub fn with_account(mut self, account: Account) -> Self {
         self.account = Some(account);
         self

@@ -20,7 +20,7 @@ use crate::process::{self, Run};
 use crate::retry::Retry;
 use session_dir::{Prompt, SessionDir, SessionSpec};
 
-/// For the keeper to take its seat: it does nothing else before.
+/// For the keeper to take its lock: it does nothing else before.
 const SEAT_LIMIT: Duration = Duration::from_secs(20);
 /// Between two looks for something that no event tells.
 const LOOK: Duration = Duration::from_millis(5);
@@ -48,7 +48,7 @@ pub enum Error {
     /// Another session of that name is there.
     #[error("a session called {0} is there")]
     Exists(String),
-    /// The keeper was started and did not take its seat.
+    /// The keeper was started and did not take its lock.
     #[error("the keeper of {session} did not start: {log}")]
     NotSeated {
         session: String,
@@ -182,9 +182,9 @@ impl Driver for Headless {
         for entry in entries.flatten() {
             let Some(identity) = entry.file_name().to_str().map(str::to_owned) else { continue };
             if check("identity", &identity).is_ok()
-                && let Some(seat) = self.find(&identity)?
+                && let Some(running) = self.find(&identity)?
             {
-                found.push((identity, seat));
+                found.push((identity, running));
             }
         }
         Ok(found)
@@ -226,7 +226,9 @@ impl Driver for Headless {
         let deadline = Instant::now() + limit;
         loop {
             match self.find(identity)? {
-                Some(seat) if !seat.dead && Instant::now() < deadline => std::thread::park_timeout(LOOK),
+                Some(running) if !running.dead && Instant::now() < deadline => {
+                    std::thread::park_timeout(LOOK)
+                }
                 found => return Ok(found),
             }
         }

@@ -66,7 +66,7 @@ impl SessionDir {
     }
 
     /// Rung when a prompt has come.
-    pub fn bell(&self) -> PathBuf {
+    pub fn receiver(&self) -> PathBuf {
         self.dir.join("bell")
     }
 
@@ -127,7 +127,7 @@ impl SessionDir {
                 Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
                 Err(error) => return Err(error.error),
             }
-            write_state_file(&self.bell(), b"")?;
+            write_state_file(&self.receiver(), b"")?;
             Ok(true)
         };
         put().map_err(Error::io("put a prompt into a session's directory"))
@@ -159,7 +159,7 @@ impl SessionDir {
 
 /// The keeper's side.
 impl SessionDir {
-    /// Takes the seat; none if another keeper has it. It is held as long as the value lives.
+    /// Takes the keeper's lock; none if another keeper has it. It is held as long as the value lives.
     pub fn sit(&self) -> Result<Option<KeeperLock>, Error> {
         let lock = self.lock_file("keeper.lock").map_err(Error::io("open the keeper's lock"))?;
         if lock.try_lock().is_err() {

@@ -98,11 +98,6 @@ impl Server {
         }
     }
 
-    /// Presses Ctrl-C in a pane, if it still has this epoch. Pressing twice is possible and harmless.
-    pub fn press_interrupt(&self, pane: &PaneId, epoch: &str) -> Result<Sent, Error> {
-        self.press(pane, epoch, "03")
-    }
-
     /// Presses Enter in a pane, if it still has this epoch and shows none of these texts at that very moment: what a
     /// dialog would say that came up since the caller has looked. [`Sent::Refused`] if it shows one.
     ///
@@ -114,10 +109,6 @@ impl Server {
             condition = format!("#{{&&:{condition},#{{==:#{{C:{text}}},0}}}}");
         }
         self.press_if(pane, epoch, "0d", &condition)
-    }
-
-    fn press(&self, pane: &PaneId, epoch: &str, key: &str) -> Result<Sent, Error> {
-        self.press_if(pane, epoch, key, "1")
     }
 
     fn press_if(&self, pane: &PaneId, epoch: &str, key: &str, condition: &str) -> Result<Sent, Error> {

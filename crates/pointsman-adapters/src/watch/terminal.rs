@@ -54,7 +54,7 @@ fn look_at_process(pid: u32, place: &Foreground, depth: usize) -> TerminalLook {
     let Some(threads) = numbers_in(&format!("/proc/{pid}/task")) else { return TerminalLook::Unknown };
     let looks: Vec<ThreadActivity> =
         threads.iter().map(|&thread| look_at_thread(pid, thread, place)).collect();
-    let seen = |sight: ThreadActivity| looks.contains(&sight);
+    let seen = |facts: ThreadActivity| looks.contains(&facts);
     // The order is the point: a thread at work outweighs one that listens, and doubt outweighs "elsewhere".
     if seen(ThreadActivity::Running) {
         TerminalLook::Busy

@@ -54,16 +54,16 @@ pub struct WebhookListener {
 
 impl WebhookListener {
     /// Listens at an address.
-    pub fn open(address: SocketAddr, bell: Arc<dyn WebhookReceiver>) -> io::Result<Self> {
+    pub fn open(address: SocketAddr, receiver: Arc<dyn WebhookReceiver>) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
         let shut = Arc::new(AtomicBool::new(false));
-        let hall =
-            Arc::new(ListenerState { bell, callers: AtomicUsize::new(0), delivered: Mutex::default() });
+        let state =
+            Arc::new(ListenerState { receiver, callers: AtomicUsize::new(0), delivered: Mutex::default() });
         let told = Arc::clone(&shut);
         std::thread::Builder::new()
             .name("webhooks".to_owned())
-            .spawn(move || hall.receive(&listener, &told))?;
+            .spawn(move || state.receive(&listener, &told))?;
         Ok(Self { address, shut })
     }
 
@@ -83,7 +83,7 @@ impl Drop for WebhookListener {
 
 /// What all callers share.
 struct ListenerState {
-    bell: Arc<dyn WebhookReceiver>,
+    receiver: Arc<dyn WebhookReceiver>,
     callers: AtomicUsize,
     delivered: Mutex<Delivered>,
 }
@@ -130,15 +130,15 @@ impl ListenerState {
                 say(&stream, Reply::Busy);
                 continue;
             }
-            let hall = Arc::clone(&self);
+            let state = Arc::clone(&self);
             let spawned = std::thread::Builder::new().name("webhook".to_owned()).spawn(move || {
-                let reply = hall.hear(&stream);
+                let reply = state.hear(&stream);
                 if reply != Reply::Taken {
                     tracing::info!(?reply, "a webhook was not taken");
                 }
                 say(&stream, reply);
                 let_read(&stream);
-                hall.callers.fetch_sub(1, Ordering::SeqCst);
+                state.callers.fetch_sub(1, Ordering::SeqCst);
             });
             if let Err(error) = spawned {
                 tracing::warn!(%error, "webhooks");
@@ -158,7 +158,7 @@ impl ListenerState {
             return Reply::OnlyPost;
         }
         let Some(project) = head.path.strip_prefix(PATH) else { return Reply::Unknown };
-        let Some(secret) = self.bell.secret(project) else { return Reply::Unknown };
+        let Some(secret) = self.receiver.secret(project) else { return Reply::Unknown };
         let length = match head.header("content-length").map(str::parse::<u64>) {
             Some(Ok(length)) if length <= BODY => length,
             Some(Ok(_)) => return Reply::TooLarge,
@@ -180,7 +180,7 @@ impl ListenerState {
         if delivery(&head).is_some_and(|name| !self.is_new(project, name)) {
             return Reply::Again;
         }
-        self.bell.ring(project, kept.ring(&head));
+        self.receiver.ring(project, kept.ring(&head));
         Reply::Taken
     }
 

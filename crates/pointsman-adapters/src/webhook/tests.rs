@@ -29,13 +29,14 @@ impl WebhookReceiver for Rung {
 
 fn open() -> (WebhookListener, Arc<Rung>) {
     let rung = Arc::new(Rung::default());
-    let door = WebhookListener::open(SocketAddr::from(([127, 0, 0, 1], 0)), Arc::clone(&rung) as _).unwrap();
-    (door, rung)
+    let webhook_listener =
+        WebhookListener::open(SocketAddr::from(([127, 0, 0, 1], 0)), Arc::clone(&rung) as _).unwrap();
+    (webhook_listener, rung)
 }
 
 /// Sends something and answers the status it gets.
-fn send(door: &WebhookListener, text: &str) -> u16 {
-    let mut stream = TcpStream::connect(door.address()).unwrap();
+fn send(webhook_listener: &WebhookListener, text: &str) -> u16 {
+    let mut stream = TcpStream::connect(webhook_listener.address()).unwrap();
     stream.write_all(text.as_bytes()).unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
     let mut answer = String::new();
@@ -51,10 +52,10 @@ fn post(path: &str, headers: &[(&str, &str)], body: &str) -> String {
 
 #[test]
 fn the_servers_own_signatures_ring() {
-    let (door, rung) = open();
+    let (webhook_listener, rung) = open();
     let signature = sign(&secret(), BODY.as_bytes());
     let github = format!("sha256={signature}");
-    let hook = |headers: &[(&str, &str)]| send(&door, &post("/webhook/shop", headers, BODY));
+    let hook = |headers: &[(&str, &str)]| send(&webhook_listener, &post("/webhook/shop", headers, BODY));
     assert_eq!(hook(&[("X-Hub-Signature-256", &github), ("X-GitHub-Delivery", "1")]), 202);
     assert_eq!(hook(&[("X-Gitea-Signature", &signature), ("X-Gitea-Delivery", "2")]), 202);
     assert_eq!(hook(&[("x-forgejo-signature", &signature), ("x-forgejo-delivery", "3")]), 202);
@@ -67,16 +68,16 @@ fn the_servers_own_signatures_ring() {
 
 #[test]
 fn a_delivery_rings_once() {
-    let (door, rung) = open();
+    let (webhook_listener, rung) = open();
     let signature = sign(&secret(), BODY.as_bytes());
     let again = post("/webhook/shop", &[("X-Gitea-Signature", &signature), ("X-Gitea-Delivery", "7")], BODY);
-    assert_eq!([send(&door, &again), send(&door, &again)], [202, 409]);
+    assert_eq!([send(&webhook_listener, &again), send(&webhook_listener, &again)], [202, 409]);
     assert_eq!(rung.0.lock().unwrap().len(), 1);
 }
 
 #[test]
 fn what_is_not_signed_with_the_secret_rings_nothing() {
-    let (door, rung) = open();
+    let (webhook_listener, rung) = open();
     let right = sign(&secret(), BODY.as_bytes());
     let foreign = sign(&Secret::new("another").unwrap(), BODY.as_bytes());
     let shop = "/webhook/shop";
@@ -102,7 +103,7 @@ fn what_is_not_signed_with_the_secret_rings_nothing() {
         ("hello\r\n\r\n".to_owned(), 400),
     ];
     for (text, status) in cases {
-        assert_eq!(send(&door, &text), status, "{text}");
+        assert_eq!(send(&webhook_listener, &text), status, "{text}");
     }
     assert!(rung.0.lock().unwrap().is_empty());
 }
@@ -130,16 +131,17 @@ fn an_endless_head_is_cut_off_and_a_slow_caller_is_not_waited_for() {
 
 #[test]
 fn too_many_callers_at_once_are_sent_away_and_the_rest_is_served() {
-    let (door, _rung) = open();
-    let waiting: Vec<TcpStream> = (0..CALLERS).map(|_| TcpStream::connect(door.address()).unwrap()).collect();
+    let (webhook_listener, _rung) = open();
+    let waiting: Vec<TcpStream> =
+        (0..CALLERS).map(|_| TcpStream::connect(webhook_listener.address()).unwrap()).collect();
     let signature = sign(&secret(), BODY.as_bytes());
     let knock = |name: usize| {
         let name = name.to_string();
         let headers = [("X-Gitea-Signature", signature.as_str()), ("X-Gitea-Delivery", name.as_str())];
-        send(&door, &post("/webhook/shop", &headers, BODY))
+        send(&webhook_listener, &post("/webhook/shop", &headers, BODY))
     };
     let mut turned_away = String::new();
-    TcpStream::connect(door.address()).unwrap().read_to_string(&mut turned_away).unwrap();
+    TcpStream::connect(webhook_listener.address()).unwrap().read_to_string(&mut turned_away).unwrap();
     assert!(turned_away.starts_with("HTTP/1.1 503 "), "{turned_away}");
     drop(waiting);
     let mut tries = 0;
@@ -151,9 +153,9 @@ fn too_many_callers_at_once_are_sent_away_and_the_rest_is_served() {
 
 #[test]
 fn a_door_that_is_shut_listens_no_more() {
-    let (door, _rung) = open();
-    let address = door.address();
-    drop(door);
+    let (webhook_listener, _rung) = open();
+    let address = webhook_listener.address();
+    drop(webhook_listener);
     pointsman_testkit::eventually("nobody to answer", Duration::from_secs(20), || {
         TcpStream::connect(address).is_err().then_some(())
     });

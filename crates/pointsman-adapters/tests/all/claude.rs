@@ -1,4 +1,4 @@
-//! Letters for hooks, and the message socket of a session.
+//! Messages for hooks, and the message socket of a session.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixListener;
@@ -13,78 +13,78 @@ use crate::deadline::eventually;
 /// Long enough for a test that would wait for ever otherwise.
 const LIMIT: Duration = Duration::from_secs(20);
 
-fn mailbox() -> (tempfile::TempDir, HookMessages) {
+fn hook_inbox() -> (tempfile::TempDir, HookMessages) {
     let dir = tempfile::tempdir().unwrap();
-    let mailbox = HookMessages::at(dir.path().join("mail"));
-    mailbox.create().unwrap();
-    (dir, mailbox)
+    let hook_inbox = HookMessages::at(dir.path().join("mail"));
+    hook_inbox.create().unwrap();
+    (dir, hook_inbox)
 }
 
 #[test]
 fn letters_are_taken_once_and_in_the_order_of_their_numbers() {
-    let (_dir, mailbox) = mailbox();
-    assert_eq!((mailbox.take(), mailbox.letter("m-9-1")), (vec![], None));
+    let (_dir, hook_inbox) = hook_inbox();
+    assert_eq!((hook_inbox.take(), hook_inbox.message_status("m-9-1")), (vec![], None));
     for (name, line) in [("m-10-1", "ten"), ("m-9-2", "nine again"), ("m-9-1", "nine\n")] {
-        assert_eq!(mailbox.offer(name, line).unwrap(), HookMessageStatus::Offered);
+        assert_eq!(hook_inbox.offer(name, line).unwrap(), HookMessageStatus::Offered);
     }
-    assert_eq!(mailbox.take(), ["nine", "nine again", "ten"]);
-    assert_eq!(mailbox.take(), Vec::<String>::new());
-    assert_eq!(mailbox.offer("m-9-1", "nine").unwrap(), HookMessageStatus::Taken, "not a second time");
-    assert!(!mailbox.withdraw("m-9-1").unwrap(), "it is too late");
+    assert_eq!(hook_inbox.take(), ["nine", "nine again", "ten"]);
+    assert_eq!(hook_inbox.take(), Vec::<String>::new());
+    assert_eq!(hook_inbox.offer("m-9-1", "nine").unwrap(), HookMessageStatus::Taken, "not a second time");
+    assert!(!hook_inbox.withdraw("m-9-1").unwrap(), "it is too late");
 }
 
 #[test]
 fn a_letter_has_one_owner_whoever_is_faster() {
-    let (_dir, mailbox) = mailbox();
+    let (_dir, hook_inbox) = hook_inbox();
     for round in 0..200 {
         let name = format!("m-{round}-1");
-        mailbox.offer(&name, "hello").unwrap();
+        hook_inbox.offer(&name, "hello").unwrap();
         let (taken, back) = std::thread::scope(|scope| {
-            let takers: Vec<_> = (0..2).map(|_| scope.spawn(|| mailbox.take().len())).collect();
-            let back = scope.spawn(|| mailbox.withdraw(&name).unwrap());
+            let takers: Vec<_> = (0..2).map(|_| scope.spawn(|| hook_inbox.take().len())).collect();
+            let back = scope.spawn(|| hook_inbox.withdraw(&name).unwrap());
             let taken: usize = takers.into_iter().map(|taker| taker.join().unwrap()).sum();
             (taken, back.join().unwrap())
         });
         assert_eq!(taken + usize::from(back), 1, "round {round}");
         let expected = if back { HookMessageStatus::Withdrawn } else { HookMessageStatus::Taken };
-        assert_eq!(mailbox.letter(&name), Some(expected));
+        assert_eq!(hook_inbox.message_status(&name), Some(expected));
     }
 }
 
 #[test]
 fn a_letter_that_goes_another_way_is_written_down_first() {
-    let (_dir, mailbox) = mailbox();
-    assert!(mailbox.give("m-1-1").unwrap());
-    assert!(!mailbox.give("m-1-1").unwrap(), "once");
-    assert_eq!(mailbox.offer("m-1-1", "hello").unwrap(), HookMessageStatus::Given);
-    assert_eq!(mailbox.take(), Vec::<String>::new());
+    let (_dir, hook_inbox) = hook_inbox();
+    assert!(hook_inbox.give("m-1-1").unwrap());
+    assert!(!hook_inbox.give("m-1-1").unwrap(), "once");
+    assert_eq!(hook_inbox.offer("m-1-1", "hello").unwrap(), HookMessageStatus::Given);
+    assert_eq!(hook_inbox.take(), Vec::<String>::new());
 }
 
 #[test]
 fn a_letter_wakes_the_one_who_waits() {
-    let (_dir, mailbox) = mailbox();
-    assert!(!mailbox.has_waiter());
+    let (_dir, hook_inbox) = hook_inbox();
+    assert!(!hook_inbox.has_waiter());
     std::thread::scope(|scope| {
-        let waiter = scope.spawn(|| mailbox.wait(LIMIT).unwrap());
-        eventually("somebody waits", || mailbox.has_waiter().then_some(()));
-        assert_eq!(mailbox.wait(LIMIT).unwrap(), Vec::<String>::new(), "there is one already");
-        mailbox.offer("m-1-1", "hello").unwrap();
+        let waiter = scope.spawn(|| hook_inbox.wait(LIMIT).unwrap());
+        eventually("somebody waits", || hook_inbox.has_waiter().then_some(()));
+        assert_eq!(hook_inbox.wait(LIMIT).unwrap(), Vec::<String>::new(), "there is one already");
+        hook_inbox.offer("m-1-1", "hello").unwrap();
         assert_eq!(waiter.join().unwrap(), ["hello"]);
     });
-    assert!(!mailbox.has_waiter());
-    mailbox.offer("m-2-1", "early").unwrap();
-    assert_eq!(mailbox.wait(LIMIT).unwrap(), ["early"], "it was there before");
-    assert_eq!(mailbox.wait(Duration::ZERO).unwrap(), Vec::<String>::new());
+    assert!(!hook_inbox.has_waiter());
+    hook_inbox.offer("m-2-1", "early").unwrap();
+    assert_eq!(hook_inbox.wait(LIMIT).unwrap(), ["early"], "it was there before");
+    assert_eq!(hook_inbox.wait(Duration::ZERO).unwrap(), Vec::<String>::new());
 }
 
 #[test]
 fn nobody_waits_in_a_mailbox_that_is_not_there_or_goes_away() {
     let dir = tempfile::tempdir().unwrap();
     assert!(HookMessages::at(dir.path().join("none")).wait(LIMIT).is_err());
-    let (_dir, mailbox) = mailbox();
+    let (_dir, hook_inbox) = hook_inbox();
     std::thread::scope(|scope| {
-        let waiter = scope.spawn(|| mailbox.wait(LIMIT).unwrap());
-        eventually("somebody waits", || mailbox.has_waiter().then_some(()));
+        let waiter = scope.spawn(|| hook_inbox.wait(LIMIT).unwrap());
+        eventually("somebody waits", || hook_inbox.has_waiter().then_some(()));
         std::fs::remove_dir_all(_dir.path().join("mail")).unwrap();
         assert_eq!(waiter.join().unwrap(), Vec::<String>::new());
     });

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 const LIMIT: Duration = Duration::from_secs(20);
 const GRACE: Duration = Duration::from_millis(300);
 
-/// Takes the seat as the keeper does, and stays until it is told to go.
+/// Takes the lock as the keeper does, and stays until it is told to go.
 const KEEPER: &str = r#"#!/bin/sh
 [ -n "$LED" ] || LED=1 exec setsid "$0" "$@"
 trap 'echo "{\"status\": 0}" > "$2/exit.json"; exit 0' TERM
@@ -65,22 +65,24 @@ impl Stage {
     /// The record of a keeper that is gone.
     fn forget_keeper(&self) {
         let place = self.headless.place("dev-shop-1").unwrap();
-        let seat = self.headless.find("dev-shop-1").unwrap().unwrap();
-        process::end_group(seat.pid, seat.start_time.unwrap(), LIMIT);
+        let running = self.headless.find("dev-shop-1").unwrap().unwrap();
+        process::end_group(running.pid, running.start_time.unwrap(), LIMIT);
         fs::write(place.dir().join("seat.json"), "{\"pid\": 4000000, \"start_time\": 1}").unwrap();
     }
 
     fn say(&self, epoch: &str, operation: &str, last: bool) -> Sent {
-        let seat = self.headless.find("dev-shop-1").unwrap().unwrap();
+        let running = self.headless.find("dev-shop-1").unwrap().unwrap();
         let text = format!("words of {operation}");
-        self.headless.say("dev-shop-1", &seat, epoch, &AgentInput { operation, text: &text, last }).unwrap()
+        self.headless
+            .say("dev-shop-1", &running, epoch, &AgentInput { operation, text: &text, last })
+            .unwrap()
     }
 }
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        if let Ok(Some(seat)) = self.headless.find("dev-shop-1") {
-            let _ = self.headless.end("dev-shop-1", &seat, GRACE);
+        if let Ok(Some(running)) = self.headless.find("dev-shop-1") {
+            let _ = self.headless.end("dev-shop-1", &running, GRACE);
         }
     }
 }
@@ -91,14 +93,17 @@ fn a_session_is_started_found_listed_and_ended() {
     assert_eq!(stage.headless.find("dev-shop-1").unwrap(), None);
     assert!(stage.headless.list().unwrap().is_empty());
     stage.headless.start(&stage.session("e1")).unwrap();
-    let seat = stage.headless.find("dev-shop-1").unwrap().unwrap();
-    assert_eq!((seat.placed.clone(), seat.epoch.as_str(), seat.dead), (SessionHome::Headless, "e1", false));
-    assert!(process::is_alive(seat.pid, seat.start_time.unwrap()));
-    assert_eq!(stage.headless.list().unwrap(), [("dev-shop-1".to_owned(), seat.clone())]);
+    let running = stage.headless.find("dev-shop-1").unwrap().unwrap();
+    assert_eq!(
+        (running.placed.clone(), running.epoch.as_str(), running.dead),
+        (SessionHome::Headless, "e1", false)
+    );
+    assert!(process::is_alive(running.pid, running.start_time.unwrap()));
+    assert_eq!(stage.headless.list().unwrap(), [("dev-shop-1".to_owned(), running.clone())]);
     fs::write(stage.path("log"), "one\ntwo\nthree\n").unwrap();
-    assert_eq!(stage.headless.tail("dev-shop-1", &seat, 2).unwrap(), ["two", "three"]);
-    stage.headless.end("dev-shop-1", &seat, LIMIT).unwrap();
-    assert!(!process::is_alive(seat.pid, seat.start_time.unwrap()));
+    assert_eq!(stage.headless.tail("dev-shop-1", &running, 2).unwrap(), ["two", "three"]);
+    stage.headless.end("dev-shop-1", &running, LIMIT).unwrap();
+    assert!(!process::is_alive(running.pid, running.start_time.unwrap()));
     assert_eq!(stage.headless.find("dev-shop-1").unwrap(), None);
 }
 
@@ -120,9 +125,9 @@ fn a_keeper_that_leaves_at_once_is_no_trouble_if_another_one_sits() {
         eventually("it says why", LIMIT, || {
             fs::read_to_string(place.log()).ok().filter(|log| log.contains("no seat for me"))
         });
-        // Another keeper of the same run takes the seat.
-        let seat = place.dir().join("seat.json");
-        phase_file::write_state_file(&seat, b"{\"pid\": 4000000, \"start_time\": 1}").unwrap();
+        // Another keeper of the same run takes the lock.
+        let running = place.dir().join("seat.json");
+        phase_file::write_state_file(&running, b"{\"pid\": 4000000, \"start_time\": 1}").unwrap();
         started.join().unwrap().unwrap();
     });
 }
@@ -155,8 +160,8 @@ fn words_come_once_in_their_order_and_to_nobody_else() {
 fn a_dead_session_hears_nothing_and_says_how_it_went() {
     let stage = Stage::new(KEEPER);
     stage.headless.start(&stage.session("e1")).unwrap();
-    let seat = stage.headless.find("dev-shop-1").unwrap().unwrap();
-    process::end_group(seat.pid, seat.start_time.unwrap(), LIMIT);
+    let running = stage.headless.find("dev-shop-1").unwrap().unwrap();
+    process::end_group(running.pid, running.start_time.unwrap(), LIMIT);
     let place = stage.headless.place("dev-shop-1").unwrap();
     let ended = stage.headless.wait_for_exit("dev-shop-1", LIMIT).unwrap().unwrap();
     assert!(ended.dead);
@@ -182,16 +187,16 @@ fn what_a_killed_keeper_left_is_ended_and_a_reused_pid_is_not() {
         .unwrap();
     sitting.turn_begun(turn.pid(), turn.start_time() + 1).unwrap();
     stage.forget_keeper();
-    let seat = stage.headless.find("dev-shop-1").unwrap().unwrap();
-    assert!(seat.dead);
-    stage.headless.end("dev-shop-1", &seat, GRACE).unwrap();
+    let running = stage.headless.find("dev-shop-1").unwrap().unwrap();
+    assert!(running.dead);
+    stage.headless.end("dev-shop-1", &running, GRACE).unwrap();
     assert!(process::is_alive(turn.pid(), turn.start_time()), "another process with its number");
 
     stage.headless.start(&stage.session("e2")).unwrap();
     let sitting = stage.sit().unwrap();
     sitting.turn_begun(turn.pid(), turn.start_time()).unwrap();
     stage.forget_keeper();
-    stage.headless.end("dev-shop-1", &seat, GRACE).unwrap();
+    stage.headless.end("dev-shop-1", &running, GRACE).unwrap();
     eventually("the turn to be gone", LIMIT, || {
         (!process::is_alive(turn.pid(), turn.start_time())).then_some(())
     });
@@ -204,9 +209,9 @@ fn names_that_are_paths_and_torn_or_foreign_files_are_refused() {
         assert!(matches!(stage.headless.find(name), Err(Error::Malformed { .. })), "{name:?}");
     }
     stage.headless.start(&stage.session("e1")).unwrap();
-    let seat = stage.headless.find("dev-shop-1").unwrap().unwrap();
+    let running = stage.headless.find("dev-shop-1").unwrap().unwrap();
     let words = AgentInput { operation: "../../x", text: "x", last: false };
-    assert!(stage.headless.say("dev-shop-1", &seat, "e1", &words).is_err());
+    assert!(stage.headless.say("dev-shop-1", &running, "e1", &words).is_err());
     let place = stage.headless.place("dev-shop-1").unwrap();
     // Nobody's prompt is passed over, and does not come back.
     let mut sitting = stage.sit().unwrap();
@@ -216,10 +221,10 @@ fn names_that_are_paths_and_torn_or_foreign_files_are_refused() {
     for torn in [&b"{"[..], b"", b"[]"] {
         fs::write(place.dir().join("session.json"), torn).unwrap();
         let found = stage.headless.find("dev-shop-1").unwrap().unwrap();
-        assert_eq!((found.pid, found.epoch.as_str()), (seat.pid, ""), "nobody's run");
+        assert_eq!((found.pid, found.epoch.as_str()), (running.pid, ""), "nobody's run");
         assert!(matches!(stage.headless.start(&stage.session("e1")), Err(Error::Exists(_))));
     }
-    stage.headless.end("dev-shop-1", &seat, LIMIT).unwrap();
+    stage.headless.end("dev-shop-1", &running, LIMIT).unwrap();
     stage.headless.start(&stage.session("e1")).unwrap();
     let record = fs::read(place.dir().join("seat.json")).unwrap();
     fs::write(place.dir().join("seat.json"), "{").unwrap();

@@ -88,7 +88,7 @@ fn original(factor: u32) -> anyhow::Result<Lived> {
 }
 
 /// A day of ours.
-fn ours(place: &Workspace, factor: u32, ears: Listening) -> anyhow::Result<Lived> {
+fn ours(place: &Workspace, factor: u32, webhook_support: Listening) -> anyhow::Result<Lived> {
     let fake = FakeForgejo::start(Rules::default());
     let clock = Clock::start(factor);
     // A port that was free a moment ago.
@@ -98,7 +98,7 @@ fn ours(place: &Workspace, factor: u32, ears: Listening) -> anyhow::Result<Lived
     let seconds = |span| format!("\"{}\"", clock.real(span).as_secs_f64());
     let mut stage = Stage::empty(place)?;
     let file = |name: &str, text: &str| {
-        let path = stage.desk().join(name);
+        let path = stage.session_files().join(name);
         private(&path, text)?;
         anyhow::Ok(format!("{:?}", path.to_str().context("a path that is UTF-8")?))
     };
@@ -113,9 +113,9 @@ fn ours(place: &Workspace, factor: u32, ears: Listening) -> anyhow::Result<Lived
         file("agent.sh", include_str!("agent.sh"))?,
         seconds(CODING),
         seconds(FIXING),
-        stage.desk(),
+        stage.session_files(),
     );
-    if ears == Listening::Webhooks {
+    if webhook_support == Listening::Webhooks {
         let secret = file("secret", SECRET)?;
         toml.push_str(&format!("[webhooks]\nlisten = \"{listen}\"\nsecret_file = {secret}\n"));
     }
@@ -123,7 +123,7 @@ fn ours(place: &Workspace, factor: u32, ears: Listening) -> anyhow::Result<Lived
     let there = fake.repository().to_string_lossy().into_owned();
     stage.git(&["push", "--quiet", "--force", &there, "main:main"])?;
     stage.start_daemon()?;
-    if ears == Listening::Webhooks {
+    if webhook_support == Listening::Webhooks {
         fake.hook(&listen, "/webhook/bench", SECRET);
         // As if something had happened the day before.
         wait::until("the daemon to listen", LISTEN_LIMIT, || {

@@ -91,8 +91,8 @@ pub enum Next {
 }
 
 /// Decides. A run that failed blocks its issue; who takes the label away wants it tried again.
-pub fn plan(sight: &ActionFacts<'_>) -> Next {
-    let ActionFacts { labels, waits, runs, told } = *sight;
+pub fn plan(facts: &ActionFacts<'_>) -> Next {
+    let ActionFacts { labels, waits, runs, told } = *facts;
     if !has(labels, ACTION) {
         return Next::Nothing;
     }

@@ -129,7 +129,7 @@ fn a_quoted_changed_or_dressed_up_yes_is_none() {
         Some(ChatAction::Refuse(Refusal::Edited))
     );
     assert_eq!(decided(&heard("> APPROVE")), Some(ChatAction::Refuse(Refusal::YesOrNo)));
-    let dressed = [
+    let with_settings = [
         "<code>APPROVE</code>",
         "<pre>APPROVE</pre>",
         "<blockquote>APPROVE</blockquote>",
@@ -140,9 +140,9 @@ fn a_quoted_changed_or_dressed_up_yes_is_none() {
         "&#65;PPROVE",
         "",
     ];
-    for formatted in dressed {
-        let dressed = ChatMessage { formatted: Some(formatted.into()), ..heard("APPROVE") };
-        assert_eq!(decided(&dressed), not_plain, "{formatted}");
+    for formatted in with_settings {
+        let with_settings = ChatMessage { formatted: Some(formatted.into()), ..heard("APPROVE") };
+        assert_eq!(decided(&with_settings), not_plain, "{formatted}");
     }
     for formatted in ["APPROVE", "<p>APPROVE</p>"] {
         let same = ChatMessage { formatted: Some(formatted.into()), ..heard("APPROVE") };

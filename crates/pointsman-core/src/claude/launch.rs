@@ -48,7 +48,7 @@ pub enum Conversation {
 /// The command with what a session of ours needs. What the command says itself stays as it is. The prompt is the last
 /// word: given this way it cannot be typed into the wrong place.
 pub fn command(command: &[String], settings: &str, conversation: &Conversation, prompt: &str) -> Vec<String> {
-    let mut words = dressed(command, settings);
+    let mut words = with_settings(command, settings);
     words.extend(taken_up(command, conversation));
     words.push(prompt.to_owned());
     words
@@ -57,7 +57,7 @@ pub fn command(command: &[String], settings: &str, conversation: &Conversation, 
 /// The command of a session without a terminal, as all its turns have it: prompts come on standard input, and
 /// everything that happens is a line of JSON. Each turn adds [`taken_up`].
 pub fn stream(command: &[String], settings: Option<&str>) -> Vec<String> {
-    let mut words = settings.map_or_else(|| command.to_vec(), |settings| dressed(command, settings));
+    let mut words = settings.map_or_else(|| command.to_vec(), |settings| with_settings(command, settings));
     if !says(command, "-p") && !says(command, "--print") {
         words.push("-p".to_owned());
     }
@@ -87,7 +87,7 @@ fn says(command: &[String], flag: &str) -> bool {
     command.iter().any(|word| word == flag || word.starts_with(&format!("{flag}=")))
 }
 
-fn dressed(command: &[String], settings: &str) -> Vec<String> {
+fn with_settings(command: &[String], settings: &str) -> Vec<String> {
     let mut words = command.to_vec();
     if !says(command, "--settings") {
         words.extend(["--settings".to_owned(), settings.to_owned()]);

@@ -15,6 +15,7 @@ table! {
         escalation_renotify: Span,
         /// An escalation unanswered for this long blocks the task.
         escalation_timeout: Span,
+        queue_timeout: Span,
         /// A working session without a new phase for this long is replaced.
         session_timeout: Span,
         /// Between two looks at an agent's prompt.

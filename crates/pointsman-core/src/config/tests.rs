@@ -74,6 +74,7 @@ fn the_defaults_are_those_of_the_seeds() {
     let minutes = |m: u64| Span(Duration::from_secs(m * 60));
     assert_eq!((timing.ci_timeout, timing.review_timeout), (minutes(30), hours(3)));
     assert_eq!((timing.escalation_renotify, timing.escalation_timeout), (hours(6), hours(24)));
+    assert_eq!(timing.queue_timeout, hours(24));
     assert_eq!((timing.session_timeout, timing.stale_after), (hours(2), minutes(5)));
     assert_eq!((timing.action_idle_timeout, timing.action_max_lifetime), (hours(4), hours(8)));
     assert_eq!((timing.supervisor_session, timing.vault_timeout), (minutes(20), hours(48)));

@@ -91,7 +91,7 @@ pub fn plan(
     config: &Config,
     now: Timestamp,
 ) -> Plan {
-    let mut desk = Decision {
+    let mut session_files = Decision {
         asked,
         issues,
         memory,
@@ -100,13 +100,13 @@ pub fn plan(
         plan: Plan::default(),
         touched: BTreeSet::new(),
     };
-    desk.plan.dust = memory.dust.clone();
+    session_files.plan.dust = memory.dust.clone();
     for line in &answer.lines {
-        if let Err(why) = desk.take(line, now) {
-            desk.plan.refused.push(why.to_string());
+        if let Err(why) = session_files.take(line, now) {
+            session_files.plan.refused.push(why.to_string());
         }
     }
-    let mut plan = desk.plan;
+    let mut plan = session_files.plan;
     // Closing many at once is what three of a group are for; one bundle a run is enough.
     if let Some(dust) = bundles(&plan.dust).into_iter().next() {
         plan.dust.retain(|one| !dust.contains(one));

@@ -262,16 +262,16 @@ pub enum Next {
 
 /// Decides what is next. It lands with what any pull request of a task needs, and not with less: CI green on its commit, an
 /// approval of that commit where reviews are required, and the merge queue's own gate.
-pub fn next(sight: &HandInFacts<'_>) -> Next {
-    let commit = &sight.hand_in.taken.commit;
-    if sight.hand_in.pr.is_none() {
+pub fn next(facts: &HandInFacts<'_>) -> Next {
+    let commit = &facts.hand_in.taken.commit;
+    if facts.hand_in.pr.is_none() {
         return Next::Open;
     }
-    let waiting = sight.line == QueueStatus::Waiting;
-    let Some(pr) = sight.pr else {
+    let waiting = facts.line == QueueStatus::Waiting;
+    let Some(pr) = facts.pr else {
         return if waiting { Next::Leave } else { Next::Over(Outcome::Dismissed) };
     };
-    if pr.merged || sight.line == QueueStatus::Landed {
+    if pr.merged || facts.line == QueueStatus::Landed {
         return Next::Over(Outcome::Merged);
     }
     match pr.state {
@@ -281,36 +281,36 @@ pub fn next(sight: &HandInFacts<'_>) -> Next {
         IssueState::Open => {}
     }
     let verdict = verdict(pr, commit);
-    let approved = sight.review == ReviewMode::None || verdict == Some(ReviewVerdict::Approve);
+    let approved = facts.review == ReviewMode::None || verdict == Some(ReviewVerdict::Approve);
     if waiting {
         // The queue itself sees to a branch that moved.
         return if approved { Next::Wait } else { Next::Leave };
     }
-    let ours = |at: &&Sha| *at == commit || Some(*at) == sight.newer || sight.hand_in.pushed.contains(at);
-    let Some(head) = pr.head_sha.as_ref().filter(ours) else { return tell(sight, Need::Taken) };
-    if sight.newer.is_some() {
+    let ours = |at: &&Sha| *at == commit || Some(*at) == facts.newer || facts.hand_in.pushed.contains(at);
+    let Some(head) = pr.head_sha.as_ref().filter(ours) else { return tell(facts, Need::Taken) };
+    if facts.newer.is_some() {
         return Next::Replace;
     }
-    if let QueueStatus::Out(why) = &sight.line {
-        return tell(sight, Need::Line { commit: commit.clone(), why: why.clone() });
+    if let QueueStatus::Out(why) = &facts.line {
+        return tell(facts, Need::Line { commit: commit.clone(), why: why.clone() });
     }
     // A candidate is on its branch that came to nothing.
     if head != commit {
         return Next::PutBack;
     }
-    match (&sight.checks, sight.review, verdict) {
+    match (&facts.checks, facts.review, verdict) {
         (Checks::Open, _, _) => Next::Wait,
-        (Checks::Silent, _, _) => tell(sight, Need::Silent { commit: commit.clone() }),
-        (Checks::Red, _, _) => tell(sight, Need::Checks { commit: commit.clone() }),
+        (Checks::Silent, _, _) => tell(facts, Need::Silent { commit: commit.clone() }),
+        (Checks::Red, _, _) => tell(facts, Need::Checks { commit: commit.clone() }),
         (Checks::Green, _, _) if approved => Next::Enter,
         (Checks::Green, review, verdict) => {
             let need = Need::Review { commit: commit.clone() };
             // Whoever was to review it may have given it up to people.
             let asked = review == ReviewMode::Command && verdict.is_none();
-            if asked && sight.hand_in.told.as_ref() != Some(&need) {
+            if asked && facts.hand_in.told.as_ref() != Some(&need) {
                 Next::AskReview
             } else {
-                tell(sight, need)
+                tell(facts, need)
             }
         }
     }
@@ -322,6 +322,6 @@ fn verdict(pr: &PullRequest, commit: &Sha) -> Option<ReviewVerdict> {
 }
 
 /// Once.
-fn tell(sight: &HandInFacts<'_>, need: Need) -> Next {
-    if sight.hand_in.told.as_ref() == Some(&need) { Next::Wait } else { Next::Tell(need) }
+fn tell(facts: &HandInFacts<'_>, need: Need) -> Next {
+    if facts.hand_in.told.as_ref() == Some(&need) { Next::Wait } else { Next::Tell(need) }
 }

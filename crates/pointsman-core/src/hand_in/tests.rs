@@ -182,8 +182,8 @@ fn it_lands_with_what_any_other_needs_and_not_with_less() {
     for (review, checks, line, verdicts, expected) in table {
         let pr = pr(verdicts);
         let at = format!("{review:?} {checks:?} {line:?} {verdicts:?}");
-        let sight = HandInFacts { hand_in: &hand_in, pr: Some(&pr), line, checks, review, newer: None };
-        assert_eq!(next(&sight), expected, "{at}");
+        let facts = HandInFacts { hand_in: &hand_in, pr: Some(&pr), line, checks, review, newer: None };
+        assert_eq!(next(&facts), expected, "{at}");
     }
 }
 
@@ -214,7 +214,7 @@ fn a_ci_that_says_nothing_is_waited_for_and_then_told_of() {
 fn its_pull_request_is_opened_once_followed_and_ended() {
     let hand_in = HandIn { pr: Some(7), ..HandIn::new(Role::Gardener, taken(3, "x")) };
     let (open, newer) = (pr(&[]), sha("d"));
-    let sight = |line| HandInFacts {
+    let facts = |line| HandInFacts {
         hand_in: &hand_in,
         pr: Some(&open),
         line,
@@ -224,8 +224,8 @@ fn its_pull_request_is_opened_once_followed_and_ended() {
     };
     let new = HandIn::new(Role::Gardener, taken(3, "x"));
     assert_eq!(new.branch, "pointsman/gardener-3-aaaaaaaaaa");
-    assert_eq!(next(&HandInFacts { hand_in: &new, pr: None, ..sight(QueueStatus::No) }), Next::Open);
-    let ended = |pr: Option<&PullRequest>, line| next(&HandInFacts { pr, ..sight(line) });
+    assert_eq!(next(&HandInFacts { hand_in: &new, pr: None, ..facts(QueueStatus::No) }), Next::Open);
+    let ended = |pr: Option<&PullRequest>, line| next(&HandInFacts { pr, ..facts(line) });
     assert_eq!(ended(None, QueueStatus::No), Next::Over(Outcome::Dismissed));
     assert_eq!(ended(None, QueueStatus::Waiting), Next::Leave);
     let closed = PullRequest { state: IssueState::Closed, ..pr(&[]) };
@@ -237,20 +237,20 @@ fn its_pull_request_is_opened_once_followed_and_ended() {
     let moved = PullRequest { head_sha: Some(sha("c")), ..pr(&[]) };
     assert_eq!(ended(Some(&moved), QueueStatus::No), Next::Tell(Need::Taken));
     assert_eq!(
-        next(&HandInFacts { newer: Some(&newer), pr: Some(&moved), ..sight(QueueStatus::No) }),
+        next(&HandInFacts { newer: Some(&newer), pr: Some(&moved), ..facts(QueueStatus::No) }),
         Next::Tell(Need::Taken)
     );
     // We pushed what is newer, and did not live to write it down.
     let pushed = PullRequest { head_sha: Some(newer.clone()), ..pr(&[]) };
     assert_eq!(
-        next(&HandInFacts { newer: Some(&newer), pr: Some(&pushed), ..sight(QueueStatus::No) }),
+        next(&HandInFacts { newer: Some(&newer), pr: Some(&pushed), ..facts(QueueStatus::No) }),
         Next::Replace
     );
     // What the merge queue put there, or an earlier one that was to take its place, is ours as well.
     let mut known = hand_in.clone();
     known.pushes(&sha("c"));
     let brought =
-        |newer, line| next(&HandInFacts { hand_in: &known, pr: Some(&moved), newer, ..sight(line) });
+        |newer, line| next(&HandInFacts { hand_in: &known, pr: Some(&moved), newer, ..facts(line) });
     let out = || QueueStatus::Out("conflict".to_owned());
     assert_eq!(brought(Some(&newer), QueueStatus::No), Next::Replace);
     assert_eq!(brought(Some(&newer), out()), Next::Replace);
@@ -263,17 +263,17 @@ fn its_pull_request_is_opened_once_followed_and_ended() {
     }
     assert_eq!(known.pushed.len(), 20);
     // What is newer takes its place, but not while it may land at any moment.
-    assert_eq!(next(&HandInFacts { newer: Some(&newer), ..sight(QueueStatus::No) }), Next::Replace);
+    assert_eq!(next(&HandInFacts { newer: Some(&newer), ..facts(QueueStatus::No) }), Next::Replace);
     assert_eq!(
-        next(&HandInFacts { newer: Some(&newer), ..sight(QueueStatus::Out("red".to_owned())) }),
+        next(&HandInFacts { newer: Some(&newer), ..facts(QueueStatus::Out("red".to_owned())) }),
         Next::Replace
     );
     let waiting =
-        HandInFacts { newer: Some(&newer), review: ReviewMode::None, ..sight(QueueStatus::Waiting) };
+        HandInFacts { newer: Some(&newer), review: ReviewMode::None, ..facts(QueueStatus::Waiting) };
     assert_eq!(next(&waiting), Next::Wait);
     // A reviewer that gave up is not asked again.
     let given_up = HandIn { told: Some(Need::Review { commit: sha("a") }), ..hand_in.clone() };
-    let green = HandInFacts { checks: Checks::Green, review: ReviewMode::Command, ..sight(QueueStatus::No) };
+    let green = HandInFacts { checks: Checks::Green, review: ReviewMode::Command, ..facts(QueueStatus::No) };
     assert_eq!(next(&green), Next::AskReview);
     assert_eq!(next(&HandInFacts { hand_in: &given_up, ..green }), Next::Wait);
     let stuck = |told| HandIn { told: Some(told), ..hand_in.clone() }.is_stuck();
@@ -282,7 +282,7 @@ fn its_pull_request_is_opened_once_followed_and_ended() {
     assert!(!stuck(Need::Review { commit: sha("a") }) && !stuck(Need::Taken) && !hand_in.is_stuck());
     // People are told once.
     let told = HandIn { told: Some(Need::Taken), ..hand_in.clone() };
-    assert_eq!(next(&HandInFacts { hand_in: &told, pr: Some(&moved), ..sight(QueueStatus::No) }), Next::Wait);
+    assert_eq!(next(&HandInFacts { hand_in: &told, pr: Some(&moved), ..facts(QueueStatus::No) }), Next::Wait);
 }
 
 #[test]

@@ -117,20 +117,20 @@ pub fn plan(
     formulas: &[String],
     config: &Config,
 ) -> Plan {
-    let mut desk = Decision { question, issues, formulas, plan: Plan::default() };
+    let mut session_files = Decision { question, issues, formulas, plan: Plan::default() };
     let mut judged = BTreeSet::new();
     let (mut wanted, mut verdicts) = (Vec::new(), Vec::new());
     for triage in &answer.triage {
         let prediction = triage.issue;
-        let open = match desk.prediction(prediction) {
+        let open = match session_files.prediction(prediction) {
             Ok(open) => open,
             Err(why) => {
-                desk.plan.refused.push(why);
+                session_files.plan.refused.push(why);
                 continue;
             }
         };
         if !judged.insert(prediction) {
-            desk.plan.refused.push(words::planner::judged_already(prediction));
+            session_files.plan.refused.push(words::planner::judged_already(prediction));
             continue;
         }
         let why = clean_block(&triage.why, WHY);
@@ -147,9 +147,9 @@ pub fn plan(
     wanted.sort_by_key(|(promotion, proposal)| (Reverse(proposal.leverage), promotion.is_none()));
     let limit = usize::try_from(config.limits.planner_issues).unwrap_or(usize::MAX);
     for (promotion, proposal) in wanted {
-        desk.want(promotion, proposal, limit);
+        session_files.want(promotion, proposal, limit);
     }
-    let mut plan = desk.plan;
+    let mut plan = session_files.plan;
     // If nothing is filed, the next time is like this one.
     if plan.deeds.is_empty() {
         plan.next.clear();

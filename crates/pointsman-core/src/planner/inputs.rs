@@ -148,13 +148,13 @@ impl Memory {
 }
 
 /// Whether there is something to plan for: without a goal there are no gaps.
-pub fn has_goal(sight: &PlanInputs) -> bool {
+pub fn has_goal(facts: &PlanInputs) -> bool {
     let vision = |document: &Document| document.path == "VISION.md" && !document.text.trim().is_empty();
-    sight.documents.iter().any(vision) || sight.issues.iter().any(|issue| has(&issue.labels, VISION))
+    facts.documents.iter().any(vision) || facts.issues.iter().any(|issue| has(&issue.labels, VISION))
 }
 
 /// Finds the question: none if nothing is new, and none without either a prediction or a goal.
-pub fn question(sight: &PlanInputs, memory: &Memory, now: Timestamp) -> Option<Question> {
+pub fn question(facts: &PlanInputs, memory: &Memory, now: Timestamp) -> Option<Question> {
     let known = &memory.known;
     let state = |issue: &Issue| known.issues.get(&issue.number);
     let has_changed = |issue: &Issue| state(issue).is_some_and(|state| !is_same(state, issue));
@@ -168,14 +168,14 @@ pub fn question(sight: &PlanInputs, memory: &Memory, now: Timestamp) -> Option<Q
     };
     let is_asked = |issue: &&Issue| is_prediction(issue) && (!is_watched(issue) || is_news(issue));
     let predictions: Vec<Number> =
-        sight.issues.iter().filter(is_asked).map(|issue| issue.number).take(PREDICTIONS).collect();
-    let documents = fingerprint(sight);
-    let news = !sight.landed.is_empty() || documents != known.documents || sight.issues.iter().any(is_news);
-    if !news || (predictions.is_empty() && !has_goal(sight)) {
+        facts.issues.iter().filter(is_asked).map(|issue| issue.number).take(PREDICTIONS).collect();
+    let documents = fingerprint(facts);
+    let news = !facts.landed.is_empty() || documents != known.documents || facts.issues.iter().any(is_news);
+    if !news || (predictions.is_empty() && !has_goal(facts)) {
         return None;
     }
     let waits = |issue: &&Issue| is_asked(issue) && !predictions.contains(&issue.number);
-    let shown = sight.issues.iter().filter(|issue| !waits(issue));
+    let shown = facts.issues.iter().filter(|issue| !waits(issue));
     let asked_at = |issue: &Issue| {
         let at = if predictions.contains(&issue.number) {
             Some(now)
@@ -186,9 +186,9 @@ pub fn question(sight: &PlanInputs, memory: &Memory, now: Timestamp) -> Option<Q
     };
     Some(Question {
         known: SeenInputs {
-            main: sight.main.clone(),
+            main: facts.main.clone(),
             documents,
-            asked_at: sight.issues.iter().filter_map(asked_at).collect(),
+            asked_at: facts.issues.iter().filter_map(asked_at).collect(),
             issues: shown.map(|issue| (issue.number, fingerprint_of(issue))).collect(),
         },
         predictions,
@@ -225,10 +225,10 @@ fn fingerprint_of(issue: &Issue) -> String {
     hash([issue.title.as_str(), &labels.join(",")])
 }
 
-fn fingerprint(sight: &PlanInputs) -> String {
-    let files = sight.documents.iter().filter(|document| document.path != MEMORY);
+fn fingerprint(facts: &PlanInputs) -> String {
+    let files = facts.documents.iter().filter(|document| document.path != MEMORY);
     let files = files.flat_map(|document| [document.path, &document.text]);
-    hash(files.chain(sight.formulas.iter().map(|(name, _)| name.as_str())))
+    hash(files.chain(facts.formulas.iter().map(|(name, _)| name.as_str())))
 }
 
 pub(super) fn hash<'t>(parts: impl IntoIterator<Item = &'t str>) -> String {

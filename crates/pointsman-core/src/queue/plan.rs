@@ -55,8 +55,8 @@ pub struct CandidateRuns {
 pub struct QueueFacts {
     /// What is known of the main branch's own tree.
     pub main: Runs,
-    /// The candidates in order: `cars[k]` holds the branches of `cars[0]..=cars[k]`.
-    pub cars: Vec<CandidateRuns>,
+    /// The candidates in order: `members[k]` holds the branches of `members[0]..=members[k]`.
+    pub members: Vec<CandidateRuns>,
     /// Suspects that were taken out of the train, each with the candidate under suspicion.
     pub aside: Vec<CandidateRuns>,
 }
@@ -116,13 +116,13 @@ pub fn plan(policy: &Policy, train: &QueueFacts) -> Plan {
     let mut plan = Plan { main_is_red: main == GateVerdict::Red, ..Plan::default() };
 
     // Green is exactly what was tested, and proves all before it innocent, whatever their own runs said.
-    plan.land = train.cars.iter().rposition(|car| car.runs.standing() == GateVerdict::Green);
+    plan.land = train.members.iter().rposition(|member| member.runs.standing() == GateVerdict::Green);
     if plan.land.is_some() {
         return plan;
     }
-    let front = train.cars.first().map(|car| (car.entry, ruling(car.runs.standing(), main)));
+    let front = train.members.first().map(|member| (member.entry, ruling(member.runs.standing(), main)));
     let aside: Vec<_> =
-        train.aside.iter().map(|car| (car.entry, ruling(car.runs.standing(), main))).collect();
+        train.aside.iter().map(|member| (member.entry, ruling(member.runs.standing(), main))).collect();
 
     plan.eject =
         aside.iter().chain(&front).filter_map(|(entry, ruling)| Some((*entry, ruling.fault()?))).collect();
@@ -180,7 +180,7 @@ fn ruling(standing: GateVerdict, main: GateVerdict) -> Ruling {
     }
 }
 
-/// Whether the first car must leave the train for the others to go on.
+/// Whether the first entry must leave the train for the others to go on.
 fn is_in_the_way(front: Ruling, policy: &Policy, train: &QueueFacts) -> bool {
     match front {
         Ruling::Hold => true,
@@ -188,7 +188,7 @@ fn is_in_the_way(front: Ruling, policy: &Policy, train: &QueueFacts) -> bool {
         Ruling::Confirm => match policy.strategy {
             Strategy::Sequential => false,
             Strategy::Batch { .. } | Strategy::Speculative { .. } => {
-                policy.runners > 1 && train.cars.len() > 1
+                policy.runners > 1 && train.members.len() > 1
             }
         },
         Ruling::Open | Ruling::Innocent | Ruling::AskMain | Ruling::Out(_) => false,
@@ -211,45 +211,46 @@ fn tests(
     let mut tests: Vec<_> =
         those(aside, Ruling::Confirm).chain(those(aside, Ruling::Open)).map(Subject::Aside).collect();
 
-    let cars = if front == Some(Ruling::AskMain) { 0..0 } else { cars_to_test(policy.strategy, train, main) };
+    let members =
+        if front == Some(Ruling::AskMain) { 0..0 } else { members_to_test(policy.strategy, train, main) };
     if matches!(main, GateVerdict::Unknown | GateVerdict::Suspect) {
         let demanded = front == Some(Ruling::AskMain) || those(aside, Ruling::AskMain).next().is_some();
         // Sooner or later somebody will be blamed. A runner that can be spared finds out about main before that, so that
         // nobody waits for it then; the train keeps at least one.
-        let spared = tests.len() + usize::from(!cars.is_empty()) < runners;
+        let spared = tests.len() + usize::from(!members.is_empty()) < runners;
         if demanded || (spared && blame_is_near(policy.strategy, train)) {
             tests.push(Subject::Main);
         }
     }
-    tests.extend(cars.map(Subject::Car));
+    tests.extend(members.map(Subject::Car));
     tests.truncate(runners);
     tests
 }
 
 fn blame_is_near(strategy: Strategy, train: &QueueFacts) -> bool {
-    let doubt = !train.aside.is_empty() || first_doubtful(&train.cars).is_some();
+    let doubt = !train.aside.is_empty() || first_doubtful(&train.members).is_some();
     match strategy {
         Strategy::Sequential | Strategy::Batch { .. } => doubt,
-        // The first wave may already point at its first car, and all behind it wait.
-        Strategy::Speculative { .. } => doubt || train.cars.len() > 1,
+        // The first wave may already point at its first entry, and all behind it wait.
+        Strategy::Speculative { .. } => doubt || train.members.len() > 1,
     }
 }
 
-/// The first car that was tested, and not green.
-fn first_doubtful(cars: &[CandidateRuns]) -> Option<usize> {
-    cars.iter().position(|car| match car.runs.standing() {
+/// The first entry that was tested, and not green.
+fn first_doubtful(members: &[CandidateRuns]) -> Option<usize> {
+    members.iter().position(|member| match member.runs.standing() {
         GateVerdict::Suspect | GateVerdict::Red | GateVerdict::Undecided => true,
         GateVerdict::Unknown | GateVerdict::Green => false,
     })
 }
 
-/// Which cars to test, in a train without a green one.
-fn cars_to_test(strategy: Strategy, train: &QueueFacts, main: GateVerdict) -> Range<usize> {
-    let length = train.cars.len().min(strategy.window());
+/// Which entries to test, in a train without a green one.
+fn members_to_test(strategy: Strategy, train: &QueueFacts, main: GateVerdict) -> Range<usize> {
+    let length = train.members.len().min(strategy.window());
     if length == 0 {
         return 0..0;
     }
-    match (strategy, first_doubtful(&train.cars[..length])) {
+    match (strategy, first_doubtful(&train.members[..length])) {
         (Strategy::Sequential, _) | (_, Some(0)) => 0..1,
         (Strategy::Batch { .. }, None) => length - 1..length,
         // On a red main all candidates up to a repair are red: halving says nothing, so each gets its own chance.
@@ -257,7 +258,7 @@ fn cars_to_test(strategy: Strategy, train: &QueueFacts, main: GateVerdict) -> Ra
         // The culprit is one of 0..=bad. Red once is enough to steer by; a flake is found out at the end of the search.
         (Strategy::Batch { .. }, Some(bad)) => bad / 2..bad / 2 + 1,
         (Strategy::Speculative { .. }, None) => 0..length,
-        // What stands behind a doubtful car will most likely be rebuilt without it.
+        // What stands behind a doubtful entry will most likely be rebuilt without it.
         (Strategy::Speculative { .. }, Some(bad)) => 0..bad,
     }
 }

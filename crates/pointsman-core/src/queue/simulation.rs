@@ -109,7 +109,7 @@ impl QueueSimulation {
         } else if !eject.is_empty() {
             eject.into_iter().for_each(|(entry, fault)| self.eject(entry, fault));
         } else if !set_aside.is_empty() {
-            // Only the first car is ever set aside.
+            // Only the first entry is ever set aside.
             let candidate = self.candidate(0);
             self.suspected.extend(&set_aside);
             self.aside.extend(set_aside.into_iter().map(|entry| (entry, candidate.clone())));
@@ -168,31 +168,31 @@ impl QueueSimulation {
     /// The input that the planner gets.
     pub fn train(&self) -> QueueFacts {
         let runs = |tree: &Tree| self.known.get(tree).copied().unwrap_or_default();
-        let cars = self
-            .cars()
+        let members = self
+            .members()
             .zip(self.candidates())
             .map(|(entry, tree)| CandidateRuns { entry, runs: runs(&tree) });
         let aside = self.aside.iter().map(|(entry, tree)| CandidateRuns { entry: *entry, runs: runs(tree) });
-        QueueFacts { main: runs(&self.main()), cars: cars.collect(), aside: aside.collect() }
+        QueueFacts { main: runs(&self.main()), members: members.collect(), aside: aside.collect() }
     }
 
     fn main(&self) -> Tree {
         self.landings.last().cloned().unwrap_or_default()
     }
 
-    fn cars(&self) -> impl Iterator<Item = EntryId> {
+    fn members(&self) -> impl Iterator<Item = EntryId> {
         self.line.iter().filter(|entry| !self.aside.contains_key(entry)).take(self.window).copied()
     }
 
     fn candidates(&self) -> impl Iterator<Item = Tree> {
-        self.cars().scan(self.main(), |tree, entry| {
+        self.members().scan(self.main(), |tree, entry| {
             tree.insert(entry);
             Some(tree.clone())
         })
     }
 
     fn candidate(&self, place: usize) -> Tree {
-        self.main().into_iter().chain(self.cars().take(place + 1)).collect()
+        self.main().into_iter().chain(self.members().take(place + 1)).collect()
     }
 
     fn tree(&self, subject: Subject) -> Tree {
@@ -215,7 +215,7 @@ impl QueueSimulation {
 
     fn land(&mut self, place: usize) {
         let (from, to) = (self.main(), self.candidate(place));
-        let train: Vec<_> = self.cars().take(place + 1).collect();
+        let train: Vec<_> = self.members().take(place + 1).collect();
         self.line.retain(|entry| !train.contains(entry));
         self.landed.extend(train);
         self.landings.push(to);

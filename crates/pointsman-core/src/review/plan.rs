@@ -59,8 +59,8 @@ pub enum Next {
 }
 
 /// Decides. One head is asked about [`TRIES`] times at most, and not at all if somebody whose word counts has decided.
-pub fn plan(sight: &ReviewFacts<'_>) -> Next {
-    let ReviewFacts { pr, primary, reviewer, ci, attempts } = *sight;
+pub fn plan(facts: &ReviewFacts<'_>) -> Next {
+    let ReviewFacts { pr, primary, reviewer, ci, attempts } = *facts;
     let Some(head) = pr.head_sha.as_ref().filter(|_| pr.state == IssueState::Open && !pr.merged) else {
         return Next::Nothing;
     };

@@ -29,6 +29,7 @@ pub struct Policy {
     pub escalation_renotify: Duration,
     /// Then the task is blocked.
     pub escalation_timeout: Duration,
+    pub queue_timeout: Duration,
     /// A working session that writes no phase for this long is replaced.
     pub session_timeout: Duration,
     /// After the merge the agent has this long to say done.
@@ -63,6 +64,7 @@ impl Policy {
             review_timeout: timing.review_timeout.into(),
             escalation_renotify: timing.escalation_renotify.into(),
             escalation_timeout: timing.escalation_timeout.into(),
+            queue_timeout: timing.queue_timeout.into(),
             session_timeout: timing.session_timeout.into(),
             done_grace: timing.done_grace.into(),
             ci_fixes: limits.ci_fixes,

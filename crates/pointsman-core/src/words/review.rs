@@ -158,7 +158,7 @@ fn code(text: &str) -> String {
 pub fn files(change: &Change) -> String {
     let mut out = String::new();
     for file in change.files.iter().take(FILES) {
-        let letter = match file.kind {
+        let message_status = match file.kind {
             Kind::Added => 'A',
             Kind::Deleted => 'D',
             Kind::Changed => 'M',
@@ -167,7 +167,7 @@ pub fn files(change: &Change) -> String {
             .hunks
             .iter()
             .fold((0, 0), |(added, removed), hunk| (added + hunk.added.len(), removed + hunk.removed.len()));
-        out.push_str(&format!("{letter} +{added} -{removed} {}\n", clean_line(&file.path, 300)));
+        out.push_str(&format!("{message_status} +{added} -{removed} {}\n", clean_line(&file.path, 300)));
     }
     let rest = change.files.len().saturating_sub(FILES);
     if rest > 0 {

@@ -1,4 +1,4 @@
-//! The shelf of the embedded forge: one project's issues, pull requests, checks and board as plain rows.
+//! The database of the embedded forge: one project's issues, pull requests, checks and board as plain rows.
 //!
 //! Not here: git (the forge's adapter adds where a branch stands), and rules (who may approve,
 //! what may land). The daemon and the command line may both have it open: every write takes the

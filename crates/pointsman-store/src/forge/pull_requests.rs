@@ -46,7 +46,7 @@ impl ForgeDatabase {
         Ok(number)
     }
 
-    /// One pull request with its reviews. The shelf knows no git: `head_sha` is empty.
+    /// One pull request with its reviews. The database knows no git: `head_sha` is empty.
     pub fn pr(&self, number: Number) -> Result<Option<PullRequest>> {
         self.read_prs("WHERE number = $1", [Whole(number)]).map(|found| found.into_iter().next())
     }

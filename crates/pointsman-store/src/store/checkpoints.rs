@@ -61,26 +61,6 @@ impl Store {
     pub fn next_checkpoint_number(&self, task: &TaskKey) -> Result<u64> {
         Ok(self.latest_checkpoint(task)?.map_or(1, |latest| latest.n + 1))
     }
-
-    /// The checkpoints that may go: those beyond the newest `keep`, and those made before
-    /// `before`; never the newest one. Oldest first.
-    pub fn prunable_checkpoints(
-        &self,
-        task: &TaskKey,
-        keep: usize,
-        before: Timestamp,
-    ) -> Result<Vec<CheckpointRow>> {
-        let mut checkpoints = self.checkpoints(task)?;
-        checkpoints.pop();
-        // The newest one that was taken out counts among the kept.
-        let surplus = checkpoints.len().saturating_sub(keep.saturating_sub(1));
-        let mut place = 0;
-        checkpoints.retain(|checkpoint| {
-            place += 1;
-            place <= surplus || checkpoint.at < before
-        });
-        Ok(checkpoints)
-    }
 }
 
 /// Remembers a checkpoint. Saying it twice is saying it once; another commit under the same number is refused.

@@ -1,4 +1,4 @@
-//! The embedded forge's shelf.
+//! The database of the embedded forge.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::world::{at, sha};
 
 struct Shelf {
-    shelf: ForgeDatabase,
+    forge_db: ForgeDatabase,
     _directory: TempDir,
     path: PathBuf,
 }
@@ -19,7 +19,7 @@ struct Shelf {
 fn fresh() -> Shelf {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("forge.db");
-    Shelf { shelf: ForgeDatabase::open(&path).unwrap(), _directory: directory, path }
+    Shelf { forge_db: ForgeDatabase::open(&path).unwrap(), _directory: directory, path }
 }
 
 fn words(list: &[&str]) -> Vec<String> {
@@ -28,14 +28,14 @@ fn words(list: &[&str]) -> Vec<String> {
 
 #[test]
 fn an_issue_comes_back_with_its_labels_and_comments() {
-    let Shelf { mut shelf, .. } = fresh();
+    let Shelf { mut forge_db, .. } = fresh();
     let labels = words(&["tech-debt", "backlog", "backlog"]);
-    let number = shelf.create_issue("Title", "Body", &labels, "ann", at(5)).unwrap();
-    let first = shelf.comment(number, "bob", "one", at(6)).unwrap();
-    let second = shelf.comment(number, "bob", "two", at(7)).unwrap();
-    shelf.assign(number, Some("pointsman")).unwrap();
+    let number = forge_db.create_issue("Title", "Body", &labels, "ann", at(5)).unwrap();
+    let first = forge_db.comment(number, "bob", "one", at(6)).unwrap();
+    let second = forge_db.comment(number, "bob", "two", at(7)).unwrap();
+    forge_db.assign(number, Some("pointsman")).unwrap();
 
-    let issue = shelf.issue(number).unwrap().unwrap();
+    let issue = forge_db.issue(number).unwrap().unwrap();
     assert_eq!((issue.title.as_str(), issue.body.as_str(), issue.author.as_str()), ("Title", "Body", "ann"));
     assert_eq!((issue.state, issue.created_at), (IssueState::Open, at(5)));
     assert_eq!(issue.labels, ["backlog", "tech-debt"]);
@@ -44,143 +44,143 @@ fn an_issue_comes_back_with_its_labels_and_comments() {
         [(first, "one"), (second, "two")]
     );
     assert_eq!(issue.assignee.as_deref(), Some("pointsman"));
-    assert_eq!(shelf.comments_after(number, first).unwrap(), issue.comments[1..]);
-    shelf.assign(number, None).unwrap();
-    assert_eq!(shelf.issue(number).unwrap().unwrap().assignee, None);
+    assert_eq!(forge_db.comments_after(number, first).unwrap(), issue.comments[1..]);
+    forge_db.assign(number, None).unwrap();
+    assert_eq!(forge_db.issue(number).unwrap().unwrap().assignee, None);
 }
 
 #[test]
 fn labels_are_set_and_read_back() {
-    let Shelf { mut shelf, .. } = fresh();
-    let number = shelf.create_issue("t", "", &words(&["backlog", "bug"]), "ann", at(1)).unwrap();
-    let set = |shelf: &mut ForgeDatabase| {
-        shelf.set_labels(number, &words(&["in-progress"]), &words(&["backlog", "never-there"])).unwrap()
+    let Shelf { mut forge_db, .. } = fresh();
+    let number = forge_db.create_issue("t", "", &words(&["backlog", "bug"]), "ann", at(1)).unwrap();
+    let set = |forge_db: &mut ForgeDatabase| {
+        forge_db.set_labels(number, &words(&["in-progress"]), &words(&["backlog", "never-there"])).unwrap()
     };
-    assert_eq!(set(&mut shelf), ["bug", "in-progress"]);
-    assert_eq!(set(&mut shelf), ["bug", "in-progress"], "twice is once");
-    assert_eq!(shelf.issue(number).unwrap().unwrap().labels, ["bug", "in-progress"]);
+    assert_eq!(set(&mut forge_db), ["bug", "in-progress"]);
+    assert_eq!(set(&mut forge_db), ["bug", "in-progress"], "twice is once");
+    assert_eq!(forge_db.issue(number).unwrap().unwrap().labels, ["bug", "in-progress"]);
 }
 
 #[test]
 fn issues_are_listed_by_state() {
-    let Shelf { mut shelf, .. } = fresh();
+    let Shelf { mut forge_db, .. } = fresh();
     for title in ["a", "b", "c"] {
-        shelf.create_issue(title, "", &[], "ann", at(1)).unwrap();
+        forge_db.create_issue(title, "", &[], "ann", at(1)).unwrap();
     }
-    shelf.close_issue(2, at(5)).unwrap();
-    shelf.close_issue(2, at(6)).unwrap();
-    let numbers = |shelf: &ForgeDatabase, filter| {
-        shelf.issues(filter).unwrap().iter().map(|issue| issue.number).collect::<Vec<_>>()
+    forge_db.close_issue(2, at(5)).unwrap();
+    forge_db.close_issue(2, at(6)).unwrap();
+    let numbers = |forge_db: &ForgeDatabase, filter| {
+        forge_db.issues(filter).unwrap().iter().map(|issue| issue.number).collect::<Vec<_>>()
     };
-    assert_eq!(numbers(&shelf, StateFilter::Open), [1, 3]);
-    assert_eq!(numbers(&shelf, StateFilter::Closed), [2]);
-    assert_eq!(numbers(&shelf, StateFilter::All), [1, 2, 3]);
-    shelf.reopen_issue(2).unwrap();
-    assert!(numbers(&shelf, StateFilter::Closed).is_empty());
+    assert_eq!(numbers(&forge_db, StateFilter::Open), [1, 3]);
+    assert_eq!(numbers(&forge_db, StateFilter::Closed), [2]);
+    assert_eq!(numbers(&forge_db, StateFilter::All), [1, 2, 3]);
+    forge_db.reopen_issue(2).unwrap();
+    assert!(numbers(&forge_db, StateFilter::Closed).is_empty());
 }
 
 #[test]
 fn issues_are_counted_by_author_whatever_became_of_them() {
-    let Shelf { mut shelf, .. } = fresh();
+    let Shelf { mut forge_db, .. } = fresh();
     for author in ["ann", "dev-shop-1.1", "ann"] {
-        shelf.create_issue("t", "", &[], author, at(1)).unwrap();
+        forge_db.create_issue("t", "", &[], author, at(1)).unwrap();
     }
-    shelf.close_issue(1, at(5)).unwrap();
-    let counts = ["ann", "dev-shop-1.1", "dev-shop-1"].map(|author| shelf.issues_by(author).unwrap());
+    forge_db.close_issue(1, at(5)).unwrap();
+    let counts = ["ann", "dev-shop-1.1", "dev-shop-1"].map(|author| forge_db.issues_by(author).unwrap());
     assert_eq!(counts, [2, 1, 0]);
 }
 
 #[test]
 fn issues_and_pull_requests_share_their_numbers() {
-    let Shelf { mut shelf, .. } = fresh();
-    let issue = shelf.create_issue("t", "", &[], "ann", at(1)).unwrap();
-    let pr = shelf.create_pr("work", "main", "t", "", "bot", at(2)).unwrap();
-    let next = shelf.create_issue("t", "", &[], "ann", at(3)).unwrap();
+    let Shelf { mut forge_db, .. } = fresh();
+    let issue = forge_db.create_issue("t", "", &[], "ann", at(1)).unwrap();
+    let pr = forge_db.create_pr("work", "main", "t", "", "bot", at(2)).unwrap();
+    let next = forge_db.create_issue("t", "", &[], "ann", at(3)).unwrap();
     assert_eq!([issue, pr, next], [1, 2, 3]);
-    assert_eq!(shelf.issue(pr).unwrap(), None);
-    assert_eq!(shelf.pr(issue).unwrap(), None);
-    shelf.comment(pr, "ann", "on a pull request", at(4)).unwrap();
-    assert_eq!(shelf.comments_after(pr, 0).unwrap().len(), 1);
+    assert_eq!(forge_db.issue(pr).unwrap(), None);
+    assert_eq!(forge_db.pr(issue).unwrap(), None);
+    forge_db.comment(pr, "ann", "on a pull request", at(4)).unwrap();
+    assert_eq!(forge_db.comments_after(pr, 0).unwrap().len(), 1);
 }
 
 #[test]
 fn a_branch_has_one_open_pull_request() {
-    let Shelf { mut shelf, .. } = fresh();
-    let first = shelf.create_pr("work", "main", "t", "b", "bot", at(1)).unwrap();
-    match shelf.create_pr("work", "main", "again", "", "bot", at(2)) {
+    let Shelf { mut forge_db, .. } = fresh();
+    let first = forge_db.create_pr("work", "main", "t", "b", "bot", at(1)).unwrap();
+    match forge_db.create_pr("work", "main", "again", "", "bot", at(2)) {
         Err(Error::Exists(number)) => assert_eq!(number, first),
         other => panic!("{other:?}"),
     }
-    shelf.create_pr("work", "release", "other base", "", "bot", at(3)).unwrap();
-    shelf.close_pr(first).unwrap();
-    let second = shelf.create_pr("work", "main", "new try", "", "bot", at(4)).unwrap();
+    forge_db.create_pr("work", "release", "other base", "", "bot", at(3)).unwrap();
+    forge_db.close_pr(first).unwrap();
+    let second = forge_db.create_pr("work", "main", "new try", "", "bot", at(4)).unwrap();
     assert_eq!(second, first + 2, "a refused one takes no number");
-    assert_eq!(shelf.pr_for("work", "main").unwrap().unwrap().number, second);
-    shelf.close_pr(second).unwrap();
-    assert_eq!(shelf.pr_for("work", "main").unwrap().unwrap().number, second, "closed ones are found too");
-    assert_eq!(shelf.pr_for("other", "main").unwrap(), None);
+    assert_eq!(forge_db.pr_for("work", "main").unwrap().unwrap().number, second);
+    forge_db.close_pr(second).unwrap();
+    assert_eq!(forge_db.pr_for("work", "main").unwrap().unwrap().number, second, "closed ones are found too");
+    assert_eq!(forge_db.pr_for("other", "main").unwrap(), None);
 }
 
 #[test]
 fn a_pull_request_merges_once() {
-    let Shelf { mut shelf, .. } = fresh();
-    let number = shelf.create_pr("work", "main", "t", "b", "bot", at(1)).unwrap();
-    shelf.mark_merged(number, &sha('a')).unwrap();
-    shelf.mark_merged(number, &sha('b')).unwrap();
-    shelf.close_pr(number).unwrap();
-    let pr = shelf.pr(number).unwrap().unwrap();
+    let Shelf { mut forge_db, .. } = fresh();
+    let number = forge_db.create_pr("work", "main", "t", "b", "bot", at(1)).unwrap();
+    forge_db.mark_merged(number, &sha('a')).unwrap();
+    forge_db.mark_merged(number, &sha('b')).unwrap();
+    forge_db.close_pr(number).unwrap();
+    let pr = forge_db.pr(number).unwrap().unwrap();
     assert_eq!((pr.state, pr.merged, pr.merge_sha), (IssueState::Closed, true, Some(sha('a'))));
-    assert_eq!(shelf.prs(StateFilter::Open).unwrap(), []);
-    assert_eq!(shelf.prs(StateFilter::All).unwrap().len(), 1);
+    assert_eq!(forge_db.prs(StateFilter::Open).unwrap(), []);
+    assert_eq!(forge_db.prs(StateFilter::All).unwrap().len(), 1);
 }
 
 #[test]
 fn a_review_is_bound_to_its_commit_and_can_be_taken_back() {
-    let Shelf { mut shelf, .. } = fresh();
-    let pr = shelf.create_pr("work", "main", "t", "b", "bot", at(1)).unwrap();
-    let no = shelf.review(pr, "ann", ReviewVerdict::RequestChanges, "tests?", &sha('a'), at(2)).unwrap();
-    let yes = shelf.review(pr, "ann", ReviewVerdict::Approve, "", &sha('b'), at(3)).unwrap();
-    let hm = shelf.review(pr, "bob", ReviewVerdict::Discuss, "hm", &sha('b'), at(4)).unwrap();
-    shelf.dismiss_review(no).unwrap();
-    let reviews = shelf.reviews(pr).unwrap();
+    let Shelf { mut forge_db, .. } = fresh();
+    let pr = forge_db.create_pr("work", "main", "t", "b", "bot", at(1)).unwrap();
+    let no = forge_db.review(pr, "ann", ReviewVerdict::RequestChanges, "tests?", &sha('a'), at(2)).unwrap();
+    let yes = forge_db.review(pr, "ann", ReviewVerdict::Approve, "", &sha('b'), at(3)).unwrap();
+    let hm = forge_db.review(pr, "bob", ReviewVerdict::Discuss, "hm", &sha('b'), at(4)).unwrap();
+    forge_db.dismiss_review(no).unwrap();
+    let reviews = forge_db.reviews(pr).unwrap();
     assert_eq!(reviews.iter().map(|r| r.id).collect::<Vec<_>>(), [no, yes, hm]);
     assert_eq!((reviews[0].dismissed, reviews[1].dismissed), (true, false));
     assert_eq!((reviews[1].verdict, &reviews[1].sha), (ReviewVerdict::Approve, &sha('b')));
-    assert_eq!(shelf.pr(pr).unwrap().unwrap().reviews, reviews);
+    assert_eq!(forge_db.pr(pr).unwrap().unwrap().reviews, reviews);
 }
 
 #[test]
 fn what_does_not_exist_is_not_found() {
-    let Shelf { mut shelf, .. } = fresh();
-    let pr = shelf.create_pr("work", "main", "t", "b", "bot", at(1)).unwrap();
-    let issue = shelf.create_issue("t", "", &[], "ann", at(1)).unwrap();
+    let Shelf { mut forge_db, .. } = fresh();
+    let pr = forge_db.create_pr("work", "main", "t", "b", "bot", at(1)).unwrap();
+    let issue = forge_db.create_issue("t", "", &[], "ann", at(1)).unwrap();
     let answers = [
-        shelf.comment(9, "ann", "x", at(1)).map(drop),
-        shelf.comments_after(9, 0).map(drop),
-        shelf.set_labels(pr, &words(&["a"]), &[]).map(drop),
-        shelf.assign(pr, None),
-        shelf.close_issue(9, at(1)),
-        shelf.reopen_issue(9),
-        shelf.review(issue, "ann", ReviewVerdict::Approve, "", &sha('a'), at(1)).map(drop),
-        shelf.reviews(issue).map(drop),
-        shelf.dismiss_review(9),
-        shelf.close_pr(issue),
-        shelf.mark_merged(issue, &sha('a')),
+        forge_db.comment(9, "ann", "x", at(1)).map(drop),
+        forge_db.comments_after(9, 0).map(drop),
+        forge_db.set_labels(pr, &words(&["a"]), &[]).map(drop),
+        forge_db.assign(pr, None),
+        forge_db.close_issue(9, at(1)),
+        forge_db.reopen_issue(9),
+        forge_db.review(issue, "ann", ReviewVerdict::Approve, "", &sha('a'), at(1)).map(drop),
+        forge_db.reviews(issue).map(drop),
+        forge_db.dismiss_review(9),
+        forge_db.close_pr(issue),
+        forge_db.mark_merged(issue, &sha('a')),
     ];
     for answer in answers {
         assert!(matches!(answer, Err(Error::NotFound { .. })), "{answer:?}");
     }
-    assert_eq!(shelf.issue(9).unwrap(), None);
+    assert_eq!(forge_db.issue(9).unwrap(), None);
 }
 
 #[test]
 fn hostile_text_comes_back_as_it_was() {
-    let Shelf { mut shelf, .. } = fresh();
+    let Shelf { mut forge_db, .. } = fresh();
     let large = "\u{1}\0é'\"\n".repeat(200_000);
     for text in ["\0", "#(touch x)", "$(id)", "--upload-pack=x", "'; DROP TABLE issues; --", &large] {
-        let number = shelf.create_issue(text, text, &words(&[text]), text, at(1)).unwrap();
-        shelf.comment(number, text, text, at(2)).unwrap();
-        let issue = shelf.issue(number).unwrap().unwrap();
+        let number = forge_db.create_issue(text, text, &words(&[text]), text, at(1)).unwrap();
+        forge_db.comment(number, text, text, at(2)).unwrap();
+        let issue = forge_db.issue(number).unwrap().unwrap();
         assert!([&issue.title, &issue.body, &issue.author, &issue.labels[0]].iter().all(|t| *t == text));
         assert_eq!((issue.comments[0].body.as_str(), issue.comments[0].author.as_str()), (text, text));
     }
@@ -200,8 +200,8 @@ fn two_processes_may_open_and_write_at_once() {
                 .map(|_| {
                     scope.spawn(|| {
                         start.wait();
-                        let mut shelf = ForgeDatabase::open(&path).unwrap();
-                        let mut create = |_| shelf.create_issue("t", "", &[], "ann", at(1)).unwrap();
+                        let mut forge_db = ForgeDatabase::open(&path).unwrap();
+                        let mut create = |_| forge_db.create_issue("t", "", &[], "ann", at(1)).unwrap();
                         (0..EACH).map(&mut create).collect::<Vec<_>>()
                     })
                 })
@@ -219,33 +219,33 @@ fn two_processes_may_open_and_write_at_once() {
 
 #[test]
 fn what_one_process_writes_the_other_sees() {
-    let Shelf { mut shelf, path, _directory } = fresh();
+    let Shelf { mut forge_db, path, _directory } = fresh();
     let mut other = ForgeDatabase::open(&path).unwrap();
-    let number = shelf.create_issue("t", "", &[], "ann", at(1)).unwrap();
+    let number = forge_db.create_issue("t", "", &[], "ann", at(1)).unwrap();
     other.set_labels(number, &words(&["blocked"]), &[]).unwrap();
-    assert_eq!(shelf.issue(number).unwrap().unwrap().labels, ["blocked"]);
+    assert_eq!(forge_db.issue(number).unwrap().unwrap().labels, ["blocked"]);
 }
 
 #[test]
 fn the_board_keeps_the_latest_word_about_an_issue() {
-    let Shelf { mut shelf, _directory, path } = fresh();
-    let number = shelf.create_issue("t", "", &[], "ann", at(1)).unwrap();
-    assert_eq!(shelf.board_row(number).unwrap(), None);
-    shelf.set_board_row(number, BoardStatus::InProgress, "ann-1").unwrap();
-    shelf.set_board_row(number, BoardStatus::InReview, "ann-1").unwrap();
+    let Shelf { mut forge_db, _directory, path } = fresh();
+    let number = forge_db.create_issue("t", "", &[], "ann", at(1)).unwrap();
+    assert_eq!(forge_db.board_row(number).unwrap(), None);
+    forge_db.set_board_row(number, BoardStatus::InProgress, "ann-1").unwrap();
+    forge_db.set_board_row(number, BoardStatus::InReview, "ann-1").unwrap();
     let again = ForgeDatabase::open(&path).unwrap();
     assert_eq!(again.board_row(number).unwrap(), Some((BoardStatus::InReview, "ann-1".to_owned())));
-    assert!(matches!(shelf.set_board_row(99, BoardStatus::Done, ""), Err(Error::NotFound { .. })));
+    assert!(matches!(forge_db.set_board_row(99, BoardStatus::Done, ""), Err(Error::NotFound { .. })));
 }
 
 #[test]
 fn a_check_is_replaced_by_its_latest_answer() {
-    let Shelf { mut shelf, .. } = fresh();
+    let Shelf { mut forge_db, .. } = fresh();
     let check = |name: &str, state| Check { name: name.to_owned(), state, details: String::new() };
-    shelf.set_check(&sha('a'), "test", CheckState::Pending, at(1)).unwrap();
-    shelf.set_check(&sha('a'), "lint", CheckState::Success, at(1)).unwrap();
-    shelf.set_check(&sha('a'), "test", CheckState::Failure, at(2)).unwrap();
+    forge_db.set_check(&sha('a'), "test", CheckState::Pending, at(1)).unwrap();
+    forge_db.set_check(&sha('a'), "lint", CheckState::Success, at(1)).unwrap();
+    forge_db.set_check(&sha('a'), "test", CheckState::Failure, at(2)).unwrap();
     let expected = [check("lint", CheckState::Success), check("test", CheckState::Failure)];
-    assert_eq!(shelf.checks(&sha('a')).unwrap(), expected);
-    assert_eq!(shelf.checks(&sha('b')).unwrap(), []);
+    assert_eq!(forge_db.checks(&sha('a')).unwrap(), expected);
+    assert_eq!(forge_db.checks(&sha('b')).unwrap(), []);
 }

@@ -58,7 +58,7 @@ keeps_the_contract!(
         ledger::a_session_after_a_death_is_a_restart_of_the_day_it_began,
         ledger::a_day_that_is_none_is_refused,
         ledger::a_checkpoint_is_remembered_once_under_its_number,
-        ledger::old_checkpoints_go_and_the_newest_stays,
+        ledger::a_checkpoint_can_be_forgotten_unless_it_is_the_newest,
         ledger::an_entry_has_a_priority_attempts_and_a_style,
         lines::a_line_is_at_work_until_it_is_stopped_and_keeps_its_first_reason,
         lines::an_audit_is_counted_once_with_how_far_it_came,

@@ -135,7 +135,7 @@ pub(crate) trait WriteOne {
         self.log(Write::EntryMoved(Box::new(entry.clone())), at(1))
     }
 
-    fn stop_line(&mut self, project: &ProjectName, stopped: &Stopped) -> Result<()> {
+    fn pause_queue(&mut self, project: &ProjectName, stopped: &Stopped) -> Result<()> {
         self.log(Write::QueuePaused { project: project.clone(), stopped: stopped.clone() }, at(1))
     }
 

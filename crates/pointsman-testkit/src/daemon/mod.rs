@@ -134,14 +134,14 @@ impl TestDaemon {
     }
 
     /// All that an issue's sessions may touch.
-    pub fn desk(&self, issue: u64) -> PathBuf {
+    pub fn session_files(&self, issue: u64) -> PathBuf {
         let name = &self.setup.name;
         self.state().join("projects").join(name).join("sessions").join(format!("dev-{name}-{issue}"))
     }
 
     /// The working tree of an issue.
     pub fn tree(&self, issue: u64) -> PathBuf {
-        self.desk(issue).join("tree")
+        self.session_files(issue).join("tree")
     }
 
     /// Everything the daemon has logged.

@@ -142,7 +142,7 @@ impl TestDaemon {
 
     /// The prompt of a session.
     pub fn prompt(&self, issue: u64, generation: u32) -> String {
-        let file = self.desk(issue).join(format!("inbox-{generation}/0000-task.md"));
+        let file = self.session_files(issue).join(format!("inbox-{generation}/0000-task.md"));
         std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
     }
 

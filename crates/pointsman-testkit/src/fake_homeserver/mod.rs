@@ -68,7 +68,7 @@ struct Room {
     invited: Vec<String>,
     encrypted: bool,
     events: Vec<(u64, Value)>,
-    /// Who was shown the door, and when.
+    /// Who was removed, and when.
     left: BTreeMap<String, u64>,
 }
 

@@ -35,12 +35,13 @@ impl World {
         std::fs::create_dir(&checkout).unwrap();
         git(&checkout, &["init", "--quiet", "--initial-branch=main"]);
         git(&checkout, &["commit", "--quiet", "--allow-empty", "-m", "first"]);
-        let door = Git::open(paths.state()).unwrap();
+        let webhook_listener = Git::open(paths.state()).unwrap();
         create(&paths, &config, &checkout).unwrap();
-        let forge =
-            EmbeddedForge::open(&paths.project(&config.name), "main", &door, || Timestamp(1_700_000_000_000))
-                .unwrap();
-        let world = Self { dir, git: door, config, forge };
+        let forge = EmbeddedForge::open(&paths.project(&config.name), "main", &webhook_listener, || {
+            Timestamp(1_700_000_000_000)
+        })
+        .unwrap();
+        let world = Self { dir, git: webhook_listener, config, forge };
         for title in ["One", "Two"] {
             world.command(ForgeCommand::CreateIssue {
                 title: title.to_owned(),

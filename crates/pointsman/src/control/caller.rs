@@ -210,11 +210,11 @@ pub fn identify(seen: &ProcessFacts, known: &OwnProcesses) -> CallerKind {
     let line = &seen.lineage.processes;
     // The nearest one counts; it is at the beginning of the line only if it asks itself.
     for (at, process) in line.iter().enumerate() {
-        if let Some(seat) = known.sessions.iter().find(|seat| seat.process == *process) {
-            return match seat.runtime {
-                SessionProcessKind::Keeper if at == 0 => CallerKind::Keeper(seat.session.clone()),
+        if let Some(running) = known.sessions.iter().find(|running| running.process == *process) {
+            return match running.runtime {
+                SessionProcessKind::Keeper if at == 0 => CallerKind::Keeper(running.session.clone()),
                 SessionProcessKind::Keeper | SessionProcessKind::Pane => {
-                    CallerKind::Session(seat.session.clone())
+                    CallerKind::Session(running.session.clone())
                 }
             };
         }

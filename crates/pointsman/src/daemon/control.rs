@@ -43,7 +43,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Listens for commands.
 pub(crate) struct Control {
-    /// The road to the loop.
+    /// The channel to the loop.
     pub inbox: Inbox,
     /// The tasks as they are.
     pub board: TaskBoard,

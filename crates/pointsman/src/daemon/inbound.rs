@@ -1,4 +1,4 @@
-//! The one road into the daemon's loop.
+//! The one channel into the daemon's loop.
 
 use std::sync::mpsc::{SyncSender, sync_channel};
 
@@ -158,7 +158,7 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
-    /// The two ends of the road.
+    /// The two ends of the channel.
     pub(crate) fn new() -> (Self, std::sync::mpsc::Receiver<Inbound>) {
         let (sender, receiver) = sync_channel(INBOX_LIMIT);
         (Self { sender }, receiver)

@@ -49,7 +49,7 @@ mod workers;
 
 pub(crate) use budget::quota;
 pub(crate) use decisions::unconfirmed;
-pub(crate) use effects::mailbox;
+pub(crate) use effects::hook_inbox;
 pub use jobs::Outcomes;
 pub(crate) use jobs::{CHECK, ci_log, ci_log_of_pull, ci_verdict};
 pub use launch::launch;

@@ -180,8 +180,9 @@ fn pace(served: &Served, picture: &TaskMap, now: Timestamp) -> Duration {
         return pace;
     }
     let ours = picture.values().filter(|task| task.key.project == served.config.name);
-    let ears = served.listening.as_ref().map_or(WebhookSupport::Asking, |l| l.ears(Topic::Talk, now));
-    forge_pace(pace, ears, ours.map(|task| &**task), now)
+    let webhook_support =
+        served.listening.as_ref().map_or(WebhookSupport::Asking, |l| l.webhook_support(Topic::Talk, now));
+    forge_pace(pace, webhook_support, ours.map(|task| &**task), now)
 }
 
 impl Asking {

@@ -89,7 +89,7 @@ impl Reports {
         }
         // Before the answer: the agent goes on only then.
         self.world.stances.hear(report);
-        hooks::mark_idle(&served.desk(&key), &report.told);
+        hooks::mark_idle(&served.session_files(&key), &report.told);
         if self.paces.lock().unwrap_or_else(PoisonError::into_inner).take(&key, generation, report) {
             let event = Event::SymptomSeen { generation, symptom: Symptom::Slow };
             self.inbox.tell(Input::new(key.clone(), event));
@@ -97,8 +97,9 @@ impl Reports {
         match &report.told {
             HookEvent::Asked { what } => {
                 let identity = key.identity();
-                let seat = self.world.drivers.find(&identity).ok().flatten();
-                let picture = seat.map(|seat| self.world.tail(&served, &identity, &seat)).unwrap_or_default();
+                let running = self.world.drivers.find(&identity).ok().flatten();
+                let picture =
+                    running.map(|running| self.world.tail(&served, &identity, &running)).unwrap_or_default();
                 let event = Event::DialogSeen { generation, what: what.clone(), picture };
                 let mut input = Input::new(key, event);
                 input.dedup = Some(format!("hook-{}", report.id));

@@ -49,7 +49,7 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// Opens everything a project needs, without waiting for a server. `git` is our door to the program,
+    /// Opens everything a project needs, without waiting for a server. `git` is our access to the program,
     /// `environment` has the tokens.
     pub(crate) fn open(
         paths: &Paths,
@@ -137,7 +137,7 @@ impl Served {
     }
 
     /// The directories and files of one task.
-    pub(crate) fn desk(&self, key: &TaskKey) -> SessionFiles {
+    pub(crate) fn session_files(&self, key: &TaskKey) -> SessionFiles {
         let root = self.paths.sandbox(key);
         let dir = &self.config.dev.phase_dir;
         let (project, issue) = (&key.project, key.issue);
@@ -159,7 +159,7 @@ impl Served {
     }
 }
 
-/// Everything that lies on one task's desk.
+/// The files of one task's sessions.
 pub(crate) struct SessionFiles {
     /// All that its sessions may touch of ours.
     pub root: PathBuf,

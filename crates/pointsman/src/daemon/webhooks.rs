@@ -55,7 +55,7 @@ impl ProjectWebhooks {
     }
 
     /// Whether it can be relied on to ring for this kind of fact.
-    pub(crate) fn ears(&self, topic: Topic, now: Timestamp) -> WebhookSupport {
+    pub(crate) fn webhook_support(&self, topic: Topic, now: Timestamp) -> WebhookSupport {
         let heard = match topic {
             Topic::Checks => &self.checks_at,
             Topic::Talk => &self.talk_at,
@@ -85,30 +85,32 @@ impl ProjectWebhooks {
 
 /// The listeners of all projects; those that name the same address share one.
 pub(crate) struct Webhooks {
-    porter: Arc<WebhookRouter>,
+    router: Arc<WebhookRouter>,
     doors: BTreeMap<SocketAddr, Result<WebhookListener, Timestamp>>,
 }
 
 impl Webhooks {
     /// Nobody listens yet.
     pub(crate) fn new(world: &Arc<EffectPerformer>, poller: &Arc<Poller>) -> Self {
-        let porter = Arc::new(WebhookRouter { world: Arc::downgrade(world), poller: Arc::downgrade(poller) });
-        Self { porter, doors: BTreeMap::new() }
+        let router = Arc::new(WebhookRouter { world: Arc::downgrade(world), poller: Arc::downgrade(poller) });
+        Self { router, doors: BTreeMap::new() }
     }
 
     /// Listens where the projects want it, and nowhere else.
     pub(crate) fn follow(&mut self, projects: &BTreeMap<ProjectName, Arc<Served>>, now: Timestamp) {
         let wanted = projects.values().filter_map(|served| Some(served.listening.as_ref()?.listen));
         let wanted: std::collections::BTreeSet<SocketAddr> = wanted.collect();
-        self.doors.retain(|address, door| match door {
+        self.doors.retain(|address, webhook_listener| match webhook_listener {
             Ok(_) => wanted.contains(address),
             Err(tried) => wanted.contains(address) && tried.after(AGAIN) > now && *tried <= now,
         });
         for address in wanted {
             self.doors.entry(address).or_insert_with(|| {
-                let opened = WebhookListener::open(address, Arc::clone(&self.porter) as _);
+                let opened = WebhookListener::open(address, Arc::clone(&self.router) as _);
                 match &opened {
-                    Ok(door) => tracing::info!(address = %door.address(), "listening for webhooks"),
+                    Ok(webhook_listener) => {
+                        tracing::info!(address = %webhook_listener.address(), "listening for webhooks")
+                    }
                     Err(error) => tracing::warn!(%address, %error, "cannot listen for webhooks"),
                 }
                 opened.map_err(|_| now)

@@ -102,14 +102,18 @@ ci_fixes = {CI_FIXES}
 }
 
 /// The market's `pointsman.toml`: the same, but the review agent decides, and the vault has a bell.
-pub(super) fn market_configuration(program: &Path, phase_dir: &Path, bell: &Path) -> anyhow::Result<String> {
+pub(super) fn market_configuration(
+    program: &Path,
+    phase_dir: &Path,
+    receiver: &Path,
+) -> anyhow::Result<String> {
     let text = configuration(program, phase_dir)?;
-    let bell = bell.to_str().with_context(|| format!("{} is not UTF-8", bell.display()))?;
-    let bell = toml::Value::String(bell.to_owned());
+    let receiver = receiver.to_str().with_context(|| format!("{} is not UTF-8", receiver.display()))?;
+    let receiver = toml::Value::String(receiver.to_owned());
     let text = text.replace(&format!("name = \"{NAME}\""), &format!("name = \"{MARKET}\""));
     let text = text.replace("mode = \"human\"", "mode = \"agent\"");
     let text = text.replace("[limits]", "[limits]\nmin_free_memory_mb = 0");
-    Ok(format!("{text}\n[vault.types.ring]\ncommand = [{bell}]\nrisk = \"high\"\n"))
+    Ok(format!("{text}\n[vault.types.ring]\ncommand = [{receiver}]\nrisk = \"high\"\n"))
 }
 
 /// The program behind the bell: what it was told is in a file beside it.

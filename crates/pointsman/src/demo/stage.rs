@@ -1,4 +1,4 @@
-//! The throw-away world: directories, a repository, a daemon; and the door to all of it, which is
+//! The throw-away surroundings: directories, a repository, a daemon; and the door to all of it, which is
 //! the command line, as for any user. Whatever was made here goes away when it is dropped.
 
 use std::os::unix::fs::PermissionsExt;
@@ -101,10 +101,10 @@ impl Stage {
             self.git(&[&["-C", place], order].concat())?;
         }
         self.git(&["-C", place, "commit", "--quiet", "--message=Open the market"])?;
-        let bell = self.home.join("bell");
-        fs::write(&bell, project::BELL)?;
-        fs::set_permissions(&bell, fs::Permissions::from_mode(0o755))?;
-        let configuration = project::market_configuration(&self.program, &self.phases, &bell)?;
+        let receiver = self.home.join("bell");
+        fs::write(&receiver, project::BELL)?;
+        fs::set_permissions(&receiver, fs::Permissions::from_mode(0o755))?;
+        let configuration = project::market_configuration(&self.program, &self.phases, &receiver)?;
         fs::write(checkout.join(project::CONFIGURATION), configuration)?;
         self.pointsman::<Named>(&["project", "add", place]).map(drop)
     }

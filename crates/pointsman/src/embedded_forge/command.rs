@@ -7,7 +7,7 @@ use pointsman_core::task::ReviewVerdict;
 use pointsman_view::forge as view;
 
 use super::limits::{self, InvalidText};
-use super::{EmbeddedForge, git_error, shelf_error};
+use super::{EmbeddedForge, database_error, git_error};
 use crate::control::protocol::{FailureKind, ForgeCommand, Reply};
 
 /// Executes a person's command.
@@ -43,7 +43,7 @@ impl From<InvalidText> for Failure {
 
 fn execute(forge: &EmbeddedForge, command: &ForgeCommand) -> Result<Reply, Failure> {
     if let Some(number) = subject(command).filter(|number| i64::try_from(*number).is_err()) {
-        // More than the shelf can count to.
+        // More than the database can count to.
         return Err(missing("issue or pull request", number, None));
     }
     match command {
@@ -51,15 +51,15 @@ fn execute(forge: &EmbeddedForge, command: &ForgeCommand) -> Result<Reply, Failu
             let (title, body) = (limits::title(title)?, limits::body(body)?);
             limits::labels(labels)?;
             let created =
-                forge.shelf().create_issue(&title, &body, labels, &limits::person(author), forge.now());
-            show_issue(forge, created.map_err(shelf_error("create an issue"))?)
+                forge.forge_db().create_issue(&title, &body, labels, &limits::person(author), forge.now());
+            show_issue(forge, created.map_err(database_error("create an issue"))?)
         }
         ForgeCommand::ListIssues { state } => list_issues(forge, *state),
         ForgeCommand::ShowIssue { number } => show_issue(forge, *number),
         ForgeCommand::Comment { number, body, author } => {
             let body = limits::comment(body)?;
-            let written = forge.shelf().comment(*number, &limits::person(author), &body, forge.now());
-            written.map_err(shelf_error("comment"))?;
+            let written = forge.forge_db().comment(*number, &limits::person(author), &body, forge.now());
+            written.map_err(database_error("comment"))?;
             show_either(forge, *number)
         }
         ForgeCommand::Label { number, add, remove } => {
@@ -68,7 +68,7 @@ fn execute(forge: &EmbeddedForge, command: &ForgeCommand) -> Result<Reply, Failu
             show_issue(forge, *number)
         }
         ForgeCommand::SetIssueOpen { number, open: true } => {
-            forge.shelf().reopen_issue(*number).map_err(shelf_error("reopen an issue"))?;
+            forge.forge_db().reopen_issue(*number).map_err(database_error("reopen an issue"))?;
             show_issue(forge, *number)
         }
         ForgeCommand::SetIssueOpen { number, open: false } => {
@@ -90,7 +90,7 @@ fn execute(forge: &EmbeddedForge, command: &ForgeCommand) -> Result<Reply, Failu
         ForgeCommand::ClosePull { number } => {
             // Looked at first, so that its head is remembered, and landed work is merged instead of closed.
             require_pull(forge, *number)?;
-            forge.shelf().close_pr(*number).map_err(shelf_error("close a pull request"))?;
+            forge.forge_db().close_pr(*number).map_err(database_error("close a pull request"))?;
             forge.repository.forget_question(*number);
             show_pull(forge, *number)
         }
@@ -149,8 +149,8 @@ fn review(
     author: &str,
 ) -> Result<(), Failure> {
     let sha = head_to_review(forge, number)?;
-    let written = forge.shelf().review(number, author, verdict, body, &sha, forge.now());
-    written.map(drop).map_err(|error| shelf_error("review a pull request")(error).into())
+    let written = forge.forge_db().review(number, author, verdict, body, &sha, forge.now());
+    written.map(drop).map_err(|error| database_error("review a pull request")(error).into())
 }
 
 /// The commit that a review would be about; the refusal if there can be none.
@@ -181,14 +181,14 @@ fn list_checks(forge: &EmbeddedForge, sha: &Sha) -> Result<Reply, Failure> {
 }
 
 fn list_issues(forge: &EmbeddedForge, state: StateFilter) -> Result<Reply, Failure> {
-    let issues = forge.shelf().issues(state).map_err(shelf_error("list issues"))?;
+    let issues = forge.forge_db().issues(state).map_err(database_error("list issues"))?;
     Ok(Reply::done(issues.iter().map(view::Issue::from).collect::<Vec<_>>()))
 }
 
 fn list_pulls(forge: &EmbeddedForge, state: StateFilter) -> Result<Reply, Failure> {
     // Those that landed by hand must be written down before they are sorted into open and closed.
     forge.open_pull_requests()?;
-    let listed = forge.shelf().prs(state).map_err(shelf_error("list pull requests"))?;
+    let listed = forge.forge_db().prs(state).map_err(database_error("list pull requests"))?;
     let pulls = listed
         .into_iter()
         .map(|pr| forge.with_facts(pr).map_err(Failure::from))
@@ -201,7 +201,7 @@ fn show_issue(forge: &EmbeddedForge, number: Number) -> Result<Reply, Failure> {
     match forge.issue(number)? {
         Some(issue) => Ok(Reply::done(view::Issue::from(&issue))),
         None => {
-            let pr = forge.shelf().pr(number).map_err(shelf_error("read a pull request"))?;
+            let pr = forge.forge_db().pr(number).map_err(database_error("read a pull request"))?;
             let hint = pr.map(|_| format!("`pointsman forge pr show {number}`: it is a pull request"));
             Err(missing("issue", number, hint))
         }

@@ -10,7 +10,7 @@ use pointsman_core::config::Config;
 use super::open_parts;
 use crate::paths::Paths;
 
-/// Makes the shelf and the bare repository of a project, imports its primary branch from the checkout, and answers
+/// Makes the database and the bare repository of a project, imports its primary branch from the checkout, and answers
 /// where the repository is.
 ///
 /// May be repeated: a primary branch that is there is left where it is, whatever the checkout has. Nothing of the

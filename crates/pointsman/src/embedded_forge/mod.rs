@@ -42,12 +42,12 @@ pub const ACCOUNT: &str = "pointsman";
 /// The name our reviews are written under, so that nobody approves what is their own.
 pub const REVIEW_ACCOUNT: &str = "pointsman-review";
 
-/// One project's shelf and bare repository.
+/// One project's database and bare repository.
 ///
 /// Several may be open at once, also in different processes: every single write is safe then. That "once" holds for
 /// comments and reviews needs a single one, which the daemon's lock sees to.
 pub struct EmbeddedForge {
-    shelf: Mutex<ForgeDatabase>,
+    forge_db: Mutex<ForgeDatabase>,
     repository: Repository,
     remote: String,
     /// The branch that work lands on.
@@ -63,9 +63,9 @@ impl EmbeddedForge {
         git: &Git,
         clock: impl Fn() -> Timestamp + Send + Sync + 'static,
     ) -> Result<Self, Error> {
-        let (repository, shelf) = open_parts(paths, primary_branch, git)?;
+        let (repository, forge_db) = open_parts(paths, primary_branch, git)?;
         Ok(Self {
-            shelf: Mutex::new(shelf),
+            forge_db: Mutex::new(forge_db),
             remote: repository.remote_url().to_owned(),
             repository: Repository::new(repository),
             primary: primary_branch.to_owned(),
@@ -75,26 +75,26 @@ impl EmbeddedForge {
 
     /// The number of issues that were filed under a name.
     pub(crate) fn filed_by(&self, author: &str) -> Result<u64, Error> {
-        self.shelf().issues_by(author).map_err(shelf_error("count issues"))
+        self.forge_db().issues_by(author).map_err(database_error("count issues"))
     }
 
-    /// A panic in the middle of a write rolled it back, so the shelf behind a poisoned lock is as good as before.
-    fn shelf(&self) -> MutexGuard<'_, ForgeDatabase> {
-        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A panic in the middle of a write rolled it back, so the database behind a poisoned lock is as good as before.
+    fn forge_db(&self) -> MutexGuard<'_, ForgeDatabase> {
+        self.forge_db.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn now(&self) -> Timestamp {
         (self.clock)()
     }
 
-    /// Adds to what the shelf says what git says. Work that somebody brought to the base by hand is written down as
+    /// Adds what git knows to what the database knows. Work that somebody brought to the base by hand is written down as
     /// merged here, the first time it is seen.
     fn with_facts(&self, mut pr: PullRequest) -> Result<PullRequest, Error> {
         const OPERATION: &str = "look at a pull request";
         let standing = self.repository.standing(&pr).map_err(git_error(OPERATION))?;
         pr.head_sha = standing.head;
         if let Some(sha) = standing.landed_as {
-            self.shelf().mark_merged(pr.number, &sha).map_err(shelf_error(OPERATION))?;
+            self.forge_db().mark_merged(pr.number, &sha).map_err(database_error(OPERATION))?;
             pr.state = IssueState::Closed;
             pr.merged = true;
             pr.merge_sha = Some(sha);
@@ -117,12 +117,12 @@ fn open_parts(paths: &ProjectPaths, primary: &str, git: &Git) -> Result<(Mirror,
     init_bare(git, &dir, &primary).map_err(git_error(OPERATION))?;
     // We have the questions that a mirror answers; this one is its own remote.
     let repository = Mirror::open_or_create(git, &dir, remote).map_err(git_error(OPERATION))?;
-    let shelf = ForgeDatabase::open(&paths.forge_shelf()).map_err(shelf_error(OPERATION))?;
-    Ok((repository, shelf))
+    let forge_db = ForgeDatabase::open(&paths.forge_database()).map_err(database_error(OPERATION))?;
+    Ok((repository, forge_db))
 }
 
-/// Sorts what the shelf says. Every call of a forge may be repeated, so "look first" is "later" here.
-fn shelf_error(operation: &'static str) -> impl Fn(store::Error) -> Error {
+/// Sorts the errors of the database. Every call of a forge may be repeated, so "look first" is "later" here.
+fn database_error(operation: &'static str) -> impl Fn(store::Error) -> Error {
     move |error| match error {
         store::Error::NotFound { what } => Error::NotFound { what },
         error => match error.retry() {

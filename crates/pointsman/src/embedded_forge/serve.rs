@@ -10,7 +10,7 @@ use pointsman_core::task::ReviewVerdict;
 use pointsman_core::words;
 use pointsman_store as store;
 
-use super::{ACCOUNT, EmbeddedForge, REVIEW_ACCOUNT, git_error, limits, shelf_error};
+use super::{ACCOUNT, EmbeddedForge, REVIEW_ACCOUNT, database_error, git_error, limits};
 
 impl Forge for EmbeddedForge {
     fn me(&self) -> &str {
@@ -26,12 +26,12 @@ impl Forge for EmbeddedForge {
     }
 
     fn open_issues(&self) -> Result<Vec<Issue>, Error> {
-        let issues = self.shelf().issues(StateFilter::Open).map_err(shelf_error("list issues"))?;
+        let issues = self.forge_db().issues(StateFilter::Open).map_err(database_error("list issues"))?;
         Ok(issues.into_iter().map(|issue| Issue { comments: Vec::new(), ..issue }).collect())
     }
 
     fn issue(&self, number: Number) -> Result<Option<Issue>, Error> {
-        self.shelf().issue(number).map_err(shelf_error("read an issue"))
+        self.forge_db().issue(number).map_err(database_error("read an issue"))
     }
 
     fn file_issue_once(
@@ -41,11 +41,11 @@ impl Forge for EmbeddedForge {
         body: &str,
         labels: &[&str],
     ) -> Result<Number, Error> {
-        let failed = shelf_error("file an issue");
+        let failed = database_error("file an issue");
         let ending = format!("\n\n{}", words::comment::marker(marker));
         // Held from looking to writing.
-        let mut shelf = self.shelf();
-        let open = shelf.issues(StateFilter::Open).map_err(&failed)?;
+        let mut forge_db = self.forge_db();
+        let open = forge_db.issues(StateFilter::Open).map_err(&failed)?;
         let ours = |issue: &&Issue| issue.author == ACCOUNT && issue.body.ends_with(&ending);
         if let Some(known) = open.iter().find(ours) {
             return Ok(known.number);
@@ -53,46 +53,46 @@ impl Forge for EmbeddedForge {
         let body = limits::cut_body(body, ending.len()) + &ending;
         let labels: Vec<String> = labels.iter().map(|&label| label.to_owned()).collect();
         let title = limits::cut_title(title);
-        shelf.create_issue(&title, &body, &labels, ACCOUNT, self.now()).map_err(failed)
+        forge_db.create_issue(&title, &body, &labels, ACCOUNT, self.now()).map_err(failed)
     }
 
     fn set_labels(&self, number: Number, add: &[String], remove: &[String]) -> Result<Vec<String>, Error> {
-        self.shelf().set_labels(number, add, remove).map_err(shelf_error("set labels"))
+        self.forge_db().set_labels(number, add, remove).map_err(database_error("set labels"))
     }
 
     fn assign_me(&self, number: Number) -> Result<(), Error> {
-        self.shelf().assign(number, Some(ACCOUNT)).map_err(shelf_error("assign an issue"))
+        self.forge_db().assign(number, Some(ACCOUNT)).map_err(database_error("assign an issue"))
     }
 
     fn assign(&self, number: Number, who: Option<&str>) -> Result<(), Error> {
         let who = who.map(limits::person);
-        self.shelf().assign(number, who.as_deref()).map_err(shelf_error("assign an issue"))
+        self.forge_db().assign(number, who.as_deref()).map_err(database_error("assign an issue"))
     }
 
     fn comment_once(&self, number: Number, marker: &str, body: &str) -> Result<(), Error> {
-        let failed = shelf_error("comment");
+        let failed = database_error("comment");
         let ending = format!("\n\n{}", words::comment::marker(marker));
         // Held from looking to writing.
-        let mut shelf = self.shelf();
-        let comments = shelf.comments_after(number, 0).map_err(&failed)?;
+        let mut forge_db = self.forge_db();
+        let comments = forge_db.comments_after(number, 0).map_err(&failed)?;
         // Only the end counts: before it our comments quote what agents wrote, which may look like a marker.
         if comments.iter().any(|comment| comment.author == ACCOUNT && comment.body.ends_with(&ending)) {
             return Ok(());
         }
         let body = limits::cut_body(body, ending.len()) + &ending;
-        shelf.comment(number, ACCOUNT, &body, self.now()).map(drop).map_err(failed)
+        forge_db.comment(number, ACCOUNT, &body, self.now()).map(drop).map_err(failed)
     }
 
     fn comments_after(&self, number: Number, after: u64) -> Result<Vec<Comment>, Error> {
-        self.shelf().comments_after(number, after).map_err(shelf_error("read comments"))
+        self.forge_db().comments_after(number, after).map_err(database_error("read comments"))
     }
 
     fn close_issue(&self, number: Number) -> Result<(), Error> {
-        self.shelf().close_issue(number, self.now()).map_err(shelf_error("close an issue"))
+        self.forge_db().close_issue(number, self.now()).map_err(database_error("close an issue"))
     }
 
     fn close_pull_request(&self, number: Number) -> Result<(), Error> {
-        self.shelf().close_pr(number).map_err(shelf_error("close a pull request"))
+        self.forge_db().close_pr(number).map_err(database_error("close a pull request"))
     }
 
     fn ensure_pull_request(&self, head: &str, base: &str, title: &str, body: &str) -> Result<Number, Error> {
@@ -100,44 +100,44 @@ impl Forge for EmbeddedForge {
     }
 
     fn pull_request(&self, number: Number) -> Result<Option<PullRequest>, Error> {
-        let pr = self.shelf().pr(number).map_err(shelf_error("read a pull request"))?;
+        let pr = self.forge_db().pr(number).map_err(database_error("read a pull request"))?;
         pr.map(|pr| self.with_facts(pr)).transpose()
     }
 
     fn pull_request_from(&self, head: &str, base: &str) -> Result<Option<PullRequest>, Error> {
-        let newest = self.shelf().pr_for(head, base).map_err(shelf_error("look for a pull request"))?;
+        let newest = self.forge_db().pr_for(head, base).map_err(database_error("look for a pull request"))?;
         newest.map(|pr| self.with_facts(pr)).transpose()
     }
 
     fn open_pull_requests(&self) -> Result<Vec<PullRequest>, Error> {
-        let rows = self.shelf().prs(StateFilter::Open).map_err(shelf_error("list pull requests"))?;
+        let rows = self.forge_db().prs(StateFilter::Open).map_err(database_error("list pull requests"))?;
         let looked_at = rows.into_iter().map(|pr| self.with_facts(pr)).collect::<Result<Vec<_>, _>>()?;
         let open = looked_at.into_iter().filter(|pr| pr.state == IssueState::Open);
         Ok(open.map(|pr| PullRequest { reviews: Vec::new(), ..pr }).collect())
     }
 
     fn withdraw_change_requests(&self, pr: Number, keep: &Sha) -> Result<(), Error> {
-        let failed = shelf_error("take a review back");
-        let mut shelf = self.shelf();
-        for review in shelf.reviews(pr).map_err(&failed)? {
+        let failed = database_error("take a review back");
+        let mut forge_db = self.forge_db();
+        for review in forge_db.reviews(pr).map_err(&failed)? {
             let asks = review.verdict == ReviewVerdict::RequestChanges && !review.dismissed;
             if review.author == REVIEW_ACCOUNT && review.sha != *keep && asks {
-                shelf.dismiss_review(review.id).map_err(&failed)?;
+                forge_db.dismiss_review(review.id).map_err(&failed)?;
             }
         }
         Ok(())
     }
 
     fn review_once(&self, pr: Number, sha: &Sha, verdict: ReviewVerdict, body: &str) -> Result<(), Error> {
-        let failed = shelf_error("review a pull request");
+        let failed = database_error("review a pull request");
         // Held from looking to writing.
-        let mut shelf = self.shelf();
-        let reviews = shelf.reviews(pr).map_err(&failed)?;
+        let mut forge_db = self.forge_db();
+        let reviews = forge_db.reviews(pr).map_err(&failed)?;
         if reviews.iter().any(|review| review.author == REVIEW_ACCOUNT && review.sha == *sha) {
             return Ok(());
         }
         let body = limits::cut_body(body, 0);
-        shelf.review(pr, REVIEW_ACCOUNT, verdict, &body, sha, self.now()).map(drop).map_err(failed)
+        forge_db.review(pr, REVIEW_ACCOUNT, verdict, &body, sha, self.now()).map(drop).map_err(failed)
     }
 
     fn record_merge(&self, pr: Number, sha: &Sha) -> Result<(), Error> {
@@ -154,7 +154,7 @@ impl Forge for EmbeddedForge {
             let reason = format!("{} is not on `{}`", sha.short(), known.base);
             return Err(Error::Refused { operation: OPERATION, reason });
         }
-        self.shelf().mark_merged(pr, sha).map_err(shelf_error(OPERATION))?;
+        self.forge_db().mark_merged(pr, sha).map_err(database_error(OPERATION))?;
         self.repository.forget_question(pr);
         Ok(())
     }
@@ -165,7 +165,7 @@ impl Forge for EmbeddedForge {
 
     fn pull_request_of(&self, sha: &Sha, parents: &[Sha]) -> Result<Option<Number>, Error> {
         const OPERATION: &str = "find a pull request";
-        let known = self.shelf().prs(StateFilter::All).map_err(shelf_error(OPERATION))?;
+        let known = self.forge_db().prs(StateFilter::All).map_err(database_error(OPERATION))?;
         for pr in known.into_iter().rev() {
             // Work that was brought to the base by hand is found merged here.
             let pr = self.with_facts(pr)?;
@@ -189,11 +189,11 @@ impl Forge for EmbeddedForge {
     }
 
     fn checks(&self, sha: &Sha) -> Result<Vec<Check>, Error> {
-        self.shelf().checks(sha).map_err(shelf_error("read checks"))
+        self.forge_db().checks(sha).map_err(database_error("read checks"))
     }
 
     fn show_check(&self, sha: &Sha, name: &str, state: CheckState) -> Result<(), Error> {
-        self.shelf().set_check(sha, name, state, self.now()).map_err(shelf_error("write a check"))
+        self.forge_db().set_check(sha, name, state, self.now()).map_err(database_error("write a check"))
     }
 
     fn board(&self) -> Result<Vec<BoardItem>, Error> {
@@ -212,7 +212,7 @@ impl Forge for EmbeddedForge {
         let status = change.status.unwrap_or(before.status);
         let agent = change.agent.map(limits::agent);
         let agent = agent.as_deref().unwrap_or(&before.agent);
-        self.shelf().set_board_row(number, status, agent).map_err(shelf_error("change the board"))
+        self.forge_db().set_board_row(number, status, agent).map_err(database_error("change the board"))
     }
 }
 
@@ -226,14 +226,14 @@ impl EmbeddedForge {
         author: &str,
     ) -> Result<Number, Error> {
         const OPERATION: &str = "open a pull request";
-        let failed = shelf_error(OPERATION);
-        let newest = self.shelf().pr_for(head, base).map_err(&failed)?;
+        let failed = database_error(OPERATION);
+        let newest = self.forge_db().pr_for(head, base).map_err(&failed)?;
         if let Some(pr) = newest.filter(|pr| pr.state == IssueState::Open) {
             return Ok(pr.number);
         }
         let head_sha = self.work_of(head, base)?;
         let (title, body) = (limits::cut_title(title), limits::cut_body(body, 0));
-        let created = self.shelf().create_pr(head, base, &title, &body, author, self.now());
+        let created = self.forge_db().create_pr(head, base, &title, &body, author, self.now());
         match created {
             Ok(number) => {
                 let remembered = self.repository.remember(number, &head_sha, None);
@@ -246,7 +246,7 @@ impl EmbeddedForge {
 
     /// An issue that nobody put on the board stands where its state and labels put it; a closed one is done.
     fn on_board(&self, issue: Issue) -> Result<BoardItem, Error> {
-        let row = self.shelf().board_row(issue.number).map_err(shelf_error("read the board"))?;
+        let row = self.forge_db().board_row(issue.number).map_err(database_error("read the board"))?;
         let (told, agent) = match row {
             Some((status, agent)) => (Some(status), agent),
             None => (None, String::new()),

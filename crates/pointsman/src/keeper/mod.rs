@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use crate::daemon::Launch;
 use reporter::TurnReporter;
 
-/// Should a bell not be heard.
+/// A call to wake up may be missed.
 const SLOW_LOOK: Duration = Duration::from_secs(5);
 /// Of one turn in the transcript.
 const SHOWN_BYTES: usize = 4 << 20;
@@ -67,7 +67,7 @@ pub(crate) fn run(dir: &Path) -> anyhow::Result<i32> {
     let opened = place.opened()?.context("nobody opened this place")?;
     let cancel = Cancel::new()?;
     let (wake, woken) = sync_channel(1);
-    // Before the seat is taken: from then on we may be asked to go, and have to say that we did.
+    // Before the lock is taken: from then on we may be asked to go, and have to say that we did.
     let stopped = stop_on_signals(&cancel, &wake)?;
     // Another keeper is here already.
     let Some(sitting) = place.sit()? else { return Ok(0) };
@@ -202,7 +202,7 @@ fn listen(place: &SessionDir, wake: SyncSender<()>) -> anyhow::Result<FileWatch>
     let watch = FileWatch::start(move |_| {
         let _ = wake.try_send(());
     })?;
-    watch.register(place.bell());
+    watch.register(place.receiver());
     watch.watch_dir(place.dir())?;
     Ok(watch)
 }

@@ -122,7 +122,7 @@ fn real_claude_comes_back_after_a_crash_with_its_conversation() {
     daemon.kill_session(issue);
     daemon.wait_session(issue, 2);
     daemon.wait_closed(issue);
-    let launch = fs::read_to_string(daemon.desk(issue).join("run-2/launch.json"));
+    let launch = fs::read_to_string(daemon.session_files(issue).join("run-2/launch.json"));
     if let Ok(launch) = launch {
         assert!(launch.contains("--resume"), "{launch}");
     }

@@ -1,13 +1,22 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use super::{World, branch, reference};
-use crate::git::RefName;
-use crate::git::capture::{capture, files_in_progress, next_rescue_ref};
+use crate::git::capture::{capture, next_rescue_ref};
+use crate::git::mirror::Mirror;
+use crate::git::snapshot::snapshot;
 use crate::git::tree::{Tree, TreeSpec};
+use crate::git::{Error, RefName};
 
 fn rescue(n: u32) -> RefName {
     RefName::rescue("dev-shop-7.1", n).unwrap()
+}
+
+/// The paths in a working tree that differ from its HEAD, untracked files included.
+fn files_in_progress(mirror: &Mirror, work_dir: &Path) -> Result<Vec<String>, Error> {
+    let paths = snapshot(mirror, work_dir, None)?.changed_paths()?;
+    Ok(paths.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect())
 }
 
 #[test]

@@ -43,9 +43,9 @@ pub struct Opening<'a> {
 /// A room, with our account.
 pub struct Matrix {
     client: Client,
-    /// Another door to the same server, for questions that take long: a pause asked for when we talk too much must not
+    /// A second client of the same server, for questions that take long: a pause asked for when we talk too much must not
     /// keep us from listening.
-    ears: Client,
+    listening: Client,
     wanted: String,
     known: Mutex<Option<Arc<RoomMembership>>>,
 }
@@ -62,10 +62,10 @@ impl Opening<'_> {
     pub fn prepare(self) -> Matrix {
         let patient = Limits { call: LONG_POLL + WAY, ..self.limits };
         let host = Host::new(self.homeserver, self.clock, self.limits, self.patience.clone());
-        let ears = Host::new(self.homeserver, self.clock, patient, self.patience);
+        let listening = Host::new(self.homeserver, self.clock, patient, self.patience);
         Matrix {
             client: host.client(Some((Scheme::Bearer, self.token.clone()))),
-            ears: ears.client(Some((Scheme::Bearer, self.token))),
+            listening: listening.client(Some((Scheme::Bearer, self.token))),
             wanted: self.room.to_owned(),
             known: Mutex::default(),
         }

@@ -43,7 +43,7 @@ impl Matrix {
         if let Some(since) = since {
             request = request.query("since", since);
         }
-        let answer: Result<wire::Sync, _> = self.ears.read(&request);
+        let answer: Result<wire::Sync, _> = self.listening.read(&request);
         if answer.as_ref().is_err_and(|error| matches!(error.status(), Some(401 | 403))) {
             self.forget();
         }
@@ -63,7 +63,7 @@ impl Matrix {
         };
         let (mut heard, mut own) = (Vec::new(), Vec::new());
         for value in older.iter().rev().chain(&timeline.events) {
-            match wire::event(value, &standing.me, |at| self.ears.host().our_time(at)) {
+            match wire::event(value, &standing.me, |at| self.listening.host().our_time(at)) {
                 wire::Event::Message(message) => heard.push(*message),
                 wire::Event::Own(ours) => own.push(ours),
                 wire::Event::Encryption => {
@@ -87,7 +87,7 @@ impl Matrix {
                 .query("to", to)
                 .query("limit", PAGE)
                 .query("filter", json!({ "types": TYPES }));
-            let page: wire::Page = self.ears.read(&request)?;
+            let page: wire::Page = self.listening.read(&request)?;
             found.extend(page.chunk);
             match page.end {
                 Some(end) if end != from => from = end,

@@ -2,10 +2,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pointsman_adapters::tmux::{Error, MESSAGE_LIMIT, Sent, Started, Target, clean_line};
+use pointsman_adapters::tmux::{Error, MESSAGE_LIMIT, Sent, Started, clean_line};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{Rig, session};
+use super::Rig;
 use crate::deadline::eventually;
 
 /// A program that writes every line it is given to a file, and first asks for bracketed paste if told so.
@@ -112,20 +112,6 @@ fn a_dead_pane_gets_nothing() {
     eventually("the pane is dead", || rig.server.find("dev-shop-4").unwrap().unwrap().exit);
     assert_eq!(rig.server.send_message(&started.pane_id, "e1", "m-1", "hello").unwrap(), Sent::Dead);
     assert_eq!(rig.tmux(&["list-buffers"]), "");
-}
-
-#[test]
-fn an_interrupt_is_fenced_too() {
-    let rig = Rig::new();
-    let started = rig.server.start(&session("dev-shop-4", &["sleep", "1000"])).unwrap();
-    eventually("the program runs", || {
-        (fs::read_to_string(format!("/proc/{}/comm", started.pid)).unwrap() == "sleep\n").then_some(())
-    });
-    assert_eq!(rig.server.press_interrupt(&started.pane_id, "e0").unwrap(), Sent::StaleEpoch);
-    assert_eq!(rig.server.press_interrupt(&started.pane_id, "e1").unwrap(), Sent::Sent);
-    let exit = eventually("the pane is dead", || rig.server.find("dev-shop-4").unwrap().unwrap().exit);
-    assert_eq!(exit.signal, Some(2));
-    assert!(rig.server.capture_tail(Target::Pane(&started.pane_id), 5).is_ok());
 }
 
 #[test]

@@ -99,7 +99,7 @@ proptest! {
                     prop_assert!(point.1 == place.y || point.1 == place.y + place.height);
                 }
             }
-            // No road runs through a node.
+            // No edge runs through a node.
             for pair in road.points.windows(2) {
                 for place in &layout.nodes {
                     let (left, right) = (pair[0].0.min(pair[1].0), pair[0].0.max(pair[1].0));

@@ -144,7 +144,7 @@ fn rules_have_the_last_word() {
 #[test]
 fn what_changed_while_the_model_thought_is_left_alone() {
     let issues = predictions(1..=4);
-    let asked = question(&sight(&issues), &Memory::default(), NOW).unwrap();
+    let asked = question(&facts(&issues), &Memory::default(), NOW).unwrap();
     let mut now = issues[1..].to_vec();
     now[0].labels = vec!["prediction/actioned".to_owned()];
     now[1].assignee = Some("ann".to_owned());

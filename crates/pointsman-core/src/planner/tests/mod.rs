@@ -47,7 +47,7 @@ fn predictions(numbers: impl IntoIterator<Item = Number>) -> Vec<Issue> {
     numbers.into_iter().map(|n| issue(n, &format!("Forecast {}", topic(n)), &[UNREVIEWED])).collect()
 }
 
-fn sight(issues: &[Issue]) -> PlanInputs {
+fn facts(issues: &[Issue]) -> PlanInputs {
     PlanInputs {
         issues: issues.to_vec(),
         documents: vec![Document { path: "VISION.md", text: "Fruit for all.".to_owned() }],
@@ -89,7 +89,7 @@ fn read(triage: &[Value], issues: &[Value]) -> Result<Answer, Unusable> {
 
 /// What becomes of an answer to a question about these issues.
 fn decide(issues: &[Issue], triage: &[Value], gaps: &[Value]) -> Plan {
-    let asked = question(&sight(issues), &Memory::default(), NOW).unwrap();
+    let asked = question(&facts(issues), &Memory::default(), NOW).unwrap();
     later(&asked, issues, triage, gaps)
 }
 

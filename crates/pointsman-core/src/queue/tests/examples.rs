@@ -8,8 +8,8 @@ use crate::queue::{CandidateRuns, EntryId, Fault, Plan, Policy, QueueFacts, Runs
 
 const FIRST_ASIDE: i64 = 100;
 
-fn runs(letter: char) -> Runs {
-    let (green, red, infra) = match letter {
+fn runs(message_status: char) -> Runs {
+    let (green, red, infra) = match message_status {
         '.' => (0, 0, 0),
         'i' => (0, 0, 1),
         'r' => (0, 1, 0),
@@ -23,15 +23,18 @@ fn runs(letter: char) -> Runs {
 
 fn train(known: &str) -> QueueFacts {
     let mut parts = known.split('|').map(str::trim);
-    let mut cars = |first: i64| -> Vec<CandidateRuns> {
+    let mut members = |first: i64| -> Vec<CandidateRuns> {
         let letters = parts.next().unwrap_or_default().chars();
         letters
             .zip(first..)
-            .map(|(letter, entry)| CandidateRuns { entry: EntryId(entry), runs: runs(letter) })
+            .map(|(message_status, entry)| CandidateRuns {
+                entry: EntryId(entry),
+                runs: runs(message_status),
+            })
             .collect()
     };
-    let main = cars(0)[0].runs;
-    QueueFacts { main, cars: cars(1), aside: cars(FIRST_ASIDE) }
+    let main = members(0)[0].runs;
+    QueueFacts { main, members: members(1), aside: members(FIRST_ASIDE) }
 }
 
 fn name(entry: EntryId) -> String {
@@ -199,7 +202,7 @@ fn speculative() {
             // The last green one proves all before it innocent.
             ("g | g... |", "land 1"),
             ("g | r.g. |", "land 3"),
-            // Nothing is tested behind a car that may have to leave.
+            // Nothing is tested behind a entry that may have to leave.
             ("g | ..r. |", "test 1 2"),
             ("g | .R.. |", "test 1"),
             ("g | .x.. |", "test 1"),

@@ -100,7 +100,7 @@ fn keeps_the_promises(world: &World, queue: &QueueSimulation) -> Result<(), Test
     let left = queue.train();
     let decided = queue.landed().len() + queue.ejected().len();
     prop_assert_eq!(decided + left.aside.len(), usize::try_from(world.entries).unwrap(), "lost or doubled");
-    prop_assert!(left.cars.is_empty());
+    prop_assert!(left.members.is_empty());
     prop_assert!(left.aside.is_empty() || left.main.standing() == GateVerdict::Red, "wedged");
     Ok(())
 }

@@ -20,7 +20,7 @@ fn runs() -> impl Strategy<Value = Runs> {
 }
 
 fn trains() -> impl Strategy<Value = QueueFacts> {
-    let cars = |from: i64| {
+    let members = |from: i64| {
         prop::collection::vec(runs(), 0..6).prop_map(move |list| {
             list.into_iter()
                 .zip(from..)
@@ -28,7 +28,7 @@ fn trains() -> impl Strategy<Value = QueueFacts> {
                 .collect()
         })
     };
-    (runs(), cars(0), cars(100)).prop_map(|(main, cars, aside)| QueueFacts { main, cars, aside })
+    (runs(), members(0), members(100)).prop_map(|(main, members, aside)| QueueFacts { main, members, aside })
 }
 
 /// Any policy.
@@ -44,8 +44,8 @@ pub(super) fn policies() -> impl Strategy<Value = Policy> {
 fn standing(train: &QueueFacts, subject: Subject) -> GateVerdict {
     match subject {
         Subject::Main => train.main,
-        Subject::Car(place) => train.cars[place].runs,
-        Subject::Aside(entry) => train.aside.iter().find(|car| car.entry == entry).unwrap().runs,
+        Subject::Car(place) => train.members[place].runs,
+        Subject::Aside(entry) => train.aside.iter().find(|member| member.entry == entry).unwrap().runs,
     }
     .standing()
 }
@@ -63,9 +63,9 @@ proptest! {
         prop_assert!(asked.iter().filter(|asked| **asked).count() <= 1, "one thing at a time");
         prop_assert_eq!(*main_is_red, main == GateVerdict::Red);
 
-        prop_assert_eq!(*land, (0..train.cars.len()).rfind(|k| standing(&train, Subject::Car(*k)) == GateVerdict::Green));
+        prop_assert_eq!(*land, (0..train.members.len()).rfind(|k| standing(&train, Subject::Car(*k)) == GateVerdict::Green));
         for (entry, fault) in eject {
-            let of = train.cars.iter().take(1).chain(&train.aside).find(|car| car.entry == *entry);
+            let of = train.members.iter().take(1).chain(&train.aside).find(|member| member.entry == *entry);
             let standing = of.expect("only the first car, or one beside the train").runs.standing();
             match fault {
                 Fault::Red => prop_assert_eq!((standing, main), (GateVerdict::Red, GateVerdict::Green)),
@@ -74,7 +74,7 @@ proptest! {
                 ),
             }
         }
-        prop_assert!(set_aside.iter().all(|entry| train.cars[0].entry == *entry));
+        prop_assert!(set_aside.iter().all(|entry| train.members[0].entry == *entry));
         for entry in bring_back {
             prop_assert_eq!(standing(&train, Subject::Aside(*entry)), GateVerdict::Green);
         }
@@ -84,8 +84,8 @@ proptest! {
             prop_assert_eq!(test.iter().filter(|other| *other == subject).count(), 1);
         }
         if asked == [false; 5] {
-            prop_assert!(train.cars.is_empty());
-            let held = |car: &CandidateRuns| car.runs.standing() == GateVerdict::Red && *main_is_red;
+            prop_assert!(train.members.is_empty());
+            let held = |member: &CandidateRuns| member.runs.standing() == GateVerdict::Red && *main_is_red;
             prop_assert!(train.aside.iter().all(held), "somebody was forgotten");
         }
     }

@@ -124,7 +124,8 @@ impl Draft<'_> {
             State::Working => Some(self.now.after(self.policy.session_timeout)),
             State::AwaitingCi => Some(self.now.after(self.policy.ci_timeout)),
             State::AwaitingReview => Some(self.now.after(self.policy.review_timeout)),
-            State::Escalated | State::MergeQueue => Some(self.now.after(self.policy.escalation_timeout)),
+            State::MergeQueue => Some(self.now.after(self.policy.queue_timeout)),
+            State::Escalated => Some(self.now.after(self.policy.escalation_timeout)),
             State::Merged => Some(self.now.after(self.policy.done_grace)),
             // These wait for a person or for the forge; nothing runs and nothing is spent.
             State::Backlog

@@ -15,15 +15,15 @@ pub(crate) fn a_line_is_at_work_until_it_is_stopped_and_keeps_its_first_reason(s
     let shop = project("shop");
     assert_eq!(store.line(&shop).unwrap(), QueueRow::default());
     let first = stopped(StoppedBy::Person, at(1), "a release is under way");
-    store.stop_line(&shop, &first).unwrap();
-    store.stop_line(&shop, &stopped(StoppedBy::Audit, at(2), "later")).unwrap();
+    store.pause_queue(&shop, &first).unwrap();
+    store.pause_queue(&shop, &stopped(StoppedBy::Audit, at(2), "later")).unwrap();
     assert_eq!(store.line(&shop).unwrap().stopped, Some(first));
     assert_eq!(store.line(&project("harbour")).unwrap().stopped, None);
     assert!(store.resume_line(&shop).unwrap());
     assert!(!store.resume_line(&shop).unwrap(), "it is at work already");
     assert_eq!(store.line(&shop).unwrap().stopped, None);
     let refusal = stopped(StoppedBy::Refusal, at(3), "the server refused the push to main");
-    store.stop_line(&shop, &refusal).unwrap();
+    store.pause_queue(&shop, &refusal).unwrap();
     assert_eq!(store.line(&shop).unwrap().stopped, Some(refusal));
 }
 

@@ -75,7 +75,9 @@ fn reasons(context: &Context, project: &Project, row: &SessionRow) -> Vec<String
     let mut places = vec![PathBuf::from(MANAGED), context.paths.claude_config().join("settings.json")];
     if let Some(tree) = &row.tree {
         places.extend(["settings.json", "settings.local.json"].map(|name| tree.join(".claude").join(name)));
-        let run = tree.parent().map(|desk| desk.join(format!("run-{}/settings.json", row.generation)));
+        let run = tree
+            .parent()
+            .map(|session_files| session_files.join(format!("run-{}/settings.json", row.generation)));
         why.extend(run.and_then(|settings| broken(&settings)));
     }
     for place in places {

@@ -1,7 +1,7 @@
 //! `doctor`: each check has an id, what is wrong, and how to fix it.
 //!
 //! `machine` looks at what the system offers, `installation` at our own directories and the daemon, `project` at the
-//! project that is meant, `services` at the servers it lives on, `notifiers` at how its people are told. Every check takes the road that the daemon takes, and changes nothing.
+//! project that is meant, `services` at the servers it lives on, `notifiers` at how its people are told. Every check does as the daemon does, and changes nothing.
 
 mod hooks;
 mod installation;

@@ -132,8 +132,8 @@ fn take(event: &str, argument: Option<String>) -> ExitCode {
     match std::env::var("POINTSMAN_SESSION").ok().filter(|session| !session.is_empty()) {
         Some(session) => {
             let variable = |name: &str| std::env::var(name).unwrap_or_default();
-            let desk = supervised::SessionVariables { session, variable };
-            return supervised::answer(event, &payload.value(), &desk, &log);
+            let session_files = supervised::SessionVariables { session, variable };
+            return supervised::answer(event, &payload.value(), &session_files, &log);
         }
         None => {
             let call = Call { event: Event::named(event), payload, dir, log };

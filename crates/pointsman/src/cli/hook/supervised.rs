@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::log::Log;
 use super::{output, wake};
 use crate::cli::time;
-use crate::daemon::mailbox;
+use crate::daemon::hook_inbox;
 use crate::paths::Paths;
 use crate::report::tell;
 
@@ -32,10 +32,10 @@ pub(super) struct SessionVariables {
 }
 
 /// Tells the daemon, and answers the agent.
-pub(super) fn answer(event: &str, payload: &Value, desk: &SessionVariables, log: &Log) -> ExitCode {
+pub(super) fn answer(event: &str, payload: &Value, session_files: &SessionVariables, log: &Log) -> ExitCode {
     let mut told = told(event, payload);
-    let place = Paths::from_env(|name| Some((desk.variable)(name).into())).and_then(|paths| {
-        let session = TaskKey::parse_session(&desk.session);
+    let place = Paths::from_env(|name| Some((session_files.variable)(name).into())).and_then(|paths| {
+        let session = TaskKey::parse_session(&session_files.session);
         let (key, generation) = session.context("POINTSMAN_SESSION names no session")?;
         let run = paths.project(&key.project).sandbox(&key).join(format!("run-{generation}"));
         Ok((paths, run))
@@ -46,18 +46,18 @@ pub(super) fn answer(event: &str, payload: &Value, desk: &SessionVariables, log:
             Err(_) => ExitCode::SUCCESS,
         };
     }
-    respond(payload, &told, desk);
+    respond(payload, &told, session_files);
     match place {
         Ok((paths, run)) => {
             if let HookEvent::Stopped { busy, .. } = &mut told {
-                let letters = mailbox(&run).take();
+                let letters = hook_inbox(&run).take();
                 if !letters.is_empty() {
                     output::context("Stop", &message::waking(&letters));
                     // It goes on with them.
                     *busy = true;
                 }
             }
-            report(told, &paths, desk, log);
+            report(told, &paths, session_files, log);
         }
         Err(error) => log.line(&format!("{error:#}")),
     }
@@ -91,16 +91,16 @@ fn told(event: &str, payload: &Value) -> HookEvent {
     told
 }
 
-/// To the daemon, or into the spool on the session's desk.
-fn report(told: HookEvent, paths: &Paths, desk: &SessionVariables, log: &Log) {
-    if !(desk.variable)("POINTSMAN_TURN").is_empty() && matches!(told, HookEvent::Started { .. }) {
+/// To the daemon, or into the spool among the session's files.
+fn report(told: HookEvent, paths: &Paths, session_files: &SessionVariables, log: &Log) {
+    if !(session_files.variable)("POINTSMAN_TURN").is_empty() && matches!(told, HookEvent::Started { .. }) {
         // Its output tells the same, once.
         return;
     }
     let report = Report {
         // No two calls of a machine share their process and their moment.
-        id: format!("{}-{}-{}", desk.session, std::process::id(), time::now_nanos()),
-        session: desk.session.clone(),
+        id: format!("{}-{}-{}", session_files.session, std::process::id(), time::now_nanos()),
+        session: session_files.session.clone(),
         at: time::now(),
         told,
     };
@@ -125,23 +125,27 @@ fn end_of(path: &str, bytes: u64) -> String {
 }
 
 /// What the agent must know at once.
-fn respond(payload: &Value, told: &HookEvent, desk: &SessionVariables) {
+fn respond(payload: &Value, told: &HookEvent, session_files: &SessionVariables) {
     match told {
-        HookEvent::Started { source, .. } if is_shortened(source, &(desk.variable)("POINTSMAN_TURN")) => {
-            let task = PathBuf::from((desk.variable)("POINTSMAN_INBOX")).join("0000-task.md");
+        HookEvent::Started { source, .. }
+            if is_shortened(source, &(session_files.variable)("POINTSMAN_TURN")) =>
+        {
+            let task = PathBuf::from((session_files.variable)("POINTSMAN_INBOX")).join("0000-task.md");
             let text = prompt::again(
-                &(desk.variable)("PROJECT_NAME"),
-                &(desk.variable)("ISSUE"),
+                &(session_files.variable)("PROJECT_NAME"),
+                &(session_files.variable)("ISSUE"),
                 &task.to_string_lossy(),
-                &(desk.variable)("PHASE_FILE"),
-                &(desk.variable)("POINTSMAN_SUMMARY_FILE"),
-                &(desk.variable)("POINTSMAN_BRANCH"),
+                &(session_files.variable)("PHASE_FILE"),
+                &(session_files.variable)("POINTSMAN_SUMMARY_FILE"),
+                &(session_files.variable)("POINTSMAN_BRANCH"),
             );
             output::context("SessionStart", &text);
         }
         HookEvent::Tool { done: false, .. } if payload["tool_name"] == "Bash" => {
             let command = payload["tool_input"]["command"].as_str().unwrap_or_default();
-            if let Some(why) = guard::objection(command, &(desk.variable)("POINTSMAN_PRIMARY_BRANCH")) {
+            if let Some(why) =
+                guard::objection(command, &(session_files.variable)("POINTSMAN_PRIMARY_BRANCH"))
+            {
                 output::deny(&format!("Pointsman stopped this command: {why}."));
             }
         }

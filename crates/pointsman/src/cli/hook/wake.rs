@@ -12,7 +12,7 @@ use pointsman_core::words::message;
 
 use super::log::Log;
 use super::output;
-use crate::daemon::mailbox;
+use crate::daemon::hook_inbox;
 
 /// Longer than any session lives; Claude ends it after the same time.
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -22,7 +22,7 @@ const WOKEN: u8 = 2;
 
 /// Waits; `run` is where the files of the session's run are.
 pub(super) fn wait(run: &Path, log: &Log) -> ExitCode {
-    match mailbox(run).wait(LONGEST) {
+    match hook_inbox(run).wait(LONGEST) {
         Ok(letters) if letters.is_empty() => ExitCode::SUCCESS,
         Ok(letters) => {
             output::wake(&message::waking(&letters));

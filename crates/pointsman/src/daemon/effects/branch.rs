@@ -14,7 +14,7 @@ use crate::daemon::served::Served;
 impl EffectPerformer {
     pub(super) fn sync_branch(served: &Served, task: &Task) -> Result<Outcome, EffectError> {
         let branch = served.branch(task)?;
-        let gateway = Gateway::create(&served.mirror, &served.desk(&task.key).gateway, &branch)?;
+        let gateway = Gateway::create(&served.mirror, &served.session_files(&task.key).gateway, &branch)?;
         let name = format!("refs/pointsman/tasks/{}", task.key.issue);
         let Some(kept) = RefName::new(&name) else {
             return Err(EffectError::never(words::daemon::git::not_a_ref_name(&name)));

@@ -25,7 +25,7 @@ impl EffectPerformer {
         task: &Task,
         generation: u32,
         opening: Opening,
-        desk: &SessionFiles,
+        session_files: &SessionFiles,
         base: &Sha,
     ) -> Result<Briefing, EffectError> {
         let issue = served.forge.issue(task.key.issue)?;
@@ -33,14 +33,17 @@ impl EffectPerformer {
             Opening::Fresh => None,
             Opening::Recovery | Opening::Continuation => {
                 let handed_over = opening == Opening::Continuation;
-                Some(Recovery { handed_over, ..self.recovery(served, task, generation, desk, base)? })
+                Some(Recovery {
+                    handed_over,
+                    ..self.recovery(served, task, generation, session_files, base)?
+                })
             }
         };
         Ok(Briefing {
             body: issue.map(|i| i.body).unwrap_or_default(),
-            phase_file: desk.phase_file.to_string_lossy().into_owned(),
+            phase_file: session_files.phase_file.to_string_lossy().into_owned(),
             primary_branch: served.primary.to_string(),
-            summary_file: desk.summary(generation).to_string_lossy().into_owned(),
+            summary_file: session_files.summary(generation).to_string_lossy().into_owned(),
             recovery,
         })
     }
@@ -50,11 +53,11 @@ impl EffectPerformer {
         served: &Served,
         task: &Task,
         generation: u32,
-        desk: &SessionFiles,
+        session_files: &SessionFiles,
         base: &Sha,
     ) -> Result<Recovery, EffectError> {
         let predecessor = task.key.session(generation.saturating_sub(1));
-        let (log, diff_stat) = self.work_so_far(served, task, desk, base)?;
+        let (log, diff_stat) = self.work_so_far(served, task, session_files, base)?;
         let text = |path: &Path| {
             phase_file::read_result_file(path, READ_BACK_BYTES)
                 .ok()
@@ -73,7 +76,7 @@ impl EffectPerformer {
             work,
             log,
             diff_stat,
-            last_ci: text(&desk.ci_result),
+            last_ci: text(&session_files.ci_result),
             reviews,
             messages,
         })
@@ -85,7 +88,7 @@ impl EffectPerformer {
         &self,
         served: &Served,
         task: &Task,
-        desk: &SessionFiles,
+        session_files: &SessionFiles,
         base: &Sha,
     ) -> Result<(String, String), EffectError> {
         use pointsman_adapters::git::capture;
@@ -97,7 +100,7 @@ impl EffectPerformer {
             served.mirror.delete_ref(&refname, &old)?;
         }
         let message = words::daemon::git::work_so_far();
-        let seen = match capture::capture(&served.mirror, &desk.tree, &refname, message) {
+        let seen = match capture::capture(&served.mirror, &session_files.tree, &refname, message) {
             Ok(Some(capture)) => Some(capture.commit),
             Ok(None) => None,
             Err(error) => {

@@ -14,7 +14,7 @@ use pointsman_core::task::{Opening, Task};
 use pointsman_core::words;
 use serde_json::Value;
 
-use super::delivery::mailbox;
+use super::delivery::hook_inbox;
 use super::session::write;
 use super::{EffectError, EffectPerformer};
 use crate::daemon::served::{Served, SessionFiles};
@@ -32,7 +32,7 @@ const SUMS: &str = "sums.json";
 pub(super) struct Start<'a> {
     pub(super) generation: u32,
     pub(super) opening: Opening,
-    pub(super) desk: &'a SessionFiles,
+    pub(super) session_files: &'a SessionFiles,
     pub(super) runtime: Runtime,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct AgentCommand {
 
 impl EffectPerformer {
     /// The command and the variables of a session. A program that we know nothing about is left as it is.
-    pub(super) fn dress(
+    pub(super) fn command_for(
         &self,
         served: &Served,
         task: &Task,
@@ -52,14 +52,16 @@ impl EffectPerformer {
         argv: Vec<String>,
         env: &mut BTreeMap<String, String>,
     ) -> Result<AgentCommand, EffectError> {
-        let Start { generation, opening, desk, runtime } = *start;
-        let run = desk.run_dir(generation);
+        let Start { generation, opening, session_files, runtime } = *start;
+        let run = session_files.run_dir(generation);
         let keep = |conversation: Option<Conversation>| {
             (runtime == Runtime::Headless).then(|| Keep {
                 session: task.key.session(generation),
                 told: true,
                 sums_before: match (&conversation, generation.checked_sub(1)) {
-                    (Some(Conversation::Resumed(_)), Some(before)) => Some(desk.run_dir(before).join(SUMS)),
+                    (Some(Conversation::Resumed(_)), Some(before)) => {
+                        Some(session_files.run_dir(before).join(SUMS))
+                    }
                     (_, _) => None,
                 },
                 talks: if conversation.is_some() { Talks::Always } else { Talks::Perhaps },
@@ -79,7 +81,7 @@ impl EffectPerformer {
         let program = self.program.to_string_lossy();
         let settings = run.join("settings.json");
         let waking = match (runtime, argv.first()) {
-            (Runtime::Tmux, Some(claude)) => self.waking(claude, &desk.tree),
+            (Runtime::Tmux, Some(claude)) => self.waking(claude, &session_files.tree),
             // Its messages are its prompts.
             (Runtime::Headless, _) | (_, None) => Waking::Unknown,
         };
@@ -88,15 +90,17 @@ impl EffectPerformer {
         write(&settings, &text)?;
         let config_dir = match env.get("CLAUDE_CONFIG_DIR") {
             Some(own) => PathBuf::from(own),
-            None => self.claude_config(&desk.tree, env.get("ANTHROPIC_API_KEY").map(String::as_str))?,
+            None => {
+                self.claude_config(&session_files.tree, env.get("ANTHROPIC_API_KEY").map(String::as_str))?
+            }
         };
-        let conversation = match self.interrupted(served, generation, opening, desk, &config_dir) {
+        let conversation = match self.interrupted(served, generation, opening, session_files, &config_dir) {
             Some(id) => Conversation::Resumed(id),
             None => Conversation::New(new_id()?),
         };
         let (Conversation::New(id) | Conversation::Resumed(id)) = &conversation;
         write(&run.join(CONVERSATION), id.as_bytes())?;
-        mailbox(&run).create()?;
+        hook_inbox(&run).create()?;
         let temporary = run.join("tmp");
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&temporary)?;
         let mut set = |name: &str, value: String| {
@@ -110,7 +114,7 @@ impl EffectPerformer {
             // Without it Claude refuses to start as root, whatever stands around it.
             set("IS_SANDBOX", "1".to_owned());
         }
-        let prompt = desk.inbox(generation).join("0000-task.md");
+        let prompt = session_files.inbox(generation).join("0000-task.md");
         let prompt = words::message::first_line(task, &prompt.to_string_lossy());
         let settings = settings.to_string_lossy();
         Ok(match runtime {
@@ -166,13 +170,13 @@ impl EffectPerformer {
         served: &Served,
         generation: u32,
         opening: Opening,
-        desk: &SessionFiles,
+        session_files: &SessionFiles,
         config_dir: &Path,
     ) -> Option<String> {
         if opening != Opening::Recovery || !served.config.agent.resume {
             return None;
         }
-        let before = desk.run_dir(generation.checked_sub(1)?).join(CONVERSATION);
+        let before = session_files.run_dir(generation.checked_sub(1)?).join(CONVERSATION);
         let id = String::from_utf8(phase_file::read_result_file(&before, 100).ok().flatten()?).ok()?;
         let plain = |c: char| c.is_ascii_hexdigit() || c == '-';
         let transcript = format!("{}.jsonl", id.trim());

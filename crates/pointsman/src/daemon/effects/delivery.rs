@@ -30,7 +30,7 @@ use crate::daemon::engine::Input;
 use crate::daemon::served::Served;
 use crate::daemon::sources::hooks::conversation_name;
 
-/// A hook that waits takes a letter within milliseconds; one that does not in this time is stuck.
+/// A hook that waits takes a message within milliseconds; one that does not in this time is stuck.
 const TAKING: Duration = Duration::from_secs(2);
 /// Between two looks whether it did, or what a screen shows.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
@@ -52,7 +52,7 @@ pub(super) struct OutgoingMessage<'a> {
     pub(super) served: &'a Served,
     pub(super) task: &'a Task,
     pub(super) generation: u32,
-    pub(super) seat: &'a FoundSession,
+    pub(super) running: &'a FoundSession,
     pub(super) pane: &'a PaneId,
     pub(super) headline: Headline,
     pub(super) id: i64,
@@ -69,13 +69,13 @@ impl OutgoingMessage<'_> {
         epoch(&self.session())
     }
 
-    fn mailbox(&self) -> HookMessages {
-        mailbox(&self.served.desk(&self.task.key).run_dir(self.generation))
+    fn hook_inbox(&self) -> HookMessages {
+        hook_inbox(&self.served.session_files(&self.task.key).run_dir(self.generation))
     }
 }
 
-/// The mailbox of a session, among the files of its run.
-pub(crate) fn mailbox(run: &Path) -> HookMessages {
+/// The messages for the hooks of a session, among the files of its run.
+pub(crate) fn hook_inbox(run: &Path) -> HookMessages {
     HookMessages::at(run.join("mail"))
 }
 
@@ -106,13 +106,13 @@ impl EffectPerformer {
 
     /// Gives a message to a session of Claude Code, by the best way that is open.
     pub(super) fn hand_over(&self, message: &OutgoingMessage<'_>) -> Result<Sent, EffectError> {
-        if message.seat.dead {
+        if message.running.dead {
             return Ok(Sent::Dead);
         }
-        if message.seat.epoch != message.epoch() {
+        if message.running.epoch != message.epoch() {
             return Ok(Sent::StaleEpoch);
         }
-        let standing = self.standing(message.served, message.seat.pid);
+        let standing = self.standing(message.served, message.running.pid);
         if let Some((what, picture)) = self.dialog(message, standing.as_ref())? {
             return Ok(self.ask(message, &what, picture));
         }
@@ -123,13 +123,13 @@ impl EffectPerformer {
             return Ok(Sent::Refused);
         }
         if !person && heard {
-            let mailbox = message.mailbox();
-            mailbox.create()?;
-            if let Some(sent) = post(&mailbox, message)? {
+            let hook_inbox = message.hook_inbox();
+            hook_inbox.create()?;
+            if let Some(sent) = post(&hook_inbox, message)? {
                 return Ok(sent);
             }
             let socket = standing.and_then(|standing| standing.socket);
-            if let Some(sent) = socket.and_then(|socket| send(&mailbox, message, Path::new(&socket))) {
+            if let Some(sent) = socket.and_then(|socket| send(&hook_inbox, message, Path::new(&socket))) {
                 return Ok(sent);
             }
         }
@@ -245,7 +245,7 @@ impl EffectPerformer {
         Ok(self.drivers.tmux.capture_screen(Target::Pane(pane))?.join("\n"))
     }
 
-    /// Whether the session's hooks were heard: only then is there anybody to take a letter, and to acknowledge it.
+    /// Whether the session's hooks were heard: only then is there anybody to take a message, and to acknowledge it.
     fn is_heard(&self, task: &Task, generation: u32) -> Result<bool, EffectError> {
         Ok(self.conversation(task, generation)?.is_some())
     }
@@ -284,33 +284,35 @@ impl EffectPerformer {
 }
 
 /// Offers a message to the hook that waits beside the session; none if no hook takes it.
-fn post(mailbox: &HookMessages, message: &OutgoingMessage<'_>) -> Result<Option<Sent>, EffectError> {
-    match mailbox.letter(message.operation) {
+fn post(hook_inbox: &HookMessages, message: &OutgoingMessage<'_>) -> Result<Option<Sent>, EffectError> {
+    match hook_inbox.message_status(message.operation) {
         Some(HookMessageStatus::Taken | HookMessageStatus::Given) => return Ok(Some(Sent::Duplicate)),
         Some(HookMessageStatus::Withdrawn) => return Ok(None),
         Some(HookMessageStatus::Offered) => {}
-        None if !mailbox.has_waiter() => return Ok(None),
+        None if !hook_inbox.has_waiter() => return Ok(None),
         None => {}
     }
-    mailbox.offer(message.operation, message.line)?;
+    hook_inbox.offer(message.operation, message.line)?;
     let deadline = Instant::now() + TAKING;
-    while mailbox.letter(message.operation) == Some(HookMessageStatus::Offered) && Instant::now() < deadline {
+    while hook_inbox.message_status(message.operation) == Some(HookMessageStatus::Offered)
+        && Instant::now() < deadline
+    {
         std::thread::park_timeout(LOOK_PAUSE);
     }
-    Ok((!mailbox.withdraw(message.operation)?).then_some(Sent::Sent))
+    Ok((!hook_inbox.withdraw(message.operation)?).then_some(Sent::Sent))
 }
 
 /// Sends a message to the session's own socket; none if nobody listens there. What may have arrived counts as sent: the
 /// acknowledgement decides.
-fn send(mailbox: &HookMessages, message: &OutgoingMessage<'_>, path: &Path) -> Option<Sent> {
-    let socket = match Socket::connect(path, message.seat.pid) {
+fn send(hook_inbox: &HookMessages, message: &OutgoingMessage<'_>, path: &Path) -> Option<Sent> {
+    let socket = match Socket::connect(path, message.running.pid) {
         Ok(socket) => socket,
         Err(error) => {
             tracing::debug!(session = message.operation, %error, "no message socket");
             return None;
         }
     };
-    match mailbox.give(message.operation) {
+    match hook_inbox.give(message.operation) {
         Ok(true) => {}
         Ok(false) => return Some(Sent::Duplicate),
         Err(error) => {

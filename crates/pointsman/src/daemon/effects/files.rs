@@ -13,23 +13,28 @@ use crate::daemon::served::{Served, SessionFiles};
 
 impl EffectPerformer {
     pub(super) fn record_ci_result(served: &Served, task: &Task, text: &str) -> Result<Outcome, EffectError> {
-        phase_file::write_state_file(&served.desk(&task.key).ci_result, text.as_bytes())?;
+        phase_file::write_state_file(&served.session_files(&task.key).ci_result, text.as_bytes())?;
         Ok(Outcome::done())
     }
 
     pub(super) fn clean_up(&self, served: &Served, task: &Task) -> Result<Outcome, EffectError> {
-        let desk = served.desk(&task.key);
-        Self::keep_transcript(served, &task.key.session(task.session.generation), &desk);
-        for file in [&desk.phase_file, &desk.ci_result, &desk.renotify, &desk.idle_marker] {
+        let session_files = served.session_files(&task.key);
+        Self::keep_transcript(served, &task.key.session(task.session.generation), &session_files);
+        for file in [
+            &session_files.phase_file,
+            &session_files.ci_result,
+            &session_files.renotify,
+            &session_files.idle_marker,
+        ] {
             match phase_file::remove_own_file(file) {
                 Ok(()) => {}
                 // Not ours, so not ours to remove.
                 Err(refusal) => tracing::warn!(file = %file.display(), %refusal, "left a state file"),
             }
         }
-        if task.state == State::Closed && task.merged_as.is_some() && desk.tree.exists() {
-            self.keep_work(served, &task.key.session(task.session.generation), &desk.tree)?;
-            remove_checkout(&desk.tree)?;
+        if task.state == State::Closed && task.merged_as.is_some() && session_files.tree.exists() {
+            self.keep_work(served, &task.key.session(task.session.generation), &session_files.tree)?;
+            remove_checkout(&session_files.tree)?;
         }
         Ok(Outcome::done())
     }
@@ -59,10 +64,10 @@ impl EffectPerformer {
     }
 
     /// The transcript moves to the state directory, where `session logs` finds it.
-    pub(super) fn keep_transcript(served: &Served, session: &str, desk: &SessionFiles) {
+    pub(super) fn keep_transcript(served: &Served, session: &str, session_files: &SessionFiles) {
         let kept = served.paths.transcript(session);
-        if let Err(refusal) = phase_file::move_own_file(&desk.transcript, &kept) {
-            tracing::warn!(file = %desk.transcript.display(), %refusal, "left a transcript");
+        if let Err(refusal) = phase_file::move_own_file(&session_files.transcript, &kept) {
+            tracing::warn!(file = %session_files.transcript.display(), %refusal, "left a transcript");
         }
     }
 }

@@ -108,7 +108,7 @@ impl EffectPerformer {
 
     pub(super) fn open_pull_request(served: &Served, task: &Task) -> Result<Outcome, EffectError> {
         let title = text::clean_line(&task.title, 200);
-        let summary = read_summary(&served.desk(&task.key).summary(task.session.generation));
+        let summary = read_summary(&served.session_files(&task.key).summary(task.session.generation));
         let body = words::comment::pull_request(task, summary.as_deref(), &served.config.pr.checklist);
         let base = served.primary.as_str();
         let number = served.forge.ensure_pull_request(&task.branch, base, &title, &body)?;
@@ -125,7 +125,7 @@ impl EffectPerformer {
             head: head.clone(),
             requested_at: clock::now(),
             priority: 0,
-            worktree: Some(served.desk(&task.key).tree),
+            worktree: Some(served.session_files(&task.key).tree),
             style: None,
         })))
     }

@@ -49,7 +49,7 @@ impl EffectPerformer {
         subject: &str,
         details: &str,
     ) -> Result<Outcome, EffectError> {
-        let inbox = served.desk(&task.key).inbox(message.generation);
+        let inbox = served.session_files(&task.key).inbox(message.generation);
         let name = message.headline.text().to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
         let path = inbox.join(format!("{:04}-{name}.md", message.id.0));
         fs::create_dir_all(&inbox)?;
@@ -73,8 +73,8 @@ impl EffectPerformer {
         let Some(served) = self.project(&row.task.project) else {
             return Err(EffectError::later(words::daemon::request::not_served(&row.task.project)));
         };
-        let seat = self.drivers.find(&row.task.identity())?;
-        if seat.is_some_and(|seat| seat.placed == SessionHome::Headless) {
+        let running = self.drivers.find(&row.task.identity())?;
+        if running.is_some_and(|running| running.placed == SessionHome::Headless) {
             // It waits for the turn before it, and is taken in with the next one.
             return Ok(ResendOutcome::NotNow);
         }
@@ -106,7 +106,7 @@ impl EffectPerformer {
         })
     }
 
-    /// By the way that the agent has: one with doors beside its terminal has several, another has its terminal, and
+    /// By the way that the agent has: one that can be reached beside its terminal has several, another has its terminal, and
     /// what has none takes it as its next prompt.
     fn give(
         &self,
@@ -117,16 +117,16 @@ impl EffectPerformer {
         line: &str,
     ) -> Result<Sent, EffectError> {
         let identity = task.key.identity();
-        let Some(seat) = self.drivers.find(&identity)? else { return Ok(Sent::Dead) };
+        let Some(running) = self.drivers.find(&identity)? else { return Ok(Sent::Dead) };
         let Message { id, generation, headline } = *message;
         let has_doors = served.config.agent_kind(Task::ROLE).capabilities().message_doors;
-        if let (true, Some(pane)) = (has_doors, seat.pane()) {
-            let (id, seat) = (id.0, &seat);
+        if let (true, Some(pane)) = (has_doors, running.pane()) {
+            let (id, running) = (id.0, &running);
             let dispatch =
-                OutgoingMessage { served, task, generation, seat, pane, headline, id, operation, line };
+                OutgoingMessage { served, task, generation, running, pane, headline, id, operation, line };
             return self.hand_over(&dispatch);
         }
         let words = AgentInput { operation, text: line, last: headline == Headline::SaveAndExit };
-        Ok(self.drivers.say(&identity, &seat, &epoch(&task.key.session(generation)), &words)?)
+        Ok(self.drivers.say(&identity, &running, &epoch(&task.key.session(generation)), &words)?)
     }
 }

@@ -40,7 +40,7 @@ use crate::paths::Paths;
 
 pub(crate) use activities::SessionActivities;
 pub(super) use claude::new_id;
-pub(crate) use delivery::mailbox;
+pub(crate) use delivery::hook_inbox;
 pub(super) use issue::read_refusal;
 pub(super) use message::{Redelivery, ResendOutcome};
 pub(super) use session::{epoch, write};

@@ -34,7 +34,7 @@ impl EffectPerformer {
         self.put_up(&posting)?;
         if notice.urgent && task.escalation.is_some() {
             let stamp = format!("{}\n", clock::rfc3339(clock::now()));
-            phase_file::write_state_file(&served.desk(&task.key).renotify, stamp.as_bytes())?;
+            phase_file::write_state_file(&served.session_files(&task.key).renotify, stamp.as_bytes())?;
         }
         Ok(Outcome::done())
     }

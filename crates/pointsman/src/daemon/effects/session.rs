@@ -47,38 +47,40 @@ impl EffectPerformer {
         let name = task.key.identity();
         let session = task.key.session(generation);
         let predecessor = task.key.session(generation.saturating_sub(1));
-        let desk = served.desk(&task.key);
+        let session_files = served.session_files(&task.key);
         match self.drivers.find(&name)? {
-            Some(seat) if seat.epoch == epoch(&session) => {
+            Some(running) if running.epoch == epoch(&session) => {
                 // We had started it and did not live to write it down.
-                self.greet(served, task, generation, &seat)?;
-                return Ok(self.started(served, task, generation, &seat));
+                self.greet(served, task, generation, &running)?;
+                return Ok(self.started(served, task, generation, &running));
             }
             // An earlier generation; its work is in the tree, its end is recorded.
-            Some(seat) => self.put_away(served, task, &predecessor, &seat)?,
+            Some(running) => self.put_away(served, task, &predecessor, &running)?,
             // It went with the whole server. What it handed over is captured all the same: a commit may fail.
-            None if opening == Opening::Continuation => self.keep_work(served, &predecessor, &desk.tree)?,
+            None if opening == Opening::Continuation => {
+                self.keep_work(served, &predecessor, &session_files.tree)?
+            }
             None => {}
         }
         // What an earlier session printed is kept under its own name.
-        Self::keep_transcript(served, &predecessor, &desk);
-        self.prepare(served, task, generation, opening, &desk)?;
+        Self::keep_transcript(served, &predecessor, &session_files);
+        self.prepare(served, task, generation, opening, &session_files)?;
         self.announce(served, task, &session)?;
         crash_point("session-prepared");
         let new = NewSession {
             name: name.clone(),
             epoch: epoch(&session),
             program: self.program.clone(),
-            spec: desk.run_dir(generation).join("launch.json"),
-            transcript: desk.transcript.clone(),
+            spec: session_files.run_dir(generation).join("launch.json"),
+            transcript: session_files.transcript.clone(),
         };
         self.drivers.start(served.config.runtime(ROLE), &new)?;
         crash_point("session-in-tmux");
-        let Some(seat) = self.drivers.find(&name)? else {
+        let Some(running) = self.drivers.find(&name)? else {
             return Err(EffectError::later(words::daemon::session::gone_at_once()));
         };
-        self.greet(served, task, generation, &seat)?;
-        Ok(self.started(served, task, generation, &seat))
+        self.greet(served, task, generation, &running)?;
+        Ok(self.started(served, task, generation, &running))
     }
 
     /// The first prompt is given to the program as well, once, as one line of ours that names the file.
@@ -88,21 +90,21 @@ impl EffectPerformer {
         served: &Served,
         task: &Task,
         generation: u32,
-        seat: &FoundSession,
+        running: &FoundSession,
     ) -> Result<(), EffectError> {
-        if seat.placed != SessionHome::Headless
+        if running.placed != SessionHome::Headless
             && served.config.agent_kind(ROLE).capabilities().prompt_argument
         {
             return Ok(());
         }
-        let prompt = served.desk(&task.key).inbox(generation).join("0000-task.md");
+        let prompt = served.session_files(&task.key).inbox(generation).join("0000-task.md");
         let line = words::message::first_line(task, &prompt.to_string_lossy());
         let words = AgentInput { operation: "start", text: &line, last: false };
-        self.drivers.say(&task.key.identity(), seat, &epoch(&task.key.session(generation)), &words)?;
+        self.drivers.say(&task.key.identity(), running, &epoch(&task.key.session(generation)), &words)?;
         Ok(())
     }
 
-    fn started(&self, served: &Served, task: &Task, generation: u32, seat: &FoundSession) -> Outcome {
+    fn started(&self, served: &Served, task: &Task, generation: u32, running: &FoundSession) -> Outcome {
         let now = clock::now();
         let row = SessionRow {
             session: task.key.session(generation),
@@ -116,11 +118,11 @@ impl EffectPerformer {
             bead_id: None,
             node_id: None,
             hook_path: self.hook_path(task),
-            tmux_session: seat.pane().map(|_| task.key.identity()),
-            pane: seat.pane().map(ToString::to_string),
-            pid: Some(seat.pid),
-            start_time: seat.start_time,
-            tree: Some(served.desk(&task.key).tree),
+            tmux_session: running.pane().map(|_| task.key.identity()),
+            pane: running.pane().map(ToString::to_string),
+            pid: Some(running.pid),
+            start_time: running.start_time,
+            tree: Some(served.session_files(&task.key).tree),
             created_at: now,
             last_seen: now,
             times_stale: 0,
@@ -144,7 +146,7 @@ impl EffectPerformer {
         if let Some(mut row) = self.read(|store| store.session(session))? {
             row.host = process::host_name();
             row.hook_path = hook_path;
-            row.tree = Some(served.desk(&task.key).tree);
+            row.tree = Some(served.session_files(&task.key).tree);
             self.read(|store| self.announced.announce(store, &row));
         }
         Ok(())
@@ -163,20 +165,21 @@ impl EffectPerformer {
         task: &Task,
         generation: u32,
         opening: Opening,
-        desk: &SessionFiles,
+        session_files: &SessionFiles,
     ) -> Result<(), EffectError> {
         let branch = served.branch(task)?;
-        for dir in [&desk.root, &desk.inbox(generation), &desk.run_dir(generation)] {
+        for dir in [&session_files.root, &session_files.inbox(generation), &session_files.run_dir(generation)]
+        {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
         }
         served.mirror.fetch_remote()?;
         let Some(base) = served.mirror.remote_head(&served.primary)? else {
             return Err(EffectError::never(words::daemon::git::no_branch(&served.primary)));
         };
-        let gateway = Gateway::create(&served.mirror, &desk.gateway, &branch)?;
+        let gateway = Gateway::create(&served.mirror, &session_files.gateway, &branch)?;
         gateway.show_primary(&served.primary, &base)?;
         let spec = TreeSpec {
-            dir: desk.tree.clone(),
+            dir: session_files.tree.clone(),
             mirror: &served.mirror,
             gateway: &gateway,
             branch,
@@ -189,7 +192,7 @@ impl EffectPerformer {
         };
         // A tree that is gone comes back as it was saved last.
         match checkpoint::newest(&served.mirror, task.key.issue)? {
-            Some(saved) if opening != Opening::Fresh && !desk.tree.exists() => {
+            Some(saved) if opening != Opening::Fresh && !session_files.tree.exists() => {
                 tracing::warn!(task = %task.key, checkpoint = %saved.commit, "the tree is gone; rebuilt");
                 rebuild_from(&spec, &saved.commit)?;
             }
@@ -197,33 +200,33 @@ impl EffectPerformer {
                 Tree::create(&spec)?;
             }
         }
-        make_phase_file(&desk.phase_file, opening).map_err(|why| {
-            EffectError::never(words::daemon::session::phase_file_unusable(&desk.phase_file, why))
+        make_phase_file(&session_files.phase_file, opening).map_err(|why| {
+            EffectError::never(words::daemon::session::phase_file_unusable(&session_files.phase_file, why))
         })?;
-        let briefing = self.briefing(served, task, generation, opening, desk, &base)?;
+        let briefing = self.briefing(served, task, generation, opening, session_files, &base)?;
         let prompt = words::prompt::task(task, &briefing);
-        write(&desk.inbox(generation).join("0000-task.md"), prompt.as_bytes())?;
+        write(&session_files.inbox(generation).join("0000-task.md"), prompt.as_bytes())?;
         let argv = self.agent_command(served);
         let path = (self.environment)("PATH");
         if let Some(program) = argv.first()
-            && process::find_program(program, path.as_deref(), &desk.tree).is_none()
+            && process::find_program(program, path.as_deref(), &session_files.tree).is_none()
         {
             return Err(EffectError::never(words::daemon::session::agent_not_found(program)));
         }
-        let mut env = self.agent_environment(served, task, generation, desk);
-        let start = Start { generation, opening, desk, runtime: served.config.runtime(ROLE) };
-        let AgentCommand { argv, keep } = self.dress(served, task, &start, argv, &mut env)?;
+        let mut env = self.agent_environment(served, task, generation, session_files);
+        let start = Start { generation, opening, session_files, runtime: served.config.runtime(ROLE) };
+        let AgentCommand { argv, keep } = self.command_for(served, task, &start, argv, &mut env)?;
         let launch = Launch {
             argv,
             keep,
             parent: None,
-            cwd: desk.tree.clone(),
+            cwd: session_files.tree.clone(),
             commit_first: (opening == Opening::Continuation)
                 .then(|| words::daemon::git::handed_over().to_owned()),
             env,
         };
         let spec = serde_json::to_vec_pretty(&launch).map_err(EffectError::never)?;
-        write(&desk.run_dir(generation).join("launch.json"), &spec)
+        write(&session_files.run_dir(generation).join("launch.json"), &spec)
     }
 
     pub(in crate::daemon) fn agent_command(&self, served: &Served) -> Vec<String> {
@@ -236,18 +239,18 @@ impl EffectPerformer {
         served: &Served,
         task: &Task,
         generation: u32,
-        desk: &SessionFiles,
+        session_files: &SessionFiles,
     ) -> BTreeMap<String, String> {
         let mut env = self.common_environment(served);
         let mut set = |name: &str, value: String| env.insert(name.to_owned(), value);
-        set("PHASE_FILE", desk.phase_file.to_string_lossy().into_owned());
+        set("PHASE_FILE", session_files.phase_file.to_string_lossy().into_owned());
         set("ISSUE", task.key.issue.to_string());
         set("POINTSMAN_SESSION", task.key.session(generation));
         set("POINTSMAN_BRANCH", task.branch.clone());
         set("POINTSMAN_PRIMARY_BRANCH", served.primary.to_string());
-        set("POINTSMAN_INBOX", desk.inbox(generation).to_string_lossy().into_owned());
-        set("POINTSMAN_SUMMARY_FILE", desk.summary(generation).to_string_lossy().into_owned());
-        set("POINTSMAN_RESULT_FILE", desk.result(generation).to_string_lossy().into_owned());
+        set("POINTSMAN_INBOX", session_files.inbox(generation).to_string_lossy().into_owned());
+        set("POINTSMAN_SUMMARY_FILE", session_files.summary(generation).to_string_lossy().into_owned());
+        set("POINTSMAN_RESULT_FILE", session_files.result(generation).to_string_lossy().into_owned());
         env
     }
 
@@ -280,9 +283,9 @@ impl EffectPerformer {
         let session = task.key.session(generation);
         let name = task.key.identity();
         let tail = match self.drivers.find(&name)? {
-            Some(seat) if seat.epoch == epoch(&session) => {
-                let tail = self.tail(served, &name, &seat);
-                self.put_away(served, task, &session, &seat)?;
+            Some(running) if running.epoch == epoch(&session) => {
+                let tail = self.tail(served, &name, &running);
+                self.put_away(served, task, &session, &running)?;
                 tail
             }
             // Gone already.
@@ -301,9 +304,9 @@ impl EffectPerformer {
     }
 
     /// The last lines of a session, for a diagnosis.
-    pub(in crate::daemon) fn tail(&self, served: &Served, identity: &str, seat: &FoundSession) -> String {
+    pub(in crate::daemon) fn tail(&self, served: &Served, identity: &str, running: &FoundSession) -> String {
         let lines = usize::try_from(served.config.limits.pane_lines).unwrap_or(50);
-        match self.drivers.tail(identity, seat, lines) {
+        match self.drivers.tail(identity, running, lines) {
             Ok(lines) => lines.join("\n"),
             Err(error) => {
                 tracing::debug!(identity, %error, "no last lines");
@@ -318,10 +321,10 @@ impl EffectPerformer {
         served: &Served,
         task: &Task,
         session: &str,
-        seat: &FoundSession,
+        running: &FoundSession,
     ) -> Result<(), EffectError> {
         self.exits.forget(session);
-        self.take_down(served, &task.key.identity(), session, &served.desk(&task.key).tree, seat)
+        self.take_down(served, &task.key.identity(), session, &served.session_files(&task.key).tree, running)
     }
 
     /// The same for any session of ours.
@@ -331,13 +334,13 @@ impl EffectPerformer {
         identity: &str,
         session: &str,
         tree: &Path,
-        seat: &FoundSession,
+        running: &FoundSession,
     ) -> Result<(), EffectError> {
         if let Err(trouble) = self.keep_work(served, session, tree) {
             // The tree stays where it is, so nothing is lost by going on.
             tracing::warn!(session, error = trouble.error, "the work could not be captured before the end");
         }
-        Ok(self.drivers.end(identity, seat, served.config.timing.stop_grace.duration())?)
+        Ok(self.drivers.end(identity, running, served.config.timing.stop_grace.duration())?)
     }
 }
 

@@ -48,7 +48,7 @@ struct Rules {
     policy: Policy,
 }
 
-/// The state of all tasks, and the road by which it changes.
+/// The state of all tasks, and the one way in which it changes.
 pub struct Engine {
     store: Store,
     tasks: BTreeMap<TaskKey, Arc<Task>>,

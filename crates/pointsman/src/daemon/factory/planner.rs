@@ -49,13 +49,13 @@ pub fn memory(store: &Store, project: &ProjectName) -> Result<Memory, pointsman_
 }
 
 /// Looks at what a plan would be made from. Nobody is asked here.
-pub fn look(sight: &PlanInputs, memory: &Memory, config: &Config, now: Timestamp) -> Asking {
+pub fn look(facts: &PlanInputs, memory: &Memory, config: &Config, now: Timestamp) -> Asking {
     let mut memory = memory.clone();
-    memory.see(&sight.issues, now);
-    let question = question(sight, &memory, now).map(|question| Question {
+    memory.see(&facts.issues, now);
+    let question = question(facts, &memory, now).map(|question| Question {
         found: words::planner::found(question.predictions.len()),
         asked: json!(question),
-        briefing: words::planner::briefing(sight, &question, config.limits.planner_issues, now),
+        briefing: words::planner::briefing(facts, &question, config.limits.planner_issues, now),
     });
     Asking::new(&memory, question)
 }
@@ -94,9 +94,9 @@ fn look_at(
     let Some(memory) = world.read(|store| due::<Memory>(store, &config.name, now))? else {
         return Ok(None);
     };
-    let sight =
+    let facts =
         PlanInputs { issues: seen.issues.clone(), ..collect(world, served, memory.known.main.as_ref())? };
-    let asking = look(&sight, &memory, config, now);
+    let asking = look(&facts, &memory, config, now);
     Ok(Some(Asking { free_memory_mb: free_memory_mb(), ..asking }))
 }
 
@@ -105,14 +105,14 @@ fn collect(world: &EffectPerformer, served: &Served, planned: Option<&Sha>) -> a
     let mirror = &served.mirror;
     mirror.fetch_remote()?;
     let main = mirror.remote_head(&served.primary)?;
-    let mut sight = PlanInputs { formulas: formulas(world, &served.config)?, ..PlanInputs::default() };
+    let mut facts = PlanInputs { formulas: formulas(world, &served.config)?, ..PlanInputs::default() };
     if let Some(main) = &main {
         for path in DOCUMENTS {
-            sight.documents.extend(document(mirror, main, path)?);
+            facts.documents.extend(document(mirror, main, path)?);
         }
-        sight.landed = landed(mirror, planned, main)?;
+        facts.landed = landed(mirror, planned, main)?;
     }
-    Ok(PlanInputs { main, ..sight })
+    Ok(PlanInputs { main, ..facts })
 }
 
 fn document(mirror: &Mirror, main: &Sha, path: &'static str) -> anyhow::Result<Option<Document>> {

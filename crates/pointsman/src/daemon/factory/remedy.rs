@@ -83,7 +83,7 @@ fn put_away(
 ) -> anyhow::Result<Vec<String>> {
     let key = TaskKey { project: served.config.name.clone(), issue };
     let task = world.read(|store| store.task(&key))?;
-    let tree = served.desk(&key).tree;
+    let tree = served.session_files(&key).tree;
     let over = task.filter(|task| task.state == State::Closed && task.session.stage == Stage::None);
     let Some(task) = over.filter(|_| tree.exists() && census::inside(&tree).is_empty()) else {
         return Ok(Vec::new());

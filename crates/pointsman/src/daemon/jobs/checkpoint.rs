@@ -45,7 +45,7 @@ impl Checkpoint {
     }
 
     fn take(&self, jobs: &Arc<Jobs>, served: &Arc<Served>) -> anyhow::Result<()> {
-        let tree = served.desk(&self.key).tree;
+        let tree = served.session_files(&self.key).tree;
         if !tree.exists() {
             return Ok(());
         }

@@ -73,11 +73,10 @@ pub(super) fn wait_for_checks(
                     }
                 }
             }
-            let ears = served
-                .listening
-                .as_ref()
-                .map_or(WebhookSupport::Asking, |listening| listening.ears(Topic::Checks, clock::now()));
-            let pace = checks_pace(config.ci.poll.duration(), ears, begun.elapsed());
+            let webhook_support = served.listening.as_ref().map_or(WebhookSupport::Asking, |listening| {
+                listening.webhook_support(Topic::Checks, clock::now())
+            });
+            let pace = checks_pace(config.ci.poll.duration(), webhook_support, begun.elapsed());
             ask_at = Instant::now() + pace;
             match answer.unwrap_or(Answer::Open) {
                 Answer::Open => log_until = None,

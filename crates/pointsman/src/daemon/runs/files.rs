@@ -29,36 +29,39 @@ pub(super) fn lay_out(
     world: &EffectPerformer,
     served: &Served,
     run: &Run,
-    desk: &RunSessionFiles,
+    session_files: &RunSessionFiles,
 ) -> anyhow::Result<PreparedFiles> {
     match &run.subject {
         None => {
-            check_out_main(world, served, run, desk)?;
+            check_out_main(world, served, run, session_files)?;
             Ok(PreparedFiles::default())
         }
         Some(Subject::Action { issue }) => {
-            check_out_main(world, served, run, desk)?;
+            check_out_main(world, served, run, session_files)?;
             let known =
                 served.forge.issue(*issue)?.with_context(|| words::daemon::run::issue_is_gone(*issue))?;
             let label = containers::label(world, &run.session(run.generation));
             Ok(PreparedFiles {
                 files: vec![("request.md", words::action::request(&known))],
-                briefing: words::action::briefing(*issue, &desk.inbox(run.generation).to_string_lossy()),
+                briefing: words::action::briefing(
+                    *issue,
+                    &session_files.inbox(run.generation).to_string_lossy(),
+                ),
                 env: vec![("ISSUE", issue.to_string()), ("POINTSMAN_CONTAINER_LABEL", label)],
             })
         }
         Some(Subject::Vault { id, hash }) => {
-            check_out_main(world, served, run, desk)?;
+            check_out_main(world, served, run, session_files)?;
             let entry =
                 world.read(|store| store.vault_entry(&run.project, id))?.filter(|entry| entry.hash == *hash);
             let entry = entry.with_context(|| words::daemon::run::vault_action_is_gone(id))?;
             Ok(PreparedFiles {
                 files: vec![("action.json", words::vault::shown(&entry))],
-                briefing: words::vault::briefing(id, &desk.inbox(run.generation).to_string_lossy()),
+                briefing: words::vault::briefing(id, &session_files.inbox(run.generation).to_string_lossy()),
                 env: Vec::new(),
             })
         }
-        Some(Subject::Review { pr, sha, .. }) => for_review(served, run, desk, *pr, sha),
+        Some(Subject::Review { pr, sha, .. }) => for_review(served, run, session_files, *pr, sha),
     }
 }
 
@@ -66,23 +69,27 @@ fn check_out_main(
     world: &EffectPerformer,
     served: &Served,
     run: &Run,
-    desk: &RunSessionFiles,
+    session_files: &RunSessionFiles,
 ) -> anyhow::Result<()> {
-    if desk.tree.exists() {
+    if session_files.tree.exists() {
         return Ok(());
     }
     served.mirror.fetch_remote()?;
     let head = served.mirror.remote_head(&served.primary)?;
     let head = head.with_context(|| words::daemon::git::no_branch(&served.primary))?;
-    hand_in::check_out(world, served, run, &head, &desk.tree)
+    hand_in::check_out(world, served, run, &head, &session_files.tree)
 }
 
 /// What an action committed is kept for the dev agent, if it came to an end.
-pub(super) fn take_commits(served: &Served, run: &Run, desk: &RunSessionFiles) -> anyhow::Result<()> {
+pub(super) fn take_commits(
+    served: &Served,
+    run: &Run,
+    session_files: &RunSessionFiles,
+) -> anyhow::Result<()> {
     let Some(Subject::Action { issue }) = &run.subject else { return Ok(()) };
-    if run.status == Status::Done && desk.tree.exists() {
+    if run.status == Status::Done && session_files.tree.exists() {
         let kept = actions::kept_at(*issue)?;
-        served.mirror.fetch_path(&desk.tree, &RefName::head(), &kept)?;
+        served.mirror.fetch_path(&session_files.tree, &RefName::head(), &kept)?;
     }
     Ok(())
 }
@@ -91,7 +98,7 @@ pub(super) fn take_commits(served: &Served, run: &Run, desk: &RunSessionFiles) -
 fn for_review(
     served: &Served,
     run: &Run,
-    desk: &RunSessionFiles,
+    session_files: &RunSessionFiles,
     pr: Number,
     head: &Sha,
 ) -> anyhow::Result<PreparedFiles> {
@@ -99,12 +106,12 @@ fn for_review(
     let known = known.with_context(|| words::daemon::review::pull_request_is_gone(pr))?;
     let examined = reviews::examine(served, &known, head, None)?;
     // A half-made one is made again: nobody has worked in it.
-    if run.generation == 1 || !desk.tree.exists() {
-        checkout_exact(&served.mirror, head, &desk.tree)?;
-        restore_from(&served.mirror, &desk.tree, head, &examined.base, is_steering)?;
+    if run.generation == 1 || !session_files.tree.exists() {
+        checkout_exact(&served.mirror, head, &session_files.tree)?;
+        restore_from(&served.mirror, &session_files.tree, head, &examined.base, is_steering)?;
     }
     let material = reviews::material(served, &known, head, &examined)?;
-    let inbox = desk.inbox(run.generation);
+    let inbox = session_files.inbox(run.generation);
     let briefing = words::review::briefing(pr, head, &material, &inbox.to_string_lossy());
     let files = material.files().into_iter().map(|(name, text)| (name, text.to_owned())).collect();
     let env = vec![

@@ -16,21 +16,21 @@ use crate::daemon::notifier::{self, NotifierReport};
 pub(super) fn pass_on(
     world: &EffectPerformer,
     inbox: &Inbox,
-    desk: &RunSessionFiles,
+    session_files: &RunSessionFiles,
     run: &Run,
 ) -> anyhow::Result<()> {
     let topic = Topic::of_formula(&run.formula.name);
     let waiting = world.read(|store| store.replies(&run.project, &topic))?;
     for row in waiting.into_iter().filter(|row| row.said.reply == Reply::Text) {
-        let Some(seat) = world.drivers.find(&run.identity())? else { return Ok(()) };
+        let Some(running) = world.drivers.find(&run.identity())? else { return Ok(()) };
         let (subject, details) = words::message::answer(&row.said.by, &row.said.words);
-        let path = desk.inbox(run.generation).join(format!("reply-{}.md", row.id));
+        let path = session_files.inbox(run.generation).join(format!("reply-{}.md", row.id));
         write(&path, details.as_bytes()).map_err(EffectError::into_error)?;
         let line = words::run::answer(row.id, &subject, &path.to_string_lossy());
         let operation = format!("reply-{}", row.id);
         let epoch = epoch(&run.session(run.generation));
         let words = AgentInput { operation: &operation, text: &line, last: false };
-        match world.drivers.say(&run.identity(), &seat, &epoch, &words)? {
+        match world.drivers.say(&run.identity(), &running, &epoch, &words)? {
             Sent::Sent | Sent::Duplicate => notifier::send(inbox, NotifierReport::Taken { reply: row.id }),
             // Its successor asks again, if it still has to.
             Sent::StaleEpoch | Sent::Dead | Sent::Refused => return Ok(()),

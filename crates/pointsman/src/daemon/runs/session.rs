@@ -28,7 +28,7 @@ use crate::daemon::launch::Launch;
 use crate::daemon::served::Served;
 use crate::keeper::Keep;
 
-/// Everything that lies on one run's desk.
+/// The files of one run's sessions.
 pub(super) struct RunSessionFiles {
     /// All that its sessions may touch of ours.
     root: PathBuf,
@@ -79,38 +79,41 @@ pub(super) fn start(
     tell: &Tell<'_>,
 ) -> anyhow::Result<()> {
     let (name, session) = (run.identity(), run.session(run.generation));
-    let desk = RunSessionFiles::new(served, run);
-    if let Some(seat) = world.drivers.find(&name)? {
-        if seat.epoch == epoch(&session) {
+    let session_files = RunSessionFiles::new(served, run);
+    if let Some(running) = world.drivers.find(&name)? {
+        if running.epoch == epoch(&session) {
             // We had started it and did not live to write it down.
-            greet(world, served, run, &desk, &seat)?;
-            started(world, run, &desk, &seat, tell);
+            greet(world, served, run, &session_files, &running)?;
+            started(world, run, &session_files, &running, tell);
             return Ok(());
         }
-        world.take_down(served, &name, &session, &desk.tree, &seat).map_err(EffectError::into_error)?;
+        world
+            .take_down(served, &name, &session, &session_files.tree, &running)
+            .map_err(EffectError::into_error)?;
     }
-    keep_transcript(served, &run.session(run.generation.saturating_sub(1)), &desk);
+    keep_transcript(served, &run.session(run.generation.saturating_sub(1)), &session_files);
     containers::end(world, run, run.generation.saturating_sub(1));
-    if let Err(why) = prepare(world, served, run, &desk)? {
+    if let Err(why) = prepare(world, served, run, &session_files)? {
         tell(Event::NotStarted { why }, Vec::new());
         return Ok(());
     }
     // It may speak as soon as it is there: it is known before.
-    let registered = tell(Event::SessionPrepared { generation: run.generation }, vec![row(run, &desk, None)]);
+    let registered =
+        tell(Event::SessionPrepared { generation: run.generation }, vec![row(run, &session_files, None)]);
     anyhow::ensure!(registered, words::daemon::run::over());
     crash_point("run-session-prepared");
     let new = NewSession {
         name: name.clone(),
         epoch: epoch(&session),
         program: world.program.clone(),
-        spec: desk.run_dir(run.generation).join("launch.json"),
-        transcript: desk.transcript.clone(),
+        spec: session_files.run_dir(run.generation).join("launch.json"),
+        transcript: session_files.transcript.clone(),
     };
     world.drivers.start(served.config.runtime(run.formula.role()), &new)?;
     crash_point("run-session-in-tmux");
-    let seat = world.drivers.find(&name)?.context(words::daemon::session::gone_at_once())?;
-    greet(world, served, run, &desk, &seat)?;
-    started(world, run, &desk, &seat, tell);
+    let running = world.drivers.find(&name)?.context(words::daemon::session::gone_at_once())?;
+    greet(world, served, run, &session_files, &running)?;
+    started(world, run, &session_files, &running, tell);
     Ok(())
 }
 
@@ -119,33 +122,33 @@ fn prepare(
     world: &EffectPerformer,
     served: &Served,
     run: &Run,
-    desk: &RunSessionFiles,
+    session_files: &RunSessionFiles,
 ) -> anyhow::Result<Result<(), String>> {
     let generation = run.generation;
-    for dir in [&desk.root, &desk.inbox(generation), &desk.run_dir(generation)] {
+    for dir in [&session_files.root, &session_files.inbox(generation), &session_files.run_dir(generation)] {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     }
-    let material = files::lay_out(world, served, run, desk)?;
+    let material = files::lay_out(world, served, run, session_files)?;
     // What an earlier session claimed is not this one's claim.
-    let fresh = phase_file::remove_own_file(&desk.phase_file)
-        .and_then(|()| phase_file::create_exclusive(&desk.phase_file));
+    let fresh = phase_file::remove_own_file(&session_files.phase_file)
+        .and_then(|()| phase_file::create_exclusive(&session_files.phase_file));
     if let Err(why) = fresh {
-        return Ok(Err(words::daemon::session::phase_file_unusable(&desk.phase_file, why)));
+        return Ok(Err(words::daemon::session::phase_file_unusable(&session_files.phase_file, why)));
     }
     let places = words::run::RunFiles {
-        phase_file: desk.phase_file.to_string_lossy().into_owned(),
-        result_file: desk.result(generation).to_string_lossy().into_owned(),
+        phase_file: session_files.phase_file.to_string_lossy().into_owned(),
+        result_file: session_files.result(generation).to_string_lossy().into_owned(),
     };
-    let prompt = desk.inbox(generation).join("0000-task.md");
+    let prompt = session_files.inbox(generation).join("0000-task.md");
     let save = |path: &PathBuf, bytes: &[u8]| write(path, bytes).map_err(EffectError::into_error);
     for (name, text) in &material.files {
-        save(&desk.inbox(generation).join(name), text.as_bytes())?;
+        save(&session_files.inbox(generation).join(name), text.as_bytes())?;
     }
     save(&prompt, words::run::prompt(run, &places, &material.briefing).as_bytes())?;
     let mut argv = served.config.command(run.formula.role()).clone();
     let path = (world.environment)("PATH");
     match argv.first() {
-        Some(program) if process::find_program(program, path.as_deref(), &desk.tree).is_none() => {
+        Some(program) if process::find_program(program, path.as_deref(), &session_files.tree).is_none() => {
             return Ok(Err(words::daemon::session::program_not_found(program)));
         }
         _ => {}
@@ -156,7 +159,7 @@ fn prepare(
     set("POINTSMAN_RESULT_FILE", places.result_file);
     set("POINTSMAN_SESSION", run.session(generation));
     set("POINTSMAN_RUN", run.id.to_string());
-    set("POINTSMAN_INBOX", desk.inbox(generation).to_string_lossy().into_owned());
+    set("POINTSMAN_INBOX", session_files.inbox(generation).to_string_lossy().into_owned());
     set("POINTSMAN_PRIMARY_BRANCH", served.primary.to_string());
     for (name, value) in material.env {
         set(name, value);
@@ -166,7 +169,7 @@ fn prepare(
     }
     let agent = served.config.agent_kind(run.formula.role());
     let can = agent.capabilities();
-    world.prepare_agent(agent, &desk.tree, &mut env).map_err(EffectError::into_error)?;
+    world.prepare_agent(agent, &session_files.tree, &mut env).map_err(EffectError::into_error)?;
     if let (Some(flag), Some(model)) = (can.model_flag, &run.model) {
         argv.extend([flag.to_owned(), model.clone()]);
     }
@@ -191,13 +194,14 @@ fn prepare(
                 conversation,
                 turn_limit: served.config.timing.turn_timeout.duration(),
                 grace: served.config.timing.stop_grace.duration() / 2,
-                sums: desk.run_dir(generation).join("sums.json"),
+                sums: session_files.run_dir(generation).join("sums.json"),
                 sums_before: None,
             })
         }
     };
-    let launch = Launch { argv, cwd: desk.tree.clone(), commit_first: None, env, keep, parent: None };
-    save(&desk.run_dir(generation).join("launch.json"), &serde_json::to_vec_pretty(&launch)?)?;
+    let launch =
+        Launch { argv, cwd: session_files.tree.clone(), commit_first: None, env, keep, parent: None };
+    save(&session_files.run_dir(generation).join("launch.json"), &serde_json::to_vec_pretty(&launch)?)?;
     Ok(Ok(()))
 }
 
@@ -206,29 +210,35 @@ fn greet(
     world: &EffectPerformer,
     served: &Served,
     run: &Run,
-    desk: &RunSessionFiles,
-    seat: &FoundSession,
+    session_files: &RunSessionFiles,
+    running: &FoundSession,
 ) -> anyhow::Result<()> {
-    let headless = seat.placed == SessionHome::Headless;
+    let headless = running.placed == SessionHome::Headless;
     if headless || !served.config.agent_kind(run.formula.role()).capabilities().prompt_argument {
-        let prompt = desk.inbox(run.generation).join("0000-task.md");
+        let prompt = session_files.inbox(run.generation).join("0000-task.md");
         let line = words::run::first_line(run, &prompt.to_string_lossy());
         // Nobody will say anything more to it: without a terminal it is through after its turn.
         let words = AgentInput { operation: "start", text: &line, last: headless };
-        world.drivers.say(&run.identity(), seat, &epoch(&run.session(run.generation)), &words)?;
+        world.drivers.say(&run.identity(), running, &epoch(&run.session(run.generation)), &words)?;
     }
     Ok(())
 }
 
-fn started(world: &EffectPerformer, run: &Run, desk: &RunSessionFiles, seat: &FoundSession, tell: &Tell<'_>) {
-    let mut rows = vec![row(run, desk, Some(seat))];
+fn started(
+    world: &EffectPerformer,
+    run: &Run,
+    session_files: &RunSessionFiles,
+    running: &FoundSession,
+    tell: &Tell<'_>,
+) {
+    let mut rows = vec![row(run, session_files, Some(running))];
     let before = rows[0].predecessor.as_deref().and_then(|session| ended(world, session, Exit::Crashed));
     rows.extend(before);
     tell(Event::SessionStarted { generation: run.generation }, rows);
 }
 
 /// What is known of the run's present session.
-fn row(run: &Run, desk: &RunSessionFiles, seat: Option<&FoundSession>) -> SessionRow {
+fn row(run: &Run, session_files: &RunSessionFiles, running: Option<&FoundSession>) -> SessionRow {
     let now = clock::now();
     SessionRow {
         session: run.session(run.generation),
@@ -242,11 +252,11 @@ fn row(run: &Run, desk: &RunSessionFiles, seat: Option<&FoundSession>) -> Sessio
         bead_id: None,
         node_id: None,
         hook_path: None,
-        tmux_session: seat.and_then(FoundSession::pane).map(|_| run.identity()),
-        pane: seat.and_then(FoundSession::pane).map(ToString::to_string),
-        pid: seat.map(|seat| seat.pid),
-        start_time: seat.and_then(|seat| seat.start_time),
-        tree: Some(desk.tree.clone()),
+        tmux_session: running.and_then(FoundSession::pane).map(|_| run.identity()),
+        pane: running.and_then(FoundSession::pane).map(ToString::to_string),
+        pid: running.map(|running| running.pid),
+        start_time: running.and_then(|running| running.start_time),
+        tree: Some(session_files.tree.clone()),
         created_at: now,
         last_seen: now,
         times_stale: 0,
@@ -275,21 +285,21 @@ pub(super) fn end(
     tell: &Tell<'_>,
 ) -> anyhow::Result<()> {
     let (name, session) = (run.identity(), run.session(run.generation));
-    let desk = RunSessionFiles::new(served, run);
-    if let Some(seat) = world.drivers.find(&name)? {
-        world.drivers.end(&name, &seat, served.config.timing.stop_grace.duration())?;
+    let session_files = RunSessionFiles::new(served, run);
+    if let Some(running) = world.drivers.find(&name)? {
+        world.drivers.end(&name, &running, served.config.timing.stop_grace.duration())?;
     }
     containers::end(world, run, run.generation);
-    world.keep_work(served, &session, &desk.tree).map_err(EffectError::into_error)?;
+    world.keep_work(served, &session, &session_files.tree).map_err(EffectError::into_error)?;
     crash_point("run-session-put-away");
-    keep_transcript(served, &session, &desk);
-    if let Err(refusal) = phase_file::remove_own_file(&desk.phase_file) {
-        tracing::warn!(file = %desk.phase_file.display(), %refusal, "left a phase file");
+    keep_transcript(served, &session, &session_files);
+    if let Err(refusal) = phase_file::remove_own_file(&session_files.phase_file) {
+        tracing::warn!(file = %session_files.phase_file.display(), %refusal, "left a phase file");
     }
-    files::take_commits(served, run, &desk)?;
-    hand_in::take(world, served, run, &desk.tree)?;
+    files::take_commits(served, run, &session_files)?;
+    hand_in::take(world, served, run, &session_files.tree)?;
     // What was in it is captured; what was not changed is in git.
-    remove_checkout(&desk.tree)?;
+    remove_checkout(&session_files.tree)?;
     let exit = match run.status {
         Status::Done => Exit::Done,
         Status::Stopped => Exit::Stopped,
@@ -299,8 +309,10 @@ pub(super) fn end(
     Ok(())
 }
 
-fn keep_transcript(served: &Served, session: &str, desk: &RunSessionFiles) {
-    if let Err(refusal) = phase_file::move_own_file(&desk.transcript, &served.paths.transcript(session)) {
-        tracing::warn!(file = %desk.transcript.display(), %refusal, "left a transcript");
+fn keep_transcript(served: &Served, session: &str, session_files: &RunSessionFiles) {
+    if let Err(refusal) =
+        phase_file::move_own_file(&session_files.transcript, &served.paths.transcript(session))
+    {
+        tracing::warn!(file = %session_files.transcript.display(), %refusal, "left a transcript");
     }
 }

@@ -101,8 +101,8 @@ impl Watch {
             Duty::Time => {
                 // Nothing but a word is missing: what was done counts.
                 let through = run.status == Status::Running && run.next_step().is_none();
-                let desk = RunSessionFiles::new(served, run);
-                let event = if through { finished(run, &desk) } else { Event::TimePassed };
+                let session_files = RunSessionFiles::new(served, run);
+                let event = if through { finished(run, &session_files) } else { Event::TimePassed };
                 drop(tell(&self.inbox, run, event, Vec::new()));
             }
             Duty::Start => self.with_session(served, run, session::start),
@@ -132,17 +132,17 @@ impl Watch {
     /// Looks at what the session says, and whether it is there.
     fn follow(&mut self, served: &Arc<Served>, run: &Run) {
         let generation = run.generation;
-        let desk = RunSessionFiles::new(served, run);
-        let event = match phase_file::read(&desk.phase_file) {
+        let session_files = RunSessionFiles::new(served, run);
+        let event = match phase_file::read(&session_files.phase_file) {
             Reading::Text { first_line, reason, .. } => match Phase::parse(&first_line) {
                 Some(Phase::Failed) => Some(Event::GaveUp {
                     generation,
                     why: reason.unwrap_or_else(|| words::daemon::run::without_reason().to_owned()),
                 }),
-                Some(Phase::Done) => Some(finished(run, &desk)),
+                Some(Phase::Done) => Some(finished(run, &session_files)),
                 Some(Phase::Escalate) => {
                     self.ask(run, reason.as_deref().unwrap_or(words::daemon::session::no_reason_given()));
-                    if let Err(error) = replies::pass_on(&self.world, &self.inbox, &desk, run) {
+                    if let Err(error) = replies::pass_on(&self.world, &self.inbox, &session_files, run) {
                         tracing::warn!(run = %run.identity(), error = format!("{error:#}"), "not answered yet");
                     }
                     None
@@ -151,11 +151,11 @@ impl Watch {
             },
             Reading::Missing | Reading::Empty | Reading::Refused(_) => None,
         };
-        let event = event.or_else(|| self.idle(served, run, &desk));
+        let event = event.or_else(|| self.idle(served, run, &session_files));
         let event = match (event, run.next_step()) {
             (Some(event), _) => Some(event),
             // All steps are done, and who could still write a result is gone.
-            (None, None) => self.is_dead(run).then(|| finished(run, &desk)),
+            (None, None) => self.is_dead(run).then(|| finished(run, &session_files)),
             (None, Some(_)) => self.is_dead(run).then_some(Event::SessionDied { generation }),
         };
         if let Some(event) = event {
@@ -164,9 +164,9 @@ impl Watch {
     }
 
     /// An action whose session shows no sign of life for too long is given up.
-    fn idle(&self, served: &Served, run: &Run, desk: &RunSessionFiles) -> Option<Event> {
+    fn idle(&self, served: &Served, run: &Run, session_files: &RunSessionFiles) -> Option<Event> {
         let limit = run.formula.role().idle_limit(&served.config.timing)?.duration();
-        let since = desk
+        let since = session_files
             .last_active()
             .into_iter()
             .chain(run.done.iter().map(|done| done.at))
@@ -206,9 +206,10 @@ impl Watch {
 }
 
 /// The session is through: what it left as its result decides.
-fn finished(run: &Run, desk: &RunSessionFiles) -> Event {
+fn finished(run: &Run, session_files: &RunSessionFiles) -> Event {
     let generation = run.generation;
-    let read = read_result_file(&desk.result(generation), RESULT_BYTES as u64).map_err(|why| why.to_string());
+    let read = read_result_file(&session_files.result(generation), RESULT_BYTES as u64)
+        .map_err(|why| why.to_string());
     let checked = read.and_then(|bytes| {
         let result = read_result(bytes.as_deref())?;
         // Steps that are missing are the better reason.

@@ -151,12 +151,12 @@ impl Exits {
         let died = (Exit::Crashed, String::new());
         let Some(served) = self.world.project(&key.project) else { return died };
         match self.world.drivers.wait_for_exit(&key.identity(), NOTICED_WITHIN) {
-            Ok(Some(seat)) if seat.epoch == epoch(session) => {
-                let exit = match seat.exit {
+            Ok(Some(running)) if running.epoch == epoch(session) => {
+                let exit = match running.exit {
                     Some(driver::Exit { status: Some(0), signal: None }) => Exit::Exited,
                     Some(driver::Exit { .. }) | None => Exit::Crashed,
                 };
-                (exit, self.world.tail(&served, &key.identity(), &seat))
+                (exit, self.world.tail(&served, &key.identity(), &running))
             }
             Ok(_) => died,
             Err(error) => {

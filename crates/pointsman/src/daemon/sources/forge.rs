@@ -220,7 +220,7 @@ fn moved(served: &Served, task: &Task) -> Option<Input> {
         return None;
     }
     let branch = served.branch(task).ok()?;
-    let pushed = Gateway::at(&served.desk(&task.key).gateway, &branch).head().ok().flatten();
+    let pushed = Gateway::at(&served.session_files(&task.key).gateway, &branch).head().ok().flatten();
     let moved = pushed.is_some() && task.head.is_some() && pushed != task.head;
     moved.then(|| Input::new(task.key.clone(), Event::HeadMoved))
 }

@@ -201,13 +201,14 @@ fn acknowledge(
 }
 
 /// The marker that idle looks go by follows what the session says.
-pub(crate) fn mark_idle(desk: &SessionFiles, told: &HookEvent) {
+pub(crate) fn mark_idle(session_files: &SessionFiles, told: &HookEvent) {
     let marked = match told {
         HookEvent::Stopped { busy: false, .. } | HookEvent::Idle => {
-            phase_file::write_state_file(&desk.idle_marker, IDLE_MARK.as_bytes()).map_err(|e| e.to_string())
+            phase_file::write_state_file(&session_files.idle_marker, IDLE_MARK.as_bytes())
+                .map_err(|e| e.to_string())
         }
         HookEvent::Prompted { .. } | HookEvent::Tool { .. } | HookEvent::Stopped { busy: true, .. } => {
-            phase_file::remove_own_file(&desk.idle_marker).map_err(|e| e.to_string())
+            phase_file::remove_own_file(&session_files.idle_marker).map_err(|e| e.to_string())
         }
         HookEvent::Started { .. }
         | HookEvent::Failed { .. }
@@ -289,8 +290,9 @@ impl SilentSessions {
             if begun.is_some_and(|at| at.after(patience) <= now) {
                 let (generation, required) = (task.session.generation, served.config.agent.require_hooks);
                 let identity = task.key.identity();
-                let seat = self.world.drivers.find(&identity).ok().flatten();
-                let picture = seat.map(|seat| self.world.tail(&served, &identity, &seat)).unwrap_or_default();
+                let running = self.world.drivers.find(&identity).ok().flatten();
+                let picture =
+                    running.map(|running| self.world.tail(&served, &identity, &running)).unwrap_or_default();
                 let event = Event::HooksSilent { generation, required, picture };
                 let mut input = Input::new(task.key.clone(), event);
                 input.dedup = Some(format!("hooks-silent-{session}"));

@@ -42,14 +42,14 @@ impl Idle {
                 continue;
             };
             let pause = served.config.timing.idle_look.duration();
-            let desk = served.desk(&task.key);
+            let session_files = served.session_files(&task.key);
             let identity = task.key.identity();
             let entry = match self.looks.get(&session) {
-                None => (now.after(pause), transcript_length(&desk)),
+                None => (now.after(pause), transcript_length(&session_files)),
                 Some((at, length)) if *at > now => (*at, *length),
                 Some((_, length)) => {
-                    let grown = transcript_length(&desk);
-                    let at_prompt = self.at_prompt(&session, &identity, &desk, grown > *length);
+                    let grown = transcript_length(&session_files);
+                    let at_prompt = self.at_prompt(&session, &identity, &session_files, grown > *length);
                     let generation = task.session.generation;
                     self.inbox
                         .tell(Input::new(task.key.clone(), Event::IdleLooked { generation, at_prompt }));
@@ -63,21 +63,22 @@ impl Idle {
     }
 
     /// The agent's own idle marker says so, or it waits on its terminal and printed nothing.
-    fn at_prompt(&self, session: &str, identity: &str, desk: &SessionFiles, printed: bool) -> bool {
+    fn at_prompt(&self, session: &str, identity: &str, session_files: &SessionFiles, printed: bool) -> bool {
         // One without a terminal knows itself whether it has anything to do.
         if let Ok(Some(doing)) = self.world.drivers.headless.doing(identity) {
             return doing == TurnState::Nothing;
         }
-        if marked_by_agent(&desk.idle_marker) {
+        if marked_by_agent(&session_files.idle_marker) {
             return true;
         }
         let pid = self.world.read(|store| store.session(session)).ok().flatten().and_then(|row| row.pid);
         let waits = pid.is_some_and(|pid| look(pid) == TerminalLook::AwaitingInput);
         let idle = waits && !printed;
         let marked = if idle {
-            phase_file::write_state_file(&desk.idle_marker, OUR_MARK.as_bytes()).map_err(|e| e.to_string())
+            phase_file::write_state_file(&session_files.idle_marker, OUR_MARK.as_bytes())
+                .map_err(|e| e.to_string())
         } else {
-            phase_file::remove_own_file(&desk.idle_marker).map_err(|e| e.to_string())
+            phase_file::remove_own_file(&session_files.idle_marker).map_err(|e| e.to_string())
         };
         if let Err(error) = marked {
             tracing::debug!(session, error, "idle marker");
@@ -90,8 +91,8 @@ fn is_watched(task: &Task) -> bool {
     task.state == State::Working && task.session.stage == Stage::Alive && task.phase.is_none()
 }
 
-fn transcript_length(desk: &SessionFiles) -> u64 {
-    std::fs::symlink_metadata(&desk.transcript).map_or(0, |m| m.len())
+fn transcript_length(session_files: &SessionFiles) -> u64 {
+    std::fs::symlink_metadata(&session_files.transcript).map_or(0, |m| m.len())
 }
 
 fn marked_by_agent(path: &Path) -> bool {

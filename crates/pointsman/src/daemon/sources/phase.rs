@@ -83,7 +83,7 @@ impl Phases {
                 continue;
             }
             let Some(served) = self.world.project(&key.project) else { continue };
-            let path = served.desk(key).phase_file;
+            let path = served.session_files(key).phase_file;
             if let Some(watch) = &*self.watch.lock().unwrap_or_else(PoisonError::into_inner) {
                 watch.register(path.clone());
                 if let Err(error) = watch.watch_dir(served.config.dev.phase_dir.clone()) {
@@ -120,17 +120,17 @@ impl Phases {
         }
     }
 
-    fn look(&self, key: &TaskKey, sight: ReadSafety) {
+    fn look(&self, key: &TaskKey, facts: ReadSafety) {
         let picture = self.board.look();
         let Some(task) = picture.get(key) else { return };
         let mut watched = self.lock();
         let Some(entry) = watched.get_mut(key) else { return };
-        if let Some(input) = self.read(task, entry, sight) {
+        if let Some(input) = self.read(task, entry, facts) {
             self.inbox.tell(input);
         }
     }
 
-    fn read(&self, task: &Task, entry: &mut Watched, sight: ReadSafety) -> Option<Input> {
+    fn read(&self, task: &Task, entry: &mut Watched, facts: ReadSafety) -> Option<Input> {
         let generation = task.session.generation;
         match phase_file::read(&entry.path) {
             Reading::Missing | Reading::Empty => None,
@@ -144,7 +144,7 @@ impl Phases {
                 Some(Input::new(task.key.clone(), Event::PhaseRejected { generation, why }))
             }
             Reading::Text { first_line, reason, stamp } => {
-                let settled = sight == ReadSafety::Settled || entry.seen == Some(stamp);
+                let settled = facts == ReadSafety::Settled || entry.seen == Some(stamp);
                 entry.seen = Some(stamp);
                 if entry.told == Some(stamp) || !settled {
                     return None;
@@ -173,7 +173,7 @@ impl Phases {
             return None;
         }
         let served = self.world.project(&task.key.project)?;
-        read_refusal(&served.desk(&task.key).summary(task.session.generation))
+        read_refusal(&served.session_files(&task.key).summary(task.session.generation))
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<TaskKey, Watched>> {

@@ -66,7 +66,7 @@ impl Work {
                 .read
                 .remove(&session)
                 .unwrap_or_else(|| self.begin(&task.key, task.session.generation, pause));
-            let transcript = served.desk(&task.key).transcript;
+            let transcript = served.session_files(&task.key).transcript;
             if let Some(fresh) = read_on(&transcript, &mut progress.offset) {
                 let agent = served.config.agent_kind(Task::ROLE).capabilities();
                 // Its hooks say what it does, better than its screen, which is full of other words.

@@ -94,7 +94,7 @@ impl Watch {
         }
     }
 
-    /// Takes actions that were put into the pending directory. Each goes by the same road as `vault submit`.
+    /// Takes actions that were put into the pending directory. Each is taken as by `vault submit`.
     fn take_files(&mut self, served: &Served) {
         let entries = fs::read_dir(served.paths.vault_pending()).into_iter().flatten().flatten();
         let mut paths: Vec<PathBuf> =

@@ -90,7 +90,7 @@ fn work_that_a_person_pushed_to_main_is_merged() {
     assert_eq!((pr.state, pr.merged, pr.merge_sha.as_ref()), (IssueState::Closed, true, Some(&last)));
     world.delete_branch("work");
     assert_eq!(read(&forge, number), pr);
-    assert_eq!(forge.shelf().prs(StateFilter::Closed).unwrap().len(), 1);
+    assert_eq!(forge.forge_db().prs(StateFilter::Closed).unwrap().len(), 1);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The daemon and a command may have the shelf open at the same time.
+//! The daemon and a command may have the database open at the same time.
 
 use std::collections::BTreeSet;
 use std::sync::Barrier;

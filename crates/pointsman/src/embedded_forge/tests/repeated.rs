@@ -132,7 +132,7 @@ fn a_pull_request_needs_work_on_its_branch() {
         let refused = forge.ensure_pull_request(head, base, "T", "B");
         assert!(matches!(refused, Err(Error::Refused { .. })), "{head} {base}: {refused:?}");
     }
-    assert!(forge.shelf().prs(StateFilter::All).unwrap().is_empty());
+    assert!(forge.forge_db().prs(StateFilter::All).unwrap().is_empty());
 }
 
 #[test]

@@ -343,8 +343,9 @@ until [ -e "$HOME/lines/ci-detached.replies" ]; do sleep 0.02; done
 exit 1
 "#;
 
-/// A vault handler that speaks, and leaves a process behind that does too.
-const HANDLER: &str = r#"["/bin/bash", "-c", "POINTSMAN_SPEAKER_AS=handler \"$HOME/speak\"; \"$HOME/detach\" handler-detached"]"#;
+/// A vault handler that speaks, and leaves a process behind that does too. It stays until that one is out of its group,
+/// which is swept when it ends.
+const HANDLER: &str = r#"["/bin/bash", "-c", "POINTSMAN_SPEAKER_AS=handler \"$HOME/speak\"; \"$HOME/detach\" handler-detached; until [ -e \"$HOME/lines/handler-detached.replies\" ]; do sleep 0.02; done"]"#;
 
 #[test]
 fn e2e_only_what_is_allowed_is_done_wherever_it_is_asked_from() {

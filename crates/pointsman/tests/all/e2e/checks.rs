@@ -15,7 +15,7 @@ fn e2e_a_red_ci_is_handed_back_with_its_log_and_fixed() {
     daemon.wait_closed(issue);
     assert_eq!(daemon.main_log(), ["Fix pears", "Add pears", "Open the shop"]);
     assert_eq!(daemon.task(issue)["attempts"]["ci_fixes"], 1);
-    let inbox = daemon.desk(issue).join("inbox-1");
+    let inbox = daemon.session_files(issue).join("inbox-1");
     let told = std::fs::read_dir(inbox).unwrap().map(|e| e.unwrap().path());
     let told = told.into_iter().find(|p| p.to_string_lossy().contains("ci-failed")).expect("a message");
     let told = std::fs::read_to_string(told).unwrap();

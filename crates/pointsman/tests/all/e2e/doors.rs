@@ -98,8 +98,8 @@ fn session(setup: Setup, behaves: &[&str]) -> Session {
     });
     session.waits_for_turns(1);
     if !behaves.contains(&"deaf") {
-        let mailbox = HookMessages::at(session.daemon.desk(issue).join("run-1/mail"));
-        session.daemon.wait_for("a hook to wait", || mailbox.has_waiter().then_some(()));
+        let hook_inbox = HookMessages::at(session.daemon.session_files(issue).join("run-1/mail"));
+        session.daemon.wait_for("a hook to wait", || hook_inbox.has_waiter().then_some(()));
     }
     session
 }
@@ -139,7 +139,7 @@ impl Session {
     }
 
     fn letters(&self, ending: &str) -> usize {
-        let letters = fs::read_dir(self.daemon.desk(self.issue).join("run-1/mail")).unwrap();
+        let letters = fs::read_dir(self.daemon.session_files(self.issue).join("run-1/mail")).unwrap();
         letters.filter(|l| l.as_ref().unwrap().file_name().to_string_lossy().ends_with(ending)).count()
     }
 }

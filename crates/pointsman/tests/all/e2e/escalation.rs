@@ -29,7 +29,7 @@ fn e2e_a_question_reaches_people_again_and_again_until_it_is_answered() {
     assert_eq!(daemon.main_log(), ["Add apples", "Open the shop"]);
     let comments = daemon.comments(issue);
     assert_eq!(comments.len(), 1, "asked once on the issue: {comments:?}");
-    let inbox = daemon.desk(issue).join("inbox-1");
+    let inbox = daemon.session_files(issue).join("inbox-1");
     let told = std::fs::read_dir(inbox).unwrap().map(|e| e.unwrap().path());
     let told = told.into_iter().find(|p| p.to_string_lossy().contains("answer")).expect("a message");
     assert!(std::fs::read_to_string(told).unwrap().contains("The red ones, $(id)."));

@@ -38,9 +38,9 @@ pub(super) fn hook(daemon: &TestDaemon, issue: u64, event: &str, payload: &Value
 /// Calls a command as Claude Code does in the first session of an issue.
 pub(super) fn as_session(daemon: &TestDaemon, issue: u64, command: &[&str], payload: &Value) -> String {
     let mut command = daemon.command(command);
-    let desk = daemon.desk(issue);
+    let session_files = daemon.session_files(issue);
     command.env("POINTSMAN_SESSION", format!("dev-shop-{issue}.1"));
-    command.env("POINTSMAN_INBOX", desk.join("inbox-1")).env("PHASE_FILE", daemon.phase_file(issue));
+    command.env("POINTSMAN_INBOX", session_files.join("inbox-1")).env("PHASE_FILE", daemon.phase_file(issue));
     command
         .env("PROJECT_NAME", "shop")
         .env("ISSUE", issue.to_string())
@@ -143,7 +143,7 @@ fn e2e_hooks_what_was_told_while_no_daemon_ran_counts_once_and_in_order() {
     hook(&daemon, issue, "PostToolUse", &payload("PostToolUse.Write"));
     hook(&daemon, issue, "Stop", &payload("Stop"));
     hook(&daemon, issue, "StopFailure", &payload("StopFailure.server_error"));
-    let spool = daemon.desk(issue).join("hooks.spool");
+    let spool = daemon.session_files(issue).join("hooks.spool");
     assert_eq!(fs::read_to_string(&spool).unwrap().lines().count(), 3);
     // As if the daemon had died after taking them and before removing the file.
     let twice = fs::read_to_string(&spool).unwrap().repeat(2);
@@ -163,8 +163,8 @@ fn e2e_hooks_the_last_word_of_a_turn_that_missed_a_starting_daemon_is_heard() {
     let (daemon, issue) = waiting();
     daemon.stop_daemon();
     hook(&daemon, issue, "Stop", &payload("Stop"));
-    let spool = daemon.desk(issue).join("hooks.spool");
-    let (aside, before) = (daemon.desk(issue).join("aside"), told(&daemon, issue, "turn_ended"));
+    let spool = daemon.session_files(issue).join("hooks.spool");
+    let (aside, before) = (daemon.session_files(issue).join("aside"), told(&daemon, issue, "turn_ended"));
     fs::rename(&spool, &aside).unwrap();
     daemon.start();
     // As if it had been written after the spools were read, and before the door was open. No hook comes after it.
@@ -178,7 +178,7 @@ fn e2e_hooks_a_session_that_holds_the_lock_of_its_spool_holds_nobody_up() {
     let (daemon, issue) = waiting_in(shop().set("dev.concurrency", "2"));
     daemon.stop_daemon();
     hook(&daemon, issue, "Stop", &payload("Stop"));
-    let spool = daemon.desk(issue).join("hooks.spool");
+    let spool = daemon.session_files(issue).join("hooks.spool");
     let before = told(&daemon, issue, "turn_ended");
     let held = fs::File::open(&spool).unwrap();
     held.lock().unwrap();
@@ -245,9 +245,9 @@ fn e2e_hooks_a_session_speaks_only_for_itself() {
     // Nor through its spool.
     let told = json!({ "hook": "failed", "error": "rate_limit", "details": "" });
     let report = json!({ "id": "forged", "session": "dev-shop-2.1", "at": 0, "told": told });
-    let spool = daemon.desk(1).join("hooks.spool");
-    fs::write(daemon.desk(1).join("draft"), format!("{report}\n")).unwrap();
-    fs::rename(daemon.desk(1).join("draft"), &spool).unwrap();
+    let spool = daemon.session_files(1).join("hooks.spool");
+    fs::write(daemon.session_files(1).join("draft"), format!("{report}\n")).unwrap();
+    fs::rename(daemon.session_files(1).join("draft"), &spool).unwrap();
     daemon.wait_for("it to be taken", || (!spool.exists()).then_some(()));
     daemon.wait_for("it to be noticed", || daemon.log_lines("a report in another session's spool"));
     assert_eq!(daemon.task(2)["parked_until"], json!(null));
@@ -274,7 +274,7 @@ fn e2e_hooks_people_read_along_if_they_want_to() {
 #[test]
 fn e2e_hooks_a_letter_that_waits_is_the_reply_to_the_end_of_a_turn() {
     let (daemon, issue) = waiting();
-    let mail = daemon.desk(issue).join("run-1/mail");
+    let mail = daemon.session_files(issue).join("run-1/mail");
     fs::create_dir_all(&mail).unwrap();
     fs::write(mail.join("m-7-1.offered"), "[pointsman m-7] CI passed on abc. Details: /x").unwrap();
     let printed: Value = serde_json::from_str(&hook(&daemon, issue, "Stop", &payload("Stop"))).unwrap();

@@ -32,7 +32,7 @@ fn e2e_titles_and_bodies_are_shown_and_never_run() {
         + &daemon.run(&["task", "show", "4"]).stdout;
     assert!(!shown.contains(['\u{1b}', '\u{7}']), "{shown:?}");
     let mut places = vec![daemon.checkout(), daemon.path("home"), daemon.state(), daemon.path("")];
-    places.extend(issues.iter().map(|&issue| daemon.desk(issue)));
+    places.extend(issues.iter().map(|&issue| daemon.session_files(issue)));
     for place in places {
         assert!(!place.join("x").exists(), "something ran in {}", place.display());
     }

@@ -22,7 +22,7 @@ fn e2e_requested_changes_are_made_and_only_the_new_head_can_be_approved() {
     });
     assert_eq!(second["attempts"]["review_rounds"], 1);
     assert_eq!(second["review"], "none", "the review was of the first head");
-    let inbox = daemon.desk(issue).join("inbox-1");
+    let inbox = daemon.session_files(issue).join("inbox-1");
     let told: Vec<_> = std::fs::read_dir(inbox).unwrap().map(|e| e.unwrap().path()).collect();
     let told = told.iter().find(|p| p.to_string_lossy().contains("changes-requested")).expect("a message");
     assert!(std::fs::read_to_string(told).unwrap().contains("Too cheap: $(id)"));

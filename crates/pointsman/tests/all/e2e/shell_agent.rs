@@ -48,8 +48,8 @@ fn e2e_a_plain_program_goes_the_whole_way_with_what_the_contract_promises() {
 
     let home = |name: &str| fs::read_to_string(daemon.path("home").join(name)).unwrap();
     let env = home("env");
-    let desk = daemon.desk(issue);
-    let path = |name: &str| desk.join(name).to_string_lossy().into_owned();
+    let session_files = daemon.session_files(issue);
+    let path = |name: &str| session_files.join(name).to_string_lossy().into_owned();
     let promised = [
         ("PHASE_FILE", daemon.phase_file(issue).to_string_lossy().into_owned()),
         ("PROJECT_NAME", "shop".to_owned()),

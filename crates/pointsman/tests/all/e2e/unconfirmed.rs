@@ -104,7 +104,7 @@ fn e2e_decisions_without_a_daemon_have_no_effect_until_they_are_confirmed() {
     wait_status(&daemon, "h1", "fired");
     assert_eq!(show(&daemon, "h2")["status"], "rejected");
     assert_eq!((runs(&daemon, "h1"), runs(&daemon, "h2")), (1, 0));
-    let inbox = daemon.desk(asks).join("inbox-1");
+    let inbox = daemon.session_files(asks).join("inbox-1");
     let told = std::fs::read_dir(inbox).unwrap().map(|entry| entry.unwrap().path());
     let told = told.into_iter().find(|path| path.to_string_lossy().contains("answer")).expect("a message");
     let told = std::fs::read_to_string(told).unwrap();

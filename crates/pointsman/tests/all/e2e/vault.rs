@@ -158,14 +158,14 @@ fn e2e_risk_decides_who_is_asked() {
 #[test]
 fn e2e_no_wins_and_silence_is_a_no() {
     let daemon = guarded().set("timing.vault_timeout", "\"5s\"").build();
-    // Without a daemon everything is written down, and nothing is fired.
+    // Without a daemon everything is written down, and nothing is fired. A decision does not even count.
     for id in ["h1", "h2"] {
         assert_eq!(submit(&daemon, &action(id, "high")).code, Some(0));
     }
-    daemon.json(&["vault", "approve", "h1"]);
+    assert_eq!(daemon.run(&["vault", "approve", "h1"]).code, Some(5));
+    daemon.start();
     daemon.json(&["vault", "reject", "h1", "--reason", "not today"]);
     assert_eq!(daemon.run(&["vault", "approve", "h1"]).code, Some(3));
-    daemon.start();
     let silent = wait_status(&daemon, "h2", "rejected");
     assert_eq!((&silent["decided_by"], &silent["reason"]), (&Value::Null, &"nobody answered for 5s".into()));
     assert_eq!(daemon.run(&["vault", "approve", "h2"]).code, Some(3));

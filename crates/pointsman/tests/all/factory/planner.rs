@@ -31,17 +31,17 @@ fn prediction(number: u64, title: &str) -> Issue {
     }
 }
 
-fn sight(issues: &[Issue]) -> PlanInputs {
+fn facts(issues: &[Issue]) -> PlanInputs {
     let documents = vec![Document { path: "VISION.md", text: "Fruit for all.".to_owned() }];
     PlanInputs { issues: issues.to_vec(), documents, ..PlanInputs::default() }
 }
 
 impl Stage {
     /// One look of the planner's.
-    fn plan(&mut self, minute: i64, sight: &PlanInputs) {
+    fn plan(&mut self, minute: i64, facts: &PlanInputs) {
         let before = memory(self.engine.store(), &shop()).unwrap();
         if before.asked.is_none() {
-            let asking = look(sight, &before, &self.config(), at(minute));
+            let asking = look(facts, &before, &self.config(), at(minute));
             ask(&mut self.engine, &shop(), &asking, at(minute)).unwrap();
         }
     }
@@ -96,7 +96,7 @@ fn a_plan_is_made_on_mondays_an_hour_after_the_predictor_and_only_of_something_n
         if minute == 21 * DAY + SEVEN {
             issues.push(prediction(2, "Sessions die more often"));
         }
-        stage.plan(minute, &sight(&issues));
+        stage.plan(minute, &facts(&issues));
         stage.planned(minute + 5, Some(Plan::default()));
     }
     assert_eq!(looks, [SEVEN, 7 * DAY + SEVEN, 14 * DAY + SEVEN, 21 * DAY + SEVEN]);
@@ -116,7 +116,7 @@ fn nobody_is_asked_without_a_goal_or_when_something_is_in_the_way_and_that_is_sa
 
     let mut stage = Stage::new(&format!("{ON}[limits]\nmin_free_memory_mb = 9000\n"));
     let before = memory(stage.engine.store(), &shop()).unwrap();
-    let mut asking = look(&sight(&[prediction(1, "The disk fills")]), &before, &stage.config(), at(0));
+    let mut asking = look(&facts(&[prediction(1, "The disk fills")]), &before, &stage.config(), at(0));
     asking.free_memory_mb = Some(100);
     ask(&mut stage.engine, &shop(), &asking, at(0)).unwrap();
     assert_eq!(stage.runs(), []);
@@ -127,7 +127,7 @@ fn nobody_is_asked_without_a_goal_or_when_something_is_in_the_way_and_that_is_sa
     ask(&mut stage.engine, &shop(), &asking, at(10)).unwrap();
     assert_eq!((stage.runs(), stage.events("planner_looked").len()), (Vec::new(), 1));
     assert_eq!(memory(stage.engine.store(), &shop()).unwrap(), before);
-    stage.plan(20, &sight(&[prediction(1, "The disk fills")]));
+    stage.plan(20, &facts(&[prediction(1, "The disk fills")]));
     assert_eq!(stage.runs().len(), 1);
 }
 
@@ -137,7 +137,7 @@ fn an_answer_that_is_of_no_use_is_asked_for_once_more_and_a_planner_that_gives_n
     for week in 0..5 {
         let titles = ["The disk fills", "The disk fills", "The disk fills", "Sessions die", "Issues pile up"];
         let title = titles[usize::try_from(week).unwrap()];
-        stage.plan(week * 7 * DAY, &sight(&[prediction(1, title)]));
+        stage.plan(week * 7 * DAY, &facts(&[prediction(1, title)]));
         stage.planned(week * 7 * DAY + 5, None);
         stage = stage.restart();
     }

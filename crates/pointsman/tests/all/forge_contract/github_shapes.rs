@@ -199,11 +199,12 @@ fn github_s_own_examples_of_webhooks_are_understood() {
     let examples: BTreeMap<String, Value> =
         serde_json::from_str(include_str!("../../data/github/webhooks.json")).unwrap();
     let rung = Arc::new(Rung::default());
-    let door = WebhookListener::open(SocketAddr::from(([127, 0, 0, 1], 0)), Arc::clone(&rung) as _).unwrap();
+    let webhook_listener =
+        WebhookListener::open(SocketAddr::from(([127, 0, 0, 1], 0)), Arc::clone(&rung) as _).unwrap();
     assert_eq!(examples.len(), 7);
     for (event, example) in examples {
         let body = example.to_string();
-        let mut stream = TcpStream::connect(door.address()).unwrap();
+        let mut stream = TcpStream::connect(webhook_listener.address()).unwrap();
         let head = format!(
             "POST /webhook/shop HTTP/1.1\r\nAuthorization: Bearer hush\r\nX-GitHub-Event: {event}\r\nContent-Length: {}\r\n\r\n",
             body.len()

@@ -58,7 +58,7 @@ impl Daemon {
         if let Some(sha) = landed(&entry.candidate).or_else(|| landed(&Some(entry.head.clone()))) {
             return self.report(entry, QueueOutcome::Landed { sha });
         }
-        let at = self.reality().desk(issue).remote.clone();
+        let at = self.reality().session_files(issue).remote.clone();
         if at.as_ref() != Some(&entry.head) && (at.is_none() || at != entry.candidate) {
             return self.report(entry, QueueOutcome::Stale { reason: "the branch moved".to_owned() });
         }
@@ -89,7 +89,7 @@ impl Daemon {
         let (issue, head) = (issue_of(&entry), entry.head.clone());
         let sha = entry.candidate.clone().expect("what is tested is a candidate");
         if sha != head {
-            self.reality().desk(issue).remote = Some(sha.clone());
+            self.reality().session_files(issue).remote = Some(sha.clone());
             if self.may_crash("after the branch was pushed", 20) {
                 return;
             }
@@ -118,9 +118,11 @@ impl Daemon {
             QueueOutcome::Landed { sha } => {
                 let mut reality = self.reality();
                 reality.record_merge(entry.pr, sha);
-                let desk = reality.desk(issue_of(&entry));
-                if desk.remote.as_ref() == Some(sha) || desk.remote.as_ref() == Some(&entry.head) {
-                    desk.remote = None;
+                let session_files = reality.session_files(issue_of(&entry));
+                if session_files.remote.as_ref() == Some(sha)
+                    || session_files.remote.as_ref() == Some(&entry.head)
+                {
+                    session_files.remote = None;
                 }
                 EntryStatus::Landed
             }

@@ -60,7 +60,7 @@ impl Daemon {
                 self.engine().store().cursor(Some(&project), &name).expect("cursors can be read");
             self.memory.phases.insert(issue, remembered.and_then(|stamp| stamp.parse().ok()));
         }
-        let Some(file) = self.reality().desk(issue).phase.clone() else { return };
+        let Some(file) = self.reality().session_files(issue).phase.clone() else { return };
         if self.memory.phases.insert(issue, Some(file.stamp)) == Some(Some(file.stamp)) {
             return;
         }
@@ -84,7 +84,7 @@ impl Daemon {
             let (issue, generation) = (task.key.issue, task.session.generation);
             let alive = self
                 .reality()
-                .desk(issue)
+                .session_files(issue)
                 .pane
                 .as_ref()
                 .is_some_and(|pane| pane.alive && pane.generation == generation);
@@ -129,7 +129,8 @@ impl Daemon {
             |t: &Task| t.state == State::Working && t.session.stage == Stage::Alive && t.phase.is_none();
         for task in self.tasks().into_iter().filter(|t| watched(t)) {
             let generation = task.session.generation;
-            let at_prompt = self.reality().desk(task.key.issue).pane.as_ref().is_some_and(|pane| pane.idle);
+            let at_prompt =
+                self.reality().session_files(task.key.issue).pane.as_ref().is_some_and(|pane| pane.idle);
             let event = Event::IdleLooked { generation, at_prompt };
             self.told(Source::Phases, Item::Inputs(vec![Input::new(task.key.clone(), event)]));
         }

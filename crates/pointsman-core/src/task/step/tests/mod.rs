@@ -28,6 +28,7 @@ fn policy() -> Policy {
         review_timeout: 3 * HOUR,
         escalation_renotify: 6 * HOUR,
         escalation_timeout: 24 * HOUR,
+        queue_timeout: 48 * HOUR,
         session_timeout: 2 * HOUR,
         done_grace: Duration::from_secs(300),
         ci_fixes: 3,

@@ -106,3 +106,9 @@ fn only_the_head_that_waits_in_the_queue_may_land() {
     let play = play.event(Event::Ordered { order: Order::Pause });
     assert!(!play.task.wants_to_land(&sha('a')));
 }
+
+#[test]
+fn the_wait_in_the_merge_queue_has_a_limit_of_its_own() {
+    let play = Play::in_queue().later(25 * HOUR).is(State::MergeQueue);
+    play.later(23 * HOUR).is(State::Escalated);
+}

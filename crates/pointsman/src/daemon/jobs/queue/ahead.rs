@@ -42,14 +42,14 @@ impl QueueWorker<'_> {
     pub(super) fn start_what_follows(
         &mut self,
         entries: &[QueueEntry],
-        cars: &[QueuedCandidate],
+        members: &[QueuedCandidate],
         last: usize,
     ) -> anyhow::Result<()> {
         let policy = self.policy()?;
-        let landing = &cars[last];
-        let mut next = cars[last + 1..].to_vec();
-        for entry in self.behind(entries, cars) {
-            let base = next.last().map_or(&landing.built.commit, |car| &car.built.commit).clone();
+        let landing = &members[last];
+        let mut next = members[last + 1..].to_vec();
+        for entry in self.behind(entries, members) {
+            let base = next.last().map_or(&landing.built.commit, |member| &member.built.commit).clone();
             match self.built.get(&(base.clone(), entry.id)) {
                 Some(BuildOutcome::Built(built)) if next.len() < policy.strategy.window() => {
                     next.push(QueuedCandidate { entry: entry.clone(), base, built: built.clone() });
@@ -61,7 +61,7 @@ impl QueueWorker<'_> {
         self.trees.insert(landing.built.commit.clone(), landing.built.tree.clone());
         let plan = self.plan(&landing.built.commit, &next)?;
         self.tested.clear();
-        self.boarded = next.iter().map(|car| car.entry.id).collect();
+        self.boarded = next.iter().map(|member| member.entry.id).collect();
         for subject in plan.test {
             if let Subject::Car(at) = subject {
                 let Built { commit, tree, .. } = next[at].built.clone();
@@ -74,18 +74,18 @@ impl QueueWorker<'_> {
 
     /// With many gates at once, the first need not wait until the last candidate is built: this one is tested in any case
     /// if nothing is known of it and of those ahead of it.
-    pub(super) fn start_at_once(&mut self, cars: &[QueuedCandidate]) -> anyhow::Result<()> {
+    pub(super) fn start_at_once(&mut self, members: &[QueuedCandidate]) -> anyhow::Result<()> {
         let Strategy::Speculative { depth } = self.policy()?.strategy else { return Ok(()) };
         // Suspects and main itself go first.
-        if cars.len() + self.aside.len() >= depth {
+        if members.len() + self.aside.len() >= depth {
             return Ok(());
         }
-        for car in cars {
-            if self.runs(&car.built.tree)?.standing() != GateVerdict::Unknown {
+        for member in members {
+            if self.runs(&member.built.tree)?.standing() != GateVerdict::Unknown {
                 return Ok(());
             }
         }
-        match cars.last().map(|car| car.built.clone()) {
+        match members.last().map(|member| member.built.clone()) {
             Some(Built { commit, tree, .. }) => self.test(commit, tree),
             None => Ok(()),
         }
@@ -96,20 +96,20 @@ impl QueueWorker<'_> {
     pub(super) fn look_ahead(
         &mut self,
         entries: &[QueueEntry],
-        cars: &[QueuedCandidate],
+        members: &[QueuedCandidate],
     ) -> anyhow::Result<Next> {
         let (served, stop, brought) =
             (self.served, AtomicBool::new(false), Mutex::new(EarlyResults::default()));
         let (give, take) = channel();
         let take = Mutex::new(take);
-        for car in cars.iter().filter(|car| !self.strays.contains_key(&car.built.commit)) {
-            let _ = give.send(EarlyStep::Stray(Box::new(car.clone())));
+        for member in members.iter().filter(|member| !self.strays.contains_key(&member.built.commit)) {
+            let _ = give.send(EarlyStep::Stray(Box::new(member.clone())));
         }
         let next = std::thread::scope(|scope| {
             for _ in 0..HELPERS {
                 scope.spawn(|| run_errands(served, &take, &stop, &brought));
             }
-            let next = self.build_ahead(entries, cars, &give);
+            let next = self.build_ahead(entries, members, &give);
             if matches!(next, Ok(Next::Again) | Err(_)) {
                 stop.store(true, Ordering::Relaxed);
             }
@@ -126,10 +126,10 @@ impl QueueWorker<'_> {
     fn build_ahead(
         &mut self,
         entries: &[QueueEntry],
-        cars: &[QueuedCandidate],
+        members: &[QueuedCandidate],
         errands: &Sender<EarlyStep>,
     ) -> anyhow::Result<Next> {
-        let Some(last) = cars.last().filter(|car| self.tested.contains(&car.built.tree)) else {
+        let Some(last) = members.last().filter(|member| self.tested.contains(&member.built.tree)) else {
             return Ok(Next::Wait);
         };
         let strategy = self.policy()?.strategy;
@@ -137,7 +137,7 @@ impl QueueWorker<'_> {
         let mut left = strategy.window();
         let mut outdated = self.checked_out.clone();
         let runs_here = matches!(self.gate, Some(Gate::Command(_)));
-        for entry in self.behind(entries, cars) {
+        for entry in self.behind(entries, members) {
             if left == 0 {
                 break;
             }
@@ -163,8 +163,9 @@ impl QueueWorker<'_> {
     }
 
     /// Those in the line that are neither in the train nor beside it.
-    fn behind<'e>(&self, entries: &'e [QueueEntry], cars: &[QueuedCandidate]) -> Vec<&'e QueueEntry> {
-        let placed: BTreeSet<EntryId> = cars.iter().chain(&self.aside).map(|car| car.entry.id).collect();
+    fn behind<'e>(&self, entries: &'e [QueueEntry], members: &[QueuedCandidate]) -> Vec<&'e QueueEntry> {
+        let placed: BTreeSet<EntryId> =
+            members.iter().chain(&self.aside).map(|member| member.entry.id).collect();
         entries.iter().filter(|entry| !placed.contains(&entry.id)).collect()
     }
 
@@ -189,8 +190,8 @@ fn run_errands(
         }
         // What fails here is tried again when it is needed.
         match errand {
-            EarlyStep::Stray(car) => {
-                let QueuedCandidate { entry, base, built } = *car;
+            EarlyStep::Stray(member) => {
+                let QueuedCandidate { entry, base, built } = *member;
                 let heads = std::slice::from_ref(&entry.head);
                 if let Ok(stray) = changes::stray_paths(&served.mirror, &base, &built.commit, heads) {
                     let mut brought = brought.lock().unwrap_or_else(PoisonError::into_inner);

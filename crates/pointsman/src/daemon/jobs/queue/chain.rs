@@ -52,9 +52,9 @@ impl QueueWorker<'_> {
     /// another base go back into the line.
     pub(super) fn main_is(&mut self, main: Sha) -> anyhow::Result<()> {
         let mut kept = Vec::new();
-        for car in std::mem::take(&mut self.aside) {
-            if car.base == main || self.is_green(&car.base)? {
-                kept.push(car);
+        for member in std::mem::take(&mut self.aside) {
+            if member.base == main || self.is_green(&member.base)? {
+                kept.push(member);
             }
         }
         self.aside = kept;
@@ -149,20 +149,20 @@ impl QueueWorker<'_> {
         main: &Sha,
     ) -> anyhow::Result<Option<Vec<QueuedCandidate>>> {
         let window = self.window()?;
-        let mut cars: Vec<QueuedCandidate> = Vec::new();
+        let mut members: Vec<QueuedCandidate> = Vec::new();
         for mut entry in entries.iter().cloned() {
-            if cars.len() >= window {
+            if members.len() >= window {
                 break;
             }
-            if self.aside.iter().any(|car| car.entry.id == entry.id) {
+            if self.aside.iter().any(|member| member.entry.id == entry.id) {
                 continue;
             }
-            let base = cars.last().map_or(main, |car| &car.built.commit).clone();
+            let base = members.last().map_or(main, |member| &member.built.commit).clone();
             match self.made(&entry, &base)? {
                 BuildOutcome::Built(built) => {
                     entry.base = Some(base.clone());
-                    cars.push(QueuedCandidate { entry, base, built });
-                    self.start_at_once(&cars)?;
+                    members.push(QueuedCandidate { entry, base, built });
+                    self.start_at_once(&members)?;
                 }
                 BuildOutcome::Broken(reason) => {
                     self.report(entry, QueueOutcome::Stale { reason });
@@ -181,7 +181,7 @@ impl QueueWorker<'_> {
                 // Whether those ahead of it land is not known yet: it waits for them.
                 BuildOutcome::Nothing => {}
                 BuildOutcome::Conflict(files) => {
-                    let reason = self.waits_for(&files, &cars)?;
+                    let reason = self.waits_for(&files, &members)?;
                     if entry.reason.as_ref() != Some(&reason) {
                         entry.reason = Some(reason);
                         entry.status = EntryStatus::Queued;
@@ -190,7 +190,7 @@ impl QueueWorker<'_> {
                 }
             }
         }
-        Ok(Some(cars))
+        Ok(Some(members))
     }
 
     /// Nothing of the branch is left to land on main. It has landed if git says so. A task whose changes came to main by
@@ -256,10 +256,10 @@ impl QueueWorker<'_> {
         }
     }
 
-    fn waits_for(&self, files: &[String], cars: &[QueuedCandidate]) -> anyhow::Result<String> {
-        for car in cars.iter().rev() {
-            if self.touches(&car.base, &car.built.commit, files)? {
-                return Ok(words::daemon::queue::waits_for(&car.entry.branch, files));
+    fn waits_for(&self, files: &[String], members: &[QueuedCandidate]) -> anyhow::Result<String> {
+        for member in members.iter().rev() {
+            if self.touches(&member.base, &member.built.commit, files)? {
+                return Ok(words::daemon::queue::waits_for(&member.entry.branch, files));
             }
         }
         Ok(words::daemon::queue::waits_for_those_ahead(files))
@@ -287,8 +287,8 @@ impl QueueWorker<'_> {
 
     /// The paths a candidate changes although its branch did not. It depends on nothing but what it is built on, so
     /// that it can be found out before it is needed.
-    pub(super) fn stray(&mut self, car: &QueuedCandidate) -> anyhow::Result<Vec<String>> {
-        let QueuedCandidate { entry, base, built } = car;
+    pub(super) fn stray(&mut self, member: &QueuedCandidate) -> anyhow::Result<Vec<String>> {
+        let QueuedCandidate { entry, base, built } = member;
         if let Some(stray) = self.strays.get(&built.commit) {
             return Ok(stray.clone());
         }

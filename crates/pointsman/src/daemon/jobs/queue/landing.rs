@@ -25,47 +25,47 @@ const REFUSALS: u32 = 2;
 impl QueueWorker<'_> {
     /// Lands the last of these candidates, and with it all before it; false if something is in the way, and the line
     /// has changed and is looked at again.
-    pub(super) fn land(&mut self, main: &Sha, cars: &[QueuedCandidate]) -> anyhow::Result<bool> {
+    pub(super) fn land(&mut self, main: &Sha, members: &[QueuedCandidate]) -> anyhow::Result<bool> {
         crash_point("landing-tested");
-        for car in cars {
-            if !self.is_wanted(&car.entry)? {
+        for member in members {
+            if !self.is_wanted(&member.entry)? {
                 let reason = words::daemon::queue::taken_out().to_owned();
-                self.report(car.entry.clone(), QueueOutcome::Stale { reason });
+                self.report(member.entry.clone(), QueueOutcome::Stale { reason });
                 return Ok(false);
             }
         }
-        for car in cars {
-            let stray = self.stray(car)?;
+        for member in members {
+            let stray = self.stray(member)?;
             if stray.is_empty() {
                 continue;
             }
-            match self.style(&car.entry) {
+            match self.style(&member.entry) {
                 // Commit by commit it takes back what main did, although as a whole it changes nothing there: what is
                 // meant has to be said by whoever wrote it. The others go on.
                 Style::Rebase => {
                     let with = self.landed_in_the_way(&stray)?;
-                    let mut entry = car.entry.clone();
+                    let mut entry = member.entry.clone();
                     entry.conflicts_with.clone_from(&with);
                     self.report(entry, QueueOutcome::Conflict { files: stray, with });
                 }
-                Style::Merge | Style::Squash => self.alarm(car, &stray),
+                Style::Merge | Style::Squash => self.alarm(member, &stray),
             }
             return Ok(false);
         }
         // On disk before main moves: whoever audits it finds its commits in the ledger.
-        self.show_under_test(cars)?;
-        if !self.bring_branches(cars)? {
+        self.show_under_test(members)?;
+        if !self.bring_branches(members)? {
             self.main = None;
             return Ok(false);
         }
         crash_point("landing-branch-pushed");
-        let Some(last) = cars.last() else { return Ok(false) };
+        let Some(last) = members.last() else { return Ok(false) };
         let land = PushRef {
             refname: self.served.primary.full(),
             change: Change::To(last.built.commit.clone()),
             expect: Expect::At(main.clone()),
         };
-        let Some(tidied) = self.push_main(land, self.branches_to_go(cars)?)? else {
+        let Some(tidied) = self.push_main(land, self.branches_to_go(members)?)? else {
             self.main = None;
             return Ok(false);
         };
@@ -74,14 +74,14 @@ impl QueueWorker<'_> {
         self.trees.insert(last.built.commit.clone(), last.built.tree.clone());
         self.main_is(last.built.commit.clone())?;
         let audit = audit::ours(self.jobs, self.served, main, &last.built.commit)?;
-        let landed = cars.iter().map(|car| {
-            let shown = self.jobs.read(|store| store.queue_entry(car.entry.id)).ok().flatten();
-            let mut entry = shown.unwrap_or_else(|| car.entry.clone());
-            (entry.base, entry.candidate) = (Some(car.base.clone()), Some(car.built.commit.clone()));
+        let landed = members.iter().map(|member| {
+            let shown = self.jobs.read(|store| store.queue_entry(member.entry.id)).ok().flatten();
+            let mut entry = shown.unwrap_or_else(|| member.entry.clone());
+            (entry.base, entry.candidate) = (Some(member.base.clone()), Some(member.built.commit.clone()));
             let branch = if tidied && entry.pr.is_none() { BranchFate::Gone } else { BranchFate::Goes };
             Outcome {
                 entry,
-                outcome: QueueOutcome::Landed { sha: car.built.commit.clone() },
+                outcome: QueueOutcome::Landed { sha: member.built.commit.clone() },
                 branch,
                 log: None,
             }
@@ -129,7 +129,7 @@ impl QueueWorker<'_> {
         self.refusals = 0;
         let reason = words::queue::push_refused_twice(branch, &message);
         tracing::error!(project = %self.served.config.name, reason, "the merge queue stops");
-        self.stop_line(Stopped { at: clock::now(), by: StoppedBy::Refusal, reason });
+        self.pause_queue(Stopped { at: clock::now(), by: StoppedBy::Refusal, reason });
         Ok(())
     }
 
@@ -137,7 +137,7 @@ impl QueueWorker<'_> {
     /// the others, so only that entry is out, and a person is asked.
     fn refused_branches(
         &mut self,
-        cars: &[QueuedCandidate],
+        members: &[QueuedCandidate],
         moves: Vec<PushRef>,
         message: &str,
     ) -> anyhow::Result<()> {
@@ -147,7 +147,7 @@ impl QueueWorker<'_> {
         }
         self.refusals = 0;
         for moved in moves {
-            let entry = cars.iter().map(|car| &car.entry);
+            let entry = members.iter().map(|member| &member.entry);
             let of = |entry: &&QueueEntry| {
                 BranchName::new(&entry.branch).is_some_and(|b| b.full() == moved.refname)
             };
@@ -162,10 +162,10 @@ impl QueueWorker<'_> {
 
     /// The branches of these candidates, each to be deleted where it was last seen. One with a pull request is looked
     /// after once the forge has seen the merge.
-    fn branches_to_go(&self, cars: &[QueuedCandidate]) -> anyhow::Result<Vec<PushRef>> {
+    fn branches_to_go(&self, members: &[QueuedCandidate]) -> anyhow::Result<Vec<PushRef>> {
         let mut gone = Vec::new();
-        for car in cars.iter().filter(|car| car.entry.pr.is_none()) {
-            let Some(branch) = BranchName::new(&car.entry.branch) else { continue };
+        for member in members.iter().filter(|member| member.entry.pr.is_none()) {
+            let Some(branch) = BranchName::new(&member.entry.branch) else { continue };
             if let Some(at) = self.served.mirror.remote_head(&branch)? {
                 gone.push(PushRef { refname: branch.full(), change: Change::Delete, expect: Expect::At(at) });
             }
@@ -174,26 +174,26 @@ impl QueueWorker<'_> {
     }
 
     /// First the head branches, so that the forge shows their pull requests as merged. False if one moved.
-    fn bring_branches(&mut self, cars: &[QueuedCandidate]) -> anyhow::Result<bool> {
+    fn bring_branches(&mut self, members: &[QueuedCandidate]) -> anyhow::Result<bool> {
         let served = Arc::clone(self.served);
         let mirror = &served.mirror;
         let mut moves = Vec::new();
-        for car in cars {
+        for member in members {
             // Without a pull request nobody looks at it any more.
-            let shown = car.entry.pr.is_some() && self.style(&car.entry) == Style::Rebase;
-            if car.built.same_as_head || !shown {
+            let shown = member.entry.pr.is_some() && self.style(&member.entry) == Style::Rebase;
+            if member.built.same_as_head || !shown {
                 continue;
             }
-            let Some(branch) = BranchName::new(&car.entry.branch) else { continue };
+            let Some(branch) = BranchName::new(&member.entry.branch) else { continue };
             let at = mirror.remote_head(&branch)?.map_or(Expect::Absent, Expect::At);
-            if car.entry.issue.is_none() {
-                let (project, candidate) = (&self.served.config.name, &car.built.commit);
-                let open = self.jobs.read(|store| hand_in::open_on(store, project, &car.entry.branch))?;
+            if member.entry.issue.is_none() {
+                let (project, candidate) = (&self.served.config.name, &member.built.commit);
+                let open = self.jobs.read(|store| hand_in::open_on(store, project, &member.entry.branch))?;
                 hand_in::about_to_push(&self.jobs.inbox, project, open, candidate)?;
             }
             moves.push(PushRef {
                 refname: branch.full(),
-                change: Change::To(car.built.commit.clone()),
+                change: Change::To(member.built.commit.clone()),
                 expect: at,
             });
         }
@@ -203,15 +203,17 @@ impl QueueWorker<'_> {
         match self.push(&moves)? {
             PushOutcome::Done => Ok(true),
             PushOutcome::Stale { .. } => Ok(false),
-            PushOutcome::Refused { message } => self.refused_branches(cars, moves, &message).map(|()| false),
+            PushOutcome::Refused { message } => {
+                self.refused_branches(members, moves, &message).map(|()| false)
+            }
         }
     }
 
     /// A candidate that changes what none of its branches did must never land: nobody knows why it does.
-    fn alarm(&mut self, car: &QueuedCandidate, stray: &[String]) {
-        let reason = words::daemon::queue::stray_paths(&car.entry.branch, &car.base, stray);
+    fn alarm(&mut self, member: &QueuedCandidate, stray: &[String]) {
+        let reason = words::daemon::queue::stray_paths(&member.entry.branch, &member.base, stray);
         tracing::error!(project = %self.served.config.name, reason, "the merge queue stops");
-        self.stop_line(Stopped { at: clock::now(), by: StoppedBy::Audit, reason });
+        self.pause_queue(Stopped { at: clock::now(), by: StoppedBy::Audit, reason });
     }
 
     /// Pushes to the forge. In a repository of ours a lock that a killed git left is no reason to give up.
@@ -240,19 +242,19 @@ impl QueueWorker<'_> {
     }
 
     /// Shows entries as under test, with the candidates they are in.
-    pub(super) fn show_under_test(&mut self, cars: &[QueuedCandidate]) -> anyhow::Result<()> {
+    pub(super) fn show_under_test(&mut self, members: &[QueuedCandidate]) -> anyhow::Result<()> {
         let mut shown = Vec::new();
-        for car in cars {
-            let known = self.jobs.read(|store| store.queue_entry(car.entry.id))?;
+        for member in members {
+            let known = self.jobs.read(|store| store.queue_entry(member.entry.id))?;
             let Some(mut entry) = known else { continue };
-            let candidate = Some(car.built.commit.clone());
+            let candidate = Some(member.built.commit.clone());
             // While something outside fails again and again, the entry goes on saying so: every change is an event.
             let is_said = entry.reason.is_none() || self.troubles > 0;
             if entry.status == EntryStatus::Testing && entry.candidate == candidate && is_said {
                 continue;
             }
             entry.status = EntryStatus::Testing;
-            entry.base = Some(car.base.clone());
+            entry.base = Some(member.base.clone());
             entry.reason = None;
             entry.attempts += 1;
             entry.tested_since = Some(clock::now());

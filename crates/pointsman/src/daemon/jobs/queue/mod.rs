@@ -217,11 +217,11 @@ impl<'a> QueueWorker<'a> {
         if !audit::look_at(self.jobs, self.served, &main)? {
             return Ok(Next::Again);
         }
-        self.aside.retain(|car| entries.iter().any(|entry| entry.id == car.entry.id));
+        self.aside.retain(|member| entries.iter().any(|entry| entry.id == member.entry.id));
         let Some(entries) = self.still_valid(entries, &main)? else { return Ok(Next::Again) };
-        let Some(cars) = self.train(&entries, &main)? else { return Ok(Next::Again) };
-        let plan = self.plan(&main, &cars)?;
-        self.follow(plan, &main, &entries, &cars)
+        let Some(members) = self.train(&entries, &main)? else { return Ok(Next::Again) };
+        let plan = self.plan(&main, &members)?;
+        self.follow(plan, &main, &entries, &members)
     }
 
     /// Nothing is tested while the queue is paused. An entry that is shown as under test may have landed when an earlier
@@ -251,22 +251,22 @@ impl<'a> QueueWorker<'a> {
         Ok(())
     }
 
-    fn plan(&mut self, main: &Sha, cars: &[QueuedCandidate]) -> anyhow::Result<Plan> {
+    fn plan(&mut self, main: &Sha, members: &[QueuedCandidate]) -> anyhow::Result<Plan> {
         let main_tree = self.tree_of(main)?;
-        self.doubt_old_reds(&main_tree, cars)?;
+        self.doubt_old_reds(&main_tree, members)?;
         let beside = self.aside.clone();
-        let mut seen = |car: &QueuedCandidate| -> anyhow::Result<queue::CandidateRuns> {
-            Ok(queue::CandidateRuns { entry: car.entry.id, runs: self.runs(&car.built.tree)? })
+        let mut seen = |member: &QueuedCandidate| -> anyhow::Result<queue::CandidateRuns> {
+            Ok(queue::CandidateRuns { entry: member.entry.id, runs: self.runs(&member.built.tree)? })
         };
-        let planned = cars.iter().map(&mut seen).collect::<anyhow::Result<_>>()?;
+        let planned = members.iter().map(&mut seen).collect::<anyhow::Result<_>>()?;
         let aside = beside.iter().map(&mut seen).collect::<anyhow::Result<_>>()?;
-        let train = QueueFacts { main: self.runs(&main_tree)?, cars: planned, aside };
+        let train = QueueFacts { main: self.runs(&main_tree)?, members: planned, aside };
         Ok(queue::plan(&self.policy()?, &train))
     }
 
     /// Red is not for ever: a service that was missing may be back. A red main is tested again after a while; and once it
     /// turned green without a change, what was red before that says nothing any more.
-    fn doubt_old_reds(&mut self, main: &Sha, cars: &[QueuedCandidate]) -> anyhow::Result<()> {
+    fn doubt_old_reds(&mut self, main: &Sha, members: &[QueuedCandidate]) -> anyhow::Result<()> {
         let runs = self.runs(main)?;
         let Some(tested_at) = self.last_runs.get(main).map(|run| run.at) else { return Ok(()) };
         match runs.standing() {
@@ -275,7 +275,7 @@ impl<'a> QueueWorker<'a> {
             }
             GateVerdict::Green if runs.red >= 2 => {
                 let trees: Vec<Sha> =
-                    self.aside.iter().chain(cars).map(|car| car.built.tree.clone()).collect();
+                    self.aside.iter().chain(members).map(|member| member.built.tree.clone()).collect();
                 for tree in trees {
                     let standing = self.runs(&tree)?.standing();
                     let is_older = self.last_runs.get(&tree).is_some_and(|run| run.at < tested_at);
@@ -300,11 +300,11 @@ impl<'a> QueueWorker<'a> {
         plan: Plan,
         main: &Sha,
         entries: &[QueueEntry],
-        cars: &[QueuedCandidate],
+        members: &[QueuedCandidate],
     ) -> anyhow::Result<Next> {
         if let Some(last) = plan.land {
-            self.start_what_follows(entries, cars, last)?;
-            if !self.land(main, &cars[..=last])? {
+            self.start_what_follows(entries, members, last)?;
+            if !self.land(main, &members[..=last])? {
                 // What was started stands on something that is not there.
                 self.boarded.clear();
                 self.tested.clear();
@@ -312,12 +312,12 @@ impl<'a> QueueWorker<'a> {
             return Ok(Next::Again);
         }
         for (entry, fault) in &plan.eject {
-            self.eject(*entry, *fault, cars)?;
+            self.eject(*entry, *fault, members)?;
         }
         for entry in &plan.set_aside {
-            self.aside.extend(cars.iter().find(|car| car.entry.id == *entry).cloned());
+            self.aside.extend(members.iter().find(|member| member.entry.id == *entry).cloned());
         }
-        self.aside.retain(|car| !plan.bring_back.contains(&car.entry.id));
+        self.aside.retain(|member| !plan.bring_back.contains(&member.entry.id));
         if !plan.eject.is_empty() || !plan.set_aside.is_empty() || !plan.bring_back.is_empty() {
             return Ok(Next::Again);
         }
@@ -326,14 +326,14 @@ impl<'a> QueueWorker<'a> {
         }
         let mut wanted = BTreeSet::new();
         self.tested.clear();
-        self.boarded = cars.iter().map(|car| car.entry.id).collect();
+        self.boarded = members.iter().map(|member| member.entry.id).collect();
         let mut under_test = None;
         for subject in plan.test {
             let (commit, tree) = match subject {
                 Subject::Main => (main.clone(), self.tree_of(main)?),
-                Subject::Car(at) => (cars[at].built.commit.clone(), cars[at].built.tree.clone()),
-                Subject::Aside(id) => match self.aside.iter().find(|car| car.entry.id == id) {
-                    Some(car) => (car.built.commit.clone(), car.built.tree.clone()),
+                Subject::Car(at) => (members[at].built.commit.clone(), members[at].built.tree.clone()),
+                Subject::Aside(id) => match self.aside.iter().find(|member| member.entry.id == id) {
+                    Some(member) => (member.built.commit.clone(), member.built.tree.clone()),
                     None => continue,
                 },
             };
@@ -346,8 +346,8 @@ impl<'a> QueueWorker<'a> {
         }
         self.end_tests(&wanted);
         if let Some(last) = under_test {
-            self.show_under_test(&cars[..=last])?;
-            return self.look_ahead(entries, cars);
+            self.show_under_test(&members[..=last])?;
+            return self.look_ahead(entries, members);
         }
         // With nothing under test the line waits for the main branch to move.
         Ok(Next::Wait)
@@ -357,9 +357,9 @@ impl<'a> QueueWorker<'a> {
     fn say_main_is_red(&self, main: &Sha) {
         let tested_at = self.trees.get(main).and_then(|tree| self.last_runs.get(tree)).map(|run| run.at);
         let reason = words::queue::main_is_red(main.short(), tested_at);
-        for car in &self.aside {
+        for member in &self.aside {
             // Read apart from what follows: the loop needs the reader to write the entry down.
-            let known = self.jobs.read(|store| store.queue_entry(car.entry.id));
+            let known = self.jobs.read(|store| store.queue_entry(member.entry.id));
             if let Ok(Some(mut entry)) = known
                 && entry.reason.as_ref() != Some(&reason)
             {

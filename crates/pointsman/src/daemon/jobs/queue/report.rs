@@ -44,11 +44,11 @@ impl QueueWorker<'_> {
         &mut self,
         id: EntryId,
         fault: Fault,
-        cars: &[QueuedCandidate],
+        members: &[QueuedCandidate],
     ) -> anyhow::Result<()> {
-        let found = self.aside.iter().chain(cars).find(|car| car.entry.id == id).cloned();
-        let Some(car) = found else { return Ok(()) };
-        let last = self.records.get(&car.built.tree).map(|record| record.last.clone());
+        let found = self.aside.iter().chain(members).find(|member| member.entry.id == id).cloned();
+        let Some(member) = found else { return Ok(()) };
+        let last = self.records.get(&member.built.tree).map(|record| record.last.clone());
         let outcome = match (fault, last) {
             (Fault::Red, Some(CiVerdict::Failed { summary, log })) => QueueOutcome::Red { summary, log },
             (Fault::Red, Some(CiVerdict::TimedOut { log })) => {
@@ -62,12 +62,12 @@ impl QueueWorker<'_> {
                 QueueOutcome::Infra { reason: words::daemon::queue::gate_could_not_run().to_owned() }
             }
         };
-        self.aside.retain(|car| car.entry.id != id);
-        let tree = &car.built.tree;
+        self.aside.retain(|member| member.entry.id != id);
+        let tree = &member.built.tree;
         let log = self.last_runs.get(tree).and_then(|run| run.log.clone());
         let outcome = match (outcome, self.last_runs.get(tree)) {
             // Nothing was run for this look: the verdict is an older one.
-            (QueueOutcome::Red { summary, log }, Some(run)) if run.at < car.entry.requested_at => {
+            (QueueOutcome::Red { summary, log }, Some(run)) if run.at < member.entry.requested_at => {
                 QueueOutcome::Red { summary: words::queue::tested_before(&summary, run.at), log }
             }
             (outcome, _) => outcome,
@@ -76,7 +76,7 @@ impl QueueWorker<'_> {
         if matches!(outcome, QueueOutcome::Infra { .. }) {
             self.records.remove(tree);
         }
-        self.report_all(vec![Outcome { entry: car.entry, outcome, branch: BranchFate::Goes, log }], None);
+        self.report_all(vec![Outcome { entry: member.entry, outcome, branch: BranchFate::Goes, log }], None);
         Ok(())
     }
 
@@ -128,7 +128,7 @@ impl QueueWorker<'_> {
     /// Whoever is asked to resolve a conflict, or to mend what fails on top of main, finds that main.
     fn show_main(&self, key: &TaskKey, entry: &QueueEntry) {
         let (Some(main), Some(branch)) = (&self.main, BranchName::new(&entry.branch)) else { return };
-        let dir = self.served.desk(key).gateway;
+        let dir = self.served.session_files(key).gateway;
         if !dir.is_dir() {
             return;
         }
@@ -171,7 +171,7 @@ impl QueueWorker<'_> {
     }
 
     /// Stops the line and waits until that is on disk.
-    pub(super) fn stop_line(&self, stopped: Stopped) {
+    pub(super) fn pause_queue(&self, stopped: Stopped) {
         let (written, wait) = sync_channel(1);
         let project = self.served.config.name.clone();
         self.jobs.inbox.send(Inbound::LineStopped { project, stopped, written });

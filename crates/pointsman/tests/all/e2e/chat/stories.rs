@@ -132,10 +132,10 @@ fn approval(lab: &Lab) {
     lab.ann.edit(&doubtful, "APPROVE");
     lab.ann.reply(&first, "> APPROVE");
     lab.ann.reply(&first, "```\nAPPROVE\n```");
-    let mut dressed = in_thread(&first, "APPROVE");
-    dressed["format"] = "org.matrix.custom.html".into();
-    dressed["formatted_body"] = "<pre><code>APPROVE</code></pre>".into();
-    lab.ann.send(&dressed);
+    let mut with_settings = in_thread(&first, "APPROVE");
+    with_settings["format"] = "org.matrix.custom.html".into();
+    with_settings["formatted_body"] = "<pre><code>APPROVE</code></pre>".into();
+    lab.ann.send(&with_settings);
     lab.ann.reply(&first, "approve d2");
     lab.wait_told("that is the name or hash of another action");
     assert_eq!((&show(&daemon, "d1")["status"], runs(&daemon, "d1")), (&"pending".into(), 0));

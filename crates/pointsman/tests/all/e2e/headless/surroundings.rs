@@ -48,7 +48,7 @@ fn e2e_headless_a_person_takes_the_conversation_to_a_terminal_and_messages_wait(
     let id = calls[0].split("--session-id ").nth(1).unwrap().split(' ').next().unwrap();
     assert!(calls[1].contains(&format!("--resume {id}")) && !calls[1].contains("-p "), "{calls:?}");
     assert!(calls[2..].iter().all(|call| call.contains(&format!("--resume {id}"))), "{calls:?}");
-    assert_eq!(lines(&daemon, "where"), [daemon.desk(issue).join("tree").to_string_lossy()]);
+    assert_eq!(lines(&daemon, "where"), [daemon.session_files(issue).join("tree").to_string_lossy()]);
 }
 
 #[test]

@@ -79,19 +79,20 @@ enum Deed {
 impl Reality {
     /// Issues whose agent has something to do.
     pub(in crate::simulation) fn busy_agents(&self) -> Vec<Number> {
-        let busy = |desk: &Desk| desk.pane.as_ref().is_some_and(Pane::has_something_to_do);
-        self.desks.iter().filter(|(_, desk)| busy(desk)).map(|(issue, _)| *issue).collect()
+        let busy = |session_files: &Desk| session_files.pane.as_ref().is_some_and(Pane::has_something_to_do);
+        self.desks.iter().filter(|(_, session_files)| busy(session_files)).map(|(issue, _)| *issue).collect()
     }
 
     /// Issues with a live session.
     pub(in crate::simulation) fn live_agents(&self) -> Vec<Number> {
-        let alive = |desk: &Desk| desk.pane.as_ref().is_some_and(|pane| pane.alive);
-        self.desks.iter().filter(|(_, desk)| alive(desk)).map(|(issue, _)| *issue).collect()
+        let alive = |session_files: &Desk| session_files.pane.as_ref().is_some_and(|pane| pane.alive);
+        self.desks.iter().filter(|(_, session_files)| alive(session_files)).map(|(issue, _)| *issue).collect()
     }
 
     /// An agent reads one thing and acts on it.
     pub(in crate::simulation) fn agent_acts(&mut self, issue: Number) {
-        let Some(pane) = self.desk(issue).pane.as_mut().filter(|pane| pane.has_something_to_do()) else {
+        let Some(pane) = self.session_files(issue).pane.as_mut().filter(|pane| pane.has_something_to_do())
+        else {
             return;
         };
         let heard = if pane.begun { pane.unread.pop_front() } else { None };
@@ -161,7 +162,7 @@ impl Reality {
             }
             Deed::Scribble => self.write_phase(issue, None, None),
             Deed::Idle | Deed::Hang => {
-                let pane = self.desk(issue).pane.as_mut().expect("its agent acts");
+                let pane = self.session_files(issue).pane.as_mut().expect("its agent acts");
                 pane.idle = deed == Deed::Idle;
                 pane.unread.clear();
             }
@@ -172,7 +173,7 @@ impl Reality {
 
     /// The process is gone; its terminal shows that.
     pub(in crate::simulation) fn agent_dies(&mut self, issue: Number) {
-        if let Some(pane) = &mut self.desk(issue).pane {
+        if let Some(pane) = &mut self.session_files(issue).pane {
             pane.alive = false;
         }
     }
@@ -181,11 +182,11 @@ impl Reality {
     fn push(&mut self, issue: Number) {
         let quality = if self.fault(4) { Quality::Red } else { Quality::Good };
         let sha = self.commit(quality);
-        self.desk(issue).gateway = Some(sha);
+        self.session_files(issue).gateway = Some(sha);
     }
 
     fn write_phase(&mut self, issue: Number, phase: Option<Phase>, refusal: Option<Refusal>) {
         let stamp = self.fresh();
-        self.desk(issue).phase = Some(PhaseFile { stamp, phase, refusal });
+        self.session_files(issue).phase = Some(PhaseFile { stamp, phase, refusal });
     }
 }

@@ -114,7 +114,7 @@ impl Reality {
         TaskKey { project: self.story.project(), issue }
     }
 
-    pub(super) fn desk(&mut self, issue: Number) -> &mut Desk {
+    pub(super) fn session_files(&mut self, issue: Number) -> &mut Desk {
         self.desks.get_mut(&issue).expect("every issue has a desk")
     }
 

@@ -110,7 +110,7 @@ impl Reality {
             }
             Effect::CloseIssue => self.close(issue, outgoing.id),
             Effect::CleanUp => {
-                self.desk(issue).phase = None;
+                self.session_files(issue).phase = None;
                 Outcome::done()
             }
             Effect::VerifyMerge => {
@@ -141,7 +141,7 @@ impl Reality {
 
     fn start_session(&mut self, task: &Task, generation: u32) -> Outcome {
         let issue = task.key.issue;
-        let found = self.desk(issue).pane.clone();
+        let found = self.session_files(issue).pane.clone();
         if found.as_ref().is_none_or(|pane| pane.generation != generation) {
             if let Some(old) = found.filter(|pane| pane.alive) {
                 let excused = self.record.unended.contains(&(issue, old.generation));
@@ -151,7 +151,7 @@ impl Reality {
             assert!(news, "#{issue}: session {generation} was started twice");
             let mut pane = Pane::new(generation);
             pane.alive = !self.fault(15);
-            self.desk(issue).pane = Some(pane);
+            self.session_files(issue).pane = Some(pane);
         }
         let row = SessionRow {
             session: task.key.session(generation),
@@ -186,9 +186,9 @@ impl Reality {
     }
 
     fn end_session(&mut self, task: &Task, generation: u32, exit: Exit) -> Outcome {
-        let desk = self.desk(task.key.issue);
-        if desk.pane.as_ref().is_some_and(|pane| pane.generation == generation) {
-            desk.pane = None;
+        let session_files = self.session_files(task.key.issue);
+        if session_files.pane.as_ref().is_some_and(|pane| pane.generation == generation) {
+            session_files.pane = None;
         }
         let tail = format!("last words of {generation}");
         let sessions = self.record.ended(&task.key.session(generation), exit, self.now);
@@ -198,11 +198,11 @@ impl Reality {
 
     /// The branch goes to the forge as it is in the gateway, if it holds anything of its own.
     fn sync(&mut self, issue: Number) -> Option<Sha> {
-        let pushed = self.desk(issue).gateway.clone()?;
+        let pushed = self.session_files(issue).gateway.clone()?;
         if self.main.iter().any(|landed| landed.sha == pushed) {
             return None;
         }
-        self.desk(issue).remote = Some(pushed.clone());
+        self.session_files(issue).remote = Some(pushed.clone());
         Some(pushed)
     }
 
@@ -224,7 +224,7 @@ impl Reality {
         headline: Headline,
         details: &str,
     ) -> Outcome {
-        let pane = self.desk(issue).pane.as_mut();
+        let pane = self.session_files(issue).pane.as_mut();
         let Some(pane) = pane.filter(|pane| pane.alive && pane.generation == generation) else {
             return Outcome::note(Note::MessageSuperseded);
         };
@@ -235,7 +235,7 @@ impl Reality {
                 assert!(before.is_none(), "#{issue}: {word} was told in {before:?} and again in {id}");
             }
             pane.type_line(headline);
-            self.desk(issue).pane = Some(pane);
+            self.session_files(issue).pane = Some(pane);
         }
         Outcome::note(Note::MessageSent { path: PathBuf::from(format!("{id}.md")) })
     }
