@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::role::Role;
+use crate::run::RunId;
 use crate::words;
 
 /// An issue or pull request number of a forge.
@@ -121,6 +123,32 @@ impl TaskKey {
 impl fmt::Display for TaskKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}#{}", self.project, self.issue)
+    }
+}
+
+/// The key of a run: a project, the role whose formula it follows, and its number among the project's runs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct RunKey {
+    pub project: ProjectName,
+    pub role: Role,
+    pub id: RunId,
+}
+
+impl RunKey {
+    /// The identity of the run's sessions, the same across generations: `planner-shop-7`.
+    pub fn identity(&self) -> String {
+        format!("{}-{}-{}", self.role, self.project, self.id)
+    }
+
+    /// The session of one generation: `planner-shop-7.1`.
+    pub fn session(&self, generation: u32) -> String {
+        format!("{}.{generation}", self.identity())
+    }
+}
+
+impl fmt::Display for RunKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.identity())
     }
 }
 

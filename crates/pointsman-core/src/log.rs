@@ -70,16 +70,25 @@ pub enum Entry {
         skipped_because: Option<String>,
     },
     RunBegun(Run),
-    RunSessionPrepared(Run),
     RunSessionStarted(Run),
+    /// Something about its session that changes nothing for the run itself.
+    RunSessionObserved(Run),
     RunNotStarted(Run),
     RunStepDone(Run),
     RunFinished(Run),
     RunGaveUp(Run),
     RunSessionDied(Run),
+    /// Its session asked a person.
+    RunAsked(Run),
+    RunAnswered(Run),
+    RunTimePassed(Run),
     RunTimedOut(Run),
     RunStopped(Run),
     RunSessionEnded(Run),
+    /// What its sessions left is put away.
+    RunCleanedUp(Run),
+    /// An order of it could not be carried out.
+    RunEffectFailed(Run),
 
     /// A text that is no action was submitted.
     VaultRefused {
@@ -200,8 +209,8 @@ pub struct Run {
     pub step: Option<String>,
     pub to: run::Status,
     pub reason: Option<String>,
-    /// What happened to it; nothing at its beginning.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// What happened to it. Events of 0.1.0 had other forms and are left out.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known_event")]
     pub event: Option<run::Event>,
 }
 
@@ -253,6 +262,10 @@ fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Op
     T::deserialize(from).map(Some)
 }
 
+fn known_event<'de, D: Deserializer<'de>>(from: D) -> Result<Option<run::Event>, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(from)?).ok())
+}
+
 impl Entry {
     /// The stored form: a kind, and the data that goes with it.
     pub fn stored(&self) -> (String, Value) {
@@ -284,16 +297,21 @@ impl Entry {
             Self::LandingReverted { .. } => LANDING_REVERTED,
             Self::ScheduleLooked { .. } => "schedule_looked",
             Self::RunBegun(_) => "run_begun",
-            Self::RunSessionPrepared(_) => "run_session_prepared",
             Self::RunSessionStarted(_) => "run_session_started",
+            Self::RunSessionObserved(_) => "run_session_observed",
             Self::RunNotStarted(_) => "run_not_started",
             Self::RunStepDone(_) => "run_step_done",
             Self::RunFinished(_) => "run_finished",
             Self::RunGaveUp(_) => "run_gave_up",
             Self::RunSessionDied(_) => "run_session_died",
+            Self::RunAsked(_) => "run_asked",
+            Self::RunAnswered(_) => "run_answered",
+            Self::RunTimePassed(_) => "run_time_passed",
             Self::RunTimedOut(_) => "run_timed_out",
             Self::RunStopped(_) => "run_stopped",
             Self::RunSessionEnded(_) => "run_session_ended",
+            Self::RunCleanedUp(_) => "run_cleaned_up",
+            Self::RunEffectFailed(_) => "run_effect_failed",
             Self::VaultRefused { .. } => "vault_refused",
             Self::VaultSubmitted(_) => "vault_submitted",
             Self::VaultApproved(_) => "vault_approved",

@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::ids::{ProjectName, TaskKey};
 use crate::role::Role;
 use crate::words;
+use crate::workflow::WorkflowId;
 
 /// A value that is stored with the version of its form.
 ///
@@ -51,7 +52,17 @@ impl Snapshot for crate::task::Task {
         }
     }
 }
-impl Snapshot for crate::run::Run {}
+impl Snapshot for crate::run::Run {
+    const VERSION: u32 = 2;
+
+    fn upgrade(version: u32, value: Value) -> Result<Value, String> {
+        match version {
+            1 => Ok(run_has_a_session(value)),
+            2 => Ok(value),
+            _ => Err(words::reason::unknown_version(version, Self::VERSION)),
+        }
+    }
+}
 impl Snapshot for crate::vault::Entry {}
 impl Snapshot for crate::gardener::Memory {}
 impl Snapshot for crate::planner::Memory {}
@@ -95,6 +106,28 @@ fn session_is_a_part(mut value: Value) -> Value {
     value
 }
 
+/// Version 1 of a run had a few fields in place of a session. One whose session was about to start, or perhaps had, is
+/// ordered anew: the order finds a session that is there.
+fn run_has_a_session(mut value: Value) -> Value {
+    let mut take = |name: &str| value.get_mut(name).map(Value::take).unwrap_or_default();
+    let (generation, restarts) = (take("generation").as_u64().unwrap_or(1), take("restarts"));
+    let (not_before, open) = (take("not_before"), take("session_open").as_bool().unwrap_or(false));
+    let starting = value["status"] == "starting";
+    let stage = if open && !starting { "alive" } else { "none" };
+    let mut session = serde_json::Map::new();
+    let mut put = |name: &str, found: Value| session.insert(name.to_owned(), found);
+    put("generation", if starting { generation.saturating_sub(1) } else { generation }.into());
+    put("stage", stage.into());
+    if !restarts.is_null() {
+        put("restarts", restarts);
+    }
+    if starting {
+        put("restart_at", not_before);
+    }
+    value["session"] = Value::Object(session);
+    value
+}
+
 /// The kinds of things that have a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -117,7 +150,7 @@ impl fmt::Display for Kind {
             Self::Run => "run",
             Self::VaultAction => "vault action",
             Self::Memory => "memory",
-            Self::Effect => "effect of task",
+            Self::Effect => "effect of",
             Self::WorkState => "work state",
         })
     }
@@ -135,13 +168,14 @@ pub struct Unreadable {
 }
 
 impl Unreadable {
-    /// The task that waits because of it, if it is one.
-    pub fn task(&self) -> Option<TaskKey> {
+    /// The workflow that waits because of it, if its name is known.
+    pub fn workflow(&self) -> Option<WorkflowId> {
         match self.what {
-            Kind::Task | Kind::Effect => {
+            Kind::Task => {
                 let issue = self.name.parse().ok()?;
-                Some(TaskKey { project: self.project.clone(), issue })
+                Some(WorkflowId::Task(TaskKey { project: self.project.clone(), issue }))
             }
+            Kind::Effect => WorkflowId::parse_lane(&self.project, &self.name),
             Kind::Run | Kind::VaultAction | Kind::Memory | Kind::WorkState => None,
         }
     }

@@ -3,7 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use pointsman_core::ids::{ProjectName, TaskKey};
+use pointsman_core::ids::ProjectName;
+use pointsman_core::workflow::WorkflowId;
 use sha2::{Digest, Sha256};
 
 /// The longest path a unix socket may have.
@@ -208,9 +209,9 @@ impl ProjectPaths {
         self.logs().join(format!("{session}.log"))
     }
 
-    /// All that a task's sessions may touch of ours.
-    pub fn sandbox(&self, task: &TaskKey) -> PathBuf {
-        self.root.join("sessions").join(task.identity())
+    /// All that the sessions of a workflow may touch of ours.
+    pub fn sandbox(&self, id: &WorkflowId) -> PathBuf {
+        self.root.join("sessions").join(id.identity())
     }
 }
 

@@ -3,7 +3,9 @@ use serde_json::json;
 use super::*;
 use crate::config::Config;
 use crate::formula::{Formula, shipped, variables};
+use crate::part::session;
 use crate::run::{Event, Policy, RunId, Subject, step};
+use crate::task::Exit;
 
 #[test]
 fn an_issue_names_its_formula_and_never_a_role() {
@@ -44,11 +46,16 @@ fn run(config: &Config) -> Run {
 fn what_is_next_for_an_action() {
     let config = Config::parse("name = \"shop\"\n", "p.toml").unwrap();
     let policy = Policy::new(&config, Role::Action);
-    let begun = run(&config);
-    let over = |run: &Run| step(run, &Event::SessionEnded, &policy, Timestamp(9)).unwrap();
-    let failing = step(&begun, &Event::NotStarted { why: "no".to_owned() }, &policy, Timestamp(5)).unwrap();
+    let go = |run: &Run, event: Event| step(run, &event, &policy, Timestamp(5)).unwrap().run;
+    let told = |told: session::Event| Event::Session { generation: 1, told };
+    let begun = go(&run(&config), Event::Begun);
+    let over = |run: &Run| {
+        let gone = session::Event::Ended { exit: Exit::Stopped, tail: String::new() };
+        go(&go(run, told(gone)), Event::CleanedUp)
+    };
+    let failing = go(&begun, told(session::Event::NotStarted { error: "no".to_owned() }));
     let failed = over(&failing);
-    let stopping = step(&begun, &Event::Stopped { by: "ann".to_owned() }, &policy, Timestamp(5)).unwrap();
+    let stopping = go(&begun, Event::Stopped { by: "ann".to_owned() });
     let mut done = failed.clone();
     done.status = Status::Done;
     let labels = |names: &[&str]| -> Vec<String> { names.iter().map(|&name| name.to_owned()).collect() };
@@ -80,12 +87,12 @@ fn an_action_has_eight_hours_and_four_of_silence() {
     let config = Config::parse("name = \"shop\"\n", "p.toml").unwrap();
     let policy = Policy::new(&config, Role::Action);
     let idle = config.timing.action_idle_timeout.duration();
-    let running =
-        step(&run(&config), &Event::SessionStarted { generation: 1 }, &policy, Timestamp(0)).unwrap();
+    let running = step(&run(&config), &Event::Begun, &policy, Timestamp(0)).unwrap().run;
     for hour in 0..8 {
-        assert!(step(&running, &Event::TimePassed, &policy, Timestamp(hour * HOUR)).is_err(), "{hour}");
+        let early = step(&running, &Event::TimePassed, &policy, Timestamp(hour * HOUR)).unwrap();
+        assert!(early.run == running && early.effects.is_empty(), "{hour}");
     }
-    let late = step(&running, &Event::TimePassed, &policy, Timestamp(8 * HOUR)).unwrap();
+    let late = step(&running, &Event::TimePassed, &policy, Timestamp(8 * HOUR)).unwrap().run;
     assert_eq!((late.status, late.reason.as_deref()), (Status::Failed, Some("it was not done after 8h")));
     let active = Timestamp(2 * HOUR);
     assert!(!is_idle(active, idle, Timestamp(6 * HOUR - 1)) && is_idle(active, idle, Timestamp(6 * HOUR)));

@@ -2,9 +2,11 @@
 //!
 //! The session reports each step as done, in an order that the steps' needs allow. A session that dies is replaced,
 //! and its successor continues with the first step that is not done. A run ends well only if all steps are done and
-//! its result can be read. The daemon starts and ends sessions.
+//! its result can be read. Its session is the same part that a task has ([`crate::part::session`]), so a run hears hooks,
+//! hands over, parks, asks and recovers as a task does.
 
-mod state;
+mod event;
+mod step;
 #[cfg(test)]
 mod tests;
 
@@ -13,12 +15,15 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use state::{Duty, Event, Refused, duty, step};
+pub use event::Event;
+pub use step::{Transition, step};
 
 use crate::config::Config;
 use crate::formula::{Formula, Step};
-use crate::ids::{Number, ProjectName, Sha};
+use crate::ids::{Number, ProjectName, RunKey, Sha};
+use crate::part::session::{self, Demand, Session, Stage};
 use crate::role::Role;
+use crate::task::{Escalation, Phase};
 use crate::time::Timestamp;
 use crate::vault::{self, ActionId};
 use crate::words;
@@ -140,23 +145,31 @@ pub struct Run {
     pub model: Option<String>,
     pub by: String,
     pub status: Status,
-    /// Which of its sessions is the present one, from 1.
-    pub generation: u32,
+    pub session: Session,
+    /// The claim that the agent waits on: `done` until its result is read, `escalate` until a person answers.
+    #[serde(default)]
+    pub phase: Option<Phase>,
     pub done: Vec<StepDone>,
     /// When it began.
     pub started_at: Timestamp,
     /// When it was over.
     pub ended_at: Option<Timestamp>,
-    /// No session is started before this.
-    pub not_before: Timestamp,
-    /// Sessions that were started because one died.
-    pub restarts: u32,
+    /// The time that it waited for people and for services. Its lifetime does not count it.
+    #[serde(default)]
+    pub waited_ms: u64,
+    /// The question to a person, while it waits for the answer.
+    #[serde(default)]
+    pub question: Option<Escalation>,
+    /// An end that could not be carried out is ordered again at this time.
+    #[serde(default)]
+    pub retry_at: Option<Timestamp>,
+    /// It is over, and what its sessions left is still to be put away.
+    #[serde(default)]
+    pub cleaning: bool,
     /// Why it stands where it stands.
     pub reason: Option<String>,
     /// What the agent wrote down as its result.
     pub result: Option<serde_json::Value>,
-    /// Whether a session of it may still be there.
-    pub session_open: bool,
     /// What rules have found and it is asked about; it belongs to the prompt.
     #[serde(default)]
     pub briefing: Option<String>,
@@ -184,15 +197,17 @@ impl Run {
             model,
             by: crate::text::clean_line(by, 100),
             status: Status::Starting,
-            generation: 1,
+            session: Session::default(),
+            phase: None,
             done: Vec::new(),
             started_at: now,
             ended_at: None,
-            not_before: now,
-            restarts: 0,
+            waited_ms: 0,
+            question: None,
+            retry_at: None,
+            cleaning: false,
             reason: None,
             result: None,
-            session_open: false,
             briefing: None,
             subject: None,
             never_began: false,
@@ -204,14 +219,19 @@ impl Run {
         Self { subject, ..self }
     }
 
-    /// The same across its sessions: `planner-shop-7`.
-    pub fn identity(&self) -> String {
-        format!("{}-{}-{}", self.formula.role(), self.project, self.id)
+    /// Its name among all workflows.
+    pub fn key(&self) -> RunKey {
+        RunKey { project: self.project.clone(), role: self.formula.role(), id: self.id }
     }
 
-    /// One of its sessions: `planner-shop-7.1`.
-    pub fn session(&self, generation: u32) -> String {
-        format!("{}.{generation}", self.identity())
+    /// The same across its sessions: `planner-shop-7`.
+    pub fn identity(&self) -> String {
+        self.key().identity()
+    }
+
+    /// The present session, or the last one: `planner-shop-7.1`.
+    pub fn session_name(&self) -> String {
+        self.key().session(self.session.generation)
     }
 
     /// The first step that is not done.
@@ -226,14 +246,44 @@ impl Run {
 
     /// Whether something is still to be done about it.
     pub fn is_open(&self) -> bool {
-        !self.status.is_over() || self.session_open
+        !self.status.is_over() || self.session.stage != Stage::None || self.cleaning
     }
-}
 
-/// Reads a session's name: its identity and its generation.
-pub fn parse_session(session: &str) -> Option<(&str, u32)> {
-    let (identity, generation) = session.rsplit_once('.')?;
-    Some((identity, generation.parse().ok()?))
+    /// Its need of a session at present.
+    pub fn demand(&self) -> Demand {
+        if self.status.is_over() {
+            Demand::Nothing
+        } else if self.question.is_some() {
+            Demand::Answer
+        } else if self.phase == Some(Phase::Done) {
+            // Its result is being read; nothing more is expected of the agent.
+            Demand::Farewell
+        } else {
+            Demand::Work
+        }
+    }
+
+    /// The moment at which time alone will next change something.
+    pub fn wake_at(&self, policy: &Policy) -> Option<Timestamp> {
+        if self.status.is_over() {
+            // Nobody works on a run that is over: a session that outlived it is ended.
+            return self.session.is_listening().then(|| self.retry_at.unwrap_or_default());
+        }
+        [self.session.wake_at(), self.deadline(policy)].into_iter().flatten().min()
+    }
+
+    /// The moment at which people are asked again, or its time is up.
+    fn deadline(&self, policy: &Policy) -> Option<Timestamp> {
+        match (&self.question, self.demand()) {
+            (Some(question), _) => Some(question.renotify_at.min(policy.expiry(question))),
+            (None, Demand::Work) => Some(self.out_of_time_at(policy)),
+            (None, _) => None,
+        }
+    }
+
+    fn out_of_time_at(&self, policy: &Policy) -> Timestamp {
+        self.started_at.after(policy.lifetime).after(Duration::from_millis(self.waited_ms))
+    }
 }
 
 /// Reads the result that an agent wrote: nothing, or one JSON object.
@@ -260,26 +310,43 @@ pub fn check_result(run: &Run, result: Option<&serde_json::Value>) -> Result<(),
 }
 
 /// The limits that a project sets for a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Policy {
     /// It is given up after this long.
     pub lifetime: Duration,
-    /// Sessions that are started because one died.
-    pub restarts: u32,
-    /// Before the second of them; doubles each time.
-    pub backoff: Duration,
-    pub backoff_max: Duration,
+    /// People are asked again this often.
+    pub escalation_renotify: Duration,
+    /// Without an answer it is given up after this long.
+    pub escalation_timeout: Duration,
+    /// The numbers for its sessions.
+    pub session: session::Policy,
 }
 
 impl Policy {
+    /// The moment at which a question is given up. One that was asked again after its time was up, because the machine
+    /// slept through it, waits for one more reminder's time.
+    fn expiry(&self, question: &Escalation) -> Timestamp {
+        let expires = question.at.after(self.escalation_timeout);
+        match question.renotify_at >= expires.after(self.escalation_renotify) {
+            true => question.renotify_at,
+            false => expires,
+        }
+    }
+
+    /// Whether more than one reminder was missed, so that nobody can have heard the last ones.
+    fn was_asleep(&self, question: &Escalation, now: Timestamp) -> bool {
+        let expires = question.at.after(self.escalation_timeout);
+        question.renotify_at.after(self.escalation_renotify) <= now && self.expiry(question) == expires
+    }
+
     /// As it is configured for a role.
     pub fn new(config: &Config, role: Role) -> Self {
-        let Config { timing, limits, .. } = config;
+        let timing = &config.timing;
         Self {
             lifetime: role.lifetime(timing).duration(),
-            restarts: limits.restarts,
-            backoff: timing.restart_backoff.duration(),
-            backoff_max: timing.restart_backoff_max.duration(),
+            escalation_renotify: timing.escalation_renotify.into(),
+            escalation_timeout: timing.escalation_timeout.into(),
+            session: session::Policy::new(config),
         }
     }
 }

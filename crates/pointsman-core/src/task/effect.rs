@@ -79,6 +79,10 @@ pub enum Effect {
     CleanUp,
     /// Ask git whether the work is on the main branch.
     VerifyMerge,
+    /// Read the file in which the session of a run left its result.
+    ReadResult {
+        generation: u32,
+    },
 }
 
 impl Effect {
@@ -103,6 +107,7 @@ impl Effect {
             Self::RecordCiResult { .. } => "record_ci_result",
             Self::CleanUp => "clean_up",
             Self::VerifyMerge => "verify_merge",
+            Self::ReadResult { .. } => "read_result",
         }
     }
 }

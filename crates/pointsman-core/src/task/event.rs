@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::effect::Exit;
 use super::phase::{Phase, Refusal};
 use crate::ids::{Number, Sha};
+use crate::part::session;
 use crate::session::budget::Level;
 use crate::session::context::{Gauge, Symptom};
 use crate::time::Timestamp;
@@ -193,6 +194,37 @@ pub enum Event {
         message: i64,
         headline: String,
     },
+}
+
+impl Event {
+    /// An event about the task's session of one generation.
+    pub fn of_session(generation: u32, event: session::Event) -> Self {
+        use session::Event as Told;
+        match event {
+            Told::Started => Self::SessionStarted { generation },
+            Told::NotStarted { error } => Self::SessionNotStarted { generation, error },
+            Told::Ended { exit, tail } => Self::SessionEnded { generation, exit, tail },
+            Told::IdleLooked { at_prompt } => Self::IdleLooked { generation, at_prompt },
+            Told::PhaseClaimed { phase, reason, refusal } => {
+                Self::PhaseClaimed { generation, phase, reason, refusal }
+            }
+            Told::PhaseRejected { why } => Self::PhaseRejected { generation, why },
+            Told::ContextMeasured { gauge } => Self::ContextMeasured { generation, gauge },
+            Told::SymptomSeen { symptom } => Self::SymptomSeen { generation, symptom },
+            Told::ContextCompacted => Self::ContextCompacted { generation },
+            Told::TurnEnded => Self::TurnEnded { generation },
+            Told::TurnFailed { error, details, until } => {
+                Self::TurnFailed { generation, error, details, until }
+            }
+            Told::ResponseGiven { text } => Self::ResponseGiven { generation, text },
+            Told::DialogSeen { what, picture } => Self::DialogSeen { generation, what, picture },
+            Told::HooksSilent { required, picture } => Self::HooksSilent { generation, required, picture },
+            Told::BudgetReached { level, what } => Self::BudgetReached { level, what },
+            Told::MessageUnacknowledged { message, headline } => {
+                Self::MessageUnacknowledged { message, headline }
+            }
+        }
+    }
 }
 
 /// An order about a task.

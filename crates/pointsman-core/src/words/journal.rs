@@ -43,6 +43,7 @@ fn of_role(logged: &log::Entry) -> Option<Entry> {
         Logged::HandIn(said) | Logged::HandInOver(said) => (said.role, &said.lines),
         Logged::RunBegun(run) => return Some(of_run(run, "began")),
         Logged::RunFinished(run) => return Some(of_run(run, "is done")),
+        Logged::RunAsked(run) => return Some(of_run(run, "needs a person")),
         Logged::RunGaveUp(run)
         | Logged::RunNotStarted(run)
         | Logged::RunTimedOut(run)
@@ -62,8 +63,12 @@ fn of_role(logged: &log::Entry) -> Option<Entry> {
         | Logged::MainAudited { .. }
         | Logged::LandingReverted { .. }
         | Logged::ScheduleLooked { .. }
-        | Logged::RunSessionPrepared(_)
         | Logged::RunSessionStarted(_)
+        | Logged::RunSessionObserved(_)
+        | Logged::RunAnswered(_)
+        | Logged::RunTimePassed(_)
+        | Logged::RunCleanedUp(_)
+        | Logged::RunEffectFailed(_)
         | Logged::RunStepDone(_)
         | Logged::RunSessionEnded(_)
         | Logged::VaultRefused { .. }

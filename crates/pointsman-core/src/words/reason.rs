@@ -30,6 +30,8 @@ pub const NEVER_SYNCED: &str = "the branch could not be brought to the forge in 
 /// The queue did not answer.
 pub const QUEUE_STUCK: &str = "the merge queue did not get to this branch in time";
 
+/// An event reached a workflow of another kind.
+pub const OTHER_WORKFLOW: &str = "the event belongs to another kind of workflow";
 /// The agent asked a person, or gave up, and did not say why.
 pub const NONE_GIVEN: &str = "the agent gave no reason";
 /// The reasons for a checkpoint that nobody asked for.

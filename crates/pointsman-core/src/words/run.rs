@@ -12,8 +12,8 @@ const SAID: usize = 4000;
 
 // Events that come to nothing, said to whoever sent them.
 pub const REPLACED: &str = "that session was replaced";
-pub const RUNNING_ALREADY: &str = "it is running already";
-pub const STILL_HAS_TIME: &str = "it still has time";
+pub const NOTHING_TO_AWAIT: &str = "a run has no CI and no review to wait for";
+pub const NOBODY_ASKED: &str = "it has asked nobody anything";
 
 /// Why a run begins another session.
 pub const SESSION_DIED: &str = "its session died";
@@ -82,7 +82,7 @@ pub fn prompt(run: &Run, places: &RunFiles, briefing: &str) -> String {
         run.project,
         formula.description.trim()
     );
-    if run.generation > 1 {
+    if run.session.generation > 1 {
         out.push_str("An earlier session of this run ended before it was through. Go on where it was.\n\n");
     }
     if !formula.files.is_empty() {
@@ -105,7 +105,7 @@ pub fn prompt(run: &Run, places: &RunFiles, briefing: &str) -> String {
     for (place, step) in formula.steps.iter().enumerate() {
         let mark = match (run.is_done(&step.id), next == Some(step.id.as_str())) {
             (true, _) => " (done)",
-            (false, true) if run.generation > 1 => " (go on here)",
+            (false, true) if run.session.generation > 1 => " (go on here)",
             (false, _) => "",
         };
         out.push_str(&format!("## {}. {}: {}{mark}\n\n", place + 1, step.id, step.title));
@@ -148,4 +148,20 @@ pub fn question(run: &Run, why: &str) -> Notice {
         urgent: true,
         repeat: 0,
     }
+}
+
+/// Something about a run that people should know, and that nobody has to act on.
+pub fn notice(run: &Run, what: &str) -> Notice {
+    Notice {
+        title: format!("{}: run {} of {}", run.project, run.id, run.formula.name),
+        body: format!("{}\nLook: pointsman run show {}", clean_line(what, 500), run.id),
+        urgent: false,
+        repeat: 0,
+    }
+}
+
+/// What the agent of a run said at the end of a turn, for people who read along.
+pub fn response(run: &Run, text: &str) -> Notice {
+    let body = quote_block(&clean_block(text, SAID));
+    Notice { body, ..notice(run, "") }
 }

@@ -130,7 +130,7 @@ pub const UNWRITABLE_VALUE: &str = "an unwritable value";
 pub const UNWRITABLE_WORD: &str = "an unwritable word";
 pub const UNWRITABLE_MEMORY: &str = "an unwritable memory";
 pub const NOT_A_DAY: &str = "a day that is not written YYYY-MM-DD";
-pub const EFFECTS_WITHOUT_TASK: &str = "a change with effects that names no task";
+pub const EFFECTS_WITHOUT_OWNER: &str = "a change with effects that names no workflow";
 pub const UNLOGGED_CHANGE: &str = "an unlogged change";
 pub const NO_PROJECT: &str = "a change that names no project";
 pub const ANOTHER_TASK: &str = "a change about one task that carries another";
@@ -144,4 +144,9 @@ pub const NUMBERED: &str = "issue or pull request";
 /// A value that is not written as one bare text.
 pub fn not_a_word(value: &serde_json::Value) -> String {
     format!("`{value}` is not a word")
+}
+
+/// A lane of the outbox that names no workflow of this program.
+pub fn not_a_workflow(lane: &str) -> String {
+    format!("{lane:?} names no workflow")
 }

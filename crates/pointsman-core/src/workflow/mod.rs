@@ -1,9 +1,24 @@
-//! Workflows: the durable things of Pointsman. A task, a run of a formula and a vault action each are one.
+//! Workflows: the durable things of Pointsman. A task and a run of a formula each are one.
 //!
-//! A workflow is a snapshot with a pure step: an event comes in, the next snapshot and orders to the world come out. Not
-//! here: the parts that workflows share ([`crate::part`]), and anything that writes or acts.
+//! A workflow is a snapshot with a pure step: an event comes in, the next snapshot and orders to the world come out. The
+//! engine knows workflows only by [`WorkflowId`], [`Workflow`] and [`Event`], so that all of them share one way in, one
+//! commit and one outbox. Not here: the parts that workflows share ([`crate::part`]), and anything that writes or acts.
+
+mod id;
+mod signals;
 
 use std::fmt;
+use std::sync::Arc;
+
+pub use id::WorkflowId;
+pub use signals::signals;
+
+use crate::config::Config;
+use crate::part::session::{self, Demand, Session, Stage};
+use crate::role::Role;
+use crate::run::{self, Run};
+use crate::task::{self, Effect, State, Task};
+use crate::time::Timestamp;
 
 /// An event that changes nothing. It is logged and shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +33,167 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stale(why) | Self::NotNow(why) => f.write_str(why),
+        }
+    }
+}
+
+/// An event of some workflow.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    Task(task::Event),
+    Run(run::Event),
+}
+
+impl Event {
+    /// An event about the session of a workflow.
+    pub fn of_session(id: &WorkflowId, generation: u32, event: session::Event) -> Self {
+        match id {
+            WorkflowId::Task(_) => Self::Task(task::Event::of_session(generation, event)),
+            WorkflowId::Run(_) => Self::Run(run::Event::Session { generation, told: event }),
+        }
+    }
+
+    /// A deadline of a workflow may have passed.
+    pub fn time_passed(id: &WorkflowId) -> Self {
+        match id {
+            WorkflowId::Task(_) => Self::Task(task::Event::TimePassed),
+            WorkflowId::Run(_) => Self::Run(run::Event::TimePassed),
+        }
+    }
+
+    /// An order of a workflow can never be carried out.
+    pub fn effect_gave_up(id: &WorkflowId, effect: &Effect, error: String) -> Self {
+        if let Effect::StartSession { generation, .. } = effect {
+            return Self::of_session(id, *generation, session::Event::NotStarted { error });
+        }
+        let effect = effect.kind().to_owned();
+        match id {
+            WorkflowId::Task(_) => Self::Task(task::Event::EffectGaveUp { effect, error }),
+            WorkflowId::Run(_) => Self::Run(run::Event::EffectGaveUp { effect, error }),
+        }
+    }
+}
+
+/// A workflow as it is. Cheap to clone: everybody who looks at it shares one snapshot.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Workflow {
+    Task(Arc<Task>),
+    Run(Arc<Run>),
+}
+
+impl Workflow {
+    /// Its name.
+    pub fn id(&self) -> WorkflowId {
+        match self {
+            Self::Task(task) => WorkflowId::Task(task.key.clone()),
+            Self::Run(run) => WorkflowId::Run(run.key()),
+        }
+    }
+
+    /// Its session, as it remembers it.
+    pub fn session(&self) -> &Session {
+        match self {
+            Self::Task(task) => &task.session,
+            Self::Run(run) => &run.session,
+        }
+    }
+
+    /// The name of its present session, if one may exist.
+    pub fn session_name(&self) -> Option<String> {
+        let session = self.session();
+        (session.stage != Stage::None).then(|| self.id().session(session.generation))
+    }
+
+    /// The role that its sessions have.
+    pub fn role(&self) -> Role {
+        match self {
+            Self::Task(_) => Task::ROLE,
+            Self::Run(run) => run.formula.role(),
+        }
+    }
+
+    /// Its need of a session at present.
+    pub fn demand(&self) -> Demand {
+        match self {
+            Self::Task(task) => task.state.demand(),
+            Self::Run(run) => run.demand(),
+        }
+    }
+
+    /// Whether the agent has written a phase that explains its silence.
+    pub fn has_phase(&self) -> bool {
+        match self {
+            Self::Task(task) => task.phase.is_some(),
+            Self::Run(run) => run.phase.is_some(),
+        }
+    }
+
+    /// A line that says what its agent works on.
+    pub fn title(&self) -> &str {
+        match self {
+            Self::Task(task) => &task.title,
+            Self::Run(run) => &run.formula.name,
+        }
+    }
+
+    /// The moment at which time alone will next change something.
+    pub fn wake_at(&self, rules: &Rules) -> Option<Timestamp> {
+        match self {
+            Self::Task(task) => task.wake_at(),
+            Self::Run(run) => run.wake_at(&rules.run(run)),
+        }
+    }
+
+    /// Whether anything may still happen to it, so that it is kept at hand.
+    pub fn is_open(&self) -> bool {
+        match self {
+            Self::Task(task) => {
+                task.state != State::Closed || task.session.stage != Stage::None || !task.block_seen
+            }
+            Self::Run(run) => run.is_open(),
+        }
+    }
+}
+
+/// The rules of one project.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    pub config: Arc<Config>,
+    task: task::Policy,
+}
+
+impl Rules {
+    /// The rules that a configuration sets.
+    pub fn new(config: Arc<Config>) -> Self {
+        Self { task: task::Policy::new(&config), config }
+    }
+
+    fn run(&self, run: &Run) -> run::Policy {
+        run::Policy::new(&self.config, run.formula.role())
+    }
+}
+
+/// The next snapshot of a workflow, and what is to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Next {
+    pub workflow: Workflow,
+    /// Orders to the world, in this order.
+    pub effects: Vec<Effect>,
+}
+
+/// Steps a workflow. An event of another kind of workflow is refused.
+pub fn step(workflow: &Workflow, event: &Event, rules: &Rules, now: Timestamp) -> Result<Next, Refused> {
+    match (workflow, event) {
+        (Workflow::Task(task), Event::Task(event)) => {
+            let task::Transition { task, effects } = task::step(task, event, &rules.task, now)?;
+            Ok(Next { workflow: Workflow::Task(Arc::new(task)), effects })
+        }
+        (Workflow::Run(run), Event::Run(event)) => {
+            let run::Transition { run, effects } = run::step(run, event, &rules.run(run), now)?;
+            Ok(Next { workflow: Workflow::Run(Arc::new(run)), effects })
+        }
+        (Workflow::Task(_), Event::Run(_)) | (Workflow::Run(_), Event::Task(_)) => {
+            Err(Refused::NotNow(crate::words::reason::OTHER_WORKFLOW.to_owned()))
         }
     }
 }

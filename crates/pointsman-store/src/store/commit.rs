@@ -19,6 +19,7 @@ use pointsman_core::task::{Effect, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_core::vault;
 use pointsman_core::words;
+use pointsman_core::workflow::WorkflowId;
 use rusqlite::{ErrorCode, OptionalExtension, TransactionBehavior, params_from_iter};
 use serde_json::Value;
 
@@ -577,13 +578,10 @@ impl<'s> Draft<'s> {
         for write in &change.writes {
             write.write(self, change.at)?;
         }
-        let effect_ids = match (project, issue, seq) {
-            (Some(project), Some(issue), Some(seq)) => {
-                let key = TaskKey { project: project.clone(), issue };
-                self.effects(&key, seq, change)?
-            }
+        let effect_ids = match (owner(change, project, issue), seq) {
+            (Some(workflow), Some(seq)) => self.effects(&workflow, seq, change)?,
             _ if change.effects.is_empty() => Vec::new(),
-            _ => return Err(Error::Invalid { what: words::store::EFFECTS_WITHOUT_TASK }),
+            _ => return Err(Error::Invalid { what: words::store::EFFECTS_WITHOUT_OWNER }),
         };
         Ok(Committed::Done { seq, effect_ids })
     }
@@ -634,7 +632,7 @@ impl<'s> Draft<'s> {
         Ok(seq)
     }
 
-    fn effects(&mut self, key: &TaskKey, seq: i64, change: &Change) -> Result<Vec<EffectId>> {
+    fn effects(&mut self, key: &WorkflowId, seq: i64, change: &Change) -> Result<Vec<EffectId>> {
         let mut ids = Vec::with_capacity(change.effects.len());
         for (place, effect) in change.effects.iter().enumerate() {
             if let Effect::StartSession { generation, .. } = effect {
@@ -648,6 +646,14 @@ impl<'s> Draft<'s> {
         }
         Ok(ids)
     }
+}
+
+/// The workflow whose lane the effects of a change go to.
+fn owner(change: &Change, project: Option<&ProjectName>, issue: Option<u64>) -> Option<WorkflowId> {
+    if let Some(run) = &change.run {
+        return Some(WorkflowId::Run(run.key()));
+    }
+    Some(WorkflowId::Task(TaskKey { project: project?.clone(), issue: issue? }))
 }
 
 /// The project that a change must name for what it carries.

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use pointsman_core::ids::TaskKey;
 use pointsman_core::task::Headline;
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
+use pointsman_core::workflow::WorkflowId;
 use rusqlite::{Row, params};
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ use super::commit::Draft;
 use super::statement::{Statement, values};
 use super::{EffectId, Store};
 use crate::Result;
-use crate::column::{Whole, Word, maybe_time, maybe_word, whole, word};
+use crate::column::{Word, maybe_time, maybe_word, word};
 
 /// The state of a message on its way to an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -30,11 +30,11 @@ pub enum MessageStatus {
 }
 
 /// A message to an agent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageRow {
     /// Its number: `m-<id>` on the agent's line.
     pub id: EffectId,
-    pub task: TaskKey,
+    pub workflow: WorkflowId,
     /// For which session of it.
     pub generation: u32,
     /// Its first words.
@@ -61,13 +61,14 @@ impl Store {
         Ok(rows.into_iter().next())
     }
 
-    /// All messages of a task, oldest first.
-    pub fn messages(&self, task: &TaskKey) -> Result<Vec<MessageRow>> {
-        const SQL: &str = "SELECT * FROM messages WHERE project = $1 AND issue = $2 ORDER BY id";
-        self.rows(words::store::READ_MESSAGES, SQL, params![Word(&task.project), Whole(task.issue)], read)
+    /// All messages of a workflow, oldest first.
+    pub fn messages(&self, workflow: &WorkflowId) -> Result<Vec<MessageRow>> {
+        const SQL: &str = "SELECT * FROM messages WHERE project = $1 AND workflow = $2 ORDER BY id";
+        let of = params![Word(workflow.project()), workflow.lane()];
+        self.rows(words::store::READ_MESSAGES, SQL, of, read)
     }
 
-    /// Messages of all tasks that were last sent at `before` or earlier and still wait for their
+    /// Messages of all workflows that were last sent at `before` or earlier and still wait for their
     /// acknowledgement, oldest first.
     pub fn unacknowledged(&self, before: Timestamp) -> Result<Vec<MessageRow>> {
         self.rows(words::store::READ_MESSAGES, WAITING, [before.0], read)
@@ -109,13 +110,13 @@ pub(super) fn unacknowledged(draft: &mut Draft<'_>, id: EffectId) -> Result<()> 
 pub(super) fn insert(
     draft: &mut Draft<'_>,
     id: EffectId,
-    task: &TaskKey,
+    workflow: &WorkflowId,
     generation: u32,
     headline: Headline,
 ) -> Result<()> {
-    const SQL: &str = "INSERT INTO messages (id, project, issue, generation, headline, status, tries)
+    const SQL: &str = "INSERT INTO messages (id, project, workflow, generation, headline, status, tries)
         VALUES ($1, $2, $3, $4, $5, 'queued', 0)";
-    let values = values![id.0, Word(&task.project), Whole(task.issue), generation, Word(headline)];
+    let values = values![id.0, Word(workflow.project()), workflow.lane(), generation, Word(headline)];
     draft.push(Statement::new(words::store::WRITE_MESSAGE, SQL, values));
     Ok(())
 }
@@ -123,7 +124,7 @@ pub(super) fn insert(
 fn read(row: &Row<'_>) -> rusqlite::Result<MessageRow> {
     Ok(MessageRow {
         id: EffectId(row.get("id")?),
-        task: TaskKey { project: word(row, "project")?, issue: whole(row, "issue")? },
+        workflow: super::outbox::lane(row)?,
         generation: row.get("generation")?,
         headline: word(row, "headline")?,
         path: maybe_word(row, "path")?,

@@ -2,15 +2,16 @@
 //!
 //! An effect waits as `pending`; there is no "running" on disk, because after a kill nobody could
 //! tell "running" from "done": every pending effect is asked whether it already happened.
-//! The effects of one task are a lane: the second waits until the first is settled.
+//! The effects of one workflow are a lane: the second waits until the first is settled.
 
 use std::fmt;
 
-use pointsman_core::ids::TaskKey;
+use pointsman_core::ids::ProjectName;
 use pointsman_core::snapshot::{Kind, Unreadable};
 use pointsman_core::task::Effect;
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
+use pointsman_core::workflow::WorkflowId;
 use rusqlite::{Row, params};
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +19,7 @@ use super::Store;
 use super::commit::Draft;
 use super::statement::{Statement, values};
 use crate::Result;
-use crate::column::{Json, Whole, Word, json, time, whole, word};
+use crate::column::{Json, Word, json, time, word};
 
 /// An effect's number in the outbox; for a message to an agent, the message's number too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -38,7 +39,7 @@ pub struct Outgoing {
     /// Names it to the outside, the same at every attempt: `<event>.<place>`.
     pub key: String,
     /// Whose lane it is in.
-    pub task: TaskKey,
+    pub workflow: WorkflowId,
     /// What is to be done.
     pub effect: Effect,
     /// How often it was tried and postponed.
@@ -51,17 +52,18 @@ pub struct Outgoing {
 
 /// The heads of all lanes that are due. The inner query reads the index of pending rows only:
 /// what is settled piles up for ever and must cost nothing.
-pub(super) const DUE: &str = "SELECT id, key, project, issue, effect, attempts, error, not_before FROM outbox
-    WHERE id IN (SELECT min(id) FROM outbox WHERE status = 'pending' GROUP BY project, issue)
+pub(super) const DUE: &str =
+    "SELECT id, key, project, workflow, effect, attempts, error, not_before FROM outbox
+    WHERE id IN (SELECT min(id) FROM outbox WHERE status = 'pending' GROUP BY project, workflow)
     AND not_before <= $1 ORDER BY id";
 
-pub(super) const NEXT: &str = "SELECT project, issue, not_before FROM outbox
-    WHERE id IN (SELECT min(id) FROM outbox WHERE status = 'pending' GROUP BY project, issue)";
+pub(super) const NEXT: &str = "SELECT project, workflow, not_before FROM outbox
+    WHERE id IN (SELECT min(id) FROM outbox WHERE status = 'pending' GROUP BY project, workflow)";
 
 impl Store {
-    /// The first pending effect of each task, if its time has come; oldest first. Lanes that somebody works on are
+    /// The first pending effect of each workflow, if its time has come; oldest first. Lanes that somebody works on are
     /// passed over, and so should be those whose effect cannot be read: [`Store::unreadable`] names them.
-    pub fn due_effects(&self, now: Timestamp, busy: impl Fn(&TaskKey) -> bool) -> Result<Vec<Outgoing>> {
+    pub fn due_effects(&self, now: Timestamp, busy: impl Fn(&WorkflowId) -> bool) -> Result<Vec<Outgoing>> {
         // The daemon asks this after everything that happens: only what it will use is read to the end.
         let rows = self.rows(words::store::READ_OUTBOX, DUE, [now.0], |row| {
             if busy(&lane(row)?) { Ok(None) } else { read(row).map(Some) }
@@ -71,16 +73,16 @@ impl Store {
 
     pub(super) fn unreadable_effects(&self) -> Result<Vec<Unreadable>> {
         const SQL: &str =
-            "SELECT project, issue, 1 AS version, effect FROM outbox WHERE status = 'pending' ORDER BY id";
+            "SELECT project, workflow, 1 AS version, effect FROM outbox WHERE status = 'pending' ORDER BY id";
         let check = |text: &str| serde_json::from_str::<Effect>(text).map(drop).map_err(|e| e.to_string());
         self.unreadable_rows(Kind::Effect, SQL, |_, _, text| check(text))
     }
 
     /// The time at which the next effect is due: the earliest among the heads of all lanes, but those that somebody works on.
-    pub fn next_effect_time(&self, busy: impl Fn(&TaskKey) -> bool) -> Result<Option<Timestamp>> {
+    pub fn next_effect_time(&self, busy: impl Fn(&WorkflowId) -> bool) -> Result<Option<Timestamp>> {
         let heads =
             self.rows(words::store::READ_OUTBOX, NEXT, [], |row| Ok((lane(row)?, time(row, "not_before")?)))?;
-        Ok(heads.into_iter().filter(|(task, _)| !busy(task)).map(|(_, at)| at).min())
+        Ok(heads.into_iter().filter(|(workflow, _)| !busy(workflow)).map(|(_, at)| at).min())
     }
 
     /// The effect under this number, whatever became of it.
@@ -90,27 +92,27 @@ impl Store {
         Ok(rows.into_iter().next())
     }
 
-    /// All pending effects of a task, in the order of its lane.
-    pub fn pending_effects(&self, task: &TaskKey) -> Result<Vec<Outgoing>> {
-        const SQL: &str = "SELECT id, key, project, issue, effect, attempts, error, not_before FROM outbox
-            WHERE status = 'pending' AND project = $1 AND issue = $2 ORDER BY id";
-        self.rows(words::store::READ_OUTBOX, SQL, params![Word(&task.project), Whole(task.issue)], read)
+    /// All pending effects of a workflow, in the order of its lane.
+    pub fn pending_effects(&self, workflow: &WorkflowId) -> Result<Vec<Outgoing>> {
+        const SQL: &str = "SELECT id, key, project, workflow, effect, attempts, error, not_before FROM outbox
+            WHERE status = 'pending' AND project = $1 AND workflow = $2 ORDER BY id";
+        self.rows(words::store::READ_OUTBOX, SQL, params![Word(workflow.project()), workflow.lane()], read)
     }
 }
 
 /// Orders an effect under a number that the owner of the outbox gives it.
 pub(super) fn insert(
     draft: &mut Draft<'_>,
-    task: &TaskKey,
+    workflow: &WorkflowId,
     key: &str,
     effect: &Effect,
     at: Timestamp,
 ) -> Result<EffectId> {
     const SQL: &str = "INSERT INTO outbox
-        (id, key, project, issue, effect, status, attempts, not_before, created_at)
+        (id, key, project, workflow, effect, status, attempts, not_before, created_at)
         VALUES ($1, $2, $3, $4, $5, 'pending', 0, 0, $6)";
     let id = draft.numbers.effect.take();
-    let values = values![id, key, Word(&task.project), Whole(task.issue), Json(effect), at];
+    let values = values![id, key, Word(workflow.project()), workflow.lane(), Json(effect), at];
     draft.push(Statement::new(words::store::WRITE_OUTBOX, SQL, values));
     Ok(EffectId(id))
 }
@@ -157,31 +159,37 @@ pub(super) fn supersede(draft: &mut Draft<'_>, id: EffectId, at: Timestamp) -> R
 /// A session of this generation begins: nobody is left to read messages to older ones.
 pub(super) fn supersede_deliveries(
     draft: &mut Draft<'_>,
-    task: &TaskKey,
+    workflow: &WorkflowId,
     generation: u32,
     at: Timestamp,
 ) -> Result<()> {
     const EFFECTS: &str = "UPDATE outbox SET status = 'superseded', settled_at = $1
-        WHERE status = 'pending' AND project = $2 AND issue = $3
-        AND id IN (SELECT id FROM messages WHERE project = $2 AND issue = $3 AND generation < $4)";
+        WHERE status = 'pending' AND project = $2 AND workflow = $3
+        AND id IN (SELECT id FROM messages WHERE project = $2 AND workflow = $3 AND generation < $4)";
     const MESSAGES: &str = "UPDATE messages SET status = 'superseded'
-        WHERE project = $1 AND issue = $2 AND generation < $3 AND status IN ('queued', 'sent')";
-    let effects = values![at, Word(&task.project), Whole(task.issue), generation];
-    let messages = values![Word(&task.project), Whole(task.issue), generation];
+        WHERE project = $1 AND workflow = $2 AND generation < $3 AND status IN ('queued', 'sent')";
+    let effects = values![at, Word(workflow.project()), workflow.lane(), generation];
+    let messages = values![Word(workflow.project()), workflow.lane(), generation];
     draft.push(Statement::new(words::store::SUPERSEDE_EFFECTS, EFFECTS, effects));
     draft.push(Statement::new(words::store::SUPERSEDE_MESSAGES, MESSAGES, messages));
     Ok(())
 }
 
-fn lane(row: &Row<'_>) -> rusqlite::Result<TaskKey> {
-    Ok(TaskKey { project: word(row, "project")?, issue: whole(row, "issue")? })
+/// The workflow that a row belongs to.
+pub(super) fn lane(row: &Row<'_>) -> rusqlite::Result<WorkflowId> {
+    let project: ProjectName = word(row, "project")?;
+    let column: String = row.get("workflow")?;
+    WorkflowId::parse_lane(&project, &column).ok_or_else(|| {
+        let why = words::store::not_a_workflow(&column);
+        rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, why.into())
+    })
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Outgoing> {
     Ok(Outgoing {
         id: EffectId(row.get("id")?),
         key: row.get("key")?,
-        task: lane(row)?,
+        workflow: lane(row)?,
         effect: json(row, "effect")?,
         attempts: row.get("attempts")?,
         error: row.get("error")?,

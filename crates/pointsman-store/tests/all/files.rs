@@ -8,7 +8,7 @@ use pointsman_store::{Change, Error, Retry, Store};
 use serde_json::json;
 
 use crate::world::WriteOne as _;
-use crate::world::{Fresh, at, change, commit, key, message, nobody, project, session};
+use crate::world::{Fresh, at, change, commit, key, lane, message, nobody, project, session};
 
 #[test]
 fn the_bundled_sqlite_has_the_write_ahead_log_fix_of_3_51_3() {
@@ -32,7 +32,7 @@ fn a_store_is_found_again_as_it_was_left() {
     drop(fresh.store);
     let store = Store::open(&path).unwrap();
     assert_eq!(store.last_seq().unwrap(), 1);
-    assert_eq!(store.pending_effects(&key(1)).unwrap().len(), 1);
+    assert_eq!(store.pending_effects(&lane(1)).unwrap().len(), 1);
 }
 
 #[test]
@@ -135,8 +135,8 @@ fn a_full_disk_loses_nothing_and_passes() {
     commit(store, change(1, &[message(1)]));
     store.limit_pages_for_test(1).unwrap();
     let large = Change {
-        data: json!("x".repeat(8 * 1024)),
-        settles: store.pending_effects(&key(1)).unwrap().first().map(|out| out.id),
+        data: json!("x".repeat(1024 * 1024)),
+        settles: store.pending_effects(&lane(1)).unwrap().first().map(|out| out.id),
         cursors: vec![("comments".to_owned(), "1".to_owned())],
         ..change(2, &[Effect::ClaimIssue, message(1)])
     };
@@ -149,14 +149,14 @@ fn a_full_disk_loses_nothing_and_passes() {
     assert_eq!(store.last_seq().unwrap(), 1);
     assert_eq!(store.tasks(None).unwrap().len(), 1);
     assert_eq!(store.due_effects(at(i64::MAX), nobody).unwrap().len(), 1, "not settled, nothing added");
-    assert_eq!(store.messages(&key(2)).unwrap(), []);
+    assert_eq!(store.messages(&lane(2)).unwrap(), []);
     assert_eq!(store.cursor(Some(&project("shop")), "comments").unwrap(), None);
 
     store.limit_pages_for_test(u32::MAX).unwrap();
     store.commit(&together).unwrap();
     assert_eq!(store.last_seq().unwrap(), 3);
-    assert_eq!(store.pending_effects(&key(1)).unwrap(), []);
-    assert_eq!(store.pending_effects(&key(2)).unwrap().len(), 2);
+    assert_eq!(store.pending_effects(&lane(1)).unwrap(), []);
+    assert_eq!(store.pending_effects(&lane(2)).unwrap().len(), 2);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use pointsman_core::task::Effect;
 use pointsman_store::{EventFilter, Store};
 use tempfile::TempDir;
 
-use crate::world::{Fresh, at, change, commit, key, message, nobody};
+use crate::world::{Fresh, at, change, commit, lane, message, nobody};
 
 /// The files as a killed daemon would leave them: no clean close, no shared memory.
 fn as_if_killed(path: &Path) -> (TempDir, PathBuf) {
@@ -60,8 +60,8 @@ fn a_commit_torn_at_any_byte_is_there_as_a_whole_or_not_at_all() {
         assert_eq!(store.tasks(None).unwrap().len(), events.len());
         for issue in 1..=COMMITS {
             let (effects, messages) = if issue <= survived { (2, 1) } else { (0, 0) };
-            assert_eq!(store.pending_effects(&key(issue)).unwrap().len(), effects);
-            assert_eq!(store.messages(&key(issue)).unwrap().len(), messages);
+            assert_eq!(store.pending_effects(&lane(issue)).unwrap().len(), effects);
+            assert_eq!(store.messages(&lane(issue)).unwrap().len(), messages);
         }
         seen.insert(survived);
     }

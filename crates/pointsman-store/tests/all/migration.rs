@@ -132,7 +132,7 @@ fn version_1_comes_up_to_date_with_its_rows() {
         Some(read_task(State::AwaitingReview, Some(Phase::AwaitingReview)))
     );
     assert_eq!(store.events(&EventFilter::default()).unwrap().len(), 1);
-    assert_eq!(store.pending_effects(&key(3)).unwrap()[0].effect, Effect::SyncBranch);
+    assert_eq!(store.pending_effects(&key(3).into()).unwrap()[0].effect, Effect::SyncBranch);
     let line = store.queue_entries(&project("shop"), EntryScope::Unfinished).unwrap();
     assert_eq!((line[0].priority, line[0].attempts, line[0].style.as_deref()), (0, 0, None));
 
@@ -251,8 +251,8 @@ fn a_state_directory_of_0_1_0_goes_on_with_nothing_forgotten() {
         .collect();
     assert_eq!(numbers, [(1, 1), (2, 2), (4, 1), (5, 1), (7, 3)]);
     assert!(store.knows_input("review:shop:12:1").unwrap());
-    assert_eq!(store.pending_effects(&key(3)).unwrap()[0].attempts, 2);
-    assert_eq!(store.messages(&key(3)).unwrap().len(), 1);
+    assert_eq!(store.pending_effects(&key(3).into()).unwrap()[0].attempts, 2);
+    assert_eq!(store.messages(&key(3).into()).unwrap().len(), 1);
     assert_eq!(store.session("dev-shop-3.1").unwrap().unwrap().spent.tokens, 77);
     assert_eq!(store.spent_on_task(&key(3), at(10)).unwrap().tokens, 77);
     assert_eq!(store.checkpoints(&key(3)).unwrap().len(), 1);

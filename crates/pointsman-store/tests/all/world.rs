@@ -8,6 +8,7 @@ use pointsman_core::session::budget::Spent;
 use pointsman_core::session::context::{Gauge, Source};
 use pointsman_core::task::{Effect, Exit, Headline, Opening, Task};
 use pointsman_core::time::Timestamp;
+use pointsman_core::workflow::WorkflowId;
 use pointsman_store::{
     Audit, Change, CheckpointRow, Committed, Delivered, DeliveryId, EffectId, EntryId, NewEntry, NewNotice,
     ProjectRow, QueueEntry, Result, SessionRow, SpendingReport, Stopped, Store, Thread, VerdictRow, Write,
@@ -37,7 +38,7 @@ pub(crate) fn at(milliseconds: i64) -> Timestamp {
 }
 
 /// No lane is being worked on.
-pub(crate) fn nobody(_: &TaskKey) -> bool {
+pub(crate) fn nobody(_: &WorkflowId) -> bool {
     false
 }
 
@@ -47,6 +48,10 @@ pub(crate) fn project(name: &str) -> ProjectName {
 
 pub(crate) fn key(issue: u64) -> TaskKey {
     TaskKey { project: project("shop"), issue }
+}
+
+pub(crate) fn lane(issue: u64) -> WorkflowId {
+    WorkflowId::Task(key(issue))
 }
 
 pub(crate) fn sha(digit: char) -> Sha {

@@ -69,13 +69,14 @@ pub(crate) fn run(context: &Context, issue: Number) -> Result<(), Failure> {
 }
 
 fn surroundings(store: &Store, task: &Task, now: Timestamp) -> Result<Surroundings, Failure> {
-    let effects = store.pending_effects(&task.key)?.into_iter().map(|pending| PendingEffect {
+    let id = task.key.clone().into();
+    let effects = store.pending_effects(&id)?.into_iter().map(|pending| PendingEffect {
         effect: pending.effect,
         attempts: pending.attempts,
         error: pending.error,
         not_before: pending.not_before,
     });
-    let unheard = store.messages(&task.key)?.into_iter().filter_map(|message| {
+    let unheard = store.messages(&id)?.into_iter().filter_map(|message| {
         let waits = match message.status {
             MessageStatus::Queued | MessageStatus::Sent | MessageStatus::Unacknowledged => true,
             MessageStatus::Acknowledged | MessageStatus::Superseded => false,

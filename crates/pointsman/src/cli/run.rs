@@ -175,7 +175,7 @@ fn show(context: &Context, run: &Run) -> Result<(), Failure> {
     let mut lines =
         vec![format!("Run {} of {}  {colour}{}{colour:#}", run.id, run.formula.name, run.status.as_str())];
     lines.extend(run.reason.as_deref().map(|why| format!("reason   {}", clean_line(why, 500))));
-    lines.push(format!("session  {}", run.session(run.generation)));
+    lines.push(format!("session  {}", run.session_name()));
     lines.push(format!("started  {} by {}", time::relative(run.started_at, time::now()), run.by));
     for step in &run.formula.steps {
         let mark = if run.is_done(&step.id) { "✔" } else { " " };

@@ -1,11 +1,11 @@
 //! `session explain`: the evidence is looked for here, what it amounts to is the core's to say.
 
-use pointsman_core::ids::TaskKey;
 use pointsman_core::session::liveness::{Rules, colour};
 use pointsman_core::session::work::{TestsStatus, WorkState};
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
+use pointsman_core::workflow::WorkflowId;
 use pointsman_store::{MessageRow, MessageStatus, SessionRow};
 use pointsman_view::session::Explained;
 
@@ -25,8 +25,8 @@ pub(crate) fn run(context: &Context, project: &Project, row: &SessionRow) -> Res
     let standing = witness.standing(row, &rules, now);
     let (mut messages, mut work, mut hooks) = (Vec::new(), None, None);
     if let Some(store) = context.store()? {
-        if let Some(issue) = row.issue {
-            messages = store.messages(&TaskKey { project: row.project.clone(), issue })?;
+        if let Some(owner) = WorkflowId::parse_identity(&row.identity) {
+            messages = store.messages(&owner)?;
         }
         work = store.work_state(&row.identity)?;
         hooks = HookStatus::of(&store, project, row, now)?;

@@ -2,11 +2,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use pointsman_adapters::phase_file;
-use pointsman_core::ids::TaskKey;
 use pointsman_core::session::budget::Spent;
 use pointsman_core::session::context::{Gauge, Source};
 use pointsman_core::session::quota::{self, Window};
 use pointsman_core::text::clean_line;
+use pointsman_core::workflow::WorkflowId;
 use pointsman_view::session::Measured;
 use pointsman_view::task::{CiStatus, StatusLine};
 use serde::{Deserialize, Serialize};
@@ -62,8 +62,8 @@ impl Arguments {
 
 /// What the daemon knows about the session's task, asked together with the report.
 fn of_session(paths: &Paths, session: &str, payload: &Value) -> Vec<String> {
-    let Some((key, _)) = TaskKey::parse_session(session) else { return vec![clean_line(session, 60)] };
-    let kept_at = paths.project(&key.project).sandbox(&key).join("statusline.json");
+    let Some((id, _)) = WorkflowId::parse_session(session) else { return vec![clean_line(session, 60)] };
+    let kept_at = paths.project(id.project()).sandbox(&id).join("statusline.json");
     let (gauge, spent) = (gauge(payload), spent(payload));
     let measured = (gauge.map(|g| g.used_permille), spent.map_or(0, |s| s.micro_usd));
     let now = time::now().0;
@@ -78,12 +78,12 @@ fn of_session(paths: &Paths, session: &str, payload: &Value) -> Vec<String> {
     let line = match client::ask(&paths.control_socket(), &request) {
         Ok(Reply::Done { value }) => {
             let task = serde_json::from_value::<Measured>(value).ok().and_then(|measured| measured.task);
-            described(&key, task.as_ref())
+            described(&id, task.as_ref())
         }
         Ok(Reply::Failed { message, .. }) => {
-            format!("{} #{} ({})", key.project, key.issue, clean_line(&message, 60))
+            format!("{} ({})", named(&id), clean_line(&message, 60))
         }
-        Err(_) => format!("{} #{} (no daemon)", key.project, key.issue),
+        Err(_) => format!("{} (no daemon)", named(&id)),
     };
     if let Ok(text) = serde_json::to_vec(&Kept { at: now, measured, quota, line: line.clone() }) {
         let _ = phase_file::write_state_file(&kept_at, &text);
@@ -91,8 +91,15 @@ fn of_session(paths: &Paths, session: &str, payload: &Value) -> Vec<String> {
     vec![line]
 }
 
-fn described(key: &TaskKey, task: Option<&StatusLine>) -> String {
-    let mut parts = vec![format!("{} #{}", key.project, key.issue)];
+fn named(id: &WorkflowId) -> String {
+    match id {
+        WorkflowId::Task(key) => format!("{} #{}", key.project, key.issue),
+        WorkflowId::Run(key) => format!("{} {} {}", key.project, key.role, key.id),
+    }
+}
+
+fn described(id: &WorkflowId, task: Option<&StatusLine>) -> String {
+    let mut parts = vec![named(id)];
     if let Some(task) = task {
         parts.push(task.state.to_string());
         parts.extend(task.phase.map(|phase| format!("phase {phase}")));
@@ -153,11 +160,11 @@ fn spent(payload: &Value) -> Option<Spent> {
 #[cfg(test)]
 mod tests {
     use pointsman_core::task::{Phase, State};
+    use pointsman_core::workflow::WorkflowId;
     use pointsman_view::task::{CiStatus, StatusLine};
     use serde_json::json;
 
     use super::{described, gauge, measures, spent};
-    use pointsman_core::ids::TaskKey;
 
     #[test]
     fn nothing_is_measured_before_the_first_reply() {
@@ -170,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_line_tells_task_phase_ci_and_queue() {
-        let (key, _) = TaskKey::parse_session("dev-shop-3.1").unwrap();
+        let (id, _) = WorkflowId::parse_session("dev-shop-3.1").unwrap();
         let task = StatusLine {
             state: State::MergeQueue,
             phase: Some(Phase::AwaitingReview),
@@ -179,7 +186,7 @@ mod tests {
             queue_position: Some(2),
         };
         assert_eq!(
-            described(&key, Some(&task)),
+            described(&id, Some(&task)),
             "shop #3 · merge_queue · phase awaiting_review · CI passed · PR #7 · queue 2"
         );
         let full = json!({ "context_window": { "used_percentage": 43 }, "cost": { "total_cost_usd": 1.27 } });

@@ -4,9 +4,11 @@ use std::path::Path;
 
 use pointsman_core::ids::{Number, ProjectName, Sha, TaskKey};
 use pointsman_core::log;
+use pointsman_core::part::session;
 use pointsman_core::session::work::Observation;
 use pointsman_core::task::{Effect, Event, Headline, Order, Refused, Stage, Task};
 use pointsman_core::words;
+use pointsman_core::workflow::WorkflowId;
 use pointsman_store::{Change, EffectId, MessageStatus, Write};
 use pointsman_view::project::Named;
 use pointsman_view::session::{Acknowledged, Saved, Sent};
@@ -204,20 +206,19 @@ pub(super) fn no_budget(
 
 /// An agent says where it is: its work state follows, and its tree is saved.
 fn checkpoint(engine: &mut Engine, session: &str, said: Observation) -> Reply {
-    let Some((key, generation)) = TaskKey::parse_session(session) else {
+    let Some((id, generation)) = WorkflowId::parse_session(session) else {
         return failed(FailureKind::NotFound, words::daemon::request::no_session(session));
     };
-    let task = match find(engine, &key) {
-        Ok(task) => task,
-        Err(reply) => return reply,
+    let Some(owner) = engine.workflow(&id) else {
+        return failed(FailureKind::NotFound, words::daemon::request::unknown_workflow(&id));
     };
-    if task.session.generation != generation || task.session.stage == Stage::None {
+    if owner.session().generation != generation || owner.session().stage == Stage::None {
         return failed(FailureKind::Refused, words::daemon::request::session_over(session));
     }
     let now = clock::now();
     let written = engine
-        .observe(&key, &[said], None, now)
-        .and_then(|()| engine.take(&[Input::new(key, Event::TurnEnded { generation })], now));
+        .observe(&id, &[said], None, now)
+        .and_then(|()| engine.take(&[Input::of_session(id, generation, session::Event::TurnEnded)], now));
     match written {
         Ok(_) => done(Saved { session: session.to_owned(), saved: true }),
         Err(error) => failed(FailureKind::Failed, super::effects::chain(&error)),

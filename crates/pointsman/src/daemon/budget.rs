@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use pointsman_core::config::{Budget, Config};
 use pointsman_core::ids::{ProjectName, TaskKey};
+use pointsman_core::part::session::{self, Stage};
 use pointsman_core::role::Role;
 use pointsman_core::session::budget::{self, Level, Limit, Spent, level};
 use pointsman_core::session::context::Gauge;
 use pointsman_core::session::quota::{self, Window};
-use pointsman_core::task::{Event, Stage, Task};
+use pointsman_core::task::Task;
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
 use pointsman_core::words::daemon::budget::Whose;
+use pointsman_core::workflow::{Workflow, WorkflowId};
 use pointsman_store::{Change, EntryScope, SessionRow, SpendingReport, Store, Write};
 use pointsman_view::session::Measured;
 use pointsman_view::task::{CiStatus, StatusLine};
@@ -53,24 +55,24 @@ pub(crate) fn measure(
     spent: Option<Spent>,
     quota: &[Window],
 ) -> Reply {
-    let Some((key, generation)) = TaskKey::parse_session(session) else {
+    let Some((id, generation)) = WorkflowId::parse_session(session) else {
         return failed(FailureKind::NotFound, words::daemon::request::no_session(session));
     };
     let measured = engine.store().session(session).and_then(|known| match known {
         Some(row) => {
             if !quota.is_empty() {
                 let told = serde_json::to_string(quota).unwrap_or_default();
-                let told = Write::cursor(&key.project, QUOTA, told);
+                let told = Write::cursor(id.project(), QUOTA, told);
                 engine.write(&[Change::quiet(clock::now(), vec![told])])?;
             }
-            take(engine, &key, generation, &row, gauge, spent).map(|()| true)
+            take(engine, &id, generation, &row, gauge, spent).map(|()| true)
         }
         None => Ok(false),
     });
     match measured {
         Ok(false) => failed(FailureKind::NotFound, words::daemon::request::no_session(session)),
         Ok(true) => {
-            let task = task_line(engine, &key);
+            let task = id.task().and_then(|key| task_line(engine, key));
             done(Measured { session: session.to_owned(), measured: true, task })
         }
         Err(error) => failed(FailureKind::Failed, super::effects::chain(&error)),
@@ -93,16 +95,16 @@ fn task_line(engine: &mut Engine, key: &TaskKey) -> Option<StatusLine> {
 
 fn take(
     engine: &mut Engine,
-    key: &TaskKey,
+    id: &WorkflowId,
     generation: u32,
     session: &SessionRow,
     gauge: Option<Gauge>,
     spent: Option<Spent>,
 ) -> Result<(), pointsman_store::Error> {
-    count(engine, key, generation, session, gauge, spent)?;
+    count(engine, id, generation, session, gauge, spent)?;
     // Who counts turns tells their end by that.
     if spent.is_some_and(|spent| spent.turns > session.spent.turns) {
-        let ended = Input::new(key.clone(), Event::TurnEnded { generation });
+        let ended = Input::of_session(id.clone(), generation, session::Event::TurnEnded);
         engine.take(&[ended], clock::now())?;
     }
     Ok(())
@@ -111,7 +113,7 @@ fn take(
 /// Counts, and acts on the marks that are passed; the end of a turn is told by somebody else.
 pub(crate) fn count(
     engine: &mut Engine,
-    key: &TaskKey,
+    id: &WorkflowId,
     generation: u32,
     session: &SessionRow,
     gauge: Option<Gauge>,
@@ -120,11 +122,12 @@ pub(crate) fn count(
     let now = clock::now();
     let mut inputs = Vec::new();
     if let Some(gauge) = gauge {
-        inputs.push(Input::new(key.clone(), Event::ContextMeasured { generation, gauge }));
+        let measured = session::Event::ContextMeasured { gauge };
+        inputs.push(Input::of_session(id.clone(), generation, measured));
     }
     if let Some(spent) = spent {
-        spend(engine, key, &session.session, spent, now)?;
-        inputs.extend(passed(engine, key, now)?);
+        spend(engine, id, &session.session, spent, now)?;
+        inputs.extend(passed(engine, id, now)?);
     }
     engine.take(&inputs, now).map(drop)
 }
@@ -133,7 +136,7 @@ pub(crate) fn count(
 /// a session that has used up its turns ends there.
 pub(crate) fn turn_ended(
     engine: &mut Engine,
-    key: &TaskKey,
+    id: &WorkflowId,
     session: &str,
     name: &str,
     now: Timestamp,
@@ -141,21 +144,24 @@ pub(crate) fn turn_ended(
     if engine.store().knows_input(name)? {
         return Ok(());
     }
-    let turns = engine.store().count_of_session(key, session, TURN_ENDED)?.saturating_add(1);
-    let spent = Spent { turns, ..Spent::default() };
-    spend(engine, key, session, spent, now)?;
-    let inputs = passed(engine, key, now)?;
+    let turns = match id.task() {
+        Some(key) => engine.store().count_of_session(key, session, TURN_ENDED)?,
+        None => engine.store().session(session)?.map_or(0, |row| row.spent.turns),
+    };
+    let spent = Spent { turns: turns.saturating_add(1), ..Spent::default() };
+    spend(engine, id, session, spent, now)?;
+    let inputs = passed(engine, id, now)?;
     engine.take(&inputs, now).map(drop)
 }
 
 fn spend(
     engine: &mut Engine,
-    key: &TaskKey,
+    id: &WorkflowId,
     session: &str,
     total: Spent,
     now: Timestamp,
 ) -> Result<(), pointsman_store::Error> {
-    let (project, issue) = (key.project.clone(), Some(key.issue));
+    let (project, issue) = (id.project().clone(), id.issue());
     let report = SpendingReport { project, issue, session: session.to_owned(), day: clock::day(now), total };
     engine.write(&[Change::quiet(now, vec![Write::Spent(report)])]).map(drop)
 }
@@ -183,7 +189,31 @@ impl Mark {
     }
 }
 
-/// The limits of one task and its present session.
+/// The limits of a workflow and its present session.
+fn of_workflow(
+    store: &Store,
+    config: &Config,
+    owner: &Workflow,
+    now: Timestamp,
+) -> Result<Vec<Mark>, pointsman_store::Error> {
+    let mut marks = match owner {
+        Workflow::Task(task) => of_task(store, config, task, now)?,
+        Workflow::Run(_) => Vec::new(),
+    };
+    let role = config.roles.get(owner.role()).budget.as_ref();
+    for (name, budget) in [("session", Some(&config.budget)), ("session of role", role)] {
+        let limit = budget.map(Limit::per_session).unwrap_or_default();
+        if limit.is_any()
+            && let Some(session) = owner.session_name()
+            && let Some(row) = store.session(&session)?
+        {
+            marks.push(Mark { name: name.to_owned(), whose: Whose::Session, spent: row.spent, limit });
+        }
+    }
+    Ok(marks)
+}
+
+/// The limits of one task over all its sessions.
 fn of_task(
     store: &Store,
     config: &Config,
@@ -203,16 +233,6 @@ fn of_task(
     if limit.is_any() {
         let spent = store.spent_by_role_on_task(key, now)?.remove(&ROLE).unwrap_or_default();
         add("role on task", Whose::RoleOnTask, spent, limit);
-    }
-    let limits = [("session", Some(&config.budget)), ("session of role", role)];
-    for (name, budget) in limits {
-        let limit = budget.map(Limit::per_session).unwrap_or_default();
-        if limit.is_any()
-            && let Some(session) = task.session_id()
-            && let Some(row) = store.session(&session)?
-        {
-            add(name, Whose::Session, row.spent, limit);
-        }
     }
     Ok(marks)
 }
@@ -235,13 +255,17 @@ fn of_day(store: &Store, config: &Config, now: Timestamp) -> Result<Vec<Mark>, p
     Ok(marks)
 }
 
-/// The marks that are passed: of this task, and of the day for every task that runs.
-fn passed(engine: &mut Engine, key: &TaskKey, now: Timestamp) -> Result<Vec<Input>, pointsman_store::Error> {
-    let Some(config) = engine.config(&key.project) else { return Ok(Vec::new()) };
+/// The marks that are passed: of this workflow, and of the day for everything that runs.
+fn passed(
+    engine: &mut Engine,
+    id: &WorkflowId,
+    now: Timestamp,
+) -> Result<Vec<Input>, pointsman_store::Error> {
+    let Some(config) = engine.config(id.project()) else { return Ok(Vec::new()) };
     let mut inputs = Vec::new();
-    let Some(task) = engine.tasks().get(key).cloned() else { return Ok(inputs) };
-    for mark in of_task(engine.store(), &config, &task, now)? {
-        inputs.extend(once(engine, &task, &mark)?);
+    let Some(owner) = engine.workflow(id) else { return Ok(inputs) };
+    for mark in of_workflow(engine.store(), &config, &owner, now)? {
+        inputs.extend(once(engine, &owner, &mark)?);
     }
     inputs.extend(day_passed(engine, &config, now)?);
     Ok(inputs)
@@ -255,18 +279,17 @@ fn day_passed(
     let mut inputs = Vec::new();
     for mark in of_day(engine.store(), config, now)? {
         if mark.level() > Level::Within {
-            for task in running(engine, &config.name) {
-                inputs.extend(once(engine, &task, &mark)?);
+            for owner in running(engine, &config.name) {
+                inputs.extend(once(engine, &owner, &mark)?);
             }
         }
     }
     Ok(inputs)
 }
 
-fn running(engine: &Engine, project: &ProjectName) -> Vec<Arc<Task>> {
-    let tasks =
-        engine.tasks().values().filter(|t| t.key.project == *project && t.session.stage != Stage::None);
-    tasks.cloned().collect()
+fn running(engine: &Engine, project: &ProjectName) -> Vec<Workflow> {
+    let is_running = |owner: &Workflow| owner.session().stage != Stage::None;
+    engine.workflows().filter(|owner| owner.id().project() == project && is_running(owner)).collect()
 }
 
 /// The marks that nobody reports: time passes, and sessions die.
@@ -282,9 +305,9 @@ pub(crate) fn passed_by_themselves(
             budgets.iter().flatten().any(|budget| limit(budget).passes_by_itself())
         };
         if any(Limit::per_task) {
-            for task in running(engine, &config.name) {
-                for mark in of_task(engine.store(), &config, &task, now)? {
-                    inputs.extend(once(engine, &task, &mark)?);
+            for owner in running(engine, &config.name) {
+                for mark in of_workflow(engine.store(), &config, &owner, now)? {
+                    inputs.extend(once(engine, &owner, &mark)?);
                 }
             }
         }
@@ -296,21 +319,26 @@ pub(crate) fn passed_by_themselves(
 }
 
 /// Each mark is told once per session: remembered in the store, so that a restart does not repeat it.
-fn once(engine: &mut Engine, task: &Task, mark: &Mark) -> Result<Option<Input>, pointsman_store::Error> {
-    let (key, reached) = (&task.key, mark.level());
+fn once(engine: &mut Engine, owner: &Workflow, mark: &Mark) -> Result<Option<Input>, pointsman_store::Error> {
+    let (id, reached) = (owner.id(), mark.level());
     // What spends nothing at the moment is told when it does again.
-    if reached == Level::Within || !task.state.spends() {
+    if reached == Level::Within || !owner.demand().spends() {
         return Ok(None);
     }
     // A task that a person starts again after the hard mark is told again.
-    let name = format!("budget-{}-{}-{}", key.issue, mark.name, task.session.generation);
-    let told = engine.store().cursor(Some(&key.project), &name)?;
+    let of = match &id {
+        WorkflowId::Task(key) => key.issue.to_string(),
+        WorkflowId::Run(key) => key.identity(),
+    };
+    let generation = owner.session().generation;
+    let name = format!("budget-{of}-{}-{generation}", mark.name);
+    let told = engine.store().cursor(Some(id.project()), &name)?;
     let value = if reached == Level::Hard { "hard" } else { "soft" };
     if told.as_deref() == Some(value) || told.as_deref() == Some("hard") {
         return Ok(None);
     }
-    let event = Event::BudgetReached { level: reached, what: mark.describe() };
-    let mut input = Input::new(key.clone(), event);
+    let reached = session::Event::BudgetReached { level: reached, what: mark.describe() };
+    let mut input = Input::of_session(id, generation, reached);
     input.cursor = Some((name, value.to_owned()));
     Ok(Some(input))
 }
@@ -327,7 +355,9 @@ pub(crate) fn may_begin(
     }
     let day = of_day(store, config, now)?;
     Ok(day.iter().all(|mark| mark.level() == Level::Within)
-        && of_task(store, config, task, now)?.iter().all(|mark| mark.level() < Level::Hard))
+        && of_workflow(store, config, &Workflow::Task(Arc::new(task.clone())), now)?
+            .iter()
+            .all(|mark| mark.level() < Level::Hard))
 }
 
 /// Names the budget of the day or the rate limit that is used up, in words.
@@ -350,7 +380,7 @@ pub(crate) fn used_up(
     task: &Task,
     now: Timestamp,
 ) -> Result<Option<String>, pointsman_store::Error> {
-    let mut marks = of_task(store, config, task, now)?;
+    let mut marks = of_workflow(store, config, &Workflow::Task(Arc::new(task.clone())), now)?;
     marks.extend(of_day(store, config, now)?);
     Ok(marks.iter().find(|mark| mark.level() == Level::Hard).map(Mark::describe))
 }

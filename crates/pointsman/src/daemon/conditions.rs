@@ -31,7 +31,7 @@ pub(crate) fn holds(
     let refused = |why: String| Err(failed(FailureKind::Refused, why));
     match condition {
         Condition::MessageIsOwn(id) => match message(EffectId(id)) {
-            Ok(Some(message)) if message.task.session(message.generation) != own.session => {
+            Ok(Some(message)) if message.workflow.session(message.generation) != own.session => {
                 refused(words::access::not_its_message(&own.session, id))
             }
             Ok(_) => Ok(()),

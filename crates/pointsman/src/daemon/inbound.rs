@@ -2,13 +2,12 @@
 
 use std::sync::mpsc::{SyncSender, sync_channel};
 
-use pointsman_core::ids::{ProjectName, Sha, TaskKey};
-use pointsman_core::run::{self, RunId};
+use pointsman_core::ids::{ProjectName, Sha};
+use pointsman_core::run;
 use pointsman_core::session::work::Observation;
 use pointsman_core::vault::{self, ActionId};
-use pointsman_store::{
-    Audit, CheckpointRow, MessageRow, Outgoing, QueueEntry, SessionRow, Stopped, VerdictRow,
-};
+use pointsman_core::workflow::WorkflowId;
+use pointsman_store::{Audit, CheckpointRow, MessageRow, Outgoing, QueueEntry, Stopped, VerdictRow};
 
 use super::decisions::Made;
 use super::effects::ResendOutcome;
@@ -76,16 +75,6 @@ pub(crate) enum Inbound {
         /// Told the action as it is then; nothing if it did not allow it.
         written: SyncSender<Option<Box<vault::Entry>>>,
     },
-    /// Something happened to a run; `written` is told what became of it when that is on disk.
-    Run {
-        project: ProjectName,
-        id: RunId,
-        event: run::Event,
-        /// Sessions to write with it.
-        sessions: Vec<SessionRow>,
-        /// Told the run as it is then; nothing if it did not allow it.
-        written: SyncSender<Option<Box<run::Run>>>,
-    },
     /// A run about something is to begin; `written` is told what became of that.
     RunWanted {
         project: ProjectName,
@@ -120,7 +109,7 @@ pub(crate) enum Inbound {
     },
     /// Something was seen of a session's work.
     Observed {
-        key: TaskKey,
+        workflow: WorkflowId,
         observations: Vec<Observation>,
         /// How far its source was read by that: a named value to remember.
         read_to: Option<(String, String)>,
@@ -177,7 +166,7 @@ impl Inbox {
         let _ = told.recv();
     }
 
-    /// One event of one task.
+    /// One event of one workflow.
     pub(crate) fn tell(&self, input: Input) {
         self.send(Inbound::Inputs(vec![input]));
     }

@@ -15,7 +15,9 @@ use pointsman_adapters::headless::Headless;
 use pointsman_adapters::tmux::Server;
 use pointsman_adapters::watch::exits::ExitWatch;
 use pointsman_core::ids::ProjectName;
+use pointsman_core::part::session;
 use pointsman_core::run::{Event, Run};
+use pointsman_core::task::Exit;
 use pointsman_core::time::Timestamp;
 use pointsman_store::{RunScope, Store};
 use pointsman_testkit::PATIENCE;
@@ -130,7 +132,7 @@ impl Loop {
         engine.serve(opened.served.values().map(|served| Arc::clone(&served.config)));
         world.jobs.serve(&opened.served);
         *world.projects.write().unwrap() = opened.served;
-        let board = TaskBoard::new(engine.tasks());
+        let board = TaskBoard::new(&engine);
         Self { engine, inbox, inbound, board, world, poller: Arc::default() }
     }
 
@@ -140,7 +142,7 @@ impl Loop {
                 self.engine.take(&inputs, now).unwrap();
                 self.engine.tick(now).unwrap();
                 assert!(self.engine.due(now).unwrap().is_empty(), "nothing is begun for a task");
-                self.board.publish(self.engine.tasks());
+                self.board.publish(&self.engine);
             }
             Inbound::Audited { project, audit, written } => {
                 let change = queue_orders::audited(self.engine.store(), &project, &audit, now).unwrap();
@@ -251,15 +253,18 @@ impl Night {
     /// In the place of a session: every step is done, and this is the result.
     fn answer_runs(&mut self, now: Timestamp, answer: impl Fn(&Run) -> Vec<String>) {
         for run in self.main.engine.store().runs(&shop(), RunScope::Open).unwrap() {
-            let generation = run.generation;
+            let generation = run.session.generation;
             let steps =
                 run.formula.steps.iter().map(|step| Event::StepDone { generation, step: step.id.clone() });
             let result = Some(json!({ "lines": answer(&run) }));
-            let mut events = vec![Event::SessionStarted { generation }];
+            let told = |told| Event::Session { generation, told };
+            let mut events = vec![told(session::Event::Started)];
             events.extend(steps);
-            events.extend([Event::Finished { generation, result }, Event::SessionEnded]);
+            let ended = session::Event::Ended { exit: Exit::Done, tail: String::new() };
+            events.extend([Event::Finished { generation, result }, told(ended)]);
             for event in events {
-                let taken = runs::happened(&mut self.main.engine, &shop(), run.id, &event, &[], now).unwrap();
+                let taken =
+                    runs::happened(&mut self.main.engine, &shop(), run.id, event.clone(), now).unwrap();
                 taken.unwrap_or_else(|_| panic!("{event:?}"));
             }
         }

@@ -2,14 +2,15 @@
 
 use std::path::PathBuf;
 
-use pointsman_core::task::{Effect, Event, Task};
+use pointsman_core::task;
+use pointsman_core::workflow::{Event, Workflow};
 use pointsman_store::{NewEntry, Outgoing, SessionRow};
 
 /// Performs effects. The daemon has the real world, the simulation a pretended one.
 pub trait PerformEffects: Send + Sync {
-    /// Does what `outgoing` orders, or finds that it was done. `task` is as it was when the effect
+    /// Does what `outgoing` orders, or finds that it was done. `owner` is as it was when the effect
     /// became due.
-    fn perform(&self, outgoing: &Outgoing, task: &Task) -> Outcome;
+    fn perform(&self, outgoing: &Outgoing, owner: &Workflow) -> Outcome;
 }
 
 /// The answer to an order.
@@ -64,39 +65,18 @@ impl Outcome {
         Self::Done(Performed::default())
     }
 
-    /// Done, and the task learns this.
-    pub fn event(event: Event) -> Self {
+    /// Done, and the workflow learns this.
+    pub fn learned(event: Event) -> Self {
         Self::Done(Performed { events: vec![event], ..Performed::default() })
+    }
+
+    /// Done, and the task learns this.
+    pub fn event(event: task::Event) -> Self {
+        Self::learned(Event::Task(event))
     }
 
     /// Done, and this is written down.
     pub fn note(note: Note) -> Self {
         Self::Done(Performed { note: Some(note), ..Performed::default() })
-    }
-}
-
-/// Turns an effect that can never be done into the event that its task learns.
-pub(crate) fn gave_up(effect: &Effect, error: String) -> Event {
-    match effect {
-        Effect::StartSession { generation, .. } => {
-            Event::SessionNotStarted { generation: *generation, error }
-        }
-        Effect::ClaimIssue
-        | Effect::EndSession { .. }
-        | Effect::Checkpoint { .. }
-        | Effect::SyncBranch
-        | Effect::OpenPullRequest
-        | Effect::RunChecks { .. }
-        | Effect::RequestReview { .. }
-        | Effect::Enqueue { .. }
-        | Effect::Dequeue
-        | Effect::Deliver { .. }
-        | Effect::SetLabels { .. }
-        | Effect::Comment { .. }
-        | Effect::Notify(_)
-        | Effect::CloseIssue
-        | Effect::RecordCiResult { .. }
-        | Effect::CleanUp
-        | Effect::VerifyMerge => Event::EffectGaveUp { effect: effect.kind().to_owned(), error },
     }
 }

@@ -228,8 +228,8 @@ impl Asking {
         if let Some(rescan) = rescan {
             if self.files_at.is_none_or(|at| at <= now || at > now.after(rescan)) {
                 self.phases.look_at_all();
-                self.work.look(&self.board.look(), now);
-                self.silence.listen(&self.board.look(), now);
+                self.work.look(&self.board.workflows(), now);
+                self.silence.listen(&self.board.workflows(), now);
                 self.fetch_reports();
                 if let Err(error) = self.world.drivers.tmux.replace_unmarked() {
                     tracing::warn!(%error, "the tmux server of an earlier release cannot be replaced");
@@ -238,17 +238,19 @@ impl Asking {
             }
             next = next.min(self.files_at.unwrap_or(next));
         }
-        if let Some(at) = self.idle.look(&self.board.look(), now) {
+        if let Some(at) = self.idle.look(&self.board.workflows(), now) {
             next = next.min(at);
         }
-        next.min(self.pulse.feel(&self.board.look(), now).unwrap_or(next))
+        next.min(self.pulse.feel(&self.board.workflows(), now).unwrap_or(next))
     }
 
     /// The last words of a turn that went to a spool, because we were not there yet or too busy: no further hook brings
     /// them.
     fn fetch_reports(&self) {
-        for task in self.board.look().values().filter(|task| task.session.stage == Stage::Alive) {
-            self.reports.fetch(&task.key);
+        for (id, owner) in self.board.workflows().iter() {
+            if owner.session().stage == Stage::Alive {
+                self.reports.fetch(id);
+            }
         }
     }
 

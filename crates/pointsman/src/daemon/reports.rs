@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pointsman_core::hook::{HookEvent, Report};
-use pointsman_core::ids::TaskKey;
+use pointsman_core::part::session;
 use pointsman_core::session::context::Symptom;
 use pointsman_core::session::work::Observation;
-use pointsman_core::task::Event;
 use pointsman_core::words;
+use pointsman_core::workflow::WorkflowId;
 use pointsman_view::session::HookReply;
 
 use super::answer::{done, failed};
@@ -56,12 +56,13 @@ impl Reports {
         }
     }
 
-    /// Takes in what waits in the spool of a task. It counts as if it had come over the socket in the first place, so it
-    /// counts for this task's sessions only: whoever can write a spool is none of the others.
-    pub(crate) fn fetch(&self, key: &TaskKey) {
-        let fetched = Spool::in_dir(&self.world.paths.project(&key.project).sandbox(key)).drain_some(|report| {
-            if !hooks::is_of(report, key) {
-                tracing::warn!(task = %key, session = report.session, "a report in another session's spool");
+    /// Takes in what waits in the spool of a workflow. It counts as if it had come over the socket in the first place, so
+    /// it counts for this workflow's sessions only: whoever can write a spool is none of the others.
+    pub(crate) fn fetch(&self, id: &WorkflowId) {
+        let spool = Spool::in_dir(&self.world.paths.project(id.project()).sandbox(id));
+        let fetched = spool.drain_some(|report| {
+            if !hooks::is_of(report, id) {
+                tracing::warn!(workflow = %id, session = report.session, "a report in another session's spool");
                 return true;
             }
             match self.take(report.clone()) {
@@ -69,39 +70,40 @@ impl Reports {
                 // Over: nobody waits for it any more.
                 Reply::Failed { kind: FailureKind::Refused | FailureKind::NotFound, .. } => true,
                 Reply::Failed { message, .. } => {
-                    tracing::warn!(task = %key, message, "a report stays in the spool");
+                    tracing::warn!(workflow = %id, message, "a report stays in the spool");
                     false
                 }
             }
         });
         if let Err(error) = fetched {
-            tracing::warn!(task = %key, %error, "a spool of reports could not be read");
+            tracing::warn!(workflow = %id, %error, "a spool of reports could not be read");
         }
     }
 
     /// What can be answered before the loop has written it down; none if the loop must be asked.
     fn at_once(&self, report: &Report) -> Option<Reply> {
-        let (key, generation) = TaskKey::parse_session(&report.session)?;
-        let served = self.world.project(&key.project)?;
-        let present = self.board.look().get(&key).is_some_and(|task| task.session.generation == generation);
+        let (id, generation) = WorkflowId::parse_session(&report.session)?;
+        let served = self.world.project(id.project())?;
+        let picture = self.board.workflows();
+        let present = picture.get(&id).is_some_and(|owner| owner.session().generation == generation);
         if !present {
             return None;
         }
         // Before the answer: the agent goes on only then.
         self.world.stances.hear(report);
-        hooks::mark_idle(&served.session_files(&key), &report.told);
-        if self.paces.lock().unwrap_or_else(PoisonError::into_inner).take(&key, generation, report) {
-            let event = Event::SymptomSeen { generation, symptom: Symptom::Slow };
-            self.inbox.tell(Input::new(key.clone(), event));
+        hooks::mark_idle(&served.files_of(&id), &report.told);
+        if self.paces.lock().unwrap_or_else(PoisonError::into_inner).take(&id, generation, report) {
+            let slow = session::Event::SymptomSeen { symptom: Symptom::Slow };
+            self.inbox.tell(Input::of_session(id.clone(), generation, slow));
         }
         match &report.told {
             HookEvent::Asked { what } => {
-                let identity = key.identity();
+                let identity = id.identity();
                 let running = self.world.drivers.find(&identity).ok().flatten();
                 let picture =
                     running.map(|running| self.world.tail(&served, &identity, &running)).unwrap_or_default();
-                let event = Event::DialogSeen { generation, what: what.clone(), picture };
-                let mut input = Input::new(key, event);
+                let seen = session::Event::DialogSeen { what: what.clone(), picture };
+                let mut input = Input::of_session(id, generation, seen);
                 input.dedup = Some(format!("hook-{}", report.id));
                 self.inbox.tell(input);
                 Some(done(HookReply { taken: true }))
@@ -111,10 +113,10 @@ impl Reports {
                 if let HookEvent::Tool { work, used_tokens, .. } = &report.told {
                     if let Some(event) = used_tokens.and_then(|tokens| self.measured(&served, report, tokens))
                     {
-                        self.inbox.tell(Input::new(key.clone(), event));
+                        self.inbox.tell(Input::of_session(id.clone(), generation, event));
                     }
                     let observations = vec![Observation::Did((*work).into())];
-                    self.inbox.send(Inbound::Observed { key, observations, read_to: None });
+                    self.inbox.send(Inbound::Observed { workflow: id, observations, read_to: None });
                 }
                 Some(done(HookReply { taken: true }))
             }
@@ -122,9 +124,8 @@ impl Reports {
     }
 
     /// What a transcript's figures say, by the model that the session runs.
-    fn measured(&self, served: &Served, report: &Report, tokens: u64) -> Option<Event> {
-        let (_, generation) = TaskKey::parse_session(&report.session)?;
+    fn measured(&self, served: &Served, report: &Report, tokens: u64) -> Option<session::Event> {
         let row = self.world.read(|store| store.session(&report.session)).ok().flatten();
-        hooks::measured(tokens, row.as_ref(), generation, served.config.context.window)
+        hooks::measured(tokens, row.as_ref(), served.config.context.window)
     }
 }

@@ -15,6 +15,7 @@ use pointsman_core::ids::TaskKey;
 use pointsman_core::task::Task;
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
+use pointsman_core::workflow::WorkflowId;
 
 use super::clock;
 use super::factory::{ForgeIssues, ForgeKnowledge};
@@ -138,18 +139,27 @@ impl Served {
 
     /// The directories and files of one task.
     pub(crate) fn session_files(&self, key: &TaskKey) -> SessionFiles {
-        let root = self.paths.sandbox(key);
+        self.files_of(&WorkflowId::Task(key.clone()))
+    }
+
+    /// The directories and files of one workflow's sessions.
+    pub(crate) fn files_of(&self, id: &WorkflowId) -> SessionFiles {
+        let root = self.paths.sandbox(id);
         let dir = &self.config.dev.phase_dir;
-        let (project, issue) = (&key.project, key.issue);
+        let (role, number) = match id {
+            WorkflowId::Task(key) => (Task::ROLE, key.issue),
+            WorkflowId::Run(key) => (key.role, key.id.0),
+        };
+        let name = format!("{}-{number}", id.project());
         SessionFiles {
             tree: root.join("tree"),
             gateway: root.join("gateway.git"),
             root,
-            phase_file: dir.join(format!("dev-session-{project}-{issue}.phase")),
-            ci_result: dir.join(format!("ci-result-{project}-{issue}.txt")),
-            transcript: dir.join(format!("dev-{project}-{issue}.log")),
-            renotify: dir.join(format!("dev-renotify-{project}-{issue}")),
-            idle_marker: dir.join(format!("claude-idle-dev-{project}-{issue}.ts")),
+            phase_file: dir.join(format!("{role}-session-{name}.phase")),
+            ci_result: dir.join(format!("ci-result-{name}.txt")),
+            transcript: dir.join(format!("{role}-{name}.log")),
+            renotify: dir.join(format!("{role}-renotify-{name}")),
+            idle_marker: dir.join(format!("claude-idle-{role}-{name}.ts")),
         }
     }
 
@@ -159,7 +169,7 @@ impl Served {
     }
 }
 
-/// The files of one task's sessions.
+/// The files of one workflow's sessions.
 pub(crate) struct SessionFiles {
     /// All that its sessions may touch of ours.
     pub root: PathBuf,

@@ -93,7 +93,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     survive_file_limits()?;
     let (inbox, inbound) = Inbox::new();
     let engine = Engine::open(store)?;
-    let board = TaskBoard::new(engine.tasks());
+    let board = TaskBoard::new(&engine);
     let jobs = Jobs::new(inbox.clone(), Store::open_read_only(&paths.database())?);
     if let Some(outcomes) = options.outcomes.clone() {
         jobs.tell_outcomes(outcomes);

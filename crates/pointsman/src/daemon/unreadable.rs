@@ -40,7 +40,7 @@ pub(super) fn tell(
             tracing::error!(%error, "a notice could not be logged");
         }
         let mut change = Change::logged(now, project, &log::Entry::Unreadable(unreadable.clone()));
-        change.issue = unreadable.task().map(|task| task.issue);
+        change.issue = unreadable.workflow().and_then(|id| id.issue());
         change.dedup = Some(key);
         change.writes.extend(notifier::planned(engine, &posting, now)?);
         engine.write(&[change])?;
@@ -51,7 +51,7 @@ pub(super) fn tell(
 fn topic(unreadable: &Unreadable) -> Topic {
     let Unreadable { what, name, .. } = unreadable;
     let found = match what {
-        Kind::Task | Kind::Effect => name.parse().ok().map(Topic::Task),
+        Kind::Task | Kind::Effect => unreadable.workflow().and_then(|id| id.issue()).map(Topic::Task),
         Kind::VaultAction => ActionId::try_from(name.clone()).ok().map(Topic::Vault),
         Kind::Run | Kind::Memory | Kind::WorkState => None,
     };

@@ -1,12 +1,12 @@
-//! Threads that perform effects. Effects of one task never run at the same time: the engine hands
+//! Threads that perform effects. Effects of one workflow never run at the same time: the engine hands
 //! out the next only when the one before is settled.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pointsman_core::task::Task;
 use pointsman_core::words;
+use pointsman_core::workflow::Workflow;
 use pointsman_store::Outgoing;
 
 use super::crash::crash_point_of;
@@ -19,8 +19,8 @@ const WORKERS: usize = 8;
 
 /// Something for a worker.
 pub(crate) enum Work {
-    /// An effect, and the task as it is.
-    Effect(Box<Outgoing>, Arc<Task>),
+    /// An effect, and the workflow that ordered it, as it is.
+    Effect(Box<Outgoing>, Workflow),
     /// A message that nobody acknowledged.
     Redelivery(Box<Redelivery>),
 }
@@ -56,9 +56,9 @@ fn work(world: &EffectPerformer, inbox: &Inbox, receiver: &Mutex<Receiver<Work>>
         let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
         match next {
             Err(_) => return,
-            Ok(Work::Effect(outgoing, task)) => {
+            Ok(Work::Effect(outgoing, owner)) => {
                 crash_point_of("before", outgoing.effect.kind());
-                let performed = catch_unwind(AssertUnwindSafe(|| world.perform(&outgoing, &task)));
+                let performed = catch_unwind(AssertUnwindSafe(|| world.perform(&outgoing, &owner)));
                 let outcome = performed.unwrap_or_else(|_| Outcome::Never {
                     error: words::daemon::process::panicked().to_owned(),
                 });

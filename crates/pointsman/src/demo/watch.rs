@@ -131,7 +131,7 @@ impl Watcher {
         for task in tasks {
             let Some(part) = part(&task.key.project, task.key.issue) else { continue };
             let seen = self.seen.entry(part).or_default();
-            seen.pending = self.store.pending_effects(&task.key)?.len();
+            seen.pending = self.store.pending_effects(&task.key.clone().into())?.len();
             seen.task = Some(task);
             seen.sessions.clear();
         }

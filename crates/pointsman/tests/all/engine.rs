@@ -10,6 +10,7 @@ use pointsman_core::ids::{Number, ProjectName, Sha, TaskKey};
 use pointsman_core::snapshot::Kind;
 use pointsman_core::task::{Effect, Event, Exit, Order, Phase, PrFact, State, Task};
 use pointsman_core::time::Timestamp;
+use pointsman_core::workflow::Workflow;
 use pointsman_store::{Change, EntryStatus, EventFilter, NewEntry, Outgoing, QueueEntry, Store, Write};
 
 const START: Timestamp = Timestamp(1_700_000_000_000);
@@ -53,7 +54,7 @@ impl Stage {
         self.engine.take(&[Input::new(key(issue), event)], self.now).unwrap()[0].clone().unwrap();
     }
 
-    fn due(&mut self) -> Vec<(Outgoing, Arc<Task>)> {
+    fn due(&mut self) -> Vec<(Outgoing, Workflow)> {
         self.engine.due(self.now).unwrap()
     }
 
@@ -84,7 +85,7 @@ impl Stage {
                         Outcome::event(Event::SessionStarted { generation: *generation })
                     }
                     Effect::EndSession { generation, exit } => {
-                        let session = outgoing.task.session(*generation);
+                        let session = outgoing.workflow.session(*generation);
                         end(&mut self.engine, &session, *exit, self.now);
                         let (generation, exit) = (*generation, *exit);
                         Outcome::event(Event::SessionEnded { generation, exit, tail: String::new() })
@@ -154,7 +155,13 @@ fn a_deadline_that_takes_a_place_is_counted_before_the_next_task_begins() {
     let head = pointsman_core::ids::Sha::new(&"a".repeat(40)).unwrap();
     let (sync, _) = stage.due().remove(0);
     let events = vec![Event::BranchSynced { head: Some(head) }];
-    stage.settle(&sync, &Outcome::Done(Performed { events, ..Performed::default() }));
+    stage.settle(
+        &sync,
+        &Outcome::Done(Performed {
+            events: events.into_iter().map(pointsman_core::workflow::Event::Task).collect(),
+            ..Performed::default()
+        }),
+    );
     assert_eq!(stage.engine.tasks()[&key(1)].state, State::MergeQueue);
     stage.take(2, seen());
     // At the same moment the first task leaves the queue for a person and the second finds a place.
@@ -330,7 +337,7 @@ fn a_task_that_is_paused_takes_its_branch_out_with_the_effect_that_says_so() {
     assert_eq!(engine.store().next_key(), key_before, "nothing is written before all of it is");
     engine.take(&inputs, START).unwrap();
     assert_eq!(engine.store().queue_entry(entry.id).unwrap().unwrap().status, EntryStatus::Removed);
-    assert!(engine.store().pending_effects(&key(1)).unwrap().iter().all(|one| one.id != outgoing.id));
+    assert!(engine.store().pending_effects(&key(1).into()).unwrap().iter().all(|one| one.id != outgoing.id));
     assert!(engine.store().has_happened(&key_before).unwrap());
     let number = |key: &str| key.split('.').nth(1).unwrap().parse::<i64>().unwrap();
     assert_eq!(number(&engine.store().next_key()), number(&key_before) + 1, "in one commit");

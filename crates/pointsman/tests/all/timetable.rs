@@ -3,11 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pointsman::daemon::engine::Engine;
+use pointsman::daemon::engine::{Engine, Input};
 use pointsman::daemon::timetable::{ProjectFacts, SystemZone, remembered, tick};
 use pointsman_core::config::Config;
 use pointsman_core::ids::ProjectName;
-use pointsman_core::run::{Event, Policy, Run, step};
+use pointsman_core::part::session;
+use pointsman_core::run::{Event, Run};
+use pointsman_core::task::Exit;
 use pointsman_core::time::Timestamp;
 use pointsman_core::timetable::Zone;
 use pointsman_store::{Change, ProjectRow, RunScope, Store, Write};
@@ -39,13 +41,13 @@ impl Stage {
     fn look(&mut self, minute: i64) -> usize {
         let now = Timestamp(MONDAY + minute * MINUTE);
         for run in self.engine.store().runs(&shop(), RunScope::Open).unwrap() {
-            let policy = Policy::new(&self.engine.config(&shop()).unwrap(), run.formula.role());
-            let by = "test".to_owned();
-            let over = step(&run, &Event::Stopped { by }, &policy, now).unwrap();
-            let away = step(&over, &Event::SessionEnded, &policy, now).unwrap();
-            let mut change = Change::new(now, "run_over");
-            change.run = Some(away);
-            self.engine.write(&[change]).unwrap();
+            let generation = run.session.generation;
+            let ended = session::Event::Ended { exit: Exit::Stopped, tail: String::new() };
+            let stopped = Event::Stopped { by: "test".to_owned() };
+            for event in [stopped, Event::Session { generation, told: ended }, Event::CleanedUp] {
+                let taken = self.engine.take(&[Input::of_run(run.key(), event)], now).unwrap();
+                taken.into_iter().for_each(|answer| answer.unwrap());
+            }
         }
         tick(&mut self.engine, &shop(), &self.standing, now).unwrap()
     }

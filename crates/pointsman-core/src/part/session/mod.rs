@@ -4,6 +4,7 @@
 //! [`Session::happened`] takes in what became known about it and [`Session::time_passed`] what is due. Rules about single
 //! observations (liveness, gauges, prices) are in [`crate::session`]; how a session is run is the business of drivers.
 
+mod event;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use event::Event;
 pub use step::Circumstances;
 
 use crate::config::Config;

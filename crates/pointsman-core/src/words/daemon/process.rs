@@ -24,3 +24,8 @@ pub fn busy_or_stopping() -> &'static str {
 pub fn is_stopping() -> &'static str {
     "the daemon is stopping"
 }
+
+/// An order that another kind of workflow gives.
+pub fn not_its_effect(identity: &str, effect: &str) -> String {
+    format!("{identity} cannot order {effect}")
+}

@@ -2,6 +2,7 @@
 
 use crate::ids::{Number, ProjectName, TaskKey};
 use crate::task::State;
+use crate::workflow::WorkflowId;
 
 /// A request that came to a part of the daemon that does not answer it.
 pub fn answered_elsewhere() -> &'static str {
@@ -16,9 +17,9 @@ pub fn no_task(key: &TaskKey) -> String {
     )
 }
 
-/// An event of a task that nobody has heard of.
-pub fn unknown_task(key: &TaskKey) -> String {
-    format!("there is no task {key}")
+/// An event of a workflow that nobody has heard of.
+pub fn unknown_workflow(id: &WorkflowId) -> String {
+    format!("there is no task or run {id}")
 }
 
 /// A message that was never sent, or that another session got.

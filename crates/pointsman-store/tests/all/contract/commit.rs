@@ -7,7 +7,7 @@ use pointsman_core::{gardener, hand_in};
 use pointsman_store::{Change, Committed, Error, EventFilter, Memory, Retry, SessionScope, Store, Write};
 use serde_json::json;
 
-use crate::world::{at, change, commit, key, message, nobody, project, session, task};
+use crate::world::{at, change, commit, key, lane, message, nobody, project, session, task};
 
 pub(crate) fn a_change_is_an_event_a_snapshot_and_its_effects(store: &mut Store) {
     let mut working = task(7);
@@ -32,11 +32,11 @@ pub(crate) fn a_change_is_an_event_a_snapshot_and_its_effects(store: &mut Store)
     assert_eq!(store.last_seq().unwrap(), seq);
     assert_eq!(store.task(&key(7)).unwrap(), Some(working));
 
-    let pending = store.pending_effects(&key(7)).unwrap();
+    let pending = store.pending_effects(&lane(7)).unwrap();
     let listed: Vec<_> = pending.iter().map(|out| (out.id, out.key.clone(), out.attempts)).collect();
     assert_eq!(listed, [(ids[0], format!("{seq}.0"), 0), (ids[1], format!("{seq}.1"), 0)]);
     assert_eq!(pending[0].effect, Effect::SyncBranch);
-    let messages = store.messages(&key(7)).unwrap();
+    let messages = store.messages(&lane(7)).unwrap();
     assert_eq!(messages.len(), 1, "only the delivery is a message");
     assert_eq!((messages[0].id, messages[0].headline), (ids[1], Headline::CiFailed));
 }
@@ -67,7 +67,7 @@ pub(crate) fn an_error_in_the_third_change_writes_none_of_them(store: &mut Store
     assert_eq!(store.last_seq().unwrap(), before);
     assert_eq!(store.tasks(None).unwrap().len(), 1);
     assert_eq!(store.due_effects(at(i64::MAX), nobody).unwrap(), []);
-    assert_eq!(store.messages(&key(3)).unwrap(), []);
+    assert_eq!(store.messages(&lane(3)).unwrap(), []);
     // The input of the rolled-back change is not taken for seen.
     commit(store, named);
 }
@@ -87,7 +87,7 @@ pub(crate) fn the_same_input_counts_once(store: &mut Store) {
     let moved_on = Change { at: at(9), task: Some(task(1)), ..named };
     assert_eq!(store.commit(&[moved_on]).unwrap(), [Committed::Duplicate]);
     assert_eq!(store.events(&EventFilter::default()).unwrap().len(), 1);
-    assert_eq!(store.pending_effects(&key(1)).unwrap().len(), 1);
+    assert_eq!(store.pending_effects(&lane(1)).unwrap().len(), 1);
 }
 
 pub(crate) fn a_duplicate_still_settles_its_effect(store: &mut Store) {
@@ -98,9 +98,9 @@ pub(crate) fn a_duplicate_still_settles_its_effect(store: &mut Store) {
         ..Change::new(at(5), "branch_synced")
     };
     commit(store, Change { settles: None, ..synced.clone() });
-    assert_eq!(store.pending_effects(&key(1)).unwrap().len(), 2);
+    assert_eq!(store.pending_effects(&lane(1)).unwrap().len(), 2);
     assert_eq!(store.commit(&[synced]).unwrap(), [Committed::Duplicate]);
-    let pending = store.pending_effects(&key(1)).unwrap();
+    let pending = store.pending_effects(&lane(1)).unwrap();
     assert_eq!(pending.iter().map(|out| out.id).collect::<Vec<_>>(), [ids[1]]);
 }
 
@@ -151,7 +151,7 @@ pub(crate) fn hostile_text_comes_back_as_it_was(store: &mut Store) {
             },
         );
         assert_eq!(store.task(&key(issue)).unwrap(), Some(task));
-        assert_eq!(store.pending_effects(&key(issue)).unwrap()[0].effect, effect);
+        assert_eq!(store.pending_effects(&lane(issue)).unwrap()[0].effect, effect);
         assert_eq!(store.cursor(Some(&project("shop")), text).unwrap().as_deref(), Some(text));
         let filter = EventFilter { since: seq - 1, kinds: vec![text.to_owned()], ..EventFilter::default() };
         let event = store.events(&filter).unwrap().remove(0);

@@ -2,23 +2,23 @@
 
 use std::path::Path;
 
-use pointsman_core::ids::TaskKey;
 use pointsman_core::task::Effect;
+use pointsman_core::workflow::WorkflowId;
 use pointsman_store::{Change, EffectId, MessageStatus, Store};
 
 use crate::world::WriteOne as _;
-use crate::world::{at, change, commit, key, message, nobody, settle, start};
+use crate::world::{at, change, commit, lane, message, nobody, settle, start};
 
 fn due(store: &Store, now: i64) -> Vec<EffectId> {
     store.due_effects(at(now), nobody).unwrap().iter().map(|out| out.id).collect()
 }
 
 fn pending(store: &Store, issue: u64) -> Vec<EffectId> {
-    store.pending_effects(&key(issue)).unwrap().iter().map(|out| out.id).collect()
+    store.pending_effects(&lane(issue)).unwrap().iter().map(|out| out.id).collect()
 }
 
 fn statuses(store: &Store, issue: u64) -> Vec<MessageStatus> {
-    store.messages(&key(issue)).unwrap().iter().map(|message| message.status).collect()
+    store.messages(&lane(issue)).unwrap().iter().map(|message| message.status).collect()
 }
 
 pub(crate) fn only_the_first_effect_of_each_task_is_due(store: &mut Store) {
@@ -47,7 +47,7 @@ pub(crate) fn a_postponed_effect_holds_its_lane_and_no_other(store: &mut Store) 
     assert_eq!(due(store, 5000), [one[0]]);
     store.effect_postponed(one[0], "still down", at(7000)).unwrap();
     assert_eq!(store.next_effect_time(nobody).unwrap(), Some(at(6000)));
-    let head = store.pending_effects(&key(1)).unwrap().remove(0);
+    let head = store.pending_effects(&lane(1)).unwrap().remove(0);
     assert_eq!((head.attempts, head.not_before), (2, at(7000)));
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn a_lane_that_somebody_works_on_is_passed_over(store: &mut Store) {
     let (_, two) = commit(store, change(2, &[Effect::ClaimIssue]));
     store.effect_postponed(two[0], "forge is down", at(5000)).unwrap();
     assert_eq!(store.next_effect_time(nobody).unwrap(), Some(at(0)));
-    let busy = |task: &TaskKey| *task == key(1);
+    let busy = |workflow: &WorkflowId| *workflow == lane(1);
     assert_eq!(store.next_effect_time(busy).unwrap(), Some(at(5000)), "a held effect is no reason to wake");
     let free: Vec<EffectId> = store.due_effects(at(6000), busy).unwrap().iter().map(|out| out.id).collect();
     assert_eq!(free, two);

@@ -37,10 +37,10 @@ pub(crate) fn runs_are_numbered_and_found(store: &mut Store) {
     assert_eq!(store.last_run(&shop, SHIPPED[0].0).unwrap(), Some(third.clone()));
     assert_eq!(store.last_run(&shop, "nothing").unwrap(), None);
     let policy = Policy::new(&config, Role::Action);
-    let stopped = step(&first, &Event::Stopped { by: "ann".to_owned() }, &policy, at(3)).unwrap();
+    let stopped = step(&first, &Event::Stopped { by: "ann".to_owned() }, &policy, at(3)).unwrap().run;
     write(store, &stopped);
     assert_eq!(store.runs(&shop, RunScope::Open).unwrap().len(), 3, "its session is still to be put away");
-    let away = step(&stopped, &Event::SessionEnded, &policy, at(4)).unwrap();
+    let away = step(&stopped, &Event::CleanedUp, &policy, at(4)).unwrap().run;
     write(store, &away);
     assert_eq!(store.runs(&shop, RunScope::Open).unwrap(), [second.clone(), third.clone()]);
     assert_eq!(store.runs(&shop, RunScope::Last(2)).unwrap(), [second, third.clone()]);

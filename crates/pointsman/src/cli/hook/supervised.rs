@@ -8,8 +8,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use pointsman_core::hook::{self, HookEvent, Report, guard, transcript};
-use pointsman_core::ids::TaskKey;
 use pointsman_core::words::{message, prompt};
+use pointsman_core::workflow::WorkflowId;
 use serde_json::Value;
 
 use super::log::Log;
@@ -35,9 +35,9 @@ pub(super) struct SessionVariables {
 pub(super) fn answer(event: &str, payload: &Value, session_files: &SessionVariables, log: &Log) -> ExitCode {
     let mut told = told(event, payload);
     let place = Paths::from_env(|name| Some((session_files.variable)(name).into())).and_then(|paths| {
-        let session = TaskKey::parse_session(&session_files.session);
-        let (key, generation) = session.context("POINTSMAN_SESSION names no session")?;
-        let run = paths.project(&key.project).sandbox(&key).join(format!("run-{generation}"));
+        let session = WorkflowId::parse_session(&session_files.session);
+        let (id, generation) = session.context("POINTSMAN_SESSION names no session")?;
+        let run = paths.project(id.project()).sandbox(&id).join(format!("run-{generation}"));
         Ok((paths, run))
     });
     if hook::plain_name(event) == "wake" {

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::mpsc::SyncSender;
 
-use pointsman_core::ids::{ProjectName, Sha, TaskKey};
-use pointsman_core::run::{self as core_run, RunId};
+use pointsman_core::ids::{ProjectName, Sha};
+use pointsman_core::run as core_run;
 use pointsman_core::session::work::Observation;
 use pointsman_core::vault::{self as core_vault, ActionId};
-use pointsman_store::{Audit, CheckpointRow, MessageRow, QueueEntry, SessionRow, Stopped, VerdictRow, Write};
+use pointsman_core::workflow::WorkflowId;
+use pointsman_store::{Audit, CheckpointRow, MessageRow, QueueEntry, Stopped, VerdictRow, Write};
 
 use crate::control::protocol::{Reply, Request};
 use crate::daemon::decisions::Made;
@@ -20,7 +21,7 @@ use crate::daemon::outcome::Outcome;
 use crate::daemon::poller::Poller;
 use crate::daemon::timetable::ProjectFacts;
 
-/// What was seen of a task's work, and how far its source was read by that.
+/// What was seen of a workflow's work, and how far its source was read by that.
 #[derive(Default)]
 pub(super) struct Observed {
     pub(super) observations: Vec<Observation>,
@@ -33,15 +34,6 @@ pub(super) struct VaultInput {
     pub(super) id: ActionId,
     pub(super) event: core_vault::Event,
     pub(super) written: SyncSender<Option<Box<core_vault::Entry>>>,
-}
-
-/// The same for a run of a formula, with the sessions it is about.
-pub(super) struct RunInput {
-    pub(super) project: ProjectName,
-    pub(super) id: RunId,
-    pub(super) event: core_run::Event,
-    pub(super) sessions: Vec<SessionRow>,
-    pub(super) written: SyncSender<Option<Box<core_run::Run>>>,
 }
 
 /// Entries of a merge queue that moved, and what goes with that.
@@ -75,12 +67,11 @@ pub(super) struct Batch {
     pub(super) audits: Vec<(ProjectName, Audit, SyncSender<()>)>,
     pub(super) verdicts: Vec<Verdict>,
     pub(super) redelivered: Vec<(MessageRow, Option<ResendOutcome>)>,
-    pub(super) observed: BTreeMap<TaskKey, Observed>,
+    pub(super) observed: BTreeMap<WorkflowId, Observed>,
     pub(super) seen: Vec<String>,
     pub(super) missed: Vec<String>,
     pub(super) checkpoints: Vec<(CheckpointRow, Vec<u64>)>,
     pub(super) vault: Vec<VaultInput>,
-    pub(super) runs: Vec<RunInput>,
     pub(super) wanted: Vec<RunRequest>,
     pub(super) notifier: Vec<notifier::Waiting>,
     pub(super) factory: Vec<(Box<factory::RoleReport>, SyncSender<()>)>,
@@ -111,8 +102,8 @@ impl Batch {
             Inbound::VerdictGiven { project, tree, gate, verdict } => {
                 self.verdicts.push((project, tree, gate, *verdict));
             }
-            Inbound::Observed { key, observations, read_to } => {
-                let observed = self.observed.entry(key).or_default();
+            Inbound::Observed { workflow, observations, read_to } => {
+                let observed = self.observed.entry(workflow).or_default();
                 observed.observations.extend(observations);
                 observed.read_to = read_to.or(observed.read_to.take());
             }
@@ -125,9 +116,6 @@ impl Batch {
             Inbound::Notifier { told, written } => self.notifier.push((told, written)),
             Inbound::Factory { told, written } => self.factory.push((told, written)),
             Inbound::Timetable { project, standing } => self.timetables.push((project, standing)),
-            Inbound::Run { project, id, event, sessions, written } => {
-                self.runs.push(RunInput { project, id, event, sessions, written });
-            }
             Inbound::Passed { written } => self.passed.push(written),
             Inbound::RunWanted { project, formula, subject, by, written } => {
                 self.wanted.push(RunRequest { project, formula, subject, by, written });

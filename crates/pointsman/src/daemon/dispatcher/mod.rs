@@ -9,14 +9,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use pointsman_core::hook::Activity;
-use pointsman_core::run::{self as core_run};
-use pointsman_core::task::{Event, Stage};
+use pointsman_core::part::session::{self, Stage};
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
 use pointsman_store::{Change, EffectId, MessageRow, Write};
 use pointsman_view::status::Daemon;
 
-use batch::{Batch, QueueInput, RunInput, RunRequest, VaultInput};
+use batch::{Batch, QueueInput, RunRequest, VaultInput};
 
 use super::answer::{Follow, answer, done};
 use super::board::TaskBoard;
@@ -158,9 +157,9 @@ impl Dispatcher {
             });
             let _ = written.send(());
         }
-        for (key, observed) in &batch.observed {
+        for (id, observed) in &batch.observed {
             self.until_written("a work state", |d| {
-                d.engine.observe(key, &observed.observations, observed.read_to.as_ref(), now)
+                d.engine.observe(id, &observed.observations, observed.read_to.as_ref(), now)
             });
         }
         let mut quiet: Vec<Write> = Vec::new();
@@ -200,13 +199,11 @@ impl Dispatcher {
                 NotifierReport::Heard { .. } => {
                     self.notices.nudge();
                     self.vault.nudge();
-                    self.runs.nudge();
                     self.factory.nudge();
+                    self.until_written("an answer", |d| runs::hear(&mut d.engine, now));
                 }
-                NotifierReport::Settled { .. }
-                | NotifierReport::Shown(_)
-                | NotifierReport::Taken { .. }
-                | NotifierReport::Failed { .. } => {}
+                NotifierReport::Settled { .. } | NotifierReport::Shown(_) | NotifierReport::Failed { .. } => {
+                }
             }
             let _ = written.send(());
         }
@@ -237,22 +234,6 @@ impl Dispatcher {
                 self.runs.nudge();
                 let _ = written.send(answer);
             }
-        }
-        for RunInput { project, id, event, sessions, written } in batch.runs {
-            let mut taken = None;
-            self.until_written("a run", |d| {
-                taken = runs::happened(&mut d.engine, &project, id, &event, &sessions, now)?.ok();
-                Ok(())
-            });
-            crash_point("run-event-written");
-            if let Some(run) = &taken {
-                self.runs.nudge();
-                self.factory.nudge();
-                if run.status.is_over() && matches!(run.subject, Some(core_run::Subject::Vault { .. })) {
-                    self.vault.nudge();
-                }
-            }
-            let _ = written.send(taken.map(Box::new));
         }
         for made in batch.decided {
             self.until_written("a decision", |d| decisions::settle(&mut d.engine, &made, now));
@@ -364,8 +345,8 @@ impl Dispatcher {
     fn hand_out(&mut self) {
         match self.engine.due(clock::now()) {
             Ok(due) => {
-                for (outgoing, task) in due {
-                    self.workers.give(Work::Effect(Box::new(outgoing), task));
+                for (outgoing, owner) in due {
+                    self.workers.give(Work::Effect(Box::new(outgoing), owner));
                 }
             }
             Err(error) => tracing::error!(%error, "the outbox could not be read"),
@@ -374,14 +355,19 @@ impl Dispatcher {
 
     /// Shows everybody the new picture and lets them follow it.
     fn show(&mut self) {
+        if self.engine.take_runs_changed() {
+            self.factory.nudge();
+            self.vault.nudge();
+            self.until_written("an answer", |d| runs::hear(&mut d.engine, clock::now()));
+        }
         if !self.engine.take_changed() {
             return;
         }
-        self.board.publish(self.engine.tasks());
+        self.board.publish(&self.engine);
         self.projections.nudge();
-        let picture = self.board.look();
-        self.phases.follow(&picture);
-        self.exits.follow(&picture, &self.world.exits);
+        let (picture, workflows) = (self.board.look(), self.board.workflows());
+        self.phases.follow(&workflows);
+        self.exits.follow(&workflows, &self.world.exits);
         let projects = self.world.projects.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         for served in projects.values() {
             self.world.jobs.owed(served, picture.values().map(Arc::as_ref));
@@ -395,10 +381,11 @@ impl Dispatcher {
         let between_turns = std::mem::take(&mut self.between_turns);
         self.redelivering.retain(|_, again_at| again_at.is_none_or(|at| at > now));
         for row in self.engine.store().unacknowledged(now)? {
-            let Some(served) = self.world.project(&row.task.project) else { continue };
-            let Some(task) = self.engine.tasks().get(&row.task).cloned() else { continue };
-            let current = task.session.generation == row.generation && task.session.stage == Stage::Alive;
-            let session = task.key.session(row.generation);
+            let Some(served) = self.world.project(row.workflow.project()) else { continue };
+            let Some(owner) = self.engine.workflow(&row.workflow) else { continue };
+            let current =
+                owner.session().generation == row.generation && owner.session().stage == Stage::Alive;
+            let session = row.workflow.session(row.generation);
             let was_held = row.tries == 0 && between_turns.contains(&session);
             let due = was_held
                 || row.sent_at.is_some_and(|at| at.after(served.config.timing.ack_timeout.duration()) <= now);
@@ -416,11 +403,11 @@ impl Dispatcher {
             }
             if row.tries < served.config.limits.delivery_tries {
                 self.redelivering.insert(row.id, None);
-                self.workers.give(Work::Redelivery(Box::new(Redelivery { row, task })));
+                self.workers.give(Work::Redelivery(Box::new(Redelivery { row, owner })));
             } else {
                 let headline = row.headline.text().to_owned();
-                let event = Event::MessageUnacknowledged { message: row.id.0, headline };
-                let mut input = Input::new(row.task, event);
+                let told = session::Event::MessageUnacknowledged { message: row.id.0, headline };
+                let mut input = Input::of_session(row.workflow, row.generation, told);
                 input.first.push(Change::quiet(now, vec![Write::MessageUnacknowledged(row.id)]));
                 given_up.push(input);
             }
@@ -443,7 +430,7 @@ impl Dispatcher {
             }
             Some(ResendOutcome::Arrived) => Some(Write::MessageAcknowledged(message.id)),
             Some(ResendOutcome::NotNow) | None => {
-                let served = self.world.project(&message.task.project);
+                let served = self.world.project(message.workflow.project());
                 let pause = served.map_or(LONGEST_SLEEP, |s| s.config.timing.ack_timeout.duration());
                 self.redelivering.insert(message.id, Some(now.after(pause)));
                 None

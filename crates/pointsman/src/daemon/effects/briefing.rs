@@ -135,8 +135,11 @@ fn concerns_successors(headline: Headline) -> bool {
 /// and whatever could not be sent to anybody since. Their text is in the order itself: a message
 /// that nobody was there for has no file.
 fn unread(reader: &Store, task: &Task, generation: u32) -> Result<Vec<String>, EffectError> {
-    let before: Vec<MessageRow> =
-        reader.messages(&task.key)?.into_iter().filter(|m| m.generation < generation).collect();
+    let before: Vec<MessageRow> = reader
+        .messages(&task.key.clone().into())?
+        .into_iter()
+        .filter(|m| m.generation < generation)
+        .collect();
     let heard = |m: &&MessageRow| m.sent_at.is_some() || m.status == MessageStatus::Acknowledged;
     let last_heard = before.iter().filter(heard).map(|m| m.generation).max().unwrap_or(0);
     let mut messages = Vec::new();

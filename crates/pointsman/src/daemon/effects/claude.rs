@@ -10,12 +10,12 @@ use pointsman_core::agent::Agent;
 use pointsman_core::claude::launch::{self, Conversation, Waking};
 use pointsman_core::claude::stream::Talks;
 use pointsman_core::config::Runtime;
-use pointsman_core::task::{Opening, Task};
-use pointsman_core::words;
+use pointsman_core::task::Opening;
+use pointsman_core::workflow::Workflow;
 use serde_json::Value;
 
 use super::delivery::hook_inbox;
-use super::session::write;
+use super::session::{first_line, write};
 use super::{EffectError, EffectPerformer};
 use crate::daemon::served::{Served, SessionFiles};
 use crate::keeper::Keep;
@@ -30,6 +30,7 @@ const SUMS: &str = "sums.json";
 /// How a session is started.
 #[derive(Clone, Copy)]
 pub(super) struct Start<'a> {
+    pub(super) owner: &'a Workflow,
     pub(super) generation: u32,
     pub(super) opening: Opening,
     pub(super) session_files: &'a SessionFiles,
@@ -47,16 +48,15 @@ impl EffectPerformer {
     pub(super) fn command_for(
         &self,
         served: &Served,
-        task: &Task,
         start: &Start<'_>,
         argv: Vec<String>,
         env: &mut BTreeMap<String, String>,
     ) -> Result<AgentCommand, EffectError> {
-        let Start { generation, opening, session_files, runtime } = *start;
+        let Start { owner, generation, opening, session_files, runtime } = *start;
         let run = session_files.run_dir(generation);
         let keep = |conversation: Option<Conversation>| {
             (runtime == Runtime::Headless).then(|| Keep {
-                session: task.key.session(generation),
+                session: owner.id().session(generation),
                 told: true,
                 sums_before: match (&conversation, generation.checked_sub(1)) {
                     (Some(Conversation::Resumed(_)), Some(before)) => {
@@ -72,7 +72,7 @@ impl EffectPerformer {
                 sums: run.join(SUMS),
             })
         };
-        match served.config.agent_kind(Task::ROLE) {
+        match served.config.agent_kind(owner.role()) {
             Agent::Claude => {}
             Agent::Codex | Agent::Gemini | Agent::Opencode | Agent::Program => {
                 return Ok(AgentCommand { argv, keep: keep(None) });
@@ -114,8 +114,7 @@ impl EffectPerformer {
             // Without it Claude refuses to start as root, whatever stands around it.
             set("IS_SANDBOX", "1".to_owned());
         }
-        let prompt = session_files.inbox(generation).join("0000-task.md");
-        let prompt = words::message::first_line(task, &prompt.to_string_lossy());
+        let prompt = first_line(owner, session_files, generation);
         let settings = settings.to_string_lossy();
         Ok(match runtime {
             Runtime::Tmux => {
@@ -125,25 +124,6 @@ impl EffectPerformer {
                 AgentCommand { argv: launch::stream(&argv, Some(&settings)), keep: keep(Some(conversation)) }
             }
         })
-    }
-
-    /// Keeps away the dialogs that an agent begins with, and what it does behind our backs.
-    pub(in crate::daemon) fn prepare_agent(
-        &self,
-        agent: Agent,
-        tree: &Path,
-        env: &mut BTreeMap<String, String>,
-    ) -> Result<(), EffectError> {
-        match agent {
-            Agent::Claude => {
-                let config = self.claude_config(tree, env.get("ANTHROPIC_API_KEY").map(String::as_str))?;
-                let config = config.to_string_lossy().into_owned();
-                env.entry("CLAUDE_CONFIG_DIR".to_owned()).or_insert(config);
-                env.insert("DISABLE_AUTOUPDATER".to_owned(), "1".to_owned());
-            }
-            Agent::Codex | Agent::Gemini | Agent::Opencode | Agent::Program => {}
-        }
-        Ok(())
     }
 
     /// One configuration for all sessions, because they share a login that is refreshed. It is written only if it does
@@ -188,6 +168,6 @@ impl EffectPerformer {
 }
 
 /// An id as Claude wants it.
-pub(in crate::daemon) fn new_id() -> Result<String, EffectError> {
+fn new_id() -> Result<String, EffectError> {
     Ok(fs::read_to_string("/proc/sys/kernel/random/uuid")?.trim().to_owned())
 }

@@ -20,9 +20,11 @@ use pointsman_core::claude::launch::Waking;
 use pointsman_core::claude::status::{self, ClaudeStatus};
 use pointsman_core::hook::Activity;
 use pointsman_core::hook::transcript::{self, MessagesShown};
+use pointsman_core::part::session;
 use pointsman_core::session::screen::{self, Screen};
-use pointsman_core::task::{Event, Headline, Task};
+use pointsman_core::task::Headline;
 use pointsman_core::words;
+use pointsman_core::workflow::Workflow;
 
 use super::session::epoch;
 use super::{EffectError, EffectPerformer};
@@ -50,7 +52,8 @@ const VERSION_LIMIT: Duration = Duration::from_secs(10);
 /// A message on its way: for which session, under which name, which words.
 pub(super) struct OutgoingMessage<'a> {
     pub(super) served: &'a Served,
-    pub(super) task: &'a Task,
+    pub(super) owner: &'a Workflow,
+    pub(super) session: String,
     pub(super) generation: u32,
     pub(super) running: &'a FoundSession,
     pub(super) pane: &'a PaneId,
@@ -61,16 +64,12 @@ pub(super) struct OutgoingMessage<'a> {
 }
 
 impl OutgoingMessage<'_> {
-    fn session(&self) -> String {
-        self.task.key.session(self.generation)
-    }
-
     fn epoch(&self) -> String {
-        epoch(&self.session())
+        epoch(&self.session)
     }
 
     fn hook_inbox(&self) -> HookMessages {
-        hook_inbox(&self.served.session_files(&self.task.key).run_dir(self.generation))
+        hook_inbox(&self.served.files_of(&self.owner.id()).run_dir(self.generation))
     }
 }
 
@@ -117,7 +116,7 @@ impl EffectPerformer {
             return Ok(self.ask(message, &what, picture));
         }
         let (person, heard) =
-            (message.headline.is_from_a_person(), self.is_heard(message.task, message.generation)?);
+            (message.headline.is_from_a_person(), self.is_heard(message.owner, message.generation)?);
         if !person && !heard && message.served.config.agent.require_hooks {
             // Not trusted to be supervised, or not started yet.
             return Ok(Sent::Refused);
@@ -184,7 +183,7 @@ impl EffectPerformer {
     }
 
     fn is_between_turns(&self, message: &OutgoingMessage<'_>) -> bool {
-        match self.stances.of(&message.session()) {
+        match self.stances.of(&message.session) {
             Some(Activity::AtPrompt) | None => true,
             Some(Activity::AtWork | Activity::AtDialog { .. }) => false,
         }
@@ -219,7 +218,7 @@ impl EffectPerformer {
         let picture = self.picture(message.pane)?;
         let asks = match screen::look(&picture) {
             Screen::Dialog(what) => Some(what),
-            Screen::Prompt(_) | Screen::Unknown => match self.stances.of(&message.session()) {
+            Screen::Prompt(_) | Screen::Unknown => match self.stances.of(&message.session) {
                 // It was announced, and may not be drawn yet.
                 Some(Activity::AtDialog { what }) => Some(what),
                 Some(Activity::AtWork | Activity::AtPrompt) | None => {
@@ -232,10 +231,11 @@ impl EffectPerformer {
 
     /// A person is asked, once for each dialog; the message is held back.
     fn ask(&self, message: &OutgoingMessage<'_>, what: &str, picture: String) -> Sent {
-        let (key, generation) = (message.task.key.clone(), message.generation);
-        tracing::info!(task = %key, id = message.id, what, "held back: the agent waits at a dialog");
-        let dedup = format!("dialog-{}-{what}", key.session(generation));
-        let mut input = Input::new(key, Event::DialogSeen { generation, what: what.to_owned(), picture });
+        let (owner, generation) = (message.owner.id(), message.generation);
+        tracing::info!(workflow = %owner, id = message.id, what, "held back: the agent waits at a dialog");
+        let dedup = format!("dialog-{}-{what}", message.session);
+        let seen = session::Event::DialogSeen { what: what.to_owned(), picture };
+        let mut input = Input::of_session(owner, generation, seen);
         input.dedup = Some(dedup);
         self.jobs.inbox.tell(input);
         Sent::Refused
@@ -246,13 +246,14 @@ impl EffectPerformer {
     }
 
     /// Whether the session's hooks were heard: only then is there anybody to take a message, and to acknowledge it.
-    fn is_heard(&self, task: &Task, generation: u32) -> Result<bool, EffectError> {
-        Ok(self.conversation(task, generation)?.is_some())
+    fn is_heard(&self, owner: &Workflow, generation: u32) -> Result<bool, EffectError> {
+        Ok(self.conversation(owner, generation)?.is_some())
     }
 
-    fn conversation(&self, task: &Task, generation: u32) -> Result<Option<String>, EffectError> {
-        let name = conversation_name(&task.key.session(generation));
-        Ok(self.read(|store| store.cursor(Some(&task.key.project), &name))?)
+    fn conversation(&self, owner: &Workflow, generation: u32) -> Result<Option<String>, EffectError> {
+        let id = owner.id();
+        let name = conversation_name(&id.session(generation));
+        Ok(self.read(|store| store.cursor(Some(id.project()), &name))?)
     }
 
     /// What the session says about itself.
@@ -271,8 +272,8 @@ impl EffectPerformer {
     }
 
     /// The messages that the session's own record shows: a second witness beside its hooks.
-    pub(super) fn shown(&self, served: &Served, task: &Task, generation: u32) -> MessagesShown {
-        let id = self.conversation(task, generation).ok().flatten();
+    pub(super) fn shown(&self, served: &Served, owner: &Workflow, generation: u32) -> MessagesShown {
+        let id = self.conversation(owner, generation).ok().flatten();
         let plain = |id: &String| id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
         let Some(id) = id.filter(plain) else { return MessagesShown::default() };
         let kept = std::fs::read_dir(self.claude_home(served).join("projects"));

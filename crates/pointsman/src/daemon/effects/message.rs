@@ -1,11 +1,11 @@
 //! Messages to agents: a file in the inbox, a line on the terminal or the next turn's prompt, an acknowledgement.
 
 use std::fs;
-use std::sync::Arc;
 
 use pointsman_adapters::driver::{AgentInput, Sent, SessionHome};
-use pointsman_core::task::{Effect, Headline, Task};
+use pointsman_core::task::{Effect, Headline};
 use pointsman_core::words;
+use pointsman_core::workflow::Workflow;
 use pointsman_store::{EffectId, MessageRow};
 
 use super::delivery::OutgoingMessage;
@@ -25,8 +25,8 @@ pub(super) struct Message {
 pub(in crate::daemon) struct Redelivery {
     /// The message as it was sent.
     pub(in crate::daemon) row: MessageRow,
-    /// Its task as it is.
-    pub(in crate::daemon) task: Arc<Task>,
+    /// The workflow it belongs to, as it is.
+    pub(in crate::daemon) owner: Workflow,
 }
 
 /// The result of giving a message again.
@@ -44,12 +44,12 @@ impl EffectPerformer {
     pub(super) fn deliver(
         &self,
         served: &Served,
-        task: &Task,
+        owner: &Workflow,
         message: &Message,
         subject: &str,
         details: &str,
     ) -> Result<Outcome, EffectError> {
-        let inbox = served.session_files(&task.key).inbox(message.generation);
+        let inbox = served.files_of(&owner.id()).inbox(message.generation);
         let name = message.headline.text().to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
         let path = inbox.join(format!("{:04}-{name}.md", message.id.0));
         fs::create_dir_all(&inbox)?;
@@ -57,7 +57,7 @@ impl EffectPerformer {
         let line =
             words::message::line(message.id.0, message.headline.text(), subject, &path.to_string_lossy());
         let operation = format!("m-{}-1", message.id);
-        let sent = self.give(served, task, message, &operation, &line)?;
+        let sent = self.give(served, owner, message, &operation, &line)?;
         Ok(match sent {
             Sent::Sent | Sent::Duplicate => Outcome::note(Note::MessageSent { path }),
             // Not pending: what tells a person about it must not wait behind it.
@@ -69,17 +69,18 @@ impl EffectPerformer {
 
     /// Gives a message again, unless the session's own record shows that it has arrived.
     pub(in crate::daemon) fn deliver_again(&self, again: &Redelivery) -> Result<ResendOutcome, EffectError> {
-        let Redelivery { row, task } = again;
-        let Some(served) = self.project(&row.task.project) else {
-            return Err(EffectError::later(words::daemon::request::not_served(&row.task.project)));
+        let Redelivery { row, owner } = again;
+        let project = row.workflow.project();
+        let Some(served) = self.project(project) else {
+            return Err(EffectError::later(words::daemon::request::not_served(project)));
         };
-        let running = self.drivers.find(&row.task.identity())?;
+        let running = self.drivers.find(&row.workflow.identity())?;
         if running.is_some_and(|running| running.placed == SessionHome::Headless) {
             // It waits for the turn before it, and is taken in with the next one.
             return Ok(ResendOutcome::NotNow);
         }
-        if served.config.agent_kind(Task::ROLE).capabilities().record {
-            let shown = self.shown(&served, task, row.generation);
+        if served.config.agent_kind(owner.role()).capabilities().record {
+            let shown = self.shown(&served, owner, row.generation);
             if shown.read.contains(&row.id.0) {
                 return Ok(ResendOutcome::Arrived);
             }
@@ -92,7 +93,7 @@ impl EffectPerformer {
         let line = words::message::line(row.id.0, row.headline.text(), &subject, &path);
         let message = Message { id: row.id, generation: row.generation, headline: row.headline };
         let operation = format!("m-{}-{}", row.id, row.tries + 1);
-        match self.give(&served, task, &message, &operation, &line)? {
+        match self.give(&served, owner, &message, &operation, &line)? {
             Sent::Sent | Sent::Duplicate => Ok(ResendOutcome::Sent),
             Sent::StaleEpoch | Sent::Dead | Sent::Refused => Ok(ResendOutcome::NotNow),
         }
@@ -111,22 +112,33 @@ impl EffectPerformer {
     fn give(
         &self,
         served: &Served,
-        task: &Task,
+        owner: &Workflow,
         message: &Message,
         operation: &str,
         line: &str,
     ) -> Result<Sent, EffectError> {
-        let identity = task.key.identity();
+        let id = owner.id();
+        let identity = id.identity();
         let Some(running) = self.drivers.find(&identity)? else { return Ok(Sent::Dead) };
-        let Message { id, generation, headline } = *message;
-        let has_doors = served.config.agent_kind(Task::ROLE).capabilities().message_doors;
+        let Message { id: number, generation, headline } = *message;
+        let has_doors = served.config.agent_kind(owner.role()).capabilities().message_doors;
         if let (true, Some(pane)) = (has_doors, running.pane()) {
-            let (id, running) = (id.0, &running);
-            let dispatch =
-                OutgoingMessage { served, task, generation, running, pane, headline, id, operation, line };
+            let (session, running) = (id.session(generation), &running);
+            let dispatch = OutgoingMessage {
+                served,
+                owner,
+                session,
+                generation,
+                running,
+                pane,
+                headline,
+                id: number.0,
+                operation,
+                line,
+            };
             return self.hand_over(&dispatch);
         }
         let words = AgentInput { operation, text: line, last: headline == Headline::SaveAndExit };
-        Ok(self.drivers.say(&identity, &running, &epoch(&task.key.session(generation)), &words)?)
+        Ok(self.drivers.say(&identity, &running, &epoch(&id.session(generation)), &words)?)
     }
 }

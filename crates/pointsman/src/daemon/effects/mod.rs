@@ -13,6 +13,7 @@ mod files;
 mod issue;
 mod message;
 mod notify;
+mod run;
 mod session;
 
 use std::collections::BTreeMap;
@@ -26,8 +27,10 @@ use pointsman_adapters::retry::Retry;
 use pointsman_adapters::watch::exits::ExitWatch;
 use pointsman_adapters::{forge, git, tmux};
 use pointsman_core::ids::ProjectName;
+use pointsman_core::run::Run;
 use pointsman_core::task::{Effect, Task};
 use pointsman_core::words;
+use pointsman_core::workflow::Workflow;
 use pointsman_store::{Outgoing, Store};
 
 use super::inbound::Inbound;
@@ -39,11 +42,10 @@ use super::served::Served;
 use crate::paths::Paths;
 
 pub(crate) use activities::SessionActivities;
-pub(super) use claude::new_id;
 pub(crate) use delivery::hook_inbox;
 pub(super) use issue::read_refusal;
 pub(super) use message::{Redelivery, ResendOutcome};
-pub(super) use session::{epoch, write};
+pub(super) use session::epoch;
 
 /// Everything effects are performed with.
 pub(crate) struct EffectPerformer {
@@ -68,11 +70,12 @@ pub(crate) struct EffectPerformer {
 }
 
 impl PerformEffects for EffectPerformer {
-    fn perform(&self, outgoing: &Outgoing, task: &Task) -> Outcome {
-        let Some(served) = self.project(&outgoing.task.project) else {
-            return Outcome::Later { error: words::daemon::request::not_served(&outgoing.task.project) };
+    fn perform(&self, outgoing: &Outgoing, owner: &Workflow) -> Outcome {
+        let project = outgoing.workflow.project();
+        let Some(served) = self.project(project) else {
+            return Outcome::Later { error: words::daemon::request::not_served(project) };
         };
-        self.try_perform(&served, outgoing, task).unwrap_or_else(EffectError::outcome)
+        self.try_perform(&served, outgoing, owner).unwrap_or_else(EffectError::outcome)
     }
 }
 
@@ -96,25 +99,50 @@ impl EffectPerformer {
         &self,
         served: &Arc<Served>,
         outgoing: &Outgoing,
-        task: &Task,
+        owner: &Workflow,
     ) -> Result<Outcome, EffectError> {
-        match &outgoing.effect {
-            Effect::ClaimIssue => Self::claim_issue(served, task),
+        let effect = &outgoing.effect;
+        match effect {
             Effect::StartSession { generation, opening } => {
-                self.start_session(served, task, *generation, *opening)
+                self.start_session(served, owner, *generation, *opening)
             }
-            Effect::EndSession { generation, exit } => self.end_session(served, task, *generation, *exit),
+            Effect::EndSession { generation, exit } => self.end_session(served, owner, *generation, *exit),
             Effect::Checkpoint { why } => {
-                self.jobs.checkpoint(served, task, why);
+                match owner {
+                    Workflow::Task(task) => self.jobs.checkpoint(served, task, why),
+                    // A run begins from main each time and lands nothing: what it has is kept as a rescue.
+                    Workflow::Run(run) => {
+                        self.keep_work(
+                            served,
+                            &run.session_name(),
+                            &served.files_of(&run.key().into()).tree,
+                        )?;
+                    }
+                }
                 Ok(Outcome::done())
             }
-            Effect::SyncBranch => Self::sync_branch(served, task),
-            Effect::OpenPullRequest => Self::open_pull_request(served, task),
+            Effect::Deliver { generation, headline, subject, details } => {
+                let message =
+                    message::Message { id: outgoing.id, generation: *generation, headline: *headline };
+                self.deliver(served, owner, &message, subject, details)
+            }
+            Effect::Notify(notice) => self.notify(served, owner, &outgoing.key, notice),
+            Effect::CleanUp => match owner {
+                Workflow::Task(task) => self.clean_up(served, task),
+                Workflow::Run(run) => self.clean_up_run(served, run),
+            },
+            Effect::ReadResult { generation } => {
+                self.read_result(served, of_run(owner, effect)?, *generation)
+            }
+            Effect::ClaimIssue => Self::claim_issue(served, of_task(owner, effect)?),
+            Effect::SyncBranch => Self::sync_branch(served, of_task(owner, effect)?),
+            Effect::OpenPullRequest => Self::open_pull_request(served, of_task(owner, effect)?),
             Effect::RunChecks { sha, run } => {
-                self.jobs.check(served, task, sha, *run);
+                self.jobs.check(served, of_task(owner, effect)?, sha, *run);
                 Ok(Outcome::done())
             }
             Effect::RequestReview { sha } => {
+                let task = of_task(owner, effect)?;
                 match served.config.review_agent() {
                     // It is found with all other open pull requests.
                     true => self.jobs.inbox.send(Inbound::AskForge { project: task.key.project.clone() }),
@@ -122,23 +150,40 @@ impl EffectPerformer {
                 }
                 Ok(Outcome::done())
             }
-            Effect::Enqueue { head } => Ok(Self::enqueue(served, task, head)),
+            Effect::Enqueue { head } => Ok(Self::enqueue(served, of_task(owner, effect)?, head)),
             Effect::Dequeue => {
-                Ok(Outcome::note(super::outcome::Note::Dequeue { branch: task.branch.clone() }))
+                let branch = of_task(owner, effect)?.branch.clone();
+                Ok(Outcome::note(super::outcome::Note::Dequeue { branch }))
             }
-            Effect::Deliver { generation, headline, subject, details } => {
-                let message =
-                    message::Message { id: outgoing.id, generation: *generation, headline: *headline };
-                self.deliver(served, task, &message, subject, details)
+            Effect::SetLabels { add, remove } => {
+                Self::set_labels(served, of_task(owner, effect)?, add, remove)
             }
-            Effect::SetLabels { add, remove } => Self::set_labels(served, task, add, remove),
-            Effect::Comment { marker, body } => Self::comment(served, task, marker, body),
-            Effect::Notify(notice) => self.notify(served, task, &outgoing.key, notice),
-            Effect::CloseIssue => Self::close_issue(served, task),
-            Effect::RecordCiResult { text } => Self::record_ci_result(served, task, text),
-            Effect::CleanUp => self.clean_up(served, task),
-            Effect::VerifyMerge => Self::verify_merge(served, task),
+            Effect::Comment { marker, body } => Self::comment(served, of_task(owner, effect)?, marker, body),
+            Effect::CloseIssue => Self::close_issue(served, of_task(owner, effect)?),
+            Effect::RecordCiResult { text } => Self::record_ci_result(served, of_task(owner, effect)?, text),
+            Effect::VerifyMerge => Self::verify_merge(served, of_task(owner, effect)?),
         }
+    }
+}
+
+/// The task that ordered an effect which only a task can order.
+fn of_task<'w>(owner: &'w Workflow, effect: &Effect) -> Result<&'w Task, EffectError> {
+    match owner {
+        Workflow::Task(task) => Ok(task),
+        Workflow::Run(run) => {
+            Err(EffectError::never(words::daemon::process::not_its_effect(&run.identity(), effect.kind())))
+        }
+    }
+}
+
+/// The run that ordered an effect which only a run can order.
+fn of_run<'w>(owner: &'w Workflow, effect: &Effect) -> Result<&'w Run, EffectError> {
+    match owner {
+        Workflow::Run(run) => Ok(run),
+        Workflow::Task(task) => Err(EffectError::never(words::daemon::process::not_its_effect(
+            &task.key.identity(),
+            effect.kind(),
+        ))),
     }
 }
 

@@ -5,7 +5,8 @@ use std::io::Write;
 use pointsman_adapters::phase_file;
 use pointsman_core::config::NotifierKind;
 use pointsman_core::notifier::{Posting, Topic};
-use pointsman_core::task::{Notice, Task};
+use pointsman_core::task::Notice;
+use pointsman_core::workflow::Workflow;
 use serde_json::json;
 
 use super::{EffectError, EffectPerformer, Outcome};
@@ -19,22 +20,25 @@ impl EffectPerformer {
     pub(super) fn notify(
         &self,
         served: &Served,
-        task: &Task,
+        owner: &Workflow,
         key: &str,
         notice: &Notice,
     ) -> Result<Outcome, EffectError> {
-        let posting = Posting {
-            key: key.to_owned(),
-            project: task.key.project.clone(),
-            topic: Topic::Task(task.key.issue),
-            link: Some(served.forge.issue_link(task.key.issue)),
-            question: None,
-            notice: notice.clone(),
+        let id = owner.id();
+        let (topic, link, asks) = match owner {
+            Workflow::Task(task) => {
+                let issue = task.key.issue;
+                (Topic::Task(issue), Some(served.forge.issue_link(issue)), task.escalation.is_some())
+            }
+            Workflow::Run(run) => (Topic::of_formula(&run.formula.name), None, false),
         };
+        let project = id.project().clone();
+        let posting =
+            Posting { key: key.to_owned(), project, topic, link, question: None, notice: notice.clone() };
         self.put_up(&posting)?;
-        if notice.urgent && task.escalation.is_some() {
+        if notice.urgent && asks {
             let stamp = format!("{}\n", clock::rfc3339(clock::now()));
-            phase_file::write_state_file(&served.session_files(&task.key).renotify, stamp.as_bytes())?;
+            phase_file::write_state_file(&served.files_of(&id).renotify, stamp.as_bytes())?;
         }
         Ok(Outcome::done())
     }

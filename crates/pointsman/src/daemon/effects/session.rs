@@ -11,10 +11,11 @@ use pointsman_adapters::git::gateway::Gateway;
 use pointsman_adapters::git::tree::{Tree, TreeSpec, rebuild_from};
 use pointsman_adapters::{phase_file, process};
 use pointsman_core::config::Worktree;
-use pointsman_core::role::Role;
+use pointsman_core::part::session;
 use pointsman_core::session::budget::Spent;
-use pointsman_core::task::{Event, Exit, Opening, Task};
+use pointsman_core::task::{Exit, Opening, Task};
 use pointsman_core::words;
+use pointsman_core::workflow::{Event, Workflow, WorkflowId};
 use pointsman_store::SessionRow;
 
 use super::claude::{AgentCommand, Start};
@@ -26,8 +27,6 @@ use crate::daemon::launch::Launch;
 use crate::daemon::outcome::Performed;
 use crate::daemon::served::{Served, SessionFiles};
 
-/// Who works on tasks.
-const ROLE: Role = Task::ROLE;
 /// Variables of the daemon that every agent gets.
 const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "SHELL"];
 
@@ -40,22 +39,22 @@ impl EffectPerformer {
     pub(super) fn start_session(
         &self,
         served: &Served,
-        task: &Task,
+        owner: &Workflow,
         generation: u32,
         opening: Opening,
     ) -> Result<Outcome, EffectError> {
-        let name = task.key.identity();
-        let session = task.key.session(generation);
-        let predecessor = task.key.session(generation.saturating_sub(1));
-        let session_files = served.session_files(&task.key);
+        let id = owner.id();
+        let (name, session) = (id.identity(), id.session(generation));
+        let predecessor = id.session(generation.saturating_sub(1));
+        let session_files = served.files_of(&id);
         match self.drivers.find(&name)? {
             Some(running) if running.epoch == epoch(&session) => {
                 // We had started it and did not live to write it down.
-                self.greet(served, task, generation, &running)?;
-                return Ok(self.started(served, task, generation, &running));
+                self.greet(served, owner, generation, &running)?;
+                return Ok(self.started(served, owner, generation, &running));
             }
             // An earlier generation; its work is in the tree, its end is recorded.
-            Some(running) => self.put_away(served, task, &predecessor, &running)?,
+            Some(running) => self.put_away(served, &id, &predecessor, &running)?,
             // It went with the whole server. What it handed over is captured all the same: a commit may fail.
             None if opening == Opening::Continuation => {
                 self.keep_work(served, &predecessor, &session_files.tree)?
@@ -64,8 +63,8 @@ impl EffectPerformer {
         }
         // What an earlier session printed is kept under its own name.
         Self::keep_transcript(served, &predecessor, &session_files);
-        self.prepare(served, task, generation, opening, &session_files)?;
-        self.announce(served, task, &session)?;
+        self.prepare(served, owner, generation, opening, &session_files)?;
+        self.announce(served, &id, &session)?;
         crash_point("session-prepared");
         let new = NewSession {
             name: name.clone(),
@@ -74,13 +73,13 @@ impl EffectPerformer {
             spec: session_files.run_dir(generation).join("launch.json"),
             transcript: session_files.transcript.clone(),
         };
-        self.drivers.start(served.config.runtime(ROLE), &new)?;
+        self.drivers.start(served.config.runtime(owner.role()), &new)?;
         crash_point("session-in-tmux");
         let Some(running) = self.drivers.find(&name)? else {
             return Err(EffectError::later(words::daemon::session::gone_at_once()));
         };
-        self.greet(served, task, generation, &running)?;
-        Ok(self.started(served, task, generation, &running))
+        self.greet(served, owner, generation, &running)?;
+        Ok(self.started(served, owner, generation, &running))
     }
 
     /// The first prompt is given to the program as well, once, as one line of ours that names the file.
@@ -88,90 +87,145 @@ impl EffectPerformer {
     fn greet(
         &self,
         served: &Served,
-        task: &Task,
+        owner: &Workflow,
         generation: u32,
         running: &FoundSession,
     ) -> Result<(), EffectError> {
-        if running.placed != SessionHome::Headless
-            && served.config.agent_kind(ROLE).capabilities().prompt_argument
-        {
+        let headless = running.placed == SessionHome::Headless;
+        if !headless && served.config.agent_kind(owner.role()).capabilities().prompt_argument {
             return Ok(());
         }
-        let prompt = served.session_files(&task.key).inbox(generation).join("0000-task.md");
-        let line = words::message::first_line(task, &prompt.to_string_lossy());
-        let words = AgentInput { operation: "start", text: &line, last: false };
-        self.drivers.say(&task.key.identity(), running, &epoch(&task.key.session(generation)), &words)?;
+        let id = owner.id();
+        let line = first_line(owner, &served.files_of(&id), generation);
+        // A run is followed by its steps and its result: without a terminal it is through after its turn.
+        let last = match owner {
+            Workflow::Task(_) => false,
+            Workflow::Run(_) => headless,
+        };
+        let words = AgentInput { operation: "start", text: &line, last };
+        self.drivers.say(&id.identity(), running, &epoch(&id.session(generation)), &words)?;
         Ok(())
     }
 
-    fn started(&self, served: &Served, task: &Task, generation: u32, running: &FoundSession) -> Outcome {
-        let now = clock::now();
+    fn started(&self, served: &Served, owner: &Workflow, generation: u32, running: &FoundSession) -> Outcome {
+        let (now, id) = (clock::now(), owner.id());
         let row = SessionRow {
-            session: task.key.session(generation),
-            identity: task.key.identity(),
-            project: task.key.project.clone(),
-            issue: Some(task.key.issue),
-            role: ROLE,
+            session: id.session(generation),
+            identity: id.identity(),
+            project: id.project().clone(),
+            issue: id.issue(),
+            role: owner.role(),
             generation,
             host: process::host_name(),
-            model: None,
+            model: model(served, owner),
             bead_id: None,
             node_id: None,
-            hook_path: self.hook_path(task),
-            tmux_session: running.pane().map(|_| task.key.identity()),
+            hook_path: self.hook_path(&id),
+            tmux_session: running.pane().map(|_| id.identity()),
             pane: running.pane().map(ToString::to_string),
             pid: Some(running.pid),
             start_time: running.start_time,
-            tree: Some(served.session_files(&task.key).tree),
+            tree: Some(served.files_of(&id).tree),
             created_at: now,
             last_seen: now,
             times_stale: 0,
             ended_at: None,
             exit: None,
             acknowledges: false,
-            predecessor: (generation > 1).then(|| task.key.session(generation - 1)),
+            predecessor: (generation > 1).then(|| id.session(generation - 1)),
             gauge: None,
             spent: Spent::default(),
         };
         Outcome::Done(Performed {
-            events: vec![Event::SessionStarted { generation }],
+            events: vec![Event::of_session(&id, generation, session::Event::Started)],
             sessions: vec![row],
             note: None,
         })
     }
 
     /// Its files are there before it is.
-    fn announce(&self, served: &Served, task: &Task, session: &str) -> Result<(), EffectError> {
-        let hook_path = self.hook_path(task);
+    fn announce(&self, served: &Served, id: &WorkflowId, session: &str) -> Result<(), EffectError> {
+        let hook_path = self.hook_path(id);
         if let Some(mut row) = self.read(|store| store.session(session))? {
             row.host = process::host_name();
             row.hook_path = hook_path;
-            row.tree = Some(served.session_files(&task.key).tree);
+            row.tree = Some(served.files_of(id).tree);
             self.read(|store| self.announced.announce(store, &row));
         }
         Ok(())
     }
 
     /// Where the work state is shown, below the user's checkout.
-    fn hook_path(&self, task: &Task) -> Option<std::path::PathBuf> {
-        let project = self.read(|store| store.project(&task.key.project)).ok().flatten()?;
-        Some(project.checkout.join(format!(".claude/state/hooks/{}.json", task.key.identity())))
+    fn hook_path(&self, id: &WorkflowId) -> Option<std::path::PathBuf> {
+        let project = self.read(|store| store.project(id.project())).ok().flatten()?;
+        Some(project.checkout.join(format!(".claude/state/hooks/{}.json", id.identity())))
     }
 
     /// Everything an agent finds when it starts.
     fn prepare(
         &self,
         served: &Served,
-        task: &Task,
+        owner: &Workflow,
         generation: u32,
         opening: Opening,
         session_files: &SessionFiles,
     ) -> Result<(), EffectError> {
-        let branch = served.branch(task)?;
         for dir in [&session_files.root, &session_files.inbox(generation), &session_files.run_dir(generation)]
         {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
         }
+        // A run's session makes its own claims; the successor on a task goes on with the claim it finds.
+        let claims = match owner {
+            Workflow::Task(_) => opening,
+            Workflow::Run(_) => Opening::Fresh,
+        };
+        let prepared = match owner {
+            Workflow::Task(task) => self.prepare_task(served, task, generation, opening, session_files)?,
+            Workflow::Run(run) => self.prepare_run(served, run, generation, session_files)?,
+        };
+        make_phase_file(&session_files.phase_file, claims).map_err(|why| {
+            EffectError::never(words::daemon::session::phase_file_unusable(&session_files.phase_file, why))
+        })?;
+        write(&session_files.inbox(generation).join("0000-task.md"), prepared.prompt.as_bytes())?;
+        let role = owner.role();
+        let mut argv = served.config.command(role).clone();
+        let path = (self.environment)("PATH");
+        if let Some(program) = argv.first()
+            && process::find_program(program, path.as_deref(), &session_files.tree).is_none()
+        {
+            return Err(EffectError::never(words::daemon::session::agent_not_found(program)));
+        }
+        let flag = served.config.agent_kind(role).capabilities().model_flag;
+        if let (Some(flag), Some(model)) = (flag, model(served, owner)) {
+            argv.extend([flag.to_owned(), model]);
+        }
+        let mut env = self.agent_environment(served, owner, generation, session_files);
+        env.extend(prepared.env);
+        let start = Start { owner, generation, opening, session_files, runtime: served.config.runtime(role) };
+        let AgentCommand { argv, keep } = self.command_for(served, &start, argv, &mut env)?;
+        let launch = Launch {
+            argv,
+            keep,
+            parent: None,
+            cwd: session_files.tree.clone(),
+            commit_first: (opening == Opening::Continuation)
+                .then(|| words::daemon::git::handed_over().to_owned()),
+            env,
+        };
+        let spec = serde_json::to_vec_pretty(&launch).map_err(EffectError::never)?;
+        write(&session_files.run_dir(generation).join("launch.json"), &spec)
+    }
+
+    /// The working tree of a task on its branch, and the prompt.
+    fn prepare_task(
+        &self,
+        served: &Served,
+        task: &Task,
+        generation: u32,
+        opening: Opening,
+        session_files: &SessionFiles,
+    ) -> Result<Prepared, EffectError> {
+        let branch = served.branch(task)?;
         served.mirror.fetch_remote()?;
         let Some(base) = served.mirror.remote_head(&served.primary)? else {
             return Err(EffectError::never(words::daemon::git::no_branch(&served.primary)));
@@ -200,62 +254,38 @@ impl EffectPerformer {
                 Tree::create(&spec)?;
             }
         }
-        make_phase_file(&session_files.phase_file, opening).map_err(|why| {
-            EffectError::never(words::daemon::session::phase_file_unusable(&session_files.phase_file, why))
-        })?;
         let briefing = self.briefing(served, task, generation, opening, session_files, &base)?;
-        let prompt = words::prompt::task(task, &briefing);
-        write(&session_files.inbox(generation).join("0000-task.md"), prompt.as_bytes())?;
-        let argv = self.agent_command(served);
-        let path = (self.environment)("PATH");
-        if let Some(program) = argv.first()
-            && process::find_program(program, path.as_deref(), &session_files.tree).is_none()
-        {
-            return Err(EffectError::never(words::daemon::session::agent_not_found(program)));
-        }
-        let mut env = self.agent_environment(served, task, generation, session_files);
-        let start = Start { generation, opening, session_files, runtime: served.config.runtime(ROLE) };
-        let AgentCommand { argv, keep } = self.command_for(served, task, &start, argv, &mut env)?;
-        let launch = Launch {
-            argv,
-            keep,
-            parent: None,
-            cwd: session_files.tree.clone(),
-            commit_first: (opening == Opening::Continuation)
-                .then(|| words::daemon::git::handed_over().to_owned()),
-            env,
-        };
-        let spec = serde_json::to_vec_pretty(&launch).map_err(EffectError::never)?;
-        write(&session_files.run_dir(generation).join("launch.json"), &spec)
-    }
-
-    pub(in crate::daemon) fn agent_command(&self, served: &Served) -> Vec<String> {
-        served.config.command(ROLE).clone()
+        let summary = session_files.summary(generation).to_string_lossy().into_owned();
+        Ok(Prepared {
+            prompt: words::prompt::task(task, &briefing),
+            env: vec![
+                ("ISSUE".to_owned(), task.key.issue.to_string()),
+                ("POINTSMAN_BRANCH".to_owned(), task.branch.clone()),
+                ("POINTSMAN_SUMMARY_FILE".to_owned(), summary),
+            ],
+        })
     }
 
     /// Only what is listed: nothing of the daemon's own environment leaks, no credential least of all.
     fn agent_environment(
         &self,
         served: &Served,
-        task: &Task,
+        owner: &Workflow,
         generation: u32,
         session_files: &SessionFiles,
     ) -> BTreeMap<String, String> {
         let mut env = self.common_environment(served);
         let mut set = |name: &str, value: String| env.insert(name.to_owned(), value);
         set("PHASE_FILE", session_files.phase_file.to_string_lossy().into_owned());
-        set("ISSUE", task.key.issue.to_string());
-        set("POINTSMAN_SESSION", task.key.session(generation));
-        set("POINTSMAN_BRANCH", task.branch.clone());
+        set("POINTSMAN_SESSION", owner.id().session(generation));
         set("POINTSMAN_PRIMARY_BRANCH", served.primary.to_string());
         set("POINTSMAN_INBOX", session_files.inbox(generation).to_string_lossy().into_owned());
-        set("POINTSMAN_SUMMARY_FILE", session_files.summary(generation).to_string_lossy().into_owned());
         set("POINTSMAN_RESULT_FILE", session_files.result(generation).to_string_lossy().into_owned());
         env
     }
 
     /// What every session gets.
-    pub(in crate::daemon) fn common_environment(&self, served: &Served) -> BTreeMap<String, String> {
+    fn common_environment(&self, served: &Served) -> BTreeMap<String, String> {
         let passed = served.config.agent.pass_env.iter().map(String::as_str);
         let mut env: BTreeMap<String, String> = INHERITED
             .into_iter()
@@ -276,16 +306,16 @@ impl EffectPerformer {
     pub(super) fn end_session(
         &self,
         served: &Served,
-        task: &Task,
+        owner: &Workflow,
         generation: u32,
         exit: Exit,
     ) -> Result<Outcome, EffectError> {
-        let session = task.key.session(generation);
-        let name = task.key.identity();
+        let id = owner.id();
+        let (session, name) = (id.session(generation), id.identity());
         let tail = match self.drivers.find(&name)? {
             Some(running) if running.epoch == epoch(&session) => {
                 let tail = self.tail(served, &name, &running);
-                self.put_away(served, task, &session, &running)?;
+                self.put_away(served, &id, &session, &running)?;
                 tail
             }
             // Gone already.
@@ -297,7 +327,7 @@ impl EffectPerformer {
             sessions.push(SessionRow { ended_at: Some(clock::now()), exit: Some(exit), ..row });
         }
         Ok(Outcome::Done(Performed {
-            events: vec![Event::SessionEnded { generation, exit, tail }],
+            events: vec![Event::of_session(&id, generation, session::Event::Ended { exit, tail })],
             sessions,
             note: None,
         }))
@@ -319,28 +349,40 @@ impl EffectPerformer {
     fn put_away(
         &self,
         served: &Served,
-        task: &Task,
+        id: &WorkflowId,
         session: &str,
         running: &FoundSession,
     ) -> Result<(), EffectError> {
         self.exits.forget(session);
-        self.take_down(served, &task.key.identity(), session, &served.session_files(&task.key).tree, running)
-    }
-
-    /// The same for any session of ours.
-    pub(in crate::daemon) fn take_down(
-        &self,
-        served: &Served,
-        identity: &str,
-        session: &str,
-        tree: &Path,
-        running: &FoundSession,
-    ) -> Result<(), EffectError> {
-        if let Err(trouble) = self.keep_work(served, session, tree) {
+        if let Err(trouble) = self.keep_work(served, session, &served.files_of(id).tree) {
             // The tree stays where it is, so nothing is lost by going on.
             tracing::warn!(session, error = trouble.error, "the work could not be captured before the end");
         }
-        Ok(self.drivers.end(identity, running, served.config.timing.stop_grace.duration())?)
+        let grace = served.config.timing.stop_grace.duration();
+        Ok(self.drivers.end(&id.identity(), running, grace)?)
+    }
+}
+
+/// What a workflow lays out for one session, beside what every session gets.
+pub(super) struct Prepared {
+    pub(super) prompt: String,
+    pub(super) env: Vec<(String, String)>,
+}
+
+/// The one line that is given to the program; the rest is in the file it names.
+pub(super) fn first_line(owner: &Workflow, session_files: &SessionFiles, generation: u32) -> String {
+    let prompt = session_files.inbox(generation).join("0000-task.md");
+    match owner {
+        Workflow::Task(task) => words::message::first_line(task, &prompt.to_string_lossy()),
+        Workflow::Run(run) => words::run::first_line(run, &prompt.to_string_lossy()),
+    }
+}
+
+/// The model that the sessions of a workflow are asked to use.
+fn model(served: &Served, owner: &Workflow) -> Option<String> {
+    match owner {
+        Workflow::Task(_) => served.config.roles.get(owner.role()).model.clone(),
+        Workflow::Run(run) => run.model.clone(),
     }
 }
 

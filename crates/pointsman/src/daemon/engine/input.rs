@@ -1,19 +1,24 @@
-//! What happened to a task, on its way into the store.
+//! What happened to a workflow, on its way into the store.
 
 use std::path::PathBuf;
 
-use pointsman_core::ids::TaskKey;
+use pointsman_core::ids::{RunKey, TaskKey};
 use pointsman_core::log;
-use pointsman_core::task::{Event, Exit, Stage, State, Task};
+use pointsman_core::part::session;
+use pointsman_core::run::{self, Run};
+use pointsman_core::task::{self, Exit, Stage, State, Task};
 use pointsman_core::time::Timestamp;
-use pointsman_store::{Change, EffectId, NewEntry, NewNotice, Outgoing, SessionRow, Write};
+use pointsman_core::workflow::{Event, WorkflowId};
+use pointsman_store::{Change, EffectId, Memory, NewEntry, NewNotice, Outgoing, SessionRow, Write};
 use serde_json::json;
 
-/// Something that happened to a task, on its way into the store.
+/// Something that happened to a workflow, on its way into the store.
 #[derive(Clone, Debug)]
 pub struct Input {
-    pub key: TaskKey,
+    pub workflow: WorkflowId,
     pub event: InputKind,
+    /// The workflow as it is at its very beginning, if this begins it.
+    pub begins: Option<Box<Run>>,
     /// Names the outside thing it came from, so that it counts once.
     pub dedup: Option<String>,
     /// The effect whose result it is.
@@ -32,26 +37,49 @@ pub struct Input {
     pub enters: Option<Box<NewEntry>>,
     /// A branch that leaves the merge queue with it.
     pub leaves: Option<String>,
-    /// What is written right before it, even if the task refuses it.
+    /// What is written right before it, even if the workflow refuses it.
     pub first: Vec<Change>,
-    /// What is written in the same change, and not at all if the task refuses it.
+    /// What is written in the same change, and not at all if the workflow refuses it.
     pub writes: Vec<Write>,
+    /// What is to be remembered with it.
+    pub memories: Vec<Memory>,
 }
 
 impl Input {
-    /// An event with nothing attached.
-    pub fn new(key: TaskKey, event: Event) -> Self {
-        Self::with(key, InputKind::Event(event))
+    /// An event of a task with nothing attached.
+    pub fn new(key: TaskKey, event: task::Event) -> Self {
+        Self::of(WorkflowId::Task(key), Event::Task(event))
     }
 
-    /// An effect is done and the task learns nothing from it.
-    pub(super) fn effect_done(key: TaskKey, kind: &'static str) -> Self {
-        Self::with(key, InputKind::EffectDone(kind))
+    /// An event of a run with nothing attached.
+    pub fn of_run(key: RunKey, event: run::Event) -> Self {
+        Self::of(WorkflowId::Run(key), Event::Run(event))
+    }
+
+    /// A run begins.
+    pub fn begin(run: Run) -> Self {
+        Self { begins: Some(Box::new(run.clone())), ..Self::of_run(run.key(), run::Event::Begun) }
+    }
+
+    /// Something became known about the session of a workflow.
+    pub fn of_session(id: WorkflowId, generation: u32, told: session::Event) -> Self {
+        let event = Event::of_session(&id, generation, told);
+        Self::of(id, event)
+    }
+
+    /// An event of some workflow with nothing attached.
+    pub fn of(id: WorkflowId, event: Event) -> Self {
+        Self::with(id, InputKind::Event(event))
+    }
+
+    /// An effect is done and its workflow learns nothing from it.
+    pub(super) fn effect_done(id: WorkflowId, kind: &'static str) -> Self {
+        Self::with(id, InputKind::EffectDone(kind))
     }
 
     /// An effect could not be done yet.
     pub(super) fn postponed_effect(outgoing: &Outgoing, error: String, not_before: Timestamp) -> Self {
-        Self::with(outgoing.task.clone(), InputKind::Postponed { id: outgoing.id, error, not_before })
+        Self::with(outgoing.workflow.clone(), InputKind::Postponed { id: outgoing.id, error, not_before })
     }
 
     /// The effect that it postpones.
@@ -62,10 +90,11 @@ impl Input {
         }
     }
 
-    fn with(key: TaskKey, event: InputKind) -> Self {
+    fn with(workflow: WorkflowId, event: InputKind) -> Self {
         Self {
-            key,
+            workflow,
             event,
+            begins: None,
             dedup: None,
             settles: None,
             failure: None,
@@ -77,6 +106,7 @@ impl Input {
             leaves: None,
             first: Vec::new(),
             writes: Vec::new(),
+            memories: Vec::new(),
         }
     }
 }
@@ -84,7 +114,7 @@ impl Input {
 /// The content of an input.
 #[derive(Clone, Debug)]
 pub enum InputKind {
-    /// Something for the task to step on.
+    /// Something for the workflow to step on.
     Event(Event),
     /// An effect of this kind is done.
     EffectDone(&'static str),
@@ -93,7 +123,7 @@ pub enum InputKind {
 }
 
 impl Input {
-    /// Whether it leaves a trace even if the task stays as it is.
+    /// Whether it leaves a trace even if the workflow stays as it is.
     pub(super) fn must_be_written(&self) -> bool {
         self.settles.is_some() || self.cursor.is_some() || !self.sessions.is_empty()
     }
@@ -108,11 +138,11 @@ impl Input {
     }
 
     pub(super) fn change(&self, now: Timestamp, entry: &log::Entry) -> Change {
-        self.fill(Change::logged(now, &self.key.project, entry))
+        self.fill(Change::logged(now, self.workflow.project(), entry))
     }
 
     fn fill(&self, mut change: Change) -> Change {
-        change.issue = Some(self.key.issue);
+        change.issue = self.workflow.issue();
         change.dedup.clone_from(&self.dedup);
         change.settles = self.settles;
         change.failure.clone_from(&self.failure);
@@ -121,10 +151,44 @@ impl Input {
         change.sessions.clone_from(&self.sessions);
         change.notices.clone_from(&self.notices);
         change.writes.extend(self.writes.iter().cloned());
+        change.memories.extend(self.memories.iter().cloned());
         change
     }
 
-    pub(super) fn event_change(&self, now: Timestamp, event: &Event, before: &Task, after: State) -> Change {
+    /// The change that an event of a run makes, with the run before and after it.
+    pub(super) fn run_change(&self, now: Timestamp, event: &run::Event, before: &Run, after: &Run) -> Change {
+        let mut change = self.fill(Change::logged(now, &after.project, &event.entry(before, after)));
+        change.session = Some(after.key().session(after.session.generation.max(1)));
+        let told = match event {
+            run::Event::Session { told: session::Event::Ended { exit, .. }, .. } => Some(*exit),
+            _ => None,
+        };
+        self.correct_end(&mut change, &before.session, told);
+        change
+    }
+
+    /// How the end of a session is recorded depends on whether it was expected.
+    fn correct_end(&self, change: &mut Change, before: &session::Session, exit: Option<Exit>) {
+        if before.stage == Stage::Ending && self.settles.is_none() {
+            // It went by itself while we were about to end it: the order says how that is recorded.
+            change.sessions.clear();
+        }
+        let went = matches!(exit, Some(Exit::Crashed | Exit::Exited));
+        if before.handoff.is_some() && went {
+            // It went because it was asked to.
+            for row in &mut change.sessions {
+                row.exit = Some(Exit::Handoff);
+            }
+        }
+    }
+
+    pub(super) fn task_change(
+        &self,
+        now: Timestamp,
+        event: &task::Event,
+        before: &Task,
+        after: State,
+    ) -> Change {
         let mut data = serde_json::to_value(event).unwrap_or_default();
         let kind = data.get("event").and_then(|v| v.as_str()).unwrap_or("ordered").to_owned();
         if let Some(map) = data.as_object_mut() {
@@ -134,21 +198,15 @@ impl Input {
             }
             map.insert("to".to_owned(), json!(after));
         }
-        let project = Some(self.key.project.clone());
+        let project = Some(self.workflow.project().clone());
         let mut change = self.fill(Change { project, ..Change::new(now, kind) });
         change.session = before.session_id();
         change.data = data;
-        if before.session.stage == Stage::Ending && self.settles.is_none() {
-            // It went by itself while we were about to end it: the order says how that is recorded.
-            change.sessions.clear();
-        }
-        let went = matches!(event, Event::SessionEnded { exit: Exit::Crashed | Exit::Exited, .. });
-        if before.session.handoff.is_some() && went {
-            // It went because it was asked to.
-            for row in &mut change.sessions {
-                row.exit = Some(Exit::Handoff);
-            }
-        }
+        let exit = match event {
+            task::Event::SessionEnded { exit, .. } => Some(*exit),
+            _ => None,
+        };
+        self.correct_end(&mut change, &before.session, exit);
         change
     }
 }

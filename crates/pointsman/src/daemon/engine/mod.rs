@@ -8,20 +8,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_core::config::{Config, Runtime};
-use pointsman_core::ids::{ProjectName, TaskKey};
+use pointsman_core::ids::{ProjectName, RunKey, TaskKey};
 use pointsman_core::log;
+use pointsman_core::part::session;
+use pointsman_core::run::{self, Run};
 use pointsman_core::schedule;
 use pointsman_core::session::budget::Spent;
 use pointsman_core::session::work::{Action, Observation, WorkState};
 use pointsman_core::signal::Signal;
 use pointsman_core::snapshot::Unreadable;
-use pointsman_core::task::{
-    Event, Exit, Order, Policy, Refused, Stage, State, Task, Transition, signals, step,
-};
+use pointsman_core::task::{self, Exit, Order, Refused, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
+use pointsman_core::workflow::{Event, Next, Rules, Workflow, WorkflowId, signals, step};
 use pointsman_store::{
-    Change, Committed, EffectId, EntryId, EntryScope, EntryStatus, NewEntry, Outgoing, SessionRow,
+    Change, Committed, EffectId, EntryId, EntryScope, EntryStatus, NewEntry, Outgoing, RunScope, SessionRow,
     SessionScope, Store, Write,
 };
 use serde_json::json;
@@ -30,7 +31,7 @@ pub use input::{Input, InputKind};
 
 use super::budget;
 use super::crash::{Side, commit_point, crash_point};
-use super::outcome::{Note, Outcome, gave_up};
+use super::outcome::{Note, Outcome};
 use super::queue_orders;
 
 /// The first retry of an effect comes after this long; doubles each time.
@@ -42,22 +43,19 @@ const BUDGET_LOOK: Duration = Duration::from_secs(1);
 /// Before any time there is.
 const AT_ONCE: Timestamp = Timestamp(i64::MIN);
 
-/// What the rules of one project are.
-struct Rules {
-    config: Arc<Config>,
-    policy: Policy,
-}
-
-/// The state of all tasks, and the one way in which it changes.
+/// The state of all workflows, and the one way in which it changes.
 pub struct Engine {
     store: Store,
     tasks: BTreeMap<TaskKey, Arc<Task>>,
+    runs: BTreeMap<RunKey, Arc<Run>>,
     rules: BTreeMap<ProjectName, Rules>,
-    /// What the workers hold: at most one effect of a task, even if it was superseded meanwhile.
-    in_flight: BTreeMap<TaskKey, EffectId>,
-    /// Tasks with effects that nobody can perform, because the task cannot be read. The effects wait.
-    stuck: BTreeSet<TaskKey>,
+    /// What the workers hold: at most one effect of a workflow, even if it was superseded meanwhile.
+    in_flight: BTreeMap<WorkflowId, EffectId>,
+    /// Workflows with effects that nobody can perform, because the workflow cannot be read. The effects wait.
+    stuck: BTreeSet<WorkflowId>,
     changed: bool,
+    /// Whether something happened to runs, which roles, the vault and people's answers wait for.
+    runs_changed: bool,
     /// When budgets of time and restarts are looked at next.
     budgets_at: Timestamp,
 }
@@ -80,24 +78,29 @@ impl Engine {
                 Err(error) => return Err(error),
             }
         }
-        let stuck = store.unreadable()?.iter().filter_map(Unreadable::task).collect();
+        let mut runs = BTreeMap::new();
+        for project in store.projects()? {
+            for run in store.runs(&project.name, RunScope::Open)? {
+                runs.insert(run.key(), Arc::new(run));
+            }
+        }
+        let stuck = store.unreadable()?.iter().filter_map(Unreadable::workflow).collect();
         Ok(Self {
             store,
             tasks,
+            runs,
             rules: BTreeMap::new(),
             in_flight: BTreeMap::new(),
             stuck,
             changed: true,
+            runs_changed: true,
             budgets_at: AT_ONCE,
         })
     }
 
     /// Serves these projects, with their rules, and no others.
     pub fn serve(&mut self, configs: impl IntoIterator<Item = Arc<Config>>) {
-        self.rules = configs
-            .into_iter()
-            .map(|config| (config.name.clone(), Rules { policy: Policy::new(&config), config }))
-            .collect();
+        self.rules = configs.into_iter().map(|config| (config.name.clone(), Rules::new(config))).collect();
         self.changed = true;
     }
 
@@ -116,7 +119,7 @@ impl Engine {
         &self.store
     }
 
-    /// Writes changes that are not about a task's state, in one transaction.
+    /// Writes changes that are not about a workflow's state, in one transaction.
     pub fn write(&mut self, changes: &[Change]) -> Result<Vec<Committed>, pointsman_store::Error> {
         crash_point("before-commit");
         commit_point(Side::Before, changes);
@@ -131,9 +134,33 @@ impl Engine {
         &self.tasks
     }
 
-    /// Whether tasks changed since this was last asked.
+    /// All runs that are not over.
+    pub fn runs(&self) -> &BTreeMap<RunKey, Arc<Run>> {
+        &self.runs
+    }
+
+    /// All workflows that are not over.
+    pub fn workflows(&self) -> impl Iterator<Item = Workflow> {
+        let tasks = self.tasks.values().cloned().map(Workflow::Task);
+        tasks.chain(self.runs.values().cloned().map(Workflow::Run))
+    }
+
+    /// A workflow that is not over.
+    pub fn workflow(&self, id: &WorkflowId) -> Option<Workflow> {
+        match id {
+            WorkflowId::Task(key) => self.tasks.get(key).cloned().map(Workflow::Task),
+            WorkflowId::Run(key) => self.runs.get(key).cloned().map(Workflow::Run),
+        }
+    }
+
+    /// Whether workflows changed since this was last asked.
     pub fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
+    }
+
+    /// Whether something happened to runs since this was last asked.
+    pub fn take_runs_changed(&mut self) -> bool {
+        std::mem::take(&mut self.runs_changed)
     }
 
     /// Steps every input and commits all that follows in one transaction. Nothing is remembered in
@@ -147,7 +174,7 @@ impl Engine {
         self.take_with(inputs, Vec::new(), now)
     }
 
-    /// The same, together with changes that are not about a task's state.
+    /// The same, together with changes that are not about a workflow's state.
     pub fn take_with(
         &mut self,
         inputs: &[Input],
@@ -162,7 +189,7 @@ impl Engine {
         self.commit(batch)?;
         for input in inputs {
             if let Some(id) = input.settles.or(input.postponed()) {
-                self.returned(&input.key, id);
+                self.returned(&input.workflow, id);
             }
         }
         Ok(answers)
@@ -195,57 +222,83 @@ impl Engine {
                 return Ok(Ok(()));
             }
         };
-        let Some(rules) = self.rules.get(&input.key.project) else {
-            return Ok(Err(Refused::NotNow(words::daemon::request::not_served(&input.key.project))));
+        let project = input.workflow.project();
+        let Some(rules) = self.rules.get(project) else {
+            return Ok(Err(Refused::NotNow(words::daemon::request::not_served(project))));
         };
-        let before = match batch.tasks.get(&input.key).or_else(|| self.tasks.get(&input.key)) {
-            Some(task) => Arc::clone(task),
-            None => match (self.stored(&input.key)?, event) {
-                (Ok(Some(task)), _) => Arc::new(task),
-                (Ok(None), Event::IssueObserved { title, open: true, .. }) => {
-                    let branch = rules.config.branch(input.key.issue);
-                    Arc::new(Task::new(input.key.clone(), title.clone(), branch, now))
-                }
-                (Ok(None), _) => {
-                    return Ok(Err(Refused::NotNow(words::daemon::request::unknown_task(&input.key))));
-                }
-                (Err(why), _) => return Ok(Err(Refused::NotNow(why))),
-            },
+        let before = match self.before(batch, input, event, rules, now)? {
+            Ok(before) => before,
+            Err(refused) => return Ok(Err(refused)),
         };
-        match step(&before, event, &rules.policy, now) {
-            Ok(Transition { task, effects }) => {
-                let idle = task == *before && effects.is_empty() && self.tasks.contains_key(&input.key);
+        match step(&before, event, rules, now) {
+            Ok(Next { workflow, effects }) => {
+                let known = self.workflow(&input.workflow).is_some();
+                let idle = workflow == before && effects.is_empty() && known;
                 if !idle || input.must_be_written() || input.dedup.is_some() {
-                    let mut change = input.event_change(now, event, &before, task.state);
-                    change.signals = signals(&before, event, &task);
-                    change.sessions.extend(registered(&before, &task, &rules.config, now));
-                    if matches!(event, Event::PhaseClaimed { .. }) {
-                        change.work_state = self.handed_in(&task, now)?;
+                    let mut change = change(input, now, event, &before, &workflow);
+                    change.signals = signals(&before, event, &workflow);
+                    change.sessions.extend(registered(&before, &workflow, &rules.config, now));
+                    if is_claim(event) {
+                        change.work_state = self.handed_in(&input.workflow, now)?;
                         let shown = change.work_state.as_ref().map(serde_json::to_value);
                         change.signals.extend(shown.map(|s| (Signal::HookUpdated, s.unwrap_or_default())));
                     } else {
-                        change.work_state = begun(&before, &task, now);
+                        change.work_state = begun(&before, &workflow, now);
                     }
                     change.effects = effects;
-                    change.task = Some(task.clone());
+                    match &workflow {
+                        Workflow::Task(task) => change.task = Some(Task::clone(task)),
+                        Workflow::Run(run) => change.run = Some(Run::clone(run)),
+                    }
                     batch.changes.push(change);
-                    batch.tasks.insert(input.key.clone(), Arc::new(task));
+                    batch.workflows.insert(input.workflow.clone(), workflow);
                 }
                 Ok(Ok(()))
             }
             Err(refused) => {
                 // What may come again is not remembered as seen: it counts when its time has come.
                 if input.must_be_written() {
-                    let mut change = input.event_change(now, event, &before, before.state);
+                    let mut change = change(input, now, event, &before, &before);
                     change.dedup = None;
                     change.data["refused"] = json!(refused.to_string());
                     batch.changes.push(change);
                 } else {
-                    tracing::debug!(task = %input.key, event = ?input.event, %refused, "refused");
+                    tracing::debug!(workflow = %input.workflow, event = ?input.event, %refused, "refused");
                 }
                 Ok(Err(refused))
             }
         }
+    }
+
+    /// The workflow that an input is about, as it is before it.
+    fn before(
+        &self,
+        batch: &Batch,
+        input: &Input,
+        event: &Event,
+        rules: &Rules,
+        now: Timestamp,
+    ) -> Result<Result<Workflow, Refused>, pointsman_store::Error> {
+        let known = batch.workflows.get(&input.workflow).cloned().or_else(|| self.workflow(&input.workflow));
+        if let Some(known) = known {
+            return Ok(Ok(known));
+        }
+        Ok(match (self.stored(&input.workflow)?, &input.workflow, event) {
+            (Ok(Some(workflow)), _, _) => Ok(workflow),
+            (
+                Ok(None),
+                WorkflowId::Task(key),
+                Event::Task(task::Event::IssueObserved { title, open: true, .. }),
+            ) => {
+                let branch = rules.config.branch(key.issue);
+                Ok(Workflow::Task(Arc::new(Task::new(key.clone(), title.clone(), branch, now))))
+            }
+            (Ok(None), id, _) => match &input.begins {
+                Some(run) => Ok(Workflow::Run(Arc::new(Run::clone(run)))),
+                None => Err(Refused::NotNow(words::daemon::request::unknown_workflow(id))),
+            },
+            (Err(why), _, _) => Err(Refused::NotNow(why)),
+        })
     }
 
     fn commit(&mut self, batch: Batch) -> Result<(), pointsman_store::Error> {
@@ -253,36 +306,44 @@ impl Engine {
             return Ok(());
         }
         let mut batch = batch;
-        let gauges: Vec<Write> = batch.tasks.values().filter_map(|task| self.shown_gauge(task)).collect();
+        let gauges: Vec<Write> =
+            batch.workflows.values().filter_map(|workflow| self.shown_gauge(workflow)).collect();
         if let (false, Some(last)) = (gauges.is_empty(), batch.changes.last_mut()) {
             last.writes.extend(gauges);
         }
         self.write(&batch.changes)?;
         for change in &batch.changes {
+            let refused = change.data.get("refused").is_some();
             if let Some(task) = &change.task {
-                let refused = change.data.get("refused").is_some();
                 tracing::info!(task = %task.key, state = %task.state, event = change.kind, refused, "step");
             }
+            if let Some(run) = &change.run {
+                let status = run.status.as_str();
+                tracing::info!(run = %run.key(), status, event = change.kind, refused, "step");
+            }
         }
+        self.runs_changed |= batch.changes.iter().any(|change| change.run.is_some());
         if batch.changes.iter().any(|change| !change.sessions.is_empty()) {
             self.budgets_at = AT_ONCE;
         }
-        for (key, task) in batch.tasks {
-            if task.state == State::Closed && task.session.stage == Stage::None && task.block_seen {
-                self.tasks.remove(&key);
-            } else {
-                self.tasks.insert(key, task);
+        for (id, workflow) in batch.workflows {
+            let open = workflow.is_open();
+            match (id, workflow) {
+                (WorkflowId::Task(key), Workflow::Task(task)) if open => drop(self.tasks.insert(key, task)),
+                (WorkflowId::Task(key), _) => drop(self.tasks.remove(&key)),
+                (WorkflowId::Run(key), Workflow::Run(run)) if open => drop(self.runs.insert(key, run)),
+                (WorkflowId::Run(key), _) => drop(self.runs.remove(&key)),
             }
         }
         self.changed = true;
         Ok(())
     }
 
-    /// A session shows the gauge that its task is about to go by. After a compaction the last one stays until there is a
+    /// A session shows the gauge that its owner is about to go by. After a compaction the last one stays until there is a
     /// new one.
-    fn shown_gauge(&self, task: &Task) -> Option<Write> {
-        let known = self.tasks.get(&task.key).and_then(|known| known.session.context.gauge);
-        match (task.session.context.gauge, task.session_id()) {
+    fn shown_gauge(&self, workflow: &Workflow) -> Option<Write> {
+        let known = self.workflow(&workflow.id()).and_then(|known| known.session().context.gauge);
+        match (workflow.session().context.gauge, workflow.session_name()) {
             (Some(gauge), Some(session)) if known != Some(gauge) => {
                 Some(Write::ContextMeasured { session, gauge })
             }
@@ -290,26 +351,38 @@ impl Engine {
         }
     }
 
-    /// A task as it is on disk. One that cannot be read stands still: that is a refusal, and nobody else's trouble.
-    fn stored(&self, key: &TaskKey) -> Result<Result<Option<Task>, String>, pointsman_store::Error> {
-        match self.store.task(key) {
-            Ok(task) => Ok(Ok(task)),
+    /// A workflow as it is on disk. One that cannot be read stands still: that is a refusal, and nobody else's trouble.
+    fn stored(&self, id: &WorkflowId) -> Result<Result<Option<Workflow>, String>, pointsman_store::Error> {
+        let found = match id {
+            WorkflowId::Task(key) => self.store.task(key).map(|task| task.map(Arc::new).map(Workflow::Task)),
+            WorkflowId::Run(key) => {
+                let run = self.store.run(&key.project, key.id);
+                // A name with another role is the name of no run.
+                run.map(|run| run.filter(|run| run.key() == *key).map(Arc::new).map(Workflow::Run))
+            }
+        };
+        match found {
+            Ok(workflow) => Ok(Ok(workflow)),
             Err(error @ pointsman_store::Error::Unreadable(_)) => Ok(Err(error.to_string())),
             Err(error) => Err(error),
         }
     }
 
     /// The work state of an agent that signalled a phase: it is about to hand in, if that is news.
-    fn handed_in(&self, task: &Task, now: Timestamp) -> Result<Option<WorkState>, pointsman_store::Error> {
-        let Some(mut work) = self.known_work(&task.key)?.flatten() else { return Ok(None) };
+    fn handed_in(
+        &self,
+        id: &WorkflowId,
+        now: Timestamp,
+    ) -> Result<Option<WorkState>, pointsman_store::Error> {
+        let Some(mut work) = self.known_work(id)?.flatten() else { return Ok(None) };
         let news = work.observe(&Observation::Did(Action::Finished), now);
         Ok(news.then_some(work))
     }
 
-    /// The work state of a task's identity. The outer nothing says that there is one and it cannot be read: then it stays
+    /// The work state of a workflow's identity. The outer nothing says that there is one and it cannot be read: then it stays
     /// as it is.
-    fn known_work(&self, key: &TaskKey) -> Result<Option<Option<WorkState>>, pointsman_store::Error> {
-        match self.store.work_state(&key.identity()) {
+    fn known_work(&self, id: &WorkflowId) -> Result<Option<Option<WorkState>>, pointsman_store::Error> {
+        match self.store.work_state(&id.identity()) {
             Ok(work) => Ok(Some(work)),
             Err(pointsman_store::Error::Unreadable(_)) => Ok(None),
             Err(error) => Err(error),
@@ -320,21 +393,22 @@ impl Engine {
     /// is remembered with it, so that what was seen once is not seen again by the next daemon.
     pub fn observe(
         &mut self,
-        key: &TaskKey,
+        id: &WorkflowId,
         observations: &[Observation],
         read_to: Option<&(String, String)>,
         now: Timestamp,
     ) -> Result<(), pointsman_store::Error> {
-        let Some(task) = self.tasks.get(key) else { return Ok(()) };
-        let Some(before) = self.known_work(key)? else { return Ok(()) };
-        let mut work = before.clone().unwrap_or_else(|| WorkState::begin(key.identity(), &task.title, now));
+        let Some(workflow) = self.workflow(id) else { return Ok(()) };
+        let Some(before) = self.known_work(id)? else { return Ok(()) };
+        let begin = || WorkState::begin(id.identity(), workflow.title(), now);
+        let mut work = before.clone().unwrap_or_else(begin);
         for observation in observations {
             work.observe(observation, now);
         }
         if Some(&work) == before.as_ref() {
             return match read_to {
                 Some((name, value)) => {
-                    let read_to = Write::cursor(&key.project, name, value);
+                    let read_to = Write::cursor(id.project(), name, value);
                     self.write(&[Change::quiet(now, vec![read_to])]).map(drop)
                 }
                 None => Ok(()),
@@ -342,10 +416,10 @@ impl Engine {
         }
         let (work_phase, tests_status) = (work.work_phase, work.tests_status);
         let observed = log::Entry::WorkObserved { work_phase, tests_status };
-        let mut change = Change::logged(now, &key.project, &observed);
+        let mut change = Change::logged(now, id.project(), &observed);
         change.cursors.extend(read_to.cloned());
-        change.issue = Some(key.issue);
-        change.session = task.session_id();
+        change.issue = id.issue();
+        change.session = workflow.session_name();
         let shown = serde_json::to_value(&work).unwrap_or_default();
         change.signals = vec![(Signal::HookUpdated, shown)];
         change.work_state = Some(work);
@@ -357,8 +431,11 @@ impl Engine {
     /// Does what time alone brings: deadlines and budgets that have passed, then places that are free. In this
     /// order, because a deadline may take a place.
     pub fn tick(&mut self, now: Timestamp) -> Result<(), pointsman_store::Error> {
-        let due = self.tasks.values().filter(|t| t.wake_at().is_some_and(|at| at <= now));
-        let passed: Vec<Input> = due.map(|t| Input::new(t.key.clone(), Event::TimePassed)).collect();
+        let due = self.workflows().filter(|workflow| self.wakes(workflow).is_some_and(|at| at <= now));
+        let passed: Vec<Input> = due
+            .map(|workflow| workflow.id())
+            .map(|id| Input::of(id.clone(), Event::time_passed(&id)))
+            .collect();
         self.take(&passed, now)?;
         if self.budgets_at <= now || self.budgets_at > now.after(BUDGET_LOOK) {
             let passed = budget::passed_by_themselves(self, now)?;
@@ -373,7 +450,7 @@ impl Engine {
                 let key = TaskKey { project: project.clone(), issue };
                 let Some(task) = self.tasks.get(&key) else { continue };
                 if budget::may_begin(&self.store, &rules.config, task, now)? {
-                    begun.push(Input::new(key, Event::Ordered { order: Order::Begin }));
+                    begun.push(Input::new(key, task::Event::Ordered { order: Order::Begin }));
                 }
             }
         }
@@ -384,48 +461,54 @@ impl Engine {
     /// The time at which something is due by itself. What the workers hold comes back without it, and
     /// the effects of a project that is not served wait for more than time.
     pub fn wake_at(&self) -> Result<Option<Timestamp>, pointsman_store::Error> {
-        let tasks = self.tasks.values().filter_map(|t| t.wake_at()).min();
-        let effects = self.store.next_effect_time(|task| !self.is_free(task))?;
-        Ok([tasks, effects].into_iter().flatten().min())
+        let workflows = self.workflows().filter_map(|workflow| self.wakes(&workflow)).min();
+        let effects = self.store.next_effect_time(|workflow| !self.is_free(workflow))?;
+        Ok([workflows, effects].into_iter().flatten().min())
     }
 
-    /// Effects that can be performed now, at most one per task. Each is handed out once until
+    /// The time at which a workflow wants to be woken. One of a project that is not served sleeps.
+    fn wakes(&self, workflow: &Workflow) -> Option<Timestamp> {
+        match workflow {
+            Workflow::Task(task) => task.wake_at(),
+            Workflow::Run(run) => workflow.wake_at(self.rules.get(&run.project)?),
+        }
+    }
+
+    /// Effects that can be performed now, at most one per workflow. Each is handed out once until
     /// [`settle`](Self::settle) says what became of it.
-    pub fn due(&mut self, now: Timestamp) -> Result<Vec<(Outgoing, Arc<Task>)>, pointsman_store::Error> {
+    pub fn due(&mut self, now: Timestamp) -> Result<Vec<(Outgoing, Workflow)>, pointsman_store::Error> {
         let mut due = Vec::new();
-        for outgoing in self.store.due_effects(Timestamp(i64::MAX), |task| !self.is_free(task))? {
+        for outgoing in self.store.due_effects(Timestamp(i64::MAX), |workflow| !self.is_free(workflow))? {
             // Nothing is put off for longer than the longest pause: if it seems so, the clock went back.
             let waits = outgoing.not_before > now && outgoing.not_before <= now.after(RETRY_LAST);
             if waits {
                 continue;
             }
-            let task = match self.tasks.get(&outgoing.task) {
-                Some(task) => Arc::clone(task),
-                None => match self.stored(&outgoing.task)? {
-                    Ok(Some(task)) => Arc::new(task),
+            let workflow = match self.workflow(&outgoing.workflow) {
+                Some(workflow) => workflow,
+                None => match self.stored(&outgoing.workflow)? {
+                    Ok(Some(workflow)) => workflow,
                     Ok(None) | Err(_) => {
-                        self.stuck.insert(outgoing.task);
+                        self.stuck.insert(outgoing.workflow);
                         continue;
                     }
                 },
             };
-            self.in_flight.insert(outgoing.task.clone(), outgoing.id);
-            due.push((outgoing, task));
+            self.in_flight.insert(outgoing.workflow.clone(), outgoing.id);
+            due.push((outgoing, workflow));
         }
         Ok(due)
     }
 
-    /// Whether the next effect of this task can be handed out.
-    fn is_free(&self, task: &TaskKey) -> bool {
-        self.rules.contains_key(&task.project)
-            && !self.in_flight.contains_key(task)
-            && !self.stuck.contains(task)
+    /// Whether the next effect of this workflow can be handed out.
+    fn is_free(&self, id: &WorkflowId) -> bool {
+        self.rules.contains_key(id.project()) && !self.in_flight.contains_key(id) && !self.stuck.contains(id)
     }
 
     /// A worker is done with an effect.
-    fn returned(&mut self, key: &TaskKey, id: EffectId) {
-        if self.in_flight.get(key) == Some(&id) {
-            self.in_flight.remove(key);
+    fn returned(&mut self, workflow: &WorkflowId, id: EffectId) {
+        if self.in_flight.get(workflow) == Some(&id) {
+            self.in_flight.remove(workflow);
         }
     }
 
@@ -441,20 +524,20 @@ impl Engine {
             Outcome::Later { error } => {
                 let doubled = 1u32.checked_shl(outgoing.attempts.min(16)).unwrap_or(u32::MAX);
                 let pause = RETRY_FIRST.saturating_mul(doubled).min(RETRY_LAST);
-                tracing::warn!(task = %outgoing.task, effect = outgoing.effect.kind(), %error, ?pause, "later");
+                tracing::warn!(workflow = %outgoing.workflow, effect = outgoing.effect.kind(), %error, ?pause, "later");
                 return Ok(vec![Input::postponed_effect(outgoing, error.clone(), now.after(pause))]);
             }
             Outcome::Never { error } => {
-                tracing::error!(task = %outgoing.task, effect = outgoing.effect.kind(), %error, "gave up");
-                let event = gave_up(&outgoing.effect, error.clone());
-                let input = Input::new(outgoing.task.clone(), event);
+                tracing::error!(workflow = %outgoing.workflow, effect = outgoing.effect.kind(), %error, "gave up");
+                let event = Event::effect_gave_up(&outgoing.workflow, &outgoing.effect, error.clone());
+                let input = Input::of(outgoing.workflow.clone(), event);
                 return Ok(vec![Input { settles: Some(outgoing.id), failure: Some(error.clone()), ..input }]);
             }
         };
         let mut inputs: Vec<Input> =
-            performed.events.iter().map(|e| Input::new(outgoing.task.clone(), e.clone())).collect();
+            performed.events.iter().map(|e| Input::of(outgoing.workflow.clone(), e.clone())).collect();
         if inputs.is_empty() {
-            inputs.push(Input::effect_done(outgoing.task.clone(), outgoing.effect.kind()));
+            inputs.push(Input::effect_done(outgoing.workflow.clone(), outgoing.effect.kind()));
         }
         inputs[0].settles = Some(outgoing.id);
         inputs[0].sessions.clone_from(&performed.sessions);
@@ -486,9 +569,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<Vec<SessionRow>, pointsman_store::Error> {
         let mut rows = self.store.sessions(Some(&started.project), SessionScope::Live)?;
-        rows.retain(|row| {
-            row.issue == started.issue && row.role == started.role && row.generation < started.generation
-        });
+        rows.retain(|row| row.identity == started.identity && row.generation < started.generation);
         for row in &mut rows {
             row.ended_at = Some(now);
             row.exit = Some(Exit::Stopped);
@@ -514,8 +595,9 @@ impl Engine {
         }
         let Some(branch) = &input.leaves else { return Ok(()) };
         // What landed while nobody was there to write it down is found by the queue itself, which asks git.
-        let merged = self.tasks.get(&input.key).is_some_and(|task| task.merged_as.is_some());
-        for mut entry in self.store.queue_entries(&input.key.project, EntryScope::Unfinished)? {
+        let task = input.workflow.task().and_then(|key| self.tasks.get(key));
+        let merged = task.is_some_and(|task| task.merged_as.is_some());
+        for mut entry in self.store.queue_entries(input.workflow.project(), EntryScope::Unfinished)? {
             if entry.branch == *branch && !(merged && entry.candidate.is_some()) {
                 entry.status = EntryStatus::Removed;
                 entry.reason = Some(words::daemon::queue::task_left().to_owned());
@@ -526,26 +608,57 @@ impl Engine {
     }
 }
 
+/// The change that an event makes, with the workflow before and after it.
+fn change(input: &Input, now: Timestamp, event: &Event, before: &Workflow, after: &Workflow) -> Change {
+    match (before, event, after) {
+        (Workflow::Task(before), Event::Task(event), Workflow::Task(after)) => {
+            input.task_change(now, event, before, after.state)
+        }
+        (Workflow::Run(before), Event::Run(event), Workflow::Run(after)) => {
+            input.run_change(now, event, before, after)
+        }
+        // The step refuses events of another kind: all that can be left of one is the effect whose result it was.
+        (Workflow::Task(_) | Workflow::Run(_), Event::Task(_) | Event::Run(_), _) => {
+            input.only_settles(now).unwrap_or_else(|| Change::quiet(now, Vec::new()))
+        }
+    }
+}
+
+/// Whether the agent signalled a phase.
+fn is_claim(event: &Event) -> bool {
+    match event {
+        Event::Task(event) => matches!(event, task::Event::PhaseClaimed { .. }),
+        Event::Run(event) => {
+            matches!(event, run::Event::Session { told: session::Event::PhaseClaimed { .. }, .. })
+        }
+    }
+}
+
 /// The identity of a session that was just ordered: it exists before anything is launched.
-fn registered(before: &Task, after: &Task, config: &Config, now: Timestamp) -> Option<SessionRow> {
-    if after.session.generation == before.session.generation {
+fn registered(before: &Workflow, after: &Workflow, config: &Config, now: Timestamp) -> Option<SessionRow> {
+    let (id, role) = (after.id(), after.role());
+    let (was, generation) = (before.session().generation, after.session().generation);
+    if was == generation {
         return None;
     }
-    let key = &after.key;
+    let model = match after {
+        Workflow::Task(_) => config.roles.get(role).model.clone(),
+        Workflow::Run(run) => run.model.clone(),
+    };
     Some(SessionRow {
-        session: key.session(after.session.generation),
-        identity: key.identity(),
-        project: key.project.clone(),
-        issue: Some(key.issue),
-        role: Task::ROLE,
-        generation: after.session.generation,
+        session: id.session(generation),
+        identity: id.identity(),
+        project: id.project().clone(),
+        issue: id.issue(),
+        role,
+        generation,
         host: String::new(),
-        model: config.roles.get(Task::ROLE).model.clone(),
+        model,
         bead_id: None,
         node_id: None,
         hook_path: None,
-        tmux_session: match config.runtime(Task::ROLE) {
-            Runtime::Tmux => Some(key.identity()),
+        tmux_session: match config.runtime(role) {
+            Runtime::Tmux => Some(id.identity()),
             Runtime::Headless => None,
         },
         pane: None,
@@ -558,23 +671,23 @@ fn registered(before: &Task, after: &Task, config: &Config, now: Timestamp) -> O
         ended_at: None,
         exit: None,
         acknowledges: false,
-        predecessor: (before.session.generation > 0).then(|| key.session(before.session.generation)),
+        predecessor: (was > 0).then(|| id.session(was)),
         gauge: None,
         spent: Spent::default(),
     })
 }
 
-/// The work state of a task that was just begun. Later sessions go on with the one that is there.
-fn begun(before: &Task, after: &Task, now: Timestamp) -> Option<WorkState> {
-    (before.session.generation == 0 && after.session.generation == 1)
-        .then(|| WorkState::begin(after.key.identity(), &after.title, now))
+/// The work state of a workflow that was just begun. Later sessions go on with the one that is there.
+fn begun(before: &Workflow, after: &Workflow, now: Timestamp) -> Option<WorkState> {
+    (before.session().generation == 0 && after.session().generation == 1)
+        .then(|| WorkState::begin(after.id().identity(), after.title(), now))
 }
 
-/// Changes to be committed together, and the tasks as they will be.
+/// Changes to be committed together, and the workflows as they will be.
 #[derive(Default)]
 struct Batch {
     changes: Vec<Change>,
-    tasks: BTreeMap<TaskKey, Arc<Task>>,
+    workflows: BTreeMap<WorkflowId, Workflow>,
     /// The names of its inputs.
     inputs: BTreeSet<String>,
     /// How many entries of the merge queue are in it.

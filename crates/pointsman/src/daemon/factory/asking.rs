@@ -23,7 +23,7 @@ use super::{AskObstacle, RoleReport, is_due, send};
 use crate::control::protocol::Reply;
 use crate::daemon::crash::crash_point;
 use crate::daemon::effects::EffectPerformer;
-use crate::daemon::engine::Engine;
+use crate::daemon::engine::{Engine, Input};
 use crate::daemon::inbound::Inbox;
 use crate::daemon::runs;
 use crate::daemon::served::Served;
@@ -312,10 +312,10 @@ pub fn ask(
             let run = Run { briefing: Some(briefing), ..run };
             let mut memory = memory.clone();
             memory["asked"] = json!([run.id, question.asked]);
-            let mut change = runs::begun(&run, now);
-            change.memories.push(asking.remembers(memory));
-            change.writes.extend(said.iter().map(|row| Write::ReplyTaken(row.id)));
-            engine.write(&[change]).map(drop)
+            let mut input = Input::begin(run);
+            input.memories.push(asking.remembers(memory));
+            input.writes.extend(said.iter().map(|row| Write::ReplyTaken(row.id)));
+            engine.take(&[input], now).map(drop)
         }
         Err(AskObstacle { why, passes: true }) => {
             hindered(engine, project, asking, &question.found, why, now)

@@ -139,7 +139,7 @@ fn leftovers(paths: &Paths, config: &Config, tasks: &[Task], now: Timestamp) -> 
         task.state == State::Closed
             && task.session.stage == Stage::None
             && now.since(task.since) > keep
-            && project.sandbox(&task.key).join("tree").exists()
+            && project.sandbox(&task.key.clone().into()).join("tree").exists()
     };
     Leftovers {
         locks,

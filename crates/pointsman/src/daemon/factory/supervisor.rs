@@ -60,9 +60,9 @@ pub fn look(
     let before = memory(engine.store(), project)?;
     let mut report = report(&before, &looked.assessment.findings, &config, now);
     let run = ask(engine, project, &mut report, looked, now)?;
-    let mut changes = vec![looked_change(engine, project, &before, &report, looked, now)?];
-    changes.extend(run.map(|run| runs::begun(&run, now)));
-    engine.write(&changes).map(drop)
+    let changes = vec![looked_change(engine, project, &before, &report, looked, now)?];
+    let begins: Vec<Input> = run.map(Input::begin).into_iter().collect();
+    engine.take_with(&begins, changes, now).map(drop)
 }
 
 fn looked_change(

@@ -89,7 +89,7 @@ impl Checkpoint {
     fn tell_files(&self, jobs: &Arc<Jobs>, served: &Arc<Served>, commit: &Sha) -> anyhow::Result<()> {
         let Some(main) = served.mirror.remote_head(&served.primary)? else { return Ok(()) };
         let observations = vec![Observation::Files(served.mirror.changed_paths(&main, commit)?)];
-        jobs.inbox.send(Inbound::Observed { key: self.key.clone(), observations, read_to: None });
+        jobs.inbox.send(Inbound::Observed { workflow: self.key.clone().into(), observations, read_to: None });
         Ok(())
     }
 }

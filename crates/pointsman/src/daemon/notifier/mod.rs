@@ -58,10 +58,6 @@ pub(crate) enum NotifierReport {
         /// How long the other side asks to wait.
         asked: Option<Duration>,
     },
-    /// An agent has what a person said to it.
-    Taken {
-        reply: i64,
-    },
     Heard {
         project: ProjectName,
         place: String,
@@ -124,9 +120,6 @@ pub(super) fn take(
         }
         NotifierReport::Shown(thread) => {
             engine.write(&[Change::quiet(now, vec![Write::Thread(thread.clone())])]).map(drop)
-        }
-        NotifierReport::Taken { reply } => {
-            engine.write(&[Change::quiet(now, vec![Write::ReplyTaken(*reply)])]).map(drop)
         }
         NotifierReport::Failed { project, part, error, asked } => {
             let before = health(engine.store(), project, part)?;

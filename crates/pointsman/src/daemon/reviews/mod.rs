@@ -98,10 +98,8 @@ impl Reviews {
             let wanted =
                 open.iter().any(|listed| listed.number == *pr && listed.head_sha.as_ref() == Some(sha));
             if !wanted && !run.status.is_over() {
-                let (written, _) = sync_channel(1);
                 let event = RunEvent::Stopped { by: BY.to_owned() };
-                let (project, sessions) = (project.clone(), Vec::new());
-                self.world.jobs.inbox.send(Inbound::Run { project, id: run.id, event, sessions, written });
+                self.world.jobs.inbox.tell(Input::of_run(run.key(), event));
             }
         }
         Ok(())

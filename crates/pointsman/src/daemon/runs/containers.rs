@@ -10,12 +10,12 @@ use crate::daemon::effects::EffectPerformer;
 use crate::daemon::vault::trusted;
 
 /// What a session's containers are to carry. Another daemon may have a session of the same name.
-pub(super) fn label(world: &EffectPerformer, session: &str) -> String {
+pub(in crate::daemon) fn label(world: &EffectPerformer, session: &str) -> String {
     format!("pointsman.session={}/{session}", world.paths.state().display())
 }
 
 /// Ends what the sessions of a run up to this one started. What cannot be ended is told in the log.
-pub(super) fn end(world: &EffectPerformer, run: &Run, last: u32) {
+pub(in crate::daemon) fn end(world: &EffectPerformer, run: &Run, last: u32) {
     if !matches!(run.subject, Some(Subject::Action { .. })) {
         return;
     }
@@ -27,7 +27,7 @@ pub(super) fn end(world: &EffectPerformer, run: &Run, last: u32) {
             tracing::warn!(why, "containers are not looked for");
             continue;
         }
-        for session in (1..=last).map(|generation| run.session(generation)) {
+        for session in (1..=last).map(|generation| run.key().session(generation)) {
             match end_labelled(&program, &label(world, &session)) {
                 Ok(0) => {}
                 Ok(ended) => tracing::info!(session, ended, name, "ended the containers of a session"),

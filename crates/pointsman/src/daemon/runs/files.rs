@@ -9,27 +9,27 @@ use pointsman_core::run::{Run, Status, Subject};
 use pointsman_core::words;
 
 use super::containers;
-use super::session::RunSessionFiles;
 use crate::daemon::effects::EffectPerformer;
-use crate::daemon::served::Served;
+use crate::daemon::served::{Served, SessionFiles};
 use crate::daemon::{actions, hand_in, reviews};
 
 /// What is laid out for one session.
 #[derive(Default)]
-pub(super) struct PreparedFiles {
+pub(in crate::daemon) struct PreparedFiles {
     /// Files for its inbox, with what they hold.
-    pub(super) files: Vec<(&'static str, String)>,
+    pub(in crate::daemon) files: Vec<(&'static str, String)>,
     /// What its prompt says about them.
-    pub(super) briefing: String,
-    pub(super) env: Vec<(&'static str, String)>,
+    pub(in crate::daemon) briefing: String,
+    pub(in crate::daemon) env: Vec<(&'static str, String)>,
 }
 
 /// Makes the working tree, if there is none, and collects the rest.
-pub(super) fn lay_out(
+pub(in crate::daemon) fn lay_out(
     world: &EffectPerformer,
     served: &Served,
     run: &Run,
-    session_files: &RunSessionFiles,
+    generation: u32,
+    session_files: &SessionFiles,
 ) -> anyhow::Result<PreparedFiles> {
     match &run.subject {
         None => {
@@ -40,13 +40,10 @@ pub(super) fn lay_out(
             check_out_main(world, served, run, session_files)?;
             let known =
                 served.forge.issue(*issue)?.with_context(|| words::daemon::run::issue_is_gone(*issue))?;
-            let label = containers::label(world, &run.session(run.generation));
+            let label = containers::label(world, &run.key().session(generation));
             Ok(PreparedFiles {
                 files: vec![("request.md", words::action::request(&known))],
-                briefing: words::action::briefing(
-                    *issue,
-                    &session_files.inbox(run.generation).to_string_lossy(),
-                ),
+                briefing: words::action::briefing(*issue, &session_files.inbox(generation).to_string_lossy()),
                 env: vec![("ISSUE", issue.to_string()), ("POINTSMAN_CONTAINER_LABEL", label)],
             })
         }
@@ -57,11 +54,11 @@ pub(super) fn lay_out(
             let entry = entry.with_context(|| words::daemon::run::vault_action_is_gone(id))?;
             Ok(PreparedFiles {
                 files: vec![("action.json", words::vault::shown(&entry))],
-                briefing: words::vault::briefing(id, &session_files.inbox(run.generation).to_string_lossy()),
+                briefing: words::vault::briefing(id, &session_files.inbox(generation).to_string_lossy()),
                 env: Vec::new(),
             })
         }
-        Some(Subject::Review { pr, sha, .. }) => for_review(served, run, session_files, *pr, sha),
+        Some(Subject::Review { pr, sha, .. }) => for_review(served, generation, session_files, *pr, sha),
     }
 }
 
@@ -69,7 +66,7 @@ fn check_out_main(
     world: &EffectPerformer,
     served: &Served,
     run: &Run,
-    session_files: &RunSessionFiles,
+    session_files: &SessionFiles,
 ) -> anyhow::Result<()> {
     if session_files.tree.exists() {
         return Ok(());
@@ -81,10 +78,10 @@ fn check_out_main(
 }
 
 /// What an action committed is kept for the dev agent, if it came to an end.
-pub(super) fn take_commits(
+pub(in crate::daemon) fn take_commits(
     served: &Served,
     run: &Run,
-    session_files: &RunSessionFiles,
+    session_files: &SessionFiles,
 ) -> anyhow::Result<()> {
     let Some(Subject::Action { issue }) = &run.subject else { return Ok(()) };
     if run.status == Status::Done && session_files.tree.exists() {
@@ -97,8 +94,8 @@ pub(super) fn take_commits(
 /// The head itself; but what steers agents comes from where it left the main branch.
 fn for_review(
     served: &Served,
-    run: &Run,
-    session_files: &RunSessionFiles,
+    generation: u32,
+    session_files: &SessionFiles,
     pr: Number,
     head: &Sha,
 ) -> anyhow::Result<PreparedFiles> {
@@ -106,12 +103,12 @@ fn for_review(
     let known = known.with_context(|| words::daemon::review::pull_request_is_gone(pr))?;
     let examined = reviews::examine(served, &known, head, None)?;
     // A half-made one is made again: nobody has worked in it.
-    if run.generation == 1 || !session_files.tree.exists() {
+    if generation == 1 || !session_files.tree.exists() {
         checkout_exact(&served.mirror, head, &session_files.tree)?;
         restore_from(&served.mirror, &session_files.tree, head, &examined.base, is_steering)?;
     }
     let material = reviews::material(served, &known, head, &examined)?;
-    let inbox = session_files.inbox(run.generation);
+    let inbox = session_files.inbox(generation);
     let briefing = words::review::briefing(pr, head, &material, &inbox.to_string_lossy());
     let files = material.files().into_iter().map(|(name, text)| (name, text.to_owned())).collect();
     let env = vec![

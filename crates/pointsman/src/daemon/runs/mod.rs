@@ -1,24 +1,23 @@
-//! Drives the runs of formulas. The core decides what may happen to a run; this module records the decision and
-//! carries it out.
+//! Runs of formulas as people and rules order them. The engine steps them, and their effects are performed with all
+//! others.
 //!
-//! `watch` finds due work, `session` starts and ends sessions, `files` prepares their files, `replies` passes on
-//! people's answers, and `containers` removes containers that a session started. They only send; this file writes, in
-//! the loop.
+//! `watch` looks at the clock for formulas that run by themselves, `files` prepares what a session finds, and `containers`
+//! removes containers that a session started.
 
-mod containers;
-mod files;
-mod replies;
-mod session;
+pub(super) mod containers;
+pub(super) mod files;
 mod watch;
 
+use pointsman_core::chat;
 use pointsman_core::formula;
 use pointsman_core::ids::ProjectName;
-use pointsman_core::log;
-use pointsman_core::run::{Event, Policy, Refused, Run, RunId, Subject, parse_session, step};
+use pointsman_core::notifier::Topic;
+use pointsman_core::run::{Event, Run, RunId, Subject};
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
-use pointsman_store::{Change, Memory, RunScope, SessionRow};
+use pointsman_core::workflow::WorkflowId;
+use pointsman_store::{Memory, Write};
 use pointsman_view::run as view;
 
 pub(crate) use watch::Watch;
@@ -27,7 +26,7 @@ use super::answer::{done, failed};
 use super::budget;
 use super::clock;
 use super::effects::chain;
-use super::engine::Engine;
+use super::engine::{Engine, Input};
 use super::outcome::NotTaken;
 use crate::control::protocol::{FailureKind, Reply, RunCommand};
 use crate::formulas;
@@ -56,7 +55,7 @@ pub(super) fn answer(engine: &mut Engine, project: &ProjectName, command: &RunCo
         },
         RunCommand::Stop { id, by } => (*id, Event::Stopped { by: by.clone() }),
     };
-    match happened(engine, project, id, &event, &[], now) {
+    match happened(engine, project, id, event, now) {
         Ok(Ok(run)) => done(view::Run::from(&run)),
         Ok(Err(NotTaken::Missing)) => failed(FailureKind::NotFound, words::daemon::run::no_run(project, id)),
         Ok(Err(NotTaken::Refused(why))) => {
@@ -66,27 +65,45 @@ pub(super) fn answer(engine: &mut Engine, project: &ProjectName, command: &RunCo
     }
 }
 
-/// Writes down what happened to a run, if it may happen, with the sessions it is about.
+/// Takes in what happened to a run, if it may happen; answers the run as it is then.
 pub(super) fn happened(
     engine: &mut Engine,
     project: &ProjectName,
     id: RunId,
-    event: &Event,
-    sessions: &[SessionRow],
+    event: Event,
     now: Timestamp,
 ) -> Result<Result<Run, NotTaken>, pointsman_store::Error> {
-    let (Some(run), Some(config)) = (engine.store().run(project, id)?, engine.config(project)) else {
-        return Ok(Err(NotTaken::Missing));
-    };
-    match step(&run, event, &Policy::new(&config, run.formula.role()), now) {
-        Ok(next) => {
-            let mut change = change(&next, Some(event), now);
-            change.sessions = sessions.to_vec();
-            engine.write(&[change])?;
-            Ok(Ok(next))
-        }
-        Err(Refused(why)) => Ok(Err(NotTaken::Refused(why))),
+    let Some(run) = engine.store().run(project, id)? else { return Ok(Err(NotTaken::Missing)) };
+    let taken = engine.take(&[Input::of_run(run.key(), event)], now)?;
+    if let Some(Err(refused)) = taken.first() {
+        return Ok(Err(NotTaken::Refused(refused.to_string())));
     }
+    Ok(engine.store().run(project, id)?.ok_or(NotTaken::Missing))
+}
+
+/// Gives people's words to the run that has asked for them. Where several runs of one thread have asked, nobody can tell
+/// which of them is meant.
+pub(super) fn hear(engine: &mut Engine, now: Timestamp) -> Result<(), pointsman_store::Error> {
+    let asking: Vec<_> = engine.runs().values().filter(|run| run.question.is_some()).cloned().collect();
+    for run in &asking {
+        let topic = Topic::of_formula(&run.formula.name);
+        let is_of_thread = |other: &&std::sync::Arc<Run>| {
+            other.project == run.project && Topic::of_formula(&other.formula.name) == topic
+        };
+        if asking.iter().filter(is_of_thread).count() > 1 {
+            continue;
+        }
+        for row in engine.store().replies(&run.project, &topic)? {
+            if row.said.reply != chat::Reply::Text {
+                continue;
+            }
+            let event = Event::Answered { by: row.said.by.clone(), text: row.said.words.clone() };
+            let mut input = Input::of_run(run.key(), event);
+            input.writes.push(Write::ReplyTaken(row.id));
+            engine.take(&[input], now)?;
+        }
+    }
+    Ok(())
 }
 
 /// A run that somebody wants.
@@ -133,18 +150,17 @@ pub(super) fn begin(
 ) -> Result<Reply, pointsman_store::Error> {
     match draft(engine, project, wish, now)? {
         Ok(run) => {
-            let mut change = begun(&run, now);
-            change.memories.extend(wish.memory.clone());
-            engine.write(&[change])?;
-            Ok(done(view::Run::from(&run)))
+            let (project, id) = (run.project.clone(), run.id);
+            let mut input = Input::begin(run);
+            input.memories.extend(wish.memory.clone());
+            engine.take(&[input], now)?;
+            Ok(match engine.store().run(&project, id)? {
+                Some(run) => done(view::Run::from(&run)),
+                None => failed(FailureKind::Failed, words::daemon::run::no_run(&project, id)),
+            })
         }
         Err(reply) => Ok(reply),
     }
-}
-
-/// A run begins.
-pub(super) fn begun(run: &Run, now: Timestamp) -> Change {
-    change(run, None, now)
 }
 
 /// A run that may begin, or why none may. Nothing is written.
@@ -189,40 +205,9 @@ fn of_session(
     project: &ProjectName,
     session: &str,
 ) -> Result<Option<(RunId, u32)>, pointsman_store::Error> {
-    let Some((identity, generation)) = parse_session(session) else { return Ok(None) };
-    let runs = engine.store().runs(project, RunScope::Open)?;
-    Ok(runs.iter().find(|run| run.identity() == identity).map(|run| (run.id, generation)))
-}
-
-/// A run as it is after an event, or at its beginning.
-fn change(run: &Run, event: Option<&Event>, now: Timestamp) -> Change {
-    let logged = log::Run {
-        run: run.id,
-        formula: run.formula.name.clone(),
-        step: run.next_step().map(|step| step.id.clone()),
-        to: run.status,
-        reason: run.reason.clone(),
-        event: event.cloned(),
+    let Some((WorkflowId::Run(key), generation)) = WorkflowId::parse_session(session) else {
+        return Ok(None);
     };
-    let mut change = Change::logged(now, &run.project, &entry(event, logged));
-    change.session = Some(run.session(run.generation));
-    change.run = Some(run.clone());
-    change
-}
-
-/// What the log says of it.
-fn entry(event: Option<&Event>, run: log::Run) -> log::Entry {
-    match event {
-        None => log::Entry::RunBegun(run),
-        Some(Event::SessionPrepared { .. }) => log::Entry::RunSessionPrepared(run),
-        Some(Event::SessionStarted { .. }) => log::Entry::RunSessionStarted(run),
-        Some(Event::NotStarted { .. }) => log::Entry::RunNotStarted(run),
-        Some(Event::StepDone { .. }) => log::Entry::RunStepDone(run),
-        Some(Event::Finished { .. }) => log::Entry::RunFinished(run),
-        Some(Event::GaveUp { .. }) => log::Entry::RunGaveUp(run),
-        Some(Event::SessionDied { .. }) => log::Entry::RunSessionDied(run),
-        Some(Event::TimePassed) => log::Entry::RunTimedOut(run),
-        Some(Event::Stopped { .. }) => log::Entry::RunStopped(run),
-        Some(Event::SessionEnded) => log::Entry::RunSessionEnded(run),
-    }
+    let known = key.project == *project && engine.runs().contains_key(&key);
+    Ok(known.then_some((key.id, generation)))
 }

@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 use pointsman_adapters::driver;
 use pointsman_adapters::process;
 use pointsman_adapters::watch::exits::{Error, ExitWatch, Exited};
-use pointsman_core::ids::TaskKey;
+use pointsman_core::part::session::{self, Stage};
 use pointsman_core::session::liveness::{is_believed, is_mass_death};
-use pointsman_core::task::{Event, Exit, Stage};
+use pointsman_core::task::Exit;
+use pointsman_core::workflow::WorkflowId;
 use pointsman_store::SessionRow;
 
 use super::phase::Phases;
-use crate::daemon::board::TaskMap;
+use crate::daemon::board::WorkflowMap;
 use crate::daemon::clock;
 use crate::daemon::effects::{EffectPerformer, epoch};
 use crate::daemon::engine::Input;
@@ -42,7 +43,7 @@ impl Exits {
     }
 
     /// Watches every session that is known to run, once.
-    pub(crate) fn follow(self: &Arc<Self>, picture: &TaskMap, watch: &ExitWatch) {
+    pub(crate) fn follow(self: &Arc<Self>, picture: &WorkflowMap, watch: &ExitWatch) {
         let gone = self.watch_new(picture, watch);
         if gone.is_empty() {
             return;
@@ -59,13 +60,13 @@ impl Exits {
     }
 
     /// Watches what is not watched yet; answers those whose process is gone already.
-    fn watch_new(&self, picture: &TaskMap, watch: &ExitWatch) -> Vec<String> {
+    fn watch_new(&self, picture: &WorkflowMap, watch: &ExitWatch) -> Vec<String> {
         let mut gone = Vec::new();
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         let alive: BTreeSet<String> = picture
             .values()
-            .filter(|t| t.session.stage == Stage::Alive)
-            .filter_map(|t| t.session_id())
+            .filter(|owner| owner.session().stage == Stage::Alive)
+            .filter_map(|owner| owner.session_name())
             .collect();
         watched.retain(|session| alive.contains(session));
         for session in alive {
@@ -101,7 +102,7 @@ impl Exits {
 
     /// Tells the end of a session: first what it last wrote, then that it is over.
     fn gone(&self, session: &str) {
-        let Some((key, generation)) = TaskKey::parse_session(session) else { return };
+        let Some((id, generation)) = WorkflowId::parse_session(session) else { return };
         let row = self.world.read(|store| store.session(session)).ok().flatten();
         // The second witness: the pid does not mean that process any more.
         if let Some(SessionRow { pid: Some(pid), start_time: Some(start), .. }) = &row
@@ -114,9 +115,9 @@ impl Exits {
         if !self.is_believable(session) {
             return;
         }
-        self.phases.look_before_end(&key);
-        let (exit, tail) = self.last_of(&key, session);
-        let mut input = Input::new(key, Event::SessionEnded { generation, exit, tail });
+        self.phases.look_before_end(&id);
+        let (exit, tail) = self.last_of(&id, session);
+        let mut input = Input::of_session(id, generation, session::Event::Ended { exit, tail });
         if let Some(row) = row {
             input.sessions.push(SessionRow { ended_at: Some(clock::now()), exit: Some(exit), ..row });
         }
@@ -147,16 +148,16 @@ impl Exits {
     }
 
     /// How it ended, and its last lines. Without anybody who saw an exit status it died.
-    fn last_of(&self, key: &TaskKey, session: &str) -> (Exit, String) {
+    fn last_of(&self, id: &WorkflowId, session: &str) -> (Exit, String) {
         let died = (Exit::Crashed, String::new());
-        let Some(served) = self.world.project(&key.project) else { return died };
-        match self.world.drivers.wait_for_exit(&key.identity(), NOTICED_WITHIN) {
+        let Some(served) = self.world.project(id.project()) else { return died };
+        match self.world.drivers.wait_for_exit(&id.identity(), NOTICED_WITHIN) {
             Ok(Some(running)) if running.epoch == epoch(session) => {
                 let exit = match running.exit {
                     Some(driver::Exit { status: Some(0), signal: None }) => Exit::Exited,
                     Some(driver::Exit { .. }) | None => Exit::Crashed,
                 };
-                (exit, self.world.tail(&served, &key.identity(), &running))
+                (exit, self.world.tail(&served, &id.identity(), &running))
             }
             Ok(_) => died,
             Err(error) => {

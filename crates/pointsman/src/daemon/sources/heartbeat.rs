@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pointsman_adapters::process;
-use pointsman_core::task::Stage;
+use pointsman_core::part::session::Stage;
 use pointsman_core::time::Timestamp;
 
-use crate::daemon::board::TaskMap;
+use crate::daemon::board::WorkflowMap;
 use crate::daemon::effects::EffectPerformer;
 use crate::daemon::inbound::{Inbound, Inbox};
 
@@ -25,10 +25,10 @@ impl Heartbeats {
     }
 
     /// Looks at every session whose time has come; answers when the next one's comes.
-    pub(crate) fn feel(&mut self, picture: &TaskMap, now: Timestamp) -> Option<Timestamp> {
+    pub(crate) fn feel(&mut self, picture: &WorkflowMap, now: Timestamp) -> Option<Timestamp> {
         let (mut seen, mut missed, mut next) = (Vec::new(), Vec::new(), BTreeMap::new());
-        for task in picture.values().filter(|t| t.session.stage == Stage::Alive) {
-            let (Some(session), Some(served)) = (task.session_id(), self.world.project(&task.key.project))
+        for (id, owner) in picture.iter().filter(|(_, owner)| owner.session().stage == Stage::Alive) {
+            let (Some(session), Some(served)) = (owner.session_name(), self.world.project(id.project()))
             else {
                 continue;
             };

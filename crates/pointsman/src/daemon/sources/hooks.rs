@@ -9,18 +9,18 @@ use std::sync::Arc;
 use pointsman_adapters::phase_file;
 use pointsman_core::config::Runtime;
 use pointsman_core::hook::{HookEvent, Report};
-use pointsman_core::ids::TaskKey;
+use pointsman_core::part::session::{self, Stage};
 use pointsman_core::session::context::{self, ResponseTimes, Symptom};
 use pointsman_core::session::work::Observation;
-use pointsman_core::task::{Event, Stage, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
+use pointsman_core::workflow::WorkflowId;
 use pointsman_store::{Change, EffectId, SessionRow, Write};
 use pointsman_view::session::HookReply;
 
 use crate::control::protocol::{FailureKind, Reply};
 use crate::daemon::answer::{done, failed};
-use crate::daemon::board::TaskMap;
+use crate::daemon::board::WorkflowMap;
 use crate::daemon::effects::{EffectPerformer, chain};
 use crate::daemon::engine::{Engine, Input};
 use crate::daemon::inbound::Inbox;
@@ -39,28 +39,28 @@ pub(crate) fn conversation_name(session: &str) -> String {
     format!("hooks-{session}")
 }
 
-/// Whether a session of this name is the present one of its task.
+/// Whether a session of this name is the present one of its workflow.
 fn is_present(engine: &Engine, session: &str) -> bool {
-    let Some((key, generation)) = TaskKey::parse_session(session) else { return false };
-    engine.tasks().get(&key).is_some_and(|task| {
-        task.session.generation == generation && matches!(task.session.stage, Stage::Starting | Stage::Alive)
-    })
+    let Some((id, generation)) = WorkflowId::parse_session(session) else { return false };
+    engine
+        .workflow(&id)
+        .is_some_and(|owner| owner.session().generation == generation && owner.session().is_listening())
 }
 
-/// Whether a report names a session of this task.
-pub(crate) fn is_of(report: &Report, key: &TaskKey) -> bool {
-    TaskKey::parse_session(&report.session).is_some_and(|(named, _)| named == *key)
+/// Whether a report names a session of this workflow.
+pub(crate) fn is_of(report: &Report, id: &WorkflowId) -> bool {
+    WorkflowId::parse_session(&report.session).is_some_and(|(named, _)| named == *id)
 }
 
 /// Takes one report in.
 pub(crate) fn take(engine: &mut Engine, report: &Report) -> Reply {
-    let Some((key, generation)) = TaskKey::parse_session(&report.session) else {
+    let Some((id, generation)) = WorkflowId::parse_session(&report.session) else {
         return failed(FailureKind::NotFound, words::daemon::request::no_session(&report.session));
     };
     if !is_present(engine, &report.session) {
         return failed(FailureKind::Refused, words::daemon::request::session_over(&report.session));
     }
-    match act(engine, &key, generation, report) {
+    match act(engine, &id, generation, report) {
         Ok(()) => done(HookReply { taken: true }),
         Err(error) => failed(FailureKind::Failed, chain(&error)),
     }
@@ -68,13 +68,14 @@ pub(crate) fn take(engine: &mut Engine, report: &Report) -> Reply {
 
 fn act(
     engine: &mut Engine,
-    key: &TaskKey,
+    id: &WorkflowId,
     generation: u32,
     report: &Report,
 ) -> Result<(), pointsman_store::Error> {
     let now = clock::now();
-    let tell = |engine: &mut Engine, event: Event| {
-        let mut input = Input::new(key.clone(), event);
+    let project = id.project();
+    let tell = |engine: &mut Engine, told: session::Event| {
+        let mut input = Input::of_session(id.clone(), generation, told);
         input.dedup = Some(named(report));
         engine.take(&[input], now).map(drop)
     };
@@ -82,7 +83,7 @@ fn act(
         HookEvent::Started { conversation, model, .. } => {
             let name = conversation_name(&report.session);
             let conversation = conversation.as_deref().unwrap_or("unknown");
-            let mut writes = vec![Write::cursor(&key.project, name, conversation)];
+            let mut writes = vec![Write::cursor(project, name, conversation)];
             if let Some(mut row) = engine.store().session(&report.session)? {
                 row.acknowledges = true;
                 row.model = model.clone().or(row.model);
@@ -90,46 +91,45 @@ fn act(
             }
             engine.write(&[Change::quiet(now, writes)]).map(drop)
         }
-        HookEvent::Prompted { messages } => acknowledge(engine, key, generation, messages),
-        HookEvent::Tool { work, .. } => engine.observe(key, &[Observation::Did((*work).into())], None, now),
+        HookEvent::Prompted { messages } => acknowledge(engine, id, generation, messages),
+        HookEvent::Tool { work, .. } => engine.observe(id, &[Observation::Did((*work).into())], None, now),
         HookEvent::Stopped { messages, used_tokens, said, .. } => {
-            acknowledge(engine, key, generation, messages)?;
-            if let (Some(tokens), Some(config)) = (*used_tokens, engine.config(&key.project)) {
+            acknowledge(engine, id, generation, messages)?;
+            if let (Some(tokens), Some(config)) = (*used_tokens, engine.config(project)) {
                 let row = engine.store().session(&report.session)?;
-                if let Some(measured) = measured(tokens, row.as_ref(), generation, config.context.window) {
-                    engine.take(&[Input::new(key.clone(), measured)], now)?;
+                if let Some(measured) = measured(tokens, row.as_ref(), config.context.window) {
+                    engine.take(&[Input::of_session(id.clone(), generation, measured)], now)?;
                 }
             }
             // A headless program reports its turns itself.
-            let runtime = engine.config(&key.project).map(|config| config.runtime(Task::ROLE));
+            let role = engine.workflow(id).map(|owner| owner.role());
+            let runtime = engine.config(project).zip(role).map(|(config, role)| config.runtime(role));
             if runtime != Some(Runtime::Headless) {
-                budget::turn_ended(engine, key, &report.session, &named(report), now)?;
+                budget::turn_ended(engine, id, &report.session, &named(report), now)?;
             }
-            tell(engine, Event::TurnEnded { generation })?;
-            let streams = engine.config(&key.project).is_some_and(|config| config.agent.stream_responses);
+            tell(engine, session::Event::TurnEnded)?;
+            let streams = engine.config(project).is_some_and(|config| config.agent.stream_responses);
             let Some(text) = said.clone().filter(|_| streams) else { return Ok(()) };
-            let mut input = Input::new(key.clone(), Event::ResponseGiven { generation, text });
+            let mut input = Input::of_session(id.clone(), generation, session::Event::ResponseGiven { text });
             input.dedup = Some(format!("said-{}", report.id));
             engine.take(&[input], now).map(drop)
         }
         HookEvent::Failed { error, details, until } => {
             let (error, details) = (error.clone(), details.clone());
-            let full = budget::used_up_quota(engine.store(), &key.project, LIMIT_REACHED, now)?;
+            let full = budget::used_up_quota(engine.store(), project, LIMIT_REACHED, now)?;
             let full = full.filter(|_| error == "rate_limit");
             let until = until.or(full.map(|window| window.resets_at));
-            tell(engine, Event::TurnFailed { generation, error, details, until })
+            tell(engine, session::Event::TurnFailed { error, details, until })
         }
         HookEvent::Measured { gauge, spent } => match engine.store().session(&report.session)? {
-            Some(row) => budget::count(engine, key, generation, &row, *gauge, Some(*spent)),
+            Some(row) => budget::count(engine, id, generation, &row, *gauge, Some(*spent)),
             None => Ok(()),
         },
         HookEvent::Asked { what } => {
-            tell(engine, Event::DialogSeen { generation, what: what.clone(), picture: String::new() })
+            tell(engine, session::Event::DialogSeen { what: what.clone(), picture: String::new() })
         }
-        HookEvent::Compacting => {
-            tell(engine, Event::SymptomSeen { generation, symptom: Symptom::Compacting })
-        }
-        HookEvent::Compacted => tell(engine, Event::ContextCompacted { generation }),
+        HookEvent::Compacting => tell(engine, session::Event::SymptomSeen { symptom: Symptom::Compacting }),
+        HookEvent::Compacted => tell(engine, session::Event::ContextCompacted),
         HookEvent::Idle | HookEvent::Ended { .. } | HookEvent::Other { .. } => Ok(()),
     }
 }
@@ -140,25 +140,20 @@ fn named(report: &Report) -> String {
 }
 
 /// Turns the figures of a session's transcript into an event about its context.
-pub(crate) fn measured(
-    tokens: u64,
-    row: Option<&SessionRow>,
-    generation: u32,
-    window: Option<u64>,
-) -> Option<Event> {
+pub(crate) fn measured(tokens: u64, row: Option<&SessionRow>, window: Option<u64>) -> Option<session::Event> {
     let model = row.and_then(|row| row.model.as_deref());
     let gauge = context::from_tokens(tokens, model, window)?;
-    Some(Event::ContextMeasured { generation, gauge })
+    Some(session::Event::ContextMeasured { gauge })
 }
 
 /// The pace at which sessions answer, by their hooks. Only in memory: a new daemon takes its baseline anew.
 #[derive(Default)]
-pub(crate) struct SessionResponseTimes(BTreeMap<TaskKey, (u32, ResponseTimes)>);
+pub(crate) struct SessionResponseTimes(BTreeMap<WorkflowId, (u32, ResponseTimes)>);
 
 impl SessionResponseTimes {
-    /// Takes the report of a task's session in; says whether that one has become slow.
-    pub(crate) fn take(&mut self, key: &TaskKey, generation: u32, report: &Report) -> bool {
-        let (of, pace) = self.0.entry(key.clone()).or_default();
+    /// Takes the report of a session in; says whether that one has become slow.
+    pub(crate) fn take(&mut self, id: &WorkflowId, generation: u32, report: &Report) -> bool {
+        let (of, pace) = self.0.entry(id.clone()).or_default();
         if *of != generation {
             (*of, *pace) = (generation, ResponseTimes::default());
         }
@@ -183,14 +178,14 @@ impl SessionResponseTimes {
 
 fn acknowledge(
     engine: &mut Engine,
-    key: &TaskKey,
+    workflow: &WorkflowId,
     generation: u32,
     messages: &[i64],
 ) -> Result<(), pointsman_store::Error> {
     let mut writes = Vec::new();
     for id in messages.iter().map(|id| EffectId(*id)) {
         let theirs = engine.store().message(id)?;
-        if theirs.is_some_and(|row| row.task == *key && row.generation == generation) {
+        if theirs.is_some_and(|row| row.workflow == *workflow && row.generation == generation) {
             writes.push(Write::MessageAcknowledged(id));
         }
     }
@@ -227,12 +222,12 @@ pub(crate) fn mark_idle(session_files: &SessionFiles, told: &HookEvent) {
 /// Takes in what was told while no daemon ran, in its order. A report that was half delivered counts once.
 pub(crate) fn read_spools(world: &EffectPerformer, engine: &mut Engine) {
     world.stances.keep(|session| is_present(engine, session));
-    let sessions: Vec<TaskKey> = engine.tasks().keys().cloned().collect();
-    for key in sessions {
-        let spool = Spool::in_dir(&world.paths.project(&key.project).sandbox(&key));
+    let owners: Vec<WorkflowId> = engine.workflows().map(|owner| owner.id()).collect();
+    for id in owners {
+        let spool = Spool::in_dir(&world.paths.project(id.project()).sandbox(&id));
         let read = spool.drain_some(|report| {
-            if !is_of(report, &key) {
-                tracing::warn!(task = %key, session = report.session, "a report in another session's spool");
+            if !is_of(report, &id) {
+                tracing::warn!(workflow = %id, session = report.session, "a report in another session's spool");
                 return true;
             }
             match take(engine, report) {
@@ -249,7 +244,7 @@ pub(crate) fn read_spools(world: &EffectPerformer, engine: &mut Engine) {
             }
         });
         if let Err(error) = read {
-            tracing::warn!(task = %key, %error, "a spool of reports could not be read");
+            tracing::warn!(workflow = %id, %error, "a spool of reports could not be read");
         }
     }
 }
@@ -268,19 +263,19 @@ impl SilentSessions {
     }
 
     /// Looks at every session that should have reported by now.
-    pub(crate) fn listen(&mut self, picture: &TaskMap, now: Timestamp) {
+    pub(crate) fn listen(&mut self, picture: &WorkflowMap, now: Timestamp) {
         let mut told = BTreeSet::new();
-        for task in picture.values().filter(|task| task.session.stage == Stage::Alive) {
-            let (Some(session), Some(served)) = (task.session_id(), self.world.project(&task.key.project))
+        for (id, owner) in picture.iter().filter(|(_, owner)| owner.session().stage == Stage::Alive) {
+            let (Some(session), Some(served)) = (owner.session_name(), self.world.project(id.project()))
             else {
                 continue;
             };
             // What has no terminal tells everything by its output.
-            let headless = served.config.runtime(Task::ROLE) == Runtime::Headless;
-            if headless || !served.config.agent_kind(Task::ROLE).capabilities().hooks {
+            let headless = served.config.runtime(owner.role()) == Runtime::Headless;
+            if headless || !served.config.agent_kind(owner.role()).capabilities().hooks {
                 continue;
             }
-            if self.told.contains(&session) || self.is_heard(task, &session) {
+            if self.told.contains(&session) || self.is_heard(id, &session) {
                 told.insert(session);
                 continue;
             }
@@ -288,13 +283,13 @@ impl SilentSessions {
                 self.world.read(|store| store.session(&session)).ok().flatten().map(|row| row.created_at);
             let patience = served.config.timing.hook_silence.duration();
             if begun.is_some_and(|at| at.after(patience) <= now) {
-                let (generation, required) = (task.session.generation, served.config.agent.require_hooks);
-                let identity = task.key.identity();
+                let (generation, required) = (owner.session().generation, served.config.agent.require_hooks);
+                let identity = id.identity();
                 let running = self.world.drivers.find(&identity).ok().flatten();
                 let picture =
                     running.map(|running| self.world.tail(&served, &identity, &running)).unwrap_or_default();
-                let event = Event::HooksSilent { generation, required, picture };
-                let mut input = Input::new(task.key.clone(), event);
+                let silent = session::Event::HooksSilent { required, picture };
+                let mut input = Input::of_session(id.clone(), generation, silent);
                 input.dedup = Some(format!("hooks-silent-{session}"));
                 self.inbox.tell(input);
                 told.insert(session);
@@ -303,8 +298,8 @@ impl SilentSessions {
         self.told = told;
     }
 
-    fn is_heard(&self, task: &Task, session: &str) -> bool {
+    fn is_heard(&self, id: &WorkflowId, session: &str) -> bool {
         let name = conversation_name(session);
-        self.world.read(|store| store.cursor(Some(&task.key.project), &name)).ok().flatten().is_some()
+        self.world.read(|store| store.cursor(Some(id.project()), &name)).ok().flatten().is_some()
     }
 }

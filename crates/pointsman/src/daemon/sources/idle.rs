@@ -7,14 +7,19 @@ use std::sync::Arc;
 use pointsman_adapters::headless::TurnState;
 use pointsman_adapters::phase_file;
 use pointsman_adapters::watch::terminal::{TerminalLook, look};
-use pointsman_core::task::{Event, Stage, State, Task};
+use pointsman_core::action::is_idle;
+use pointsman_core::part::session::{self, Demand, Stage};
+use pointsman_core::run::{self, Run};
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
+use pointsman_core::workflow::Workflow;
 
-use crate::daemon::board::TaskMap;
+use crate::daemon::board::WorkflowMap;
+use crate::daemon::clock;
 use crate::daemon::effects::EffectPerformer;
 use crate::daemon::engine::Input;
 use crate::daemon::inbound::Inbox;
-use crate::daemon::served::SessionFiles;
+use crate::daemon::served::{Served, SessionFiles};
 
 /// Says in an idle marker that we wrote it, not the agent.
 const OUR_MARK: &str = "seen by pointsman\n";
@@ -34,25 +39,28 @@ impl Idle {
     }
 
     /// Looks at every session whose time has come; answers when the next one's comes.
-    pub(crate) fn look(&mut self, picture: &TaskMap, now: Timestamp) -> Option<Timestamp> {
+    pub(crate) fn look(&mut self, picture: &WorkflowMap, now: Timestamp) -> Option<Timestamp> {
         let mut next: BTreeMap<String, (Timestamp, u64)> = BTreeMap::new();
-        for task in picture.values().filter(|t| is_watched(t)) {
-            let (Some(session), Some(served)) = (task.session_id(), self.world.project(&task.key.project))
+        for (id, owner) in picture.iter().filter(|(_, owner)| is_watched(owner)) {
+            let (Some(session), Some(served)) = (owner.session_name(), self.world.project(id.project()))
             else {
                 continue;
             };
             let pause = served.config.timing.idle_look.duration();
-            let session_files = served.session_files(&task.key);
-            let identity = task.key.identity();
+            let session_files = served.files_of(id);
+            let identity = id.identity();
             let entry = match self.looks.get(&session) {
                 None => (now.after(pause), transcript_length(&session_files)),
                 Some((at, length)) if *at > now => (*at, *length),
                 Some((_, length)) => {
                     let grown = transcript_length(&session_files);
                     let at_prompt = self.at_prompt(&session, &identity, &session_files, grown > *length);
-                    let generation = task.session.generation;
-                    self.inbox
-                        .tell(Input::new(task.key.clone(), Event::IdleLooked { generation, at_prompt }));
+                    let generation = owner.session().generation;
+                    let looked = session::Event::IdleLooked { at_prompt };
+                    self.inbox.tell(Input::of_session(id.clone(), generation, looked));
+                    if let Workflow::Run(run) = owner {
+                        self.give_up_silent(&served, run, &session_files);
+                    }
                     (now.after(pause), grown)
                 }
             };
@@ -87,8 +95,24 @@ impl Idle {
     }
 }
 
-fn is_watched(task: &Task) -> bool {
-    task.state == State::Working && task.session.stage == Stage::Alive && task.phase.is_none()
+impl Idle {
+    /// A run whose session shows no sign of life for too long is given up, where its role has a limit for that.
+    fn give_up_silent(&self, served: &Served, run: &Run, session_files: &SessionFiles) {
+        let limit = run.formula.role().idle_limit(&served.config.timing);
+        let Some(limit) = limit.map(|limit| limit.duration()) else { return };
+        let written = std::fs::metadata(&session_files.transcript).ok().map(|file| clock::written(&file));
+        let since = written.into_iter().chain(run.done.iter().map(|done| done.at)).chain([run.started_at]);
+        let idle = since.max().is_some_and(|since| is_idle(since, limit, clock::now()));
+        if idle && run.next_step().is_some() {
+            let why = words::action::idle(limit);
+            let event = run::Event::GaveUp { generation: run.session.generation, why };
+            self.inbox.tell(Input::of_run(run.key(), event));
+        }
+    }
+}
+
+fn is_watched(owner: &Workflow) -> bool {
+    owner.demand() == Demand::Work && owner.session().stage == Stage::Alive && !owner.has_phase()
 }
 
 fn transcript_length(session_files: &SessionFiles) -> u64 {

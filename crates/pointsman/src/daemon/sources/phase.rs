@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use pointsman_adapters::phase_file::{self, Reading, Refusal, Stamp};
 use pointsman_adapters::watch::files::{FileEvent, FileWatch};
-use pointsman_core::ids::TaskKey;
-use pointsman_core::task::{Event, Phase, Stage, Task};
+use pointsman_core::part::session::{self, Stage};
+use pointsman_core::task::Phase;
 use pointsman_core::text;
 use pointsman_core::words;
+use pointsman_core::workflow::{Workflow, WorkflowId};
 
-use crate::daemon::board::{TaskBoard, TaskMap};
+use crate::daemon::board::{TaskBoard, WorkflowMap};
 use crate::daemon::effects::EffectPerformer;
 use crate::daemon::effects::read_refusal;
 use crate::daemon::engine::Input;
@@ -22,7 +23,7 @@ pub(crate) struct Phases {
     inbox: Inbox,
     board: TaskBoard,
     world: Arc<EffectPerformer>,
-    watched: Mutex<BTreeMap<TaskKey, Watched>>,
+    watched: Mutex<BTreeMap<WorkflowId, Watched>>,
     /// Filled once, right after this value is made.
     watch: Mutex<Option<FileWatch>>,
 }
@@ -69,69 +70,75 @@ impl Phases {
     }
 
     /// Registers the files of sessions that are there, forgets the others.
-    pub(crate) fn follow(&self, picture: &TaskMap) {
+    pub(crate) fn follow(&self, picture: &WorkflowMap) {
         let mut watched = self.lock();
-        watched.retain(|key, entry| {
-            let stays = picture.get(key).is_some_and(|t| t.session.stage != Stage::None);
+        watched.retain(|id, entry| {
+            let stays = picture.get(id).is_some_and(|owner| owner.session().stage != Stage::None);
             if !stays && let Some(watch) = &*self.watch.lock().unwrap_or_else(PoisonError::into_inner) {
                 watch.unregister(&entry.path);
             }
             stays
         });
-        for (key, task) in picture.iter() {
-            if task.session.stage == Stage::None || watched.contains_key(key) {
+        for (id, owner) in picture.iter() {
+            if owner.session().stage == Stage::None || watched.contains_key(id) {
                 continue;
             }
-            let Some(served) = self.world.project(&key.project) else { continue };
-            let path = served.session_files(key).phase_file;
+            let Some(served) = self.world.project(id.project()) else { continue };
+            let path = served.files_of(id).phase_file;
             if let Some(watch) = &*self.watch.lock().unwrap_or_else(PoisonError::into_inner) {
                 watch.register(path.clone());
                 if let Err(error) = watch.watch_dir(served.config.dev.phase_dir.clone()) {
                     tracing::error!(%error, "phase files are only seen by the slow look");
                 }
             }
-            let told = self.remembered(key);
-            watched.insert(key.clone(), Watched { path, told, seen: None, refused: None });
+            let told = self.remembered(id);
+            watched.insert(id.clone(), Watched { path, told, seen: None, refused: None });
         }
     }
 
-    fn remembered(&self, key: &TaskKey) -> Option<Stamp> {
-        let text = self.world.read(|store| store.cursor(Some(&key.project), &cursor(key))).ok().flatten()?;
+    fn remembered(&self, id: &WorkflowId) -> Option<Stamp> {
+        let text = self.world.read(|store| store.cursor(Some(id.project()), &cursor(id))).ok().flatten()?;
         serde_json::from_str(&text).ok()
     }
 
     /// The slow look.
     pub(crate) fn look_at_all(&self) {
-        let keys: Vec<TaskKey> = self.lock().keys().cloned().collect();
-        for key in keys {
-            self.look(&key, ReadSafety::Passing);
+        let all: Vec<WorkflowId> = self.lock().keys().cloned().collect();
+        for id in all {
+            self.look(&id, ReadSafety::Passing);
         }
     }
 
     /// A last look when a session's process is gone: what it wrote counts before its end does.
-    pub(crate) fn look_before_end(&self, key: &TaskKey) {
-        self.look(key, ReadSafety::Settled);
+    pub(crate) fn look_before_end(&self, id: &WorkflowId) {
+        self.look(id, ReadSafety::Settled);
     }
 
     fn look_at_path(&self, path: &std::path::Path) {
-        let key = self.lock().iter().find(|(_, w)| w.path == path).map(|(key, _)| key.clone());
-        if let Some(key) = key {
-            self.look(&key, ReadSafety::Settled);
+        let id = self.lock().iter().find(|(_, w)| w.path == path).map(|(id, _)| id.clone());
+        if let Some(id) = id {
+            self.look(&id, ReadSafety::Settled);
         }
     }
 
-    fn look(&self, key: &TaskKey, facts: ReadSafety) {
-        let picture = self.board.look();
-        let Some(task) = picture.get(key) else { return };
+    fn look(&self, id: &WorkflowId, facts: ReadSafety) {
+        let picture = self.board.workflows();
+        let Some(owner) = picture.get(id) else { return };
         let mut watched = self.lock();
-        let Some(entry) = watched.get_mut(key) else { return };
-        if let Some(input) = self.read(task, entry, facts) {
+        let Some(entry) = watched.get_mut(id) else { return };
+        if let Some(input) = self.read(id, owner, entry, facts) {
             self.inbox.tell(input);
         }
     }
 
-    fn read(&self, task: &Task, entry: &mut Watched, facts: ReadSafety) -> Option<Input> {
-        let generation = task.session.generation;
+    fn read(
+        &self,
+        id: &WorkflowId,
+        owner: &Workflow,
+        entry: &mut Watched,
+        facts: ReadSafety,
+    ) -> Option<Input> {
+        let generation = owner.session().generation;
         match phase_file::read(&entry.path) {
             Reading::Missing | Reading::Empty => None,
             Reading::Text { first_line, .. } if Phase::is_torn(&first_line) => None,
@@ -141,7 +148,7 @@ impl Phases {
                 }
                 let why = format!("{}: {refusal}", entry.path.display());
                 entry.refused = Some(refusal);
-                Some(Input::new(task.key.clone(), Event::PhaseRejected { generation, why }))
+                Some(Input::of_session(id.clone(), generation, session::Event::PhaseRejected { why }))
             }
             Reading::Text { first_line, reason, stamp } => {
                 let settled = facts == ReadSafety::Settled || entry.seen == Some(stamp);
@@ -153,34 +160,44 @@ impl Phases {
                 entry.refused = None;
                 let event = match Phase::parse(&first_line) {
                     Some(phase) => {
-                        Event::PhaseClaimed { generation, phase, refusal: self.refusal(task, phase), reason }
+                        let refusal = self.refusal(id, generation, phase);
+                        session::Event::PhaseClaimed { phase, refusal, reason }
                     }
                     None => {
                         let line = text::clean_line(&first_line, 80);
-                        Event::PhaseRejected { generation, why: words::daemon::session::no_phase(&line) }
+                        session::Event::PhaseRejected { why: words::daemon::session::no_phase(&line) }
                     }
                 };
-                let mut input = Input::new(task.key.clone(), event);
-                input.cursor = Some((cursor(&task.key), serde_json::to_string(&stamp).unwrap_or_default()));
+                let mut input = Input::of_session(id.clone(), generation, event);
+                input.cursor = Some((cursor(id), serde_json::to_string(&stamp).unwrap_or_default()));
                 Some(input)
             }
         }
     }
 
     /// `failed` with a refusal in the summary file is a refusal.
-    fn refusal(&self, task: &Task, phase: Phase) -> Option<pointsman_core::task::Refusal> {
-        if phase != Phase::Failed {
+    fn refusal(
+        &self,
+        id: &WorkflowId,
+        generation: u32,
+        phase: Phase,
+    ) -> Option<pointsman_core::task::Refusal> {
+        if phase != Phase::Failed || id.task().is_none() {
             return None;
         }
-        let served = self.world.project(&task.key.project)?;
-        read_refusal(&served.session_files(&task.key).summary(task.session.generation))
+        let served = self.world.project(id.project())?;
+        read_refusal(&served.files_of(id).summary(generation))
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<TaskKey, Watched>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<WorkflowId, Watched>> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn cursor(key: &TaskKey) -> String {
-    format!("phase-{}", key.issue)
+/// The name under which the store keeps the claim that was told last.
+fn cursor(id: &WorkflowId) -> String {
+    match id {
+        WorkflowId::Task(key) => format!("phase-{}", key.issue),
+        WorkflowId::Run(key) => format!("phase-{key}"),
+    }
 }

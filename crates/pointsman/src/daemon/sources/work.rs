@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use pointsman_core::agent::{Capabilities, Screen};
 use pointsman_core::config::Runtime;
-use pointsman_core::ids::TaskKey;
+use pointsman_core::part::session::{self, Stage};
 use pointsman_core::session::context::{self, ResponseTimes, Symptom};
 use pointsman_core::session::work::{Action, Observation};
-use pointsman_core::task::{Event, Stage, Task};
 use pointsman_core::text;
 use pointsman_core::time::Timestamp;
+use pointsman_core::workflow::WorkflowId;
 
-use crate::daemon::board::TaskMap;
+use crate::daemon::board::WorkflowMap;
 use crate::daemon::effects::EffectPerformer;
 use crate::daemon::engine::Input;
 use crate::daemon::inbound::{Inbound, Inbox};
@@ -50,25 +50,24 @@ impl Work {
     }
 
     /// Reads on in every live session's transcript.
-    pub(crate) fn look(&mut self, picture: &TaskMap, now: Timestamp) {
+    pub(crate) fn look(&mut self, picture: &WorkflowMap, now: Timestamp) {
         let mut read = BTreeMap::new();
-        for task in picture.values().filter(|t| t.session.stage == Stage::Alive) {
-            let (Some(session), Some(served)) = (task.session_id(), self.world.project(&task.key.project))
+        for (id, owner) in picture.iter().filter(|(_, owner)| owner.session().stage == Stage::Alive) {
+            let (Some(session), Some(served)) = (owner.session_name(), self.world.project(id.project()))
             else {
                 continue;
             };
-            if served.config.runtime(Task::ROLE) == Runtime::Headless {
+            let generation = owner.session().generation;
+            if served.config.runtime(owner.role()) == Runtime::Headless {
                 // Its output says all of it, better than a screen.
                 continue;
             }
             let pause = served.config.timing.phase_rescan.duration();
-            let mut progress = self
-                .read
-                .remove(&session)
-                .unwrap_or_else(|| self.begin(&task.key, task.session.generation, pause));
-            let transcript = served.session_files(&task.key).transcript;
+            let mut progress =
+                self.read.remove(&session).unwrap_or_else(|| self.begin(id, generation, pause));
+            let transcript = served.files_of(id).transcript;
             if let Some(fresh) = read_on(&transcript, &mut progress.offset) {
-                let agent = served.config.agent_kind(Task::ROLE).capabilities();
+                let agent = served.config.agent_kind(owner.role()).capabilities();
                 // Its hooks say what it does, better than its screen, which is full of other words.
                 let observations: Vec<_> = if agent.hooks {
                     Vec::new()
@@ -76,13 +75,12 @@ impl Work {
                     own_lines(&fresh).filter_map(Action::of_line).map(Observation::Did).collect()
                 };
                 if !observations.is_empty() {
-                    let read_to =
-                        Some((cursor(&task.key), format!("{} {}", task.session.generation, progress.offset)));
-                    self.inbox.send(Inbound::Observed { key: task.key.clone(), observations, read_to });
+                    let read_to = Some((cursor(id), format!("{generation} {}", progress.offset)));
+                    self.inbox.send(Inbound::Observed { workflow: id.clone(), observations, read_to });
                 }
                 for symptom in progress.symptoms(&fresh, agent, now) {
-                    let event = Event::SymptomSeen { generation: task.session.generation, symptom };
-                    self.inbox.tell(Input::new(task.key.clone(), event));
+                    let seen = session::Event::SymptomSeen { symptom };
+                    self.inbox.tell(Input::of_session(id.clone(), generation, seen));
                 }
             }
             read.insert(session, progress);
@@ -91,10 +89,10 @@ impl Work {
     }
 
     /// Where an earlier daemon stopped reading this session's transcript.
-    fn begin(&self, key: &TaskKey, generation: u32, pause: Duration) -> Progress {
+    fn begin(&self, id: &WorkflowId, generation: u32, pause: Duration) -> Progress {
         let kept = self
             .world
-            .read(|store| store.cursor(Some(&key.project), &cursor(key)))
+            .read(|store| store.cursor(Some(id.project()), &cursor(id)))
             .ok()
             .flatten()
             .unwrap_or_default();
@@ -106,9 +104,9 @@ impl Work {
     }
 }
 
-/// Under which name it is remembered how far a task's transcript was read.
-fn cursor(key: &TaskKey) -> String {
-    format!("transcript-{}", key.identity())
+/// The name under which the store keeps how far a transcript was read.
+fn cursor(id: &WorkflowId) -> String {
+    format!("transcript-{}", id.identity())
 }
 
 /// The lines without those that we typed ourselves: what we ask for is not what the agent does.

@@ -17,6 +17,7 @@ use super::fire::tell;
 use crate::control::protocol::Reply;
 use crate::daemon::crash::crash_point;
 use crate::daemon::effects::EffectPerformer;
+use crate::daemon::engine::Input;
 use crate::daemon::inbound::{Inbound, Inbox};
 use crate::daemon::served::Served;
 
@@ -102,10 +103,8 @@ pub(super) fn call_off(inbox: &Inbox, world: &EffectPerformer, served: &Served) 
         let Some(Subject::Vault { id, .. }) = &run.subject else { continue };
         let awaited = world.read(|store| store.vault_entry(project, id));
         if awaited.is_ok_and(|entry| entry.is_none_or(|entry| !entry.awaits_look)) {
-            let (written, _) = sync_channel(1);
             let event = RunEvent::Stopped { by: BY.to_owned() };
-            let (project, sessions) = (project.clone(), Vec::new());
-            inbox.send(Inbound::Run { project, id: run.id, event, sessions, written });
+            inbox.tell(Input::of_run(run.key(), event));
         }
     }
 }

@@ -9,10 +9,12 @@ mod supervisor;
 
 use std::sync::Arc;
 
-use pointsman::daemon::engine::Engine;
+use pointsman::daemon::engine::{Engine, Input};
 use pointsman_core::config::Config;
 use pointsman_core::ids::ProjectName;
-use pointsman_core::run::{Event, Policy, Run, step};
+use pointsman_core::part::session;
+use pointsman_core::run::{Event, Run};
+use pointsman_core::task::Exit;
 use pointsman_core::time::Timestamp;
 use pointsman_store::{Change, EventFilter, EventRow, NoticeRow, ProjectRow, RunScope, Store, Write};
 
@@ -59,16 +61,23 @@ impl Stage {
         self.engine.store().runs(&shop(), RunScope::Last(1000)).unwrap()
     }
 
+    /// A run is ended, and its session is gone; answers the run as it is then.
+    fn end_run(&mut self, run: &Run, minute: i64) -> Run {
+        let generation = run.session.generation;
+        let ended = session::Event::Ended { exit: Exit::Stopped, tail: String::new() };
+        let stopped = Event::Stopped { by: "test".to_owned() };
+        for event in [stopped, Event::Session { generation, told: ended }, Event::CleanedUp] {
+            let taken = self.engine.take(&[Input::of_run(run.key(), event)], at(minute)).unwrap();
+            taken.into_iter().for_each(|answer| answer.unwrap());
+        }
+        self.engine.store().run(&run.project, run.id).unwrap().unwrap()
+    }
+
     /// Whatever is under way is over, and its sessions are gone.
     fn end_runs(&mut self, minute: i64) -> Vec<Run> {
         let open = self.engine.store().runs(&shop(), RunScope::Open).unwrap();
         for run in &open {
-            let policy = Policy::new(&self.config(), run.formula.role());
-            let over = step(run, &Event::Stopped { by: "test".to_owned() }, &policy, at(minute)).unwrap();
-            let away = step(&over, &Event::SessionEnded, &policy, at(minute)).unwrap();
-            let mut change = Change::new(at(minute), "run_over");
-            change.run = Some(away);
-            self.engine.write(&[change]).unwrap();
+            self.end_run(run, minute);
         }
         open
     }

@@ -9,7 +9,7 @@ use pointsman_core::health::{Disk, Facts, Kind, Machine, Tail, assess};
 use pointsman_core::ids::TaskKey;
 use pointsman_core::notifier::Topic;
 use pointsman_core::role::Role;
-use pointsman_core::run::{Event, Policy, Run, Status, step};
+use pointsman_core::run::{Run, Status};
 use pointsman_core::task::{State, Task};
 use pointsman_store::{Change, NewReply, RunScope};
 
@@ -188,9 +188,7 @@ impl Stage {
     /// The run that is under way says this, and is heard; twice, as after a crash.
     fn judge(&mut self, minute: i64, result: Option<serde_json::Value>) -> Run {
         let run = self.engine.store().runs(&shop(), RunScope::Open).unwrap().pop().unwrap();
-        let policy = Policy::new(&self.config(), run.formula.role());
-        let over = step(&run, &Event::Stopped { by: "test".to_owned() }, &policy, at(minute)).unwrap();
-        let over = step(&over, &Event::SessionEnded, &policy, at(minute)).unwrap();
+        let over = self.end_run(&run, minute);
         let over = Run { status: Status::Done, result, ..over };
         let mut change = Change::new(at(minute), "run_over");
         change.run = Some(over.clone());

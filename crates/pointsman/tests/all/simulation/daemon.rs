@@ -10,6 +10,7 @@ use pointsman::daemon::outcome::{Outcome, PerformEffects};
 use pointsman_core::ids::Number;
 use pointsman_core::task::{Event, Order, Refused, Task};
 use pointsman_core::time::Timestamp;
+use pointsman_core::workflow::{self, Workflow};
 use pointsman_store::{Change, Error, Outgoing, QueueEntry, Retry, Store, Write};
 
 use super::landing::Landing;
@@ -45,7 +46,7 @@ pub(super) enum Item {
 pub(super) struct Memory {
     pub(super) inbound: BTreeMap<Source, VecDeque<Item>>,
     /// Effects that were handed out.
-    pub(super) workers: Vec<(Outgoing, Arc<Task>)>,
+    pub(super) workers: Vec<(Outgoing, Workflow)>,
     /// The phase that was told last, by issue.
     pub(super) phases: BTreeMap<Number, Option<u64>>,
     /// Ends of sessions that were told.
@@ -171,9 +172,9 @@ impl Daemon {
     pub(super) fn hand_out(&mut self) {
         let now = self.reality().now;
         let due = self.engine().due(now).expect("the outbox can be read");
-        for (outgoing, task) in due {
+        for (outgoing, owner) in due {
             self.ledger.handed_out(&outgoing, &self.memory.workers);
-            self.memory.workers.push((outgoing, task));
+            self.memory.workers.push((outgoing, owner));
         }
     }
 
@@ -184,13 +185,18 @@ impl Daemon {
         }
         let count = self.memory.workers.len();
         let place = self.reality().chance.below(count);
-        let (outgoing, task) = self.memory.workers.remove(place);
-        let outcome = self.world.perform(&outgoing, &task);
+        let (outgoing, owner) = self.memory.workers.remove(place);
+        let outcome = self.world.perform(&outgoing, &owner);
         let shown = match &outcome {
             Outcome::Done(performed) => format!("done {:?}", performed.events),
             Outcome::Later { error } | Outcome::Never { error } => error.clone(),
         };
-        self.say(format!("perform {} {} {}: {shown}", outgoing.task, outgoing.id, outgoing.effect.kind()));
+        self.say(format!(
+            "perform {} {} {}: {shown}",
+            outgoing.workflow,
+            outgoing.id,
+            outgoing.effect.kind()
+        ));
         self.told(Source::Workers, Item::Performed(Box::new(outgoing), outcome));
     }
 
@@ -262,13 +268,15 @@ impl Daemon {
         let answers = self.write("events", |engine| engine.take_with(group, changes.clone(), now));
         let written = self.engine().store().last_seq().expect("the log can be read") > before;
         for (input, answer) in group.iter().zip(answers) {
-            let observed = matches!(&input.event, InputKind::Event(Event::IssueObserved { .. }));
+            let observed =
+                matches!(&input.event, InputKind::Event(workflow::Event::Task(Event::IssueObserved { .. })));
             if answer.is_ok() && (observed || !written) {
                 continue;
             }
             let refused = answer.err().map(|why| format!(" refused: {why}")).unwrap_or_default();
-            let state = self.engine().tasks().get(&input.key).map(|t| t.state.name()).unwrap_or("gone");
-            self.say(format!("take {} {:?}{refused} -> {state}", input.key, input.event));
+            let task = input.workflow.task().and_then(|key| self.engine().tasks().get(key).cloned());
+            let state = task.map(|t| t.state.name()).unwrap_or("gone");
+            self.say(format!("take {} {:?}{refused} -> {state}", input.workflow, input.event));
         }
         self.look_after();
     }
@@ -277,7 +285,7 @@ impl Daemon {
     pub(super) fn command(&mut self, issue: Number, event: Event) -> Result<(), Refused> {
         let now = self.reality().now;
         let input = Input::new(self.reality().key(issue), event);
-        self.say(format!("person: {} {:?}", input.key, input.event));
+        self.say(format!("person: {} {:?}", input.workflow, input.event));
         let mut answers = self.write("a command", |engine| engine.take(std::slice::from_ref(&input), now));
         self.look_after();
         answers.pop().expect("one answer for one command")

@@ -1,11 +1,11 @@
 //! The promises, checked after every step.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use pointsman::daemon::engine::Engine;
 use pointsman_core::ids::{Number, Sha, TaskKey};
 use pointsman_core::task::{Review, Stage, State, Task};
+use pointsman_core::workflow::{Workflow, WorkflowId};
 use pointsman_store::{EffectId, EventFilter, EventRow, Outgoing, SessionScope};
 
 use super::reality::Reality;
@@ -20,7 +20,7 @@ pub(super) struct Ledger {
     /// The last generation of every task.
     generations: BTreeMap<Number, u32>,
     /// The last effect of every task that was handed out.
-    lanes: BTreeMap<TaskKey, EffectId>,
+    lanes: BTreeMap<WorkflowId, EffectId>,
 }
 
 impl Ledger {
@@ -80,10 +80,10 @@ impl Ledger {
     }
 
     /// An effect is with one worker at a time, and so is a task; lanes keep their order.
-    pub(super) fn handed_out(&mut self, outgoing: &Outgoing, workers: &[(Outgoing, Arc<Task>)]) {
-        let busy = workers.iter().find(|(other, _)| other.task == outgoing.task);
-        assert!(busy.is_none(), "{} has two effects at once: {busy:?} and {outgoing:?}", outgoing.task);
-        let last = self.lanes.insert(outgoing.task.clone(), outgoing.id);
+    pub(super) fn handed_out(&mut self, outgoing: &Outgoing, workers: &[(Outgoing, Workflow)]) {
+        let busy = workers.iter().find(|(other, _)| other.workflow == outgoing.workflow);
+        assert!(busy.is_none(), "{} has two effects at once: {busy:?} and {outgoing:?}", outgoing.workflow);
+        let last = self.lanes.insert(outgoing.workflow.clone(), outgoing.id);
         assert!(last.is_none_or(|last| last <= outgoing.id), "{last:?} came before {outgoing:?}");
     }
 
@@ -105,7 +105,8 @@ impl Ledger {
     pub(super) fn check_end(&self, engine: &mut Engine, reality: &Reality) {
         for task in engine.store().tasks(None).expect("tasks can be read") {
             let issue = task.key.issue;
-            let pending = engine.store().pending_effects(&task.key).expect("the outbox can be read");
+            let pending =
+                engine.store().pending_effects(&task.key.clone().into()).expect("the outbox can be read");
             assert!(pending.is_empty(), "#{issue} is over with orders left: {pending:?}");
             assert_eq!(task.session.stage, Stage::None, "#{issue} is over with a session");
             assert!(reality.is_at_rest(&task), "#{issue} is over, the world does not know: {task:?}");

@@ -96,7 +96,11 @@ impl Daemon {
     fn reopen(&mut self, number: Number) {
         let seen = self.stored(number).is_some_and(|t| t.state == State::Closed);
         let key = self.reality().key(number);
-        let idle = self.engine().store().pending_effects(&key).is_ok_and(|pending| pending.is_empty());
+        let idle = self
+            .engine()
+            .store()
+            .pending_effects(&key.clone().into())
+            .is_ok_and(|pending| pending.is_empty());
         if seen && idle && !self.reality().issue(number).open {
             self.say(format!("person: reopens #{number}"));
             let mut reality = self.reality();

@@ -6,7 +6,8 @@ use super::{HOUR, Play};
 use crate::session::budget::Level;
 use crate::session::context::{Gauge, Source, Symptom};
 use crate::signal::Signal;
-use crate::task::{Effect, Event, Exit, Headline, Opening, Phase, Stage, State, signals, step};
+use crate::task::{Effect, Event, Exit, Headline, Opening, Phase, Stage, State, step};
+use crate::workflow::{self, Workflow};
 
 fn full(play: Play, used_permille: u16) -> Play {
     let generation = play.task.session.generation;
@@ -17,7 +18,9 @@ fn full(play: Play, used_permille: u16) -> Play {
 /// The signals of one event, without taking it.
 fn given(play: &Play, event: &Event) -> Vec<Signal> {
     let after = step(&play.task, event, &play.policy, play.now).unwrap().task;
-    signals(&play.task, event, &after).into_iter().map(|(signal, _)| signal).collect()
+    let (before, after) = (Workflow::Task(play.task.clone().into()), Workflow::Task(after.into()));
+    let event = workflow::Event::Task(event.clone());
+    workflow::signals(&before, &event, &after).into_iter().map(|(signal, _)| signal).collect()
 }
 
 fn fails(play: Play, reason: &str) -> Play {

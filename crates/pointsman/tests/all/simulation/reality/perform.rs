@@ -9,6 +9,7 @@ use pointsman_core::labels::{BACKLOG, BLOCKED, IN_PROGRESS, UNDERSPECIFIED};
 use pointsman_core::role::Role;
 use pointsman_core::session::budget::Spent;
 use pointsman_core::task::{Effect, Event, Exit, Headline, State, Task};
+use pointsman_core::workflow::{self, Workflow};
 use pointsman_store::{EffectId, NewEntry, Outgoing, SessionRow};
 
 use super::agents::Pane;
@@ -30,7 +31,8 @@ impl Pretended {
 
 impl PerformEffects for Pretended {
     /// As in reality, trouble comes before the deed or after it, and cannot be told apart.
-    fn perform(&self, outgoing: &Outgoing, task: &Task) -> Outcome {
+    fn perform(&self, outgoing: &Outgoing, owner: &Workflow) -> Outcome {
+        let Workflow::Task(task) = owner else { panic!("{} is no task", outgoing.workflow) };
         let mut reality = self.look();
         let hopeless = reality.story.hopeless == Some(outgoing.effect.kind());
         if hopeless || reality.fault(40) {
@@ -113,6 +115,7 @@ impl Reality {
                 self.session_files(issue).phase = None;
                 Outcome::done()
             }
+            Effect::ReadResult { .. } => panic!("no task orders this"),
             Effect::VerifyMerge => {
                 let recorded = task.pr.and_then(|pr| self.pull_requests[&pr].merged_as.clone());
                 let found = || task.head.as_ref().filter(|head| self.main.iter().any(|l| l.sha == **head));
@@ -181,7 +184,7 @@ impl Reality {
             spent: Spent::default(),
         };
         self.record.rows.insert(row.session.clone(), row.clone());
-        let events = vec![Event::SessionStarted { generation }];
+        let events = vec![workflow::Event::Task(Event::SessionStarted { generation })];
         Outcome::Done(Performed { events, sessions: vec![row], note: None })
     }
 
@@ -192,7 +195,7 @@ impl Reality {
         }
         let tail = format!("last words of {generation}");
         let sessions = self.record.ended(&task.key.session(generation), exit, self.now);
-        let events = vec![Event::SessionEnded { generation, exit, tail }];
+        let events = vec![workflow::Event::Task(Event::SessionEnded { generation, exit, tail })];
         Outcome::Done(Performed { events, sessions, note: None })
     }
 

@@ -1,0 +1,426 @@
+//! What follows from a run and an event.
+
+use super::{Event, Policy, Run, Status, StepDone};
+use crate::part::session::{self, Circumstances, Fact, Reaction};
+use crate::task::{Effect, Escalation, EscalationCause, Exit, Headline, Notice, Phase};
+use crate::text::clean_line;
+use crate::time::Timestamp;
+use crate::words;
+use crate::workflow::Refused;
+
+/// Longest reason that is kept.
+const REASON_CHARS: usize = 500;
+const END_SESSION: &str = "end_session";
+const READ_RESULT: &str = "read_result";
+const CLEAN_UP: &str = "clean_up";
+const NOTIFY: &str = "notify";
+
+/// The next run and what is to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transition {
+    /// The run after the event.
+    pub run: Run,
+    /// Orders to the world, in this order.
+    pub effects: Vec<Effect>,
+}
+
+/// What follows from `event` for `run` at `now`.
+pub fn step(run: &Run, event: &Event, policy: &Policy, now: Timestamp) -> Result<Transition, Refused> {
+    let mut draft = Draft { run: run.clone(), effects: Vec::new(), policy, now };
+    match event {
+        Event::Begun => draft.start(),
+        Event::Session { generation, told } => draft.session_event(*generation, told)?,
+        Event::StepDone { generation, step } => draft.step_done(*generation, step)?,
+        Event::Finished { generation, result } => draft.finished(*generation, result.as_ref())?,
+        Event::GaveUp { generation, why } => {
+            draft.is_about(*generation)?;
+            draft.over(Status::Failed, why, Exit::Failed);
+        }
+        Event::Answered { by, text } => draft.answered(by, text)?,
+        Event::TimePassed => draft.time_passed(),
+        Event::Stopped { by } => {
+            draft.is_under_way()?;
+            draft.over(Status::Stopped, &words::run::stopped(by), Exit::Stopped);
+        }
+        Event::CleanedUp => draft.run.cleaning = false,
+        Event::EffectGaveUp { effect, error } => draft.effect_gave_up(effect, error),
+    }
+    Ok(Transition { run: draft.run, effects: draft.effects })
+}
+
+/// The next run under construction.
+struct Draft<'a> {
+    run: Run,
+    effects: Vec<Effect>,
+    policy: &'a Policy,
+    now: Timestamp,
+}
+
+impl<'a> Draft<'a> {
+    fn is_under_way(&self) -> Result<(), Refused> {
+        match self.run.status.is_over() {
+            true => Err(Refused::NotNow(words::run::over(self.run.status))),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses what is said of an earlier session, or of a run that is over.
+    fn is_about(&self, generation: u32) -> Result<(), Refused> {
+        if generation != self.run.session.generation {
+            return Err(Refused::Stale(words::run::REPLACED.to_owned()));
+        }
+        self.is_under_way()
+    }
+
+    fn session_event(&mut self, generation: u32, event: &session::Event) -> Result<(), Refused> {
+        match event {
+            session::Event::PhaseClaimed { phase, reason, .. } => {
+                self.is_about(generation)?;
+                self.claimed(generation, *phase, reason.as_deref())
+            }
+            session::Event::PhaseRejected { why } => {
+                self.is_about(generation)?;
+                let reason = words::reason::phase_rejected(why);
+                self.notify(words::run::notice(&self.run, &reason));
+                Ok(())
+            }
+            session::Event::ResponseGiven { text } => {
+                self.is_about(generation)?;
+                self.notify(words::run::response(&self.run, text));
+                Ok(())
+            }
+            session::Event::BudgetReached { level, what } => {
+                let around = self.around();
+                let reactions = self.run.session.budget_reached(*level, what, &around)?;
+                self.follow(reactions);
+                Ok(())
+            }
+            session::Event::MessageUnacknowledged { message, headline } => {
+                let demand = self.run.demand();
+                let reaction = self.run.session.message_unacknowledged(*message, headline, demand)?;
+                self.follow(vec![reaction]);
+                Ok(())
+            }
+            session::Event::Started
+            | session::Event::NotStarted { .. }
+            | session::Event::Ended { .. }
+            | session::Event::IdleLooked { .. }
+            | session::Event::ContextMeasured { .. }
+            | session::Event::SymptomSeen { .. }
+            | session::Event::ContextCompacted
+            | session::Event::TurnEnded
+            | session::Event::TurnFailed { .. }
+            | session::Event::DialogSeen { .. }
+            | session::Event::HooksSilent { .. } => match event.fact() {
+                Some(fact) => self.fact(generation, &fact),
+                None => Ok(()),
+            },
+        }
+    }
+
+    fn fact(&mut self, generation: u32, fact: &Fact<'_>) -> Result<(), Refused> {
+        self.run.session.is_current(generation)?;
+        // All steps are done, and the agent will not say so any more: what it left as its result decides.
+        let is_through = match fact {
+            Fact::Ended { .. } | Fact::TurnEnded | Fact::IdleLooked { at_prompt: true } => {
+                self.run.next_step().is_none()
+            }
+            Fact::NotStarted { .. } => {
+                self.run.never_began = generation == 1 && !self.run.status.is_over();
+                false
+            }
+            Fact::Started
+            | Fact::IdleLooked { at_prompt: false }
+            | Fact::ContextMeasured(_)
+            | Fact::SymptomSeen(_)
+            | Fact::ContextCompacted
+            | Fact::TurnFailed { .. }
+            | Fact::DialogSeen { .. }
+            | Fact::HooksSilent { .. } => false,
+        };
+        if is_through && !self.run.status.is_over() && self.run.phase.is_none() {
+            self.read_result(generation);
+        }
+        let around = self.around();
+        let looked = matches!(fact, Fact::IdleLooked { .. }) && is_through;
+        match self.run.session.happened(generation, fact, &around) {
+            Ok(reactions) => self.follow(reactions),
+            // The look that found it through has done its work.
+            Err(_) if looked => {}
+            Err(refused) => return Err(refused),
+        }
+        Ok(())
+    }
+
+    fn claimed(&mut self, generation: u32, phase: Phase, reason: Option<&str>) -> Result<(), Refused> {
+        let reason = reason.unwrap_or(words::reason::NONE_GIVEN);
+        match phase {
+            Phase::Done => {
+                self.read_result(generation);
+                Ok(())
+            }
+            Phase::Failed => {
+                self.over(Status::Failed, reason, Exit::Failed);
+                Ok(())
+            }
+            Phase::Escalate => {
+                self.run.phase = Some(Phase::Escalate);
+                self.ask(EscalationCause::Agent, reason.to_owned());
+                Ok(())
+            }
+            Phase::AwaitingCi | Phase::AwaitingReview => {
+                Err(Refused::NotNow(words::run::NOTHING_TO_AWAIT.to_owned()))
+            }
+        }
+    }
+
+    fn step_done(&mut self, generation: u32, step: &str) -> Result<(), Refused> {
+        self.is_about(generation)?;
+        let Some((_, wanted)) = self.run.formula.step(step) else {
+            return Err(Refused::NotNow(words::run::no_such_step(&self.run.formula.name, step)));
+        };
+        if let Some(missing) = wanted.needs.iter().find(|need| !self.run.is_done(need)) {
+            return Err(Refused::NotNow(words::run::step_too_early(step, missing)));
+        }
+        if !self.run.is_done(step) {
+            self.run.done.push(StepDone { id: step.to_owned(), at: self.now, generation });
+        }
+        Ok(())
+    }
+
+    fn finished(&mut self, generation: u32, result: Option<&serde_json::Value>) -> Result<(), Refused> {
+        self.is_about(generation)?;
+        match self.run.next_step() {
+            None => {
+                self.run.result = result.cloned();
+                self.over(Status::Done, "", Exit::Done);
+            }
+            Some(missing) => {
+                let why = words::run::step_left_out(&missing.id);
+                self.over(Status::Failed, &why, Exit::Failed);
+            }
+        }
+        Ok(())
+    }
+
+    fn read_result(&mut self, generation: u32) {
+        self.settle_question();
+        self.run.phase = Some(Phase::Done);
+        self.order(Effect::ReadResult { generation });
+    }
+
+    /// Asks a person. A run asks one question at a time.
+    fn ask(&mut self, cause: EscalationCause, reason: String) {
+        if self.run.question.is_some() {
+            return;
+        }
+        let reason = clean_line(&reason, REASON_CHARS);
+        self.notify(words::run::question(&self.run, &reason));
+        self.run.reason = Some(reason.clone());
+        self.run.question = Some(Escalation {
+            cause,
+            reason,
+            at: self.now,
+            renotify_at: self.now.after(self.policy.escalation_renotify),
+            notices: 1,
+        });
+    }
+
+    fn answered(&mut self, by: &str, text: &str) -> Result<(), Refused> {
+        self.is_under_way()?;
+        if self.run.question.is_none() {
+            return Err(Refused::NotNow(words::run::NOBODY_ASKED.to_owned()));
+        }
+        self.settle_question();
+        let mut reactions = Vec::new();
+        self.run.session.tell(Headline::Answer, words::message::answer(by, text), &mut reactions);
+        self.follow(reactions);
+        Ok(())
+    }
+
+    /// The wait for a person is over, and costs the run nothing of its time.
+    fn settle_question(&mut self) {
+        if let Some(question) = self.run.question.take() {
+            self.run.waited_ms += millis(question.at, self.now);
+            (self.run.phase, self.run.reason) = (None, None);
+        }
+    }
+
+    fn time_passed(&mut self) {
+        if self.run.status.is_over() {
+            self.run.retry_at = None;
+            self.end_session(Exit::Stopped);
+            self.clean_up();
+            return;
+        }
+        // First: no session starts for a run whose time is up.
+        if self.run.deadline(self.policy).is_some_and(|at| at <= self.now) {
+            self.deadline_passed();
+        }
+        if !self.run.status.is_over() {
+            let around = self.around();
+            let reactions = self.run.session.time_passed(&around);
+            self.follow(reactions);
+        }
+    }
+
+    fn deadline_passed(&mut self) {
+        match self.run.question.clone() {
+            Some(question)
+                if self.policy.expiry(&question) > self.now
+                    || self.policy.was_asleep(&question, self.now) =>
+            {
+                self.ask_again(question);
+            }
+            Some(question) => {
+                let why = words::reason::nobody_answered(self.policy.escalation_timeout, &question.reason);
+                self.over(Status::Failed, &why, Exit::EscalationTimeout);
+            }
+            // Nothing but a word is missing: what was done counts.
+            None if self.run.next_step().is_none() && self.run.session.generation > 0 => {
+                self.read_result(self.run.session.generation);
+            }
+            None => {
+                let why = words::run::out_of_time(self.policy.lifetime);
+                self.over(Status::Failed, &why, Exit::IdleTimeout);
+            }
+        }
+    }
+
+    fn ask_again(&mut self, mut question: Escalation) {
+        let mut notice = words::run::question(&self.run, &question.reason);
+        notice.repeat = question.notices;
+        question.notices += 1;
+        question.renotify_at = self.now.after(self.policy.escalation_renotify);
+        self.run.question = Some(question);
+        self.notify(notice);
+    }
+
+    fn effect_gave_up(&mut self, effect: &str, error: &str) {
+        let reason = words::reason::gave_up(effect, error);
+        if effect == END_SESSION {
+            self.run.session.could_not_be_ended();
+            self.run.retry_at = Some(self.now.after(self.policy.session.restart_backoff_max));
+        }
+        if effect == CLEAN_UP {
+            // It stays where it is, and people are told.
+            self.run.cleaning = false;
+        }
+        if effect == READ_RESULT && !self.run.status.is_over() {
+            self.over(Status::Failed, &reason, Exit::Failed);
+        } else if effect != NOTIFY {
+            // Nobody can be told that nobody can be told.
+            self.notify(words::run::notice(&self.run, &reason));
+        }
+    }
+
+    /// Comes to its end. Whatever its session left is captured and put away.
+    fn over(&mut self, status: Status, why: &str, exit: Exit) {
+        (self.run.status, self.run.ended_at) = (status, Some(self.now));
+        (self.run.question, self.run.phase) = (None, None);
+        self.run.reason = Some(clean_line(why, REASON_CHARS)).filter(|why| !why.is_empty());
+        self.run.session.parked_until = None;
+        self.end_session(exit);
+        self.clean_up();
+    }
+
+    fn clean_up(&mut self) {
+        self.run.cleaning = true;
+        self.order(Effect::CleanUp);
+    }
+
+    fn start(&mut self) {
+        let mut reactions = Vec::new();
+        self.run.session.start(&mut reactions);
+        self.follow(reactions);
+    }
+
+    fn end_session(&mut self, exit: Exit) {
+        let mut reactions = Vec::new();
+        self.run.session.end(exit, &mut reactions);
+        self.follow(reactions);
+    }
+
+    fn around(&self) -> Circumstances<'a> {
+        Circumstances {
+            demand: self.run.demand(),
+            has_phase: self.run.phase.is_some(),
+            is_final: self.run.phase == Some(Phase::Done),
+            policy: &self.policy.session,
+            now: self.now,
+        }
+    }
+
+    fn order(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    fn notify(&mut self, notice: Notice) {
+        self.order(Effect::Notify(notice));
+    }
+
+    /// Passes the orders of the session on and draws the run's conclusions.
+    fn follow(&mut self, reactions: Vec<Reaction>) {
+        for reaction in reactions {
+            self.react(reaction);
+        }
+    }
+
+    fn react(&mut self, reaction: Reaction) {
+        let generation = self.run.session.generation;
+        match reaction {
+            Reaction::Start { opening } => {
+                self.run.status = Status::Starting;
+                self.order(Effect::StartSession { generation, opening });
+            }
+            Reaction::End { exit } => self.order(Effect::EndSession { generation, exit }),
+            Reaction::Checkpoint { why } => self.order(Effect::Checkpoint { why: why.to_owned() }),
+            Reaction::Tell { headline, subject, details } => {
+                self.order(Effect::Deliver { generation, headline, subject, details });
+            }
+            Reaction::CameUp => match self.run.status.is_over() {
+                // It was over before its session was up.
+                true => self.end_session(Exit::Stopped),
+                false => {
+                    self.run.status = Status::Running;
+                    if self.run.question.is_none() {
+                        self.run.reason = None;
+                    }
+                }
+            },
+            Reaction::Gone => {}
+            Reaction::Replaced => {
+                (self.run.status, self.run.reason) =
+                    (Status::Starting, Some(words::run::SESSION_DIED.to_owned()));
+            }
+            Reaction::CrashLoop { .. } => {
+                let why = words::run::died_often(self.run.session.restarts);
+                self.over(Status::Failed, &why, Exit::Crashed);
+            }
+            Reaction::Fail { reason, exit } => self.over(Status::Failed, &reason, exit),
+            Reaction::Ask { reason } => self.ask(EscalationCause::Daemon, reason),
+            Reaction::Park { until, reason } => {
+                let from = self.run.session.parked_until.unwrap_or(self.now).max(self.now);
+                self.run.waited_ms += millis(from, until);
+                self.run.session.parked_until = Some(until);
+                self.run.reason = Some(reason);
+            }
+            Reaction::Unparked => {
+                self.run.session.parked_until = None;
+                self.run.reason = None;
+                let mut reactions = Vec::new();
+                self.run.session.tell(Headline::Answer, words::message::go_on(), &mut reactions);
+                self.follow(reactions);
+            }
+            Reaction::BudgetWarning { what } => self.notify(words::run::notice(&self.run, &what)),
+            Reaction::HooksSilent => {
+                self.notify(words::run::notice(&self.run, words::reason::HOOKS_SILENT));
+            }
+        }
+    }
+}
+
+/// The time from one moment to a later one. A clock that went back in between adds nothing.
+fn millis(from: Timestamp, to: Timestamp) -> u64 {
+    u64::try_from(to.0.saturating_sub(from.0)).unwrap_or(0)
+}

@@ -1,0 +1,150 @@
+//! Names of workflows.
+
+use std::fmt;
+
+use crate::ids::{Number, ProjectName, RunKey, TaskKey};
+use crate::role::Role;
+use crate::run::RunId;
+use crate::task::Task;
+
+/// The name of a workflow: which kind it is, and which one of its project.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum WorkflowId {
+    Task(TaskKey),
+    Run(RunKey),
+}
+
+impl WorkflowId {
+    /// The project that it belongs to.
+    pub fn project(&self) -> &ProjectName {
+        match self {
+            Self::Task(key) => &key.project,
+            Self::Run(key) => &key.project,
+        }
+    }
+
+    /// The task, if it is one.
+    pub fn task(&self) -> Option<&TaskKey> {
+        match self {
+            Self::Task(key) => Some(key),
+            Self::Run(_) => None,
+        }
+    }
+
+    /// The run, if it is one.
+    pub fn run(&self) -> Option<&RunKey> {
+        match self {
+            Self::Run(key) => Some(key),
+            Self::Task(_) => None,
+        }
+    }
+
+    /// The issue that it is the work on.
+    pub fn issue(&self) -> Option<Number> {
+        self.task().map(|key| key.issue)
+    }
+
+    /// The identity of its sessions, the same across generations: `dev-shop-3`, `planner-shop-7`.
+    pub fn identity(&self) -> String {
+        match self {
+            Self::Task(key) => key.identity(),
+            Self::Run(key) => key.identity(),
+        }
+    }
+
+    /// The session of one generation: `dev-shop-3.1`.
+    pub fn session(&self, generation: u32) -> String {
+        format!("{}.{generation}", self.identity())
+    }
+
+    /// Reads the name of a session back: the workflow that it belongs to, and its generation.
+    pub fn parse_session(session: &str) -> Option<(Self, u32)> {
+        let (identity, generation) = session.rsplit_once('.')?;
+        Some((Self::parse_identity(identity)?, generation.parse().ok()?))
+    }
+
+    /// Reads an identity back.
+    pub fn parse_identity(identity: &str) -> Option<Self> {
+        let role = Role::of_session(identity).ok()?;
+        let (project, number) = identity.strip_prefix(role.as_str())?.strip_prefix('-')?.rsplit_once('-')?;
+        let (project, number) = (ProjectName::new(project)?, number.parse().ok()?);
+        Some(match role == Task::ROLE {
+            true => Self::Task(TaskKey { project, issue: number }),
+            false => Self::Run(RunKey { project, role, id: RunId(number) }),
+        })
+    }
+
+    /// The word by which the store tells the workflows of a project apart: `task/3`, `run/planner/7`.
+    pub fn lane(&self) -> String {
+        match self {
+            Self::Task(key) => format!("task/{}", key.issue),
+            Self::Run(key) => format!("run/{}/{}", key.role, key.id),
+        }
+    }
+
+    /// Reads a [`lane`](Self::lane) of a project back.
+    pub fn parse_lane(project: &ProjectName, lane: &str) -> Option<Self> {
+        let project = project.clone();
+        let (kind, rest) = lane.split_once('/')?;
+        match kind {
+            "task" => Some(Self::Task(TaskKey { project, issue: rest.parse().ok()? })),
+            "run" => {
+                let (role, id) = rest.split_once('/')?;
+                Some(Self::Run(RunKey { project, role: role.parse().ok()?, id: RunId(id.parse().ok()?) }))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl From<TaskKey> for WorkflowId {
+    fn from(key: TaskKey) -> Self {
+        Self::Task(key)
+    }
+}
+
+impl From<RunKey> for WorkflowId {
+    fn from(key: RunKey) -> Self {
+        Self::Run(key)
+    }
+}
+
+impl fmt::Display for WorkflowId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Task(key) => key.fmt(f),
+            Self::Run(key) => key.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::WorkflowId;
+    use crate::ids::{ProjectName, RunKey, TaskKey};
+    use crate::role::Role;
+    use crate::run::RunId;
+
+    #[test]
+    fn a_workflow_reads_back_from_the_names_of_its_sessions_and_from_its_lane() {
+        let project = ProjectName::new("a-1-b2").unwrap();
+        let mut all = vec![WorkflowId::Task(TaskKey { project: project.clone(), issue: 7 })];
+        all.extend(
+            Role::ALL
+                .into_iter()
+                .filter(|role| *role != Role::Dev)
+                .map(|role| WorkflowId::Run(RunKey { project: project.clone(), role, id: RunId(12) })),
+        );
+        for id in all {
+            assert_eq!(WorkflowId::parse_session(&id.session(3)), Some((id.clone(), 3)));
+            assert_eq!(WorkflowId::parse_lane(&project, &id.lane()), Some(id.clone()));
+            assert_eq!(id.project(), &project);
+        }
+        for bad in ["", "dev", "dev-shop", "dev-shop-x.1", "dev-shop-3", "cook-shop-3.1", "dev-$(id)-3.1"] {
+            assert_eq!(WorkflowId::parse_session(bad), None, "{bad}");
+        }
+        for bad in ["", "task", "task/x", "run/7", "run/cook/7", "vault/1"] {
+            assert_eq!(WorkflowId::parse_lane(&project, bad), None, "{bad}");
+        }
+    }
+}

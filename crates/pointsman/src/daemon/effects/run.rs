@@ -1,0 +1,100 @@
+//! Effects that only a run orders, and what the session of a run finds.
+
+use pointsman_adapters::git::checkout::remove_checkout;
+use pointsman_adapters::phase_file::{self, read_result_file};
+use pointsman_core::run::{Event, RESULT_BYTES, Run, Subject, check_result, read_result};
+use pointsman_core::words;
+use pointsman_core::workflow;
+
+use super::session::{Prepared, write};
+use super::{EffectError, EffectPerformer, Outcome};
+use crate::daemon::crash::crash_point;
+use crate::daemon::hand_in;
+use crate::daemon::inbound::Inbound;
+use crate::daemon::runs::{containers, files};
+use crate::daemon::served::{Served, SessionFiles};
+
+impl EffectPerformer {
+    /// The working tree of a run, the files about its subject, and the prompt.
+    pub(super) fn prepare_run(
+        &self,
+        served: &Served,
+        run: &Run,
+        generation: u32,
+        session_files: &SessionFiles,
+    ) -> Result<Prepared, EffectError> {
+        containers::end(self, run, generation.saturating_sub(1));
+        // A server that does not answer, a branch that is not there yet: tried again until the run's time is up.
+        let material = files::lay_out(self, served, run, generation, session_files).map_err(not_yet)?;
+        let places = words::run::RunFiles {
+            phase_file: session_files.phase_file.to_string_lossy().into_owned(),
+            result_file: session_files.result(generation).to_string_lossy().into_owned(),
+        };
+        for (name, text) in &material.files {
+            write(&session_files.inbox(generation).join(name), text.as_bytes())?;
+        }
+        let mut env = vec![("POINTSMAN_RUN".to_owned(), run.id.to_string())];
+        env.extend(run.model.clone().map(|model| ("POINTSMAN_MODEL".to_owned(), model)));
+        env.extend(material.env.into_iter().map(|(name, value)| (name.to_owned(), value)));
+        Ok(Prepared { prompt: words::run::prompt(run, &places, &material.briefing), env })
+    }
+
+    /// Reads what the session left as its result: that decides how the run ends.
+    pub(super) fn read_result(
+        &self,
+        served: &Served,
+        run: &Run,
+        generation: u32,
+    ) -> Result<Outcome, EffectError> {
+        let path = served.files_of(&run.key().into()).result(generation);
+        let read = read_result_file(&path, RESULT_BYTES as u64).map_err(|why| why.to_string());
+        let checked = read.and_then(|bytes| {
+            let result = read_result(bytes.as_deref())?;
+            // Steps that are missing are the better reason.
+            match run.next_step() {
+                None => check_result(run, result.as_ref()).map(|()| result),
+                Some(_) => Ok(result),
+            }
+        });
+        let event = match checked {
+            Ok(result) => Event::Finished { generation, result },
+            Err(why) => Event::GaveUp { generation, why },
+        };
+        Ok(Outcome::learned(workflow::Event::Run(event)))
+    }
+
+    /// Puts away what the sessions of a run left. Its work is captured once nobody writes to it any more: what could not
+    /// be captured stays where it is, and all of this is tried again.
+    pub(super) fn clean_up_run(&self, served: &Served, run: &Run) -> Result<Outcome, EffectError> {
+        let id = run.key().into();
+        let session = run.session_name();
+        let session_files = served.files_of(&id);
+        if let Some(running) = self.drivers.find(&run.identity())? {
+            let grace = served.config.timing.stop_grace.duration();
+            self.drivers.end(&run.identity(), &running, grace)?;
+        }
+        containers::end(self, run, run.session.generation);
+        self.keep_work(served, &session, &session_files.tree)?;
+        crash_point("run-session-put-away");
+        Self::keep_transcript(served, &session, &session_files);
+        for file in [&session_files.phase_file, &session_files.idle_marker] {
+            if let Err(refusal) = phase_file::remove_own_file(file) {
+                // Not ours, so not ours to remove.
+                tracing::warn!(file = %file.display(), %refusal, "left a state file");
+            }
+        }
+        files::take_commits(served, run, &session_files).map_err(not_yet)?;
+        hand_in::take(self, served, run, &session_files.tree).map_err(not_yet)?;
+        // What was in it is captured; what was not changed is in git.
+        remove_checkout(&session_files.tree)?;
+        if matches!(run.subject, Some(Subject::Review { .. } | Subject::Action { .. })) {
+            // What came of it belongs on the forge.
+            self.jobs.inbox.send(Inbound::AskForge { project: run.project.clone() });
+        }
+        Ok(Outcome::learned(workflow::Event::Run(Event::CleanedUp)))
+    }
+}
+
+fn not_yet(error: anyhow::Error) -> EffectError {
+    EffectError::later(format!("{error:#}"))
+}
