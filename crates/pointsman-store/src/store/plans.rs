@@ -187,12 +187,12 @@ fn old_generations_and_other_days_cost_nothing() {
             vec![text(), Value::Integer(3), text(), text()],
         ),
         (
-            spending::TASK.to_owned(),
+            spending::ISSUE.to_owned(),
             "spending_of_task (project=? AND issue=?)",
             vec![text(), Value::Integer(3)],
         ),
         (
-            spending::RAN_ON_TASK.to_owned(),
+            spending::RAN_ON_ISSUE.to_owned(),
             "sessions_of_task (project=? AND issue=?)",
             vec![text(), Value::Integer(3)],
         ),
