@@ -34,6 +34,8 @@ pub(crate) enum Code {
     Configuration = 6,
     /// An outside service does not answer.
     Unavailable = 7,
+    /// A signal ended it.
+    Interrupted = 130,
 }
 
 /// Why a command did not do what was asked.
