@@ -17,7 +17,7 @@ const OPERATION: &str = "open the repository";
 /// Both servers look at the token alone.
 const ANYBODY: &str = "x-access-token";
 
-/// What it takes to open a repository.
+/// The settings for a repository that is opened with a token.
 pub struct Opening<'a> {
     /// Address of the server, as people type it.
     pub url: &'a str,
