@@ -11,7 +11,7 @@ pub(crate) fn now_nanos() -> i128 {
     jiff::Timestamp::now().as_nanosecond()
 }
 
-/// How long ago, or in how long.
+/// The distance of a time from now, for people: `3 min ago`, `in 2 h`.
 pub(crate) fn relative(at: Timestamp, now: Timestamp) -> String {
     if at > now { format!("in {}", rough(at.since(now))) } else { format!("{} ago", rough(now.since(at))) }
 }

@@ -1,11 +1,10 @@
 //! What sessions spend, counted in the store, and the marks they pass.
 
-use std::sync::Arc;
-
 use pointsman_core::config::{Budget, Config};
 use pointsman_core::ids::{ProjectName, TaskKey};
-use pointsman_core::part::session::{self, Stage};
 use pointsman_core::role::Role;
+use pointsman_core::part::session::{self, Stage};
+use pointsman_core::run::{Run, Subject};
 use pointsman_core::session::budget::{self, Level, Limit, Spent, level};
 use pointsman_core::session::context::Gauge;
 use pointsman_core::session::quota::{self, Window};
@@ -47,7 +46,7 @@ pub(crate) fn used_up_quota(
     Ok(quota::used_up(&quota(store, project)?, percent, now).cloned())
 }
 
-/// Takes a measurement in and acts on the marks it passes.
+/// Takes a measurement in and acts on the marks it passes. Sessions of tasks and of runs tell it in the same way.
 pub(crate) fn measure(
     engine: &mut Engine,
     session: &str,
@@ -55,27 +54,43 @@ pub(crate) fn measure(
     spent: Option<Spent>,
     quota: &[Window],
 ) -> Reply {
-    let Some((id, generation)) = WorkflowId::parse_session(session) else {
-        return failed(FailureKind::NotFound, words::daemon::request::no_session(session));
-    };
     let measured = engine.store().session(session).and_then(|known| match known {
         Some(row) => {
             if !quota.is_empty() {
                 let told = serde_json::to_string(quota).unwrap_or_default();
-                let told = Write::cursor(id.project(), QUOTA, told);
+                let told = Write::cursor(&row.project, QUOTA, told);
                 engine.write(&[Change::quiet(clock::now(), vec![told])])?;
             }
-            take(engine, &id, generation, &row, gauge, spent).map(|()| true)
+            let Some((id, generation)) = WorkflowId::parse_session(session) else { return Ok(None) };
+            take(engine, &id, generation, &row, gauge, spent)?;
+            Ok(Some(id.task().and_then(|key| task_line(engine, key))))
         }
-        None => Ok(false),
+        None => Ok(None),
     });
     match measured {
-        Ok(false) => failed(FailureKind::NotFound, words::daemon::request::no_session(session)),
-        Ok(true) => {
-            let task = id.task().and_then(|key| task_line(engine, key));
-            done(Measured { session: session.to_owned(), measured: true, task })
-        }
+        Ok(None) => failed(FailureKind::NotFound, words::daemon::request::no_session(session)),
+        Ok(Some(task)) => done(Measured { session: session.to_owned(), measured: true, task }),
         Err(error) => failed(FailureKind::Failed, super::effects::chain(&error)),
+    }
+}
+
+/// The issue that a workflow's sessions work on: a task's own, or the one that a run is about.
+fn issue_worked_on(engine: &Engine, id: &WorkflowId) -> Option<u64> {
+    match id {
+        WorkflowId::Task(key) => Some(key.issue),
+        WorkflowId::Run(key) => engine.runs().get(key).and_then(|run| issue_of(engine, run)),
+    }
+}
+
+/// The issue that a run is about, by itself or through its pull request.
+fn issue_of(engine: &Engine, run: &Run) -> Option<u64> {
+    match run.subject.as_ref()? {
+        Subject::Action { issue } => Some(*issue),
+        Subject::Review { pr, .. } => {
+            let tasks = engine.tasks().values().filter(|task| task.key.project == run.project);
+            tasks.into_iter().find(|task| task.pr == Some(*pr)).map(|task| task.key.issue)
+        }
+        Subject::Vault { .. } => None,
     }
 }
 
@@ -144,9 +159,9 @@ pub(crate) fn turn_ended(
     if engine.store().knows_input(name)? {
         return Ok(());
     }
-    let turns = match id.task() {
-        Some(key) => engine.store().count_of_session(key, session, TURN_ENDED)?,
-        None => engine.store().session(session)?.map_or(0, |row| row.spent.turns),
+    let turns = match id {
+        WorkflowId::Task(key) => engine.store().count_of_session(key, session, TURN_ENDED)?,
+        WorkflowId::Run(_) => engine.store().session(session)?.map_or(0, |row| row.spent.turns),
     };
     let spent = Spent { turns: turns.saturating_add(1), ..Spent::default() };
     spend(engine, id, session, spent, now)?;
@@ -161,24 +176,59 @@ fn spend(
     total: Spent,
     now: Timestamp,
 ) -> Result<(), pointsman_store::Error> {
-    let (project, issue) = (id.project().clone(), id.issue());
-    let report = SpendingReport { project, issue, session: session.to_owned(), day: clock::day(now), total };
+    let issue = issue_worked_on(engine, id);
+    let (project, session) = (id.project().clone(), session.to_owned());
+    let report = SpendingReport { project, issue, session, day: clock::day(now), total };
     engine.write(&[Change::quiet(now, vec![Write::Spent(report)])]).map(drop)
 }
 
 /// The name of the mark of a role's day. Names are stored.
 const ROLE_ON_DAY: &str = "role on day";
 
+/// Whoever spends: a role, at one thing, in one session.
+struct Spender {
+    project: ProjectName,
+    role: Role,
+    /// The issue that it is about.
+    issue: Option<u64>,
+    session: Option<String>,
+}
+
+impl Spender {
+    fn of_task(task: &Task) -> Self {
+        let TaskKey { project, issue } = task.key.clone();
+        Self { project, role: ROLE, issue: Some(issue), session: task.session_id() }
+    }
+
+    fn of(engine: &Engine, owner: &Workflow) -> Self {
+        match owner {
+            Workflow::Task(task) => Self::of_task(task),
+            Workflow::Run(run) => Self::of_run(run, issue_of(engine, run)),
+        }
+    }
+
+    fn of_run(run: &Run, issue: Option<u64>) -> Self {
+        let session = Some(run.session_name());
+        Self { project: run.project.clone(), role: run.formula.role(), issue, session }
+    }
+}
+
 /// A limit, how much of it is used, and by whom.
 struct Mark {
     /// Tells it from other marks of the same task.
     name: String,
     whose: Whose,
+    /// The role whose sessions it is for; none if it is for all of them.
+    role: Option<Role>,
     spent: Spent,
     limit: Limit,
 }
 
 impl Mark {
+    fn counts_for(&self, role: Role) -> bool {
+        self.role.is_none_or(|own| own == role)
+    }
+
     fn level(&self) -> Level {
         level(self.spent, self.limit)
     }
@@ -189,88 +239,120 @@ impl Mark {
     }
 }
 
-/// The limits of a workflow and its present session.
-fn of_workflow(
+/// The limits of one session, its task and its issue.
+fn of_session(
     store: &Store,
     config: &Config,
-    owner: &Workflow,
+    spender: &Spender,
     now: Timestamp,
 ) -> Result<Vec<Mark>, pointsman_store::Error> {
-    let mut marks = match owner {
-        Workflow::Task(task) => of_task(store, config, task, now)?,
-        Workflow::Run(_) => Vec::new(),
+    let budget = config.roles.get(spender.role).budget.as_ref();
+    let mut marks = Vec::new();
+    let mut add = |name: &str, whose, role, spent, limit| {
+        marks.push(Mark { name: name.to_owned(), whose, role, spent, limit });
     };
-    let role = config.roles.get(owner.role()).budget.as_ref();
-    for (name, budget) in [("session", Some(&config.budget)), ("session of role", role)] {
-        let limit = budget.map(Limit::per_session).unwrap_or_default();
+    let of_role = |limit: fn(&Budget) -> Limit| budget.map(limit).unwrap_or_default();
+    if let Some(issue) = spender.issue {
+        let key = TaskKey { project: spender.project.clone(), issue };
+        let by_role = || -> Result<Spent, pointsman_store::Error> {
+            Ok(store.spent_by_role_on_issue(&key, now)?.remove(&spender.role).unwrap_or_default())
+        };
+        let limit = Limit::per_task(&config.budget);
+        if limit.is_any() && spender.role == ROLE {
+            add("task", Whose::Task, None, store.spent_on_task(&key, now)?, limit);
+        }
+        let limit = of_role(Limit::per_task);
+        if limit.is_any() {
+            add("role on task", Whose::RoleOnTask, Some(spender.role), by_role()?, limit);
+        }
+        let limit = Limit::per_issue(&config.budget);
+        if limit.is_any() {
+            add("issue", Whose::Issue, None, store.spent_on_issue(&key, now)?, limit);
+        }
+        let limit = of_role(Limit::per_issue);
+        if limit.is_any() {
+            add("role on issue", Whose::RoleOnIssue, Some(spender.role), by_role()?, limit);
+        }
+    }
+    let limits =
+        [("session", Limit::per_session(&config.budget)), ("session of role", of_role(Limit::per_session))];
+    for (name, limit) in limits {
         if limit.is_any()
-            && let Some(session) = owner.session_name()
-            && let Some(row) = store.session(&session)?
+            && let Some(session) = &spender.session
+            && let Some(row) = store.session(session)?
         {
-            marks.push(Mark { name: name.to_owned(), whose: Whose::Session, spent: row.spent, limit });
+            add(name, Whose::Session, Some(spender.role), row.spent, limit);
         }
     }
     Ok(marks)
 }
 
-/// The limits of one task over all its sessions.
-fn of_task(
-    store: &Store,
-    config: &Config,
-    task: &Task,
-    now: Timestamp,
-) -> Result<Vec<Mark>, pointsman_store::Error> {
-    let (key, role) = (&task.key, config.roles.get(ROLE).budget.as_ref());
-    let mut marks = Vec::new();
-    let mut add = |name: &str, whose, spent, limit| {
-        marks.push(Mark { name: name.to_owned(), whose, spent, limit });
-    };
-    let limit = Limit::per_task(&config.budget);
-    if limit.is_any() {
-        add("task", Whose::Task, store.spent_on_task(key, now)?, limit);
-    }
-    let limit = role.map(Limit::per_task).unwrap_or_default();
-    if limit.is_any() {
-        let spent = store.spent_by_role_on_task(key, now)?.remove(&ROLE).unwrap_or_default();
-        add("role on task", Whose::RoleOnTask, spent, limit);
-    }
-    Ok(marks)
-}
-
-/// The limits of a project's day, which count for everything that runs.
+/// The limits of a project's day: of all roles together, and of each that has its own.
 fn of_day(store: &Store, config: &Config, now: Timestamp) -> Result<Vec<Mark>, pointsman_store::Error> {
     let day = clock::day(now);
     let mut marks = Vec::new();
     let limit = Limit::per_day(&config.budget);
     if limit.is_any() {
         let spent = store.spent_on_day(Some(&config.name), &day, now)?;
-        marks.push(Mark { name: format!("day {day}"), whose: Whose::Day, spent, limit });
+        marks.push(Mark { name: format!("day {day}"), whose: Whose::Day, role: None, spent, limit });
     }
-    let limit = config.roles.get(ROLE).budget.as_ref().map(Limit::per_day).unwrap_or_default();
-    if limit.is_any() {
+    let own = config.roles.iter().filter_map(|(role, settings)| Some((role, settings.budget.as_ref()?)));
+    let own: Vec<_> = own.map(|(role, budget)| (role, Limit::per_day(budget))).collect();
+    if own.iter().any(|(_, limit)| limit.is_any()) {
         let mut roles = store.spent_by_role_on_day(Some(&config.name), &day, now)?;
-        let spent = roles.remove(&ROLE).unwrap_or_default();
-        marks.push(Mark { name: format!("{ROLE_ON_DAY} {day}"), whose: Whose::RoleOnDay, spent, limit });
+        for (role, limit) in own.into_iter().filter(|(_, limit)| limit.is_any()) {
+            let spent = roles.remove(&role).unwrap_or_default();
+            let name = format!("{ROLE_ON_DAY} {day}");
+            marks.push(Mark { name, whose: Whose::RoleOnDay, role: Some(role), spent, limit });
+        }
     }
     Ok(marks)
 }
 
-/// The marks that are passed: of this workflow, and of the day for everything that runs.
+/// The marks of the day that count for a role.
+fn of_day_for(
+    store: &Store,
+    config: &Config,
+    role: Role,
+    now: Timestamp,
+) -> Result<Vec<Mark>, pointsman_store::Error> {
+    let mut marks = of_day(store, config, now)?;
+    marks.retain(|mark| mark.counts_for(role));
+    Ok(marks)
+}
+
+/// The marks that are passed: of this workflow, of the task on the same issue, and of the day for everything that runs.
 fn passed(
     engine: &mut Engine,
     id: &WorkflowId,
     now: Timestamp,
 ) -> Result<Vec<Input>, pointsman_store::Error> {
     let Some(config) = engine.config(id.project()) else { return Ok(Vec::new()) };
-    let mut inputs = Vec::new();
-    let Some(owner) = engine.workflow(id) else { return Ok(inputs) };
-    for mark in of_workflow(engine.store(), &config, &owner, now)? {
-        inputs.extend(once(engine, &owner, &mark)?);
+    let mut inputs = passed_by(engine, &config, id, now)?;
+    if let (WorkflowId::Run(key), Some(issue)) = (id, issue_worked_on(engine, id)) {
+        // The issue's own budget is that of its task as well.
+        let task = TaskKey { project: key.project.clone(), issue };
+        inputs.extend(passed_by(engine, &config, &task.into(), now)?);
     }
     inputs.extend(day_passed(engine, &config, now)?);
     Ok(inputs)
 }
 
+fn passed_by(
+    engine: &mut Engine,
+    config: &Config,
+    id: &WorkflowId,
+    now: Timestamp,
+) -> Result<Vec<Input>, pointsman_store::Error> {
+    let mut inputs = Vec::new();
+    let Some(owner) = engine.workflow(id) else { return Ok(inputs) };
+    for mark in of_session(engine.store(), config, &Spender::of(engine, &owner), now)? {
+        inputs.extend(once(engine, &owner, &mark)?);
+    }
+    Ok(inputs)
+}
+
+/// The marks of the day, for everything that runs.
 fn day_passed(
     engine: &mut Engine,
     config: &Config,
@@ -280,7 +362,9 @@ fn day_passed(
     for mark in of_day(engine.store(), config, now)? {
         if mark.level() > Level::Within {
             for owner in running(engine, &config.name) {
-                inputs.extend(once(engine, &owner, &mark)?);
+                if mark.counts_for(owner.role()) {
+                    inputs.extend(once(engine, &owner, &mark)?);
+                }
             }
         }
     }
@@ -292,23 +376,21 @@ fn running(engine: &Engine, project: &ProjectName) -> Vec<Workflow> {
     engine.workflows().filter(|owner| owner.id().project() == project && is_running(owner)).collect()
 }
 
-/// The marks that nobody reports: time passes, and sessions die.
+/// The marks that nobody reports: time passes, and sessions die. Those of issues are long, and looked at `thoroughly` only.
 pub(crate) fn passed_by_themselves(
     engine: &mut Engine,
+    thoroughly: bool,
     now: Timestamp,
 ) -> Result<Vec<Input>, pointsman_store::Error> {
     let mut inputs = Vec::new();
     let projects: Vec<ProjectName> = engine.served().cloned().collect();
     for config in projects.iter().filter_map(|project| engine.config(project)).collect::<Vec<_>>() {
-        let budgets = [Some(&config.budget), config.roles.get(ROLE).budget.as_ref()];
-        let any = |limit: fn(&Budget) -> Limit| {
-            budgets.iter().flatten().any(|budget| limit(budget).passes_by_itself())
-        };
-        if any(Limit::per_task) {
+        let own = config.roles.iter().filter_map(|(_, settings)| settings.budget.as_ref());
+        let budgets: Vec<&Budget> = own.chain([&config.budget]).collect();
+        let any = |limit: fn(&Budget) -> Limit| budgets.iter().any(|budget| limit(budget).passes_by_itself());
+        if any(Limit::per_task) || thoroughly && any(Limit::per_issue) {
             for owner in running(engine, &config.name) {
-                for mark in of_workflow(engine.store(), &config, &owner, now)? {
-                    inputs.extend(once(engine, &owner, &mark)?);
-                }
+                inputs.extend(passed_by(engine, &config, &owner.id(), now)?);
             }
         }
         if any(Limit::per_day) {
@@ -353,23 +435,39 @@ pub(crate) fn may_begin(
     if used_up_quota(store, &config.name, config.limits.rate_limit_percent, now)?.is_some() {
         return Ok(false);
     }
-    let day = of_day(store, config, now)?;
+    let day = of_day_for(store, config, ROLE, now)?;
     Ok(day.iter().all(|mark| mark.level() == Level::Within)
-        && of_workflow(store, config, &Workflow::Task(Arc::new(task.clone())), now)?
+        && of_session(store, config, &Spender::of_task(task), now)?
             .iter()
             .all(|mark| mark.level() < Level::Hard))
 }
 
-/// Names the budget of the day or the rate limit that is used up, in words.
+/// Names the budget of the day or the rate limit that is used up for a role, in words.
 pub(crate) fn used_up_today(
     store: &Store,
     config: &Config,
+    role: Role,
     now: Timestamp,
 ) -> Result<Option<String>, pointsman_store::Error> {
     if let Some(full) = used_up_quota(store, &config.name, config.limits.rate_limit_percent, now)? {
         return Ok(Some(words::reason::rate_limit(&full)));
     }
-    let marks = of_day(store, config, now)?;
+    let marks = of_day_for(store, config, role, now)?;
+    Ok(marks.iter().find(|mark| mark.level() == Level::Hard).map(Mark::describe))
+}
+
+/// Names the budget or the rate limit because of which a run may not begin, in words.
+pub(crate) fn used_up_for(
+    engine: &Engine,
+    run: &Run,
+    now: Timestamp,
+) -> Result<Option<String>, pointsman_store::Error> {
+    let Some(config) = engine.config(&run.project) else { return Ok(None) };
+    if let Some(full) = used_up_today(engine.store(), &config, run.formula.role(), now)? {
+        return Ok(Some(full));
+    }
+    let spender = Spender::of_run(run, issue_of(engine, run));
+    let marks = of_session(engine.store(), &config, &spender, now)?;
     Ok(marks.iter().find(|mark| mark.level() == Level::Hard).map(Mark::describe))
 }
 
@@ -380,7 +478,7 @@ pub(crate) fn used_up(
     task: &Task,
     now: Timestamp,
 ) -> Result<Option<String>, pointsman_store::Error> {
-    let mut marks = of_workflow(store, config, &Workflow::Task(Arc::new(task.clone())), now)?;
-    marks.extend(of_day(store, config, now)?);
+    let mut marks = of_session(store, config, &Spender::of_task(task), now)?;
+    marks.extend(of_day_for(store, config, ROLE, now)?);
     Ok(marks.iter().find(|mark| mark.level() == Level::Hard).map(Mark::describe))
 }

@@ -116,7 +116,7 @@ impl Loop {
             git: Git::open(paths.state()).unwrap(),
             drivers: Drivers { tmux: Arc::new(tmux), headless: Headless::new(paths.headless()) },
             exits: Arc::new(ExitWatch::start(|_| {}).unwrap()),
-            jobs: Jobs::new(inbox.clone(), reader()),
+            jobs: Jobs::new(inbox.clone(), reader(), paths.notices()),
             announced: Arc::default(),
             stances: SessionActivities::open(paths.stances()),
             reader: Reader::new(reader()),
@@ -261,7 +261,7 @@ impl Night {
             let mut events = vec![told(session::Event::Started)];
             events.extend(steps);
             let ended = session::Event::Ended { exit: Exit::Done, tail: String::new() };
-            events.extend([Event::Finished { generation, result }, told(ended)]);
+            events.extend([Event::Finished { generation, result }, told(ended), Event::CleanedUp]);
             for event in events {
                 let taken =
                     runs::happened(&mut self.main.engine, &shop(), run.id, event.clone(), now).unwrap();

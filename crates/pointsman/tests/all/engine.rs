@@ -357,13 +357,13 @@ fn a_task_that_cannot_be_read_waits_and_costs_the_others_nothing() {
     }
     let mut stage = stage.reopen_after(
         "UPDATE tasks SET version = 99 WHERE issue = 1;
-         UPDATE outbox SET effect = '{\"do\": \"what nobody knows\"}' WHERE status = 'pending' AND issue = 2;
+         UPDATE outbox SET effect = '{\"do\": \"what nobody knows\"}' WHERE status = 'pending' AND workflow = 'task/2';
          UPDATE work_states SET state = '{}' WHERE issue = 2;",
     );
     let unreadable = stage.engine.store().unreadable().unwrap();
     let mut names: Vec<_> = unreadable.iter().map(|one| (one.what, one.name.as_str())).collect();
     names.dedup();
-    assert_eq!(names, [(Kind::Task, "1"), (Kind::Effect, "2"), (Kind::WorkState, "dev-p-2")]);
+    assert_eq!(names, [(Kind::Task, "1"), (Kind::Effect, "task/2"), (Kind::WorkState, "dev-p-2")]);
     assert!(stage.due().is_empty());
     let wakes = stage.engine.wake_at().unwrap();
     assert!(wakes.is_none_or(|at| at > stage.now), "it does not ask again and again: {wakes:?}");

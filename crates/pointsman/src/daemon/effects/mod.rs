@@ -45,6 +45,7 @@ pub(crate) use activities::SessionActivities;
 pub(crate) use delivery::hook_inbox;
 pub(super) use issue::read_refusal;
 pub(super) use message::{Redelivery, ResendOutcome};
+pub(super) use notify::put_up_from_job;
 pub(super) use session::epoch;
 
 /// Everything effects are performed with.
