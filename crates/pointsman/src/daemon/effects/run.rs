@@ -60,6 +60,7 @@ impl EffectPerformer {
             Ok(result) => Event::Finished { generation, result },
             Err(why) => Event::GaveUp { generation, why },
         };
+        crash_point("run-result-read");
         Ok(Outcome::learned(workflow::Event::Run(event)))
     }
 
