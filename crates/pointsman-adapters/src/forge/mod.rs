@@ -1,11 +1,12 @@
 //! A forge: issues, pull requests, reviews, checks and a board, wherever they live.
 //!
 //! Trait and error here; the embedded forge is in the binary (it needs the store). Forges on servers: `hosted` has what
-//! they do alike, `forgejo` and `github` where they differ. Every call says what is true afterwards, so calling it twice
+//! they do alike, `forgejo` and `github` where they differ; `gitlab` has an API of its own. Every call says what is true afterwards, so calling it twice
 //! is the same as calling it once.
 
 pub mod forgejo;
 pub mod github;
+pub mod gitlab;
 mod hosted;
 pub mod plain;
 

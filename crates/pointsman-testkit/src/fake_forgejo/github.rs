@@ -5,7 +5,6 @@
 //! are shown as check runs.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::time::Instant;
 
 use serde_json::{Value, json};
 
@@ -13,6 +12,7 @@ use super::issues::{comment, create, text};
 use super::pulls::{exists, follow_branches, mark_merged};
 use super::{Issue, Label, Pull, REPO, Review, Shared, State, Status, app, json};
 use crate::http::{Reply, Request};
+use crate::mutation::broken;
 
 /// Requests of an hour.
 const HOURLY: usize = 5000;
@@ -32,7 +32,10 @@ pub(super) fn answer(shared: &Shared, request: &Request, rest: &[&str]) -> Reply
     }
     let mut state = shared.state();
     let spoken = request.header("authorization").is_some_and(|text| text.starts_with("Bearer "));
-    let Some(who) = state.who(request).filter(|_| spoken) else { return said(401, "Bad credentials") };
+    let found = state.who(request).filter(|_| spoken);
+    let Some(who) = found.or_else(|| broken("github-token").then(|| super::DEV.to_owned())) else {
+        return said(401, "Bad credentials");
+    };
     if request.header("accept") != Some("application/vnd.github+json") {
         return said(415, "the adapter says which version it speaks");
     }
@@ -43,7 +46,7 @@ pub(super) fn answer(shared: &Shared, request: &Request, rest: &[&str]) -> Reply
         ["user"] if asked.who == app::APP_BOT => said(403, "Resource not accessible by integration"),
         ["user"] => Reply::json(200, &json::user(&asked.who)),
         ["repos", owner, name, rest @ ..] if format!("{owner}/{name}") == REPO => {
-            if request.method != "GET" && !state.writes(&asked.who) {
+            if request.method != "GET" && !state.writes(&asked.who) && !broken("github-rights") {
                 return said(403, "Resource not accessible by personal access token");
             }
             of_repository(shared, &mut state, &asked, rest)
@@ -63,7 +66,7 @@ fn conditional(request: &Request, reply: Reply) -> Reply {
     let mut hasher = DefaultHasher::new();
     reply.body.hash(&mut hasher);
     let etag = format!("W/\"{:x}\"", hasher.finish());
-    match request.header("if-none-match") == Some(&etag) {
+    match request.header("if-none-match") == Some(&etag) && !broken("github-unchanged") {
         true => Reply { status: 304, body: Vec::new(), ..reply },
         false => reply.with("ETag", etag),
     }
@@ -100,7 +103,8 @@ fn merge_what_was_pushed(shared: &Shared, state: &mut State) {
         .map(|(number, pull)| (*number, pull.head_sha.clone(), format!("refs/heads/{}", pull.base)))
         .collect();
     for (number, head, base) in open {
-        if shared.git(&["merge-base", "--is-ancestor", &head, &base]).is_some() {
+        let reached = shared.git(&["merge-base", "--is-ancestor", &head, &base]).is_some();
+        if reached && !broken("github-merged-by-push") {
             mark_merged(state, number, head);
         }
     }
@@ -122,7 +126,9 @@ fn of_repository(shared: &Shared, state: &mut State, asked: &Asked<'_>, rest: &[
         },
         ("POST", ["labels"]) => {
             let (name, color) = (text(&asked.body, "name"), text(&asked.body, "color"));
-            if state.labels.iter().any(|label| label.name == name) || color.starts_with('#') {
+            if state.labels.iter().any(|label| label.name == name)
+                || (color.starts_with('#') && !broken("github-label-colour"))
+            {
                 return said(422, "Validation Failed");
             }
             let id = state.number() + 1000;
@@ -179,7 +185,9 @@ fn of_repository(shared: &Shared, state: &mut State, asked: &Asked<'_>, rest: &[
             let contained = shared.git(&["merge-base", "--is-ancestor", head, base]).is_some();
             Reply::json(200, &json!({ "status": if contained { "behind" } else { "diverged" } }))
         }
-        (_, ["commits" | "statuses", sha, ..]) if !exists(shared, sha) => {
+        (_, ["commits" | "statuses", sha, ..])
+            if !exists(shared, sha) && !broken("github-unknown-commit") =>
+        {
             said(422, "No commit found for SHA")
         }
         ("GET", ["commits", sha, "pulls"]) => {
@@ -236,7 +244,10 @@ fn of_issue(state: &mut State, asked: &Asked<'_>, (method, number, rest): (&str,
         ("PATCH", []) => {
             if let Some(people) = asked.body["assignees"].as_array() {
                 // Whom it does not take, it leaves out.
-                let people = people.iter().filter_map(Value::as_str).filter(|name| state.writes(name));
+                let people = people
+                    .iter()
+                    .filter_map(Value::as_str)
+                    .filter(|name| state.writes(name) || broken("github-assignee-left-out"));
                 let people: Vec<String> = people.map(str::to_owned).collect();
                 // Whom it does not take, it leaves out without a word; an App is one of them.
                 let people = people.into_iter().filter(|name| name != app::APP_BOT).collect();
@@ -284,7 +295,7 @@ fn labels(state: &State, issue: &Issue) -> Vec<Value> {
 fn issue(state: &State, number: u64, issue: &Issue) -> Value {
     let mut shown = json::issue(state, number, issue);
     shown["assignees"] = issue.assignees.iter().map(|login| json::user(login)).collect();
-    match state.pulls.contains_key(&number) {
+    match state.pulls.contains_key(&number) && !broken("github-pulls-are-issues") {
         true => shown["pull_request"] = json!({ "url": "" }),
         // An issue has no such field at all.
         false => drop(shown.as_object_mut().expect("an object").remove("pull_request")),
@@ -307,19 +318,11 @@ fn open(shared: &Shared, state: &mut State, asked: &Asked<'_>) -> Reply {
     };
     let contained = shared.git(&["merge-base", "--is-ancestor", &head_sha, &format!("refs/heads/{base}")]);
     let twin = state.pulls.iter().any(|(n, p)| state.issues[n].open && p.head == head && p.base == base);
-    if twin || contained.is_some() {
+    if (twin && !broken("github-pull-twice")) || contained.is_some() {
         return said(422, "Validation Failed");
     }
     let number = create(state, &asked.who, &text(&asked.body, "title"), &text(&asked.body, "body"));
-    let made = Pull {
-        head,
-        base,
-        head_sha,
-        merged_as: None,
-        reviews: Vec::new(),
-        changed: Instant::now(),
-        coming: None,
-    };
+    let made = Pull::new(head, base, head_sha);
     state.pulls.insert(number, made);
     Reply::json(201, &pull(state, number, &state.pulls[&number]))
 }

@@ -2,4 +2,5 @@
 
 #![allow(clippy::disallowed_methods, reason = "a test is outside the fences")]
 
+mod fakes;
 mod tidy;
