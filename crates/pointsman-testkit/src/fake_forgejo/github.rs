@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::issues::{comment, create, text};
 use super::pulls::{exists, follow_branches, mark_merged};
-use super::{Issue, Label, Pull, REPO, Review, Shared, State, Status, app, json};
+use super::{Issue, Label, Pull, REPO, Review, Shared, State, Status, app, github_merge, json};
 use crate::http::{Reply, Request};
 use crate::mutation::broken;
 
@@ -180,6 +180,8 @@ fn of_repository(shared: &Shared, state: &mut State, asked: &Asked<'_>, rest: &[
             Some(sha) => Reply::json(200, &json!({ "name": name, "commit": { "sha": sha } })),
             None => said(404, "Branch not found"),
         },
+        ("GET", ["rules", "branches", branch]) => github_merge::rules(state, branch),
+        ("GET", ["rulesets", id]) => github_merge::ruleset(state, &asked.who, id),
         ("GET", ["compare", range]) => {
             let Some((base, head)) = range.split_once("...") else { return not_found() };
             let contained = shared.git(&["merge-base", "--is-ancestor", head, base]).is_some();
@@ -259,6 +261,7 @@ fn of_issue(state: &mut State, asked: &Asked<'_>, (method, number, rest): (&str,
             state.touch(number);
             Reply::json(200, &issue(state, number, &state.issues[&number]))
         }
+        ("GET", ["events"]) => page(asked.request, github_merge::events(state, number)),
         ("GET", ["comments"]) => {
             page(asked.request, state.issues[&number].comments.iter().map(json::comment).collect())
         }
@@ -308,6 +311,8 @@ fn pull(state: &State, number: u64, pull: &Pull) -> Value {
     shown["merged_at"] = json!(pull.merged_as.as_ref().map(|_| json::time(state.issues[&number].updated)));
     // Of an open one it is a rehearsal of the merge.
     shown["merge_commit_sha"] = json!(pull.merged_as.clone().unwrap_or("f".repeat(40)));
+    shown["labels"] = Value::from(labels(state, &state.issues[&number]));
+    github_merge::show(state, number, &mut shown);
     shown
 }
 
@@ -341,6 +346,8 @@ fn of_pull(
             }
             Reply::json(200, &pull(state, number, &state.pulls[&number]))
         }
+        ("PUT", ["merge-async"]) => github_merge::order(state, number, &asked.body),
+        ("GET", ["merge-async", uuid]) => github_merge::ordered(shared, state, number, uuid),
         ("GET", ["reviews"]) => {
             page(asked.request, state.pulls[&number].reviews.iter().map(review).collect())
         }

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use pointsman_core::forge::{BoardItem, Check, CheckState};
+use pointsman_core::config::MergeStyle;
+use pointsman_core::forge::{BoardItem, Check, CheckState, PullRequest};
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::labels;
 use pointsman_core::task::ReviewVerdict;
@@ -13,7 +14,7 @@ use super::board::Board;
 use crate::forge::hosted::errors::told;
 use crate::forge::hosted::wire::{Label, WirePull, WireReview, wire};
 use crate::forge::hosted::{Dialect, Hosted, MERGE};
-use crate::forge::{BoardChange, Error};
+use crate::forge::{BoardChange, Error, ForgeMerge, MergeTies};
 use crate::http::{Count, Method, Request};
 
 /// How long it is remembered who has a say.
@@ -114,6 +115,22 @@ impl Dialect for Github {
         let runs: Vec<CheckRun> = self.hosted.about(sha, "check-runs")?.unwrap_or_default();
         checks.extend(runs.into_iter().map(CheckRun::plain));
         Ok(checks)
+    }
+
+    fn merge(&self, pr: Number, head: &Sha, style: MergeStyle) -> Option<Result<ForgeMerge, Error>> {
+        Some(self.merge_by_order(pr, head, style))
+    }
+
+    fn ties(&self, pr: Number) -> Result<MergeTies, Error> {
+        self.read_ties(pr)
+    }
+
+    fn wishes(&self, label: &str) -> Result<Vec<PullRequest>, Error> {
+        self.read_wishes(label)
+    }
+
+    fn forbids_push(&self, branch: &str, me: &str) -> Result<Option<String>, Error> {
+        self.read_forbidding(branch, me)
     }
 
     fn read_board(&self) -> Option<Result<Vec<(BoardItem, bool)>, Error>> {
