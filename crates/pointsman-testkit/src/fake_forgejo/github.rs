@@ -207,12 +207,27 @@ fn of_repository(shared: &Shared, state: &mut State, asked: &Asked<'_>, rest: &[
             let run = |s: &&Status| {
                 let name = s.context.trim_start_matches(RUN);
                 match s.state.as_str() {
-                    "pending" => json!({ "name": name, "status": "in_progress", "conclusion": null }),
-                    word => json!({ "name": name, "status": "completed", "conclusion": word }),
+                    "pending" => {
+                        json!({ "id": s.id, "name": name, "status": "in_progress", "conclusion": null })
+                    }
+                    word => json!({
+                        "id": s.id, "name": name, "status": "completed", "conclusion": word,
+                        "output": { "title": null, "summary": null, "annotations_count": u64::from(word == "failure") },
+                    }),
                 }
             };
             let shown: Vec<Value> = newest(state, sha, true).iter().map(run).collect();
             Reply::json(200, &json!({ "total_count": shown.len(), "check_runs": shown }))
+        }
+        ("GET", ["check-runs", id, "annotations"]) => {
+            let found = state.statuses.iter().find(|s| s.id.to_string() == *id && s.context.starts_with(RUN));
+            let remark = |s: &Status| {
+                json!({
+                    "path": "src/list.txt", "start_line": 3, "end_line": 3, "annotation_level": "failure",
+                    "message": format!("{} does not like this", s.context.trim_start_matches(RUN)),
+                })
+            };
+            found.map_or_else(not_found, |s| page(request, vec![remark(s)]))
         }
         ("POST", ["statuses", sha]) => {
             let id = state.number();

@@ -94,6 +94,9 @@ fn github_check_runs_and_statuses_are_one_list() {
     assert_eq!(read(), expected(CheckState::Pending));
     fake.set_status(&sha, "run:build", "timed_out");
     assert_eq!(read(), expected(CheckState::Failure));
+    fake.set_status(&sha, "run:build", "failure");
+    let checks = forge.checks(&Sha::new(&sha).unwrap()).unwrap();
+    assert_eq!(checks[0].details, "src/list.txt:3: failure: build does not like this");
 }
 
 #[test]
