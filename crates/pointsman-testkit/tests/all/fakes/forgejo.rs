@@ -104,7 +104,9 @@ fn forgejo_close_with_dependencies() {
 #[test]
 fn forgejo_page_size() {
     let (fake, asker) = start();
-    (0..60).for_each(|_| drop(fake.create_issue(OWNER, "T", "B", &[])));
+    for _ in 0..60 {
+        fake.create_issue(OWNER, "T", "B", &[]);
+    }
     let (_, head, body) =
         asker.exchange("GET", "/repos/ann/shop/issues?limit=100", &fake.token(DEV), &Value::Null);
     assert_eq!(serde_json::from_str::<Vec<Value>>(&body).unwrap().len(), 50);

@@ -133,7 +133,9 @@ fn gitlab_label_twice() {
 #[test]
 fn gitlab_page_size() {
     let (fake, asker) = start();
-    (0..120).for_each(|_| drop(fake.create_issue(OWNER, "T", "B", &[])));
+    for _ in 0..120 {
+        fake.create_issue(OWNER, "T", "B", &[]);
+    }
     let path = format!("{PROJECT}/issues?per_page=500");
     let (_, head, body) = asker.exchange("GET", &path, &fake.token(DEV), &Value::Null);
     assert_eq!(serde_json::from_str::<Vec<Value>>(&body).unwrap().len(), 100);
