@@ -45,6 +45,8 @@ pub struct ForgeCapabilities {
     pub needs_url: bool,
     /// Whether repositories may lie in groups within groups: `forge.repo` then has more than two parts.
     pub groups: bool,
+    /// Whether it can merge by itself, or has a merge queue of its own (`merge.engine`, `merge.label`).
+    pub merges: bool,
     /// The variable that usually holds its token.
     pub token_env: Option<&'static str>,
 }
@@ -63,6 +65,7 @@ impl ForgeKind {
                 apps: false,
                 needs_url: false,
                 groups: false,
+                merges: false,
                 token_env: None,
             },
             Self::Forgejo => ForgeCapabilities {
@@ -72,6 +75,7 @@ impl ForgeKind {
                 apps: false,
                 needs_url: true,
                 groups: false,
+                merges: false,
                 token_env: Some("CODEBERG_TOKEN"),
             },
             Self::Github => ForgeCapabilities {
@@ -81,6 +85,7 @@ impl ForgeKind {
                 apps: true,
                 needs_url: false,
                 groups: false,
+                merges: true,
                 token_env: Some("GITHUB_TOKEN"),
             },
             Self::Gitlab => ForgeCapabilities {
@@ -90,6 +95,7 @@ impl ForgeKind {
                 apps: false,
                 needs_url: false,
                 groups: true,
+                merges: false,
                 token_env: Some("GITLAB_TOKEN"),
             },
             Self::Git => ForgeCapabilities {
@@ -99,6 +105,7 @@ impl ForgeKind {
                 apps: false,
                 needs_url: true,
                 groups: false,
+                merges: false,
                 token_env: None,
             },
         }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::issues::{comment, create, text};
 use super::pulls::{exists, follow_branches, mark_merged};
-use super::{Issue, Label, Pull, REPO, Review, Shared, State, Status, app, json};
+use super::{Issue, Label, Pull, REPO, Review, Shared, State, Status, app, github_merge, json};
 use crate::http::{Reply, Request};
 use crate::mutation::broken;
 
@@ -180,6 +180,8 @@ fn of_repository(shared: &Shared, state: &mut State, asked: &Asked<'_>, rest: &[
             Some(sha) => Reply::json(200, &json!({ "name": name, "commit": { "sha": sha } })),
             None => said(404, "Branch not found"),
         },
+        ("GET", ["rules", "branches", branch]) => github_merge::rules(state, branch),
+        ("GET", ["rulesets", id]) => github_merge::ruleset(state, &asked.who, id),
         ("GET", ["compare", range]) => {
             let Some((base, head)) = range.split_once("...") else { return not_found() };
             let contained = shared.git(&["merge-base", "--is-ancestor", head, base]).is_some();
@@ -205,12 +207,27 @@ fn of_repository(shared: &Shared, state: &mut State, asked: &Asked<'_>, rest: &[
             let run = |s: &&Status| {
                 let name = s.context.trim_start_matches(RUN);
                 match s.state.as_str() {
-                    "pending" => json!({ "name": name, "status": "in_progress", "conclusion": null }),
-                    word => json!({ "name": name, "status": "completed", "conclusion": word }),
+                    "pending" => {
+                        json!({ "id": s.id, "name": name, "status": "in_progress", "conclusion": null })
+                    }
+                    word => json!({
+                        "id": s.id, "name": name, "status": "completed", "conclusion": word,
+                        "output": { "title": null, "summary": null, "annotations_count": u64::from(word == "failure") },
+                    }),
                 }
             };
             let shown: Vec<Value> = newest(state, sha, true).iter().map(run).collect();
             Reply::json(200, &json!({ "total_count": shown.len(), "check_runs": shown }))
+        }
+        ("GET", ["check-runs", id, "annotations"]) => {
+            let found = state.statuses.iter().find(|s| s.id.to_string() == *id && s.context.starts_with(RUN));
+            let remark = |s: &Status| {
+                json!({
+                    "path": "src/list.txt", "start_line": 3, "end_line": 3, "annotation_level": "failure",
+                    "message": format!("{} does not like this", s.context.trim_start_matches(RUN)),
+                })
+            };
+            found.map_or_else(not_found, |s| page(request, vec![remark(s)]))
         }
         ("POST", ["statuses", sha]) => {
             let id = state.number();
@@ -259,6 +276,7 @@ fn of_issue(state: &mut State, asked: &Asked<'_>, (method, number, rest): (&str,
             state.touch(number);
             Reply::json(200, &issue(state, number, &state.issues[&number]))
         }
+        ("GET", ["events"]) => page(asked.request, github_merge::events(state, number)),
         ("GET", ["comments"]) => {
             page(asked.request, state.issues[&number].comments.iter().map(json::comment).collect())
         }
@@ -308,6 +326,8 @@ fn pull(state: &State, number: u64, pull: &Pull) -> Value {
     shown["merged_at"] = json!(pull.merged_as.as_ref().map(|_| json::time(state.issues[&number].updated)));
     // Of an open one it is a rehearsal of the merge.
     shown["merge_commit_sha"] = json!(pull.merged_as.clone().unwrap_or("f".repeat(40)));
+    shown["labels"] = Value::from(labels(state, &state.issues[&number]));
+    github_merge::show(state, number, &mut shown);
     shown
 }
 
@@ -341,6 +361,8 @@ fn of_pull(
             }
             Reply::json(200, &pull(state, number, &state.pulls[&number]))
         }
+        ("PUT", ["merge-async"]) => github_merge::order(state, number, &asked.body),
+        ("GET", ["merge-async", uuid]) => github_merge::ordered(shared, state, number, uuid),
         ("GET", ["reviews"]) => {
             page(asked.request, state.pulls[&number].reviews.iter().map(review).collect())
         }

@@ -17,6 +17,7 @@ mod board;
 mod faults;
 mod git;
 mod github;
+mod github_merge;
 mod gitlab;
 mod hooks;
 mod issues;
@@ -70,6 +71,8 @@ pub struct Rules {
     pub statuses: bool,
     /// Whether nobody but the owner may push to `main`: git refuses it, and the API says so.
     pub protected_main: bool,
+    /// Whether a rule of GitHub requires its own merge queue for `main`.
+    pub merge_queue: bool,
     /// Whether it is under maintenance: everything can be read, and every push fails.
     pub read_only: bool,
     /// Whether the answer to an assignment still shows the issue as it was.
@@ -108,6 +111,7 @@ impl Default for Rules {
             manual_merge: true,
             statuses: true,
             protected_main: false,
+            merge_queue: false,
             read_only: false,
             late_assignee: false,
             lost_assignments: 0,
@@ -145,6 +149,7 @@ struct State {
     apps: app::Apps,
     board: board::Board,
     gitlab: gitlab::World,
+    merges: github_merge::Merges,
     hook: Option<hooks::Hook>,
     hooked: u64,
     next: u64,
@@ -288,6 +293,7 @@ impl FakeForgejo {
             apps: app::Apps::default(),
             board: board::Board::default(),
             gitlab: gitlab::World::default(),
+            merges: github_merge::Merges::default(),
             hook: None,
             hooked: 0,
             next: 0,

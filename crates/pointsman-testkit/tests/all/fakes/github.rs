@@ -102,3 +102,31 @@ fn github_label_colour() {
     let order = json!({ "name": "x", "color": "00aabb" });
     assert_eq!(asker.ask("POST", "/repos/ann/shop/labels", &fake.token(DEV), &order).0, 201);
 }
+
+#[test]
+fn github_merge_sha() {
+    let (fake, asker) = start();
+    let (number, head) = pull(&fake, &asker);
+    let path = format!("/repos/ann/shop/pulls/{number}/merge-async");
+    let order = |sha: &str| json!({ "sha": sha, "merge_method": "rebase", "merge_action": "default" });
+    let (status, said) = asker.ask("PUT", &path, &fake.token(DEV), &order(&"a".repeat(40)));
+    assert_eq!((status, &said["status"]), (400, &"failed".into()));
+    assert_eq!(asker.ask("PUT", &path, &fake.token(DEV), &order(&head)).0, 202);
+}
+
+#[test]
+fn github_merge_once() {
+    let (fake, asker) = start();
+    let (number, head) = pull(&fake, &asker);
+    let path = format!("/repos/ann/shop/pulls/{number}/merge-async");
+    let order = json!({ "sha": head, "merge_method": "rebase", "merge_action": "default" });
+    let (_, first) = asker.ask("PUT", &path, &fake.token(DEV), &order);
+    let (status, second) = asker.ask("PUT", &path, &fake.token(DEV), &order);
+    assert_eq!((status, &second["details"]["uuid"]), (409, &first["details"]["uuid"]));
+    let one = format!("{path}/{}", first["details"]["uuid"].as_str().unwrap());
+    let (_, done) = asker.get(&one, &fake.token(DEV));
+    assert_eq!(
+        (&done["status"], &done["details"]["sha"]),
+        (&"merged".into(), &fake.branch("main").unwrap().into())
+    );
+}
