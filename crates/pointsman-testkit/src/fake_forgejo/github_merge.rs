@@ -123,7 +123,7 @@ pub(super) fn order(state: &mut State, number: u64, body: &Value) -> Reply {
 
 /// What became of an order: into the merge queue where one is required, else on the base.
 pub(super) fn ordered(shared: &Shared, state: &mut State, number: u64, uuid: &str) -> Reply {
-    if !state.merges.orders.get(&number).is_some_and(|order| order.uuid == uuid) {
+    if state.merges.orders.get(&number).is_none_or(|order| order.uuid != uuid) {
         return Reply::json(404, &json!({ "message": "Not Found" }));
     }
     if let Some(sha) = &state.pulls[&number].merged_as {

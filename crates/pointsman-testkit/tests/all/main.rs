@@ -1,6 +1,10 @@
 //! The testkit's integration tests.
 
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests may panic and are outside the fences")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "tests may panic and are outside the fences"
+)]
 
 mod fakes;
 mod tidy;
