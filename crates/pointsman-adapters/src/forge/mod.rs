@@ -227,7 +227,7 @@ pub enum ForgeMerge {
     Refused { reason: String },
 }
 
-/// What ties a pull request to the forge's own ways of merging.
+/// The ties of a pull request to the forge's own ways of merging.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MergeTies {
     /// Somebody has told the forge to merge it as soon as its rules are met.

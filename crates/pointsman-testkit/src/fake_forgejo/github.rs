@@ -120,6 +120,7 @@ fn of_repository(shared: &Shared, state: &mut State, asked: &Asked<'_>, rest: &[
             Some(_) => Reply::json(200, &json!({ "permission": "read" })),
             None => not_found(),
         },
+        ("GET", ["labels"]) => page(request, state.labels.iter().map(|l| json::label(state, l.id)).collect()),
         ("GET", ["labels", name]) => match state.labels.iter().find(|label| label.name == *name) {
             Some(label) => Reply::json(200, &json!({ "name": label.name, "color": label.color })),
             None => not_found(),
