@@ -2,6 +2,7 @@
 
 use super::{Event, Policy, Run, Status, StepDone};
 use crate::part::session::{self, Circumstances, Fact, Reaction};
+use crate::session::budget::Level;
 use crate::task::{Effect, Escalation, EscalationCause, Exit, Headline, Notice, Phase};
 use crate::text::clean_line;
 use crate::time::Timestamp;
@@ -89,6 +90,11 @@ impl<'a> Draft<'a> {
                 self.notify(words::run::response(&self.run, text));
                 Ok(())
             }
+            session::Event::BudgetReached { level: Level::Hard, what } if self.run.demand().spends() => {
+                // Nothing of a run lands: it ends at once, with its work captured, and not after the turn.
+                self.over(Status::Stopped, &words::reason::budget(what), Exit::Exhausted);
+                Ok(())
+            }
             session::Event::BudgetReached { level, what } => {
                 let around = self.around();
                 let reactions = self.run.session.budget_reached(*level, what, &around)?;
@@ -125,10 +131,12 @@ impl<'a> Draft<'a> {
             Fact::Ended { .. } | Fact::TurnEnded | Fact::IdleLooked { at_prompt: true } => {
                 self.run.next_step().is_none()
             }
-            Fact::NotStarted { .. } => {
-                self.run.never_began = generation == 1 && !self.run.status.is_over();
-                false
+            Fact::NotStarted { error } if !self.run.status.is_over() => {
+                self.run.never_began = generation == 1;
+                self.over(Status::Failed, error, Exit::Failed);
+                return Ok(());
             }
+            Fact::NotStarted { .. } => false,
             Fact::Started
             | Fact::IdleLooked { at_prompt: false }
             | Fact::ContextMeasured(_)

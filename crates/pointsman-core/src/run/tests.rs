@@ -227,10 +227,8 @@ fn a_run_hands_over_a_full_context_and_ends_at_its_budget() {
     assert_eq!(effects, [Effect::StartSession { generation: 2, opening: Opening::Continuation }]);
     assert_eq!(run.session.handoffs, 1);
     let spent = session::Event::BudgetReached { level: Level::Hard, what: "the day".to_owned() };
-    let (full, orders) = took(&running(), told(1, spent), 1);
-    assert_eq!((orders.len(), full.status), (0, Status::Running), "it ends between two turns");
-    let (over, orders) = took(&full, told(1, session::Event::TurnEnded), 2);
-    assert_eq!((over.status, orders), (Status::Failed, vec!["end_session", "clean_up"]));
+    let (over, orders) = took(&running(), told(1, spent), 1);
+    assert_eq!((over.status, orders), (Status::Stopped, vec!["end_session", "clean_up"]));
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use pointsman_core::config::{Budget, Config};
 use pointsman_core::ids::{ProjectName, TaskKey};
-use pointsman_core::role::Role;
 use pointsman_core::part::session::{self, Stage};
+use pointsman_core::role::Role;
 use pointsman_core::run::{Run, Subject};
 use pointsman_core::session::budget::{self, Level, Limit, Spent, level};
 use pointsman_core::session::context::Gauge;

@@ -48,7 +48,7 @@ pub const LOOK_NAMES: [&str; 1] = ["vault-look-taken"];
 
 /// The places on the way of a run. They are passed by that alone.
 pub const RUN_NAMES: [&str; 4] =
-    ["session-prepared", "session-in-tmux", "run-result-read", "run-session-put-away"];
+    ["run-session-prepared", "run-session-in-tmux", "run-result-read", "run-session-put-away"];
 
 /// The places on the way of a review by the agent, beside those of its run. They are passed by that alone.
 pub const REVIEW_NAMES: [&str; 3] = ["review-follow-ups-filed", "review-before-verdict", "review-posted"];

@@ -65,7 +65,11 @@ impl EffectPerformer {
         Self::keep_transcript(served, &predecessor, &session_files);
         self.prepare(served, owner, generation, opening, &session_files)?;
         self.announce(served, &id, &session)?;
-        crash_point("session-prepared");
+        let (prepared, in_tmux) = match owner {
+            Workflow::Task(_) => ("session-prepared", "session-in-tmux"),
+            Workflow::Run(_) => ("run-session-prepared", "run-session-in-tmux"),
+        };
+        crash_point(prepared);
         let new = NewSession {
             name: name.clone(),
             epoch: epoch(&session),
@@ -74,7 +78,7 @@ impl EffectPerformer {
             transcript: session_files.transcript.clone(),
         };
         self.drivers.start(served.config.runtime(owner.role()), &new)?;
-        crash_point("session-in-tmux");
+        crash_point(in_tmux);
         let Some(running) = self.drivers.find(&name)? else {
             return Err(EffectError::later(words::daemon::session::gone_at_once()));
         };
