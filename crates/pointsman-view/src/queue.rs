@@ -62,6 +62,15 @@ pub struct Retested {
     pub entry: Option<EntryId>,
 }
 
+/// The answer to `sync`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Synced {
+    /// The main branch of the forge now.
+    pub head: Sha,
+    /// How many commits were brought.
+    pub commits: u64,
+}
+
 /// The standing of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

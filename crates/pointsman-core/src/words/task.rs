@@ -53,6 +53,7 @@ pub fn waiting_for(task: &Task) -> Option<String> {
 
 /// Why an order to a task was not taken.
 pub mod refused {
+    use crate::ids::Number;
     use crate::task::State;
 
     pub const PAUSED_ALREADY: &str = "it is paused already";
@@ -75,8 +76,22 @@ pub mod refused {
         format!("a {state} task cannot be paused")
     }
 
-    pub fn not_paused(state: State) -> String {
-        format!("a {state} task is not paused")
+    pub fn not_paused(state: State, issue: Number) -> String {
+        match state {
+            State::Blocked | State::Refused => {
+                format!("it is {state}, not paused. To try again, run `pointsman task start {issue}`")
+            }
+            State::Backlog
+            | State::WaitingDependencies
+            | State::Working
+            | State::AwaitingCi
+            | State::AwaitingReview
+            | State::MergeQueue
+            | State::Escalated
+            | State::Paused
+            | State::Merged
+            | State::Closed => format!("a {state} task is not paused"),
+        }
     }
 
     pub fn cannot_be_stopped(state: State) -> String {

@@ -112,6 +112,7 @@ fn daemon(all: &mut BTreeMap<&'static str, Vec<Value>>) {
         line_stopped: None,
         spent_today: Spent::default().into(),
         rate_limits: vec![status::RateLimit { name: text("five_hour"), used_percent: 12.5, resets_at: at() }],
+        warnings: vec![text("CI is off")],
     };
     let daemon = status::Daemon {
         pid: 7,
@@ -491,6 +492,7 @@ fn merge_queue(all: &mut BTreeMap<&'static str, Vec<Value>>) {
     all.insert("merge-queue show", shown([Shown { entry, tested_at: Some(at()), verdict, log }]));
     let retested = |entry| Retested { forgotten: 2, entry };
     all.insert("merge-queue retest", shown([retested(None), retested(Some(EntryId(5)))]));
+    all.insert("sync", shown([Synced { head: sha(), commits: 2 }]));
     let removed = Removed { entry: EntryId(4), branch: text("fix-login"), status: Status::Removed };
     all.insert("merge-queue remove", shown([removed]));
     let paused = Paused { paused: true, was_paused: None };

@@ -1,7 +1,7 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use pointsman_store::{DaemonLock, lock};
+use pointsman_store::{DaemonLock, SessionScope, lock};
 
 use super::context::Context;
 use super::failure::Failure;
@@ -14,6 +14,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// Stop the daemon; sessions go on, and the next daemon finds them
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  pointsman down\n  pointsman session stop --all && pointsman down")]
 pub(crate) struct Arguments {}
 
 impl Arguments {
@@ -33,7 +34,15 @@ impl Arguments {
                 Err(error @ lock::Error::File { .. }) => return Err((&error).into()),
             }
         }
-        context.out.say("The daemon has stopped. Sessions go on; pointsman up takes them over.");
+        let sessions = match context.store()? {
+            Some(store) => store.sessions(None, SessionScope::Live)?.len(),
+            None => 0,
+        };
+        context.out.say(match sessions {
+            0 => "The daemon has stopped. No session is running.".to_owned(),
+            1 => "The daemon has stopped. 1 session goes on; `pointsman up` takes it over.".to_owned(),
+            n => format!("The daemon has stopped. {n} sessions go on; `pointsman up` takes them over."),
+        });
         Ok(())
     }
 }

@@ -37,6 +37,7 @@ mod reports;
 mod reviews;
 mod runs;
 mod served;
+mod settings;
 mod sources;
 mod stage;
 mod start;
