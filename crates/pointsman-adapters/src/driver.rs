@@ -22,7 +22,7 @@ const ROWS: u16 = 50;
 /// How often a session that was told to go is looked at until it is gone.
 const GONE_LOOK: Duration = Duration::from_millis(20);
 
-/// What to start.
+/// The order to start a session, the same for every driver.
 #[derive(Clone, Debug)]
 pub struct NewSession {
     /// The session's name, `[a-z0-9-]`: one of that name is there at a time.
@@ -50,7 +50,7 @@ pub struct FoundSession {
     pub exit: Option<Exit>,
 }
 
-/// Where a session is.
+/// The home of a session: a pane of the tmux server, or a directory if it has no terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionHome {
     Pane(PaneId),
@@ -196,7 +196,7 @@ impl Driver for Server {
     }
 }
 
-/// Why a driver did not do what was asked.
+/// A failure of one of the drivers.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -207,7 +207,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What may be done about it.
+    /// The advice for the caller: try again, look first, or give up.
     pub fn retry(&self) -> Retry {
         match self {
             Self::Tmux(error) => error.retry(),
@@ -216,7 +216,8 @@ impl Error {
     }
 }
 
-/// Both drivers.
+/// The two drivers behind one interface. A session belongs to the driver that has it, so callers need not know which
+/// it is.
 #[derive(Debug)]
 pub struct Drivers {
     pub tmux: Arc<Server>,
@@ -241,14 +242,14 @@ impl Drivers {
         }
     }
 
-    /// All sessions.
+    /// Every session that either driver has, with its identity.
     pub fn list(&self) -> Result<Vec<(String, FoundSession)>, Error> {
         let mut all = self.headless.list()?;
         all.extend(Driver::list(&*self.tmux)?);
         Ok(all)
     }
 
-    /// See [`Driver::say`].
+    /// Delivers words to the session through its own driver, as [`Driver::say`] does.
     pub fn say(
         &self,
         identity: &str,
@@ -262,7 +263,7 @@ impl Drivers {
         }
     }
 
-    /// See [`Driver::tail`].
+    /// Reads the last lines from the session's own driver, as [`Driver::tail`] does.
     pub fn tail(&self, identity: &str, running: &FoundSession, lines: usize) -> Result<Vec<String>, Error> {
         match running.placed {
             SessionHome::Pane(_) => Ok(self.tmux.tail(identity, running, lines)?),
@@ -270,7 +271,7 @@ impl Drivers {
         }
     }
 
-    /// See [`Driver::wait_for_exit`].
+    /// Waits for the end of the session in its own driver, as [`Driver::wait_for_exit`] does.
     pub fn wait_for_exit(&self, identity: &str, limit: Duration) -> Result<Option<FoundSession>, Error> {
         match self.find(identity)?.map(|running| running.placed) {
             Some(SessionHome::Headless) => Ok(self.headless.wait_for_exit(identity, limit)?),
@@ -279,7 +280,7 @@ impl Drivers {
         }
     }
 
-    /// See [`Driver::end`].
+    /// Ends the session through its own driver, as [`Driver::end`] does.
     pub fn end(&self, identity: &str, running: &FoundSession, grace: Duration) -> Result<(), Error> {
         match running.placed {
             SessionHome::Pane(_) => Ok(self.tmux.end(identity, running, grace)?),

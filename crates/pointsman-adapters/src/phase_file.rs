@@ -26,7 +26,7 @@ const DRAFT_LETTERS: usize = 6;
 /// something else.
 const DRAFT_TRIES: u32 = 100;
 
-/// Why a file was not touched.
+/// The reason why a file was not touched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// It is a symbolic link.
@@ -74,7 +74,7 @@ pub struct Stamp {
     pub size: u64,
 }
 
-/// What a look at a phase file showed.
+/// The content of a phase file at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reading {
     /// There is none.
@@ -94,7 +94,7 @@ pub enum Reading {
     Refused(Refusal),
 }
 
-/// How [`reuse_or_create`] came by the file.
+/// The way in which [`reuse_or_create`] got its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opened {
     /// It was there, and is ours.

@@ -93,7 +93,7 @@ impl Run {
         self
     }
 
-    /// Adds arguments.
+    /// Appends arguments. They reach the program as they are, since no shell stands in between.
     pub fn args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.args.extend(args.into_iter().map(Into::into));
         self
@@ -243,7 +243,7 @@ enum GroupLeadership {
     Nobody,
 }
 
-/// How a program ended.
+/// The end of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// It exited by itself with this code.
@@ -310,7 +310,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What may be done about it.
+    /// The advice for the caller: try again, look first, or give up.
     pub fn retry(&self) -> Retry {
         match self {
             Self::NotFound { .. } | Self::NoDirectory { .. } => Retry::Never,

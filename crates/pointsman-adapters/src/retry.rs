@@ -1,7 +1,8 @@
 //! What a failed operation allows next. Every adapter error answers `retry()` with it, so that the effect runner
 //! needs to know nothing about git, tmux or a forge to do the right thing.
 
-/// What may be done about a failed operation.
+/// The advice of an error to its caller. It is part of every error, because only the adapter knows whether the
+/// operation may have happened all the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Retry {
     /// Nothing happened; the same call may succeed later.

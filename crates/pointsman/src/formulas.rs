@@ -46,7 +46,7 @@ impl Found {
         Ok(formula)
     }
 
-    /// What it is called in messages.
+    /// The name of the formula's source in messages: its file, or that it was shipped.
     pub fn origin(&self) -> String {
         match &self.file {
             Some(file) => file.display().to_string(),

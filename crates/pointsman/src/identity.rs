@@ -47,7 +47,7 @@ pub(crate) fn session(row: &SessionRow) -> Session {
     }
 }
 
-/// Where a session is in its life.
+/// The status of a session in the seed's words.
 pub(crate) fn status(row: &SessionRow) -> Status {
     match row.status() {
         SessionStatus::Starting => Status::Starting,

@@ -47,7 +47,7 @@ pub(crate) fn read(
     }
 }
 
-/// When a day (UTC) begins and ends: `2026-11-15`.
+/// The first instant of a day (UTC, as in `2026-11-15`) and the first instant after it.
 pub(crate) fn span_of(day: &str) -> Option<(Timestamp, Timestamp)> {
     let begins: jiff::civil::Date = day.parse().ok().filter(|_| day.len() == 10)?;
     let at = |date: jiff::civil::Date| {

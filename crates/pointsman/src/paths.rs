@@ -40,7 +40,7 @@ impl Paths {
         Ok(Self { state, runtime })
     }
 
-    /// Both given.
+    /// Both directories, as given.
     pub fn new(state: PathBuf, runtime: PathBuf) -> Self {
         Self { state, runtime }
     }
@@ -115,17 +115,17 @@ impl Paths {
         self.state.join("claude")
     }
 
-    /// What went wrong in hooks.
+    /// The log of failures in hooks, which have no other way to report them.
     pub fn hook_log(&self) -> PathBuf {
         self.state.join("hook.log")
     }
 
-    /// Where commands reach the daemon.
+    /// The socket on which commands reach the daemon.
     pub fn control_socket(&self) -> PathBuf {
         self.runtime.join("control.sock")
     }
 
-    /// Where our private tmux server listens.
+    /// The socket of the private tmux server.
     pub fn tmux_socket(&self) -> PathBuf {
         self.runtime.join("tmux.sock")
     }
@@ -135,12 +135,13 @@ impl Paths {
         self.runtime.join("tmux.conf")
     }
 
-    /// What the sessions are doing; it ends with them.
+    /// The activity of each session as its hooks reported it last. It is in the runtime directory because it ends
+    /// with the sessions.
     pub fn stances(&self) -> PathBuf {
         self.runtime.join("stances.json")
     }
 
-    /// Where sessions without a terminal are.
+    /// The directory of sessions without a terminal.
     pub fn headless(&self) -> PathBuf {
         self.runtime.join("headless")
     }
@@ -181,6 +182,11 @@ impl ProjectPaths {
     /// Clean checkouts for CI, reviews and gates; emptied at start-up.
     pub fn checkouts(&self) -> PathBuf {
         self.root.join("checkouts")
+    }
+
+    /// Checkouts of `merge-queue try`, which belong to commands and not to the daemon.
+    pub fn trials(&self) -> PathBuf {
+        self.root.join("trials")
     }
 
     /// Our own indexes of working trees: they make a look at an unchanged tree cheap.

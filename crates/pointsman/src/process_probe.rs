@@ -16,11 +16,13 @@ pub(crate) struct ProcessProbe {
 }
 
 impl ProcessProbe {
+    /// A probe for sessions of this host.
     pub(crate) fn new() -> Self {
         Self { host: process::host_name() }
     }
 
-    /// What is on record and what the kernel says. tmux is asked by [`terminal`], by those who have the time.
+    /// The recorded and the observed facts about a session. tmux is asked by [`terminal`], by callers that can wait
+    /// for it.
     pub(crate) fn evidence(&self, row: &SessionRow, terminal: Option<Probe>) -> Evidence {
         let (process, times_gone) = self.process(row);
         Evidence {
@@ -33,7 +35,7 @@ impl ProcessProbe {
         }
     }
 
-    /// How a session stands. An ended one is not looked at: its end is on record.
+    /// The health of a session. An ended one is not looked at: its end is on record.
     pub(crate) fn standing(&self, row: &SessionRow, rules: &Rules, now: Timestamp) -> SessionHealth {
         match row.status() {
             SessionStatus::Starting | SessionStatus::Active => {

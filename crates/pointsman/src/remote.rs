@@ -138,7 +138,7 @@ fn opening<'a>(
     })
 }
 
-/// Where the project listens for webhooks, if it does.
+/// The project's webhook address and secret, if it listens.
 pub(crate) fn listening(
     paths: &Paths,
     config: &Config,
@@ -181,19 +181,19 @@ fn woodpecker(paths: &Paths, config: &Config, environment: Environment) -> anyho
     Ok(Woodpecker::new(url, server.repo_id, repo, token, clock::now, Limits::default())?)
 }
 
-/// How a project's people are told. One that cannot be opened keeps nobody from working: it says why when it is used.
+/// A project's notifiers. One that cannot be opened stops nobody's work: it reports the reason when it is used.
 pub(crate) struct Notifiers {
     matrix: Option<Result<Matrix, String>>,
     webhook: Option<Result<Webhook, String>>,
 }
 
 impl Notifiers {
-    /// The room.
+    /// The Matrix room, or the reason why it cannot be used.
     pub(crate) fn matrix(&self) -> Result<&Matrix, &str> {
         Self::one(self.matrix.as_ref())
     }
 
-    /// The address.
+    /// The outgoing webhook, or the reason why it cannot be used.
     pub(crate) fn webhook(&self) -> Result<&Webhook, &str> {
         Self::one(self.webhook.as_ref())
     }
@@ -202,7 +202,7 @@ impl Notifiers {
         opened.map_or(Err("it is not listed in notify.to"), |opened| opened.as_ref().map_err(String::as_str))
     }
 
-    /// What stands in the way, a line each.
+    /// The reasons why people are not told, a line each.
     pub(crate) fn problems(&self, project: &ProjectName) -> Vec<String> {
         let matrix = self.matrix.as_ref().and_then(|opened| opened.as_ref().err()).map(|why| ("matrix", why));
         let webhook =

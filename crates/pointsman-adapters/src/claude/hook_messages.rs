@@ -37,7 +37,7 @@ const WITHDRAWN: &str = "withdrawn";
 const GIVEN: &str = "given";
 const WAITER: &str = "waiter";
 
-/// What became of a message.
+/// The progress of a message between the daemon, which offers it, and the hook that takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookMessageStatus {
     Offered,
@@ -89,7 +89,7 @@ impl HookMessages {
         }
     }
 
-    /// What became of a message; none if there never was one of this name.
+    /// The progress of a message; none if there never was one of this name.
     pub fn message_status(&self, name: &str) -> Option<HookMessageStatus> {
         let there = |end: &str| fs::symlink_metadata(self.path(name, end)).is_ok();
         [

@@ -80,6 +80,11 @@ pub trait Forge: Send + Sync {
     /// Comments once: a comment of ours that holds `marker` is found instead of written again.
     fn comment_once(&self, number: Number, marker: &str, body: &str) -> Result<(), Error>;
 
+    /// The same on a pull request. Most forges number pull requests and issues together.
+    fn comment_on_pull_request_once(&self, number: Number, marker: &str, body: &str) -> Result<(), Error> {
+        self.comment_once(number, marker, body)
+    }
+
     /// Comments newer than `after`, oldest first.
     fn comments_after(&self, number: Number, after: u64) -> Result<Vec<Comment>, Error>;
 
@@ -191,7 +196,7 @@ pub trait ServerForge: Forge {
     fn version(&self) -> Option<(String, Vec<&'static str>)>;
 }
 
-/// What changes on the board; the rest stays.
+/// A change of an issue's row on the board. Fields that are none stay as they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BoardChange<'a> {
     pub status: Option<BoardStatus>,
@@ -203,7 +208,7 @@ fn no_board(operation: &'static str) -> Error {
     Error::Refused { operation, reason: "this forge has no board".to_owned() }
 }
 
-/// What went wrong with a forge.
+/// A failed call of a forge, reduced to the three cases that callers treat differently.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

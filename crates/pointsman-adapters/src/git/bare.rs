@@ -20,7 +20,7 @@ const CONFIG: &str = "\
 \tautogc = false
 ";
 
-/// What happens to a branch that is there already.
+/// The treatment of a branch that exists already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
     /// It is only ever moved forward; anything else is an error.

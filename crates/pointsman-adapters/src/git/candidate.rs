@@ -17,7 +17,7 @@ const TOLD_COMMITS: usize = 1000;
 /// How many commits are replayed at a time after a guess was wrong.
 const CAREFUL: usize = 8;
 
-/// How a branch gets onto main.
+/// The way in which a branch becomes part of main.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// Its commits are replayed on main.
@@ -28,7 +28,7 @@ pub enum Style {
     Squash,
 }
 
-/// What came of building a candidate.
+/// The result of building a candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Candidate {
     /// It is in the mirror. No reference points to it yet.
@@ -42,7 +42,7 @@ pub enum Candidate {
     Nothing,
 }
 
-/// A candidate.
+/// A candidate that was built, ready to be tested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Built {
     /// The commit to test and to land.
@@ -87,8 +87,8 @@ pub fn build(mirror: &Mirror, union: &UnionGlobs, order: &Order<'_>) -> Result<C
     built.map_err(|error| explained(mirror, onto, std::slice::from_ref(head), error))
 }
 
-/// Which of the heads would conflict with `main`, each for itself: nothing if it merges cleanly, else the files. One
-/// process for all of them, and nothing is written to the mirror.
+/// Checks each of the heads alone against `main`: none for a head that merges cleanly, else the files in conflict.
+/// One process checks them all, and nothing is written to the mirror.
 pub fn check_conflicts(
     mirror: &Mirror,
     main: &Sha,

@@ -9,7 +9,7 @@ use super::push::Expect;
 use super::snapshot::{Snapshot, snapshot};
 use super::{Error, RefName};
 
-/// What was saved.
+/// A saved working tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capture {
     /// The commit, kept by the reference that was asked for.

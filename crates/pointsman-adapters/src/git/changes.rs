@@ -59,8 +59,8 @@ pub fn touched(mirror: &Mirror, base: &Sha, tip: &Sha) -> Result<BTreeSet<String
     Ok(between(mirror, base, tip)?.iter().map(|path| shown(path)).collect())
 }
 
-/// What `head` changed since it left `base`, file by file and line by line: what `git diff --raw -z` and `git diff -U0` say.
-/// A renamed file is deleted and added.
+/// The changes of `head` since it left `base`, as `git diff --raw -z` and as `git diff -U0`. A renamed file counts as
+/// deleted and added.
 pub fn lines(mirror: &Mirror, base: &Sha, head: &Sha) -> Result<(Vec<u8>, Vec<u8>), Error> {
     let explained = |error| mirror.explain_failure(error, &[base, head]);
     let raw = mirror.diff_call(base, head, &["--raw", "-z", "--no-renames"]).bytes().map_err(explained)?;

@@ -22,7 +22,7 @@ pub(super) const PREFIX: &str = "refs/pointsman/checkpoints";
 /// The trailer of a checkpoint's message that names the session it is of, for `rescue list`.
 pub const SESSION_TRAILER: &str = "Pointsman-Session";
 
-/// Which checkpoint.
+/// The name of a checkpoint: the `n`th one of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CheckpointName {
     /// The issue that is worked on.
@@ -44,7 +44,7 @@ impl CheckpointName {
     }
 }
 
-/// What a look at the working tree led to.
+/// The result of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckpointOutcome {
     /// Files and HEAD are as the last checkpoint has them; nothing was written.

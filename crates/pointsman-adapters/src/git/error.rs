@@ -71,7 +71,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What may be done about it.
+    /// The advice for the caller: try again, look first, or give up.
     pub fn retry(&self) -> Retry {
         match self {
             Self::Run { source, .. } => source.retry(),

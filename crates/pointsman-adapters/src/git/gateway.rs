@@ -72,7 +72,7 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// Where it is; the `origin` of the task's tree.
+    /// The directory of the gateway, which is the `origin` of the task's tree.
     pub fn dir(&self) -> &Path {
         &self.dir
     }

@@ -20,7 +20,7 @@ const LINE: usize = 200;
 const FORMAT: &str = "--format=tformat:%H%x00%P%x00%an%x00%ae%x00%cn%x00%ce%x00%s";
 const FIELDS: usize = 7;
 
-/// How long ago a file was touched.
+/// The age of a file's last change, in commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Touched {
     /// Commits since; all of them if it never was there.
@@ -29,7 +29,7 @@ pub struct Touched {
 }
 
 impl Mirror {
-    /// How long ago, in commits up to `head`, a file was touched: written, changed or removed.
+    /// The number of commits up to `head` since a file was last written, changed or removed.
     pub fn touched(&self, head: &Sha, path: &str) -> Result<Touched, Error> {
         let call = |operation| self.call(operation);
         let last = call("rev-list").args(["--max-count=1", head.as_str(), "--", path]).text()?;
@@ -71,7 +71,7 @@ pub struct MainCommit {
     pub subject: String,
 }
 
-/// What main went through since it was last looked at.
+/// The development of main since it was last looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MainChange {
     /// Main moved forward, or not at all.

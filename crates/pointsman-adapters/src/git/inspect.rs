@@ -19,7 +19,7 @@ const LOG_CAP: usize = 64 << 10;
 pub struct PatchId(String);
 
 impl PatchId {
-    /// As text.
+    /// The name as git writes it.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -78,19 +78,20 @@ impl Mirror {
         Ok(call.answer()?.and_then(|text| Sha::new(&text)))
     }
 
-    /// How many commits `head` has that `base` has not.
+    /// The number of commits that `head` has and `base` has not.
     pub fn ahead(&self, base: &Sha, head: &Sha) -> Result<u64, Error> {
         let call = self.call("rev-list").args(["--count", &format!("{base}..{head}"), "--"]);
         let text = call.text()?;
         text.parse().map_err(|_| Error::Unexpected { operation: "rev-list", inputs: text, what: "no number" })
     }
 
-    /// What `head` changed since it left `base`: files and counts.
+    /// The files that `head` changed since it left `base`, with their counts of lines.
     pub fn diff_stat(&self, base: &Sha, head: &Sha) -> Result<String, Error> {
         self.diff_call(base, head, &["--stat=120", "--summary"]).capped_text(STAT_CAP)
     }
 
-    /// What `head` changed since it left `base`, as a patch of at most `cap` bytes (its middle is left out).
+    /// The patch from the merge base with `base` to `head`, at most `cap` bytes long. The middle of a longer one is
+    /// left out.
     pub fn diff(&self, base: &Sha, head: &Sha, cap: usize) -> Result<String, Error> {
         self.diff_call(base, head, &["--patch"]).capped_text(cap)
     }

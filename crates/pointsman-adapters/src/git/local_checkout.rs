@@ -23,7 +23,7 @@ pub struct LocalCheckout {
     root: PathBuf,
 }
 
-/// What there is where a checkout was looked for.
+/// The result of a search for a checkout.
 #[derive(Clone, Debug)]
 pub enum Found {
     Checkout(LocalCheckout),
@@ -73,7 +73,7 @@ impl LocalCheckout {
             .then(|| String::from_utf8_lossy(&done.stdout).trim_end_matches('\n').to_owned()))
     }
 
-    /// Where a branch is; none if there is no such branch.
+    /// The commit of a branch; none if there is no such branch.
     pub fn branch(&self, branch: &BranchName) -> Result<Option<Sha>, Error> {
         self.commit(branch.full().as_str())
     }
@@ -86,13 +86,13 @@ impl LocalCheckout {
         Ok(text.strip_prefix("origin/").filter(|_| done.end.success()).map(str::to_owned))
     }
 
-    /// How many files differ from the commit that is checked out, untracked ones included.
+    /// The number of files that differ from the commit that is checked out, untracked ones included.
     pub fn changed_files(&self) -> Result<usize, Error> {
         let listed = self.call("status").args(["--porcelain", "-z", "--no-renames"]).bytes()?;
         Ok(nul_list(&listed).len())
     }
 
-    /// Where a remote is; none if there is no such remote.
+    /// The address of a remote; none if there is no such remote.
     pub fn remote(&self, name: &str) -> Result<Option<String>, Error> {
         let done = self.call("config").args(["--get", &format!("remote.{name}.url")]).finish()?;
         Ok(done

@@ -17,7 +17,7 @@ const TOP_LOCKS: [&str; 6] =
 /// Directories that a killed process of ours, or the receiving end of a killed push, leaves.
 const LEFTOVERS: [(&str, &str); 2] = [("", super::incoming::PREFIX), ("objects", "tmp_objdir-")];
 
-/// What became of the locks of a repository.
+/// The result of a search for locks that dead processes left in a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Locks {
     /// There were none.

@@ -35,7 +35,7 @@ pub(super) enum RemoteOwner {
     Others,
 }
 
-/// What became of a change to one reference.
+/// The result of a change to one reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RefUpdate {
     Done,
@@ -110,7 +110,7 @@ impl Mirror {
         &self.git
     }
 
-    /// Where it is.
+    /// The directory of the mirror.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -222,7 +222,7 @@ impl Mirror {
             .ok()
     }
 
-    /// Where the remote had the branch when it was last fetched.
+    /// The commit of a branch on the remote, as of the last fetch.
     pub fn remote_head(&self, branch: &BranchName) -> Result<Option<Sha>, Error> {
         self.read_ref(&branch.tracking())
     }
@@ -275,7 +275,7 @@ impl Mirror {
         }
     }
 
-    /// Where a reference of the mirror points.
+    /// The commit that a reference of the mirror points to.
     pub fn read_ref(&self, refname: &RefName) -> Result<Option<Sha>, Error> {
         refs::read_ref(&self.dir, refname)
     }

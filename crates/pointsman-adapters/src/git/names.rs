@@ -27,7 +27,7 @@ impl BranchName {
         RefName(format!("refs/heads/{}", self.0))
     }
 
-    /// Where a repository keeps what it last saw of the branch, `refs/remotes/origin/…`.
+    /// The reference for the branch as it was last seen on the remote, `refs/remotes/origin/…`.
     pub fn tracking(&self) -> RefName {
         RefName(format!("refs/remotes/origin/{}", self.0))
     }
@@ -55,8 +55,8 @@ impl RefName {
         Self("HEAD".to_owned())
     }
 
-    /// Where the `n`th capture of a session is kept: `refs/pointsman/rescue/<session>/<n>`. Nothing if the session's
-    /// name cannot be part of a reference.
+    /// The reference of a session's `n`th capture, `refs/pointsman/rescue/<session>/<n>`; none if the session's name
+    /// cannot be part of a reference.
     pub fn rescue(session: &str, n: u32) -> Option<Self> {
         if session.contains('/') {
             return None;

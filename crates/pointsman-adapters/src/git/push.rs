@@ -7,7 +7,7 @@ use super::{ENVIRONMENT, Error, RefName};
 use crate::process::End;
 use crate::retry::Retry;
 
-/// Where a reference must be for a change to it to be right.
+/// The commit at which a reference must be found, so that a change to it overwrites nobody's work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expect {
     /// It must be at this commit.
@@ -34,7 +34,7 @@ impl Expect {
     }
 }
 
-/// What a reference of the remote shall become.
+/// The order for one reference of the remote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// It shall point to this commit of the mirror.
@@ -60,7 +60,7 @@ pub struct PushRef {
     pub expect: Expect,
 }
 
-/// What became of a push.
+/// The result of a push.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PushOutcome {
     /// Every reference is as it should be (also if it had been before).
@@ -152,7 +152,7 @@ impl Mirror {
         })
     }
 
-    /// Where the remote has these references right now, in the same order.
+    /// The commits of these references on the remote right now, in the same order.
     pub fn remote_refs<'a>(
         &self,
         names: impl Iterator<Item = &'a RefName> + Clone,

@@ -14,7 +14,7 @@ const PREFIX: &str = "refs/pointsman/rescue";
 /// The most text of a list of changes.
 const STAT_CAP: usize = 64 << 10;
 
-/// Why there is something to get back.
+/// The occasion on which work was saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// It was captured before a tree or a session went.
@@ -67,12 +67,12 @@ pub fn list(mirror: &Mirror) -> Result<Vec<Rescue>, Error> {
     Ok(found)
 }
 
-/// What it changes: files and counts.
+/// The files that a saved commit changes, with their counts of lines.
 pub fn stat(mirror: &Mirror, commit: &Sha) -> Result<String, Error> {
     diff_call(mirror, &["--stat=120", "--summary"], commit).capped_text(STAT_CAP)
 }
 
-/// What it changes, as a patch of at most `cap` bytes (its middle is left out).
+/// The patch of a saved commit, at most `cap` bytes long. The middle of a longer one is left out.
 pub fn patch(mirror: &Mirror, commit: &Sha, cap: usize) -> Result<String, Error> {
     diff_call(mirror, &["--patch"], commit).capped_text(cap)
 }

@@ -27,7 +27,7 @@ pub struct Changed {
     pub blob: Option<Sha>,
 }
 
-/// What differs in a working tree, committed or not, from `base`. The files that are ignored are not looked at.
+/// The files of a working tree that differ from `base`, committed or not. Ignored files are not looked at.
 pub fn differences(mirror: &Mirror, work_dir: &Path, base: &Sha) -> Result<Vec<Changed>, Error> {
     let taken = snapshot(mirror, work_dir, None)?;
     taken.keep()?;

@@ -35,7 +35,7 @@ pub struct Headless {
     dir: PathBuf,
 }
 
-/// Why it was not done.
+/// A failed operation on a session without a terminal.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A value that becomes part of a path is outside its character set.
@@ -67,7 +67,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What may be done about it.
+    /// The advice for the caller: try again, look first, or give up.
     pub fn retry(&self) -> Retry {
         match self {
             Self::Malformed { .. } => Retry::Never,
@@ -77,12 +77,13 @@ impl Error {
         }
     }
 
+    /// Builds the constructor of an [`Error::Io`] for `map_err`.
     pub(crate) fn io(what: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { what, source }
     }
 }
 
-/// What a session is doing.
+/// The activity of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnState {
     Nothing,
@@ -96,13 +97,13 @@ impl Headless {
         Self { dir: dir.into() }
     }
 
-    /// Where a session of this name has its files.
+    /// The directory of the session with this identity. Its name becomes part of a path, so it is checked first.
     pub fn place(&self, identity: &str) -> Result<SessionDir, Error> {
         check("identity", identity)?;
         Ok(SessionDir::at(self.dir.join(identity)))
     }
 
-    /// What a session is doing; nothing is known of one that is not there.
+    /// The activity of a session; none if no keeper of it is alive.
     pub fn doing(&self, identity: &str) -> Result<Option<TurnState>, Error> {
         let place = self.place(identity)?;
         if !place.is_alive()? {

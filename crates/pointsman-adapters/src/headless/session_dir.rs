@@ -19,7 +19,7 @@ const FILE_BYTES: u64 = 1 << 20;
 /// More prompts than this never wait.
 const PROMPTS: usize = 1000;
 
-/// What the daemon says when it opens the place.
+/// The daemon's instructions for the keeper, written when the session is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionSpec {
     /// Names this run of the session.
@@ -30,7 +30,7 @@ pub struct SessionSpec {
     pub transcript: PathBuf,
 }
 
-/// What is to be said to the agent.
+/// A prompt for the agent, which begins a turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prompt {
     pub text: String,
@@ -55,12 +55,12 @@ impl SessionDir {
         Self { dir: dir.into() }
     }
 
-    /// The directory.
+    /// The path of the session's directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// What the keeper says about itself.
+    /// The path of the keeper's own log.
     pub fn log(&self) -> PathBuf {
         self.dir.join("keeper.log")
     }
@@ -74,7 +74,7 @@ impl SessionDir {
         self.dir.join("prompts")
     }
 
-    /// How the daemon opened it.
+    /// The instructions that the daemon left; none before the session was opened.
     pub fn opened(&self) -> Result<Option<SessionSpec>, Error> {
         self.read("session.json")
     }

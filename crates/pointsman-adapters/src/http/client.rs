@@ -24,7 +24,7 @@ const WORDS: usize = 300;
 /// A limit that is used up, without a word about when it ends.
 const UNKNOWN_PAUSE: Duration = Duration::from_secs(60);
 
-/// How a server wants to see a token.
+/// The form of the `Authorization` header that a server expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     /// `Authorization: Bearer …`
@@ -81,7 +81,7 @@ impl Client {
         Self { host: Host::new(base, self.host.clock, limits, patience), ..self.clone() }
     }
 
-    /// The server.
+    /// The server that all calls of this client go to.
     pub fn host(&self) -> &Arc<Host> {
         &self.host
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// What one kind of call has cost.
+/// The costs of one kind of call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     /// Requests sent, each try for itself.
@@ -21,7 +21,7 @@ pub struct Count {
 }
 
 impl Count {
-    /// Both together.
+    /// The sum of two counts.
     pub fn plus(self, other: Self) -> Self {
         Self {
             calls: self.calls + other.calls,
@@ -52,7 +52,7 @@ impl Counts {
         counts.iter().map(|(operation, count)| (*operation, *count)).collect()
     }
 
-    /// All together.
+    /// The sum over all kinds of calls.
     pub fn total(&self) -> Count {
         self.all().into_iter().fold(Count::default(), |sum, (_, count)| sum.plus(count))
     }

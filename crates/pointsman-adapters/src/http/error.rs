@@ -15,7 +15,7 @@ pub struct Error {
     pub(super) retry: Retry,
 }
 
-/// What happened to a call. Displayed after the host's name.
+/// The cause of a failed call. It is displayed after the host's name.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -94,7 +94,7 @@ impl Error {
         }
     }
 
-    /// How long the server, or our own care for it, asks to wait.
+    /// The time to wait before the next call, as the server or our own circuit breaker asks for it.
     pub fn pause(&self) -> Option<Duration> {
         match self.trouble {
             ErrorKind::Resting { for_ } | ErrorKind::Limited { for_ } => Some(for_),

@@ -22,7 +22,7 @@ const HEADER_BYTES: usize = 64 << 10;
 /// Connections that are kept open for the next call.
 const IDLE_CONNECTIONS: usize = 4;
 
-/// How many requests a server still takes.
+/// The allowance of requests that a server announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
     pub limit: u64,
@@ -104,17 +104,17 @@ impl Host {
         &self.name
     }
 
-    /// What it has cost so far.
+    /// The costs of all calls to this server so far.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// How many requests it still takes, if it says so.
+    /// The requests that the server still accepts; none if it does not say.
     pub fn rate_limit(&self) -> Option<RateLimit> {
         *lock(&self.rate)
     }
 
-    /// How far its clock is ahead of ours, in milliseconds; nothing if they agree.
+    /// The lead of the server's clock over ours in milliseconds; zero if they agree.
     pub fn ahead_ms(&self) -> i64 {
         self.ahead_ms.load(Ordering::Relaxed)
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// How long and how much. Every call has all of these.
+/// The limits of a call in time and size. Every call has all of them, because a server may hang or send without end.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// For a connection, with its name looked up and its TLS done.

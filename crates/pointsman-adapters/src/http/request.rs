@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// The verb.
+/// The verb of a request. It decides whether a failed call may be repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     Get,
@@ -56,12 +56,12 @@ impl Request {
         }
     }
 
-    /// Reads.
+    /// A request that reads and may be repeated.
     pub fn get(operation: &'static str, segments: &[&str]) -> Self {
         Self::new(operation, Method::Get, segments)
     }
 
-    /// Makes something.
+    /// A request that creates something. It is never repeated blindly, because twice makes two.
     pub fn post(operation: &'static str, segments: &[&str]) -> Self {
         Self::new(operation, Method::Post, segments)
     }

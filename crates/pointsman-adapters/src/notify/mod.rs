@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::http;
 use crate::retry::Retry;
 
-/// Why people could not be told, or heard.
+/// A failure to send to people or to hear from them.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A call did not succeed.
@@ -52,7 +52,7 @@ impl Error {
         }
     }
 
-    /// How long the other side asks to wait.
+    /// The time to wait before the next try, as the other side asks for it.
     pub fn pause(&self) -> Option<Duration> {
         match self {
             Self::Call(error) => error.pause(),

@@ -41,7 +41,7 @@ pub struct Followed {
     run: Run,
 }
 
-/// How it ended.
+/// The end of a followed program.
 #[derive(Debug)]
 pub struct FollowedEnd {
     pub end: End,
@@ -55,7 +55,7 @@ impl Followed {
         self.pid
     }
 
-    /// When it was started; with the pid it names the process for ever.
+    /// The time of the start in clock ticks since boot. Together with the pid it names the process for ever.
     pub fn start_time(&self) -> u64 {
         self.start_time
     }

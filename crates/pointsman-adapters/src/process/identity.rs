@@ -33,7 +33,7 @@ impl Process {
     }
 }
 
-/// When the process was started, in clock ticks since boot; nothing if there is no such process.
+/// The time of a process's start in clock ticks since boot; none if there is no such process.
 pub fn start_time(pid: u32) -> Option<u64> {
     stat(pid).map(|s| s.start_time)
 }
@@ -48,7 +48,7 @@ pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// What became of a group that an earlier daemon left.
+/// The fate of a process group that an earlier daemon left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leftover {
     /// Its leader is gone, or the pid means another process by now: nothing was signalled.

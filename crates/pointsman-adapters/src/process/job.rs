@@ -59,7 +59,7 @@ pub struct Job {
     run: Run,
 }
 
-/// How a job ended and what is in its log.
+/// The end of a job, and the state of its log.
 #[derive(Debug)]
 pub struct JobEnd {
     pub end: End,
@@ -86,7 +86,7 @@ impl Job {
         self.pid
     }
 
-    /// When it was started; with the pid it names the process for ever.
+    /// The time of the start in clock ticks since boot. Together with the pid it names the process for ever.
     pub fn start_time(&self) -> u64 {
         self.start_time
     }

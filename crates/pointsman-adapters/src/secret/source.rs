@@ -25,7 +25,7 @@ const INHERITED: [&str; 8] = [
     "SSH_AUTH_SOCK",
 ];
 
-/// Where a token may be.
+/// The sources of a token that the configuration names, the strongest first.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
     /// Whose token, for people: "the forge", "the reviewer".
@@ -38,7 +38,7 @@ pub struct Source<'a> {
     pub variable: Option<&'a str>,
 }
 
-/// Why there is no token.
+/// A reason why there is no token. No variant repeats anything that may be part of one.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("there is no token for {whose}: {hint}")]

@@ -16,7 +16,7 @@ pub trait Renewed: Send + Sync {
     fn forget(&self);
 }
 
-/// What an account shows to a server.
+/// The credential of an account at a server.
 #[derive(Clone)]
 pub enum Token {
     Fixed(Secret),

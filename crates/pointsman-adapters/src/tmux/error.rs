@@ -6,7 +6,7 @@ use crate::phase_file::Refusal;
 use crate::process;
 use crate::retry::Retry;
 
-/// Why tmux did not do what was asked.
+/// A failed operation on the tmux server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -98,7 +98,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What may be done about it.
+    /// The advice for the caller: try again, look first, or give up.
     pub fn retry(&self) -> Retry {
         match self {
             Self::SocketTooLong { .. }

@@ -12,7 +12,7 @@ use super::server::{Server, check_token};
 /// takes 4095 bytes per line, so every character of the longest message may need four of them.
 pub const MESSAGE_LIMIT: usize = 1000;
 
-/// What became of a message.
+/// The result of typing a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sent {
     Sent,

@@ -43,7 +43,7 @@ impl fmt::Display for PaneId {
     }
 }
 
-/// How a pane's program ended: one of the two is known.
+/// The end of a pane's program: exactly one of the two is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PaneExit {
     /// The exit status, if it exited.

@@ -43,7 +43,7 @@ pub struct Server {
     marked: Mutex<Option<Process>>,
 }
 
-/// What to look at.
+/// The pane that a call is about.
 #[derive(Debug, Clone, Copy)]
 pub enum Target<'a> {
     /// The session of exactly this name.
@@ -226,7 +226,7 @@ impl Server {
         Ok(tail.split_off(tail.len().saturating_sub(lines)))
     }
 
-    /// What a pane shows at this moment, without what has scrolled away.
+    /// The lines that a pane shows at this moment, without those that have scrolled away.
     pub fn capture_screen(&self, target: Target<'_>) -> Result<Vec<String>, Error> {
         self.capture(target, "0")
     }

@@ -9,7 +9,7 @@ use super::server::{Server, check_token, exact};
 use super::{Error, pane};
 use crate::phase_file;
 
-/// What to start.
+/// The order to start a session in the private tmux server.
 #[derive(Debug, Clone)]
 pub struct NewSession {
     /// The session's name, `[a-z0-9-]`.

@@ -28,7 +28,7 @@ pub struct Exited {
     pub pid: u32,
 }
 
-/// Why a process cannot be watched.
+/// A reason why a process cannot be watched.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// That process has ended already; the pid is free or belongs to another one.
@@ -115,7 +115,7 @@ impl ExitWatch {
         self.shared.lock().forget(key);
     }
 
-    /// How many processes are watched.
+    /// The number of watched processes.
     pub fn len(&self) -> usize {
         self.shared.lock().by_token.len()
     }

@@ -28,7 +28,7 @@ fn mask() -> WatchMask {
         | WatchMask::ONLYDIR
 }
 
-/// What happened.
+/// A change among the watched files. It carries no content: whoever receives it reads the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileEvent {
     /// A registered file was written, replaced or removed: look at it.

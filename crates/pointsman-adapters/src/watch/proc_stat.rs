@@ -17,6 +17,7 @@ pub(crate) struct ProcStat {
 }
 
 impl ProcStat {
+    /// Reads the kernel's line about a process.
     pub(crate) fn read(pid: u32) -> io::Result<ProcStat> {
         let mut buffer = [0; MOST_BYTES];
         // The kernel hands out all of it at the first read, and nobody has to ask for the length before.

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use super::proc_stat::ProcStat;
 use super::syscall::{self, Waiting};
 
-/// What a look showed.
+/// The activity of the program in a terminal, as the kernel shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TerminalLook {
     /// The program in the terminal's foreground waits for input from it.

@@ -37,7 +37,7 @@ const LINGER_BYTES: usize = 1 << 20;
 /// After an error of the listener itself.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Who is rung for, and with which secret.
+/// The receiver of verified webhooks.
 pub trait WebhookReceiver: Send + Sync + 'static {
     /// The secret of a project; none if nobody of that name listens here.
     fn secret(&self, project: &str) -> Option<Secret>;
@@ -67,7 +67,7 @@ impl WebhookListener {
         Ok(Self { address, shut })
     }
 
-    /// Where it listens; the port is a real one even if any was asked for.
+    /// The address of the listener. Its port is a real one even if any was asked for.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -7,7 +7,7 @@ use super::request::Head;
 /// Bodies that are longer are not looked into.
 const READ: u64 = 1 << 20;
 
-/// What a ring says.
+/// The news in a webhook. It only decides what is looked up: the content of a webhook is never trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookNews {
     pub about: NewsTopic,
@@ -15,7 +15,7 @@ pub struct WebhookNews {
     pub by: Option<String>,
 }
 
-/// What has changed.
+/// The subject of a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NewsTopic {
     Push,

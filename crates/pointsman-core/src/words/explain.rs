@@ -16,7 +16,7 @@ use crate::time::Timestamp;
 /// How much of an outside text a fact quotes.
 const QUOTE_CHARS: usize = 200;
 
-/// What is known about a task beyond its snapshot.
+/// The facts about a task beyond its snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
     pub now: Timestamp,

@@ -26,7 +26,7 @@ use serde::Serialize;
 
 use crate::control::protocol::{ClaimOrder, FailureKind, Reply};
 
-/// What orders are carried out with.
+/// The project in which orders about claims are carried out.
 pub(crate) struct ClaimContext<'a> {
     pub forge: &'a dyn Forge,
     pub git: &'a Git,

@@ -13,7 +13,7 @@ pub(crate) struct ClaimFile {
     path: PathBuf,
 }
 
-/// Why the file is no help.
+/// A reason why the claim file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Problem {
     /// It is not a file to be read.
@@ -60,12 +60,12 @@ impl ClaimFile {
         None
     }
 
-    /// Where the checkout is.
+    /// The checkout that the file lies in.
     pub(crate) fn dir(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new("."))
     }
 
-    /// What it says; none if it is not there, or is just being written.
+    /// The claim in the file; none if the file is missing, or is just being written.
     pub(crate) fn read(&self) -> Result<Option<Claim>, Problem> {
         let refused = |refusal| Problem::Refused { path: self.path.clone(), refusal };
         match phase_file::read_result_file(&self.path, LARGEST).map_err(refused)? {

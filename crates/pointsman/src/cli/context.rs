@@ -27,7 +27,7 @@ use crate::remote;
 #[allow(clippy::disallowed_methods, reason = "a command begins here: the environment is its input")]
 const ENVIRONMENT: remote::Environment = |name| std::env::var_os(name);
 
-/// What every command starts from.
+/// The surroundings of a command: where it prints, its files, its project.
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
     pub(crate) out: Out,

@@ -14,7 +14,7 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 /// Between two looks at a held lock.
 const LOCK_LOOK: Duration = Duration::from_millis(20);
 
-/// Who answered.
+/// The process that carried out a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnsweredBy {
     /// The running daemon: what follows from it is under way.

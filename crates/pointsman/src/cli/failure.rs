@@ -34,9 +34,11 @@ pub(crate) enum Code {
     Configuration = 6,
     /// An outside service does not answer.
     Unavailable = 7,
+    /// A signal ended it.
+    Interrupted = 130,
 }
 
-/// Why a command did not do what was asked.
+/// A failure of a command: its exit code, its message and hints about what to do next.
 #[derive(Debug)]
 pub(crate) struct Failure {
     code: Code,
@@ -46,18 +48,22 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
+    /// A failure with this code and message.
     pub(crate) fn new(code: Code, message: impl Display) -> Self {
         Self { code, message: Some(message.to_string()), hints: Vec::new() }
     }
 
+    /// A failure of the operation itself (exit code 1).
     pub(crate) fn failed(message: impl Display) -> Self {
         Self::new(Code::Failed, message)
     }
 
+    /// A refusal, because the present state does not allow the order (exit code 3).
     pub(crate) fn refused(message: impl Display) -> Self {
         Self::new(Code::Refused, message)
     }
 
+    /// A name or number that does not exist (exit code 4).
     pub(crate) fn not_found(message: impl Display) -> Self {
         Self::new(Code::NotFound, message)
     }
@@ -73,11 +79,12 @@ impl Failure {
         self
     }
 
+    /// The exit code that scripts see.
     pub(crate) fn code(&self) -> Code {
         self.code
     }
 
-    /// What is wrong, in words.
+    /// The message for people.
     pub(crate) fn message(&self) -> &str {
         self.message.as_deref().unwrap_or("it failed without a word")
     }

@@ -32,6 +32,7 @@ pub(crate) fn changed(
     context.out.line(number)
 }
 
+/// Prints a list of issues.
 pub(crate) fn issues(context: &Context, issues: &[Issue]) -> Result<(), Failure> {
     if context.out.is_json() {
         return context.out.value(&issues);
@@ -51,6 +52,7 @@ pub(crate) fn issues(context: &Context, issues: &[Issue]) -> Result<(), Failure>
         .table(&table, "No issues. pointsman forge issue create --title \"…\" --label backlog writes one.")
 }
 
+/// Prints the rows of the board.
 pub(crate) fn board(context: &Context, items: &[BoardItem]) -> Result<(), Failure> {
     if context.out.is_json() {
         return context.out.value(&items);
@@ -67,6 +69,7 @@ pub(crate) fn board(context: &Context, items: &[BoardItem]) -> Result<(), Failur
     context.out.table(&table, "Nothing is open.")
 }
 
+/// Prints the results of all checks of a commit.
 pub(crate) fn checks(context: &Context, checks: &Checks) -> Result<(), Failure> {
     if context.out.is_json() {
         return context.out.value(checks);
@@ -78,6 +81,7 @@ pub(crate) fn checks(context: &Context, checks: &Checks) -> Result<(), Failure> 
     context.out.table(&table, "No check has said anything about this commit.")
 }
 
+/// Prints one issue with its comments.
 pub(crate) fn issue(context: &Context, issue: &Issue) -> Result<(), Failure> {
     if context.out.is_json() {
         return context.out.value(issue);
@@ -92,6 +96,7 @@ pub(crate) fn issue(context: &Context, issue: &Issue) -> Result<(), Failure> {
     comments(context, &issue.comments)
 }
 
+/// Prints a list of pull requests.
 pub(crate) fn pulls(context: &Context, pulls: &[PullRequest]) -> Result<(), Failure> {
     if context.out.is_json() {
         return context.out.value(&pulls);
@@ -109,6 +114,7 @@ pub(crate) fn pulls(context: &Context, pulls: &[PullRequest]) -> Result<(), Fail
     context.out.table(&table, "No pull requests.")
 }
 
+/// Prints one pull request with its reviews.
 pub(crate) fn pull(context: &Context, pull: &PullRequest) -> Result<(), Failure> {
     if context.out.is_json() {
         return context.out.value(pull);

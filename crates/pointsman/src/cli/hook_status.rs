@@ -9,7 +9,7 @@ use super::failure::Failure;
 use crate::daemon::conversation_name;
 use crate::project::Project;
 
-/// What is known of a session's hooks.
+/// The state of a session's hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HookStatus {
     Heard,
@@ -41,7 +41,7 @@ impl HookStatus {
         }))
     }
 
-    /// For scripts.
+    /// The state as scripts see it.
     pub(crate) fn view(self) -> Hooks {
         match self {
             Self::Heard => Hooks::Heard,
@@ -50,7 +50,7 @@ impl HookStatus {
         }
     }
 
-    /// For people.
+    /// The state as people read it.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Heard => "its hooks are heard",

@@ -1,7 +1,7 @@
 //! The command line has one file per verb. Doc comments are the help text.
 //!
 //! A verb reads the store or asks the daemon through [`daemon_client`], and prints with [`out`]. It decides nothing
-//! about tasks. [`context`] finds the project, and [`failure`] has the exit codes.
+//! about tasks. `run` of its arguments performs it. [`context`] finds the project, and [`failure`] has the exit codes.
 
 mod ack;
 mod agents;

@@ -12,13 +12,14 @@ use super::table::{Colours, Table};
 /// To the top left, and nothing below it.
 const CLEAR: &str = "\u{1b}[H\u{1b}[J";
 
-/// What a command prints with.
+/// The standard output of a command, as text or as JSON.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Out {
     json: bool,
 }
 
 impl Out {
+    /// An output that prints views as JSON if `json` is set.
     pub(crate) fn new(json: bool) -> Self {
         Self { json }
     }

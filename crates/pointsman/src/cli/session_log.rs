@@ -20,6 +20,7 @@ const LINE_BYTES: usize = 16 * 1024;
 /// Between two looks for more.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// Prints the transcript of a session, and with `follow` its further lines until the session ends.
 #[allow(clippy::disallowed_methods, reason = "looks for more until it is interrupted")]
 pub(crate) fn print(
     context: &Context,

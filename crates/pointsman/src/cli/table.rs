@@ -21,7 +21,7 @@ pub(crate) struct Table<'a> {
     cells: Vec<Cell<'a>>,
 }
 
-/// One cell.
+/// One cell: its text and colour. Widths are counted without the colour.
 #[derive(Debug)]
 pub(crate) struct Cell<'a> {
     text: Cow<'a, str>,
@@ -29,6 +29,7 @@ pub(crate) struct Cell<'a> {
 }
 
 impl<'a> Cell<'a> {
+    /// A cell in a style.
     pub(crate) fn styled(text: impl Into<Cow<'a, str>>, style: Style) -> Self {
         Self { text: text.into(), style }
     }
@@ -41,15 +42,18 @@ impl<'a, T: Into<Cow<'a, str>>> From<T> for Cell<'a> {
 }
 
 impl<'a> Table<'a> {
+    /// An empty table with these columns.
     pub(crate) fn new<const N: usize>(header: [&'static str; N]) -> Self {
         Self { header: header.into(), cells: Vec::new() }
     }
 
+    /// Appends a row with a cell for each column.
     pub(crate) fn row<const N: usize>(&mut self, cells: [Cell<'a>; N]) {
         debug_assert_eq!(N, self.header.len(), "a cell for each column");
         self.cells.extend(cells);
     }
 
+    /// Whether the table has no rows. An empty table is not printed.
     pub(crate) fn is_empty(&self) -> bool {
         self.cells.is_empty()
     }

@@ -206,7 +206,7 @@ fn answer(context: &Context, issue: Number, text: String) -> Result<(), Failure>
     Ok(())
 }
 
-/// What all sessions of a task have spent.
+/// The spending of all sessions of a task.
 pub(crate) fn spent(store: Option<&Store>, task: &Task) -> Result<Spent, Failure> {
     match store {
         // Without a session nothing was spent: most of a long backlog is not asked about.

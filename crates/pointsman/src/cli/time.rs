@@ -24,7 +24,7 @@ fn shown_in(at: Timestamp, zone: &jiff::tz::TimeZone) -> String {
     }
 }
 
-/// How long ago, or in how long.
+/// The distance of a time from now, for people: `3 min ago`, `in 2 h`.
 pub(crate) fn relative(at: Timestamp, now: Timestamp) -> String {
     if at > now { format!("in {}", rough(at.since(now))) } else { format!("{} ago", rough(now.since(at))) }
 }

@@ -68,7 +68,7 @@ fn serve(context: &Context) -> Result<(), Failure> {
     Ok(daemon::run(&context.paths, daemon::Options::default())?)
 }
 
-/// What the daemon has to say goes to standard error.
+/// Sends the daemon's log to standard error.
 pub(crate) fn log_to_stderr(verbose: u8, least: &str) {
     let level = match verbose {
         0 => least,

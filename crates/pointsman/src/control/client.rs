@@ -10,7 +10,7 @@ use super::protocol::{Reply, Request};
 /// A command that changes something may have to wait for git or a disk.
 const REPLY_LIMIT: Duration = Duration::from_secs(60);
 
-/// Why the daemon gave no answer.
+/// A reason why the daemon gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the daemon is not running")]

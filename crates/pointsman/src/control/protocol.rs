@@ -17,7 +17,7 @@ use pointsman_core::task::{Order, ReviewVerdict};
 use pointsman_core::vault::{ActionId, Risk};
 use serde::{Deserialize, Serialize};
 
-/// What is done about findings that have a recipe.
+/// The treatment of findings that have a safe remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fix {
@@ -142,7 +142,8 @@ pub enum Request {
     },
 }
 
-/// What the claim life cycle asks of the forge. Everything in it is a claim, and is checked where it is carried out.
+/// An order of the claim life cycle to the forge. Everything in it is a claim, and is checked where it is carried
+/// out.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "claim", rename_all = "snake_case")]
 pub enum ClaimOrder {
@@ -238,6 +239,15 @@ pub enum QueueCommand {
     },
     /// The second half of `retest`: the trees whose verdicts are forgotten.
     Forget { what: String, trees: Vec<Sha>, by: String },
+    /// `merge-queue try`: builds the candidate of a branch on today's main and checks it out. Nothing is pushed or written
+    /// down; the command runs the gate itself.
+    Try {
+        branch: String,
+        /// The checkout it is taken from; without one, or if it is not there, the forge's.
+        checkout: Option<PathBuf>,
+        /// How it would land, if not in the project's way.
+        style: Option<MergeStyle>,
+    },
     /// `merge-queue pause`
     Pause { reason: String },
     /// `merge-queue resume`
@@ -341,7 +351,7 @@ pub enum ForgeCommand {
     SetCheck { sha: Sha, name: String, state: CheckState },
 }
 
-/// What the daemon answers.
+/// The daemon's answer to a request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "snake_case")]
 pub enum Reply {
@@ -390,7 +400,7 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
-    /// What a forge's error means.
+    /// The kind of failure that a forge's error amounts to.
     pub(crate) fn of_forge(error: &forge::Error) -> Self {
         match error {
             forge::Error::NotFound { .. } => Self::NotFound,

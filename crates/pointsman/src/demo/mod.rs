@@ -42,7 +42,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Lines of the board are broken by the terminal, not by us.
 const BOARD_WIDTH: usize = 1000;
 
-/// How the demo is shown.
+/// The options of the demo.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// The result as JSON on standard output; progress on standard error.

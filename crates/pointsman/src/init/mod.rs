@@ -27,7 +27,7 @@ pub const REMOTE: &str = "pointsman";
 /// Where projections for people and hooks are written; not for anyone to commit.
 pub(crate) const PROJECTIONS: &str = ".claude/state/";
 
-/// What the caller asks for.
+/// The caller's wishes for a new project.
 #[derive(Clone, Debug, Default)]
 pub struct InitOptions {
     /// The project's name, instead of the directory's.
@@ -42,7 +42,7 @@ pub struct InitOptions {
     pub forge: WantedForge,
 }
 
-/// Where issues and pull requests should be.
+/// The wanted home of issues and pull requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WantedForge {
     /// Nobody said: here, and the server that `origin` names is offered.
@@ -69,7 +69,7 @@ pub struct Plan {
     pub notes: Vec<String>,
 }
 
-/// Why no project can be made here.
+/// A reason why no project can be made here.
 #[derive(Debug, thiserror::Error)]
 pub enum Obstacle {
     /// Git is missing or too old.
@@ -117,7 +117,7 @@ pub enum Obstacle {
 }
 
 impl Obstacle {
-    /// What to do about it.
+    /// The next step for the person who meets this obstacle.
     pub fn advice(&self) -> Option<&'static str> {
         match self {
             Self::Git(_) => Some("install a newer git (on Debian: apt install git)"),
@@ -224,12 +224,12 @@ fn missing_program(command: &TestCommand) -> Option<String> {
 }
 
 impl Plan {
-    /// The checkout.
+    /// The root of the checkout that becomes a project.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Where the configuration will be.
+    /// The path of the configuration that will be written.
     pub fn file(&self) -> PathBuf {
         self.root().join(FILE_NAME)
     }

@@ -38,7 +38,7 @@ const SHOWN_BYTES: usize = 4 << 20;
 /// While a person has the conversation; nobody says when it is free again.
 const TAKEN_LOOK: Duration = Duration::from_millis(250);
 
-/// What a session without a terminal needs beside its program.
+/// The settings of a session without a terminal, beside its program.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Keep {
     pub session: String,

@@ -38,7 +38,8 @@ enum Wanted {
     Name(String, String),
 }
 
-/// What went wrong.
+/// A failed operation on the CI server. Each variant tells people what to change, because most of them are mistakes
+/// of set-up.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A call did not succeed.
@@ -173,7 +174,7 @@ impl Woodpecker {
         Ok(found)
     }
 
-    /// What a step printed, its end if it is long.
+    /// The output of a step. Of a long one only the end is returned, where failures are explained.
     pub fn log(&self, pipeline: u64, step: u64) -> Result<String, Error> {
         let path = ["logs", &pipeline.to_string(), &step.to_string()];
         let request = self.request("read a log", Method::Get, &path)?;

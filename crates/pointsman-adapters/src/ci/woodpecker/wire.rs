@@ -5,7 +5,7 @@ use std::fmt;
 use pointsman_core::base64;
 use serde::{Deserialize, Serialize};
 
-/// How a pipeline, workflow or step stands.
+/// The state of a pipeline, a workflow or a step, in the server's own words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
@@ -118,7 +118,7 @@ pub struct Workflow {
     pub children: Vec<Step>,
 }
 
-/// A step.
+/// One step of a workflow, the unit that has a log of its own.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Step {

@@ -76,7 +76,7 @@ impl Forgejo {
         self.hosted.host()
     }
 
-    /// Which server it is; none before it was found.
+    /// The kind and version of the server; none before the first answer named it.
     pub fn version(&self) -> Option<&Version> {
         self.version.get()
     }

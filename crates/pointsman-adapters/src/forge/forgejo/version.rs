@@ -29,7 +29,7 @@ impl Version {
         self.is_at_least(DEPENDENCIES)
     }
 
-    /// What this server lacks, a sentence each.
+    /// The shortcomings of this version, a sentence each.
     pub fn lacks(&self) -> Vec<&'static str> {
         let mut lacking = Vec::new();
         if !self.is_at_least(TARGET) {

@@ -30,7 +30,7 @@ const RENEWED_BEFORE: Duration = Duration::from_secs(300);
 /// What a token must be allowed to do.
 const NEEDED: [&str; 4] = ["contents", "issues", "pull_requests", "statuses"];
 
-/// What it takes to be an App.
+/// The identity of a GitHub App, from which tokens for one installation are made.
 pub struct AppKey<'a> {
     /// Its number or client id.
     pub id: &'a str,

@@ -46,7 +46,7 @@ fn api(url: &str) -> String {
     }
 }
 
-/// What it takes to open a repository as an App.
+/// The settings for a repository that is opened as a GitHub App.
 pub struct AppOpening<'a> {
     /// Address of the server, as people type it.
     pub url: &'a str,

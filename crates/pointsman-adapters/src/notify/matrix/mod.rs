@@ -27,7 +27,7 @@ const WAY: Duration = Duration::from_secs(20);
 /// Where the API is.
 const API: [&str; 3] = ["_matrix", "client", "v3"];
 
-/// What a room is opened with.
+/// The settings for a room that is opened.
 pub struct Opening<'a> {
     pub homeserver: &'a str,
     /// The room's id or alias.
@@ -50,7 +50,7 @@ pub struct Matrix {
     known: Mutex<Option<Arc<RoomMembership>>>,
 }
 
-/// Who and where we are.
+/// Our own user id, and the id of the room that we have joined.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RoomMembership {
     pub me: String,
@@ -99,7 +99,7 @@ impl Matrix {
         Ok(standing)
     }
 
-    /// Who and where we are, if that was found out and holds.
+    /// Our membership, if it was looked up and still holds.
     pub fn known(&self) -> Option<Arc<RoomMembership>> {
         self.lock().clone()
     }

@@ -17,7 +17,7 @@ const PAGE: u32 = 100;
 /// Pages that are read to fill a gap: who was away for longer than so much talk has missed something, and says so.
 const PAGES: u32 = 20;
 
-/// What was said.
+/// The news of a room since the last look.
 #[derive(Debug)]
 pub struct Batch {
     /// Messages, oldest first. After trouble the same one may come again.
@@ -31,8 +31,8 @@ pub struct Batch {
 }
 
 impl Matrix {
-    /// What was said since `since`; waits for it if `wait` is not nothing. Without `since` nothing is read: what was
-    /// said before we listened is not for us.
+    /// The news since `since`. The call waits for some if `wait` is not zero. Without `since` no message is returned:
+    /// those from before we listened are not for us.
     pub fn sync(&self, since: Option<&str>, wait: Duration) -> Result<Batch, Error> {
         let standing = self.look()?;
         let room = standing.room.as_str();

@@ -101,7 +101,8 @@ fn end_of_arm(code: &[Token]) -> usize {
     code.len()
 }
 
-fn step(token: &Token) -> i32 {
+/// The change of depth at a bracket of any kind.
+pub(super) fn step(token: &Token) -> i32 {
     match token.text.as_str() {
         "(" | "[" | "{" if token.kind == Kind::Mark => 1,
         ")" | "]" | "}" if token.kind == Kind::Mark => -1,

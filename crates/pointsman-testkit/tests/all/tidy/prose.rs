@@ -6,6 +6,7 @@ use pointsman_testkit::source::tokens::{Kind, Token, tokens};
 use pointsman_testkit::source::{SourceFile, shipped_files};
 use regex::Regex;
 
+use super::matches::step;
 use super::{nothing_found, only_shrinks, pattern};
 
 /// Fewer words than this are a name or a fragment.
@@ -14,6 +15,8 @@ const SENTENCE: usize = 4;
 const OWN_WORDS: usize = 3;
 /// The end of a constant's name that lists what to look for in the words of other programs.
 const PHRASES: &str = "_PHRASES";
+/// The derives of clap whose doc comments are help text.
+const HELP: [&str; 3] = ["Args", "Subcommand", "ValueEnum"];
 /// Macros whose text is for developers: logs and broken promises of our own.
 const FOR_DEVELOPERS: [&str; 13] = [
     "trace",
@@ -131,7 +134,7 @@ fn is_list(words: &[String]) -> bool {
 fn types_and_public_functions_are_explained() {
     let mut found = Vec::new();
     for file in shipped_files().iter().filter(|file| !file.path.starts_with("crates/pointsman-bench/")) {
-        for (line, why) in unexplained(file.shipped_text()) {
+        for (line, why) in unexplained(&file.path, file.shipped_text()) {
             found.push((file.path.clone(), format!("line {line}: {why}")));
         }
     }
@@ -143,21 +146,35 @@ fn types_and_public_functions_are_explained() {
 }
 
 /// Public types and functions without a sentence, or with one that begins like a question.
-fn unexplained(text: &str) -> Vec<(usize, String)> {
+///
+/// The doc comments of a command's arguments are its help text, which has a form of its own, and `run` of each command is
+/// explained once, in `cli/mod.rs`. A sentence for people explains itself, and the module around it says who reads it.
+fn unexplained(path: &str, text: &str) -> Vec<(usize, String)> {
+    let code = tokens(text);
+    let (is_command, is_words) = (path.contains("/cli/"), path.contains("/words/"));
     let mut found = Vec::new();
-    let mut doc: Option<String> = None;
-    for (number, line) in text.lines().enumerate() {
-        let line = line.trim_start();
-        if let Some(words) = line.strip_prefix("///") {
-            doc.get_or_insert_with(|| words.trim().to_owned());
+    let (mut doc, mut is_help, mut depth) = (None::<&str>, false, 0);
+    let mut last_doc = 0;
+    let mut at = 0;
+    while let Some(token) = code.get(at) {
+        if token.kind == Kind::Doc {
+            // After an empty line another comment begins: the module's may stand right before the first item's.
+            doc = doc.filter(|_| token.line == last_doc + 1).or(Some(&token.text));
+            last_doc = token.line;
+            at += 1;
             continue;
         }
-        // Attributes stand between an item and its sentence; some of them span lines.
-        if line.starts_with("#[") || line.starts_with(')') || line.starts_with("reason") {
+        // Attributes stand between an item and its sentence.
+        if token.is("#") && code.get(at + 1).is_some_and(|next| next.is("[")) {
+            let end = at + 1 + attribute(&code[at + 1..]);
+            is_help |= code[at..end].iter().any(|token| HELP.iter().any(|derive| token.is(derive)));
+            at = end;
             continue;
         }
-        if let Some(item) = public_item(line) {
-            let why = match doc.as_deref() {
+        if let Some(item) = public_item(&code[at..]) {
+            let explains_itself = is_command && (is_help || item == "run") || is_words && depth > 0;
+            let why = match doc {
+                _ if explains_itself => None,
                 None => Some(format!("{item} has no sentence")),
                 Some(words) if words.split_whitespace().count() < 3 => {
                     Some(format!("{item}: \"{words}\" says too little"))
@@ -167,23 +184,38 @@ fn unexplained(text: &str) -> Vec<(usize, String)> {
                 }
                 Some(_) => None,
             };
-            found.extend(why.map(|why| (number + 1, why)));
+            found.extend(why.map(|why| (token.line, why)));
         }
-        doc = None;
+        (doc, is_help) = (None, false);
+        depth += step(token);
+        at += 1;
     }
     found
 }
 
-fn public_item(line: &str) -> Option<&str> {
-    let rest = line.strip_prefix("pub(crate) ").or_else(|| line.strip_prefix("pub "))?;
-    let rest = rest.strip_prefix("const ").filter(|rest| rest.starts_with("fn ")).unwrap_or(rest);
-    let kinds = ["fn ", "struct ", "enum ", "trait "];
-    let named = kinds.iter().find_map(|kind| rest.strip_prefix(kind))?;
-    // In a macro the sentence comes from whoever calls it.
-    if named.starts_with('$') {
-        return None;
+/// The number of tokens in the brackets that begin here.
+fn attribute(code: &[Token]) -> usize {
+    let mut depth = 0;
+    let end = code.iter().position(|token| {
+        depth += step(token);
+        depth == 0
+    });
+    end.map_or(code.len(), |end| end + 1)
+}
+
+/// The name of the public type or function that begins here.
+fn public_item(code: &[Token]) -> Option<&str> {
+    let words: Vec<&str> = code.iter().take(7).map(|token| token.text.as_str()).collect();
+    let rest = match words.as_slice() {
+        ["pub", "(", "crate", ")", rest @ ..] | ["pub", rest @ ..] => rest,
+        _ => return None,
+    };
+    match rest {
+        // In a macro the sentence comes from whoever calls it.
+        [_, "$", ..] => None,
+        ["const", "fn", name, ..] | ["fn" | "struct" | "enum" | "trait", name, ..] => Some(name),
+        _ => None,
     }
-    Some(named.split(['(', '<', '{', ';', ' ', ':']).next().unwrap_or(named))
 }
 
 fn begins_like_a_question(words: &str) -> bool {
@@ -208,8 +240,23 @@ fn sentences_and_unexplained_items_are_found() {
     let texts: Vec<&str> = sentences(&data).map(|token| token.text.as_str()).collect();
     let people = ["but this one is for people", "the name has the form [a-z0-9][a-z0-9._-]{0,63}"];
     assert_eq!(texts, [&people[..], &["{a} is, as ever, not {b}", "in {a} there is no {b}"]].concat());
+    let text = "//! What a module is.\n\n/// The first item of a module.\npub struct First;\n";
+    assert!(unexplained("a.rs", text).is_empty());
     let text = "/// What it is.\npub struct A;\n\n/// A door.\n#[derive(Debug)]\npub(crate) enum B {}\n\
                 /// The door to the house.\npub const fn c() {}\npub fn d() {}\nfn e() {}\npub enum $name {}\n";
-    let lines: Vec<usize> = unexplained(text).into_iter().map(|(line, _)| line).collect();
-    assert_eq!(lines, [2, 6, 9]);
+    let lines = |path: &str, text: &str| -> Vec<usize> {
+        unexplained(path, text).into_iter().map(|(line, _)| line).collect()
+    };
+    assert_eq!(lines("a.rs", text), [2, 6, 9]);
+    let command = "/// List agents\n#[derive(Debug, Args)]\n#[command(after_help = \"Examples:\\n  \\\n    [a] b\")]\n\
+                   pub(crate) struct Arguments {}\nimpl Arguments {\n    pub(crate) fn run(self) {}\n}\npub fn c() {}\n";
+    assert_eq!(lines("crates/pointsman/src/cli/agents.rs", command), [9]);
+    assert_eq!(
+        lines("crates/pointsman/src/agents.rs", command),
+        [5, 7, 9],
+        "help text exists in commands only"
+    );
+    let words =
+        "/// Answers to orders.\npub mod refused {\n    pub fn is_over() -> &str {}\n}\npub fn d() {}\n";
+    assert_eq!(lines("crates/pointsman-core/src/words/task.rs", words), [5]);
 }
