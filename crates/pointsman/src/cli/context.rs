@@ -1,5 +1,6 @@
 //! What every command starts from: where things lie, how to print, and which project is meant.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -250,6 +251,11 @@ impl Context {
     /// The project's webhook, likewise.
     pub(crate) fn webhook(&self, config: &Config) -> anyhow::Result<Webhook> {
         remote::webhook(&self.paths, config, ENVIRONMENT)
+    }
+
+    /// The directories in which programs are found.
+    pub(crate) fn search_path() -> Option<OsString> {
+        ENVIRONMENT("PATH")
     }
 
     /// Under which name we write, for what is shown before anybody is asked. What is written down is the name that the

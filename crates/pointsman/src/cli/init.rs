@@ -71,6 +71,7 @@ impl Arguments {
             branch: self.branch,
             ci: self.ci.map(command),
             agent: self.agent.map(command),
+            search_path: Context::search_path(),
             forge: match self.forge {
                 None => WantedForge::Unsaid,
                 Some(None) => WantedForge::Origin,

@@ -3,6 +3,7 @@
 //! [`plan`] looks and writes nothing; [`Plan::carry_out`] writes, and takes everything back if a step fails. The core
 //! detects how the project is tested (`test_command`). The command line talks to people.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -40,6 +41,8 @@ pub struct InitOptions {
     pub agent: Option<Vec<String>>,
     /// Where issues and pull requests are.
     pub forge: WantedForge,
+    /// The directories in which CI will look for programs.
+    pub search_path: Option<OsString>,
 }
 
 /// The wanted home of issues and pull requests.
@@ -188,7 +191,9 @@ pub fn plan(
         None => TemplateCi::Off,
     };
     if wishes.ci.is_none() && matches!(ci, TemplateCi::Command(_)) {
-        notes.extend(detected.used.iter().filter_map(missing_program));
+        notes.extend(
+            detected.used.iter().filter_map(|test| missing_program(test, wishes.search_path.as_deref())),
+        );
     }
     let text = config::template(&name, branch.as_str(), forge, ci, wishes.agent.as_deref());
     let config = Config::parse(&text, FILE_NAME)?;
@@ -208,13 +213,12 @@ fn detect(checkout: &LocalCheckout, branch: &BranchName) -> Result<Detected, poi
 }
 
 /// A note if the program of a command that was detected is not on this machine.
-#[allow(clippy::disallowed_methods, reason = "looks where CI would find the program")]
-fn missing_program(command: &TestCommand) -> Option<String> {
+fn missing_program(command: &TestCommand, search_path: Option<&OsStr>) -> Option<String> {
     let line = command.line.trim_start_matches('(');
     let line =
         line.strip_prefix("cd ").map_or(line, |rest| rest.split_once("&& ").map_or(rest, |(_, own)| own));
     let program = line.split(' ').next().filter(|program| !program.contains('/'))?;
-    match find_program(program, std::env::var_os("PATH").as_deref(), Path::new("/")) {
+    match find_program(program, search_path, Path::new("/")) {
         Some(_) => None,
         None => Some(format!(
             "`{program}` is not installed on this machine, so CI (`{}`) will fail until it is.",
