@@ -51,7 +51,7 @@ pub(crate) fn parse(text: &str, origin: &str) -> Result<Config, config::Error> {
         ("notify.timezone", config.notify.timezone.as_deref()),
     ];
     for (key, zone) in zones {
-        if let Some(zone) = zone.filter(|zone| jiff::tz::TimeZone::get(zone).is_err()) {
+        if let Some(zone) = zone.filter(|zone| *zone != "UTC" && jiff::tz::TimeZone::get(zone).is_err()) {
             let why = words::config::unknown_zone(zone);
             return Err(Config::mistake(text, origin, key, &why).hint(words::config::ZONES_HINT));
         }

@@ -127,7 +127,11 @@ fn shares_of_the_context_rise() {
 fn changed_keys_are_named_once() {
     let before = parse("name = \"a\"\n[ci]\ncommand = [\"x\"]\n[dev]\nconcurrency = 2\n").unwrap();
     let after = parse("name = \"a\"\n[ci]\ncommand = [\"y\"]\n[timing]\nci_timeout = \"1m\"\n").unwrap();
-    assert_eq!(before.changed_keys(&after), ["ci.command", "dev.concurrency", "timing.ci_timeout"]);
+    // The gate is the CI's command, so it changes with it.
+    assert_eq!(
+        before.changed_keys(&after),
+        ["ci.command", "dev.concurrency", "merge.gate", "timing.ci_timeout"]
+    );
     assert!(before.changed_keys(&before).is_empty());
 }
 

@@ -140,3 +140,15 @@ pub fn not_in_queue(head: &Sha) -> String {
 pub fn not_the_head(sha: &Sha) -> String {
     format!("the review is of {}, which is not the head", sha.short())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::refused::not_paused;
+    use crate::task::State;
+
+    #[test]
+    fn whoever_resumes_a_blocked_task_learns_how_to_start_it() {
+        assert!(not_paused(State::Blocked, 3).contains("`pointsman task start 3`"));
+        assert!(!not_paused(State::Working, 3).contains("task start"));
+    }
+}

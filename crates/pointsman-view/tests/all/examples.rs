@@ -114,6 +114,9 @@ fn daemon(all: &mut BTreeMap<&'static str, Vec<Value>>) {
         rate_limits: vec![status::RateLimit { name: text("five_hour"), used_percent: 12.5, resets_at: at() }],
         warnings: vec![text("CI is off")],
     };
+    let unit = PathBuf::from("pointsman.service");
+    let service = service::Service { unit, installed: true, enabled: true, active: true, lingers: false };
+    all.insert("service status", shown([service]));
     let daemon = status::Daemon {
         pid: 7,
         version: text("0.1.0"),

@@ -14,11 +14,13 @@ use pointsman_core::ids::{Number, ProjectName, TaskKey};
 use pointsman_core::task::Task;
 use pointsman_store::{self as store, ProjectRow, Store};
 use pointsman_view::project::Named;
+use pointsman_view::status::Daemon;
 use serde::de::DeserializeOwned;
 
 use super::daemon_client::{self, AnsweredBy};
 use super::failure::{Code, Failure};
 use super::out::Out;
+use crate::control::client;
 use crate::control::protocol::Request;
 use crate::paths::Paths;
 use crate::project::{self, Project};
@@ -251,6 +253,23 @@ impl Context {
     /// The project's webhook, likewise.
     pub(crate) fn webhook(&self, config: &Config) -> anyhow::Result<Webhook> {
         remote::webhook(&self.paths, config, ENVIRONMENT)
+    }
+
+    /// The daemon that runs, if one does.
+    pub(crate) fn running_daemon(&self) -> Result<Option<Daemon>, Failure> {
+        match client::ask(&self.paths.control_socket(), &Request::Status) {
+            Ok(reply) => daemon_client::view(reply).map(Some),
+            Err(client::Error::NotRunning) => Ok(None),
+            Err(error @ client::Error::Broken(_)) => {
+                Err(Failure::failed(format!("{:#}", anyhow::Error::new(error))))
+            }
+        }
+    }
+
+    /// The directory of the user's settings.
+    pub(crate) fn config_home() -> Option<PathBuf> {
+        let set = |name| ENVIRONMENT(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|home| home.join(".config")))
     }
 
     /// The directories in which programs are found.

@@ -45,6 +45,7 @@ mod rescue;
 mod roles;
 mod run;
 mod schedule;
+mod service;
 mod session;
 mod session_attach;
 mod session_explain;
@@ -133,6 +134,8 @@ enum Command {
     Doctor(doctor::Arguments),
     Up(up::Arguments),
     Down(down::Arguments),
+    #[command(subcommand)]
+    Service(service::Command),
     Status(status::Arguments),
     Health(health::Arguments),
     Journal(journal::Arguments),
@@ -258,6 +261,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Doctor(arguments) => arguments.run(&context()?)?,
         Command::Up(arguments) => arguments.run(&context()?)?,
         Command::Down(arguments) => arguments.run(&context()?)?,
+        Command::Service(command) => command.run(&context()?)?,
         Command::Status(arguments) => arguments.run(&context()?)?,
         Command::Health(arguments) => arguments.run(&context()?)?,
         Command::Journal(arguments) => arguments.run(&context()?)?,

@@ -15,9 +15,7 @@ use pointsman_view::vault::Action;
 
 use super::context::Context;
 use super::failure::Failure;
-use super::{checkout, daemon_client, notify, style, task, time};
-use crate::control::client;
-use crate::control::protocol::Request;
+use super::{checkout, notify, service, style, task, time};
 use crate::daemon;
 use crate::project::Project;
 
@@ -52,7 +50,7 @@ impl Arguments {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         // A configuration that is found here registers its project; a wrong one is told.
         let here = context.project_if_any()?;
-        let daemon = ask_daemon(context)?;
+        let daemon = context.running_daemon()?;
         let mut glances = Vec::new();
         if let Some(store) = context.store()? {
             for row in store.projects()? {
@@ -67,16 +65,6 @@ impl Arguments {
             print_json(context, daemon, &glances)
         } else {
             print(context, daemon.as_ref(), &glances)
-        }
-    }
-}
-
-fn ask_daemon(context: &Context) -> Result<Option<view::Daemon>, Failure> {
-    match client::ask(&context.paths.control_socket(), &Request::Status) {
-        Ok(reply) => daemon_client::view(reply).map(Some),
-        Err(client::Error::NotRunning) => Ok(None),
-        Err(error @ client::Error::Broken(_)) => {
-            Err(Failure::failed(format!("{:#}", anyhow::Error::new(error))))
         }
     }
 }
@@ -200,6 +188,9 @@ fn print(
         None => {
             out.line(format!("{bad}daemon not running{bad:#}  {quiet}start it: pointsman up{quiet:#}"))?
         }
+    }
+    if let Some(notice) = daemon.and_then(|_| service::older_daemon(context)) {
+        out.line(format!("{bad}notice{bad:#}  {notice}"))?;
     }
     for problem in daemon.iter().flat_map(|status| &status.problems) {
         out.line(format!("{bad}problem{bad:#}  {}", clean_line(problem, 400)))?;

@@ -377,6 +377,9 @@ impl Dispatcher {
                 changes.push(Change::logged(clock::now(), project, &entry));
             }
         }
+        if changes.is_empty() {
+            return;
+        }
         if let Err(error) = self.engine.write(&changes) {
             tracing::error!(%error, "a change of the settings was not written down");
         }

@@ -30,6 +30,8 @@ use crate::daemon::served::{Served, SessionFiles};
 
 /// Who works on tasks.
 const ROLE: Role = Task::ROLE;
+/// The most of a program that is read to see whether it is there.
+const PROGRAM_CAP: usize = 1 << 16;
 /// Variables of the daemon that every agent gets.
 const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "SHELL"];
 
@@ -248,14 +250,14 @@ impl EffectPerformer {
         use words::daemon::session::{ProgramTrouble, program_trouble};
         let in_tree = program.contains('/') && !program.starts_with('/');
         let path = program.trim_start_matches("./");
+        // A file that is too large to be read is there as well.
+        let is_on = |commit: &Sha| !matches!(served.mirror.read_file_at(commit, path, PROGRAM_CAP), Ok(None));
         let trouble = match found {
             Program::Found(_) => return Ok(()),
             Program::NotExecutable(_) if in_tree => ProgramTrouble::NotExecutableInTree,
             Program::NotExecutable(path) => ProgramTrouble::NotExecutable(path),
             Program::NoInterpreter { path, interpreter } => ProgramTrouble::NoInterpreter(path, interpreter),
-            Program::Missing if in_tree && served.mirror.read_file_at(main, path, 0)?.is_some() => {
-                ProgramTrouble::TreeIsOlder
-            }
+            Program::Missing if in_tree && is_on(main) => ProgramTrouble::TreeIsOlder,
             Program::Missing if in_tree => {
                 let project = self.read(|store| store.project(&task.key.project))?;
                 match project.filter(|project| project.checkout.join(path).exists()) {

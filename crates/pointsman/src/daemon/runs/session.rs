@@ -148,8 +148,8 @@ fn prepare(
     save(&prompt, words::run::prompt(run, &places, &material.briefing).as_bytes())?;
     let mut argv = served.config.command(run.formula.role()).clone();
     let path = (world.environment)("PATH");
-    match argv.first() {
-        Some(program) => match process::look_for_program(program, path.as_deref(), &session_files.tree) {
+    if let Some(program) = argv.first() {
+        match process::look_for_program(program, path.as_deref(), &session_files.tree) {
             Program::Found(_) => {}
             Program::Missing => return Ok(Err(words::daemon::session::program_not_found(program))),
             Program::NotExecutable(path) => {
@@ -158,8 +158,7 @@ fn prepare(
             Program::NoInterpreter { path, interpreter } => {
                 return Ok(Err(words::daemon::session::no_interpreter(&path, &interpreter)));
             }
-        },
-        None => {}
+        }
     }
     let mut env = world.common_environment(served);
     let mut set = |name: &str, value: String| env.insert(name.to_owned(), value);
