@@ -5,6 +5,8 @@
 pub enum Whose {
     Task,
     RoleOnTask,
+    Issue,
+    RoleOnIssue,
     Session,
     Day,
     RoleOnDay,
@@ -15,9 +17,19 @@ pub fn spent(amount: Option<&str>, whose: Whose) -> String {
     let whose = match whose {
         Whose::Task => "for this task",
         Whose::RoleOnTask => "by its role for this task",
+        Whose::Issue => "on this issue by all its sessions",
+        Whose::RoleOnIssue => "by its role on this issue",
         Whose::Session => "by this session",
         Whose::Day => "today",
         Whose::RoleOnDay => "by its role today",
     };
     format!("{} spent {whose}", amount.unwrap_or("nothing"))
 }
+
+/// The one who stops a run when its budget is used up.
+pub fn stops(what: &str) -> String {
+    format!("the budget ({what})")
+}
+
+/// The unit of time in which nobody knew what was spent.
+pub const OF_SILENT_SESSIONS: &str = "of sessions that tell nothing";
