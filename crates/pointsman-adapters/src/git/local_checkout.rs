@@ -127,7 +127,7 @@ impl LocalCheckout {
         Ok(self.commit_or_blob(&format!("{}:.gitmodules", branch.full()))?.is_some())
     }
 
-    /// Where a bare repository of ours has a branch; none if it has no such branch.
+    /// The head of a branch in a bare repository of ours; none if it has no such branch.
     pub fn head_of(git: &Git, bare: &Path, branch: &BranchName) -> Result<Option<Sha>, Error> {
         if !bare.is_dir() {
             return Ok(None);
@@ -136,7 +136,7 @@ impl LocalCheckout {
         bare.branch(branch)
     }
 
-    /// How many commits a branch here has that are not in the history of `other`; none if that commit is not known
+    /// The number of commits of a branch here that are not in the history of `other`; none if that commit is not known
     /// here, or there is no such branch.
     pub fn ahead_of(&self, branch: &BranchName, other: &Sha) -> Result<Option<usize>, Error> {
         let range = format!("{other}..{}", branch.full());
@@ -144,7 +144,7 @@ impl LocalCheckout {
         Ok(String::from_utf8_lossy(&done.stdout).trim().parse().ok().filter(|_| done.end.success()))
     }
 
-    /// Where the remote `origin` had a branch when it was last fetched.
+    /// The head of a branch of `origin` when it was last fetched.
     pub fn origin_branch(&self, branch: &BranchName) -> Result<Option<Sha>, Error> {
         self.commit(branch.tracking().as_str())
     }

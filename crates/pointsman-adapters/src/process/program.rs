@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// The most of a script's first line that the kernel reads.
 const FIRST_LINE: u64 = 256;
 
-/// What there is where a program was looked for.
+/// The outcome of a look for a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Program {
     Found(PathBuf),

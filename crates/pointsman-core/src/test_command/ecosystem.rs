@@ -5,6 +5,10 @@ use serde_json::Value;
 
 use super::{Project, TestCommand, name};
 
+/// Between two commands of which the second runs only if the first passed.
+const THEN: &str = " && ";
+const UNITTEST: &str = "-m unittest discover";
+
 /// The commands of every ecosystem that is found, one each.
 pub(super) fn all(project: &Project<'_>) -> Vec<TestCommand> {
     let rules: [fn(&Project<'_>) -> Option<TestCommand>; 11] =
@@ -76,11 +80,11 @@ pub(super) fn is_python_test(path: &str) -> bool {
 
 fn python(project: &Project<'_>) -> Option<TestCommand> {
     let runner = if project.has("uv.lock") {
-        "uv run "
+        "uv run ".to_owned()
     } else if project.has("poetry.lock") {
-        "poetry install && poetry run "
+        ["poetry install", "poetry run "].join(THEN)
     } else {
-        ""
+        String::new()
     };
     if project.has("tox.ini") && project.text("tox.ini").is_some_and(|text| text.contains("[tox]"))
         || project.text("pyproject.toml").is_some_and(|text| text.contains("[tool.tox"))
@@ -102,7 +106,7 @@ fn python(project: &Project<'_>) -> Option<TestCommand> {
     let first = tests.first()?;
     let text_of = |path: &&str| project.text(path);
     if tests.iter().filter_map(text_of).any(|text| text.contains("unittest")) {
-        return found(format!("{runner}{interpreter} -m unittest discover{}", from(project, &tests)), *first);
+        return found(format!("{runner}{interpreter} {UNITTEST}{}", from(project, &tests)), *first);
     }
     // Tests that are bare functions: only pytest finds those.
     let bare = tests.iter().filter_map(text_of).any(|text| text.contains("def test_"));
@@ -175,12 +179,12 @@ fn dotnet(project: &Project<'_>) -> Option<TestCommand> {
 }
 
 fn elixir(project: &Project<'_>) -> Option<TestCommand> {
-    project.has("mix.exs").then(|| found("mix deps.get && mix test", "mix.exs"))?
+    project.has("mix.exs").then(|| found(["mix deps.get", "mix test"].join(THEN), "mix.exs"))?
 }
 
 fn ruby(project: &Project<'_>) -> Option<TestCommand> {
     let bundled = project.has("Gemfile");
-    let through = if bundled { "bundle install && bundle exec " } else { "" };
+    let through = if bundled { ["bundle install", "bundle exec "].join(THEN) } else { String::new() };
     if project.has(".rspec") || project.has("spec/spec_helper.rb") {
         let file = project.first(&[".rspec", "spec/spec_helper.rb"])?;
         return found(format!("{through}rspec"), file);

@@ -262,7 +262,8 @@ fn tasks(all: &mut BTreeMap<&'static str, Vec<Value>>) {
     };
     all.insert("task explain", shown([explained]));
     let ordered = Ordered { issue: 3, state: State::Paused };
-    for command in ["task start", "task pause", "task stop", "task answer", "session stop N"] {
+    for command in ["task start", "task restart", "task pause", "task stop", "task answer", "session stop N"]
+    {
         all.insert(command, shown([ordered.clone()]));
     }
     let card = board::Card {

@@ -16,7 +16,8 @@ use super::inbound::{Inbound, Inbox};
 use crate::control::protocol::Request;
 use crate::paths::Paths;
 
-/// What tells two versions of a file apart without reading it: a token is read by whoever needs it, and by nobody else.
+/// The marks that tell two versions of a file apart without reading it: a token is read by whoever needs it, and by nobody
+/// else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     file: u64,

@@ -59,7 +59,7 @@ pub enum ProgramTrouble<'p> {
     NoInterpreter(&'p Path, &'p str),
 }
 
-/// What is wrong with an agent's program, and what helps.
+/// The trouble with an agent's program, and the remedy.
 pub fn program_trouble(program: &str, trouble: &ProgramTrouble<'_>, main: &str, issue: Number) -> String {
     let again = format!("then run `pointsman task restart {issue} --fresh`");
     match trouble {
