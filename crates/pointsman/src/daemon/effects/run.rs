@@ -36,7 +36,8 @@ impl EffectPerformer {
         let mut env = vec![("POINTSMAN_RUN".to_owned(), run.id.to_string())];
         env.extend(run.model.clone().map(|model| ("POINTSMAN_MODEL".to_owned(), model)));
         env.extend(material.env.into_iter().map(|(name, value)| (name.to_owned(), value)));
-        Ok(Prepared { prompt: words::run::prompt(run, &places, &material.briefing), env })
+        let prompt = words::run::prompt(run, &places, &material.briefing);
+        Ok(Prepared { prompt, main: None, env })
     }
 
     /// Reads what the session left as its result: that decides how the run ends.

@@ -8,9 +8,11 @@ use std::path::Path;
 use pointsman_adapters::driver::{AgentInput, FoundSession, NewSession, SessionHome};
 use pointsman_adapters::git::checkpoint;
 use pointsman_adapters::git::gateway::Gateway;
-use pointsman_adapters::git::tree::{Tree, TreeSpec, rebuild_from};
+use pointsman_adapters::git::tree::{Tree, TreeSpec, TreeStart, rebuild_from};
+use pointsman_adapters::process::Program;
 use pointsman_adapters::{phase_file, process};
 use pointsman_core::config::Worktree;
+use pointsman_core::ids::Sha;
 use pointsman_core::part::session;
 use pointsman_core::session::budget::Spent;
 use pointsman_core::task::{Exit, Opening, Task};
@@ -27,6 +29,8 @@ use crate::daemon::launch::Launch;
 use crate::daemon::outcome::Performed;
 use crate::daemon::served::{Served, SessionFiles};
 
+/// The most of a program that is read to see whether it is there.
+const PROGRAM_CAP: usize = 1 << 16;
 /// Variables of the daemon that every agent gets.
 const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "SHELL"];
 
@@ -194,10 +198,14 @@ impl EffectPerformer {
         let role = owner.role();
         let mut argv = served.config.command(role).clone();
         let path = (self.environment)("PATH");
-        if let Some(program) = argv.first()
-            && process::find_program(program, path.as_deref(), &session_files.tree).is_none()
-        {
-            return Err(EffectError::never(words::daemon::session::agent_not_found(program)));
+        if let Some(program) = argv.first() {
+            let found = process::look_for_program(program, path.as_deref(), &session_files.tree);
+            match (owner, &prepared.main) {
+                (Workflow::Task(task), Some(main)) => {
+                    self.require_program(served, task, program, &found, main)?;
+                }
+                (Workflow::Task(_) | Workflow::Run(_), _) => require_program_of_run(program, &found)?,
+            }
         }
         let flag = served.config.agent_kind(role).capabilities().model_flag;
         if let (Some(flag), Some(model)) = (flag, model(served, owner)) {
@@ -230,6 +238,9 @@ impl EffectPerformer {
         session_files: &SessionFiles,
     ) -> Result<Prepared, EffectError> {
         let branch = served.branch(task)?;
+        if opening == Opening::Anew {
+            self.put_work_aside(served, task, generation, session_files)?;
+        }
         served.mirror.fetch_remote()?;
         let Some(base) = served.mirror.remote_head(&served.primary)? else {
             return Err(EffectError::never(words::daemon::git::no_branch(&served.primary)));
@@ -247,10 +258,13 @@ impl EffectPerformer {
             user_email: format!("{}@pointsman.invalid", task.key.identity()),
             exclude: Vec::new(),
             linked: served.config.dev.worktree == Worktree::Linked,
+            start: if opening == Opening::Anew { TreeStart::Base } else { TreeStart::Work },
         };
         // A tree that is gone comes back as it was saved last.
         match checkpoint::newest(&served.mirror, task.key.issue)? {
-            Some(saved) if opening != Opening::Fresh && !session_files.tree.exists() => {
+            Some(saved)
+                if !matches!(opening, Opening::Fresh | Opening::Anew) && !session_files.tree.exists() =>
+            {
                 tracing::warn!(task = %task.key, checkpoint = %saved.commit, "the tree is gone; rebuilt");
                 rebuild_from(&spec, &saved.commit)?;
             }
@@ -262,12 +276,68 @@ impl EffectPerformer {
         let summary = session_files.summary(generation).to_string_lossy().into_owned();
         Ok(Prepared {
             prompt: words::prompt::task(task, &briefing),
+            main: Some(base),
             env: vec![
                 ("ISSUE".to_owned(), task.key.issue.to_string()),
                 ("POINTSMAN_BRANCH".to_owned(), task.branch.clone()),
                 ("POINTSMAN_SUMMARY_FILE".to_owned(), summary),
             ],
         })
+    }
+
+    /// Says exactly what is wrong with a program, and what helps.
+    fn require_program(
+        &self,
+        served: &Served,
+        task: &Task,
+        program: &str,
+        found: &Program,
+        main: &Sha,
+    ) -> Result<(), EffectError> {
+        use words::daemon::session::{ProgramTrouble, program_trouble};
+        let in_tree = program.contains('/') && !program.starts_with('/');
+        let path = program.trim_start_matches("./");
+        // A file that is too large to be read is there as well.
+        let is_on = |commit: &Sha| !matches!(served.mirror.read_file_at(commit, path, PROGRAM_CAP), Ok(None));
+        let trouble = match found {
+            Program::Found(_) => return Ok(()),
+            Program::NotExecutable(_) if in_tree => ProgramTrouble::NotExecutableInTree,
+            Program::NotExecutable(path) => ProgramTrouble::NotExecutable(path),
+            Program::NoInterpreter { path, interpreter } => ProgramTrouble::NoInterpreter(path, interpreter),
+            Program::Missing if in_tree && is_on(main) => ProgramTrouble::TreeIsOlder,
+            Program::Missing if in_tree => {
+                let project = self.read(|store| store.project(&task.key.project))?;
+                match project.filter(|project| project.checkout.join(path).exists()) {
+                    Some(_) => ProgramTrouble::OnlyInCheckout,
+                    None => ProgramTrouble::Missing,
+                }
+            }
+            Program::Missing => ProgramTrouble::Missing,
+        };
+        let main = served.primary.as_str();
+        Err(EffectError::never(program_trouble(program, &trouble, main, task.key.issue)))
+    }
+
+    /// Captures the work so far and moves it out of the way, so that the next tree begins from the main branch. A second
+    /// time there is nothing to move.
+    fn put_work_aside(
+        &self,
+        served: &Served,
+        task: &Task,
+        generation: u32,
+        session_files: &SessionFiles,
+    ) -> Result<(), EffectError> {
+        if served.config.dev.worktree == Worktree::Linked {
+            return Err(EffectError::never(words::daemon::session::linked_is_kept()));
+        }
+        let predecessor = task.key.session(generation.saturating_sub(1));
+        self.keep_work(served, &predecessor, &session_files.tree)?;
+        for dir in [&session_files.tree, &session_files.gateway] {
+            if dir.exists() {
+                Tree::set_aside(dir)?;
+            }
+        }
+        Ok(())
     }
 
     /// Only what is listed: nothing of the daemon's own environment leaks, no credential least of all.
@@ -370,7 +440,20 @@ impl EffectPerformer {
 /// What a workflow lays out for one session, beside what every session gets.
 pub(super) struct Prepared {
     pub(super) prompt: String,
+    /// The commit of the main branch that a task's tree was made from.
+    pub(super) main: Option<Sha>,
     pub(super) env: Vec<(String, String)>,
+}
+
+/// Says exactly what is wrong with the program of a run.
+fn require_program_of_run(program: &str, found: &Program) -> Result<(), EffectError> {
+    use words::daemon::session::{no_interpreter, program_not_executable, program_not_found};
+    Err(EffectError::never(match found {
+        Program::Found(_) => return Ok(()),
+        Program::Missing => program_not_found(program),
+        Program::NotExecutable(path) => program_not_executable(path),
+        Program::NoInterpreter { path, interpreter } => no_interpreter(path, interpreter),
+    }))
 }
 
 /// The one line that is given to the program; the rest is in the file it names.
@@ -393,7 +476,9 @@ fn model(served: &Served, owner: &Workflow) -> Option<String> {
 /// A new task gets a new phase file: one of ours that is there speaks of something that is over. A
 /// recovery goes on with the one it finds. Whatever is not ours is refused.
 fn make_phase_file(path: &Path, opening: Opening) -> Result<(), phase_file::Refusal> {
-    if phase_file::reuse_or_create(path)? == phase_file::Opened::Reused && opening == Opening::Fresh {
+    if phase_file::reuse_or_create(path)? == phase_file::Opened::Reused
+        && matches!(opening, Opening::Fresh | Opening::Anew)
+    {
         phase_file::remove_own_file(path)?;
         phase_file::create_exclusive(path)?;
     }
