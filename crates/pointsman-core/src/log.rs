@@ -14,6 +14,7 @@ use crate::decision::{self, Unconfirmed};
 use crate::health::Finding;
 use crate::ids::{Number, Sha};
 use crate::notifier::Topic;
+use crate::part::question::{self, Owner, QuestionId, Settled};
 use crate::queue::{EntryId, EntryStatus, StoppedBy};
 use crate::role::Role;
 use crate::run::{self, RunId};
@@ -42,6 +43,10 @@ pub enum Entry {
         topic: Topic,
         text: String,
     },
+
+    QuestionAsked(Question),
+    QuestionReminded(Question),
+    QuestionSettled(Question),
 
     QueueEntered(QueueEntry),
     QueueMoved(QueueEntry),
@@ -77,6 +82,10 @@ pub enum Entry {
     RunFinished(Run),
     RunGaveUp(Run),
     RunSessionDied(Run),
+    RunAsked(Run),
+    RunAnswered(Run),
+    RunWentOn(Run),
+    RunReminded(Run),
     RunTimedOut(Run),
     RunStopped(Run),
     RunSessionEnded(Run),
@@ -178,6 +187,19 @@ pub enum Entry {
     Unreadable(Unreadable),
 }
 
+/// A question to a person, as it is then.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Question {
+    pub question: QuestionId,
+    pub kind: question::Kind,
+    pub owner: Owner,
+    pub subject: String,
+    /// How often it was asked.
+    pub notices: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled: Option<Settled>,
+}
+
 /// An entry of the merge queue, as it is then.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueueEntry {
@@ -254,6 +276,25 @@ fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Op
 }
 
 impl Entry {
+    /// The entry for a change of a question; nothing for one without a number, which nobody can name.
+    pub fn of_question(change: &question::Change) -> Option<Self> {
+        let entry = |asked: &question::Question| {
+            Some(Question {
+                question: asked.id?,
+                kind: asked.kind,
+                owner: asked.source.owner.clone(),
+                subject: asked.subject.clone(),
+                notices: asked.notices,
+                settled: asked.settled.clone(),
+            })
+        };
+        match change {
+            question::Change::Asked(asked) => entry(asked).map(Self::QuestionAsked),
+            question::Change::Reminded(asked) => entry(asked).map(Self::QuestionReminded),
+            question::Change::Settled(asked) => entry(asked).map(Self::QuestionSettled),
+        }
+    }
+
     /// The stored form: a kind, and the data that goes with it.
     pub fn stored(&self) -> (String, Value) {
         let Ok(Value::Object(mut stored)) = serde_json::to_value(self) else { return Default::default() };
@@ -276,6 +317,9 @@ impl Entry {
             Self::WorkObserved { .. } => "work_observed",
             Self::OperatorSpoke => "operator_spoke",
             Self::PersonSpoke { .. } => "person_spoke",
+            Self::QuestionAsked(_) => "question_asked",
+            Self::QuestionReminded(_) => "question_reminded",
+            Self::QuestionSettled(_) => "question_settled",
             Self::QueueEntered(_) => "queue_entered",
             Self::QueueMoved(_) => "queue_moved",
             Self::QueuePaused { .. } => "queue_paused",
@@ -291,6 +335,10 @@ impl Entry {
             Self::RunFinished(_) => "run_finished",
             Self::RunGaveUp(_) => "run_gave_up",
             Self::RunSessionDied(_) => "run_session_died",
+            Self::RunAsked(_) => "run_asked",
+            Self::RunAnswered(_) => "run_answered",
+            Self::RunWentOn(_) => "run_went_on",
+            Self::RunReminded(_) => "run_reminded",
             Self::RunTimedOut(_) => "run_timed_out",
             Self::RunStopped(_) => "run_stopped",
             Self::RunSessionEnded(_) => "run_session_ended",

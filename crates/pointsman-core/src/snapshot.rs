@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::ids::{ProjectName, TaskKey};
 use crate::role::Role;
@@ -41,16 +41,18 @@ pub trait Snapshot: Serialize + DeserializeOwned {
 }
 
 impl Snapshot for crate::task::Task {
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
 
     fn upgrade(version: u32, value: Value) -> Result<Value, String> {
         match version {
-            1 => Ok(session_is_a_part(value)),
-            2 => Ok(value),
+            1 => Ok(escalation_is_a_question(session_is_a_part(value))),
+            2 => Ok(escalation_is_a_question(value)),
+            3 => Ok(value),
             _ => Err(words::reason::unknown_version(version, Self::VERSION)),
         }
     }
 }
+impl Snapshot for crate::part::question::Question {}
 impl Snapshot for crate::run::Run {}
 impl Snapshot for crate::vault::Entry {}
 impl Snapshot for crate::gardener::Memory {}
@@ -95,6 +97,33 @@ fn session_is_a_part(mut value: Value) -> Value {
     value
 }
 
+/// Until version 2 a task had an escalation of its own, and its time-out was the task's deadline. The question has no
+/// number: it gets one when the task is loaded.
+fn escalation_is_a_question(mut value: Value) -> Value {
+    let Some(escalation) = value.get("escalation").filter(|escalation| !escalation.is_null()).cloned() else {
+        return value;
+    };
+    let reason = escalation["reason"].as_str().unwrap_or_default();
+    let subject = crate::text::clean_line(reason, 200);
+    value["escalation"] = json!({
+        "id": null,
+        "kind": "question",
+        "cause": escalation["cause"],
+        "source": {
+            "project": value["key"]["project"],
+            "owner": format!("task/{}", value["key"]["issue"]),
+            "issue": value["key"]["issue"],
+            "pr": value["pr"],
+        },
+        "subject": subject,
+        "asked_at": escalation["at"],
+        "notices": escalation["notices"],
+        "remind_at": escalation["renotify_at"],
+        "expires_at": value["deadline"],
+    });
+    value
+}
+
 /// The kinds of things that have a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -108,6 +137,8 @@ pub enum Kind {
     Effect,
     /// What is known of the work of an identity's sessions.
     WorkState,
+    /// A question to a person.
+    Question,
 }
 
 impl fmt::Display for Kind {
@@ -119,6 +150,7 @@ impl fmt::Display for Kind {
             Self::Memory => "memory",
             Self::Effect => "effect of task",
             Self::WorkState => "work state",
+            Self::Question => "question",
         })
     }
 }
@@ -142,7 +174,7 @@ impl Unreadable {
                 let issue = self.name.parse().ok()?;
                 Some(TaskKey { project: self.project.clone(), issue })
             }
-            Kind::Run | Kind::VaultAction | Kind::Memory | Kind::WorkState => None,
+            Kind::Run | Kind::VaultAction | Kind::Memory | Kind::WorkState | Kind::Question => None,
         }
     }
 }
@@ -165,9 +197,13 @@ pub fn check_memory(name: &str, version: u32, text: &str) -> Result<(), String> 
 #[cfg(test)]
 mod tests {
     use serde::{Deserialize, Serialize};
-    use serde_json::Value;
+    use serde_json::{Value, json};
 
     use super::Snapshot;
+    use crate::ids::{ProjectName, TaskKey};
+    use crate::part::question::{self, Cause, Owner};
+    use crate::task::{State, Task};
+    use crate::time::Timestamp;
 
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct Second {
@@ -184,6 +220,30 @@ mod tests {
             }
             Err(crate::words::reason::unknown_version(version, Self::VERSION))
         }
+    }
+
+    #[test]
+    fn an_escalation_of_an_older_task_is_a_question_without_a_number() {
+        let key = TaskKey { project: ProjectName::new("shop").unwrap(), issue: 3 };
+        let mut task = Task::new(key, "Apples".into(), "pointsman/issue-3".into(), Timestamp(1));
+        task.state = State::Escalated;
+        let mut stored = serde_json::to_value(&task).unwrap();
+        stored["deadline"] = json!(9_000);
+        stored["pr"] = json!(12);
+        stored["escalation"] = json!({
+            "cause": "review", "reason": "nobody reviewed\nit", "at": 5, "renotify_at": 7_000, "notices": 2,
+        });
+        let read = Task::read(2, &stored.to_string()).unwrap();
+        let asked = read.escalation.unwrap();
+        assert_eq!((asked.id, asked.kind, asked.cause), (None, question::Kind::Question, Cause::Review));
+        assert_eq!(
+            (asked.subject.as_str(), asked.notices, asked.asked_at),
+            ("nobody reviewed it", 2, Timestamp(5))
+        );
+        assert_eq!((asked.remind_at, asked.expires_at), (Some(Timestamp(7_000)), Some(Timestamp(9_000))));
+        assert_eq!((asked.source.owner, asked.source.pr), (Owner::Task(3), Some(12)));
+        stored["escalation"] = json!(null);
+        assert_eq!(Task::read(2, &stored.to_string()).unwrap().escalation, None);
     }
 
     #[test]

@@ -108,6 +108,16 @@ pub fn act(said: &PersonMessage, topic: Option<&Topic>, hash: Option<&str>) -> O
                 ChatAction::Speak
             }
         },
+        Some(Topic::Question(_)) => match command {
+            Some(Command::Stuck) => ChatAction::Tell(Report::Stuck),
+            Some(Command::Status) => ChatAction::Tell(Report::Status),
+            Some(Command::Help) => ChatAction::Tell(Report::Help),
+            Some(Command::Kill | Command::Pause | Command::Resume) => ChatAction::Refuse(Refusal::NotHere),
+            Some(Command::Unknown { .. }) => ChatAction::Refuse(Refusal::Unknown),
+            Some(Command::Approve { .. } | Command::Reject { .. } | Command::Ignore { .. }) | None => {
+                ChatAction::Speak
+            }
+        },
         Some(Topic::Agent(_)) => match command {
             Some(Command::Stuck) => ChatAction::Tell(Report::Stuck),
             Some(Command::Status) => ChatAction::Tell(Report::Status),

@@ -13,11 +13,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use state::{Duty, Event, Refused, duty, step};
+pub use state::{Duty, Event, Refused, duty, questions, step};
 
 use crate::config::Config;
 use crate::formula::{Formula, Step};
 use crate::ids::{Number, ProjectName, Sha};
+use crate::part::question::{self, Owner, Question, QuestionId, Source};
 use crate::role::Role;
 use crate::time::Timestamp;
 use crate::vault::{self, ActionId};
@@ -166,9 +167,41 @@ pub struct Run {
     /// Whether no session of it could ever begin.
     #[serde(default)]
     pub never_began: bool,
+    /// The question to a person, while its session waits for an answer.
+    #[serde(default)]
+    pub question: Option<Question>,
+    /// Names the claim by which the session asked last, so that it asks once.
+    #[serde(default)]
+    pub asked_by: Option<String>,
+    /// The last question that a person answered. Its session hears the answer.
+    #[serde(default)]
+    pub answered: Option<QuestionId>,
+    /// The end of the last wait for a person: a session that waits is not idle.
+    #[serde(default)]
+    pub waited_until: Option<Timestamp>,
+    /// How long it has waited for people, in milliseconds. That does not count as its time.
+    #[serde(default)]
+    pub waited_ms: u64,
 }
 
 impl Run {
+    /// Whether its time is up. While a person is asked, the question has a time-out of its own.
+    pub fn is_out_of_time(&self, policy: &Policy, now: Timestamp) -> bool {
+        let waited = Duration::from_millis(self.waited_ms);
+        self.question.is_none() && self.started_at.after(policy.lifetime).after(waited) <= now
+    }
+
+    /// The place that its questions come from.
+    pub fn source(&self) -> Source {
+        let (issue, pr) = match &self.subject {
+            Some(Subject::Action { issue }) => (Some(*issue), None),
+            Some(Subject::Review { pr, .. }) => (None, Some(*pr)),
+            Some(Subject::Vault { .. }) | None => (None, None),
+        };
+        let session = Some(self.session(self.generation));
+        Source { project: self.project.clone(), owner: Owner::Run(self.id), issue, pr, session }
+    }
+
     /// Whether nobody has answered, and not because a session did not know how to.
     pub fn is_unheard(&self) -> bool {
         self.never_began || self.status == Status::Stopped
@@ -196,6 +229,11 @@ impl Run {
             briefing: None,
             subject: None,
             never_began: false,
+            question: None,
+            asked_by: None,
+            answered: None,
+            waited_until: None,
+            waited_ms: 0,
         }
     }
 
@@ -269,6 +307,8 @@ pub struct Policy {
     /// Before the second of them; doubles each time.
     pub backoff: Duration,
     pub backoff_max: Duration,
+    /// The numbers for questions.
+    pub question: question::Policy,
 }
 
 impl Policy {
@@ -280,6 +320,10 @@ impl Policy {
             restarts: limits.restarts,
             backoff: timing.restart_backoff.duration(),
             backoff_max: timing.restart_backoff_max.duration(),
+            question: question::Policy {
+                remind: timing.escalation_renotify.duration(),
+                timeout: timing.escalation_timeout.duration(),
+            },
         }
     }
 }

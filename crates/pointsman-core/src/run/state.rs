@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{Policy, Run, Status, StepDone};
+use crate::part::question::{self, Cause, Due, Kind, Question, Settled, Settlement};
 use crate::text::clean_line;
 use crate::time::Timestamp;
 use crate::words;
@@ -45,6 +46,23 @@ pub enum Event {
     SessionDied {
         generation: u32,
     },
+    /// The session asks a person and waits.
+    Asked {
+        generation: u32,
+        why: String,
+        /// Names the claim that asks.
+        claim: String,
+    },
+    Answered {
+        by: String,
+        text: String,
+    },
+    /// The session claims something else, so it does not wait any more.
+    WentOn {
+        generation: u32,
+    },
+    /// People are to be reminded of the question, or have not answered in time.
+    QuestionDue,
     TimePassed,
     Stopped {
         by: String,
@@ -67,8 +85,15 @@ pub fn step(run: &Run, event: &Event, policy: &Policy, now: Timestamp) -> Result
         | Event::StepDone { generation, .. }
         | Event::Finished { generation, .. }
         | Event::GaveUp { generation, .. }
-        | Event::SessionDied { generation } => Some(*generation),
-        Event::NotStarted { .. } | Event::TimePassed | Event::Stopped { .. } | Event::SessionEnded => None,
+        | Event::SessionDied { generation }
+        | Event::Asked { generation, .. }
+        | Event::WentOn { generation } => Some(*generation),
+        Event::NotStarted { .. }
+        | Event::Answered { .. }
+        | Event::QuestionDue
+        | Event::TimePassed
+        | Event::Stopped { .. }
+        | Event::SessionEnded => None,
     };
     if generation.is_some_and(|generation| generation != run.generation) {
         return refused(words::run::REPLACED.to_owned());
@@ -111,7 +136,19 @@ pub fn step(run: &Run, event: &Event, policy: &Policy, now: Timestamp) -> Result
         },
         Event::GaveUp { why, .. } => Ok(over(run, Status::Failed, why, now)),
         Event::SessionDied { .. } => Ok(died(run, policy, now)),
-        Event::TimePassed if run.started_at.after(policy.lifetime) <= now => {
+        Event::Asked { why, claim, .. } => asks(run, why, claim, policy, now),
+        Event::Answered { by, text } => {
+            let Some(asked) = &run.question else { return refused(words::run::NOBODY_ASKED.to_owned()) };
+            let answer = question::Event::Answered { by, text };
+            let answered =
+                asked.step(&answer, &policy.question, now).map_err(|why| Refused(why.to_string()))?;
+            run.answered = answered.id;
+            Ok(waited(run, now))
+        }
+        Event::WentOn { .. } if run.question.is_some() => Ok(waited(run, now)),
+        Event::WentOn { .. } => refused(words::run::NOBODY_ASKED.to_owned()),
+        Event::QuestionDue => question_due(run, policy, now),
+        Event::TimePassed if run.is_out_of_time(policy, now) => {
             let why = words::run::out_of_time(policy.lifetime);
             Ok(over(run, Status::Failed, &why, now))
         }
@@ -127,8 +164,74 @@ pub fn step(run: &Run, event: &Event, policy: &Policy, now: Timestamp) -> Result
     }
 }
 
+/// A session asks once by each claim.
+fn asks(run: Run, why: &str, claim: &str, policy: &Policy, now: Timestamp) -> Result<Run, Refused> {
+    if run.status != Status::Running {
+        return refused(words::run::NOT_RUNNING.to_owned());
+    }
+    if run.asked_by.as_deref() == Some(claim) {
+        return refused(words::run::ASKED_ALREADY.to_owned());
+    }
+    let mut run = waited(run, now);
+    let policy = &policy.question;
+    let asked = Question::ask(Kind::Question, Cause::Agent, run.source(), why, policy, now);
+    (run.question, run.asked_by) = (Some(asked), Some(claim.to_owned()));
+    Ok(run)
+}
+
+fn question_due(mut run: Run, policy: &Policy, now: Timestamp) -> Result<Run, Refused> {
+    let Some(asked) = &run.question else { return refused(words::run::NOBODY_ASKED.to_owned()) };
+    let next = asked.step(&question::Event::TimePassed, &policy.question, now);
+    let next = next.map_err(|why| Refused(why.to_string()))?;
+    if next.is_open() {
+        run.question = Some(next);
+        return Ok(run);
+    }
+    let why = words::run::nobody_answered(policy.question.timeout, &asked.subject);
+    Ok(over(run, Status::Failed, &why, now))
+}
+
+/// Nobody is asked any more.
+fn waited(mut run: Run, now: Timestamp) -> Run {
+    if let Some(asked) = run.question.take() {
+        let waited = u64::try_from(now.since(asked.asked_at).as_millis()).unwrap_or(u64::MAX);
+        run.waited_ms = run.waited_ms.saturating_add(waited);
+        run.waited_until = Some(now);
+    }
+    run
+}
+
+/// The changes of a run's question because of an event. The one after it has its number.
+pub fn questions(before: &Run, event: &Event, after: &Run, now: Timestamp) -> Vec<question::Change> {
+    question::changes(before.question.as_ref(), after.question.as_ref(), || end(event, after, now))
+}
+
+/// The end of a question that the run does not ask any more.
+fn end(event: &Event, after: &Run, at: Timestamp) -> Settled {
+    let withdrawn = |why: String| (None, Settlement::Withdrawn { why });
+    let (by, how) = match event {
+        Event::Answered { by, text } => (Some(by.clone()), Settlement::Answered { text: text.clone() }),
+        Event::QuestionDue => (None, Settlement::Expired),
+        Event::Asked { .. } => withdrawn(words::run::ASKS_SOMETHING_ELSE.to_owned()),
+        Event::WentOn { .. } => withdrawn(words::question::AGENT_WENT_ON.to_owned()),
+        Event::SessionDied { .. } => withdrawn(words::run::SESSION_DIED.to_owned()),
+        Event::SessionPrepared { .. }
+        | Event::SessionStarted { .. }
+        | Event::NotStarted { .. }
+        | Event::StepDone { .. }
+        | Event::Finished { .. }
+        | Event::GaveUp { .. }
+        | Event::TimePassed
+        | Event::Stopped { .. }
+        | Event::SessionEnded => withdrawn(words::run::now(after.status)),
+    };
+    Settled { by, at, how }
+}
+
 /// The first successor comes at once, the next ones after a growing pause, then we stop.
-fn died(mut run: Run, policy: &Policy, now: Timestamp) -> Run {
+fn died(run: Run, policy: &Policy, now: Timestamp) -> Run {
+    let mut run = waited(run, now);
+    run.asked_by = None;
     run.restarts += 1;
     if run.restarts > policy.restarts {
         return over(run, Status::Failed, &words::run::died_often(policy.restarts + 1), now);
@@ -145,7 +248,8 @@ fn died(mut run: Run, policy: &Policy, now: Timestamp) -> Run {
     run
 }
 
-fn over(mut run: Run, status: Status, why: &str, now: Timestamp) -> Run {
+fn over(run: Run, status: Status, why: &str, now: Timestamp) -> Run {
+    let mut run = waited(run, now);
     // One that was just about to be started may be there as well.
     (run.status, run.ended_at, run.session_open) = (status, Some(now), true);
     run.reason = Some(clean_line(why, REASON_CHARS)).filter(|why| !why.is_empty());
@@ -164,6 +268,8 @@ pub enum Duty {
     Start,
     /// Its session is to be looked after.
     Follow,
+    /// People are to be reminded of its question, or its time is up.
+    Question,
     /// Its session is to be put away.
     End,
     Wait,
@@ -172,9 +278,12 @@ pub enum Duty {
 /// The one thing to do next.
 pub fn duty(run: &Run, policy: &Policy, now: Timestamp) -> Duty {
     match run.status {
-        Status::Starting | Status::Running if run.started_at.after(policy.lifetime) <= now => Duty::Time,
+        Status::Starting | Status::Running if run.is_out_of_time(policy, now) => Duty::Time,
         Status::Starting if run.not_before <= now => Duty::Start,
         Status::Starting => Duty::Wait,
+        Status::Running if run.question.as_ref().is_some_and(|asked| asked.due(now) != Due::Nothing) => {
+            Duty::Question
+        }
         Status::Running => Duty::Follow,
         Status::Done | Status::Failed | Status::Stopped if run.session_open => Duty::End,
         Status::Done | Status::Failed | Status::Stopped => Duty::Wait,

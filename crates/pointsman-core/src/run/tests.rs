@@ -16,7 +16,8 @@ fn run() -> Run {
 
 fn policy() -> Policy {
     let second = Duration::from_secs;
-    Policy { lifetime: second(1200), restarts: 2, backoff: second(5), backoff_max: second(60) }
+    let question = question::Policy { remind: second(3600), timeout: second(7200) };
+    Policy { lifetime: second(1200), restarts: 2, backoff: second(5), backoff_max: second(60), question }
 }
 
 fn go(run: &Run, event: Event, minutes: i64) -> Result<Run, Refused> {
@@ -134,4 +135,81 @@ proptest! {
             now = next;
         }
     }
+}
+
+fn asks(claim: &str) -> Event {
+    Event::Asked { generation: 1, why: "May I delete bucket A?".to_owned(), claim: claim.to_owned() }
+}
+
+fn answers() -> Event {
+    Event::Answered { by: "ann".to_owned(), text: "yes".to_owned() }
+}
+
+/// A run whose session asked at minute 1, with a number.
+fn asking() -> Run {
+    let running = go(&run(), Event::SessionStarted { generation: 1 }, 0).unwrap();
+    let mut run = go(&running, asks("first"), 1).unwrap();
+    run.question.as_mut().unwrap().id = Some(QuestionId(4));
+    run
+}
+
+#[test]
+fn a_session_asks_once_by_a_claim_and_is_answered_once() {
+    let asking = asking();
+    assert_eq!(asking.question.as_ref().unwrap().source.owner.to_string(), "run/7");
+    assert!(go(&asking, asks("first"), 2).is_err(), "the same claim");
+    let answered = go(&asking, answers(), 5).unwrap();
+    assert_eq!((answered.question.as_ref(), answered.answered), (None, Some(QuestionId(4))));
+    assert_eq!((answered.waited_ms, answered.waited_until), (4 * 60_000, Some(Timestamp(5 * MINUTE))));
+    assert!(go(&answered, answers(), 6).is_err(), "nobody waits");
+    assert!(go(&answered, asks("first"), 6).is_err(), "the claim that was answered");
+    let again = go(&answered, asks("second"), 7).unwrap();
+    assert!(again.question.is_some());
+    let not_yet = Run { status: Status::Starting, ..run() };
+    assert!(go(&not_yet, asks("first"), 1).is_err());
+}
+
+#[test]
+fn the_wait_for_a_person_costs_none_of_the_time_of_a_run() {
+    let asking = asking();
+    assert_eq!(duty(&asking, &policy(), Timestamp(50 * MINUTE)), Duty::Follow);
+    let answered = go(&asking, answers(), 50).unwrap();
+    assert_eq!(duty(&answered, &policy(), Timestamp(60 * MINUTE)), Duty::Follow);
+    assert_eq!(duty(&answered, &policy(), Timestamp(69 * MINUTE)), Duty::Time);
+}
+
+#[test]
+fn people_are_reminded_of_the_question_of_a_run_and_then_it_fails() {
+    let asking = asking();
+    assert_eq!(duty(&asking, &policy(), Timestamp(61 * MINUTE)), Duty::Question);
+    let reminded = go(&asking, Event::QuestionDue, 61).unwrap();
+    assert_eq!(reminded.question.as_ref().map(|asked| asked.notices), Some(2));
+    assert!(go(&reminded, Event::QuestionDue, 61).is_err(), "nothing is due");
+    let over = go(&reminded, Event::QuestionDue, 121).unwrap();
+    assert_eq!(over.status, Status::Failed);
+    assert_eq!(over.reason.as_deref(), Some("nobody answered within 2h: May I delete bucket A?"));
+}
+
+#[test]
+fn the_end_of_a_question_says_how() {
+    let asking = asking();
+    let how = |event: Event, minutes: i64| {
+        let now = Timestamp(minutes * MINUTE);
+        let after = go(&asking, event.clone(), minutes).unwrap();
+        match &questions(&asking, &event, &after, now)[..] {
+            [question::Change::Settled(over), ..] => over.settled.clone().unwrap().how,
+            other => panic!("{other:?}"),
+        }
+    };
+    use question::Settlement::{Answered, Expired, Withdrawn};
+    assert_eq!(how(answers(), 2), Answered { text: "yes".to_owned() });
+    assert_eq!(how(Event::QuestionDue, 121), Expired);
+    let why = |how: question::Settlement| match how {
+        Withdrawn { why } => why,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(why(how(asks("second"), 2)), "the agent asks something else");
+    assert_eq!(why(how(Event::WentOn { generation: 1 }, 2)), "the agent went on by itself");
+    assert_eq!(why(how(Event::SessionDied { generation: 1 }, 2)), "its session died");
+    assert_eq!(why(how(Event::Stopped { by: "ann".to_owned() }, 2)), "the run is stopped now");
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::config;
+use crate::part::question;
 use crate::part::session;
 
 /// Who decides whether a change may land.
@@ -49,6 +50,11 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// The numbers for questions.
+    pub fn question(&self) -> question::Policy {
+        question::Policy { remind: self.escalation_renotify, timeout: self.escalation_timeout }
+    }
+
     /// What a project's configuration says about its tasks.
     pub fn new(config: &config::Config) -> Self {
         let (timing, limits) = (&config.timing, &config.limits);

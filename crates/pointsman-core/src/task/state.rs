@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::phase::{Phase, Refusal};
 use crate::ids::{Number, Sha, TaskKey};
+use crate::part::question::{Owner, Question, Source};
 use crate::part::session::{Demand, Session, Stage};
 use crate::role::Role;
 use crate::time::Timestamp;
@@ -176,30 +177,6 @@ pub struct Attempts {
     pub premature_done: u32,
 }
 
-/// Why a person was asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EscalationCause {
-    Agent,
-    /// CI did not answer, or its infrastructure failed again.
-    Ci,
-    Review,
-    /// Something else the daemon could not settle.
-    Daemon,
-}
-
-/// A question to a person.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Escalation {
-    pub cause: EscalationCause,
-    pub reason: String,
-    pub at: Timestamp,
-    /// When it is asked again.
-    pub renotify_at: Timestamp,
-    /// How often it was asked.
-    pub notices: u32,
-}
-
 /// Everything remembered about one task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
@@ -235,7 +212,7 @@ pub struct Task {
     /// What has been used up.
     pub attempts: Attempts,
     /// The question to a person, while escalated.
-    pub escalation: Option<Escalation>,
+    pub escalation: Option<Question>,
     /// The agent's refusal, while refused.
     pub refusal: Option<Refusal>,
     /// When the present state ends by itself.
@@ -305,8 +282,8 @@ impl Task {
 
     /// When time alone will next change something.
     pub fn wake_at(&self) -> Option<Timestamp> {
-        let renotify = self.escalation.as_ref().map(|e| e.renotify_at);
-        [self.deadline, renotify, self.session.wake_at()].into_iter().flatten().min()
+        let question = self.escalation.as_ref().and_then(Question::wake_at);
+        [self.deadline, question, self.session.wake_at()].into_iter().flatten().min()
     }
 
     /// Whether this commit may land: it is the head, green and approved, and nothing was decided
@@ -314,6 +291,17 @@ impl Task {
     /// queue takes its time.
     pub fn wants_to_land(&self, head: &Sha) -> bool {
         self.state == State::MergeQueue && self.head.as_ref() == Some(head)
+    }
+
+    /// The place that its questions come from.
+    pub fn source(&self) -> Source {
+        Source {
+            project: self.key.project.clone(),
+            owner: Owner::Task(self.key.issue),
+            issue: Some(self.key.issue),
+            pr: self.pr,
+            session: self.session_id(),
+        }
     }
 
     /// The present session's id, if one may exist.

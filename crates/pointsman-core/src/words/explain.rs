@@ -214,8 +214,8 @@ fn question(task: &Task, now: Timestamp) -> Option<String> {
     Some(format!(
         "a person was asked {} since {} ago; again {}",
         times(asked.notices.max(1)),
-        ago(now.since(asked.at)),
-        when(asked.renotify_at, now)
+        ago(now.since(asked.asked_at)),
+        asked.remind_at.map_or_else(|| "never".to_owned(), |at| when(at, now))
     ))
 }
 
@@ -275,14 +275,15 @@ fn ago(duration: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::{PendingEffect, Surroundings, Unheard, facts};
     use crate::config::Config;
     use crate::ids::{ProjectName, Sha, TaskKey};
+    use crate::part::question::{self, Cause, Kind, Question};
     use crate::session::budget::Spent;
     use crate::session::context::{Gauge, Source};
-    use crate::task::{
-        Ci, Effect, Escalation, EscalationCause, Handoff, Headline, Phase, Review, Stage, State, Task,
-    };
+    use crate::task::{Ci, Effect, Handoff, Headline, Phase, Review, Stage, State, Task};
     use crate::time::Timestamp;
 
     const NOW: Timestamp = Timestamp(10_000_000);
@@ -373,13 +374,12 @@ mod tests {
     fn an_escalation_tells_how_often_a_person_was_asked() {
         let mut asked = task(State::Escalated);
         asked.reason = Some("which colour?".into());
-        asked.escalation = Some(Escalation {
-            cause: EscalationCause::Agent,
-            reason: "which colour?".into(),
-            at: Timestamp(NOW.0 - 60_000),
-            renotify_at: Timestamp(NOW.0 + 3_600_000),
-            notices: 1,
-        });
+        let policy =
+            question::Policy { remind: Duration::from_secs(3660), timeout: Duration::from_secs(86_400) };
+        let asked_at = Timestamp(NOW.0 - 60_000);
+        let source = asked.source();
+        asked.escalation =
+            Some(Question::ask(Kind::Question, Cause::Agent, source, "which colour?", &policy, asked_at));
         let text = told(&asked, "", Surroundings::default());
         assert!(text.contains("reason: which colour?"), "{text}");
         assert!(text.contains("a person was asked once since 1m ago; again in 1h"), "{text}");

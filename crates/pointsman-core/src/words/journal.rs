@@ -59,12 +59,19 @@ fn of_role(logged: &log::Entry) -> Option<Entry> {
         | Logged::QueueMoved(_)
         | Logged::QueuePaused { .. }
         | Logged::QueueResumed
+        | Logged::QuestionAsked(_)
+        | Logged::QuestionReminded(_)
+        | Logged::QuestionSettled(_)
         | Logged::MainAudited { .. }
         | Logged::LandingReverted { .. }
         | Logged::ScheduleLooked { .. }
         | Logged::RunSessionPrepared(_)
         | Logged::RunSessionStarted(_)
         | Logged::RunStepDone(_)
+        | Logged::RunAsked(_)
+        | Logged::RunAnswered(_)
+        | Logged::RunWentOn(_)
+        | Logged::RunReminded(_)
         | Logged::RunSessionEnded(_)
         | Logged::VaultRefused { .. }
         | Logged::VaultSubmitted(_)

@@ -47,6 +47,8 @@ pub const READ_MEMORY: &str = "read a memory";
 pub const WRITE_MEMORY: &str = "write a memory";
 pub const READ_VAULT: &str = "read the vault";
 pub const WRITE_VAULT: &str = "write the vault";
+pub const READ_QUESTIONS: &str = "read questions";
+pub const WRITE_QUESTION: &str = "write a question";
 pub const READ_PROJECTS: &str = "read the projects";
 pub const ADD_PROJECT: &str = "add a project";
 pub const REMOVE_PROJECT: &str = "remove a project";
@@ -136,6 +138,8 @@ pub const NO_PROJECT: &str = "a change that names no project";
 pub const ANOTHER_TASK: &str = "a change about one task that carries another";
 pub const ANOTHER_ACTION: &str = "another action under the name of one in the vault";
 pub const ANOTHER_CHECKPOINT: &str = "a checkpoint under another's number";
+pub const QUESTION_WITHOUT_NUMBER: &str = "a question without a number";
+pub const ASKED_ALREADY: &str = "a second open question of the same kind by the same workflow";
 pub const BRANCH_WAITS: &str = "a waiting branch";
 
 /// Things of the embedded forge that do not exist, after "there is no".

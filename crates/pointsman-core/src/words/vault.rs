@@ -137,6 +137,30 @@ pub fn briefing(id: &ActionId, inbox: &str) -> String {
     )
 }
 
+/// The question whether an action may be fired. It names everything that an answer is bound to.
+pub fn asked(entry: &Entry) -> String {
+    let doubt = match (entry.status, entry.firings) {
+        (Status::Uncertain, _) => "It may have been fired already, so a yes may fire it twice.\n",
+        (_, 1..) => "It was about to be fired before.\n",
+        (_, 0) => "",
+    };
+    format!(
+        "Fire vault action {} ({}, from {}, {})?\n{doubt}Look: pointsman vault show {}\nHash: {}, fired {} times",
+        entry.id(),
+        entry.action.kind,
+        clean_line(&entry.action.source, 100),
+        danger(entry.estimate),
+        entry.id(),
+        entry.hash,
+        entry.firings
+    )
+}
+
+/// The action waits for nobody.
+pub fn now(status: Status) -> String {
+    format!("the action is {} now", status.as_str())
+}
+
 /// A notice about an action as it stands now.
 pub fn notice(entry: &Entry, policy: &Policy) -> Notice {
     let (project, id) = (&entry.project, entry.id());

@@ -30,6 +30,7 @@ mod gauge;
 mod health;
 mod hook;
 mod hook_status;
+mod inbox;
 mod init;
 mod journal;
 mod launch;
@@ -95,6 +96,7 @@ Begin:
 
 Look:
   pointsman status                               what runs and what needs a person
+  pointsman inbox                                what waits for a person, and how to settle it
   pointsman health                               how well the machine and the project are
   pointsman agents --watch                       who is alive, and at what
   pointsman task explain 3                       why issue 3 is where it is
@@ -130,6 +132,7 @@ enum Command {
     Up(up::Arguments),
     Down(down::Arguments),
     Status(status::Arguments),
+    Inbox(inbox::Arguments),
     Health(health::Arguments),
     Journal(journal::Arguments),
     Roles(roles::Arguments),
@@ -231,6 +234,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Up(arguments) => arguments.run(&context()?)?,
         Command::Down(arguments) => arguments.run(&context()?)?,
         Command::Status(arguments) => arguments.run(&context()?)?,
+        Command::Inbox(arguments) => arguments.run(&context()?)?,
         Command::Health(arguments) => arguments.run(&context()?)?,
         Command::Journal(arguments) => arguments.run(&context()?)?,
         Command::Roles(arguments) => arguments.run(&context()?)?,

@@ -7,6 +7,7 @@ use pointsman_core::config::MergeStyle;
 use pointsman_core::forge::{BoardStatus, CheckState, StateFilter};
 use pointsman_core::hook::Report;
 use pointsman_core::ids::{Number, ProjectName, Sha};
+use pointsman_core::part::question::QuestionId;
 use pointsman_core::role::Role;
 use pointsman_core::run::RunId;
 use pointsman_core::session::budget::Spent;
@@ -103,6 +104,12 @@ pub enum Request {
     Vault {
         project: ProjectName,
         command: VaultCommand,
+    },
+    /// A person settles a question.
+    Inbox {
+        project: ProjectName,
+        question: QuestionId,
+        command: InboxCommand,
     },
     /// What asking a project's forge has cost since the daemon started.
     ForgeStats {
@@ -250,6 +257,16 @@ pub enum QueueCommand {
     Resume,
     /// `merge-queue process`: look at the line now.
     Look,
+}
+
+/// The ways to settle a question.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "inbox", rename_all = "snake_case")]
+pub enum InboxCommand {
+    Approve { by: String },
+    Reject { reason: String, by: String },
+    Answer { text: String, by: String },
+    Dismiss { by: String },
 }
 
 /// Orders about runs of formulas.

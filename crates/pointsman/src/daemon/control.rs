@@ -212,6 +212,7 @@ impl Control {
             | Request::RemoveProject { .. }
             | Request::Run { .. }
             | Request::Vault { .. }
+            | Request::Inbox { .. }
             | Request::ResumeRole { .. }
             | Request::LookNow { .. }
             | Request::TryNotifiers { .. }) => ask_loop(&self.inbox, request),

@@ -6,6 +6,7 @@ pub(crate) mod ledger;
 pub(crate) mod lines;
 pub(crate) mod notices;
 pub(crate) mod outbox;
+pub(crate) mod questions;
 pub(crate) mod rows;
 pub(crate) mod runs;
 pub(crate) mod vault;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use pointsman_core::ids::TaskKey;
 use pointsman_core::log;
+use pointsman_core::part::question::QuestionId;
 use pointsman_core::task::{Event, Exit, Stage, State, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_store::{Change, EffectId, NewEntry, NewNotice, Outgoing, SessionRow, Write};
@@ -32,6 +33,8 @@ pub struct Input {
     pub enters: Option<Box<NewEntry>>,
     /// A branch that leaves the merge queue with it.
     pub leaves: Option<String>,
+    /// The question that it answers. If the task asks another one by now, or none, it is refused.
+    pub answers: Option<QuestionId>,
     /// What is written right before it, even if the task refuses it.
     pub first: Vec<Change>,
     /// What is written in the same change, and not at all if the task refuses it.
@@ -75,6 +78,7 @@ impl Input {
             notices: Vec::new(),
             enters: None,
             leaves: None,
+            answers: None,
             first: Vec::new(),
             writes: Vec::new(),
         }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use pointsman_core::config::{Config, Runtime};
 use pointsman_core::ids::{ProjectName, TaskKey};
 use pointsman_core::log;
+use pointsman_core::part::question::{self, Question, QuestionId};
 use pointsman_core::schedule;
 use pointsman_core::session::budget::Spent;
 use pointsman_core::session::work::{Action, Observation, WorkState};
@@ -31,7 +32,7 @@ pub use input::{Input, InputKind};
 use super::budget;
 use super::crash::{Side, commit_point, crash_point};
 use super::outcome::{Note, Outcome, gave_up};
-use super::queue_orders;
+use super::{questions, queue_orders};
 
 /// The first retry of an effect comes after this long; doubles each time.
 const RETRY_FIRST: Duration = Duration::from_millis(250);
@@ -95,6 +96,23 @@ impl Engine {
             budgets_at: AT_ONCE,
             issues_at: AT_ONCE,
         })
+    }
+
+    /// Numbers the questions that an earlier program asked without a number, so that they are listed.
+    pub fn number_questions(&mut self, now: Timestamp) -> Result<(), pointsman_store::Error> {
+        let mut batch = Batch::default();
+        let unnumbered = |task: &&Arc<Task>| task.escalation.as_ref().is_some_and(|asked| asked.id.is_none());
+        for task in self.tasks.values().filter(unnumbered) {
+            let mut task = Task::clone(task);
+            batch.number(task.escalation.as_mut(), self.store.next_question());
+            let asked = task.escalation.clone().map(question::Change::Asked);
+            if let Some(mut change) = asked.and_then(|asked| Change::of_question(now, &asked)) {
+                change.task = Some(task.clone());
+                batch.changes.push(change);
+                batch.tasks.insert(task.key.clone(), Arc::new(task));
+            }
+        }
+        self.commit(batch)
     }
 
     /// Serves these projects, with their rules, and no others.
@@ -217,10 +235,17 @@ impl Engine {
                 (Err(why), _) => return Ok(Err(Refused::NotNow(why))),
             },
         };
+        if let Some(id) = input.answers
+            && before.escalation.as_ref().is_none_or(|asked| asked.id != Some(id))
+        {
+            return Ok(Err(Refused::NotNow(questions::why_over(&self.store, id, now)?)));
+        }
         match step(&before, event, &rules.policy, now) {
-            Ok(Transition { task, effects }) => {
+            Ok(Transition { mut task, effects }) => {
                 let idle = task == *before && effects.is_empty() && self.tasks.contains_key(&input.key);
                 if !idle || input.must_be_written() || input.dedup.is_some() {
+                    batch.number(task.escalation.as_mut(), self.store.next_question());
+                    let asked = pointsman_core::task::questions(&before, event, &task, now);
                     let mut change = input.event_change(now, event, &before, task.state);
                     change.signals = signals(&before, event, &task);
                     change.sessions.extend(registered(&before, &task, &rules.config, now));
@@ -234,6 +259,7 @@ impl Engine {
                     change.effects = effects;
                     change.task = Some(task.clone());
                     batch.changes.push(change);
+                    batch.changes.extend(questions::written(&asked, now));
                     batch.tasks.insert(input.key.clone(), Arc::new(task));
                 }
                 Ok(Ok(()))
@@ -588,9 +614,19 @@ struct Batch {
     inputs: BTreeSet<String>,
     /// How many entries of the merge queue are in it.
     entered: i64,
+    /// How many new questions are in it.
+    asked: u64,
 }
 
 impl Batch {
+    /// Gives a new question its number. `next` is the one after those on disk.
+    fn number(&mut self, question: Option<&mut Question>, next: QuestionId) {
+        if let Some(question) = question.filter(|question| question.id.is_none()) {
+            question.id = Some(QuestionId(next.0 + self.asked));
+            self.asked += 1;
+        }
+    }
+
     /// Whether this very head is not about to enter already.
     fn enters(&self, entry: &NewEntry) -> bool {
         !self.changes.iter().flat_map(|change| &change.writes).any(|write| match write {

@@ -11,14 +11,17 @@ mod replies;
 mod session;
 mod watch;
 
+use pointsman_core::chat;
 use pointsman_core::formula;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::log;
-use pointsman_core::run::{Event, Policy, Refused, Run, RunId, Subject, parse_session, step};
+use pointsman_core::notifier::Topic;
+use pointsman_core::part::question::{Owner, Question};
+use pointsman_core::run::{self as core, Event, Policy, Refused, Run, RunId, Subject, parse_session, step};
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
-use pointsman_store::{Change, Memory, RunScope, SessionRow};
+use pointsman_store::{Change, Memory, NewReply, RunScope, SessionRow};
 use pointsman_view::run as view;
 
 pub(crate) use watch::Watch;
@@ -29,6 +32,7 @@ use super::clock;
 use super::effects::chain;
 use super::engine::Engine;
 use super::outcome::NotTaken;
+use super::questions;
 use crate::control::protocol::{FailureKind, Reply, RunCommand};
 use crate::formulas;
 
@@ -75,14 +79,59 @@ pub(super) fn happened(
     sessions: &[SessionRow],
     now: Timestamp,
 ) -> Result<Result<Run, NotTaken>, pointsman_store::Error> {
+    happened_with(engine, project, id, event, now, |change, _| change.sessions = sessions.to_vec())
+}
+
+/// The answer of a person to the question of a run, which its session hears. It counts for this question only.
+pub(super) fn answered(
+    engine: &mut Engine,
+    asked: &Question,
+    by: &str,
+    text: &str,
+    now: Timestamp,
+    more: impl FnOnce(&mut Change, &Run),
+) -> Result<Result<Run, NotTaken>, pointsman_store::Error> {
+    let (Owner::Run(id), Some(question)) = (&asked.source.owner, asked.id) else {
+        return Ok(Err(NotTaken::Missing));
+    };
+    let project = &asked.source.project;
+    let run = engine.store().run(project, *id)?;
+    let asks = run.and_then(|run| run.question).and_then(|asked| asked.id);
+    if asks != Some(question) {
+        return Ok(Err(NotTaken::Refused(questions::why_over(engine.store(), question, now)?)));
+    }
+    let event = Event::Answered { by: by.to_owned(), text: text.to_owned() };
+    happened_with(engine, project, *id, &event, now, |change, run| {
+        change.reply = Some(NewReply {
+            project: project.clone(),
+            topic: Topic::Question(question),
+            by: by.to_owned(),
+            words: text.to_owned(),
+            reply: chat::Reply::Text,
+        });
+        more(change, run);
+    })
+}
+
+/// The same as [`happened`], with more to be written at the same time.
+fn happened_with(
+    engine: &mut Engine,
+    project: &ProjectName,
+    id: RunId,
+    event: &Event,
+    now: Timestamp,
+    more: impl FnOnce(&mut Change, &Run),
+) -> Result<Result<Run, NotTaken>, pointsman_store::Error> {
     let (Some(run), Some(config)) = (engine.store().run(project, id)?, engine.config(project)) else {
         return Ok(Err(NotTaken::Missing));
     };
     match step(&run, event, &Policy::new(&config, run.formula.role()), now) {
-        Ok(next) => {
+        Ok(mut next) => {
+            questions::number(engine.store(), next.question.as_mut());
+            let asked = core::questions(&run, event, &next, now);
             let mut change = change(&next, Some(event), now);
-            change.sessions = sessions.to_vec();
-            engine.write(&[change])?;
+            more(&mut change, &next);
+            engine.write(&questions::with(change, &asked, now))?;
             Ok(Ok(next))
         }
         Err(Refused(why)) => Ok(Err(NotTaken::Refused(why))),
@@ -219,6 +268,10 @@ fn entry(event: Option<&Event>, run: log::Run) -> log::Entry {
         Some(Event::Finished { .. }) => log::Entry::RunFinished(run),
         Some(Event::GaveUp { .. }) => log::Entry::RunGaveUp(run),
         Some(Event::SessionDied { .. }) => log::Entry::RunSessionDied(run),
+        Some(Event::Asked { .. }) => log::Entry::RunAsked(run),
+        Some(Event::Answered { .. }) => log::Entry::RunAnswered(run),
+        Some(Event::WentOn { .. }) => log::Entry::RunWentOn(run),
+        Some(Event::QuestionDue) => log::Entry::RunReminded(run),
         Some(Event::TimePassed) => log::Entry::RunTimedOut(run),
         Some(Event::Stopped { .. }) => log::Entry::RunStopped(run),
         Some(Event::SessionEnded) => log::Entry::RunSessionEnded(run),

@@ -1,8 +1,9 @@
-//! A session that asked for a person hears what people say in its agent's thread, once.
+//! A session that asked for a person hears the answer to its question, once.
 
 use pointsman_adapters::driver::{AgentInput, Sent};
 use pointsman_core::chat::Reply;
 use pointsman_core::notifier::Topic;
+use pointsman_core::part::question::QuestionId;
 use pointsman_core::run::Run;
 use pointsman_core::words;
 
@@ -18,8 +19,9 @@ pub(super) fn pass_on(
     inbox: &Inbox,
     session_files: &RunSessionFiles,
     run: &Run,
+    answered: QuestionId,
 ) -> anyhow::Result<()> {
-    let topic = Topic::of_formula(&run.formula.name);
+    let topic = Topic::Question(answered);
     let waiting = world.read(|store| store.replies(&run.project, &topic))?;
     for row in waiting.into_iter().filter(|row| row.said.reply == Reply::Text) {
         let Some(running) = world.drivers.find(&run.identity())? else { return Ok(()) };

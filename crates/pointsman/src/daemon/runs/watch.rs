@@ -10,6 +10,7 @@ use pointsman_adapters::process::{self, free_memory_mb};
 use pointsman_core::action::is_idle;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::notifier::{Posting, Topic};
+use pointsman_core::part::question::Question;
 use pointsman_core::run::{
     Duty, Event, Policy, RESULT_BYTES, Run, Status, Subject, check_result, duty, read_result,
 };
@@ -107,6 +108,7 @@ impl Watch {
             }
             Duty::Start => self.with_session(served, run, session::start),
             Duty::End => self.with_session(served, run, session::end),
+            Duty::Question => drop(tell(&self.inbox, run, Event::QuestionDue, Vec::new())),
             Duty::Follow => self.follow(served, run),
         }
     }
@@ -134,23 +136,32 @@ impl Watch {
         let generation = run.generation;
         let session_files = RunSessionFiles::new(served, run);
         let event = match phase_file::read(&session_files.phase_file) {
-            Reading::Text { first_line, reason, .. } => match Phase::parse(&first_line) {
+            Reading::Text { first_line, reason, stamp } => match Phase::parse(&first_line) {
                 Some(Phase::Failed) => Some(Event::GaveUp {
                     generation,
                     why: reason.unwrap_or_else(|| words::daemon::run::without_reason().to_owned()),
                 }),
                 Some(Phase::Done) => Some(finished(run, &session_files)),
                 Some(Phase::Escalate) => {
-                    self.ask(run, reason.as_deref().unwrap_or(words::daemon::session::no_reason_given()));
-                    if let Err(error) = replies::pass_on(&self.world, &self.inbox, &session_files, run) {
-                        tracing::warn!(run = %run.identity(), error = format!("{error:#}"), "not answered yet");
-                    }
-                    None
+                    let claim = format!("{generation} {stamp:?}");
+                    let why = reason.unwrap_or_else(|| words::daemon::session::no_reason_given().to_owned());
+                    (run.asked_by.as_ref() != Some(&claim)).then_some(Event::Asked { generation, why, claim })
                 }
-                Some(Phase::AwaitingCi | Phase::AwaitingReview) | None => None,
+                Some(Phase::AwaitingCi | Phase::AwaitingReview) => {
+                    run.question.is_some().then_some(Event::WentOn { generation })
+                }
+                None => None,
             },
             Reading::Missing | Reading::Empty | Reading::Refused(_) => None,
         };
+        if let Some(asked) = &run.question {
+            self.ask(run, asked);
+        }
+        if let Some(answered) = run.answered
+            && let Err(error) = replies::pass_on(&self.world, &self.inbox, &session_files, run, answered)
+        {
+            tracing::warn!(run = %run.identity(), error = format!("{error:#}"), "not answered yet");
+        }
         let event = event.or_else(|| self.idle(served, run, &session_files));
         let event = match (event, run.next_step()) {
             (Some(event), _) => Some(event),
@@ -165,11 +176,16 @@ impl Watch {
 
     /// An action whose session shows no sign of life for too long is given up.
     fn idle(&self, served: &Served, run: &Run, session_files: &RunSessionFiles) -> Option<Event> {
+        // Whoever waits for a person is not idle.
+        if run.question.is_some() {
+            return None;
+        }
         let limit = run.formula.role().idle_limit(&served.config.timing)?.duration();
         let since = session_files
             .last_active()
             .into_iter()
             .chain(run.done.iter().map(|done| done.at))
+            .chain(run.waited_until)
             .chain([run.started_at])
             .max()?;
         let idle = run.next_step().is_some() && is_idle(since, limit, clock::now());
@@ -190,14 +206,16 @@ impl Watch {
         *missed >= MISSES
     }
 
-    fn ask(&self, run: &Run, why: &str) {
+    /// Tells people of the question, in a thread of its own; once for each time that they are to be told.
+    fn ask(&self, run: &Run, asked: &Question) {
+        let Some(id) = asked.id else { return };
         let posting = Posting {
-            key: format!("run/{}/{}/{}/{why}", run.project, run.id, run.generation),
+            key: format!("question/{id}/{}", asked.notices),
             project: run.project.clone(),
-            topic: Topic::of_formula(&run.formula.name),
+            topic: Topic::Question(id),
             link: None,
             question: None,
-            notice: pointsman_core::words::run::question(run, why),
+            notice: words::run::question(run, asked),
         };
         if let Err(error) = self.world.put_up(&posting) {
             tracing::error!(%error, "nobody could be told of a run");

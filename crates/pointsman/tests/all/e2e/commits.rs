@@ -35,6 +35,16 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "reminders and questions of runs: e2e::questions",
+        &[
+            "event:question_reminded",
+            "event:run_asked",
+            "event:run_answered",
+            "event:run_went_on",
+            "event:run_reminded",
+        ],
+    ),
+    (
         "runs that go wrong or are stopped: e2e::run, which has its own kills",
         &[
             "event:run_not_started",

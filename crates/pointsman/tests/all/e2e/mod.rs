@@ -34,6 +34,7 @@ mod planner;
 mod predictor;
 mod projects;
 mod pull_requests;
+mod questions;
 mod queue;
 mod recovery;
 mod refusals;
