@@ -123,7 +123,9 @@ pub const AGENT_WENT_ON: &str = "the agent went on by itself";
 /// A person gave the task another order.
 pub fn ordered(order: Order) -> &'static str {
     match order {
-        Order::Begin | Order::Start | Order::Resume => "the task was started again",
+        Order::Begin | Order::Start | Order::Resume | Order::Restart | Order::RestartFresh => {
+            "the task was started again"
+        }
         Order::Pause => "the task was paused",
         Order::Stop => "the task was stopped",
     }

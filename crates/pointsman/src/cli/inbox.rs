@@ -29,11 +29,13 @@ enum Command {
     /// One question in full
     Show {
         /// Its number
+        #[arg(value_parser = super::number)]
         question: u64,
     },
     /// Answer a question; whoever asked reads it
     Answer {
         /// Its number
+        #[arg(value_parser = super::number)]
         question: u64,
         /// The answer
         text: String,
@@ -41,11 +43,13 @@ enum Command {
     /// Say yes to what is asked
     Approve {
         /// Its number
+        #[arg(value_parser = super::number)]
         question: u64,
     },
     /// Say no to what is asked
     Reject {
         /// Its number
+        #[arg(value_parser = super::number)]
         question: u64,
         /// Why
         #[arg(long, default_value = "a person said no")]
@@ -54,6 +58,7 @@ enum Command {
     /// Take a question off the list without doing anything about it
     Dismiss {
         /// Its number
+        #[arg(value_parser = super::number)]
         question: u64,
     },
 }

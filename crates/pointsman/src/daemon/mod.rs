@@ -39,6 +39,7 @@ mod reports;
 mod reviews;
 mod runs;
 mod served;
+mod settings;
 mod sources;
 mod stage;
 mod start;

@@ -5,7 +5,7 @@ use crate::ids::Sha;
 use crate::part::question::Cause;
 use crate::task::effect::{Exit, Headline};
 use crate::task::event::ReviewVerdict;
-use crate::task::state::{Review, State};
+use crate::task::state::{Ci, Review, State};
 use crate::words;
 
 impl Draft<'_> {
@@ -38,7 +38,14 @@ impl Draft<'_> {
         let agent_asked = self.task.escalation.as_ref().is_some_and(|e| e.cause == Cause::Agent);
         // Approved before CI was done, or while the agent waits for an answer: remembered, and acted
         // on when that is settled.
-        if self.task.state == State::MergeQueue || agent_asked || !self.task.ci.passed(sha) {
+        if self.task.state == State::MergeQueue || agent_asked {
+            return;
+        }
+        if !self.needs_no_ci(sha) {
+            // The head was handed in while there was no CI, and there is one now.
+            if self.task.ci == Ci::None && self.task.state == State::AwaitingReview {
+                self.run_checks(sha.clone());
+            }
             return;
         }
         self.tell(Headline::Approved, words::message::approved(sha, by, body));

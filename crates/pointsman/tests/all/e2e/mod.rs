@@ -53,6 +53,7 @@ mod unconfirmed;
 mod vault;
 mod vault_call;
 mod vault_look;
+mod way_in;
 mod webhooks;
 mod week;
 mod worth;
