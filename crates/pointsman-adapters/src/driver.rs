@@ -54,7 +54,6 @@ pub struct FoundSession {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionHome {
     Pane(PaneId),
-    /// In no terminal.
     Headless,
 }
 

@@ -61,7 +61,6 @@ pub struct Issue {
     pub comments: Vec<Comment>,
     pub assignee: Option<String>,
     pub author: String,
-    /// When it was written.
     pub created_at: Timestamp,
 }
 
@@ -127,7 +126,6 @@ pub struct Check {
 pub enum CheckState {
     Success,
     Failure,
-    /// Not finished.
     Pending,
 }
 

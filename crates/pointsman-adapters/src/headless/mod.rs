@@ -145,7 +145,7 @@ impl Driver for Headless {
         let keeper = Run::new(&new.program).arg("keep").arg(place.dir()).inherit(&["PATH"]).cwd("/");
         keeper.start_detached(&place.log()).map_err(Error::Process)?;
         let deadline = Instant::now() + SEAT_LIMIT;
-        while place.seated()?.is_none() {
+        while place.keeper_process()?.is_none() {
             if Instant::now() >= deadline {
                 let log = last_lines(&place.log(), 5).unwrap_or_default().join("; ");
                 return Err(Error::NotSeated { session: new.name.clone(), log });
@@ -157,16 +157,16 @@ impl Driver for Headless {
 
     fn find(&self, identity: &str) -> Result<Option<FoundSession>, Error> {
         let place = self.place(identity)?;
-        let Some(seated) = place.seated()? else { return Ok(None) };
+        let Some(keeper_process) = place.keeper_process()? else { return Ok(None) };
         // Whose record was spoilt is nobody's run: it is put away, and another one begins.
         let opened = place.opened().ok().flatten();
-        let dead = !process::is_alive(seated.pid, seated.start_time);
+        let dead = !process::is_alive(keeper_process.pid, keeper_process.start_time);
         let exit =
             if dead { place.left()?.map(|status| Exit { status: Some(status), signal: None }) } else { None };
         Ok(Some(FoundSession {
             placed: SessionHome::Headless,
-            pid: seated.pid,
-            start_time: Some(seated.start_time),
+            pid: keeper_process.pid,
+            start_time: Some(keeper_process.start_time),
             epoch: opened.map(|opened| opened.epoch).unwrap_or_default(),
             dead,
             exit,
@@ -238,8 +238,8 @@ impl Driver for Headless {
     /// The keeper ends its turn before it goes. One that was killed has left its turn behind.
     fn end(&self, identity: &str, _seat: &FoundSession, grace: Duration) -> Result<(), Error> {
         let place = self.place(identity)?;
-        if let Some(seated) = place.seated()? {
-            process::end_group(seated.pid, seated.start_time, grace);
+        if let Some(keeper_process) = place.keeper_process()? {
+            process::end_group(keeper_process.pid, keeper_process.start_time, grace);
         }
         if let Some(turn) = place.turn()? {
             process::end_group(turn.pid, turn.start_time, ORPHAN_GRACE);

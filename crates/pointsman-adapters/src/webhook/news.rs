@@ -25,7 +25,6 @@ pub enum NewsTopic {
     Begun,
     /// Issues, pull requests, reviews, comments.
     Talk,
-    /// It does not say.
     Anything,
 }
 

@@ -17,7 +17,6 @@ pub enum ChatAction {
         /// Although it may have been fired before.
         again: bool,
     },
-    /// It may not.
     Reject {
         reason: String,
     },

@@ -47,7 +47,6 @@ pub struct ForgeCapabilities {
 }
 
 impl ForgeKind {
-    /// Every kind of forge.
     pub const ALL: [Self; 4] = [Self::Local, Self::Forgejo, Self::Github, Self::Git];
 
     /// The abilities of this kind.

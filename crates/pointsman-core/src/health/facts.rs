@@ -69,7 +69,6 @@ pub struct SessionFact {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenIssue {
     pub number: Number,
-    /// When it was written.
     pub created_at: Timestamp,
     /// Issues that it waits for.
     pub dependencies: Vec<Number>,

@@ -54,7 +54,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All.
     pub const ALL: [Self; 15] = [
         Self::Memory,
         Self::Swap,

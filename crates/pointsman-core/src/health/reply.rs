@@ -12,7 +12,6 @@ pub enum Verdict {
     /// A warning is not told until then.
     Ignore {
         kind: Kind,
-        /// Until when.
         until: Timestamp,
     },
     /// The task's session is ended; its work is kept.

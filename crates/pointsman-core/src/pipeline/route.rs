@@ -20,10 +20,12 @@ pub enum Route {
     /// Along these edges, by their places in the model.
     Edges(Vec<usize>),
     /// A failure goes past gates, which have nothing to judge any more, to the diamond behind them.
-    Past { gates: Vec<String>, to: String },
+    Past {
+        gates: Vec<String>,
+        to: String,
+    },
     /// To a retry target.
     Jump(String),
-    /// Nowhere.
     Stuck,
 }
 

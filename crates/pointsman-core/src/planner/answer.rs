@@ -74,7 +74,6 @@ pub struct Proposal {
     pub title: String,
     /// What is to be done and why it matters.
     pub text: String,
-    /// When it is done.
     pub criteria: Vec<String>,
     /// What has to be done before.
     pub depends_on: Vec<Number>,

@@ -87,7 +87,6 @@ pub struct Question {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
-    /// When was looked last.
     pub looked_at: Timestamp,
     /// What the last plan was made from.
     pub known: SeenInputs,

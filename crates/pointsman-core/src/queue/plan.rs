@@ -22,12 +22,10 @@ pub enum Strategy {
     Sequential,
     /// So many are tested together; a red batch is bisected.
     Batch {
-        /// At most so many.
         size: usize,
     },
     /// So many candidates are tested at once, each on top of those ahead of it.
     Speculative {
-        /// At most so many.
         depth: usize,
     },
 }
@@ -145,7 +143,6 @@ pub fn plan(policy: &Policy, train: &QueueFacts) -> Plan {
 /// What follows for one branch from the runs of a candidate that adds nothing else to its base.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ruling {
-    /// Not tested yet.
     Open,
     /// Red once: a second run decides.
     Confirm,

@@ -45,7 +45,6 @@ pub struct Answer {
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Verdict {
     Approve,
-    /// It must change first.
     RequestChanges,
     Discuss,
 }

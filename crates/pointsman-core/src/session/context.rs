@@ -30,7 +30,6 @@ pub enum Source {
     StatusLine,
     /// The usage figures of its transcript.
     Transcript,
-    /// Symptoms only.
     Symptoms,
 }
 

@@ -19,7 +19,6 @@ pub enum WorkPhase {
 }
 
 impl WorkPhase {
-    /// Every phase.
     pub const ALL: [Self; 5] =
         [Self::Investigation, Self::Planning, Self::Implementation, Self::Testing, Self::Completion];
 
@@ -53,9 +52,7 @@ pub enum TestsStatus {
     #[default]
     Unknown,
     Running,
-    /// The last run passed.
     Passing,
-    /// The last run failed.
     Failing,
 }
 

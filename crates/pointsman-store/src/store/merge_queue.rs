@@ -65,7 +65,6 @@ pub struct QueueEntry {
     pub conflict_files: Vec<String>,
     /// When it was asked for.
     pub requested_at: Timestamp,
-    /// When it landed.
     pub landed_at: Option<Timestamp>,
     /// Why it stands where it stands.
     pub reason: Option<String>,

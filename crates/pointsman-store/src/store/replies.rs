@@ -27,7 +27,6 @@ pub struct NewReply {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplyRow {
     pub id: i64,
-    /// When they were said.
     pub at: Timestamp,
     pub said: NewReply,
 }

@@ -345,7 +345,6 @@ pub enum Reply {
     /// Done. The value is a view of `pointsman-view`: what the command prints with `--json`. It stays a plain value here
     /// because which view it is follows from the request.
     Done { value: serde_json::Value },
-    /// Not done.
     Failed {
         /// Which kind: decides the exit code.
         kind: FailureKind,
@@ -372,7 +371,6 @@ impl Reply {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// Something went wrong (1).
     Failed,
     /// The state does not allow it (3).
     Refused,

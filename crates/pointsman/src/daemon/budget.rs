@@ -11,7 +11,7 @@ use pointsman_core::session::quota::{self, Window};
 use pointsman_core::task::{Event, Stage, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
-use pointsman_core::words::daemon::budget::Whose;
+use pointsman_core::words::daemon::budget::SpendingScope;
 use pointsman_store::{Change, EntryScope, SessionRow, SpendingReport, Store, Write};
 use pointsman_view::session::Measured;
 use pointsman_view::task::{CiStatus, StatusLine};
@@ -167,7 +167,7 @@ const ROLE_ON_DAY: &str = "role on day";
 struct Mark {
     /// Tells it from other marks of the same task.
     name: String,
-    whose: Whose,
+    whose: SpendingScope,
     spent: Spent,
     limit: Limit,
 }
@@ -197,12 +197,12 @@ fn of_task(
     };
     let limit = Limit::per_task(&config.budget);
     if limit.is_any() {
-        add("task", Whose::Task, store.spent_on_task(key, now)?, limit);
+        add("task", SpendingScope::Task, store.spent_on_task(key, now)?, limit);
     }
     let limit = role.map(Limit::per_task).unwrap_or_default();
     if limit.is_any() {
         let spent = store.spent_by_role_on_task(key, now)?.remove(&ROLE).unwrap_or_default();
-        add("role on task", Whose::RoleOnTask, spent, limit);
+        add("role on task", SpendingScope::RoleOnTask, spent, limit);
     }
     let limits = [("session", Some(&config.budget)), ("session of role", role)];
     for (name, budget) in limits {
@@ -211,7 +211,7 @@ fn of_task(
             && let Some(session) = task.session_id()
             && let Some(row) = store.session(&session)?
         {
-            add(name, Whose::Session, row.spent, limit);
+            add(name, SpendingScope::Session, row.spent, limit);
         }
     }
     Ok(marks)
@@ -224,13 +224,18 @@ fn of_day(store: &Store, config: &Config, now: Timestamp) -> Result<Vec<Mark>, p
     let limit = Limit::per_day(&config.budget);
     if limit.is_any() {
         let spent = store.spent_on_day(Some(&config.name), &day, now)?;
-        marks.push(Mark { name: format!("day {day}"), whose: Whose::Day, spent, limit });
+        marks.push(Mark { name: format!("day {day}"), whose: SpendingScope::Day, spent, limit });
     }
     let limit = config.roles.get(ROLE).budget.as_ref().map(Limit::per_day).unwrap_or_default();
     if limit.is_any() {
         let mut roles = store.spent_by_role_on_day(Some(&config.name), &day, now)?;
         let spent = roles.remove(&ROLE).unwrap_or_default();
-        marks.push(Mark { name: format!("{ROLE_ON_DAY} {day}"), whose: Whose::RoleOnDay, spent, limit });
+        marks.push(Mark {
+            name: format!("{ROLE_ON_DAY} {day}"),
+            whose: SpendingScope::RoleOnDay,
+            spent,
+            limit,
+        });
     }
     Ok(marks)
 }

@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::log;
 use pointsman_core::time::Timestamp;
-use pointsman_core::timetable::{Decision, Facts, Remembered, Rules, Zone, decide, entries};
+use pointsman_core::timetable::{Decision, Facts, Rules, ScheduleMemory, Zone, decide, entries};
 use pointsman_store::{Change, Memory, Store};
 
 use super::engine::Engine;
@@ -55,7 +55,7 @@ pub fn remembered(
     store: &Store,
     project: &ProjectName,
     formula: &str,
-) -> Result<Option<Remembered>, pointsman_store::Error> {
+) -> Result<Option<ScheduleMemory>, pointsman_store::Error> {
     store.memory(project, &memory_name(formula))
 }
 

@@ -57,7 +57,7 @@ struct Cache {
 }
 
 /// Proves who the App is.
-struct Proof {
+struct AppClaims {
     id: String,
     key: Arc<dyn SigningKey>,
     host: Arc<Host>,
@@ -78,7 +78,7 @@ impl App {
         if key.choose_scheme(&[SignatureScheme::RSA_PKCS1_SHA256]).is_none() {
             return Err(refused("its private key is no RSA key"));
         }
-        let proof = Arc::new(Proof { id: app.id.to_owned(), key, host: Arc::clone(&host) });
+        let proof = Arc::new(AppClaims { id: app.id.to_owned(), key, host: Arc::clone(&host) });
         Ok(Arc::new(Self {
             client: host.client_with(Some((Scheme::Bearer, Token::Renewed(proof)))),
             repository: (repository.0.to_owned(), repository.1.to_owned()),
@@ -111,7 +111,7 @@ impl App {
     /// A token for the installation: the known one, or a new one. Whoever comes meanwhile waits for the same.
     fn fetch(&self) -> Result<Secret, Error> {
         #[derive(Deserialize)]
-        struct Given {
+        struct InstallationToken {
             token: String,
             expires_at: String,
             #[serde(default)]
@@ -128,7 +128,7 @@ impl App {
         let path = ["app", "installations", &id, "access_tokens"];
         // Asked for twice, there are two: that does no harm.
         let order = request(Method::Post, &path).body(&json!({ "repositories": [self.repository.1] }));
-        let given: Given = self.client.read(&order.repeatable()).map_err(told)?;
+        let given: InstallationToken = self.client.read(&order.repeatable()).map_err(told)?;
         let odd = || Error::Unavailable { reason: "GitHub gave no usable token".to_owned() };
         let token = Secret::new(&given.token).ok_or_else(odd)?;
         let ends = timestamp(&given.expires_at).ok_or_else(odd)?;
@@ -155,13 +155,13 @@ impl Renewed for App {
 impl AppAccount for App {
     fn name(&self) -> Result<String, Error> {
         #[derive(Deserialize)]
-        struct Itself {
+        struct AppIdentity {
             slug: String,
         }
         if let Some(name) = &self.known().name {
             return Ok(name.clone());
         }
-        let Itself { slug } = self.client.read(&request(Method::Get, &["app"])).map_err(told)?;
+        let AppIdentity { slug } = self.client.read(&request(Method::Get, &["app"])).map_err(told)?;
         let name = format!("{slug}[bot]");
         self.known().name = Some(name.clone());
         Ok(name)
@@ -175,7 +175,7 @@ impl AppAccount for App {
     }
 }
 
-impl Renewed for Proof {
+impl Renewed for AppClaims {
     fn token(&self) -> Result<Secret, String> {
         let theirs = (self.host.clock)().0.saturating_add(self.host.ahead_ms()) / 1000;
         let claims = json!({ "iat": theirs - PROOF_BEFORE, "exp": theirs + PROOF_AFTER, "iss": self.id });

@@ -2,7 +2,7 @@
 
 /// A budget that a sentence is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
+pub enum SpendingScope {
     Task,
     RoleOnTask,
     Session,
@@ -11,13 +11,13 @@ pub enum Whose {
 }
 
 /// An amount, with the budget that it was taken from. Without a limit that counts, nothing was spent.
-pub fn spent(amount: Option<&str>, whose: Whose) -> String {
+pub fn spent(amount: Option<&str>, whose: SpendingScope) -> String {
     let whose = match whose {
-        Whose::Task => "for this task",
-        Whose::RoleOnTask => "by its role for this task",
-        Whose::Session => "by this session",
-        Whose::Day => "today",
-        Whose::RoleOnDay => "by its role today",
+        SpendingScope::Task => "for this task",
+        SpendingScope::RoleOnTask => "by its role for this task",
+        SpendingScope::Session => "by this session",
+        SpendingScope::Day => "today",
+        SpendingScope::RoleOnDay => "by its role today",
     };
     format!("{} spent {whose}", amount.unwrap_or("nothing"))
 }

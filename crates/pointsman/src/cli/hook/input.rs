@@ -19,7 +19,6 @@ pub(super) enum Input {
     Text(Vec<u8>),
     /// More than there can rightly be; the rest was read and dropped, so that the writer is not broken.
     TooLarge,
-    /// It did not end.
     Endless,
 }
 

@@ -105,7 +105,6 @@ pub struct Asking {
     pub looked: fn(Vec<String>) -> log::Entry,
     /// What is to be remembered.
     pub memory: Value,
-    /// The version of that.
     pub version: u32,
     /// What is asked; nothing if nobody is.
     pub question: Option<Question>,
@@ -147,7 +146,6 @@ pub struct Settled {
     pub role: Role,
     pub run: RunId,
     pub memory: Memory,
-    /// What the log says.
     pub logged: log::Entry,
     /// Further entries of the log, and the issues they are about.
     pub events: Vec<(u64, log::Entry)>,

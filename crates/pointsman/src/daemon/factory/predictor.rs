@@ -11,7 +11,7 @@ use pointsman_core::labels::UNREVIEWED;
 use pointsman_core::log;
 use pointsman_core::predictor::{Counts, Figures, Memory, Prediction, Sample, predict};
 use pointsman_core::role::Role;
-use pointsman_core::task::State;
+use pointsman_core::task::{CiVerdict, Event, State};
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
 use pointsman_store::{Change, EventFilter, Store};
@@ -72,10 +72,13 @@ pub fn figures(
                 continue;
             }
             counts.checks += 1;
-            match event.data["verdict"]["verdict"].as_str() {
-                Some("failed") => counts.red += 1,
-                Some("infra" | "timed_out") => counts.infra += 1,
-                _ => {}
+            let entry = log::TaskEntry::read(&event.kind, &event.data).map(|entry| entry.event);
+            if let Some(Event::ChecksFinished { verdict, .. }) = entry {
+                match verdict {
+                    CiVerdict::Failed { .. } => counts.red += 1,
+                    CiVerdict::Infra { .. } | CiVerdict::TimedOut { .. } => counts.infra += 1,
+                    CiVerdict::Passed => {}
+                }
             }
         }
     }

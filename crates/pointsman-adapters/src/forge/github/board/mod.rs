@@ -14,7 +14,9 @@ use pointsman_core::text::clean_line;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use self::wire::{AddAnswer, Answer, Chosen, Field, ItemAnswer, Nodes, ProjectAnswer, WireIssue, WireItem};
+use self::wire::{
+    AddAnswer, Answer, Field, ItemAnswer, Nodes, ProjectAnswer, SelectedOption, WireIssue, WireItem,
+};
 use crate::forge::hosted::errors::told;
 use crate::forge::{BoardChange, Error};
 use crate::http::{Client, Request};
@@ -269,7 +271,7 @@ fn agent_of(item: &WireItem) -> &str {
 }
 
 fn shown(item: &WireItem, number: Number, title: String) -> BoardItem {
-    let column = |chosen: &Chosen| BoardStatus::of_column(chosen.name.as_deref()?);
+    let column = |chosen: &SelectedOption| BoardStatus::of_column(chosen.name.as_deref()?);
     // A column of people's own is nobody's turn.
     let status = item.status.as_ref().and_then(column).unwrap_or(BoardStatus::Backlog);
     BoardItem { item_id: item.id.clone(), number, title, status, agent: agent_of(item).to_owned() }
