@@ -257,7 +257,7 @@ fn a_state_directory_of_0_1_0_goes_on_with_nothing_forgotten() {
     assert_eq!(store.spent_on_task(&key(3), at(10)).unwrap().tokens, 77);
     assert_eq!(store.checkpoints(&key(3)).unwrap().len(), 1);
     assert!(store.verdict(&shop, &sha('b'), "gate").unwrap().is_some());
-    let line = store.line(&shop).unwrap();
+    let line = store.queue_state(&shop).unwrap();
     assert_eq!((line.stopped.unwrap().reason.as_str(), line.person_merges), ("a holiday", 2));
     assert_eq!(store.projects().unwrap().len(), 1);
     assert_eq!(store.due_deliveries(&shop, NotifierKind::Matrix, at(99), 9).unwrap().len(), 1);

@@ -199,7 +199,7 @@ pub enum ClaimOrder {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "queue", rename_all = "snake_case")]
 pub enum QueueCommand {
-    /// `merge-queue add`: brings a branch to the forge and into the line.
+    /// `merge-queue add`: brings a branch to the forge and into the merge queue.
     Add {
         branch: String,
         /// The checkout it is taken from; without one, or if it is not there, the forge's.
@@ -239,7 +239,7 @@ pub enum QueueCommand {
     Pause { reason: String },
     /// `merge-queue resume`
     Resume,
-    /// `merge-queue process`: look at the line now.
+    /// `merge-queue process`: look at the merge queue now.
     Look,
 }
 

@@ -218,10 +218,10 @@ impl Peers {
             }
             // Just started: a keeper says so itself, in a file.
             _ => {
-                let place = self.headless.place(&row.identity).ok()?;
-                let opened = place.opened().ok().flatten()?;
+                let dir = self.headless.session_dir(&row.identity).ok()?;
+                let opened = dir.opened().ok().flatten()?;
                 let process =
-                    place.keeper_process().ok().flatten().filter(|_| opened.epoch == epoch(&row.session))?;
+                    dir.keeper_process().ok().flatten().filter(|_| opened.epoch == epoch(&row.session))?;
                 (process, SessionProcessKind::Keeper)
             }
         };

@@ -66,7 +66,7 @@ impl Repository {
     }
 
     /// Reads the facts, and remembers the head if it has moved.
-    pub(super) fn standing(&self, pr: &PullRequest) -> Result<PullRequestFacts, Error> {
+    pub(super) fn pull_request_facts(&self, pr: &PullRequest) -> Result<PullRequestFacts, Error> {
         let remembered = self.mirror.read_ref(&remembered_at(pr.number))?;
         let head = self.branch(&pr.head)?;
         match pr.state {

@@ -86,7 +86,7 @@ impl App {
         }))
     }
 
-    fn known(&self) -> MutexGuard<'_, Cache> {
+    fn cache(&self) -> MutexGuard<'_, Cache> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -118,7 +118,7 @@ impl App {
             permissions: BTreeMap<String, String>,
         }
         let host = self.client.host();
-        let mut known = self.known();
+        let mut known = self.cache();
         if let Some((token, ends)) = &known.token
             && (host.clock)().after(RENEWED_BEFORE) < *ends
         {
@@ -144,11 +144,11 @@ impl Renewed for App {
     }
 
     fn last(&self) -> Option<Secret> {
-        self.known().token.as_ref().map(|(token, _)| token.clone())
+        self.cache().token.as_ref().map(|(token, _)| token.clone())
     }
 
     fn forget(&self) {
-        self.known().token = None;
+        self.cache().token = None;
     }
 }
 
@@ -158,18 +158,18 @@ impl AppAccount for App {
         struct AppIdentity {
             slug: String,
         }
-        if let Some(name) = &self.known().name {
+        if let Some(name) = &self.cache().name {
             return Ok(name.clone());
         }
         let AppIdentity { slug } = self.client.read(&request(Method::Get, &["app"])).map_err(told)?;
         let name = format!("{slug}[bot]");
-        self.known().name = Some(name.clone());
+        self.cache().name = Some(name.clone());
         Ok(name)
     }
 
     fn lacks(&self) -> Result<Vec<String>, Error> {
         self.fetch()?;
-        let rights = &self.known().rights;
+        let rights = &self.cache().rights;
         let missing = NEEDED.iter().filter(|right| rights.get(**right).is_none_or(|given| given != "write"));
         Ok(missing.map(|right| format!("the App needs the permission {right}: read and write")).collect())
     }

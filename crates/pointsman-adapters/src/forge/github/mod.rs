@@ -118,7 +118,7 @@ impl Github {
         self.hosted.account()
     }
 
-    fn known(&self) -> MutexGuard<'_, Cache> {
+    fn cache(&self) -> MutexGuard<'_, Cache> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

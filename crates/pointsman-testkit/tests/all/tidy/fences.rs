@@ -39,7 +39,7 @@ const FENCES: [(&str, &str, &[&str]); 7] = [
             "crates/pointsman/src/cli/events.rs",
             "crates/pointsman/src/cli/hook/watch.rs",
             "crates/pointsman/src/cli/merge_queue/process.rs",
-            "crates/pointsman/src/cli/merge_queue/train.rs",
+            "crates/pointsman/src/cli/merge_queue/chain.rs",
             "crates/pointsman/src/cli/notify.rs",
             "crates/pointsman/src/cli/session_log.rs",
             "crates/pointsman/src/cli/up.rs",

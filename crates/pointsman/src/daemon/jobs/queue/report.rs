@@ -170,7 +170,7 @@ impl QueueWorker<'_> {
         let _ = wait.recv();
     }
 
-    /// Stops the line and waits until that is on disk.
+    /// Pauses the merge queue and waits until that is on disk.
     pub(super) fn pause_queue(&self, stopped: Stopped) {
         let (written, wait) = sync_channel(1);
         let project = self.served.config.name.clone();

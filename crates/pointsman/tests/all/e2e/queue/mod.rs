@@ -1,6 +1,7 @@
 //! The merge queue on its own: `merge-queue serve` on a bare repository, real git, a real gate. The tests of the PRD's
 //! numbers are in `prd`; tasks and agents in the queue are met there and in `conflict`.
 
+mod chains;
 mod edges;
 mod entering;
 mod gate;
@@ -8,7 +9,6 @@ mod kill;
 mod main_moves;
 mod prd;
 mod steering;
-mod trains;
 
 use std::fs;
 use std::path::PathBuf;
@@ -101,7 +101,7 @@ impl Rig {
         self.person(&["rev-parse", "HEAD"])
     }
 
-    /// Pushes a branch with a list of its own and puts it into the line.
+    /// Pushes a branch with a list of its own and puts it into the merge queue.
     fn enter(&self, branch: &str) -> Value {
         self.push(branch, &format!("src/{branch}.txt"), &format!("{branch} 2 crowns\n"));
         self.add(branch)
