@@ -42,6 +42,10 @@ impl Origin {
         };
         let path = path.trim_matches('/');
         let path = path.strip_suffix(".git").unwrap_or(path);
+        let kind = kind_of(&host);
+        if path.contains('/') && kind.is_some_and(|kind| kind.capabilities().groups) {
+            return Some(Self { kind, url, repo: path.to_owned() });
+        }
         let (rest, name) = path.rsplit_once('/')?;
         let (above, owner) =
             rest.rsplit_once('/').map_or((None, rest), |(above, owner)| (Some(above), owner));
@@ -49,7 +53,7 @@ impl Origin {
             return None;
         }
         let url = above.map_or(url.clone(), |above| format!("{url}/{above}"));
-        Some(Self { kind: kind_of(&host), url, repo: format!("{owner}/{name}") })
+        Some(Self { kind, url, repo: format!("{owner}/{name}") })
     }
 }
 

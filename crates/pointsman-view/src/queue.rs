@@ -62,6 +62,40 @@ pub struct Retested {
     pub entry: Option<EntryId>,
 }
 
+/// A branch that was tested on today's main without landing: `merge-queue try`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tried {
+    pub branch: String,
+    pub head_sha: Sha,
+    pub base_sha: Sha,
+    /// The commit that was tested; none if there is nothing to test.
+    pub candidate_sha: Option<Sha>,
+    pub verdict: Option<TrialVerdict>,
+    pub conflict_files: Vec<String>,
+    pub reason: Option<String>,
+    /// The gate's log, if the branch is not green.
+    pub log_path: Option<PathBuf>,
+    /// The end of the gate's log.
+    pub log: Option<String>,
+    /// The daemon's answer to the command: the checkout to test.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkout: Option<PathBuf>,
+}
+
+/// The result of `merge-queue try`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrialVerdict {
+    Green,
+    Red,
+    TimedOut,
+    /// The gate said nothing about the code.
+    Infra,
+    Conflict,
+    /// The branch changes nothing on main.
+    Nothing,
+}
+
 /// The standing of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

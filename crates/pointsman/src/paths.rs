@@ -184,6 +184,11 @@ impl ProjectPaths {
         self.root.join("checkouts")
     }
 
+    /// Checkouts of `merge-queue try`, which belong to commands and not to the daemon.
+    pub fn trials(&self) -> PathBuf {
+        self.root.join("trials")
+    }
+
     /// Our own indexes of working trees: they make a look at an unchanged tree cheap.
     pub fn indexes(&self) -> PathBuf {
         self.root.join("indexes")

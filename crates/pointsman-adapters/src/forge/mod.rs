@@ -80,6 +80,11 @@ pub trait Forge: Send + Sync {
     /// Comments once: a comment of ours that holds `marker` is found instead of written again.
     fn comment_once(&self, number: Number, marker: &str, body: &str) -> Result<(), Error>;
 
+    /// The same on a pull request. Most forges number pull requests and issues together.
+    fn comment_on_pull_request_once(&self, number: Number, marker: &str, body: &str) -> Result<(), Error> {
+        self.comment_once(number, marker, body)
+    }
+
     /// Comments newer than `after`, oldest first.
     fn comments_after(&self, number: Number, after: u64) -> Result<Vec<Comment>, Error>;
 

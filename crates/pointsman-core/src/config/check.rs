@@ -221,7 +221,9 @@ impl Check<'_> {
                     && !part.starts_with(['.', '-'])
                     && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
             };
-            if !repo.split_once('/').is_some_and(|(owner, name)| part(owner) && part(name)) {
+            let parts: Vec<&str> = repo.split('/').collect();
+            let is_long = parts.len() == 2 || (parts.len() > 2 && forge.kind.capabilities().groups);
+            if !is_long || !parts.into_iter().all(part) {
                 return self.fail("forge.repo", words::config::NOT_OWNER_AND_NAME);
             }
         }

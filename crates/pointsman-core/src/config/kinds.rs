@@ -42,6 +42,8 @@ pub struct ForgeCapabilities {
     pub apps: bool,
     /// Whether `forge.url` must be given. There is one GitHub that everybody means.
     pub needs_url: bool,
+    /// Whether repositories may lie in groups within groups: `forge.repo` then has more than two parts.
+    pub groups: bool,
     /// The variable that usually holds its token.
     pub token_env: Option<&'static str>,
 }
@@ -58,6 +60,7 @@ impl ForgeKind {
                 board: false,
                 apps: false,
                 needs_url: false,
+                groups: false,
                 token_env: None,
             },
             Self::Forgejo => ForgeCapabilities {
@@ -66,6 +69,7 @@ impl ForgeKind {
                 board: false,
                 apps: false,
                 needs_url: true,
+                groups: false,
                 token_env: Some("CODEBERG_TOKEN"),
             },
             Self::Github => ForgeCapabilities {
@@ -74,6 +78,7 @@ impl ForgeKind {
                 board: true,
                 apps: true,
                 needs_url: false,
+                groups: false,
                 token_env: Some("GITHUB_TOKEN"),
             },
             Self::Git => ForgeCapabilities {
@@ -82,6 +87,7 @@ impl ForgeKind {
                 board: false,
                 apps: false,
                 needs_url: true,
+                groups: false,
                 token_env: None,
             },
         }

@@ -277,7 +277,12 @@ pub enum QueueOutcome {
         log: String,
     },
     /// Infrastructure trouble, again after a retry.
-    Infra { reason: String },
+    Infra {
+        reason: String,
+        /// The end of the log, cleaned; empty if nothing ran.
+        #[serde(default)]
+        log: String,
+    },
     /// The branch or its pull request changed while it waited.
     Stale { reason: String },
 }

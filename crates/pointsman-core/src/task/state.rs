@@ -228,6 +228,9 @@ pub struct Task {
     pub ci: Ci,
     /// How often CI was ordered: tells answers of different tries apart.
     pub ci_run: u32,
+    /// The last lines of the last run that was not green, for the people who are asked about it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub ci_log_end: String,
     pub review: Review,
     /// What has been used up.
     pub attempts: Attempts,
@@ -296,6 +299,7 @@ impl Task {
             merged_as: None,
             claims: 0,
             comments: 0,
+            ci_log_end: String::new(),
         }
     }
 

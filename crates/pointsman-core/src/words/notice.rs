@@ -1,9 +1,16 @@
 //! Notices to the people on duty.
 
+use crate::health::tail;
+use crate::ids::ProjectName;
+use crate::queue::EntryId;
 use crate::snapshot::Unreadable;
-use crate::task::{Notice, Task};
+use crate::task::{Ci, EscalationCause, Notice, Task};
 use crate::text;
 
+/// The most lines of a log in a notice.
+const LOG_LINES: usize = 15;
+/// The most files that a notice names.
+const FILES: usize = 5;
 /// How much of an agent's response people read along.
 const RESPONSE_BYTES: usize = 2500;
 
@@ -14,6 +21,76 @@ fn about(task: &Task) -> String {
 
 fn because(task: &Task) -> &str {
     task.reason.as_deref().unwrap_or("no reason was given")
+}
+
+/// The last lines of a log as people get them in a notice: short, and without what looks like a secret.
+pub fn log_end(log: &str) -> String {
+    tail("", log, true, LOG_LINES).lines.join("\n")
+}
+
+/// The end of a log below a notice; nothing if there is none.
+fn with_log(log_end: &str) -> String {
+    match log_end.is_empty() {
+        true => String::new(),
+        false => format!("\nThe end of the log:\n{log_end}"),
+    }
+}
+
+/// The log of the last run, where a question or a block is about it.
+fn ci_log(task: &Task) -> String {
+    let asks_about_ci = task.escalation.as_ref().is_none_or(|asked| asked.cause == EscalationCause::Ci);
+    match (&task.ci, asks_about_ci) {
+        (Ci::Failed { .. } | Ci::TimedOut { .. }, true) => with_log(&task.ci_log_end),
+        (Ci::None | Ci::Pending { .. } | Ci::Passed { .. } | Ci::Failed { .. } | Ci::TimedOut { .. }, _) => {
+            String::new()
+        }
+    }
+}
+
+/// A branch of a person is out of the merge queue.
+pub struct TakenOut<'a> {
+    pub project: &'a ProjectName,
+    pub entry: EntryId,
+    pub branch: &'a str,
+    /// `red`, `conflict` or `stale`.
+    pub status: &'a str,
+    pub reason: Option<&'a str>,
+    pub files: &'a [String],
+    pub log: &'a str,
+    pub log_path: Option<&'a str>,
+}
+
+/// A branch that no task is about is out of the merge queue.
+pub fn taken_out(out: &TakenOut<'_>) -> Notice {
+    let TakenOut { project, entry, branch, status, reason, files, log, log_path } = out;
+    let branch = text::clean_line(branch, 120);
+    let mut body = reason.map(|why| format!("Why: {}\n", text::clean_line(why, 600))).unwrap_or_default();
+    let named: Vec<String> = files.iter().take(FILES).map(|file| text::clean_line(file, 120)).collect();
+    if !named.is_empty() {
+        body += &format!("Files: {}\n", named.join(", "));
+    }
+    body += &format!("Look: pointsman merge-queue show {entry}\nAgain: pointsman merge-queue retest {entry}");
+    if let Some(path) = log_path {
+        body += &format!("\nLog: {}", text::clean_line(path, 300));
+    }
+    body += &with_log(&log_end(log));
+    notice(format!("{branch} is out of the merge queue of {project}: {status}"), body, false)
+}
+
+/// The merge queue has paused itself.
+pub fn queue_paused(project: &ProjectName, reason: &str) -> Notice {
+    let body = format!(
+        "Why: {}\nLook: pointsman merge-queue status\nGo on: pointsman merge-queue resume",
+        text::clean_line(reason, 1000)
+    );
+    notice(format!("The merge queue of {project} is paused"), body, true)
+}
+
+/// Nothing lands because main fails its own gate.
+pub fn main_is_red(project: &ProjectName, reason: &str, log: &str, log_path: Option<&str>) -> Notice {
+    let path = log_path.map(|path| format!("\nLog: {}", text::clean_line(path, 300))).unwrap_or_default();
+    let body = format!("{}{path}{}", text::clean_line(reason, 600), with_log(&log_end(log)));
+    notice(format!("The main branch of {project} is red"), body, true)
 }
 
 fn notice(title: String, body: String, urgent: bool) -> Notice {
@@ -27,11 +104,12 @@ pub fn escalated(task: &Task, repeat: u32) -> Notice {
         title: format!("{} needs a person{again}", task.key),
         body: format!(
             "{}\nWhy: {}\nAnswer: pointsman task answer {} \"…\", or comment on the issue\nLook: pointsman \
-             session attach {}",
+             session attach {}{}",
             about(task),
             because(task),
             task.key.issue,
-            task.key.issue
+            task.key.issue,
+            ci_log(task)
         ),
         urgent: true,
         repeat,
@@ -57,10 +135,11 @@ pub fn blocked(task: &Task) -> Notice {
     notice(
         format!("{} is blocked", task.key),
         format!(
-            "{}\nWhy: {}\nAgain: remove the label blocked, or: pointsman task start {}",
+            "{}\nWhy: {}\nAgain: remove the label blocked, or: pointsman task start {}{}",
             about(task),
             because(task),
-            task.key.issue
+            task.key.issue,
+            ci_log(task)
         ),
         true,
     )

@@ -1,6 +1,6 @@
 //! What people read about a merge queue: one line for what became of a branch, and what is known of a red test.
 
-use crate::ids::Number;
+use crate::ids::{Number, Sha};
 use crate::text::clean_line;
 use crate::time::Timestamp;
 
@@ -57,6 +57,18 @@ pub fn nothing_to_land(branch: &str, main: &str) -> String {
         "{branch} changes nothing on {main}, so there is nothing to land; the branch stays. To keep its commits in the \
          history, add it with --style merge"
     )
+}
+
+/// The refusal of `merge-queue try` where the tests run on a server.
+pub const TRIED_BY_CI: &str = "this project's gate is its CI on a server, which tests every branch that is pushed: push the branch and \
+                               read its checks";
+/// The refusal of `merge-queue try` where nothing is tested.
+pub const NO_GATE_TO_TRY: &str =
+    "this project has no gate, so there is nothing to try: set merge.gate or ci.command";
+
+/// The begin of `merge-queue try`.
+pub fn trying(branch: &str, candidate: &Sha, base: &Sha) -> String {
+    format!("testing {} as {} on {}", clean_line(branch, 200), candidate.short(), base.short())
 }
 
 /// A server refused a push; it is asked once more.

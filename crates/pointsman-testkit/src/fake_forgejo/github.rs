@@ -5,6 +5,7 @@
 //! are shown as check runs.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
@@ -310,7 +311,15 @@ fn open(shared: &Shared, state: &mut State, asked: &Asked<'_>) -> Reply {
         return said(422, "Validation Failed");
     }
     let number = create(state, &asked.who, &text(&asked.body, "title"), &text(&asked.body, "body"));
-    let made = Pull { head, base, head_sha, merged_as: None, reviews: Vec::new(), looked_at: false };
+    let made = Pull {
+        head,
+        base,
+        head_sha,
+        merged_as: None,
+        reviews: Vec::new(),
+        changed: Instant::now(),
+        coming: None,
+    };
     state.pulls.insert(number, made);
     Reply::json(201, &pull(state, number, &state.pulls[&number]))
 }

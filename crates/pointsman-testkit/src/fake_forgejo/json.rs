@@ -59,7 +59,7 @@ pub(super) fn pull(state: &State, number: u64, pull: &Pull) -> Value {
         "id": number, "number": number, "title": shared.title, "body": shared.body, "user": user(&shared.author),
         "state": if shared.open { "open" } else { "closed" }, "labels": [], "comments": shared.comments.len(),
         // Found out some time after it was opened.
-        "mergeable": pull.looked_at, "merged": pull.merged_as.is_some(), "merge_commit_sha": pull.merged_as,
+        "mergeable": pull.changed.elapsed() >= state.rules.check_lag, "merged": pull.merged_as.is_some(), "merge_commit_sha": pull.merged_as,
         "head": { "label": pull.head, "ref": pull.head, "sha": pull.head_sha, "repo_id": 1, "repo": repo },
         "base": { "label": pull.base, "ref": pull.base, "sha": "", "repo_id": 1, "repo": repo },
         "created_at": time(shared.created), "updated_at": time(shared.updated),

@@ -25,6 +25,7 @@ mod pulls;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use pointsman_core::base64;
 use tempfile::TempDir;
@@ -71,9 +72,27 @@ pub struct Rules {
     pub late_assignee: bool,
     /// How many assignments it takes and forgets.
     pub lost_assignments: u32,
+    /// How long after a push a pull request still shows its old head, as a real server does: the push returns before
+    /// its queue has been worked through.
+    pub head_lag: Duration,
+    /// How long after it was opened or pushed to a pull request is still being checked: it cannot be merged until then.
+    pub check_lag: Duration,
     /// How far its clock is ahead, in seconds.
     pub ahead: i64,
     pub faults: Faults,
+}
+
+impl Rules {
+    /// A busy server: everything is true a moment later than it is answered.
+    pub fn delayed() -> Self {
+        Self {
+            head_lag: Duration::from_millis(150),
+            check_lag: Duration::from_millis(200),
+            late_assignee: true,
+            lost_assignments: 1,
+            ..Self::default()
+        }
+    }
 }
 
 impl Default for Rules {
@@ -87,6 +106,8 @@ impl Default for Rules {
             read_only: false,
             late_assignee: false,
             lost_assignments: 0,
+            head_lag: Duration::ZERO,
+            check_lag: Duration::ZERO,
             ahead: 0,
             faults: Faults::default(),
         }
@@ -184,7 +205,10 @@ struct Pull {
     head_sha: String,
     merged_as: Option<String>,
     reviews: Vec<Review>,
-    looked_at: bool,
+    /// When it was opened or its head moved last.
+    changed: Instant,
+    /// Another head that its branch has, and since when that was seen.
+    coming: Option<(String, Instant)>,
 }
 
 struct Review {

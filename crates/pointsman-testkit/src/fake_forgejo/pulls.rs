@@ -1,6 +1,7 @@
 //! Pull requests, reviews and commit statuses.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
@@ -76,8 +77,18 @@ pub(super) fn follow_branches(shared: &Shared, state: &mut State) {
         let sha = *branches.get(pull.head.as_str())?;
         (sha != pull.head_sha).then(|| (*number, sha.to_owned()))
     });
+    let lag = state.rules.head_lag;
     for (number, sha) in heads.collect::<Vec<_>>() {
-        state.pulls.get_mut(&number).expect("just found").head_sha = sha;
+        let pull = state.pulls.get_mut(&number).expect("just found");
+        let seen = match &pull.coming {
+            Some((known, seen)) if *known == sha => *seen,
+            _ => Instant::now(),
+        };
+        if seen.elapsed() < lag {
+            pull.coming = Some((sha, seen));
+            continue;
+        }
+        (pull.head_sha, pull.coming, pull.changed) = (sha, None, Instant::now());
         state.touch(number);
     }
 }
@@ -117,13 +128,17 @@ fn open(shared: &Shared, state: &mut State, asked: &Asked<'_>) -> Reply {
         return Reply::json(409, &json::message(&words));
     }
     let number = create(state, &asked.who, &text(&asked.body, "title"), &text(&asked.body, "body"));
-    let pull = Pull { head, base, head_sha, merged_as: None, reviews: Vec::new(), looked_at: false };
-    let shown = {
-        state.pulls.insert(number, pull);
-        json::pull(state, number, &state.pulls[&number])
+    let pull = Pull {
+        head,
+        base,
+        head_sha,
+        merged_as: None,
+        reviews: Vec::new(),
+        changed: Instant::now(),
+        coming: None,
     };
-    state.pulls.get_mut(&number).expect("just made").looked_at = true;
-    Reply::json(201, &shown)
+    state.pulls.insert(number, pull);
+    Reply::json(201, &json::pull(state, number, &state.pulls[&number]))
 }
 
 fn of_pull(
@@ -213,6 +228,9 @@ fn merge(shared: &Shared, state: &mut State, asked: &Asked<'_>, number: u64) -> 
     let pull = &state.pulls[&number];
     if pull.merged_as.is_some() || !state.issues[&number].open {
         return not_found();
+    }
+    if pull.changed.elapsed() < state.rules.check_lag {
+        return Reply::json(405, &json::message("Please try again later"));
     }
     let wanted = text(&asked.body, "head_commit_id");
     if !wanted.is_empty() && wanted != pull.head_sha {

@@ -491,6 +491,19 @@ fn merge_queue(all: &mut BTreeMap<&'static str, Vec<Value>>) {
     all.insert("merge-queue show", shown([Shown { entry, tested_at: Some(at()), verdict, log }]));
     let retested = |entry| Retested { forgotten: 2, entry };
     all.insert("merge-queue retest", shown([retested(None), retested(Some(EntryId(5)))]));
+    let tried = Tried {
+        branch: text("fix-login"),
+        head_sha: sha(),
+        base_sha: sha(),
+        candidate_sha: Some(sha()),
+        verdict: Some(TrialVerdict::Red),
+        conflict_files: vec![text("a.txt")],
+        reason: Some(text("exit code 1")),
+        log_path: Some("/trials/4.log".into()),
+        log: Some(text("1 test failed")),
+        checkout: None,
+    };
+    all.insert("merge-queue try", shown([tried]));
     let removed = Removed { entry: EntryId(4), branch: text("fix-login"), status: Status::Removed };
     all.insert("merge-queue remove", shown([removed]));
     let paused = Paused { paused: true, was_paused: None };

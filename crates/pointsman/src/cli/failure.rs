@@ -32,6 +32,8 @@ pub(crate) enum Code {
     Configuration = 6,
     /// An outside service does not answer.
     Unavailable = 7,
+    /// A signal ended it.
+    Interrupted = 130,
 }
 
 /// A failure of a command: its exit code, its message and hints about what to do next.

@@ -77,7 +77,10 @@ fn in_the_name_of(name: &str, request: &Request) -> Request {
             | QueueCommand::Remove { by, .. } => {
                 *by = name();
             }
-            QueueCommand::Pause { .. } | QueueCommand::Resume | QueueCommand::Look => {}
+            QueueCommand::Try { .. }
+            | QueueCommand::Pause { .. }
+            | QueueCommand::Resume
+            | QueueCommand::Look => {}
         },
         Request::Run { command, .. } => match command {
             RunCommand::Start { by, .. } | RunCommand::Stop { by, .. } => *by = name(),
@@ -357,6 +360,8 @@ pub fn needs(request: &Request) -> Needs {
             | QueueCommand::Pause { .. }
             | QueueCommand::Resume
             | QueueCommand::Look => Needs::Order,
+            // It reads a checkout on the daemon's machine and leaves one there.
+            QueueCommand::Try { .. } => Needs::Presence,
         },
         Request::Run { command, .. } => match command {
             RunCommand::Start { .. } | RunCommand::Stop { .. } => Needs::Order,

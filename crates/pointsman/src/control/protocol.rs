@@ -235,6 +235,15 @@ pub enum QueueCommand {
     },
     /// The second half of `retest`: the trees whose verdicts are forgotten.
     Forget { what: String, trees: Vec<Sha>, by: String },
+    /// `merge-queue try`: builds the candidate of a branch on today's main and checks it out. Nothing is pushed or written
+    /// down; the command runs the gate itself.
+    Try {
+        branch: String,
+        /// The checkout it is taken from; without one, or if it is not there, the forge's.
+        checkout: Option<PathBuf>,
+        /// How it would land, if not in the project's way.
+        style: Option<MergeStyle>,
+    },
     /// `merge-queue pause`
     Pause { reason: String },
     /// `merge-queue resume`

@@ -114,7 +114,7 @@ impl Loop {
             git: Git::open(paths.state()).unwrap(),
             drivers: Drivers { tmux: Arc::new(tmux), headless: Headless::new(paths.headless()) },
             exits: Arc::new(ExitWatch::start(|_| {}).unwrap()),
-            jobs: Jobs::new(inbox.clone(), reader()),
+            jobs: Jobs::new(inbox.clone(), reader(), paths.notices()),
             announced: Arc::default(),
             stances: SessionActivities::open(paths.stances()),
             reader: Reader::new(reader()),

@@ -24,6 +24,7 @@ use super::clock;
 use super::effects::chain;
 use super::engine::Engine;
 use super::hand_in;
+use super::queue_trial;
 use super::served::Served;
 use crate::control::protocol::{FailureKind, QueueCommand, Reply};
 use crate::queue_view;
@@ -38,6 +39,10 @@ pub(crate) fn prepare(served: &Served, command: QueueCommand) -> Result<QueueCom
         QueueCommand::Retest { what, candidates, by } => {
             let trees = trees_of(served, &what, &candidates)?;
             Ok(QueueCommand::Forget { what, trees, by })
+        }
+        // All of it is git's part: nothing is left to be written down.
+        QueueCommand::Try { branch, checkout, style } => {
+            Err(queue_trial::prepare(served, &branch, checkout.as_deref(), style))
         }
         // Only we say that a branch is where it is, and what a tree is.
         QueueCommand::Enter { .. } | QueueCommand::Forget { .. } => {
@@ -70,8 +75,17 @@ fn trees_of(served: &Served, what: &str, candidates: &[Sha]) -> Result<Vec<Sha>,
     commits.iter().map(|commit| mirror.tree_of(commit).map_err(broken)).collect()
 }
 
-/// Brings a branch to the forge, unless it is there, and answers its head.
-fn bring(served: &Served, name: &str, checkout: Option<&Path>) -> Result<Sha, Reply> {
+/// A branch that could land, and where it is.
+pub(super) struct Landable {
+    pub(super) branch: BranchName,
+    pub(super) head: Sha,
+    /// Its head at the forge, if it is there.
+    pub(super) there: Option<Sha>,
+    pub(super) main: Sha,
+}
+
+/// Finds a branch in a checkout, else at the forge, and main as it is now. Nothing is pushed.
+pub(super) fn find_landable(served: &Served, name: &str, checkout: Option<&Path>) -> Result<Landable, Reply> {
     let refused = |message: String| failed(FailureKind::Refused, message);
     let shown = clean_line(name, 200);
     let Some(branch) = BranchName::new(name) else {
@@ -101,6 +115,15 @@ fn bring(served: &Served, name: &str, checkout: Option<&Path>) -> Result<Sha, Re
     if mirror.is_ancestor(&head, &main).map_err(broken)? {
         return Err(refused(words::daemon::queue::already_on_main(&branch, &served.primary)));
     }
+    Ok(Landable { branch, head, there, main })
+}
+
+/// Brings a branch to the forge, unless it is there, and answers its head.
+fn bring(served: &Served, name: &str, checkout: Option<&Path>) -> Result<Sha, Reply> {
+    let refused = |message: String| failed(FailureKind::Refused, message);
+    let broken = |error: git::Error| failed(FailureKind::Unavailable, chain(&error));
+    let Landable { branch, head, there, .. } = find_landable(served, name, checkout)?;
+    let mirror = &served.mirror;
     if there.as_ref() == Some(&head) {
         return Ok(head);
     }
@@ -137,7 +160,7 @@ fn taken_from(served: &Served, checkout: &Path, branch: &BranchName) -> Result<O
 /// Writes an order down.
 pub(crate) fn answer(engine: &mut Engine, project: &ProjectName, command: &QueueCommand) -> Reply {
     let written = match command {
-        QueueCommand::Add { .. } | QueueCommand::Retest { .. } => {
+        QueueCommand::Add { .. } | QueueCommand::Retest { .. } | QueueCommand::Try { .. } => {
             return failed(FailureKind::Failed, words::daemon::request::answered_elsewhere().to_owned());
         }
         QueueCommand::Forget { what, trees, by } => forget(engine, project, what, trees, by),

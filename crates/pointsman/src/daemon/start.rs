@@ -94,7 +94,7 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     let (inbox, inbound) = Inbox::new();
     let engine = Engine::open(store)?;
     let board = TaskBoard::new(engine.tasks());
-    let jobs = Jobs::new(inbox.clone(), Store::open_read_only(&paths.database())?);
+    let jobs = Jobs::new(inbox.clone(), Store::open_read_only(&paths.database())?, paths.notices());
     if let Some(outcomes) = options.outcomes.clone() {
         jobs.tell_outcomes(outcomes);
     }

@@ -22,6 +22,9 @@ const DEPENDENCIES_FOR: Duration = Duration::from_secs(6 * 3600);
 /// Merged pull requests whose commits are looked through for one that nobody else explains.
 const LOOKED_THROUGH: usize = 5;
 
+/// The server's words about a pull request that it has not checked since the last push.
+const NOT_YET: &str = "try again later";
+
 wire! { Commit { sha: String, } }
 wire! { Release { version: String, } }
 
@@ -121,6 +124,10 @@ impl Dialect for Forgejo {
         let path = ["pulls", &pr.to_string(), "merge"];
         match self.hosted.dev.send(&self.hosted.request(MERGE, Method::Post, &path).body(&body)) {
             Ok(_) => Ok(true),
+            // It is still being checked whether it can be merged.
+            Err(error) if error.status() == Some(405) && error.words().contains(NOT_YET) => {
+                Err(Error::Unavailable { reason: error.to_string() })
+            }
             // It is merged, or the repository does not allow it, or this server never heard of it.
             Err(error) if matches!(error.status(), Some(403 | 404 | 405 | 422)) => Ok(false),
             Err(error) => Err(told(error)),

@@ -40,7 +40,7 @@ pub struct Right {
 }
 
 impl Right {
-    fn new(what: &'static str, checked: Result<(), Error>) -> Self {
+    pub(in crate::forge) fn new(what: &'static str, checked: Result<(), Error>) -> Self {
         Self { what, checked }
     }
 }
@@ -51,16 +51,22 @@ impl Opening<'_> {
         self.url.trim_end_matches('/')
     }
 
+    /// Nobody reviews their own work.
+    pub(in crate::forge) fn refuse_one_token_for_both(&self) -> Result<(), Error> {
+        match (&self.review_token, &self.token) {
+            (Some(review), Token::Fixed(dev)) if review == dev => {
+                Err(refused("the reviewer has the same token: nobody reviews their own work".to_owned()))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The repository behind the API at `api`, not yet looked at: nothing is asked of the server.
     pub(in crate::forge) fn prepare(self, api: &str, manner: &'static ApiTraits) -> Result<Hosted, Error> {
         let Some((owner, name)) = self.repo.split_once('/') else {
             return Err(refused(format!("`{}` is not written owner/name", self.repo)));
         };
-        if let (Some(review), Token::Fixed(dev)) = (&self.review_token, &self.token)
-            && review == dev
-        {
-            return Err(refused("the reviewer has the same token: nobody reviews their own work".to_owned()));
-        }
+        self.refuse_one_token_for_both()?;
         let url = self.address().to_owned();
         let account = Account::new(&url, ANYBODY, self.token.clone());
         let (owner, name) = (owner.to_owned(), name.to_owned());

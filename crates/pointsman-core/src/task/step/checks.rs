@@ -58,6 +58,12 @@ impl Draft<'_> {
             | State::Merged
             | State::Closed => false,
         };
+        self.task.ci_log_end = match verdict {
+            CiVerdict::Passed => String::new(),
+            CiVerdict::Failed { log, .. } | CiVerdict::Infra { log, .. } | CiVerdict::TimedOut { log } => {
+                words::notice::log_end(log)
+            }
+        };
         match verdict {
             CiVerdict::Passed => {
                 self.task.ci = Ci::Passed { sha: sha.clone() };

@@ -33,9 +33,11 @@ impl Draft<'_> {
             }
             QueueOutcome::Red { summary, log } => {
                 self.task.ci = Ci::Failed { sha: head.clone(), infra: false, summary: summary.clone() };
+                self.task.ci_log_end = words::notice::log_end(log);
                 self.hand_back_red(summary.clone(), words::message::queue_red(head, summary, log));
             }
-            QueueOutcome::Infra { reason } => {
+            QueueOutcome::Infra { reason, log } => {
+                self.task.ci_log_end = words::notice::log_end(log);
                 self.escalate(EscalationCause::Ci, words::reason::infra(reason));
             }
             QueueOutcome::Stale { .. } => {

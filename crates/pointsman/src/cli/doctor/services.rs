@@ -13,7 +13,7 @@ const CI: &str = "ci_server";
 
 pub(super) fn checks(context: &Context, config: &Config) -> Vec<Check> {
     let forge = match context.find_server(config) {
-        Ok(forge) => forge.map(|forge| server(&*forge)),
+        Ok(forge) => forge.map(|forge| server(&*forge, &config.primary_branch)),
         Err(error) => Some(no_token(FORGE, error)),
     };
     let ci = match context.find_ci(config) {
@@ -23,8 +23,12 @@ pub(super) fn checks(context: &Context, config: &Config) -> Vec<Check> {
     forge.into_iter().chain(ci).collect()
 }
 
-fn server(forge: &dyn ServerForge) -> Check {
+fn server(forge: &dyn ServerForge, branch: &str) -> Check {
     if let Err(error) = forge.look() {
+        return in_the_way(&error);
+    }
+    // A missing right would only be noticed when something is to land.
+    if let Some(error) = forge.rights(branch).into_iter().find_map(|right| right.checked.err()) {
         return in_the_way(&error);
     }
     let (version, lacks) = match forge.version() {

@@ -5,6 +5,9 @@ mod list;
 mod process;
 mod serve;
 mod show;
+mod trial;
+
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use pointsman_core::config::MergeStyle;
@@ -51,6 +54,8 @@ pub(crate) enum Command {
     Show(show::Arguments),
     /// Forget that a branch, or main, is red, and test it again
     Retest(Retest),
+    /// Test a branch on today's main without landing it
+    Try(trial::Arguments),
     /// Let nothing land until `resume`
     Pause(Pause),
     /// Let the merge queue go on, also after an alarm
@@ -150,6 +155,7 @@ impl Command {
                 };
                 queue.tell(&retested, &words)
             }
+            Self::Try(arguments) => arguments.run(context),
             Self::Pause(Pause { reason, which }) => {
                 context.people_only("steering the merge queue")?;
                 let queue = Queue::of(context, &which)?;
@@ -169,7 +175,7 @@ impl Command {
 
     /// Whether it has something to put in order before it goes.
     pub(crate) fn minds_interrupts(&self) -> bool {
-        matches!(self, Self::Serve(_) | Self::Process(_))
+        matches!(self, Self::Serve(_) | Self::Process(_) | Self::Try(_))
     }
 }
 
@@ -177,11 +183,7 @@ impl Add {
     fn run(self, context: &Context) -> Result<(), Failure> {
         context.people_only("steering the merge queue")?;
         let queue = Queue::of(context, &self.which)?;
-        // With --repo the repository itself is meant, not what we stand in.
-        let checkout = match self.which.repo {
-            Some(_) => None,
-            None => Some(std::env::current_dir()?),
-        };
+        let checkout = checkout_for(&self.which)?;
         let added: Added = queue.order(QueueCommand::Add {
             branch: self.branch,
             checkout,
@@ -201,6 +203,14 @@ impl Add {
         let place = place.map(|at| format!(", number {} in the merge queue", at + 1)).unwrap_or_default();
         context.out.line(format!("Entry {}{place}.", added.entry))
     }
+}
+
+/// The checkout that a branch is taken from. With --repo the repository itself is meant, not what we stand in.
+fn checkout_for(which: &Which) -> Result<Option<PathBuf>, Failure> {
+    Ok(match which.repo {
+        Some(_) => None,
+        None => Some(std::env::current_dir()?),
+    })
 }
 
 /// One project's queue, of the installation it belongs to.

@@ -104,6 +104,7 @@ fn every_request() -> Vec<Request> {
         queue(QueueCommand::Retest { what: "main".into(), candidates: vec![], by: by.clone() }),
         queue(QueueCommand::Forget { what: "main".into(), trees: vec![], by: by.clone() }),
         queue(QueueCommand::Remove { what: "1".into(), by: by.clone() }),
+        queue(QueueCommand::Try { branch: branch.clone(), checkout: None, style }),
         queue(QueueCommand::Pause { reason: "r".into() }),
         queue(QueueCommand::Resume),
         queue(QueueCommand::Look),

@@ -43,6 +43,7 @@ pub(super) use claude::new_id;
 pub(crate) use delivery::hook_inbox;
 pub(super) use issue::read_refusal;
 pub(super) use message::{Redelivery, ResendOutcome};
+pub(super) use notify::put_up_from_job;
 pub(super) use session::{epoch, write};
 
 /// Everything effects are performed with.

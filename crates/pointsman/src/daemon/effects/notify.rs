@@ -1,6 +1,7 @@
 //! Telling people: a line in the log and one in a file at once; louder notifiers are told by the loop.
 
 use std::io::Write;
+use std::path::Path;
 
 use pointsman_adapters::phase_file;
 use pointsman_core::config::NotifierKind;
@@ -11,6 +12,7 @@ use serde_json::json;
 use super::{EffectError, EffectPerformer, Outcome};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
+use crate::daemon::jobs::Jobs;
 use crate::daemon::notifier::{self, NotifierReport};
 use crate::daemon::served::Served;
 
@@ -52,28 +54,41 @@ impl EffectPerformer {
 
     /// Tells it in the log alone, once for each key. For the loop itself, which must not wait for itself.
     pub(in crate::daemon) fn log_notice(&self, posting: &Posting) -> std::io::Result<()> {
-        let Posting { key, project, topic, link, notice, .. } = posting;
-        let entry = json!({
-            "key": key,
-            "at": clock::rfc3339(clock::now()),
-            "project": project,
-            "topic": topic,
-            "issue": topic.issue(),
-            "title": notice.title,
-            "body": notice.body,
-            "link": link,
-            "urgent": notice.urgent,
-            "repeat": notice.repeat,
-        });
-        let path = self.paths.notices();
-        if !already_told(&path, key) {
-            let mut file = std::fs::OpenOptions::new().append(true).create(true).open(&path)?;
-            file.write_all(format!("{entry}\n").as_bytes())?;
-            file.sync_data()?;
-            tracing::warn!(%project, title = notice.title, link, "notice");
-        }
-        Ok(())
+        log_notice(&self.paths.notices(), posting)
     }
+}
+
+/// Tells people from a job, once for each key.
+pub(in crate::daemon) fn put_up_from_job(jobs: &Jobs, served: &Served, posting: &Posting) {
+    if served.config.tells(NotifierKind::Log)
+        && let Err(error) = log_notice(jobs.notices(), posting)
+    {
+        tracing::error!(%error, "a notice could not be logged");
+    }
+    notifier::send(&jobs.inbox, NotifierReport::Posted(posting.clone()));
+}
+
+fn log_notice(path: &Path, posting: &Posting) -> std::io::Result<()> {
+    let Posting { key, project, topic, link, notice, .. } = posting;
+    let entry = json!({
+        "key": key,
+        "at": clock::rfc3339(clock::now()),
+        "project": project,
+        "topic": topic,
+        "issue": topic.issue(),
+        "title": notice.title,
+        "body": notice.body,
+        "link": link,
+        "urgent": notice.urgent,
+        "repeat": notice.repeat,
+    });
+    if !already_told(path, key) {
+        let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path)?;
+        file.write_all(format!("{entry}\n").as_bytes())?;
+        file.sync_data()?;
+        tracing::warn!(%project, title = notice.title, link, "notice");
+    }
+    Ok(())
 }
 
 /// Whether the last lines of the file hold this notice: a crash may lie between writing and

@@ -207,7 +207,7 @@ impl HandIns {
         }
         crash_point("hand-in-replaced");
         let marker = format!("hand-in-{}", newer.run);
-        match served.forge.comment_once(pr, &marker, &words::hand_in::replaced(newer)) {
+        match served.forge.comment_on_pull_request_once(pr, &marker, &words::hand_in::replaced(newer)) {
             Ok(_) => {}
             // It is there, whether or not people can be told below it.
             Err(error) if error.retry() == Retry::Never => {

@@ -12,6 +12,7 @@ mod queue;
 mod review;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -24,8 +25,10 @@ use pointsman_store::Store;
 
 pub(super) use checkpoint::adopt;
 pub(crate) use checks::{CHECK, ci_log, ci_log_of_pull, ci_verdict};
-pub(super) use program::clear_leftovers;
+pub(super) use program::{check_out, clear_leftovers};
+pub(crate) use program::{run_in_checkout, tail, verdict_of};
 pub use queue::Outcomes;
+pub(super) use queue::style_of;
 
 use super::board::TaskMap;
 use super::engine::Input;
@@ -41,6 +44,8 @@ pub(crate) struct Jobs {
     freed: Condvar,
     stopping: AtomicBool,
     boards: Mutex<BTreeMap<ProjectName, board::Following>>,
+    /// The file into which notices are logged.
+    notices: PathBuf,
 }
 
 #[derive(Default)]
@@ -71,8 +76,8 @@ struct Running {
 }
 
 impl Jobs {
-    /// No jobs yet. `reader` sees what the daemon wrote.
-    pub(crate) fn new(inbox: Inbox, reader: Store) -> Arc<Self> {
+    /// No jobs yet. `reader` sees what the daemon wrote, `notices` is the file into which notices are logged.
+    pub(crate) fn new(inbox: Inbox, reader: Store, notices: PathBuf) -> Arc<Self> {
         Arc::new(Self {
             inbox,
             reader: Reader::new(reader),
@@ -80,7 +85,12 @@ impl Jobs {
             freed: Condvar::new(),
             stopping: AtomicBool::new(false),
             boards: Mutex::default(),
+            notices,
         })
+    }
+
+    pub(super) fn notices(&self) -> &Path {
+        &self.notices
     }
 
     /// Ends a program with everything it started; one that is still being prepared, as soon as it begins.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use pointsman_adapters::git::checkout::{checkout_exact, give_origin, remove_checkout};
 use pointsman_adapters::process::{End, Run, census};
+use pointsman_core::config::Config;
 use pointsman_core::ids::Sha;
 use pointsman_core::task::CiVerdict;
 use pointsman_core::{text, verdict, words};
@@ -79,13 +80,7 @@ impl Program<'_> {
         if fs::rename(ahead_of(served, self.sha), dir).is_err() {
             check_out(served, self.sha, dir)?;
         }
-        let (program, args) = self.command.split_first().context(words::daemon::queue::empty_command())?;
-        // `./ci.sh` is a file of the checkout, `cargo` one of the PATH.
-        let program = if program.contains('/') { dir.join(program).into_os_string() } else { program.into() };
-        let mut run = Run::new(program).untrusted().args(args).cwd(dir).inherit(&INHERITED).env("CI", "true");
-        let passed: Vec<&str> = served.config.ci.pass_env.iter().map(String::as_str).collect();
-        run = run.inherit(&passed);
-        run = run.env("POINTSMAN_SHA", self.sha.as_str()).env(CHECKOUT, dir);
+        let mut run = run_in_checkout(&served.config, self.command, self.sha, dir)?;
         for (name, value) in &self.env {
             run = run.env(*name, value);
         }
@@ -108,19 +103,38 @@ impl Program<'_> {
 impl Ran {
     /// What it means as a verdict; none if it was cancelled because the daemon stops.
     pub(super) fn verdict(&self, step: &str) -> Option<CiVerdict> {
-        let log = self.log.clone();
-        let (code, signal) = match self.end {
-            End::Cancelled => return None,
-            End::TimedOut => return Some(CiVerdict::TimedOut { log }),
-            End::Exited(0) => return Some(CiVerdict::Passed),
-            End::Exited(code) => (Some(code), None),
-            End::Signalled(signal) => (None, Some(signal)),
-        };
-        Some(match verdict::classify(step, code, signal, &log) {
-            verdict::Class::Infra { reason } => CiVerdict::Infra { reason, log },
-            verdict::Class::Code => CiVerdict::Failed { summary: self.end.to_string(), log },
-        })
+        verdict_of(self.end, step, self.log.clone())
     }
+}
+
+/// A run of a project's program in a checkout, with the environment that such programs get.
+pub(crate) fn run_in_checkout(
+    config: &Config,
+    command: &[String],
+    sha: &Sha,
+    dir: &Path,
+) -> anyhow::Result<Run> {
+    let (program, args) = command.split_first().context(words::daemon::queue::empty_command())?;
+    // `./ci.sh` is a file of the checkout, `cargo` one of the PATH.
+    let program = if program.contains('/') { dir.join(program).into_os_string() } else { program.into() };
+    let run = Run::new(program).untrusted().args(args).cwd(dir).inherit(&INHERITED).env("CI", "true");
+    let passed: Vec<&str> = config.ci.pass_env.iter().map(String::as_str).collect();
+    Ok(run.inherit(&passed).env("POINTSMAN_SHA", sha.as_str()).env(CHECKOUT, dir))
+}
+
+/// The verdict of a program that ended so; none if it was called off.
+pub(crate) fn verdict_of(end: End, step: &str, log: String) -> Option<CiVerdict> {
+    let (code, signal) = match end {
+        End::Cancelled => return None,
+        End::TimedOut => return Some(CiVerdict::TimedOut { log }),
+        End::Exited(0) => return Some(CiVerdict::Passed),
+        End::Exited(code) => (Some(code), None),
+        End::Signalled(signal) => (None, Some(signal)),
+    };
+    Some(match verdict::classify(step, code, signal, &log) {
+        verdict::Class::Infra { reason } => CiVerdict::Infra { reason, log },
+        verdict::Class::Code => CiVerdict::Failed { summary: end.to_string(), log },
+    })
 }
 
 /// Ends what a killed daemon left running and removes its checkouts.
@@ -148,7 +162,8 @@ pub(super) fn check_out_ahead(served: &Served, sha: &Sha) -> anyhow::Result<()> 
     Ok(fs::rename(half, place)?)
 }
 
-fn check_out(served: &Served, sha: &Sha, dir: &Path) -> anyhow::Result<()> {
+/// Makes a clean checkout of a commit whose `origin` is for reading only.
+pub(in crate::daemon) fn check_out(served: &Served, sha: &Sha, dir: &Path) -> anyhow::Result<()> {
     checkout_exact(&served.mirror, sha, dir)?;
     Ok(give_origin(&served.mirror, dir, &served.primary)?)
 }
@@ -162,7 +177,8 @@ fn ahead_of(served: &Served, sha: &Sha) -> PathBuf {
     served.paths.checkouts().join(format!("ahead-{sha}"))
 }
 
-fn tail(bytes: &[u8]) -> String {
+/// The end of a log, as it is told.
+pub(crate) fn tail(bytes: &[u8]) -> String {
     let start = bytes.len().saturating_sub(TOLD_BYTES);
     text::clean_block(&String::from_utf8_lossy(&bytes[start..]), TOLD_BYTES * 2)
 }

@@ -227,7 +227,7 @@ impl Reviews {
             let why = run.reason.as_deref().unwrap_or(words::daemon::review::no_review_written());
             let body = words::review::unusable(head, why, place + 1);
             let marker = format!("review-error:{head}:{}", place + 1);
-            served.forge.comment_once(pr.number, &marker, &body)?;
+            served.forge.comment_on_pull_request_once(pr.number, &marker, &body)?;
         }
         Ok(())
     }

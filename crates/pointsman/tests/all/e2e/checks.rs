@@ -44,6 +44,8 @@ fn e2e_when_all_fixes_are_used_up_the_task_is_blocked_with_a_diagnosis_and_can_s
     assert!(daemon.tree(issue).exists(), "the work is kept");
     let notice = daemon.notices().pop().expect("people were told");
     assert!(notice["title"].as_str().unwrap().contains("is blocked"), "{notice}");
+    let body = notice["body"].as_str().unwrap();
+    assert!(body.contains("The end of the log:") && body.contains("src/durians.txt:1:BUG"), "{body}");
 
     daemon.json(&["forge", "issue", "label", &issue.to_string(), "--remove", "blocked"]);
     daemon.wait_session(issue, 2);

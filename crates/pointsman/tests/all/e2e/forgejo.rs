@@ -314,10 +314,17 @@ fn e2e_forgejo_doctor_tells_who_we_are_and_what_is_in_the_way() {
     assert!(status == "warn" && detail.contains("differs from ours by 3"), "{detail}");
     fake.change(|rules| rules.ahead = 0);
     assert_eq!(look().0, "ok");
+    // What would only be noticed at the first landing.
+    fake.change(|rules| rules.protected_main = true);
+    let (status, detail) = look();
+    assert!(
+        status == "fail" && detail.contains("`main` is protected and `dev-bot` may not push"),
+        "{detail}"
+    );
 }
 
 /// The person's branch on the server, and in the queue.
-fn enter(fake: &FakeForgejo, daemon: &TestDaemon, branch: &str) {
+pub(super) fn enter(fake: &FakeForgejo, daemon: &TestDaemon, branch: &str) {
     let (checkout, there) = (daemon.checkout(), fake.repository().to_string_lossy().into_owned());
     daemon.git_in(&checkout, &["checkout", "--quiet", "-B", branch, "main"]);
     std::fs::write(checkout.join(format!("src/{branch}.txt")), "3 crowns\n").unwrap();
@@ -327,7 +334,8 @@ fn enter(fake: &FakeForgejo, daemon: &TestDaemon, branch: &str) {
     daemon.json(&["merge-queue", "add", branch]);
 }
 
-fn entry(daemon: &TestDaemon, branch: &str) -> serde_json::Value {
+/// The newest entry of a branch.
+pub(super) fn entry(daemon: &TestDaemon, branch: &str) -> serde_json::Value {
     let history = daemon.json(&["merge-queue", "history"]);
     history
         .as_array()
@@ -369,6 +377,15 @@ fn e2e_forgejo_a_protected_main_is_pushed_to_twice_and_then_a_person_is_asked() 
         reason.contains("refused the push to main twice") && reason.contains("protected branch"),
         "{reason}"
     );
+    let notice = daemon.wait_for("people to be told", || daemon.notices().pop());
+    assert_eq!(
+        (&notice["title"], &notice["urgent"]),
+        (&"The merge queue of shop is paused".into(), &true.into())
+    );
+    assert!(notice["body"].as_str().unwrap().contains("pointsman merge-queue resume"), "{notice:#}");
+    daemon.kill_daemon();
+    daemon.start();
+    assert_eq!(daemon.notices().len(), 1, "they are told once");
     fake.change(|rules| rules.protected_main = false);
     daemon.json(&["merge-queue", "resume"]);
     daemon.wait_for("it to land", || (entry(&daemon, "figs")["status"] == "landed").then_some(()));

@@ -1,11 +1,13 @@
 //! CI on servers: whatever reports to the forge, and Woodpecker by its own API. The test plays the machinery.
 
+use std::time::{Duration, Instant};
+
 use pointsman_testkit::TestDaemon;
-use pointsman_testkit::fake_forgejo::{FakeForgejo, Rules};
+use pointsman_testkit::fake_forgejo::{FakeForgejo, Faults, Rules};
 use pointsman_testkit::fake_woodpecker::{FakeWoodpecker, TOKEN};
 
 use super::LAND;
-use super::forgejo::{file, main_log, on, start};
+use super::forgejo::{enter, entry, file, main_log, on, start};
 
 /// A list with a bug in it, which is mended when CI says so.
 fn mended(fruit: &str) -> String {
@@ -124,4 +126,64 @@ fn e2e_outside_ci_checks_that_can_never_be_read_are_not_waited_for_for_ever() {
     });
     assert!(reason.contains("checks of the commit cannot be read") && reason.contains("401"), "{reason}");
     assert_eq!(main_log(&fake, &daemon), ["Open the shop"]);
+}
+
+/// Woodpecker stores the log of a step a moment after its status. The agent gets the log all the same, and is told once.
+#[test]
+fn e2e_outside_ci_a_log_that_comes_late_is_waited_for() {
+    let (fake, ci) = (FakeForgejo::start(Rules::default()), FakeWoodpecker::start("3.17.0"));
+    let setup = on(&fake).unset("ci.command").set("ci.kind", "\"woodpecker\"").set("ci.poll", "\"50ms\"");
+    let setup = setup.set("woodpecker.url", &format!("{:?}", ci.url())).daemon_env("WOODPECKER_TOKEN", TOKEN);
+    ci.logs_come_late();
+    let daemon = start(&fake, setup);
+    let issue = file(&fake, "Add pears", &mended("pears"));
+    daemon.wait_for("the task to be closed", || {
+        for sha in heads(&fake, &daemon) {
+            if !ci.pipelines().iter().any(|(_, _, commit, _)| *commit == sha) {
+                let run = ci.run("push", &sha);
+                match has_bug(&fake, &daemon, &sha) {
+                    true => ci.end(run, "failure", &[("test", 1, "found a BUG in pears")]),
+                    false => ci.end(run, "success", &[("test", 0, "fine")]),
+                }
+            }
+        }
+        (daemon.task(issue)["state"] == "closed").then_some(())
+    });
+    let inbox = std::fs::read_dir(daemon.session_files(issue).join("inbox-1")).unwrap();
+    let told = inbox.map(|entry| entry.unwrap().path());
+    let failed: Vec<_> = told.filter(|path| path.to_string_lossy().contains("ci-failed")).collect();
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    let told = std::fs::read_to_string(&failed[0]).unwrap();
+    assert!(told.contains("found a BUG in pears"), "{told}");
+    assert_eq!(daemon.task(issue)["attempts"]["ci_fixes"], 1);
+}
+
+/// While the server is away nobody is blamed and nobody is asked: the branch waits for longer than a CI may take, and
+/// lands when the server is back.
+#[test]
+fn e2e_outside_ci_a_queued_branch_waits_while_the_server_is_away() {
+    const LIMIT: Duration = Duration::from_secs(1);
+    let fake = FakeForgejo::start(Rules::default());
+    let setup = on(&fake).unset("ci.command").set("ci.kind", "\"forge\"").set("ci.poll", "\"50ms\"");
+    let daemon = start(&fake, setup.set("timing.ci_timeout", &format!("\"{}s\"", LIMIT.as_secs())));
+    // Git goes on, so the branch enters and its candidate is pushed; only the API is away.
+    fake.change(|rules| rules.faults = Faults { errors: 100, ..Faults::default() });
+    enter(&fake, &daemon, "figs");
+    let candidate = daemon.wait_for("the candidate to be pushed", || {
+        let listed = daemon.git_in(fake.repository(), &["for-each-ref", "--format=%(refname) %(objectname)"]);
+        let found = listed.lines().find(|line| line.contains("pointsman/candidate/"))?;
+        Some(found.rsplit_once(' ')?.1.to_owned())
+    });
+    let silent = daemon.wait_for("the silence to be noticed", || {
+        daemon.log_lines("the checks cannot be read for now").map(|_| Instant::now())
+    });
+    daemon.wait_for("the outage to be longer than a CI may take", || {
+        let waiting = entry(&daemon, "figs");
+        assert_eq!(waiting["status"], "testing", "{waiting:#}");
+        (silent.elapsed() > LIMIT * 2).then_some(())
+    });
+    fake.set_status(&candidate, "ci/build", "success");
+    fake.change(|rules| rules.faults = Faults::default());
+    daemon.wait_for("it to land", || (entry(&daemon, "figs")["status"] == "landed").then_some(()));
+    assert_eq!(main_log(&fake, &daemon), ["Add figs", "Open the shop"]);
 }

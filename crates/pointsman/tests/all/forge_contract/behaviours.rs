@@ -170,7 +170,7 @@ pub(super) fn a_head_follows_its_branch_and_stays_when_it_goes(stage: &Stage) {
     let (number, branch, head) = stage.pull_request();
     assert_eq!(stage.read(number).head_sha, Some(head.clone()));
     let next = stage.commit(&head);
-    stage.push(&branch, &next);
+    stage.push_to(number, &branch, &next);
     assert_eq!(stage.read(number).head_sha, Some(next.clone()));
     stage.people.close_pull(number);
     stage.delete_branch(&branch);
@@ -200,7 +200,7 @@ pub(super) fn a_commit_is_reviewed_once(stage: &Stage) {
     assert_eq!((reviews[0].verdict, &reviews[0].sha), (ReviewVerdict::RequestChanges, &head));
     assert_ne!(reviews[0].author, stage.forge.me(), "nobody reviews their own work");
     let next = stage.commit(&head);
-    stage.push(&branch, &next);
+    stage.push_to(number, &branch, &next);
     stage.again(|| stage.forge.review_once(number, &next, ReviewVerdict::Approve, ""));
     let reviews = stage.read(number).reviews;
     let valid: Vec<_> = reviews.iter().filter(|r| r.sha == next && !r.dismissed).map(|r| r.verdict).collect();
@@ -219,7 +219,7 @@ pub(super) fn a_review_is_bound_to_its_commit(stage: &Stage) {
     };
     assert_eq!(approvals(&head), 1);
     let next = stage.commit(&head);
-    stage.push(&branch, &next);
+    stage.push_to(number, &branch, &next);
     assert_eq!(approvals(&next), 0, "a push voids it");
     stage.people.review(number, ReviewVerdict::RequestChanges, "not yet");
     let review = stage.read(number).reviews.pop().unwrap();
@@ -232,7 +232,7 @@ pub(super) fn an_approval_takes_back_what_was_asked_before(stage: &Stage) {
     let reviewer = stage.forge.reviewer().unwrap().to_owned();
     stage.again(|| stage.forge.review_once(number, &head, ReviewVerdict::RequestChanges, "Please change."));
     let next = stage.commit(&head);
-    stage.push(&branch, &next);
+    stage.push_to(number, &branch, &next);
     stage.people.review(number, ReviewVerdict::RequestChanges, "Me too.");
     stage.again(|| stage.forge.review_once(number, &next, ReviewVerdict::Approve, "Fine."));
     for _ in 0..2 {

@@ -180,6 +180,17 @@ fn a_merge_is_noted_where_it_cannot_be_recorded() {
     super::behaviours::a_merge_is_recorded_when_the_work_is_on_the_base(&stage);
 }
 
+/// A busy server: heads move after the push has returned, a pull request cannot be merged while it is being checked, and
+/// an assignment is answered as it was before, or forgotten.
+#[test]
+fn forgejo_keeps_the_contract_on_a_server_with_delays() {
+    let late = ["head", "review", "merge", "landed", "ours", "approval"];
+    for (name, behaviour) in ALL.iter().filter(|(name, _)| late.iter().any(|word| name.contains(word))) {
+        eprintln!("{name}");
+        behaviour(&fake(Rules::delayed()));
+    }
+}
+
 /// The server fails in one of ten requests, in every way there is; what is true in the end is the same.
 #[test]
 fn forgejo_keeps_the_contract_through_ten_percent_of_trouble() {

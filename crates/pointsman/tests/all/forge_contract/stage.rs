@@ -1,6 +1,7 @@
 //! A forge, a repository to push from, and people.
 
 use std::cell::Cell;
+use std::time::Duration;
 
 use pointsman_adapters::forge::Forge;
 use pointsman_adapters::git::mirror::Mirror;
@@ -9,7 +10,10 @@ use pointsman_adapters::git::{BranchName, RefName};
 use pointsman_core::forge::PullRequest;
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::ReviewVerdict;
-use pointsman_testkit::TempRepo;
+use pointsman_testkit::{TempRepo, eventually};
+
+/// For what a server does a moment later.
+const LIMIT: Duration = Duration::from_secs(20);
 
 /// What people do, each forge in its own way. They may write, and are not us.
 pub(super) trait People {
@@ -105,16 +109,23 @@ impl Stage {
         self.again(|| self.forge.pull_request(number)).unwrap()
     }
 
+    /// Pushes to the branch of a pull request and waits until the server shows that head, which may be a moment later.
+    pub(super) fn push_to(&self, number: Number, branch: &str, sha: &Sha) {
+        self.push(branch, sha);
+        eventually("the pull request to show the head that was pushed", LIMIT, || {
+            (self.read(number).head_sha.as_ref() == Some(sha)).then_some(())
+        });
+    }
+
     /// As the outbox does: an order that did not get through is given again.
     pub(super) fn again<T>(&self, order: impl Fn() -> Result<T, pointsman_adapters::forge::Error>) -> T {
         use pointsman_adapters::retry::Retry;
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            match order() {
-                Ok(done) => return done,
-                Err(error) => assert!(error.retry() == Retry::Later && tries < 50, "{error}"),
+        eventually("the order to get through", LIMIT, || match order() {
+            Ok(done) => Some(done),
+            Err(error) => {
+                assert!(error.retry() == Retry::Later, "{error}");
+                None
             }
-        }
+        })
     }
 }

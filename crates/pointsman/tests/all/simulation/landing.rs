@@ -81,7 +81,8 @@ impl Daemon {
             return self.report(entry, QueueOutcome::Red { summary: "exit 1".to_owned(), log });
         }
         if self.reality().fault(20) {
-            return self.report(entry, QueueOutcome::Infra { reason: "exit 137".to_owned() });
+            return self
+                .report(entry, QueueOutcome::Infra { reason: "exit 137".to_owned(), log: String::new() });
         }
         if !self.is_wanted(&entry) {
             return self.report(entry, QueueOutcome::Stale { reason: "taken out".to_owned() });

@@ -154,7 +154,7 @@ impl QueueWorker<'_> {
             let Some(entry) = entry.clone().find(of).cloned() else { continue };
             if let PushOutcome::Refused { message } = self.push(&[moved])? {
                 let reason = words::queue::push_refused(&entry.branch, &text::clean_line(&message, 400));
-                self.report(entry, QueueOutcome::Infra { reason });
+                self.report(entry, QueueOutcome::Infra { reason, log: String::new() });
             }
         }
         Ok(())
@@ -326,7 +326,7 @@ fn names(refs: &[PushRef]) -> String {
 /// somebody else's commit as its merge.
 pub(super) fn close_without_merge(served: &Served, pr: Number, main: &Sha) {
     let words = words::queue::landed_by_another_way(main.short());
-    let told = served.forge.comment_once(pr, "nothing-to-land", &words);
+    let told = served.forge.comment_on_pull_request_once(pr, "nothing-to-land", &words);
     if let Err(error) = told.and_then(|()| served.forge.close_pull_request(pr)) {
         tracing::warn!(pr, %error, "a pull request without anything to land stays open");
     }

@@ -10,6 +10,7 @@ mod audit;
 mod chain;
 mod gate;
 mod landing;
+mod notices;
 mod outcomes;
 mod report;
 mod reverts;
@@ -26,7 +27,7 @@ use pointsman_core::ids::Sha;
 use pointsman_core::queue::{
     self, EntryId, GateVerdict, Plan, Policy, QueueFacts, Record, Runs, Strategy, Subject, Waiting,
 };
-use pointsman_core::task::QueueOutcome;
+use pointsman_core::task::{CiVerdict, QueueOutcome};
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
 use pointsman_store::{EntryScope, EntryStatus, QueueEntry};
@@ -357,6 +358,13 @@ impl<'a> QueueWorker<'a> {
     fn say_main_is_red(&self, main: &Sha) {
         let tested_at = self.trees.get(main).and_then(|tree| self.last_runs.get(tree)).map(|run| run.at);
         let reason = words::queue::main_is_red(main.short(), tested_at);
+        let tree = self.trees.get(main);
+        let log = tree.and_then(|tree| self.records.get(tree)).map_or("", |record| match &record.last {
+            CiVerdict::Failed { log, .. } | CiVerdict::TimedOut { log } | CiVerdict::Infra { log, .. } => log,
+            CiVerdict::Passed => "",
+        });
+        let path = tree.and_then(|tree| self.last_runs.get(tree)).and_then(|run| run.log.as_deref());
+        notices::main_is_red(self.jobs, self.served, main, &reason, (log, path));
         for member in &self.aside {
             // Read apart from what follows: the loop needs the reader to write the entry down.
             let known = self.jobs.read(|store| store.queue_entry(member.entry.id));
@@ -455,11 +463,7 @@ impl<'a> QueueWorker<'a> {
             Some("squash") => return Style::Squash,
             _ => {}
         }
-        match self.served.config.merge.style {
-            MergeStyle::Rebase => Style::Rebase,
-            MergeStyle::Merge => Style::Merge,
-            MergeStyle::Squash => Style::Squash,
-        }
+        style_of(self.served.config.merge.style)
     }
 
     /// What is known of a tree. Without a gate everything is green.
@@ -509,5 +513,14 @@ impl<'a> QueueWorker<'a> {
         let place = |id: &EntryId| self.boarded.iter().position(|b| b == id).unwrap_or(usize::MAX);
         order.sort_by_key(place);
         order.into_iter().filter_map(|id| by_id.remove(&id)).collect()
+    }
+}
+
+/// The style of a candidate, as the configuration names it.
+pub(in crate::daemon) fn style_of(style: MergeStyle) -> Style {
+    match style {
+        MergeStyle::Rebase => Style::Rebase,
+        MergeStyle::Merge => Style::Merge,
+        MergeStyle::Squash => Style::Squash,
     }
 }

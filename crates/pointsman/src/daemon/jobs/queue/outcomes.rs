@@ -61,7 +61,8 @@ pub(super) fn tell(jobs: &Jobs, entry: &QueueEntry, log: Option<&Path>) {
     }
 }
 
-fn status_word(status: EntryStatus) -> &'static str {
+/// The word for a status in one line.
+pub(super) fn status_word(status: EntryStatus) -> &'static str {
     match status {
         EntryStatus::Queued | EntryStatus::Building | EntryStatus::Testing => "waiting",
         EntryStatus::Landed => "landed",

@@ -12,7 +12,7 @@ use pointsman_core::words;
 use pointsman_store::{Audit, EntryStatus, QueueEntry, Stopped};
 
 use super::landing::close_without_merge;
-use super::{QueueWorker, QueuedCandidate, outcomes};
+use super::{QueueWorker, QueuedCandidate, notices, outcomes};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
 use crate::daemon::engine::Input;
@@ -54,12 +54,13 @@ impl QueueWorker<'_> {
             (Fault::Red, Some(CiVerdict::TimedOut { log })) => {
                 QueueOutcome::Red { summary: words::daemon::queue::gate_timed_out().to_owned(), log }
             }
-            (_, Some(CiVerdict::Infra { reason, .. })) => QueueOutcome::Infra { reason },
-            (Fault::Infra, Some(CiVerdict::Failed { summary, .. })) => {
-                QueueOutcome::Infra { reason: words::daemon::queue::gate_gave_no_verdict(&summary) }
+            (_, Some(CiVerdict::Infra { reason, log })) => QueueOutcome::Infra { reason, log },
+            (Fault::Infra, Some(CiVerdict::Failed { summary, log })) => {
+                QueueOutcome::Infra { reason: words::daemon::queue::gate_gave_no_verdict(&summary), log }
             }
             (Fault::Red | Fault::Infra, _) => {
-                QueueOutcome::Infra { reason: words::daemon::queue::gate_could_not_run().to_owned() }
+                let reason = words::daemon::queue::gate_could_not_run().to_owned();
+                QueueOutcome::Infra { reason, log: String::new() }
             }
         };
         self.aside.retain(|member| member.entry.id != id);
@@ -91,6 +92,7 @@ impl QueueWorker<'_> {
         self.tidy_forge(&outcomes);
         crash_point("landing-tidied");
         let (mut over, mut logs, mut inputs) = (Vec::new(), Vec::new(), Vec::new());
+        let mut ends = Vec::new();
         let mut unmerged = Vec::new();
         for Outcome { mut entry, outcome, log, branch } in outcomes {
             if let (QueueOutcome::Landed { sha }, BranchFate::Stays, Some(pr)) = (&outcome, branch, entry.pr)
@@ -100,6 +102,7 @@ impl QueueWorker<'_> {
             let wanted = self.is_wanted(&entry).unwrap_or(true);
             let landed = matches!(outcome, QueueOutcome::Landed { .. });
             settle(&mut entry, &outcome);
+            let log_end = log_of(&outcome).to_owned();
             if let (Some(issue), true) = (entry.issue, wanted || landed) {
                 let key = TaskKey { project: self.served.config.name.clone(), issue };
                 if !landed {
@@ -113,6 +116,11 @@ impl QueueWorker<'_> {
             }
             over.push(entry);
             logs.push(log);
+            ends.push(log_end);
+        }
+        // Before it is written: a daemon that is killed in between decides the same again and posts it under the same key.
+        for ((entry, log), end) in over.iter().zip(&logs).zip(&ends) {
+            notices::taken_out(self.jobs, self.served, entry, end, log.as_deref());
         }
         crash_point("queue-reported");
         self.send(over.clone(), audit, inputs);
@@ -176,6 +184,15 @@ impl QueueWorker<'_> {
         let project = self.served.config.name.clone();
         self.jobs.inbox.send(Inbound::LineStopped { project, stopped, written });
         let _ = wait.recv();
+        notices::paused(self.jobs, self.served);
+    }
+}
+
+/// The end of the log that an outcome has.
+fn log_of(outcome: &QueueOutcome) -> &str {
+    match outcome {
+        QueueOutcome::Red { log, .. } | QueueOutcome::Infra { log, .. } => log,
+        QueueOutcome::Landed { .. } | QueueOutcome::Conflict { .. } | QueueOutcome::Stale { .. } => "",
     }
 }
 
@@ -196,7 +213,7 @@ fn settle(entry: &mut QueueEntry, outcome: &QueueOutcome) {
             entry.status = EntryStatus::Red;
             entry.reason = Some(summary.clone());
         }
-        QueueOutcome::Infra { reason } | QueueOutcome::Stale { reason } => {
+        QueueOutcome::Infra { reason, .. } | QueueOutcome::Stale { reason } => {
             entry.status = EntryStatus::Stale;
             entry.reason = Some(reason.clone());
         }

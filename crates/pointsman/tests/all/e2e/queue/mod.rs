@@ -8,6 +8,7 @@ mod gate;
 mod kill;
 mod main_moves;
 mod prd;
+mod retesting;
 mod steering;
 
 use std::fs;
@@ -39,7 +40,15 @@ impl Rig {
 
     /// A repository with one commit on main; nothing is served yet.
     fn new(gate: &str, options: &[&str]) -> Self {
-        let daemon = shop().build();
+        Self::build(shop().build(), gate, options)
+    }
+
+    /// The same, in a world whose time a test sets.
+    fn staged(gate: &str, options: &[&str]) -> Self {
+        Self::build(shop().staged().build(), gate, options)
+    }
+
+    fn build(daemon: TestDaemon, gate: &str, options: &[&str]) -> Self {
         let work = daemon.path("work");
         fs::create_dir_all(work.join("src")).unwrap();
         fs::write(work.join("src/lemons.txt"), "lemons 1 crown\n").unwrap();

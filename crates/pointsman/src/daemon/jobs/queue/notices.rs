@@ -1,0 +1,89 @@
+//! Notices of the merge queue to people: a branch of theirs is out, the queue has paused itself, main is red.
+//!
+//! Each has a key, so that a daemon that was killed in between can post it again.
+
+use std::path::Path;
+
+use pointsman_core::ids::Sha;
+use pointsman_core::notifier::{Posting, Topic};
+use pointsman_core::task::Notice;
+use pointsman_core::words;
+use pointsman_core::words::notice::TakenOut;
+use pointsman_store::{EntryStatus, QueueEntry, StoppedBy};
+
+use super::super::Jobs;
+use super::outcomes::status_word;
+use crate::daemon::effects::put_up_from_job;
+use crate::daemon::hand_in;
+use crate::daemon::served::Served;
+
+/// Tells of a branch that is out and that nobody else is told about: a task's agent and the role that handed something in
+/// hear it otherwise.
+pub(super) fn taken_out(
+    jobs: &Jobs,
+    served: &Served,
+    entry: &QueueEntry,
+    log: &str,
+    log_path: Option<&Path>,
+) {
+    match entry.status {
+        EntryStatus::Conflict | EntryStatus::Red | EntryStatus::Stale => {}
+        EntryStatus::Queued
+        | EntryStatus::Building
+        | EntryStatus::Testing
+        | EntryStatus::Landed
+        | EntryStatus::Removed => return,
+    }
+    let project = &served.config.name;
+    let handed_in = jobs.read(|store| hand_in::pull_request_of(store, project, &entry.branch));
+    if entry.issue.is_some() || !matches!(handed_in, Ok(None)) {
+        return;
+    }
+    let log_path = log_path.map(|path| path.display().to_string());
+    let notice = words::notice::taken_out(&TakenOut {
+        project,
+        entry: entry.id,
+        branch: &entry.branch,
+        status: status_word(entry.status),
+        reason: entry.reason.as_deref(),
+        files: &entry.conflict_files,
+        log,
+        log_path: log_path.as_deref(),
+    });
+    post(jobs, served, format!("queue-entry:{project}:{}", entry.id), notice);
+}
+
+/// Tells that the queue has paused itself. A person who paused it knows.
+pub(super) fn paused(jobs: &Jobs, served: &Served) {
+    let project = &served.config.name;
+    let Some(stopped) = jobs.read(|store| store.queue_state(project)).ok().and_then(|line| line.stopped) else {
+        return;
+    };
+    match stopped.by {
+        StoppedBy::Person => {}
+        StoppedBy::Audit | StoppedBy::Refusal => {
+            let notice = words::notice::queue_paused(project, &stopped.reason);
+            post(jobs, served, format!("queue-paused:{project}:{}", stopped.at.0), notice);
+        }
+    }
+}
+
+/// Tells that main is red, once for each commit.
+pub(super) fn main_is_red(
+    jobs: &Jobs,
+    served: &Served,
+    main: &Sha,
+    reason: &str,
+    (log, path): (&str, Option<&Path>),
+) {
+    let project = &served.config.name;
+    let path = path.map(|path| path.display().to_string());
+    let notice = words::notice::main_is_red(project, reason, log, path.as_deref());
+    post(jobs, served, format!("main-red:{project}:{main}"), notice);
+}
+
+fn post(jobs: &Jobs, served: &Served, key: String, notice: Notice) {
+    let project = served.config.name.clone();
+    let posting = Posting { key, project, topic: Topic::Room, link: None, question: None, notice };
+    put_up_from_job(jobs, served, &posting);
+}
