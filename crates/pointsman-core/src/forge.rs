@@ -1,4 +1,4 @@
-//! What a forge holds, as plain values: issues, comments, pull requests, reviews, checks and a board.
+//! A forge's content as plain values: issues, comments, pull requests, reviews, checks and a board.
 //!
 //! Every forge (embedded or remote) speaks in these. All text in them is outside text.
 

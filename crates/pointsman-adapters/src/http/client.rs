@@ -1,4 +1,4 @@
-//! Performing requests.
+//! The HTTP client performs requests.
 
 use std::io;
 use std::sync::Arc;

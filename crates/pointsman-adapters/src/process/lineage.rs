@@ -1,4 +1,4 @@
-//! Where a process comes from, as the kernel tells it.
+//! The ancestors of a process, as the kernel tells them.
 //!
 //! The daemon asks this about everybody who speaks to it. A process can leave its group, its session and its parents, and
 //! clear its environment. It cannot take off the mark that [`Run::untrusted`](super::Run::untrusted) puts on a whole

@@ -1,3 +1,5 @@
+//! Failures of the tmux server.
+
 use std::io;
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What a person's words mean where they were written.
+//! The meaning of a person's words in the thread where they were written.
 
 use serde::{Deserialize, Serialize};
 

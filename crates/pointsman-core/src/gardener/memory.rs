@@ -1,4 +1,4 @@
-//! What the gardener remembers: what was decided about which state of an issue, and what it saw when.
+//! The gardener's memory: what was decided about which state of an issue, and what it saw when.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Which files of a working tree are handed in.
+//! The rules that select the files of a working tree to hand in.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What people's answers to the supervisor mean.
+//! The meaning of people's answers to the supervisor.
 
 use super::{Finding, Kind, Memory};
 use crate::chat::{Command, Reply};

@@ -1,4 +1,4 @@
-//! What people are told, and when: if something changed, and again after a while if it needs them.
+//! Reports to people, and their times: if something changed, and again after a while if it needs them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

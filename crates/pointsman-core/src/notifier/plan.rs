@@ -1,4 +1,4 @@
-//! Who tells a notice, and when.
+//! The choice of notifiers for a notice, and the time.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Where a run goes from a node. The same outcomes choose the same edges.
+//! The next node of a run. The same outcomes choose the same edges.
 
 use std::collections::{BTreeMap, BTreeSet};
 

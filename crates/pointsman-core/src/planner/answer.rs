@@ -1,5 +1,5 @@
-//! What a model says: one object, and nothing else. Whatever is not of this form makes all of it useless: whoever wrote
-//! it did not understand the question.
+//! The model's answer: one object, and nothing else. Whatever is not of this form makes all of it useless: whoever
+//! wrote it did not understand the question.
 //!
 //! ```text
 //! {"triage": [

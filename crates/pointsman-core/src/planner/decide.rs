@@ -1,4 +1,4 @@
-//! Which of a plan is carried out. Rules have the last word.
+//! The choice of what is carried out of a plan. Rules have the last word.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;

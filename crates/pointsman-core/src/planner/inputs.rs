@@ -1,4 +1,4 @@
-//! What a plan is made from, and whether any of it is new.
+//! The inputs of a plan, and whether any of them is new.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What is remembered from day to day.
+//! The predictor's memory from day to day.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What to do next with a chain of candidates.
+//! The next step with a chain of candidates.
 //!
 //! A plan is computed anew from what is known; it remembers nothing. It counts on four things of whoever carries it out:
 //!

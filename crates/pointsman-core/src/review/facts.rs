@@ -1,4 +1,4 @@
-//! What is known about a change before anybody judges it.
+//! Facts about a change, collected before anybody judges it.
 
 use std::sync::LazyLock;
 

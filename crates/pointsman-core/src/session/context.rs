@@ -1,4 +1,4 @@
-//! How full a session's context is, and how urgent that is.
+//! The fill of a session's context, and how urgent it is.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! Where a session is in its work: the crash-proof record, and how phases are told from what the
-//! agent does.
+//! The work state of a session: the crash-proof record, and how phases are told from what the agent does.
 
 use serde::{Deserialize, Serialize};
 

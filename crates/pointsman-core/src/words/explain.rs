@@ -1,4 +1,4 @@
-//! Why a task is where it is: the facts behind its state, in words.
+//! The facts behind a task's state, in words.
 //!
 //! Nothing is decided here; it only tells what [`crate::task::step`] has decided on.
 

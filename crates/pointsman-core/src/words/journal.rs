@@ -1,4 +1,4 @@
-//! What happened, by role, a line or a few for each event that a person would tell another.
+//! The journal: by role, a line or a few for each event that a person would tell another.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Why a task is where it is, in one line.
+//! Reasons for a task's state, in one line.
 
 use std::time::Duration;
 

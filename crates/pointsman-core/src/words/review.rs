@@ -1,4 +1,4 @@
-//! What the review agent reads, and what it posts.
+//! Texts for the review agent, and those it posts.
 
 use crate::forge::{Issue, PullRequest, Review};
 use crate::ids::{Number, Sha};

@@ -1,5 +1,5 @@
-//! What the store was doing when something went wrong, and what it does not accept. An operation follows "cannot": "cannot read
-//! events". A refusal follows "refused:".
+//! Operations of the store that can fail, and inputs that it does not accept. An operation follows "cannot": "cannot
+//! read events". A refusal follows "refused:".
 
 // The database itself.
 pub const OPEN_DATABASE: &str = "open the database";

@@ -1,4 +1,4 @@
-//! How a command fails: an exit code, what is wrong, what to do next.
+//! Failures of a command: an exit code, what is wrong, what to do next.
 
 use std::fmt::Display;
 

@@ -1,4 +1,4 @@
-//! What commands ask of the daemon.
+//! The requests of commands to the daemon.
 
 use std::path::PathBuf;
 

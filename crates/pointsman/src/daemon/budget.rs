@@ -1,4 +1,4 @@
-//! What sessions spend, counted in the store, and the marks they pass.
+//! The spending of sessions, counted in the store, and the marks they pass.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What people ask of a merge queue: in, out, stop, go on.
+//! People's orders to a merge queue: add, remove, pause, resume.
 //!
 //! Git's part of an order is done by whoever brings it ([`prepare`]); the loop only writes down ([`answer`]).
 

@@ -1,4 +1,4 @@
-//! What the store tells about the demo's tasks, read while the daemon writes.
+//! The demo's tasks as the store has them, read while the daemon writes.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What git knows about a pull request: where its head stands, and whether its work is on the base.
+//! Git's facts about a pull request: where its head stands, and whether its work is on the base.
 //!
 //! `refs/pull/<number>/head` remembers the last head that was seen before it landed. It keeps the commits of a deleted
 //! branch, and it tells landed work (a remembered head that is on the base now) from a branch without any work (on the

@@ -1,5 +1,5 @@
-//! How a project is probably tested, by what lies at the top of its tree. Only what is committed counts: CI runs in a
-//! clean checkout.
+//! A guess at how a project is tested, by what lies at the top of its tree. Only what is committed counts: CI runs in
+//! a clean checkout.
 
 use pointsman_adapters::git::local_checkout::LocalCheckout;
 use pointsman_adapters::git::{BranchName, Error};

@@ -1,4 +1,4 @@
-//! What a rehearsal script says: one step per line, blank lines and `#` comments aside.
+//! Rehearsal scripts: one step per line, blank lines and `#` comments aside.
 //!
 //! | step | what the agent does |
 //! |---|---|

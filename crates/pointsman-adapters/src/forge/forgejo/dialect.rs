@@ -1,4 +1,4 @@
-//! What Forgejo and Gitea do in their own way.
+//! The calls that Forgejo and Gitea do in their own way.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

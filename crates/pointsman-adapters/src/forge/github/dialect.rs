@@ -1,4 +1,4 @@
-//! What GitHub does in its own way.
+//! The calls that GitHub does in its own way.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What is sent: plain text and the same as HTML, in a thread, or in the place of an earlier message.
+//! The content of a message: plain text and the same as HTML, in a thread, or in the place of an earlier message.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! What Claude Code writes to a hook: one JSON value, from a program that may be torn down in the middle of it.
+//! The input that Claude Code writes to a hook: one JSON value, from a program that may be torn down in the middle of
+//! it.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;

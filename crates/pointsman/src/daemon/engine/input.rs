@@ -1,4 +1,4 @@
-//! What happened to a task, on its way into the store.
+//! Inputs: events of a task on their way into the store.
 
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
-//! What roles that ask a model do alike: one question at a time; of its answer only what rules allow is done, deed by
-//! deed. The plan is written before its first deed is done and each deed before the next, so that whoever dies in
-//! between goes on there; the one deed that may be done twice is the same as once.
+//! The steps that all roles which ask a model share: one question at a time; of its answer only what rules allow is
+//! done, deed by deed. The plan is written before its first deed is done and each deed before the next, so that
+//! whoever dies in between goes on there; the one deed that may be done twice is the same as once.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What became of what roles did: read from the log and from what the forge said anyway, and written down once.
+//! The results of roles: read from the log and from what the forge said anyway, and written down once.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

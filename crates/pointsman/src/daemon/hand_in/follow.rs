@@ -1,4 +1,4 @@
-//! What was handed in, on its way: pushed, opened as a pull request, tested, approved, and put into the merge queue.
+//! Hand-ins on their way: pushed, opened as a pull request, tested, approved, and put into the merge queue.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! What the GraphQL API says about a board, as far as we read it.
+//! The GraphQL API's messages about a board, as far as we read them.
 
 use pointsman_core::ids::Number;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! What can be done before it is needed, so that from the end of one gate to the begin of the next there is next to
+//! Work that is done before it is needed, so that from the end of one gate to the begin of the next there is next to
 //! nothing to do: candidates behind the chain, their checkouts, and what a landing must know.
 
 use std::collections::BTreeSet;

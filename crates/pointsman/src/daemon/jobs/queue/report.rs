@@ -1,4 +1,4 @@
-//! What becomes of entries is told to their tasks and written down.
+//! The outcomes of entries, reported to their tasks and written down.
 
 use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
