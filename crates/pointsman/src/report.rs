@@ -44,18 +44,7 @@ pub(crate) fn tell_older(paths: &Paths, key: &TaskKey, log: &dyn Fn(&str)) -> bo
 
 /// Whether the report needs no further delivery: it was taken, or nobody will ever want it.
 fn deliver(paths: &Paths, report: &Report, log: &dyn Fn(&str)) -> bool {
-    let talk = || -> std::io::Result<Reply> {
-        let mut stream = UnixStream::connect(paths.control_socket())?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        let mut line = serde_json::to_vec(&Request::Hook { report: report.clone() })?;
-        line.push(b'\n');
-        stream.write_all(&line)?;
-        let mut answer = String::new();
-        BufReader::new(&stream).read_line(&mut answer)?;
-        Ok(serde_json::from_str(&answer)?)
-    };
-    match talk() {
+    match ask(paths, &Request::Hook { report: report.clone() }) {
         Ok(Reply::Done { .. }) => true,
         Ok(Reply::Failed { kind: FailureKind::Refused | FailureKind::NotFound, message }) => {
             log(&message);
@@ -67,4 +56,17 @@ fn deliver(paths: &Paths, report: &Report, log: &dyn Fn(&str)) -> bool {
         }
         Err(_) => false,
     }
+}
+
+/// Asks the daemon, and waits for it no longer than an agent can be kept waiting.
+pub(crate) fn ask(paths: &Paths, request: &Request) -> std::io::Result<Reply> {
+    let mut stream = UnixStream::connect(paths.control_socket())?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut line = serde_json::to_vec(request)?;
+    line.push(b'\n');
+    stream.write_all(&line)?;
+    let mut answer = String::new();
+    BufReader::new(&stream).read_line(&mut answer)?;
+    Ok(serde_json::from_str(&answer)?)
 }

@@ -7,6 +7,7 @@ pub mod ordered;
 pub mod settings;
 pub mod status;
 pub mod stream;
+pub mod usage;
 
 /// A word for the shell that Claude Code runs hooks with.
 pub fn shell_word(text: &str) -> String {

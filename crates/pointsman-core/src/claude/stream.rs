@@ -9,8 +9,9 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::usage::{Requests, classes};
 use crate::hook::ToolUse;
-use crate::session::budget::Spent;
+use crate::session::budget::{Spent, TokenClasses};
 use crate::session::context::{Gauge, Source};
 use crate::session::work::Action;
 use crate::text;
@@ -67,6 +68,8 @@ pub struct Turn {
     model: Option<String>,
     /// Tokens of the last request of the main conversation.
     context: Option<u64>,
+    /// Those of the main conversation and of its helpers.
+    requests: Requests,
     error: Option<String>,
     limited_until: Option<Timestamp>,
     tools: VecDeque<(String, String, Option<String>)>,
@@ -113,15 +116,22 @@ pub struct Measured {
 pub struct Sums {
     /// Tokens of all models.
     pub tokens: u64,
+    /// The same by class; nothing in sums that an older version kept.
+    #[serde(default)]
+    pub classes: TokenClasses,
     pub micro_usd: u64,
 }
 
 impl Sums {
-    /// What a turn cost that was told as `self`, after `before`, and used `tokens` itself.
-    fn of_turn(self, before: Self, tokens: u64) -> u64 {
-        let goes_on = before.tokens > 0 && self.tokens >= before.tokens.saturating_add(tokens);
-        let earlier = if goes_on { before.micro_usd } else { 0 };
-        self.micro_usd.saturating_sub(earlier)
+    /// What a turn cost that was told as `self`, after `before`, and whose main conversation used `own` itself. The sums have
+    /// what helpers used as well.
+    fn of_turn(self, before: Self, own: TokenClasses) -> Spent {
+        let goes_on = before.tokens > 0 && self.tokens >= before.tokens.saturating_add(own.sum());
+        let before = if goes_on { before } else { Self::default() };
+        let all = self.classes.minus(before.classes);
+        let known = before.classes.sum() == before.tokens && all.sum() >= own.sum();
+        let micro_usd = self.micro_usd.saturating_sub(before.micro_usd);
+        Spent { micro_usd, ..Spent::of_classes(if known { all } else { own }) }
     }
 }
 
@@ -162,6 +172,11 @@ impl Turn {
     /// Whether the last word was said. The process may still need a moment.
     pub fn has_result(&self) -> bool {
         self.result.is_some()
+    }
+
+    /// The amount that its requests have used so far. Output is told in full at the end only; the money is an estimate.
+    pub fn spent_so_far(&self) -> Spent {
+        self.requests.spent()
     }
 
     /// Judges the end of the turn. `exit` is the process's exit code, if it went by itself; `before` what was told before.
@@ -208,10 +223,11 @@ impl Turn {
 
     fn assistant(&mut self, entry: &Value) -> Vec<TurnEvent> {
         let own = entry["parent_tool_use_id"].is_null();
+        self.requests.take(&entry["message"]);
         if own {
             // A helper's error is the helper's; the turn goes on.
             self.error = field(&entry["error"]);
-            let used = tokens(&entry["message"]["usage"]);
+            let used = classes(&entry["message"]["usage"]).sum();
             self.context = (used > 0).then_some(used).or(self.context);
         }
         let mut said = Vec::new();
@@ -252,13 +268,12 @@ impl Turn {
     }
 
     fn measured(&self, result: &Value, before: Sums) -> Measured {
-        let own = tokens(&result["usage"]);
         let usd = result["total_cost_usd"].as_f64().filter(|usd| (0.0..MOST_USD).contains(usd));
-        let sums = Sums {
-            tokens: models(result).map(|(_, told)| model_tokens(told)).fold(0, u64::saturating_add),
-            micro_usd: (usd.unwrap_or(0.0) * MICRO).round() as u64,
-        };
-        let spent = Spent { tokens: own, micro_usd: sums.of_turn(before, own), turns: 1, ..Spent::default() };
+        let all = models(result).map(|(_, told)| model_classes(told));
+        let all = all.fold(TokenClasses::default(), TokenClasses::plus);
+        let micro_usd = (usd.unwrap_or(0.0) * MICRO).round() as u64;
+        let sums = Sums { tokens: all.sum(), classes: all, micro_usd };
+        let spent = Spent { turns: 1, ..sums.of_turn(before, classes(&result["usage"])) };
         Measured { gauge: self.gauge(result), spent, sums }
     }
 
@@ -289,18 +304,14 @@ fn models(result: &Value) -> impl Iterator<Item = (&str, &Value)> {
     result["modelUsage"].as_object().into_iter().flatten().map(|(name, told)| (name.as_str(), told))
 }
 
-fn model_tokens(told: &Value) -> u64 {
-    ["inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"]
-        .into_iter()
-        .map(|name| told[name].as_u64().unwrap_or(0))
-        .fold(0, u64::saturating_add)
-}
-
-fn tokens(usage: &Value) -> u64 {
-    ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"]
-        .into_iter()
-        .map(|name| usage[name].as_u64().unwrap_or(0))
-        .fold(0, u64::saturating_add)
+fn model_classes(told: &Value) -> TokenClasses {
+    let tokens = |name: &str| told[name].as_u64().unwrap_or(0);
+    TokenClasses {
+        input: tokens("inputTokens"),
+        cache_writes: tokens("cacheCreationInputTokens"),
+        cache_reads: tokens("cacheReadInputTokens"),
+        output: tokens("outputTokens"),
+    }
 }
 
 /// Claude's name for what a service answered.

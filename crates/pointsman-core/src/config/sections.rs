@@ -387,12 +387,18 @@ table! {
         usd_per_session: Option<Usd>,
         /// Most a task may cost.
         usd_per_task: Option<Usd>,
+        /// Most that all sessions about an issue may cost together, ever.
+        usd_per_issue: Option<Usd>,
         /// Most a day may cost.
         usd_per_day: Option<Usd>,
         /// Most tokens of a task.
         tokens_per_task: Option<u64>,
         /// Most tokens of a day.
         tokens_per_day: Option<u64>,
+        /// Most tokens of a task that are not read from a cache.
+        fresh_tokens_per_task: Option<u64>,
+        /// Most tokens of a day that are not read from a cache.
+        fresh_tokens_per_day: Option<u64>,
         /// Most turns of a task's agents.
         turns_per_task: Option<u64>,
         /// Most turns of a day.
@@ -403,6 +409,8 @@ table! {
         time_per_task: Option<Span>,
         /// Longest that the sessions of a day may run, together.
         time_per_day: Option<Span>,
+        /// Longest that sessions about an issue may run that tell neither tokens nor money, together.
+        unreported_time_per_issue: Option<Span>,
     }
 }
 

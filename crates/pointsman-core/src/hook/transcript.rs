@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::{MESSAGE_MARK, message_ids};
+use crate::claude::usage::{self, Requests};
 
 /// The messages of ours that lines of a transcript show as read: those that are in a prompt or were told by a hook, and
 /// not only in a queue.
@@ -57,8 +58,6 @@ pub fn messages_shown(transcript: &str) -> MessagesShown {
 /// The tokens in the context at the last answer of the main conversation: those read, from the cache or not, and
 /// what was written. None if the lines do not tell: before the first answer, or since a compaction.
 pub fn used_tokens(transcript: &str) -> Option<u64> {
-    const PARTS: [&str; 4] =
-        ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens"];
     let telling = |line: &&str| line.contains("\"usage\"") || line.contains("compact_boundary");
     for line in transcript.lines().rev().filter(telling) {
         let Ok(entry) = serde_json::from_str::<Value>(line) else { continue };
@@ -71,17 +70,28 @@ pub fn used_tokens(transcript: &str) -> Option<u64> {
             && entry["isApiErrorMessage"] != true;
         let usage = &entry["message"]["usage"];
         if counts && usage.is_object() {
-            return PARTS.iter().map(|part| usage[part].as_u64().unwrap_or(0)).reduce(u64::saturating_add);
+            return Some(usage::classes(usage).sum());
         }
     }
     None
+}
+
+/// Counts the requests in lines of a transcript, those of helpers too. An error that Claude Code tells is none.
+pub fn count_requests(transcript: &str, requests: &mut Requests) {
+    for line in transcript.lines().filter(|line| line.contains("\"usage\"")) {
+        let Ok(entry) = serde_json::from_str::<Value>(line) else { continue };
+        if entry["type"] == "assistant" && entry["isApiErrorMessage"] != true {
+            requests.take(&entry["message"]);
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{messages_read, messages_shown, used_tokens};
+    use super::{count_requests, messages_read, messages_shown, used_tokens};
+    use crate::claude::usage::Requests;
 
     fn lines(entries: &[Value]) -> String {
         entries.iter().map(|line| format!("{line}\n")).collect()
@@ -142,6 +152,35 @@ mod tests {
         ] {
             assert_eq!(used_tokens(&lines(&entries)), used, "{what}");
         }
+    }
+
+    #[test]
+    fn requests_of_a_transcript_are_counted_each_once_and_errors_never() {
+        let told = |id: &str, input, sidechain: bool, error: bool| {
+            let mut entry = answer(input, 1000);
+            entry["message"]["id"] = json!(id);
+            entry["isSidechain"] = json!(sidechain);
+            entry["isApiErrorMessage"] = json!(error);
+            entry
+        };
+        let boundary = json!({ "type": "system", "subtype": "compact_boundary" });
+        let entries = [
+            told("a", 5000, false, false),
+            told("a", 5000, false, false),
+            told("h", 700, true, false),
+            told("e", 9, false, true),
+            boundary,
+            told("b", 60_000, false, false),
+        ];
+        let mut requests = Requests::default();
+        let text = lines(&entries);
+        let (first, rest) = text.split_at(text.find("\"h\"").unwrap());
+        let first = &first[..=first.rfind('\n').unwrap()];
+        count_requests(first, &mut requests);
+        count_requests(&text[first.len()..], &mut requests);
+        let classes = requests.spent().classes;
+        assert_eq!((classes.input, classes.cache_reads, classes.output), (65_700, 3000, 9), "{rest}");
+        assert_eq!(used_tokens(&text), Some(61_010), "the context is another matter");
     }
 
     #[test]

@@ -3,12 +3,64 @@
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Budget, Span, Usd};
+use crate::words;
+
+/// Tokens by the four classes that services tell and bill apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TokenClasses {
+    /// Read for the first time.
+    pub input: u64,
+    /// Read for the first time, and kept by the service for the next request.
+    pub cache_writes: u64,
+    /// Read again from what the service kept: most of all tokens, and the cheapest.
+    pub cache_reads: u64,
+    pub output: u64,
+}
+
+impl TokenClasses {
+    /// The tokens of all classes.
+    pub fn sum(self) -> u64 {
+        self.fresh().saturating_add(self.cache_reads)
+    }
+
+    /// The tokens that were not read before: all but the cache reads.
+    pub fn fresh(self) -> u64 {
+        self.input.saturating_add(self.cache_writes).saturating_add(self.output)
+    }
+
+    /// The sum of two amounts, by class.
+    pub fn plus(self, other: Self) -> Self {
+        self.with(other, u64::saturating_add)
+    }
+
+    /// The amount beyond another one, by class.
+    pub fn minus(self, other: Self) -> Self {
+        self.with(other, u64::saturating_sub)
+    }
+
+    /// The larger amount of each class.
+    pub fn max(self, other: Self) -> Self {
+        self.with(other, u64::max)
+    }
+
+    fn with(self, other: Self, of: fn(u64, u64) -> u64) -> Self {
+        Self {
+            input: of(self.input, other.input),
+            cache_writes: of(self.cache_writes, other.cache_writes),
+            cache_reads: of(self.cache_reads, other.cache_reads),
+            output: of(self.output, other.output),
+        }
+    }
+}
 
 /// An amount of money, tokens, turns, restarts and time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Spent {
+    /// Tokens of all classes, and those whose class nobody told.
     pub tokens: u64,
+    pub classes: TokenClasses,
     /// Money, in millionths of a dollar.
     pub micro_usd: u64,
     pub turns: u64,
@@ -16,17 +68,57 @@ pub struct Spent {
     pub restarts: u64,
     /// Wall time of sessions. Counted by the store, not reported.
     pub millis: u64,
+    /// The part of it in sessions that have told neither tokens nor money. Counted by the store, not reported.
+    pub unreported_millis: u64,
 }
 
 impl Spent {
+    /// Tokens by class, and nothing else.
+    pub fn of_classes(classes: TokenClasses) -> Self {
+        Self { tokens: classes.sum(), classes, ..Self::default() }
+    }
+
+    /// The tokens that are not known to be cache reads. Those whose class nobody told count as fresh.
+    pub fn fresh_tokens(self) -> u64 {
+        self.tokens.max(self.classes.sum()).saturating_sub(self.classes.cache_reads)
+    }
+
+    /// The tokens. None if sessions ran and none of them told any: nobody knows.
+    pub fn known_tokens(self) -> Option<u64> {
+        (self.tokens > 0 || self.millis == 0).then_some(self.tokens)
+    }
+
+    /// The tokens by class. None if sessions ran and none of them told any.
+    pub fn known_classes(self) -> Option<TokenClasses> {
+        (self.classes.sum() > 0 || self.millis == 0).then_some(self.classes)
+    }
+
+    /// The money in millionths of a dollar. None if sessions ran and none of them told any.
+    pub fn known_micro_usd(self) -> Option<u64> {
+        (self.micro_usd > 0 || self.millis == 0).then_some(self.micro_usd)
+    }
+
+    /// The part of what was reported that is beyond an earlier report. What nobody reports is left out.
+    pub fn reported_since(self, before: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_sub(before.tokens),
+            classes: self.classes.minus(before.classes),
+            micro_usd: self.micro_usd.saturating_sub(before.micro_usd),
+            turns: self.turns.saturating_sub(before.turns),
+            ..Self::default()
+        }
+    }
+
     /// The sum of two amounts.
     pub fn plus(self, other: Self) -> Self {
         Self {
             tokens: self.tokens.saturating_add(other.tokens),
+            classes: self.classes.plus(other.classes),
             micro_usd: self.micro_usd.saturating_add(other.micro_usd),
             turns: self.turns.saturating_add(other.turns),
             restarts: self.restarts.saturating_add(other.restarts),
             millis: self.millis.saturating_add(other.millis),
+            unreported_millis: self.unreported_millis.saturating_add(other.unreported_millis),
         }
     }
 }
@@ -35,12 +127,16 @@ impl Spent {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limit {
     pub tokens: Option<u64>,
+    /// Tokens without cache reads.
+    pub fresh_tokens: Option<u64>,
     /// Money, in millionths of a dollar.
     pub micro_usd: Option<u64>,
     pub turns: Option<u64>,
     /// Sessions that are started because one died.
     pub restarts: Option<u64>,
     pub millis: Option<u64>,
+    /// Time of sessions that tell nothing.
+    pub unreported_millis: Option<u64>,
 }
 
 impl Limit {
@@ -53,10 +149,21 @@ impl Limit {
     pub fn per_task(budget: &Budget) -> Self {
         Self {
             tokens: budget.tokens_per_task,
+            fresh_tokens: budget.fresh_tokens_per_task,
             micro_usd: budget.usd_per_task.map(micro),
             turns: budget.turns_per_task,
-            restarts: None,
             millis: budget.time_per_task.map(millis),
+            ..Self::default()
+        }
+    }
+
+    /// The limit of an issue: of everything that was ever done about it, by every role. What tells nothing is limited by
+    /// its time.
+    pub fn per_issue(budget: &Budget) -> Self {
+        Self {
+            micro_usd: budget.usd_per_issue.map(micro),
+            unreported_millis: budget.unreported_time_per_issue.map(millis),
+            ..Self::default()
         }
     }
 
@@ -64,10 +171,12 @@ impl Limit {
     pub fn per_day(budget: &Budget) -> Self {
         Self {
             tokens: budget.tokens_per_day,
+            fresh_tokens: budget.fresh_tokens_per_day,
             micro_usd: budget.usd_per_day.map(micro),
             turns: budget.turns_per_day,
             restarts: budget.restarts_per_day,
             millis: budget.time_per_day.map(millis),
+            unreported_millis: None,
         }
     }
 
@@ -78,7 +187,7 @@ impl Limit {
 
     /// Whether it is used up without anybody reporting anything: by time, or by sessions that die.
     pub fn passes_by_itself(self) -> bool {
-        self.restarts.is_some() || self.millis.is_some()
+        self.restarts.is_some() || self.millis.is_some() || self.unreported_millis.is_some()
     }
 }
 
@@ -101,10 +210,23 @@ pub fn describe(spent: Spent, limit: Limit) -> Option<String> {
     let parts: Vec<String> = [
         (spent.micro_usd, part(dollars(spent.micro_usd), limit.micro_usd.map(dollars), "USD")),
         (spent.tokens, part(plain(spent.tokens), limit.tokens.map(plain), "tokens")),
+        // The same tokens, counted once more: only where it decides something.
+        (
+            limit.fresh_tokens.map_or(0, |_| spent.fresh_tokens()),
+            part(plain(spent.fresh_tokens()), limit.fresh_tokens.map(plain), "fresh tokens"),
+        ),
         (spent.turns, part(plain(spent.turns), limit.turns.map(plain), "turns")),
         (spent.restarts, part(plain(spent.restarts), limit.restarts.map(plain), "restarts")),
         // Less than a second is the rounding of a clock.
         (spent.millis / SECOND, part(clock_time(spent.millis), limit.millis.map(clock_time), "of wall time")),
+        (
+            limit.unreported_millis.map_or(0, |_| spent.unreported_millis / SECOND),
+            part(
+                clock_time(spent.unreported_millis),
+                limit.unreported_millis.map(clock_time),
+                words::daemon::budget::OF_SILENT_SESSIONS,
+            ),
+        ),
     ]
     .into_iter()
     .filter_map(|(used, text)| (used > 0).then_some(text))
@@ -147,11 +269,13 @@ const SOFT_PERCENT: u64 = 80;
 pub fn level(spent: Spent, limit: Limit) -> Level {
     let parts = [
         (spent.tokens, limit.tokens),
+        (spent.fresh_tokens(), limit.fresh_tokens),
         (spent.micro_usd, limit.micro_usd),
         (spent.turns, limit.turns),
         // The last restart that is allowed has a session that may work: one more is too many.
         (spent.restarts, limit.restarts.map(|most| most.saturating_add(1))),
         (spent.millis, limit.millis),
+        (spent.unreported_millis, limit.unreported_millis),
     ];
     parts.into_iter().filter_map(|(used, limit)| Some(part(used, limit?))).max().unwrap_or(Level::Within)
 }
@@ -168,12 +292,13 @@ fn part(used: u64, limit: u64) -> Level {
 
 #[cfg(test)]
 mod tests {
-    use super::{Level, Limit, Spent, describe, dollars, level};
+    use super::{Level, Limit, Spent, TokenClasses, describe, dollars, level};
     use crate::config::Config;
 
     #[test]
     fn the_worst_part_counts_and_no_limit_is_no_limit() {
-        let spent = Spent { tokens: 900, micro_usd: 10, turns: 1, restarts: 1, millis: 5 };
+        let spent =
+            Spent { tokens: 900, micro_usd: 10, turns: 1, restarts: 1, millis: 5, ..Spent::default() };
         assert_eq!(level(spent, Limit::default()), Level::Within);
         let limit = |tokens| Limit { tokens: Some(tokens), micro_usd: Some(1_000), ..Limit::default() };
         assert_eq!(level(spent, limit(10_000)), Level::Within);
@@ -190,13 +315,15 @@ mod tests {
     fn every_measure_has_a_soft_and_a_hard_mark() {
         let hour = 3_600_000;
         type Spend = fn(u64) -> Spent;
-        let cases: [(&str, Spend, [u64; 3]); 7] = [
+        let cases: [(&str, Spend, [u64; 3]); 9] = [
             (
                 "usd_per_task = 1.0",
                 |n| Spent { micro_usd: n, ..Spent::default() },
                 [799_999, 800_000, 1_000_000],
             ),
             ("tokens_per_task = 100", |n| Spent { tokens: n, ..Spent::default() }, [79, 80, 100]),
+            ("fresh_tokens_per_task = 100", |n| Spent { tokens: n, ..Spent::default() }, [79, 80, 100]),
+            ("fresh_tokens_per_day = 100", |n| Spent { tokens: n, ..Spent::default() }, [79, 80, 100]),
             ("turns_per_task = 10", |n| Spent { turns: n, ..Spent::default() }, [7, 8, 10]),
             (
                 "time_per_task = \"1h\"",
@@ -222,6 +349,47 @@ mod tests {
         }
         let none = Limit { restarts: Some(0), ..Limit::default() };
         assert_eq!(level(Spent::default(), none), Level::Within, "nobody died yet");
+    }
+
+    #[test]
+    fn cache_reads_count_in_tokens_and_money_and_never_as_fresh() {
+        let classes = TokenClasses { input: 10, cache_writes: 20, cache_reads: 970, output: 5 };
+        let spent = Spent::of_classes(classes);
+        assert_eq!((spent.tokens, classes.fresh(), spent.fresh_tokens()), (1005, 35, 35));
+        // Nobody said what these are: they may all be fresh.
+        assert_eq!(Spent { tokens: 1105, ..spent }.fresh_tokens(), 135);
+        assert_eq!(Spent { tokens: 700, ..Spent::default() }.fresh_tokens(), 700);
+        let limit = |text: &str| {
+            let config = Config::parse(&format!("name = \"p\"\n[budget]\n{text}"), "test").unwrap();
+            Limit::per_task(&config.budget)
+        };
+        assert_eq!(level(spent, limit("fresh_tokens_per_task = 36")), Level::Soft);
+        assert_eq!(level(spent, limit("fresh_tokens_per_task = 35")), Level::Hard);
+        assert_eq!(level(spent, limit("tokens_per_task = 1005")), Level::Hard, "as released");
+        let told = describe(spent, limit("fresh_tokens_per_task = 40")).unwrap();
+        assert_eq!(told, "1005 tokens, 35 of 40 fresh tokens");
+    }
+
+    #[test]
+    fn what_nobody_told_is_unknown_and_not_nothing() {
+        let silent = Spent { millis: 9_000, unreported_millis: 9_000, ..Spent::default() };
+        assert_eq!((silent.known_tokens(), silent.known_micro_usd()), (None, None));
+        assert_eq!((Spent::default().known_tokens(), Spent::default().known_micro_usd()), (Some(0), Some(0)));
+        let tokens_only = Spent { tokens: 7, millis: 9_000, ..Spent::default() };
+        assert_eq!((tokens_only.known_tokens(), tokens_only.known_micro_usd()), (Some(7), None));
+        assert_eq!(tokens_only.known_classes(), None);
+    }
+
+    #[test]
+    fn an_issue_has_a_limit_by_default_and_one_for_those_that_tell_nothing() {
+        let config = Config::parse("name = \"p\"", "test").unwrap();
+        let limit = Limit::per_issue(&config.budget);
+        let spent = |micro_usd, unreported_millis| Spent { micro_usd, unreported_millis, ..Spent::default() };
+        assert_eq!(level(spent(24_999_999, 0), limit), Level::Soft);
+        assert_eq!(level(spent(25_000_000, 0), limit), Level::Hard);
+        assert_eq!(level(spent(0, 48 * 3_600_000), limit), Level::Hard);
+        let told = describe(spent(0, 48 * 3_600_000), limit).unwrap();
+        assert_eq!(told, "48h of 48h of sessions that tell nothing");
     }
 
     #[test]

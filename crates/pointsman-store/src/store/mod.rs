@@ -65,7 +65,7 @@ pub use threads::Thread;
 pub use vault::VaultScope;
 pub use verdicts::VerdictRow;
 
-const MIGRATIONS: [&str; 8] = [
+const MIGRATIONS: [&str; 9] = [
     include_str!("../migrations/store/0001_begin.sql"),
     include_str!("../migrations/store/0002_no_work_is_lost.sql"),
     include_str!("../migrations/store/0003_the_line.sql"),
@@ -74,6 +74,7 @@ const MIGRATIONS: [&str; 8] = [
     include_str!("../migrations/store/0006_telling_people.sql"),
     include_str!("../migrations/store/0007_subjects.sql"),
     include_str!("../migrations/store/0008_one_writer.sql"),
+    include_str!("../migrations/store/0009_spending_by_class.sql"),
 ];
 
 /// The daemon's database.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use pointsman_core::ids::ProjectName;
 use pointsman_core::role::Role;
-use pointsman_core::session::budget::Spent;
+use pointsman_core::session::budget::{Spent, TokenClasses};
 use pointsman_core::session::context::Gauge;
 use pointsman_core::task::Exit;
 use pointsman_core::time::Timestamp;
@@ -136,9 +136,9 @@ pub enum SessionScope {
 pub(super) const COLUMNS: &str = "s.session, s.identity, s.project, s.issue, s.role, s.generation, s.host, \
     s.model, s.bead_id, s.node_id, s.hook_path, s.tmux_session, s.pane, s.pid, s.start_time, s.tree, \
     s.created_at, s.last_seen, s.times_stale, s.ended_at, s.exit, s.acknowledges, s.predecessor, s.context, \
-    s.tokens, s.micro_usd, s.turns";
+    s.tokens, s.micro_usd, s.turns, s.input_tokens, s.cache_writes, s.cache_reads, s.output_tokens";
 /// How many those are.
-pub(super) const COLUMN_COUNT: usize = 27;
+pub(super) const COLUMN_COUNT: usize = 31;
 
 impl Store {
     /// Reads one session.
@@ -194,11 +194,24 @@ pub(super) fn measured(
     const SQL: &str = "UPDATE sessions SET context = coalesce($1, context),
         tokens = CASE WHEN $2 > tokens THEN $2 ELSE tokens END,
         micro_usd = CASE WHEN $3 > micro_usd THEN $3 ELSE micro_usd END,
-        turns = CASE WHEN $4 > turns THEN $4 ELSE turns END
-        WHERE session = $5";
+        turns = CASE WHEN $4 > turns THEN $4 ELSE turns END,
+        input_tokens = CASE WHEN $5 > input_tokens THEN $5 ELSE input_tokens END,
+        cache_writes = CASE WHEN $6 > cache_writes THEN $6 ELSE cache_writes END,
+        cache_reads = CASE WHEN $7 > cache_reads THEN $7 ELSE cache_reads END,
+        output_tokens = CASE WHEN $8 > output_tokens THEN $8 ELSE output_tokens END
+        WHERE session = $9";
     let spent = spent.unwrap_or_default();
-    let (tokens, micro_usd, turns) = (Whole(spent.tokens), Whole(spent.micro_usd), Whole(spent.turns));
-    let values = values![gauge.map(Json), tokens, micro_usd, turns, session];
+    let values = values![
+        gauge.map(Json),
+        Whole(spent.tokens),
+        Whole(spent.micro_usd),
+        Whole(spent.turns),
+        Whole(spent.classes.input),
+        Whole(spent.classes.cache_writes),
+        Whole(spent.classes.cache_reads),
+        Whole(spent.classes.output),
+        session
+    ];
     draft.push(Statement::new(words::store::RECORD_MEASUREMENT, SQL, values));
     Ok(())
 }
@@ -211,10 +224,10 @@ pub(super) fn upsert(draft: &mut Draft<'_>, session: &SessionRow) -> Result<()> 
     // The process and where it is are known together, or not yet.
     const SQL: &str = "INSERT INTO sessions (session, identity, project, issue, role, generation, host, model,
             bead_id, node_id, hook_path, tmux_session, pane, pid, start_time, tree, created_at, last_seen,
-            times_stale, ended_at, exit, acknowledges, predecessor, context, tokens, micro_usd, turns, newest,
-            restarts)
+            times_stale, ended_at, exit, acknowledges, predecessor, context, tokens, micro_usd, turns,
+            input_tokens, cache_writes, cache_reads, output_tokens, newest, restarts)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
-            $22, $23, $24, $25, $26, $27,
+            $22, $23, $24, $25, $26, $27, $28, $29, $30, $31,
             NOT EXISTS (SELECT 1 FROM sessions WHERE project = $3 AND identity = $2 AND newest),
             coalesce((SELECT CASE WHEN p.exit IN ('crashed', 'exited', 'idle_timeout')
                 THEN p.restarts + 1 ELSE p.restarts END FROM sessions AS p WHERE p.session = $23), 0))
@@ -263,6 +276,10 @@ pub(super) fn upsert(draft: &mut Draft<'_>, session: &SessionRow) -> Result<()> 
         Whole(session.spent.tokens),
         Whole(session.spent.micro_usd),
         Whole(session.spent.turns),
+        Whole(session.spent.classes.input),
+        Whole(session.spent.classes.cache_writes),
+        Whole(session.spent.classes.cache_reads),
+        Whole(session.spent.classes.output),
     ];
     draft.push(Statement::new(words::store::WRITE_SESSION, SQL, values));
     Ok(())
@@ -298,6 +315,12 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
             tokens: whole(row, 24)?,
             micro_usd: whole(row, 25)?,
             turns: whole(row, 26)?,
+            classes: TokenClasses {
+                input: whole(row, 27)?,
+                cache_writes: whole(row, 28)?,
+                cache_reads: whole(row, 29)?,
+                output: whole(row, 30)?,
+            },
             ..Spent::default()
         },
     })

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use pointsman_core::ids::{ProjectName, TaskKey};
 use pointsman_core::role::Role;
-use pointsman_core::session::budget::Spent;
-use pointsman_core::task::Exit;
+use pointsman_core::session::budget::{Spent, TokenClasses};
+use pointsman_core::task::{Exit, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
 use rusqlite::{Row, params};
@@ -19,13 +19,14 @@ use super::commit::Draft;
 use super::statement::{Statement, values};
 use super::{Store, sessions};
 use crate::Result;
-use crate::column::{Whole, Word, maybe_time, maybe_whole, maybe_word, time};
+use crate::column::{Whole, Word, maybe_time, maybe_whole, maybe_word, time, whole};
 use crate::error::Error;
 
 /// A session's report of its spending since its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpendingReport {
     pub project: ProjectName,
+    /// The issue that it works on, or that its pull request is for.
     pub issue: Option<u64>,
     pub session: String,
     /// `YYYY-MM-DD`
@@ -37,14 +38,21 @@ pub struct SpendingReport {
 type ByRole = Vec<(Option<Role>, Spent)>;
 
 impl Store {
-    /// The amount that all sessions of a task have spent together, as of now.
+    /// The amount that all sessions of a task have spent together, as of now. Reviews of it are not the task's own.
     pub fn spent_on_task(&self, task: &TaskKey, now: Timestamp) -> Result<Spent> {
-        Ok(sum(self.task_parts(task, now)?))
+        let mut parts = self.issue_parts(task, now)?;
+        parts.retain(|(role, _)| role.is_none_or(|role| role == Task::ROLE));
+        Ok(sum(parts))
     }
 
-    /// The amount that the sessions of a task have spent, by role.
-    pub fn spent_by_role_on_task(&self, task: &TaskKey, now: Timestamp) -> Result<BTreeMap<Role, Spent>> {
-        Ok(by_role(self.task_parts(task, now)?))
+    /// The amount that was ever spent about an issue, by all roles together, as of now.
+    pub fn spent_on_issue(&self, task: &TaskKey, now: Timestamp) -> Result<Spent> {
+        Ok(sum(self.issue_parts(task, now)?))
+    }
+
+    /// The amount that was ever spent about an issue, by role.
+    pub fn spent_by_role_on_issue(&self, task: &TaskKey, now: Timestamp) -> Result<BTreeMap<Role, Spent>> {
+        Ok(by_role(self.issue_parts(task, now)?))
     }
 
     /// The amount spent on a day, by a project or by all together, as of now.
@@ -63,11 +71,11 @@ impl Store {
         Ok(by_role(self.day_parts(project, day, now)?))
     }
 
-    fn task_parts(&self, task: &TaskKey, now: Timestamp) -> Result<ByRole> {
+    fn issue_parts(&self, task: &TaskKey, now: Timestamp) -> Result<ByRole> {
         let values = params![Word(&task.project), Whole(task.issue)];
         let read = |row: &Row<'_>| Ok((maybe_word(row, 0)?, spent(row, 1)?));
-        let mut parts = self.rows(words::store::READ_SPENDING, TASK, values, read)?;
-        parts.extend(self.rows(words::store::READ_SESSION_TIMES, RAN_ON_TASK, values, |row| {
+        let mut parts = self.rows(words::store::READ_SPENDING, ISSUE, values, read)?;
+        parts.extend(self.rows(words::store::READ_SESSION_TIMES, RAN_ON_ISSUE, values, |row| {
             ran(row, Span::ALWAYS, now)
         })?);
         Ok(parts)
@@ -76,7 +84,11 @@ impl Store {
     fn day_parts(&self, project: Option<&ProjectName>, day: &str, now: Timestamp) -> Result<ByRole> {
         let span = Span::of_day(day)?;
         let (reported, times) = (day_query(project.is_some()), ran_query(project.is_some()));
-        let read = |row: &Row<'_>| Ok((maybe_word(row, 0)?, share(spent(row, 1)?, spent(row, 4)?)));
+        // If the clock was set back over midnight, the earlier day has more: then this one adds nothing.
+        let read = |row: &Row<'_>| {
+            let (total, before) = (spent(row, 1)?, spent(row, 1 + SPENT_COLUMNS)?);
+            Ok((maybe_word(row, 0)?, total.reported_since(before)))
+        };
         let read_times = |row: &Row<'_>| ran(row, span, now);
         let (what, times_what) = (words::store::READ_SPENDING, words::store::READ_SESSION_TIMES);
         let (mut parts, more) = match project {
@@ -97,15 +109,25 @@ impl Store {
 /// Takes a session's report in: what it has spent since its start, as of this day (`YYYY-MM-DD`). The session's own row
 /// follows it. Wall time and restarts are not taken from it.
 pub(super) fn spend(draft: &mut Draft<'_>, report: &SpendingReport) -> Result<()> {
-    const SQL: &str = "INSERT INTO spending (session, day, project, issue, tokens, micro_usd, turns)
-        VALUES ($1, $2, $3, $4, $5, $6, $7)
+    const SQL: &str = "INSERT INTO spending (session, day, project, issue, tokens, micro_usd, turns,
+            input_tokens, cache_writes, cache_reads, output_tokens)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
         ON CONFLICT (session, day) DO UPDATE SET
+            issue = coalesce(excluded.issue, spending.issue),
             tokens = CASE WHEN excluded.tokens > spending.tokens
                 THEN excluded.tokens ELSE spending.tokens END,
             micro_usd = CASE WHEN excluded.micro_usd > spending.micro_usd
                 THEN excluded.micro_usd ELSE spending.micro_usd END,
             turns = CASE WHEN excluded.turns > spending.turns
-                THEN excluded.turns ELSE spending.turns END";
+                THEN excluded.turns ELSE spending.turns END,
+            input_tokens = CASE WHEN excluded.input_tokens > spending.input_tokens
+                THEN excluded.input_tokens ELSE spending.input_tokens END,
+            cache_writes = CASE WHEN excluded.cache_writes > spending.cache_writes
+                THEN excluded.cache_writes ELSE spending.cache_writes END,
+            cache_reads = CASE WHEN excluded.cache_reads > spending.cache_reads
+                THEN excluded.cache_reads ELSE spending.cache_reads END,
+            output_tokens = CASE WHEN excluded.output_tokens > spending.output_tokens
+                THEN excluded.output_tokens ELSE spending.output_tokens END";
     Span::of_day(&report.day)?;
     let values = values![
         &report.session,
@@ -114,21 +136,32 @@ pub(super) fn spend(draft: &mut Draft<'_>, report: &SpendingReport) -> Result<()
         report.issue.map(Whole),
         Whole(report.total.tokens),
         Whole(report.total.micro_usd),
-        Whole(report.total.turns)
+        Whole(report.total.turns),
+        Whole(report.total.classes.input),
+        Whole(report.total.classes.cache_writes),
+        Whole(report.total.classes.cache_reads),
+        Whole(report.total.classes.output)
     ];
     draft.push(Statement::new(words::store::RECORD_SPENDING, SQL, values));
     sessions::measured(draft, &report.session, None, Some(report.total))
 }
 
+/// The columns of one amount, in the order of [`spent`].
+const SPENT_COLUMNS: usize = 7;
+
 /// A session's total is its highest report of any day.
-pub(super) const TASK: &str = "SELECT s.role, max(d.tokens), max(d.micro_usd), max(d.turns)
+pub(super) const ISSUE: &str = "SELECT s.role, max(d.tokens), max(d.micro_usd), max(d.turns),
+        max(d.input_tokens), max(d.cache_writes), max(d.cache_reads), max(d.output_tokens)
     FROM spending AS d LEFT JOIN sessions AS s ON s.session = d.session
     WHERE d.project = $1 AND d.issue = $2 GROUP BY d.session";
 
 pub(super) fn day_query(one_project: bool) -> String {
     let project = if one_project { "AND d.project = $2" } else { "" };
     format!(
-        "SELECT s.role, d.tokens, d.micro_usd, d.turns, max(e.tokens), max(e.micro_usd), max(e.turns)
+        "SELECT s.role, d.tokens, d.micro_usd, d.turns,
+             d.input_tokens, d.cache_writes, d.cache_reads, d.output_tokens,
+             max(e.tokens), max(e.micro_usd), max(e.turns),
+             max(e.input_tokens), max(e.cache_writes), max(e.cache_reads), max(e.output_tokens)
          FROM spending AS d
          LEFT JOIN spending AS e ON e.session = d.session AND e.day < d.day
          LEFT JOIN sessions AS s ON s.session = d.session
@@ -137,7 +170,8 @@ pub(super) fn day_query(one_project: bool) -> String {
     )
 }
 
-pub(super) const RAN_ON_TASK: &str = "SELECT s.role, s.created_at, s.ended_at, p.exit FROM sessions AS s
+pub(super) const RAN_ON_ISSUE: &str = "SELECT s.role, s.created_at, s.ended_at, p.exit,
+        s.tokens, s.micro_usd FROM sessions AS s
     LEFT JOIN sessions AS p ON p.session = s.predecessor WHERE s.project = $1 AND s.issue = $2";
 
 /// Sessions that had not ended before a point in time: two reads of one index, which OR would not be.
@@ -146,7 +180,7 @@ pub(super) fn ran_query(one_project: bool) -> String {
     let project = if one_project { "s.project = $1 AND" } else { "" };
     let select = |when: &str| {
         format!(
-            "SELECT s.role, s.created_at, s.ended_at, p.exit FROM sessions AS s
+            "SELECT s.role, s.created_at, s.ended_at, p.exit, s.tokens, s.micro_usd FROM sessions AS s
              LEFT JOIN sessions AS p ON p.session = s.predecessor WHERE {project} {when}"
         )
     };
@@ -168,20 +202,12 @@ fn by_role(parts: ByRole) -> BTreeMap<Role, Spent> {
     roles
 }
 
-/// What a day adds. If the clock was set back over midnight, the earlier day has more: then nothing.
-fn share(total: Spent, before: Spent) -> Spent {
-    Spent {
-        tokens: total.tokens.saturating_sub(before.tokens),
-        micro_usd: total.micro_usd.saturating_sub(before.micro_usd),
-        turns: total.turns.saturating_sub(before.turns),
-        ..Spent::default()
-    }
-}
-
-/// Three columns from this one on; an empty one is nothing spent.
+/// Columns from this one on; an empty one is nothing spent.
 fn spent(row: &Row<'_>, first: usize) -> rusqlite::Result<Spent> {
     let part = |place: usize| maybe_whole(row, first + place).map(Option::unwrap_or_default);
-    Ok(Spent { tokens: part(0)?, micro_usd: part(1)?, turns: part(2)?, ..Spent::default() })
+    let classes =
+        TokenClasses { input: part(3)?, cache_writes: part(4)?, cache_reads: part(5)?, output: part(6)? };
+    Ok(Spent { tokens: part(0)?, classes, micro_usd: part(1)?, turns: part(2)?, ..Spent::default() })
 }
 
 /// The share of a span in a session's life. A session belongs to the restarts of the span it began in.
@@ -191,8 +217,10 @@ fn ran(row: &Row<'_>, span: Span, now: Timestamp) -> rusqlite::Result<(Option<Ro
     let followed: Option<Exit> = maybe_word(row, 3)?;
     let restart = followed.is_some_and(|exit| Exit::UNEXPECTED.contains(&exit))
         && (span.begins..span.ends).contains(&begun.0);
-    let spent =
-        Spent { restarts: restart.into(), millis: u64::try_from(millis).unwrap_or(0), ..Spent::default() };
+    let millis = u64::try_from(millis).unwrap_or(0);
+    let reported = whole(row, 4)? > 0 || whole(row, 5)? > 0;
+    let unreported_millis = if reported { 0 } else { millis };
+    let spent = Spent { restarts: restart.into(), millis, unreported_millis, ..Spent::default() };
     Ok((maybe_word(row, 0)?, spent))
 }
 

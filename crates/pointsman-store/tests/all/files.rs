@@ -135,7 +135,6 @@ fn a_full_disk_loses_nothing_and_passes() {
     commit(store, change(1, &[message(1)]));
     store.limit_pages_for_test(1).unwrap();
     let large = Change {
-        // More than the pages that migrations left free.
         data: json!("x".repeat(64 * 1024)),
         settles: store.pending_effects(&key(1)).unwrap().first().map(|out| out.id),
         cursors: vec![("comments".to_owned(), "1".to_owned())],

@@ -54,6 +54,8 @@ keeps_the_contract!(
         ledger::a_day_is_charged_what_it_adds,
         ledger::a_clock_set_back_over_midnight_charges_nothing_twice,
         ledger::a_day_is_shared_out_by_role,
+        ledger::an_issue_is_charged_for_its_reviews_and_its_task_is_not,
+        ledger::time_of_sessions_that_told_nothing_is_counted_apart,
         ledger::wall_time_is_counted_from_starts_and_ends_in_parallel_and_over_midnight,
         ledger::a_session_after_a_death_is_a_restart_of_the_day_it_began,
         ledger::a_day_that_is_none_is_refused,

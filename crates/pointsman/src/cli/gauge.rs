@@ -1,5 +1,5 @@
 use clap::{ArgGroup, Args, value_parser};
-use pointsman_core::session::budget::Spent;
+use pointsman_core::session::budget::{Spent, TokenClasses};
 use pointsman_core::session::context::{Gauge, Source};
 use pointsman_view::session::Measured;
 
@@ -18,14 +18,27 @@ const MOST_USD: f64 = 1_000_000.0;
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("measure").required(true).multiple(true), after_help = "Examples:\n  \
     pointsman gauge --context 0.93\n  \
-    pointsman gauge --context 0.4 --tokens 81000 --usd 1.27 --turns 12")]
+    pointsman gauge --context 0.4 --tokens 81000 --usd 1.27 --turns 12\n  \
+    pointsman gauge --input-tokens 900 --cache-writes 4000 --cache-reads 75000 --output-tokens 1100")]
 pub(crate) struct Arguments {
     /// How much of the context window is used, from 0 to 1
     #[arg(long, value_name = "FRACTION", value_parser = permille, group = "measure")]
     context: Option<u16>,
-    /// Tokens since the session's start
+    /// Tokens of all classes since the session's start; those whose class is not told count as fresh
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(..=MOST), group = "measure")]
     tokens: Option<u64>,
+    /// Tokens that were read for the first time
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(..=MOST), group = "measure")]
+    input_tokens: Option<u64>,
+    /// Tokens that were read for the first time and written to a cache
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(..=MOST), group = "measure")]
+    cache_writes: Option<u64>,
+    /// Tokens that were read from a cache
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(..=MOST), group = "measure")]
+    cache_reads: Option<u64>,
+    /// Tokens that the model wrote
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(..=MOST), group = "measure")]
+    output_tokens: Option<u64>,
     /// Dollars since the session's start
     #[arg(long, value_name = "USD", value_parser = micro_usd, group = "measure")]
     usd: Option<u64>,
@@ -52,9 +65,14 @@ impl Arguments {
 
     /// What is not reported is zero here, which takes nothing away from what was reported before.
     fn spent(&self) -> Option<Spent> {
-        let reported = self.tokens.is_some() || self.usd.is_some() || self.turns.is_some();
+        let classes = [self.input_tokens, self.cache_writes, self.cache_reads, self.output_tokens];
+        let counts = [self.tokens, self.usd, self.turns].into_iter().chain(classes);
+        let reported = counts.into_iter().any(|count| count.is_some());
+        let [input, cache_writes, cache_reads, output] = classes.map(Option::unwrap_or_default);
+        let classes = TokenClasses { input, cache_writes, cache_reads, output };
         reported.then(|| Spent {
-            tokens: self.tokens.unwrap_or(0),
+            tokens: self.tokens.unwrap_or(0).max(classes.sum()),
+            classes,
             micro_usd: self.usd.unwrap_or(0),
             turns: self.turns.unwrap_or(0),
             ..Spent::default()

@@ -140,14 +140,8 @@ fn gauge(payload: &Value) -> Option<Gauge> {
 
 fn spent(payload: &Value) -> Option<Spent> {
     let usd = payload["cost"]["total_cost_usd"].as_f64().filter(|usd| (0.0..1_000_000.0).contains(usd))?;
-    let window = &payload["context_window"];
-    let tokens = |name: &str| window[name].as_u64().unwrap_or(0);
-    Some(Spent {
-        tokens: tokens("total_input_tokens").saturating_add(tokens("total_output_tokens")),
-        micro_usd: (usd * 1_000_000.0).round() as u64,
-        millis: payload["cost"]["total_duration_ms"].as_u64().unwrap_or(0),
-        ..Spent::default()
-    })
+    // Its tokens are those of the last request; the transcript has them all.
+    Some(Spent { micro_usd: (usd * 1_000_000.0).round() as u64, ..Spent::default() })
 }
 
 #[cfg(test)]

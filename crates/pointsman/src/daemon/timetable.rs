@@ -4,6 +4,7 @@
 use jiff::tz::TimeZone;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::log;
+use pointsman_core::role::Role;
 use pointsman_core::time::Timestamp;
 use pointsman_core::timetable::{Decision, Facts, Rules, ScheduleMemory, Zone, decide, entries};
 use pointsman_store::{Change, Memory, Store};
@@ -71,7 +72,6 @@ pub fn tick(
         tracing::error!(%project, timezone = config.schedule.timezone, "no such time zone: nothing runs by itself");
         return Ok(0);
     };
-    let budget = budget::used_up_today(engine.store(), &config, now)?;
     let mut begun = 0;
     for (formula, cron) in entries(&config) {
         let known = remembered(engine.store(), project, &formula)
@@ -83,12 +83,12 @@ pub fn tick(
             Err(error) => return Err(error),
         };
         // Rules cost nothing, and are needed most when memory is short.
-        let by_code = factory::by_code(&formula);
+        let (by_code, role) = (factory::by_code(&formula), Role::of_formula(&formula));
         let facts = Facts {
             running: !by_code && last.is_some_and(|run| !run.status.is_over()),
             free_memory_mb: standing.free_memory_mb.filter(|_| !by_code),
             inputs: standing.inputs.clone(),
-            budget: budget.clone().filter(|_| !by_code),
+            budget: if by_code { None } else { budget::used_up_today(engine.store(), &config, role, now)? },
         };
         let rules = Rules::new(&config, &formula);
         let (decision, after) = decide((&formula, &cron), &place, before.as_ref(), &rules, &facts, now);

@@ -154,6 +154,7 @@ impl<'k> Lines<'k> {
             }
             self.keeper.telling.said(self.prompt, &said);
         }
+        self.keeper.telling.used(self.turn.spent_so_far());
         if self.turn.has_result() && self.ends_by.is_none() {
             self.ends_by = Some(Instant::now() + RESULT_GRACE);
         }

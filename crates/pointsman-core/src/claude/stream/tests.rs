@@ -82,6 +82,39 @@ fn a_turn_costs_what_it_costs_itself_whatever_the_sums_mean() {
 }
 
 #[test]
+fn a_turn_tells_its_requests_by_class_while_it_runs_and_never_more_than_at_its_end() {
+    for version in &VERSIONS {
+        let mut turn = Turn::default();
+        let mut before = turn.spent_so_far();
+        for line in sample(version, "first").lines() {
+            turn.take(line);
+            let now = turn.spent_so_far();
+            assert!(now.tokens >= before.tokens && now.micro_usd >= before.micro_usd);
+            before = now;
+        }
+        let whole = over(turn.end(Some(0), Sums::default(), Talks::Always)).spent;
+        assert_eq!(whole.tokens, whole.classes.sum());
+        assert_eq!(
+            (before.classes.input, before.classes.cache_reads),
+            (whole.classes.input, whole.classes.cache_reads)
+        );
+        assert!(before.classes.output <= whole.classes.output && before.classes.output > 0);
+        assert!(before.micro_usd <= whole.micro_usd && before.micro_usd > 0, "{before:?} {whole:?}");
+    }
+}
+
+#[test]
+fn sums_of_an_older_version_without_classes_are_not_charged_again() {
+    for version in &VERSIONS {
+        let first = over(play(sample(version, "first")).0.end(Some(0), Sums::default(), Talks::Always));
+        let older = Sums { classes: Default::default(), ..first.sums };
+        let second =
+            |before| over(play(sample(version, "second")).0.end(Some(0), before, Talks::Always)).spent;
+        assert_eq!(second(older), second(first.sums));
+    }
+}
+
+#[test]
 fn errors_have_claudes_names_in_every_version() {
     for version in &VERSIONS {
         for (name, wanted) in

@@ -5,6 +5,8 @@
 pub enum SpendingScope {
     Task,
     RoleOnTask,
+    Issue,
+    RoleOnIssue,
     Session,
     Day,
     RoleOnDay,
@@ -15,9 +17,19 @@ pub fn spent(amount: Option<&str>, whose: SpendingScope) -> String {
     let whose = match whose {
         SpendingScope::Task => "for this task",
         SpendingScope::RoleOnTask => "by its role for this task",
+        SpendingScope::Issue => "on this issue by all its sessions",
+        SpendingScope::RoleOnIssue => "by its role on this issue",
         SpendingScope::Session => "by this session",
         SpendingScope::Day => "today",
         SpendingScope::RoleOnDay => "by its role today",
     };
     format!("{} spent {whose}", amount.unwrap_or("nothing"))
 }
+
+/// The one who stops a run when its budget is used up.
+pub fn stops(what: &str) -> String {
+    format!("the budget ({what})")
+}
+
+/// The unit of time in which nobody knew what was spent.
+pub const OF_SILENT_SESSIONS: &str = "of sessions that tell nothing";

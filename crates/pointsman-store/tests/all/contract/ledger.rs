@@ -2,7 +2,7 @@
 
 use pointsman_core::ids::ProjectName;
 use pointsman_core::role::Role;
-use pointsman_core::session::budget::Spent;
+use pointsman_core::session::budget::{Spent, TokenClasses};
 use pointsman_core::task::Exit;
 use pointsman_store::{CheckpointRow, Error, NewEntry, SessionRow, Store};
 
@@ -13,17 +13,23 @@ const MONDAY: &str = "2026-03-02";
 const TUESDAY: &str = "2026-03-03";
 
 fn spent(tokens: u64) -> Spent {
-    Spent { tokens, micro_usd: tokens * 10, turns: tokens / 100, ..Spent::default() }
+    let classes = TokenClasses {
+        input: tokens / 10,
+        cache_writes: tokens / 5,
+        cache_reads: tokens / 2,
+        output: tokens / 20,
+    };
+    Spent { tokens, classes, micro_usd: tokens * 10, turns: tokens / 100, ..Spent::default() }
 }
 
 /// What sessions reported on a task; for how long they ran is another matter.
 fn on_task(store: &Store, issue: u64) -> Spent {
-    Spent { millis: 0, ..store.spent_on_task(&key(issue), at(0)).unwrap() }
+    Spent { millis: 0, unreported_millis: 0, ..store.spent_on_task(&key(issue), at(0)).unwrap() }
 }
 
 /// The same of a day.
 fn on_day(store: &Store, project: Option<&ProjectName>, day: &str) -> Spent {
-    Spent { millis: 0, ..store.spent_on_day(project, day, at(0)).unwrap() }
+    Spent { millis: 0, unreported_millis: 0, ..store.spent_on_day(project, day, at(0)).unwrap() }
 }
 
 fn report(store: &mut Store, issue: u64, generation: u32, day: &str, tokens: u64) {
@@ -84,6 +90,33 @@ pub(crate) fn a_day_is_shared_out_by_role(store: &mut Store) {
     assert!(store.spent_by_role_on_day(Some(&project("harbour")), TUESDAY, at(0)).unwrap().is_empty());
 }
 
+pub(crate) fn an_issue_is_charged_for_its_reviews_and_its_task_is_not(store: &mut Store) {
+    store.upsert_session(&session(3, 1)).unwrap();
+    let review = "review-shop-7.1".to_owned();
+    let row = SessionRow { session: review.clone(), identity: "review-shop-7".into(), ..session(3, 1) };
+    store.upsert_session(&SessionRow { role: Role::Review, issue: None, ..row }).unwrap();
+    report(store, 3, 1, MONDAY, 100);
+    store.spend(&project("shop"), Some(3), &review, TUESDAY, spent(40)).unwrap();
+    let issue = store.spent_on_issue(&key(3), at(0)).unwrap();
+    assert_eq!((on_task(store, 3).tokens, issue.tokens), (100, 140));
+    assert_eq!(issue.classes, spent(100).classes.plus(spent(40).classes));
+    let roles = store.spent_by_role_on_issue(&key(3), at(0)).unwrap();
+    assert_eq!((roles[&Role::Dev].tokens, roles[&Role::Review].tokens), (100, 40));
+    assert_eq!(on_day(store, None, TUESDAY), spent(40));
+}
+
+pub(crate) fn time_of_sessions_that_told_nothing_is_counted_apart(store: &mut Store) {
+    let hour = |n: i64| at(MONDAY_BEGINS + n * HOUR);
+    for (generation, told) in [(1, Spent::default()), (2, spent(7))] {
+        let row = SessionRow { created_at: hour(1), ended_at: Some(hour(3)), ..session(3, generation) };
+        store.upsert_session(&SessionRow { spent: told, exit: Some(Exit::Stopped), ..row }).unwrap();
+    }
+    let all = store.spent_on_issue(&key(3), hour(9)).unwrap();
+    assert_eq!((all.millis, all.unreported_millis), (4 * HOUR as u64, 2 * HOUR as u64));
+    let day = store.spent_on_day(None, MONDAY, hour(9)).unwrap();
+    assert_eq!(day.unreported_millis, 2 * HOUR as u64);
+}
+
 /// The first moment of [`MONDAY`].
 const MONDAY_BEGINS: i64 = 20_514 * 86_400_000;
 const HOUR: i64 = 3_600_000;
@@ -115,7 +148,7 @@ pub(crate) fn wall_time_is_counted_from_starts_and_ends_in_parallel_and_over_mid
     assert_eq!(hours(store.spent_on_day(Some(&shop), TUESDAY, hour(32)).unwrap()), 1 + 6, "time goes on");
     assert_eq!(hours(store.spent_on_day(None, MONDAY, now).unwrap()), 3 + 2 + 2 + 1);
     assert_eq!(hours(store.spent_on_day(Some(&shop), "2026-03-01", now).unwrap()), 0);
-    assert_eq!(hours(store.spent_by_role_on_task(&key(3), now).unwrap()[&Role::Dev]), 6);
+    assert_eq!(hours(store.spent_by_role_on_issue(&key(3), now).unwrap()[&Role::Dev]), 6);
     // A clock that was set back takes nothing away.
     assert_eq!(hours(store.spent_on_task(&key(4), hour(0)).unwrap()), 2);
 }

@@ -10,6 +10,7 @@ mod log;
 mod output;
 mod person;
 mod supervised;
+mod usage;
 mod wake;
 mod watch;
 

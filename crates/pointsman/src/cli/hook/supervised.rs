@@ -3,17 +3,18 @@
 
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
 use pointsman_core::hook::{self, HookEvent, Report, guard, transcript};
 use pointsman_core::ids::TaskKey;
+use pointsman_core::session::budget::Spent;
 use pointsman_core::words::{message, prompt};
 use serde_json::Value;
 
 use super::log::Log;
-use super::{output, wake};
+use super::{output, usage, wake};
 use crate::cli::time;
 use crate::daemon::hook_inbox;
 use crate::paths::Paths;
@@ -37,18 +38,23 @@ pub(super) fn answer(event: &str, payload: &Value, session_files: &SessionVariab
     let place = Paths::from_env(|name| Some((session_files.variable)(name).into())).and_then(|paths| {
         let session = TaskKey::parse_session(&session_files.session);
         let (key, generation) = session.context("POINTSMAN_SESSION names no session")?;
-        let run = paths.project(&key.project).sandbox(&key).join(format!("run-{generation}"));
-        Ok((paths, run))
+        let sandbox = paths.project(&key.project).sandbox(&key);
+        let run = sandbox.join(format!("run-{generation}"));
+        Ok((paths, sandbox, run))
     });
     if hook::plain_name(event) == "wake" {
         return match place {
-            Ok((_, run)) => wake::wait(&run, log),
+            Ok((_, _, run)) => wake::wait(&run, log),
             Err(_) => ExitCode::SUCCESS,
         };
     }
     respond(payload, &told, session_files);
     match place {
-        Ok((paths, run)) => {
+        Ok((paths, sandbox, run)) => {
+            // Before the end of a turn: a session that has used up its budget ends there.
+            if let Some(spent) = spent(&told, payload, session_files, &sandbox) {
+                report(HookEvent::Measured { gauge: None, spent }, &paths, session_files, log);
+            }
             if let HookEvent::Stopped { busy, .. } = &mut told {
                 let letters = hook_inbox(&run).take();
                 if !letters.is_empty() {
@@ -64,9 +70,39 @@ pub(super) fn answer(event: &str, payload: &Value, session_files: &SessionVariab
     ExitCode::SUCCESS
 }
 
+/// What the session has used, if that is more than was told before. Without a terminal its output tells it.
+fn spent(
+    told: &HookEvent,
+    payload: &Value,
+    session_files: &SessionVariables,
+    sandbox: &Path,
+) -> Option<Spent> {
+    let transcript = Some(transcript_path(payload)).filter(|path| !path.is_empty())?;
+    if !(session_files.variable)("POINTSMAN_TURN").is_empty() {
+        return None;
+    }
+    match told {
+        HookEvent::Started { source, .. } if matches!(source.as_str(), "resume" | "fork") => {
+            usage::pass_over(sandbox, transcript);
+            None
+        }
+        HookEvent::Started { .. } | HookEvent::Tool { done: false, .. } | HookEvent::Measured { .. } => None,
+        HookEvent::Prompted { .. }
+        | HookEvent::Tool { done: true, .. }
+        | HookEvent::Stopped { .. }
+        | HookEvent::Failed { .. }
+        | HookEvent::Asked { .. }
+        | HookEvent::Idle
+        | HookEvent::Compacting
+        | HookEvent::Compacted
+        | HookEvent::Ended { .. }
+        | HookEvent::Other { .. } => usage::count(sandbox, &session_files.session, transcript),
+    }
+}
+
 fn told(event: &str, payload: &Value) -> HookEvent {
     let mut told = HookEvent::read(event, payload);
-    let transcript = payload["transcript_path"].as_str().unwrap_or_default();
+    let transcript = transcript_path(payload);
     match &mut told {
         HookEvent::Stopped { messages, used_tokens, .. } => {
             let end = end_of(transcript, TURN_BYTES);
@@ -89,6 +125,10 @@ fn told(event: &str, payload: &Value) -> HookEvent {
         | HookEvent::Other { .. } => {}
     }
     told
+}
+
+fn transcript_path(payload: &Value) -> &str {
+    payload["transcript_path"].as_str().unwrap_or_default()
 }
 
 /// To the daemon, or into the spool among the session's files.

@@ -38,6 +38,8 @@ const RETRY_FIRST: Duration = Duration::from_millis(250);
 const RETRY_LAST: Duration = Duration::from_secs(60);
 /// Budgets of time and restarts are looked at this often, and when a session begins or ends.
 const BUDGET_LOOK: Duration = Duration::from_secs(1);
+/// Budgets of time of whole issues are days.
+const ISSUE_LOOK: Duration = Duration::from_secs(60);
 /// Before any time there is.
 const AT_ONCE: Timestamp = Timestamp(i64::MIN);
 
@@ -59,6 +61,8 @@ pub struct Engine {
     changed: bool,
     /// When budgets of time and restarts are looked at next.
     budgets_at: Timestamp,
+    /// When those of whole issues are.
+    issues_at: Timestamp,
 }
 
 impl Engine {
@@ -88,6 +92,7 @@ impl Engine {
             stuck,
             changed: true,
             budgets_at: AT_ONCE,
+            issues_at: AT_ONCE,
         })
     }
 
@@ -358,7 +363,11 @@ impl Engine {
         let passed: Vec<Input> = due.map(|t| Input::new(t.key.clone(), Event::TimePassed)).collect();
         self.take(&passed, now)?;
         if self.budgets_at <= now || self.budgets_at > now.after(BUDGET_LOOK) {
-            let passed = budget::passed_by_themselves(self, now)?;
+            let thoroughly = self.issues_at <= now || self.issues_at > now.after(ISSUE_LOOK);
+            let passed = budget::passed_by_themselves(self, thoroughly, now)?;
+            if thoroughly {
+                self.issues_at = now.after(ISSUE_LOOK);
+            }
             self.take(&passed, now)?;
             self.budgets_at = now.after(BUDGET_LOOK);
         }

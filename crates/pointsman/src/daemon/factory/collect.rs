@@ -84,7 +84,7 @@ pub(crate) fn collect(
         sessions,
         issues: seen.map(|seen| seen.issues.iter().map(open_issue).collect()),
         forge_silent_since: daemon.and_then(|known| known.silent_since),
-        held_back: budget::used_up_today(store, config, now)?,
+        held_back: budget::used_up_today(store, config, Task::ROLE, now)?,
         line_stopped: stopped.map(|stopped| stopped.reason),
         ill_notifiers,
         leftovers: leftovers(paths, config, &tasks, now),

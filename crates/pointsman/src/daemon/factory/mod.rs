@@ -207,7 +207,7 @@ fn hindrance(
         let why = words::daemon::factory::too_little_memory(least);
         return Ok(Some(AskObstacle { why, passes: true }));
     }
-    let used_up = budget::used_up_today(engine.store(), &config, now)?;
+    let used_up = budget::used_up_today(engine.store(), &config, role, now)?;
     Ok(used_up.map(|why| AskObstacle { why, passes: true }))
 }
 

@@ -106,7 +106,7 @@ impl<'w> RunRequest<'w> {
     }
 }
 
-/// Begins a run about something, if nothing of the day's budget is in the way.
+/// Begins a run about something.
 pub(super) fn begin_about(
     engine: &mut Engine,
     project: &ProjectName,
@@ -115,16 +115,11 @@ pub(super) fn begin_about(
     by: &str,
     now: Timestamp,
 ) -> Result<Reply, pointsman_store::Error> {
-    if let Some(config) = engine.config(project)
-        && let Some(full) = budget::used_up_today(engine.store(), &config, now)?
-    {
-        return Ok(failed(FailureKind::Refused, full));
-    }
     let wish = RunRequest { subject: Some(subject), ..RunRequest::new(formula, by) };
     begin(engine, project, &wish, now)
 }
 
-/// Begins a run, if one may begin.
+/// Begins a run, if one may begin and no budget is in the way.
 pub(super) fn begin(
     engine: &mut Engine,
     project: &ProjectName,
@@ -133,6 +128,9 @@ pub(super) fn begin(
 ) -> Result<Reply, pointsman_store::Error> {
     match draft(engine, project, wish, now)? {
         Ok(run) => {
+            if let Some(full) = budget::used_up_for(engine, &run, now)? {
+                return Ok(failed(FailureKind::Refused, full));
+            }
             let mut change = begun(&run, now);
             change.memories.extend(wish.memory.clone());
             engine.write(&[change])?;

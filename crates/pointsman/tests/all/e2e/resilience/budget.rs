@@ -3,10 +3,13 @@
 use pointsman::control::client;
 use pointsman::control::protocol::{Reply, Request};
 use pointsman_core::hook::{HookEvent, Report};
+use pointsman_core::session::budget::{Spent, TokenClasses};
 use pointsman_core::time::Timestamp;
+use pointsman_testkit::{Setup, TestDaemon};
+use serde_json::{Value, json};
 
 use super::super::hooks::{hook, payload, waiting_in};
-use super::{measure_tokens, shop};
+use super::{measure, measure_tokens, shop};
 
 #[test]
 fn e2e_budget_a_soft_mark_warns_and_a_hard_mark_stops_with_the_work_captured() {
@@ -165,4 +168,142 @@ fn e2e_budget_of_a_role_counts_its_sessions_together_and_a_day_of_it_too() {
             assert!(task["reason"].as_str().unwrap().contains("1000 of 1000 tokens"), "{key}: {task}");
         }
     }
+}
+
+/// A formula's agent that reports what it spent, and stays.
+const SPENDER: &str = r#"
+PROGRAM gauge --tokens 5000 --usd 1.5 > "$HOME/first-$POINTSMAN_SESSION" 2>&1; echo "$?" >> "$HOME/first-$POINTSMAN_SESSION"
+PROGRAM gauge --json --input-tokens 100 --cache-writes 200 --cache-reads 9000 --output-tokens 50 --context 0.4 \
+    > "$HOME/second-$POINTSMAN_SESSION" 2>&1; echo "$?" >> "$HOME/second-$POINTSMAN_SESSION"
+read -r line
+"#;
+
+const FORMULA: &str = "name = \"tidy\"\ndescription = \"Tidies\"\nversion = 1\n\n[[steps]]\nid = \"look\"\n\
+                       title = \"Look\"\ndescription = \"Look.\"\n";
+
+fn spends_in_a_run(setup: Setup) -> Setup {
+    let agent = SPENDER.replace("PROGRAM", env!("CARGO_BIN_EXE_pointsman"));
+    setup.agent(&agent).file("formulas/tidy.toml", FORMULA)
+}
+
+/// The figures of one role.
+fn role(daemon: &TestDaemon, name: &str) -> Value {
+    let roles = daemon.json(&["roles"]);
+    roles.as_array().unwrap().iter().find(|role| role["role"] == name).unwrap().clone()
+}
+
+/// The lines that an agent left in its home.
+fn told(daemon: &TestDaemon, name: &str) -> Option<String> {
+    let text = std::fs::read_to_string(daemon.path("home").join(name)).ok()?;
+    text.trim_end().ends_with(|last: char| last.is_ascii_digit()).then_some(text)
+}
+
+fn usd(micro_usd: u64) -> Option<Spent> {
+    Some(Spent { micro_usd, ..Spent::default() })
+}
+
+#[test]
+fn e2e_budget_a_formula_run_tells_what_it_spends_by_class_and_in_money() {
+    let daemon = spends_in_a_run(shop()).start();
+    daemon.json(&["formula", "run", "tidy"]);
+    let first = daemon.wait_for("the first report", || told(&daemon, "first-action-shop-1.1"));
+    assert_eq!(first, "0\n", "exit code 0 and no complaint");
+    let second = daemon.wait_for("the second report", || told(&daemon, "second-action-shop-1.1"));
+    assert!(second.ends_with("0\n") && second.contains("action-shop-1.1"), "{second}");
+    let work = role(&daemon, "action");
+    assert_eq!((&work["tokens"], &work["usd"]), (&json!(9350), &json!(1.5)), "{work}");
+    let agent = daemon.json(&["agents"])[0].clone();
+    assert_eq!((&agent["cost_usd"], &agent["context_percent"]), (&json!(1.5), &json!(40.0)), "{agent}");
+    assert_eq!(daemon.json(&["status"])["projects"][0]["spent_today"]["usd"], 1.5);
+}
+
+#[test]
+fn e2e_budget_of_every_role_is_read_and_stops_its_runs_and_no_others() {
+    let daemon = spends_in_a_run(shop().set("roles.action.budget.usd_per_day", "2")).start();
+    let working = daemon.file_issue("Apples", "");
+    daemon.wait_session(working, 1);
+    daemon.json(&["formula", "run", "tidy"]);
+    daemon.wait_for("the second report", || told(&daemon, "second-action-shop-1.1"));
+    measure(&daemon, "action-shop-1.1", None, usd(2_000_000));
+    let run = daemon.wait_for("the run to be over", || {
+        let run = daemon.json(&["run", "show", "1"]);
+        (run["open"] == false).then_some(run)
+    });
+    assert_eq!(run["status"], "stopped", "{run}");
+    assert!(run["reason"].as_str().unwrap().contains("2.00 of 2.00 USD"), "{run}");
+    let again = daemon.run(&["formula", "run", "tidy"]);
+    assert!(again.code == Some(3) && again.stderr.contains("2.00 of 2.00 USD"), "{again:?}");
+    assert_eq!(daemon.task(working)["state"], "working", "dev has a budget of its own");
+}
+
+#[test]
+fn e2e_budget_a_review_agent_that_spends_stops_the_day_for_all() {
+    let daemon = shop()
+        .set("review.mode", "\"agent\"")
+        .set("limits.min_free_memory_mb", "0")
+        .set("dev.concurrency", "2")
+        .set("budget.usd_per_day", "3")
+        .set("timing.handoff_timeout", "\"300ms\"")
+        .start();
+    let works = daemon.file_issue("Apples", "write src/apples.txt draft\nsay at work\nhang");
+    let script = "write src/figs.txt figs\ncommit Add figs\npush\nphase awaiting_ci\nexpect CI passed\n\
+                  phase awaiting_review\nhang";
+    let text = format!(
+        "rehearsal:begin\n{script}\nrehearsal:end\nrehearsal-review:begin\nsay looking\nhang\nrehearsal-review:end\n"
+    );
+    let reviewed = daemon.file_issue_with("Figs in src/figs.txt", &text);
+    daemon.wait_shown(works, "at work");
+    let review = daemon.wait_for("a review", || {
+        let agents = daemon.json(&["agents"]);
+        let agents = agents.as_array()?.iter().filter(|agent| agent["role"] == "review");
+        agents.filter_map(|agent| agent["session_id"].as_str()).next().map(str::to_owned)
+    });
+    measure(&daemon, &review, None, usd(2_990_000));
+    assert_eq!(daemon.task(works)["state"], "working");
+    // What the review spends is spent on the issue that it is about.
+    measure(&daemon, &review, None, usd(3_000_000));
+    for issue in [works, reviewed] {
+        let task = daemon.wait_state(issue, "blocked");
+        assert!(task["reason"].as_str().unwrap().contains("3.00 of 3.00 USD"), "{task}");
+        daemon.wait_settled(issue);
+    }
+    daemon.wait_for("the review to end", || {
+        let runs = daemon.json(&["run", "list"]);
+        runs.as_array()?.iter().all(|run| run["open"] == false && run["status"] == "stopped").then_some(())
+    });
+    let late = daemon.file_issue("Plums", "say at work\nhang");
+    daemon.wait_state(late, "backlog");
+    daemon.restart();
+    assert_eq!(daemon.task(late)["state"], "backlog");
+    assert_eq!(
+        daemon.json(&["run", "list"]).as_array().unwrap().len(),
+        1,
+        "no review begins on an empty purse"
+    );
+    assert_eq!(role(&daemon, "review")["usd"], 3.0);
+}
+
+#[test]
+fn e2e_budget_of_an_issue_counts_its_reviews_and_fresh_tokens_leave_out_what_a_cache_gave() {
+    let daemon = shop()
+        .set("budget.usd_per_issue", "2")
+        .set("budget.fresh_tokens_per_task", "1000")
+        .set("timing.handoff_timeout", "\"300ms\"")
+        .set("dev.concurrency", "2")
+        .start();
+    let issues = ["apples", "pears"].map(|fruit| daemon.file_issue(fruit, "say at work\nhang"));
+    for issue in issues {
+        daemon.wait_shown(issue, "at work");
+    }
+    let cached = TokenClasses { input: 100, cache_writes: 300, cache_reads: 900_000, output: 99 };
+    measure(&daemon, "dev-shop-1.1", None, Some(Spent::of_classes(cached)));
+    measure(&daemon, "dev-shop-2.1", None, usd(1_500_000));
+    assert!(issues.iter().all(|issue| daemon.task(*issue)["state"] == "working"));
+    let more = TokenClasses { output: 600, ..cached };
+    measure(&daemon, "dev-shop-1.1", None, Some(Spent::of_classes(more)));
+    let task = daemon.wait_state(issues[0], "blocked");
+    assert!(task["reason"].as_str().unwrap().contains("1000 of 1000 fresh tokens"), "{task}");
+    measure(&daemon, "dev-shop-2.1", None, usd(2_000_000));
+    let task = daemon.wait_state(issues[1], "blocked");
+    assert!(task["reason"].as_str().unwrap().contains("2.00 of 2.00 USD"), "{task}");
 }
