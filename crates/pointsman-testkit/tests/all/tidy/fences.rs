@@ -102,7 +102,7 @@ const FENCES: [(&str, &str, &[&str]); 7] = [
             "crates/pointsman/src/cli/init.rs",
             "crates/pointsman/src/daemon/jobs/queue/outcomes.rs",
             // A `ci.sh` that is not executable.
-            "crates/pointsman/src/init/guess.rs",
+            "crates/pointsman-core/src/test_command/mod.rs",
             // Scripts that benchmarks compare with, and agents that they start.
             "crates/pointsman-bench/src/hooks.rs",
             "crates/pointsman-bench/src/polling.rs",
