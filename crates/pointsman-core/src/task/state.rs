@@ -1,4 +1,4 @@
-//! What is remembered about a task. Written to the store after every transition.
+//! The snapshot of a task. Written to the store after every transition.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::part::session::{Demand, Session, Stage};
 use crate::role::Role;
 use crate::time::Timestamp;
 
-/// Where a task stands. The names are part of the surface that scripts rely on.
+/// The state of a task. The names are part of the surface that scripts rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -109,7 +109,7 @@ impl std::fmt::Display for State {
     }
 }
 
-/// What CI said about the head.
+/// The verdict of CI on the head.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Ci {
@@ -142,7 +142,7 @@ impl Ci {
     }
 }
 
-/// What the reviewer said about the head.
+/// The verdict of the reviewer on the head.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Review {
@@ -161,7 +161,7 @@ pub enum Review {
     },
 }
 
-/// What has been used up.
+/// The attempts that a task has used up. They outlive sessions, so that a new session does not start from zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Attempts {
@@ -280,7 +280,7 @@ impl Task {
         }
     }
 
-    /// When time alone will next change something.
+    /// The next time at which time alone changes something.
     pub fn wake_at(&self) -> Option<Timestamp> {
         let question = self.escalation.as_ref().and_then(Question::wake_at);
         [self.deadline, question, self.session.wake_at()].into_iter().flatten().min()
