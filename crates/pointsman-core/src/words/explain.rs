@@ -375,24 +375,13 @@ mod tests {
     fn an_escalation_tells_how_often_a_person_was_asked() {
         let mut asked = task(State::Escalated);
         asked.reason = Some("which colour?".into());
-<<<<<<< HEAD
         let policy =
             question::Policy { remind: Duration::from_secs(3660), timeout: Duration::from_secs(86_400) };
         let asked_at = Timestamp(NOW.0 - 60_000);
         let source = asked.source();
         asked.escalation =
             Some(Question::ask(Kind::Question, Cause::Agent, source, "which colour?", &policy, asked_at));
-        let text = told(&asked, "", Surroundings::default());
-=======
-        asked.escalation = Some(Escalation {
-            cause: EscalationCause::Agent,
-            reason: "which colour?".into(),
-            at: Timestamp(NOW.0 - 60_000),
-            renotify_at: Timestamp(NOW.0 + 3_600_000),
-            notices: 1,
-        });
         let text = told(&asked, "", TaskSurroundings::default());
->>>>>>> origin/main
         assert!(text.contains("reason: which colour?"), "{text}");
         assert!(text.contains("a person was asked once since 1m ago; again in 1h"), "{text}");
     }
