@@ -1,8 +1,7 @@
-//! The entries of the log that are not events of a task: one closed enum, so that whoever reads the log reads values
-//! and not keys.
+//! The entries of the log as types, so that whoever reads the log reads values and not keys.
 //!
-//! What happens to a task is a [`task::Event`](crate::task::Event) and is logged as that; what other programs wait for is
-//! a [`Signal`](crate::signal::Signal). The stored form of an entry is its kind and its data. It stays readable for
+//! A [`TaskEntry`] is an event of a task, an [`Entry`] anything else; what other programs wait for is a
+//! [`Signal`](crate::signal::Signal). The stored form of an entry is its kind and its data. It stays readable for
 //! ever: a field is added with a default, and never renamed.
 
 use std::path::PathBuf;
@@ -14,15 +13,67 @@ use crate::decision::{self, Unconfirmed};
 use crate::health::Finding;
 use crate::ids::{Number, Sha};
 use crate::notifier::Topic;
+use crate::part::question::{self, Owner, QuestionId, Settled};
 use crate::queue::{EntryId, EntryStatus, StoppedBy};
 use crate::role::Role;
 use crate::run::{self, RunId};
 use crate::session::work::{TestsStatus, WorkPhase};
 use crate::signal::Signal;
 use crate::snapshot::Unreadable;
+use crate::task;
 use crate::vault::{self, ActionId};
 
-/// An entry of the log.
+/// An event of a task, with the states that the task moved between.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskEntry {
+    #[serde(flatten)]
+    pub event: task::Event,
+    #[serde(flatten)]
+    pub moved: TaskMove,
+    /// The reason why the task refused the event, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+}
+
+/// The states that a task moved between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskMove {
+    /// None if the task stayed where it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<task::State>,
+    pub to: task::State,
+}
+
+impl TaskEntry {
+    /// The stored form: the name of the event, and the data that goes with it.
+    pub fn stored(&self) -> (String, Value) {
+        let Ok(Value::Object(mut data)) = serde_json::to_value(self) else { return Default::default() };
+        let kind = match data.remove("event") {
+            Some(Value::String(kind)) => kind,
+            _ => String::new(),
+        };
+        (kind, Value::Object(data))
+    }
+
+    /// Reads a stored entry; none if it is not of a task, or of a later program.
+    pub fn read(kind: &str, data: &Value) -> Option<Self> {
+        let Value::Object(data) = data else { return None };
+        let mut stored = data.clone();
+        stored.insert("event".to_owned(), kind.into());
+        serde_json::from_value(Value::Object(stored)).ok()
+    }
+}
+
+impl TaskMove {
+    /// Reads the states alone, which works for events of later programs too; none if the entry is not of a task. A run
+    /// and a vault action have states of their own, and some have the same names.
+    pub fn read(kind: &str, data: &Value) -> Option<Self> {
+        let moved = Self::deserialize(data).ok()?;
+        Entry::read(kind, data).is_none().then_some(moved)
+    }
+}
+
+/// An entry of the log that is not an event of a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "data", rename_all = "snake_case")]
 pub enum Entry {
@@ -43,6 +94,10 @@ pub enum Entry {
         topic: Topic,
         text: String,
     },
+
+    QuestionAsked(Question),
+    QuestionReminded(Question),
+    QuestionSettled(Question),
 
     QueueEntered(QueueEntry),
     QueueMoved(QueueEntry),
@@ -196,6 +251,19 @@ pub enum Entry {
     Unreadable(Unreadable),
 }
 
+/// A question to a person, as it is then.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Question {
+    pub question: QuestionId,
+    pub kind: question::Kind,
+    pub owner: Owner,
+    pub subject: String,
+    /// How often it was asked.
+    pub notices: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled: Option<Settled>,
+}
+
 /// An entry of the merge queue, as it is then.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueueEntry {
@@ -276,6 +344,25 @@ fn known_event<'de, D: Deserializer<'de>>(from: D) -> Result<Option<run::Event>,
 }
 
 impl Entry {
+    /// The entry for a change of a question; nothing for one without a number, which nobody can name.
+    pub fn of_question(change: &question::Change) -> Option<Self> {
+        let entry = |asked: &question::Question| {
+            Some(Question {
+                question: asked.id?,
+                kind: asked.kind,
+                owner: asked.source.owner.clone(),
+                subject: asked.subject.clone(),
+                notices: asked.notices,
+                settled: asked.settled.clone(),
+            })
+        };
+        match change {
+            question::Change::Asked(asked) => entry(asked).map(Self::QuestionAsked),
+            question::Change::Reminded(asked) => entry(asked).map(Self::QuestionReminded),
+            question::Change::Settled(asked) => entry(asked).map(Self::QuestionSettled),
+        }
+    }
+
     /// The stored form: a kind, and the data that goes with it.
     pub fn stored(&self) -> (String, Value) {
         let Ok(Value::Object(mut stored)) = serde_json::to_value(self) else { return Default::default() };
@@ -298,6 +385,9 @@ impl Entry {
             Self::WorkObserved { .. } => "work_observed",
             Self::OperatorSpoke => "operator_spoke",
             Self::PersonSpoke { .. } => "person_spoke",
+            Self::QuestionAsked(_) => "question_asked",
+            Self::QuestionReminded(_) => "question_reminded",
+            Self::QuestionSettled(_) => "question_settled",
             Self::QueueEntered(_) => "queue_entered",
             Self::QueueMoved(_) => "queue_moved",
             Self::QueuePaused { .. } => "queue_paused",
@@ -396,7 +486,42 @@ pub const RESULT_OVER: &str = "result_over";
 mod tests {
     use serde_json::json;
 
-    use super::Entry;
+    use super::{Entry, TaskEntry, TaskMove};
+    use crate::task::{Event, State};
+
+    /// Events of a task as 0.1.0 wrote them: with the states of the task among the fields of the event.
+    #[test]
+    fn events_of_tasks_are_read_and_written_as_they_were() {
+        let stored = [
+            (
+                "phase_claimed",
+                json!({ "generation": 1, "phase": "awaiting_ci", "reason": null, "refusal": null, "to": "working" }),
+            ),
+            (
+                "checks_finished",
+                json!({
+                    "sha": "a".repeat(40), "run": 1, "verdict": { "verdict": "timed_out", "log": "" },
+                    "from": "awaiting_ci", "to": "escalated",
+                }),
+            ),
+            ("claimed", json!({ "to": "blocked", "refused": "it is blocked already" })),
+        ];
+        for (kind, data) in stored {
+            let entry = TaskEntry::read(kind, &data).unwrap_or_else(|| panic!("{kind} {data}"));
+            assert_eq!(entry.stored(), (kind.to_owned(), data.clone()));
+            assert_eq!(TaskMove::read(kind, &data), Some(entry.moved));
+        }
+        let moved = TaskMove { from: None, to: State::Blocked };
+        let entry = TaskEntry { event: Event::Claimed, moved, refused: None };
+        assert_eq!(entry.stored(), ("claimed".to_owned(), json!({ "to": "blocked" })));
+        assert_eq!(TaskMove::read("of_a_later_program", &json!({ "to": "blocked" })), Some(moved));
+        let of_run = json!({ "run": 3, "formula": "tidy", "step": null, "to": "working", "reason": null });
+        assert_eq!(
+            TaskMove::read("run_begun", &of_run).is_none(),
+            Entry::read("run_begun", &of_run).is_some()
+        );
+        assert_eq!(TaskMove::read("operator_spoke", &json!(null)), None);
+    }
 
     /// What 0.1.0 wrote, key by key.
     #[test]
@@ -469,6 +594,8 @@ mod tests {
         }
         assert!(!super::is_kind("phase_claim") && !super::is_kind(""));
         assert_eq!(Entry::read("phase_claimed", &json!({ "to": "working" })), None);
+        assert_eq!(TaskEntry::read("operator_spoke", &json!(null)), None);
+        assert_eq!(TaskEntry::read("queue_resumed", &json!({ "to": "working" })), None);
         assert_eq!(Entry::read("hand_in_over", &json!("nonsense")), None);
     }
 }

@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::ids::{ProjectName, TaskKey};
 use crate::role::Role;
@@ -42,16 +42,18 @@ pub trait Snapshot: Serialize + DeserializeOwned {
 }
 
 impl Snapshot for crate::task::Task {
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
 
     fn upgrade(version: u32, value: Value) -> Result<Value, String> {
         match version {
-            1 => Ok(session_is_a_part(value)),
-            2 => Ok(value),
+            1 => Ok(escalation_is_a_question(session_is_a_part(value))),
+            2 => Ok(escalation_is_a_question(value)),
+            3 => Ok(value),
             _ => Err(words::reason::unknown_version(version, Self::VERSION)),
         }
     }
 }
+impl Snapshot for crate::part::question::Question {}
 impl Snapshot for crate::run::Run {
     const VERSION: u32 = 2;
 
@@ -71,12 +73,16 @@ impl Snapshot for crate::health::Memory {}
 impl Snapshot for crate::hand_in::Memory {}
 impl Snapshot for crate::value::RoleValue {}
 impl Snapshot for crate::value::Following {}
-impl Snapshot for crate::timetable::Remembered {}
+impl Snapshot for crate::timetable::ScheduleMemory {}
 impl Snapshot for crate::decision::Memory {}
 impl Snapshot for crate::session::work::WorkState {}
 
 /// Version 1 of a task had the fields of its session beside its own.
 fn session_is_a_part(mut value: Value) -> Value {
+    // Not a task at all. Whoever reads it as one says so.
+    if !value.is_object() {
+        return value;
+    }
     let mut take = |name: &str| value.get_mut(name).map(Value::take).unwrap_or_default();
     let (mut session, mut context) = (serde_json::Map::new(), serde_json::Map::new());
     let put = |part: &mut serde_json::Map<String, Value>, name: &str, found: Value| {
@@ -128,6 +134,33 @@ fn run_has_a_session(mut value: Value) -> Value {
     value
 }
 
+/// Until version 2 a task had an escalation of its own, and its time-out was the task's deadline. The question has no
+/// number: it gets one when the task is loaded.
+fn escalation_is_a_question(mut value: Value) -> Value {
+    let Some(escalation) = value.get("escalation").filter(|escalation| !escalation.is_null()).cloned() else {
+        return value;
+    };
+    let reason = escalation["reason"].as_str().unwrap_or_default();
+    let subject = crate::text::clean_line(reason, 200);
+    value["escalation"] = json!({
+        "id": null,
+        "kind": "question",
+        "cause": escalation["cause"],
+        "source": {
+            "project": value["key"]["project"],
+            "owner": format!("task/{}", value["key"]["issue"]),
+            "issue": value["key"]["issue"],
+            "pr": value["pr"],
+        },
+        "subject": subject,
+        "asked_at": escalation["at"],
+        "notices": escalation["notices"],
+        "remind_at": escalation["renotify_at"],
+        "expires_at": value["deadline"],
+    });
+    value
+}
+
 /// The kinds of things that have a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -141,6 +174,8 @@ pub enum Kind {
     Effect,
     /// What is known of the work of an identity's sessions.
     WorkState,
+    /// A question to a person.
+    Question,
 }
 
 impl fmt::Display for Kind {
@@ -152,6 +187,7 @@ impl fmt::Display for Kind {
             Self::Memory => "memory",
             Self::Effect => "effect of",
             Self::WorkState => "work state",
+            Self::Question => "question",
         })
     }
 }
@@ -176,7 +212,7 @@ impl Unreadable {
                 Some(WorkflowId::Task(TaskKey { project: self.project.clone(), issue }))
             }
             Kind::Effect => WorkflowId::parse_lane(&self.project, &self.name),
-            Kind::Run | Kind::VaultAction | Kind::Memory | Kind::WorkState => None,
+            Kind::Run | Kind::VaultAction | Kind::Memory | Kind::WorkState | Kind::Question => None,
         }
     }
 }
@@ -191,7 +227,7 @@ pub fn check_memory(name: &str, version: u32, text: &str) -> Result<(), String> 
         None if name == crate::decision::MEMORY => crate::decision::Memory::read(version, text).map(drop),
         Some(("hand-in", _)) => crate::hand_in::Memory::read(version, text).map(drop),
         Some(("value", _)) => crate::value::RoleValue::read(version, text).map(drop),
-        Some(("timetable", _)) => crate::timetable::Remembered::read(version, text).map(drop),
+        Some(("timetable", _)) => crate::timetable::ScheduleMemory::read(version, text).map(drop),
         None | Some(_) => Ok(()),
     }
 }
@@ -199,9 +235,22 @@ pub fn check_memory(name: &str, version: u32, text: &str) -> Result<(), String> 
 #[cfg(test)]
 mod tests {
     use serde::{Deserialize, Serialize};
-    use serde_json::Value;
+    use serde_json::{Value, json};
 
     use super::Snapshot;
+    use crate::ids::{ProjectName, TaskKey};
+    use crate::part::question::{self, Cause, Owner};
+    use crate::task::{State, Task};
+    use crate::time::Timestamp;
+
+    #[test]
+    fn what_is_no_task_at_all_is_unreadable_in_every_version() {
+        for version in [1, 2, 3] {
+            for text in ["[]", "3", "\"task\"", "null", "{}", "{\"attempts\": 3}", "", "{"] {
+                assert!(crate::task::Task::read(version, text).is_err(), "version {version}: {text}");
+            }
+        }
+    }
 
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct Second {
@@ -218,6 +267,30 @@ mod tests {
             }
             Err(crate::words::reason::unknown_version(version, Self::VERSION))
         }
+    }
+
+    #[test]
+    fn an_escalation_of_an_older_task_is_a_question_without_a_number() {
+        let key = TaskKey { project: ProjectName::new("shop").unwrap(), issue: 3 };
+        let mut task = Task::new(key, "Apples".into(), "pointsman/issue-3".into(), Timestamp(1));
+        task.state = State::Escalated;
+        let mut stored = serde_json::to_value(&task).unwrap();
+        stored["deadline"] = json!(9_000);
+        stored["pr"] = json!(12);
+        stored["escalation"] = json!({
+            "cause": "review", "reason": "nobody reviewed\nit", "at": 5, "renotify_at": 7_000, "notices": 2,
+        });
+        let read = Task::read(2, &stored.to_string()).unwrap();
+        let asked = read.escalation.unwrap();
+        assert_eq!((asked.id, asked.kind, asked.cause), (None, question::Kind::Question, Cause::Review));
+        assert_eq!(
+            (asked.subject.as_str(), asked.notices, asked.asked_at),
+            ("nobody reviewed it", 2, Timestamp(5))
+        );
+        assert_eq!((asked.remind_at, asked.expires_at), (Some(Timestamp(7_000)), Some(Timestamp(9_000))));
+        assert_eq!((asked.source.owner, asked.source.pr), (Owner::Task(3), Some(12)));
+        stored["escalation"] = json!(null);
+        assert_eq!(Task::read(2, &stored.to_string()).unwrap().escalation, None);
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub mod failure;
 pub mod forge;
 pub mod formula;
 pub mod health;
+pub mod inbox;
 pub mod notice;
 pub mod phase;
 pub mod pipeline;

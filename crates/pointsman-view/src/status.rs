@@ -13,6 +13,7 @@ use pointsman_core::words;
 use serde::{Deserialize, Serialize};
 
 use crate::Time;
+use crate::inbox::Question;
 use crate::notice::BrokenNotifier;
 use crate::task::{Task, usd};
 use crate::vault::Action;
@@ -26,6 +27,9 @@ pub struct Status {
     pub projects: Vec<Project>,
     pub needs_a_person: Vec<Task>,
     pub vault: Vec<Action>,
+    /// Open questions, as `inbox`.
+    #[serde(default)]
+    pub questions: Vec<Question>,
     /// Notifiers that do not work.
     pub notifiers: Vec<BrokenNotifier>,
     /// Decisions that were made while no daemon ran and that have no effect until they are confirmed.
@@ -104,7 +108,6 @@ pub struct Project {
     pub tasks: BTreeMap<State, usize>,
     pub sessions: usize,
     pub merge_queue: usize,
-    /// Why nothing lands.
     pub line_stopped: Option<String>,
     pub spent_today: SpentToday,
     pub rate_limits: Vec<RateLimit>,

@@ -1,4 +1,4 @@
-//! What a person's words mean where they were written.
+//! The meaning of a person's words in the thread where they were written.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,6 @@ pub enum ChatAction {
         /// Although it may have been fired before.
         again: bool,
     },
-    /// It may not.
     Reject {
         reason: String,
     },
@@ -104,6 +103,16 @@ pub fn act(said: &PersonMessage, topic: Option<&Topic>, hash: Option<&str>) -> O
             Some(Command::Help) => ChatAction::Tell(Report::Help),
             Some(Command::Unknown { .. }) => ChatAction::Refuse(Refusal::Unknown),
             // "Approve" may well be what the agent wants to hear; it decides nothing but what the agent reads.
+            Some(Command::Approve { .. } | Command::Reject { .. } | Command::Ignore { .. }) | None => {
+                ChatAction::Speak
+            }
+        },
+        Some(Topic::Question(_)) => match command {
+            Some(Command::Stuck) => ChatAction::Tell(Report::Stuck),
+            Some(Command::Status) => ChatAction::Tell(Report::Status),
+            Some(Command::Help) => ChatAction::Tell(Report::Help),
+            Some(Command::Kill | Command::Pause | Command::Resume) => ChatAction::Refuse(Refusal::NotHere),
+            Some(Command::Unknown { .. }) => ChatAction::Refuse(Refusal::Unknown),
             Some(Command::Approve { .. } | Command::Reject { .. } | Command::Ignore { .. }) | None => {
                 ChatAction::Speak
             }

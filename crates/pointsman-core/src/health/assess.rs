@@ -1,4 +1,4 @@
-//! The rules.
+//! The rules that turn facts into findings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,8 @@ use super::{Facts, Finding};
 use crate::config::Config;
 use crate::dependencies::cycles;
 use crate::ids::Number;
-use crate::task::{EscalationCause, State};
+use crate::part::question::Cause;
+use crate::task::State;
 use crate::time::Timestamp;
 
 /// The findings, worst first, and the areas that could not be looked at.
@@ -136,10 +137,8 @@ fn tasks(facts: &Facts, config: &Config, now: Timestamp, findings: &mut Vec<Find
                 Some(Finding::CiStuck { issue, since })
             }
             State::Escalated => match (cause, task.pr) {
-                (Some(EscalationCause::Ci), _) => Some(Finding::CiStuck { issue, since }),
-                (Some(EscalationCause::Review), Some(pr)) => {
-                    Some(Finding::PullRequestStuck { issue, pr, since })
-                }
+                (Some(Cause::Ci), _) => Some(Finding::CiStuck { issue, since }),
+                (Some(Cause::Review), Some(pr)) => Some(Finding::PullRequestStuck { issue, pr, since }),
                 _ => None,
             },
             State::AwaitingReview if now.since(since) > config.timing.review_timeout.duration() => {

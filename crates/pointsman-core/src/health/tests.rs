@@ -5,7 +5,8 @@ use super::*;
 use crate::chat::{Command, Reply};
 use crate::config::Config;
 use crate::ids::{Number, ProjectName, TaskKey};
-use crate::task::{Escalation, EscalationCause, State, Task};
+use crate::part::question::{self, Cause, Question};
+use crate::task::{State, Task};
 use crate::time::Timestamp;
 use crate::words::health as words;
 
@@ -27,10 +28,11 @@ fn task(issue: Number, state: State, seconds: u64) -> Task {
     task
 }
 
-fn escalated(issue: Number, cause: EscalationCause) -> Task {
+fn escalated(issue: Number, cause: Cause) -> Task {
     let mut task = task(issue, State::Escalated, 60);
-    let at = ago(60);
-    task.escalation = Some(Escalation { cause, reason: "?".into(), at, renotify_at: NOW, notices: 1 });
+    let policy = question::Policy { remind: Duration::from_secs(60), timeout: Duration::from_secs(3600) };
+    task.escalation =
+        Some(Question::ask(question::Kind::Question, cause, task.source(), "?", &policy, ago(60)));
     task
 }
 
@@ -115,7 +117,7 @@ fn the_rules() {
         ),
         (
             "P2 CI that a person was asked about",
-            with(|f| f.tasks = vec![escalated(3, EscalationCause::Ci), task(4, State::Working, 5)]),
+            with(|f| f.tasks = vec![escalated(3, Cause::Ci), task(4, State::Working, 5)]),
             &["P2 #3: CI has not decided for 1m"],
         ),
         ("a dead process is brought back first", with(|f| f.sessions = vec![session(true, 299)]), &[]),
@@ -132,7 +134,7 @@ fn the_rules() {
         ),
         (
             "P2 stalled: everything waits for a person",
-            with(|f| f.tasks = vec![escalated(3, EscalationCause::Agent)]),
+            with(|f| f.tasks = vec![escalated(3, Cause::Agent)]),
             &["P2 everything waits for a person: #3"],
         ),
         (

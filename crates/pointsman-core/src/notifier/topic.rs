@@ -1,10 +1,11 @@
-//! What a notice is about.
+//! The subject of a notice.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::ids::Number;
+use crate::part::question::QuestionId;
 use crate::role::{FORMULA_PREFIX, Role};
 use crate::vault::{ActionId, is_name};
 use crate::words;
@@ -19,6 +20,8 @@ pub enum Topic {
     Agent(String),
     /// An action in the vault.
     Vault(ActionId),
+    /// A question, by its number.
+    Question(QuestionId),
     /// Nothing in particular: the room itself.
     Room,
 }
@@ -38,7 +41,7 @@ impl Topic {
     pub fn issue(&self) -> Option<Number> {
         match self {
             Self::Task(issue) => Some(*issue),
-            Self::Agent(_) | Self::Vault(_) | Self::Room => None,
+            Self::Agent(_) | Self::Vault(_) | Self::Question(_) | Self::Room => None,
         }
     }
 }
@@ -49,6 +52,7 @@ impl fmt::Display for Topic {
             Self::Task(issue) => write!(f, "task/{issue}"),
             Self::Agent(name) => write!(f, "agent/{name}"),
             Self::Vault(id) => write!(f, "vault/{id}"),
+            Self::Question(id) => write!(f, "question/{id}"),
             Self::Room => f.write_str("room"),
         }
     }
@@ -68,6 +72,7 @@ impl TryFrom<String> for Topic {
             None if text == "room" => Some(Self::Room),
             Some(("task", issue)) => issue.parse().ok().map(Self::Task),
             Some(("agent", name)) => is_name(name).then(|| Self::Agent(name.to_owned())),
+            Some(("question", id)) => id.parse().ok().map(QuestionId).map(Self::Question),
             Some(("vault", id)) => ActionId::try_from(id.to_owned()).ok().map(Self::Vault),
             None | Some(_) => None,
         };
@@ -81,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_topic_reads_back() {
-        for text in ["task/3", "agent/supervisor", "vault/deploy-17", "room"] {
+        for text in ["task/3", "agent/supervisor", "vault/deploy-17", "question/12", "room"] {
             assert_eq!(Topic::try_from(text.to_owned()).unwrap().to_string(), text);
         }
         for text in ["", "task/", "task/x", "agent/../x", "vault/", "lobby"] {

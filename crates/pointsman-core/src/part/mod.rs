@@ -4,4 +4,5 @@
 //! A part never changes its owner. It answers with reactions: orders that the owner passes on, and facts that only the
 //! owner can draw a conclusion from.
 
+pub mod question;
 pub mod session;

@@ -16,14 +16,15 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use event::Event;
-pub use step::{Transition, step};
+pub use step::{Transition, questions, step};
 
 use crate::config::Config;
 use crate::formula::{Formula, Step};
 use crate::ids::{Number, ProjectName, RunKey, Sha};
+use crate::part::question::{self, Owner, Question, Source};
 use crate::part::session::{self, Demand, Session, Stage};
 use crate::role::Role;
-use crate::task::{Escalation, Phase};
+use crate::task::Phase;
 use crate::time::Timestamp;
 use crate::vault::{self, ActionId};
 use crate::words;
@@ -159,7 +160,7 @@ pub struct Run {
     pub waited_ms: u64,
     /// The question to a person, while it waits for the answer.
     #[serde(default)]
-    pub question: Option<Escalation>,
+    pub question: Option<Question>,
     /// An end that could not be carried out is ordered again at this time.
     #[serde(default)]
     pub retry_at: Option<Timestamp>,
@@ -219,6 +220,17 @@ impl Run {
         Self { subject, ..self }
     }
 
+    /// The place that its questions come from.
+    pub fn source(&self) -> Source {
+        let (issue, pr) = match &self.subject {
+            Some(Subject::Action { issue }) => (Some(*issue), None),
+            Some(Subject::Review { pr, .. }) => (None, Some(*pr)),
+            Some(Subject::Vault { .. }) | None => (None, None),
+        };
+        let session = Some(self.session_name());
+        Source { project: self.project.clone(), owner: Owner::Run(self.id), issue, pr, session }
+    }
+
     /// Its name among all workflows.
     pub fn key(&self) -> RunKey {
         RunKey { project: self.project.clone(), role: self.formula.role(), id: self.id }
@@ -275,7 +287,7 @@ impl Run {
     /// The moment at which people are asked again, or its time is up.
     fn deadline(&self, policy: &Policy) -> Option<Timestamp> {
         match (&self.question, self.demand()) {
-            (Some(question), _) => Some(question.renotify_at.min(policy.expiry(question))),
+            (Some(question), _) => question.wake_at(),
             (None, Demand::Work) => Some(self.out_of_time_at(policy)),
             (None, _) => None,
         }
@@ -314,38 +326,22 @@ pub fn check_result(run: &Run, result: Option<&serde_json::Value>) -> Result<(),
 pub struct Policy {
     /// It is given up after this long.
     pub lifetime: Duration,
-    /// People are asked again this often.
-    pub escalation_renotify: Duration,
-    /// Without an answer it is given up after this long.
-    pub escalation_timeout: Duration,
+    /// The numbers for its questions.
+    pub question: question::Policy,
     /// The numbers for its sessions.
     pub session: session::Policy,
 }
 
 impl Policy {
-    /// The moment at which a question is given up. One that was asked again after its time was up, because the machine
-    /// slept through it, waits for one more reminder's time.
-    fn expiry(&self, question: &Escalation) -> Timestamp {
-        let expires = question.at.after(self.escalation_timeout);
-        match question.renotify_at >= expires.after(self.escalation_renotify) {
-            true => question.renotify_at,
-            false => expires,
-        }
-    }
-
-    /// Whether more than one reminder was missed, so that nobody can have heard the last ones.
-    fn was_asleep(&self, question: &Escalation, now: Timestamp) -> bool {
-        let expires = question.at.after(self.escalation_timeout);
-        question.renotify_at.after(self.escalation_renotify) <= now && self.expiry(question) == expires
-    }
-
     /// As it is configured for a role.
     pub fn new(config: &Config, role: Role) -> Self {
         let timing = &config.timing;
         Self {
             lifetime: role.lifetime(timing).duration(),
-            escalation_renotify: timing.escalation_renotify.into(),
-            escalation_timeout: timing.escalation_timeout.into(),
+            question: question::Policy {
+                remind: timing.escalation_renotify.duration(),
+                timeout: timing.escalation_timeout.duration(),
+            },
             session: session::Policy::new(config),
         }
     }

@@ -1,9 +1,10 @@
 //! What follows from a run and an event.
 
 use super::{Event, Policy, Run, Status, StepDone};
+use crate::part::question::{self, Cause, Kind, Question, Settled, Settlement};
 use crate::part::session::{self, Circumstances, Fact, Reaction};
 use crate::session::budget::Level;
-use crate::task::{Effect, Escalation, EscalationCause, Exit, Headline, Notice, Phase};
+use crate::task::{Effect, Exit, Headline, Notice, Phase};
 use crate::text::clean_line;
 use crate::time::Timestamp;
 use crate::words;
@@ -173,7 +174,7 @@ impl<'a> Draft<'a> {
             }
             Phase::Escalate => {
                 self.run.phase = Some(Phase::Escalate);
-                self.ask(EscalationCause::Agent, reason.to_owned());
+                self.ask(Cause::Agent, reason);
                 Ok(())
             }
             Phase::AwaitingCi | Phase::AwaitingReview => {
@@ -217,28 +218,22 @@ impl<'a> Draft<'a> {
         self.order(Effect::ReadResult { generation });
     }
 
-    /// Asks a person. A run asks one question at a time.
-    fn ask(&mut self, cause: EscalationCause, reason: String) {
-        if self.run.question.is_some() {
-            return;
-        }
-        let reason = clean_line(&reason, REASON_CHARS);
-        self.notify(words::run::question(&self.run, &reason));
-        self.run.reason = Some(reason.clone());
-        self.run.question = Some(Escalation {
-            cause,
-            reason,
-            at: self.now,
-            renotify_at: self.now.after(self.policy.escalation_renotify),
-            notices: 1,
-        });
+    /// Asks a person. A run asks one question at a time: a new one takes the place of the one before.
+    fn ask(&mut self, cause: Cause, text: &str) {
+        self.wait_is_over();
+        let source = self.run.source();
+        let asked = Question::ask(Kind::Question, cause, source, text, &self.policy.question, self.now);
+        self.run.reason = Some(asked.subject.clone());
+        self.run.question = Some(asked);
+        self.order(Effect::NotifyQuestion);
     }
 
     fn answered(&mut self, by: &str, text: &str) -> Result<(), Refused> {
         self.is_under_way()?;
-        if self.run.question.is_none() {
+        let Some(asked) = &self.run.question else {
             return Err(Refused::NotNow(words::run::NOBODY_ASKED.to_owned()));
-        }
+        };
+        asked.step(&question::Event::Answered { by, text }, &self.policy.question, self.now)?;
         self.settle_question();
         let mut reactions = Vec::new();
         self.run.session.tell(Headline::Answer, words::message::answer(by, text), &mut reactions);
@@ -248,10 +243,15 @@ impl<'a> Draft<'a> {
 
     /// The wait for a person is over, and costs the run nothing of its time.
     fn settle_question(&mut self) {
-        if let Some(question) = self.run.question.take() {
-            self.run.waited_ms += millis(question.at, self.now);
+        if self.wait_is_over() {
             (self.run.phase, self.run.reason) = (None, None);
         }
+    }
+
+    fn wait_is_over(&mut self) -> bool {
+        let Some(asked) = self.run.question.take() else { return false };
+        self.run.waited_ms += millis(asked.asked_at, self.now);
+        true
     }
 
     fn time_passed(&mut self) {
@@ -274,16 +274,7 @@ impl<'a> Draft<'a> {
 
     fn deadline_passed(&mut self) {
         match self.run.question.clone() {
-            Some(question)
-                if self.policy.expiry(&question) > self.now
-                    || self.policy.was_asleep(&question, self.now) =>
-            {
-                self.ask_again(question);
-            }
-            Some(question) => {
-                let why = words::reason::nobody_answered(self.policy.escalation_timeout, &question.reason);
-                self.over(Status::Failed, &why, Exit::EscalationTimeout);
-            }
+            Some(asked) => self.question_due(&asked),
             // Nothing but a word is missing: what was done counts.
             None if self.run.next_step().is_none() && self.run.session.generation > 0 => {
                 self.read_result(self.run.session.generation);
@@ -295,13 +286,20 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn ask_again(&mut self, mut question: Escalation) {
-        let mut notice = words::run::question(&self.run, &question.reason);
-        notice.repeat = question.notices;
-        question.notices += 1;
-        question.renotify_at = self.now.after(self.policy.escalation_renotify);
-        self.run.question = Some(question);
-        self.notify(notice);
+    /// People are reminded of the question, or have not answered in time.
+    fn question_due(&mut self, asked: &Question) {
+        match asked.step(&question::Event::TimePassed, &self.policy.question, self.now) {
+            Ok(next) if next.is_open() => {
+                self.run.question = Some(next);
+                self.order(Effect::NotifyQuestion);
+            }
+            Ok(_) => {
+                let why = words::run::nobody_answered(self.policy.question.timeout, &asked.subject);
+                self.over(Status::Failed, &why, Exit::EscalationTimeout);
+            }
+            // The clock went back: nothing is due.
+            Err(_) => {}
+        }
     }
 
     fn effect_gave_up(&mut self, effect: &str, error: &str) {
@@ -406,7 +404,7 @@ impl<'a> Draft<'a> {
                 self.over(Status::Failed, &why, Exit::Crashed);
             }
             Reaction::Fail { reason, exit } => self.over(Status::Failed, &reason, exit),
-            Reaction::Ask { reason } => self.ask(EscalationCause::Daemon, reason),
+            Reaction::Ask { reason } => self.ask(Cause::Daemon, &reason),
             Reaction::Park { until, reason } => {
                 let from = self.run.session.parked_until.unwrap_or(self.now).max(self.now);
                 self.run.waited_ms += millis(from, until);
@@ -431,4 +429,33 @@ impl<'a> Draft<'a> {
 /// The time from one moment to a later one. A clock that went back in between adds nothing.
 fn millis(from: Timestamp, to: Timestamp) -> u64 {
     u64::try_from(to.0.saturating_sub(from.0)).unwrap_or(0)
+}
+
+/// The changes of a run's question because of an event. The one after it has its number.
+pub fn questions(before: &Run, event: &Event, after: &Run, now: Timestamp) -> Vec<question::Change> {
+    question::changes(before.question.as_ref(), after.question.as_ref(), || end(event, after, now))
+}
+
+/// The end of a question that the run does not ask any more.
+fn end(event: &Event, after: &Run, at: Timestamp) -> Settled {
+    let withdrawn = |why: String| (None, Settlement::Withdrawn { why });
+    let (by, how) = match event {
+        Event::Answered { by, text } => (Some(by.clone()), Settlement::Answered { text: text.clone() }),
+        Event::TimePassed => (None, Settlement::Expired),
+        Event::Session { .. } if after.question.is_some() => {
+            withdrawn(words::run::ASKS_SOMETHING_ELSE.to_owned())
+        }
+        Event::Session { .. } if !after.status.is_over() => {
+            withdrawn(words::question::AGENT_WENT_ON.to_owned())
+        }
+        Event::Begun
+        | Event::Session { .. }
+        | Event::StepDone { .. }
+        | Event::Finished { .. }
+        | Event::GaveUp { .. }
+        | Event::Stopped { .. }
+        | Event::CleanedUp
+        | Event::EffectGaveUp { .. } => withdrawn(words::run::now(after.status)),
+    };
+    Settled { by, at, how }
 }

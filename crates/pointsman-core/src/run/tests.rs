@@ -158,13 +158,13 @@ fn a_claim_without_its_steps_is_not_believed() {
 #[test]
 fn a_question_waits_for_a_person_and_costs_no_time() {
     let (asking, orders) = took(&running(), claimed(1, Phase::Escalate, Some("may I delete bucket A?")), 10);
-    assert_eq!((orders, asking.demand()), (vec!["notify"], Demand::Answer));
+    assert_eq!((orders, asking.demand()), (vec!["notify_question"], Demand::Answer));
     assert_eq!(asking.reason.as_deref(), Some("may I delete bucket A?"));
     let (idle, orders) = took(&asking, Event::TimePassed, 30);
     assert_eq!((&idle, orders.len()), (&asking, 0), "its lifetime stands still");
     assert!(go(&asking, told(1, session::Event::IdleLooked { at_prompt: true }), 30).is_err());
     let (reminded, orders) = took(&asking, Event::TimePassed, 10 + 6 * 60);
-    assert_eq!((orders, reminded.question.as_ref().unwrap().notices), (vec!["notify"], 2));
+    assert_eq!((orders, reminded.question.as_ref().unwrap().notices), (vec!["notify_question"], 2));
     let answer = |by: &str| Event::Answered { by: by.to_owned(), text: "Yes.".to_owned() };
     let Transition { run: answered, effects } = go(&reminded, answer("ann"), 10 + 7 * 60).unwrap();
     assert!(matches!(effects[..], [Effect::Deliver { generation: 1, headline: Headline::Answer, .. }]));
@@ -181,7 +181,7 @@ fn a_question_that_nobody_answers_ends_the_run_after_one_more_reminder() {
     let (asking, _) = took(&running(), claimed(1, Phase::Escalate, None), 10);
     // The machine slept through all of it: people are reminded first.
     let (reminded, orders) = took(&asking, Event::TimePassed, 10 + 30 * 60);
-    assert_eq!((orders, reminded.status), (vec!["notify"], Status::Running));
+    assert_eq!((orders, reminded.status), (vec!["notify_question"], Status::Running));
     let (patient, _) = took(&reminded, Event::TimePassed, 10 + 36 * 60 - 1);
     assert_eq!(patient.status, Status::Running, "they have until the next reminder would come");
     let (over, orders) = took(&reminded, Event::TimePassed, 10 + 36 * 60);

@@ -79,6 +79,8 @@ pub enum Effect {
     CleanUp,
     /// Ask git whether the work is on the main branch.
     VerifyMerge,
+    /// Tell people of the question that its owner asks, in the thread of the question.
+    NotifyQuestion,
     /// Read the file in which the session of a run left its result.
     ReadResult {
         generation: u32,
@@ -107,12 +109,13 @@ impl Effect {
             Self::RecordCiResult { .. } => "record_ci_result",
             Self::CleanUp => "clean_up",
             Self::VerifyMerge => "verify_merge",
+            Self::NotifyQuestion => "notify_question",
             Self::ReadResult { .. } => "read_result",
         }
     }
 }
 
-/// What a session's first prompt tells.
+/// The subject of a session's first prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Opening {
@@ -126,7 +129,7 @@ pub enum Opening {
     Anew,
 }
 
-/// How a session ended.
+/// The way in which a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exit {

@@ -8,6 +8,7 @@ mod effect;
 mod event;
 mod phase;
 mod policy;
+mod questions;
 mod signals;
 mod state;
 mod step;
@@ -16,8 +17,9 @@ pub use effect::{Effect, Exit, Headline, Notice, Opening};
 pub use event::{CiVerdict, Event, Order, PrFact, QueueOutcome, ReviewVerdict};
 pub use phase::{Phase, Refusal, RefusalStatus};
 pub use policy::{Policy, ReviewMode};
+pub use questions::{held_up, questions};
 pub use signals::signals;
-pub use state::{Attempts, Ci, Escalation, EscalationCause, Review, State, Task};
+pub use state::{Attempts, Ci, Review, State, Task};
 pub use step::{Transition, step};
 
 pub use crate::part::session::{Exhausted, Handoff, Session, Stage};

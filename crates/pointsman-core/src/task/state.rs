@@ -1,14 +1,15 @@
-//! What is remembered about a task. Written to the store after every transition.
+//! The snapshot of a task. Written to the store after every transition.
 
 use serde::{Deserialize, Serialize};
 
 use super::phase::{Phase, Refusal};
 use crate::ids::{Number, Sha, TaskKey};
+use crate::part::question::{Owner, Question, Source};
 use crate::part::session::{Demand, Session, Stage};
 use crate::role::Role;
 use crate::time::Timestamp;
 
-/// Where a task stands. The names are part of the surface that scripts rely on.
+/// The state of a task. The names are part of the surface that scripts rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -108,7 +109,7 @@ impl std::fmt::Display for State {
     }
 }
 
-/// What CI said about the head.
+/// The verdict of CI on the head.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Ci {
@@ -141,7 +142,7 @@ impl Ci {
     }
 }
 
-/// What the reviewer said about the head.
+/// The verdict of the reviewer on the head.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Review {
@@ -160,7 +161,7 @@ pub enum Review {
     },
 }
 
-/// What has been used up.
+/// The attempts that a task has used up. They outlive sessions, so that a new session does not start from zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Attempts {
@@ -174,30 +175,6 @@ pub struct Attempts {
     pub merge_conflicts: u32,
     /// `done` claimed without a merge.
     pub premature_done: u32,
-}
-
-/// Why a person was asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EscalationCause {
-    Agent,
-    /// CI did not answer, or its infrastructure failed again.
-    Ci,
-    Review,
-    /// Something else the daemon could not settle.
-    Daemon,
-}
-
-/// A question to a person.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Escalation {
-    pub cause: EscalationCause,
-    pub reason: String,
-    pub at: Timestamp,
-    /// When it is asked again.
-    pub renotify_at: Timestamp,
-    /// How often it was asked.
-    pub notices: u32,
 }
 
 /// Everything remembered about one task.
@@ -235,7 +212,7 @@ pub struct Task {
     /// What has been used up.
     pub attempts: Attempts,
     /// The question to a person, while escalated.
-    pub escalation: Option<Escalation>,
+    pub escalation: Option<Question>,
     /// The agent's refusal, while refused.
     pub refusal: Option<Refusal>,
     /// When the present state ends by itself.
@@ -303,10 +280,10 @@ impl Task {
         }
     }
 
-    /// When time alone will next change something.
+    /// The next time at which time alone changes something.
     pub fn wake_at(&self) -> Option<Timestamp> {
-        let renotify = self.escalation.as_ref().map(|e| e.renotify_at);
-        [self.deadline, renotify, self.session.wake_at()].into_iter().flatten().min()
+        let question = self.escalation.as_ref().and_then(Question::wake_at);
+        [self.deadline, question, self.session.wake_at()].into_iter().flatten().min()
     }
 
     /// Whether this commit may land: it is the head, green and approved, and nothing was decided
@@ -314,6 +291,17 @@ impl Task {
     /// queue takes its time.
     pub fn wants_to_land(&self, head: &Sha) -> bool {
         self.state == State::MergeQueue && self.head.as_ref() == Some(head)
+    }
+
+    /// The place that its questions come from.
+    pub fn source(&self) -> Source {
+        Source {
+            project: self.key.project.clone(),
+            owner: Owner::Task(self.key.issue),
+            issue: Some(self.key.issue),
+            pr: self.pr,
+            session: self.session_id(),
+        }
     }
 
     /// The present session's id, if one may exist.

@@ -12,6 +12,7 @@ use super::action::{Action, ActionId};
 use super::estimate::{Estimate, Route, route};
 use super::look;
 use crate::ids::ProjectName;
+use crate::part::question::{self, Cause, Due, Kind, Owner, Question, Settled, Settlement, Source};
 use crate::text::clean_line;
 use crate::time::Timestamp;
 use crate::words;
@@ -83,6 +84,9 @@ pub struct Entry {
     pub told: u32,
     /// When they were told last.
     pub told_at: Option<Timestamp>,
+    /// The question to a person, while one is asked.
+    #[serde(default)]
+    pub asked: Option<Question>,
 }
 
 /// A project's rules for its vault.
@@ -102,6 +106,13 @@ pub struct Policy {
     pub renotify: Duration,
 }
 
+impl Policy {
+    /// The numbers for questions.
+    fn question(&self) -> question::Policy {
+        question::Policy { remind: self.renotify, timeout: self.timeout }
+    }
+}
+
 /// An event in the life of an action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -114,7 +125,6 @@ pub enum Event {
         /// They know that it may have been fired before.
         again: bool,
     },
-    /// A person says no.
     Rejected {
         by: String,
         reason: String,
@@ -250,8 +260,49 @@ impl Entry {
         self.now(Status::Rejected, Some(clean_line(why, REASON_CHARS))).decided(by, at)
     }
 
+    /// Whether its time is up. Whoever was asked and slept is reminded first.
     fn is_expired(&self, now: Timestamp) -> bool {
-        self.expires_at.is_some_and(|at| at <= now)
+        match &self.asked {
+            Some(asked) => asked.due(now) == Due::Expiry,
+            None => self.expires_at.is_some_and(|at| at <= now),
+        }
+    }
+
+    /// The same with the question that belongs to it now. Another estimate or status is another question.
+    pub fn asking(mut self, policy: &Policy, now: Timestamp) -> Self {
+        if self.question().is_none() {
+            self.asked = None;
+            return self;
+        }
+        let source = Source {
+            project: self.project.clone(),
+            owner: Owner::Vault(self.action.id.clone()),
+            issue: None,
+            pr: None,
+            session: None,
+        };
+        let text = words::vault::asked(&self);
+        let fresh = Question::ask(Kind::Approval, Cause::Agent, source, &text, &policy.question(), now);
+        let same = |asked: &Question| asked.subject == fresh.subject && asked.body == fresh.body;
+        if !self.asked.as_ref().is_some_and(same) {
+            // The action may have waited for something else before.
+            self.asked = Some(Question { expires_at: self.expires_at, ..fresh });
+        }
+        self
+    }
+
+    /// People were told of the present status.
+    fn told(mut self, policy: &Policy, now: Timestamp) -> Self {
+        if let Some(asked) = &mut self.asked {
+            match (self.told, asked.step(&question::Event::TimePassed, &policy.question(), now)) {
+                (0, _) => asked.remind_at = Some(now.after(policy.renotify)),
+                (_, Ok(reminded)) if reminded.is_open() => *asked = reminded,
+                (_, Ok(_) | Err(_)) => {}
+            }
+            self.expires_at = asked.expires_at;
+        }
+        (self.told, self.told_at) = (self.told.saturating_add(1), Some(now));
+        self
     }
 }
 
@@ -280,9 +331,10 @@ pub fn submit(
         firings: 0,
         told: 0,
         told_at: None,
+        asked: None,
         action,
     };
-    match (rule, entry.route) {
+    let entry = match (rule, entry.route) {
         (None, _) => {
             let why = words::vault::no_handler(&entry.action.kind);
             entry.rejected(Some("rule"), &why, now)
@@ -292,7 +344,8 @@ pub fn submit(
             Entry { awaits_look: true, ..entry.asks(policy, None) }
         }
         (Some(_), Route::Fire | Route::FireAndTell) => entry.goes(policy, None, now),
-    }
+    };
+    entry.asking(policy, now)
 }
 
 pub(super) fn way(estimate: Estimate, policy: &Policy) -> Route {
@@ -301,7 +354,10 @@ pub(super) fn way(estimate: Estimate, policy: &Policy) -> Route {
 
 /// Applies an event to an action.
 pub fn step(entry: &Entry, event: &Event, policy: &Policy, now: Timestamp) -> Result<Entry, Refused> {
-    let entry = entry.clone();
+    happened(entry.clone(), event, policy, now).map(|entry| entry.asking(policy, now))
+}
+
+fn happened(entry: Entry, event: &Event, policy: &Policy, now: Timestamp) -> Result<Entry, Refused> {
     match event {
         Event::Approved { by, hash, again } => approved(entry, by, hash, *again, policy, now),
         Event::Rejected { by, reason } => match entry.status {
@@ -343,10 +399,7 @@ pub fn step(entry: &Entry, event: &Event, policy: &Policy, now: Timestamp) -> Re
             Ok(entry.uncertain(policy, words::vault::HANDLER_LOST, now))
         }
         Event::FiringEnded { .. } | Event::FiringLost => refused(&words::vault::not_firing(entry.status)),
-        Event::Told => {
-            let told = entry.told.saturating_add(1);
-            Ok(Entry { told, told_at: Some(now), ..entry })
-        }
+        Event::Told => Ok(entry.told(policy, now)),
     }
 }
 
@@ -443,6 +496,39 @@ pub(super) fn refused<T>(why: &str) -> Result<T, Refused> {
     Err(Refused(why.to_owned()))
 }
 
+/// The changes of an action's question because of an event, or because it was submitted. The one after it has its number.
+pub fn questions(
+    before: Option<&Entry>,
+    event: Option<&Event>,
+    after: &Entry,
+    now: Timestamp,
+) -> Vec<question::Change> {
+    let asked = before.and_then(|before| before.asked.as_ref());
+    question::changes(asked, after.asked.as_ref(), || end(event, after, now))
+}
+
+/// The end of a question that the action does not ask any more.
+fn end(event: Option<&Event>, after: &Entry, at: Timestamp) -> Settled {
+    let withdrawn = |why: String| (None, Settlement::Withdrawn { why });
+    let (by, how) = match event {
+        Some(Event::Approved { by, .. }) => (Some(by.clone()), Settlement::Approved),
+        Some(Event::Rejected { by, reason }) => {
+            (Some(by.clone()), Settlement::Rejected { reason: clean_line(reason, REASON_CHARS) })
+        }
+        Some(Event::TimePassed) => (None, Settlement::Expired),
+        Some(Event::Raised { by, reason, .. }) => withdrawn(words::vault::raised(by, reason)),
+        Some(
+            Event::LookEnded { .. }
+            | Event::FiringBegun
+            | Event::FiringEnded { .. }
+            | Event::FiringLost
+            | Event::Told,
+        )
+        | None => withdrawn(words::vault::now(after.status)),
+    };
+    Settled { by, at, how }
+}
+
 /// The work that an action needs now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duty {
@@ -461,7 +547,10 @@ pub enum Duty {
 
 /// The one thing to do next.
 pub fn duty(entry: &Entry, policy: &Policy, now: Timestamp) -> Duty {
-    let again = |at: Timestamp| at.after(policy.renotify) <= now;
+    let again = |at: Timestamp| match &entry.asked {
+        Some(asked) => asked.due(now) == Due::Reminder,
+        None => at.after(policy.renotify) <= now,
+    };
     match entry.status {
         Status::Pending | Status::Approved | Status::Uncertain if entry.is_expired(now) => Duty::Time,
         Status::Pending if entry.awaits_look => Duty::Look,

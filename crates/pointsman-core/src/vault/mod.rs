@@ -16,7 +16,7 @@ mod tests;
 pub(crate) use action::is_name;
 pub use action::{Action, ActionId, MAX_BYTES, Malformed, Risk};
 pub use address::Address;
-pub use entry::{Duty, Entry, Event, Outcome, Policy, Refused, Status, duty, step, submit};
+pub use entry::{Duty, Entry, Event, Outcome, Policy, Refused, Status, duty, questions, step, submit};
 pub use estimate::{Estimate, Route, route};
 pub use look::{FORMULA, Opinion, ROLE};
 pub use rules::rule;

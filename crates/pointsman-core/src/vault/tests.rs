@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::ids::ProjectName;
+use crate::part::question::{Change, Kind, QuestionId, Settlement};
 use crate::time::Timestamp;
 
 const HOUR: i64 = 3_600_000;
@@ -464,4 +465,56 @@ fn an_opinion_has_exactly_its_fields() {
         bad.as_object_mut().unwrap().remove(field);
         assert!(Opinion::read(Some(&bad)).is_err(), "without {field}");
     }
+}
+
+#[test]
+fn a_person_is_asked_a_question_that_is_settled_with_the_action() {
+    let hour = |hours: i64| Timestamp(hours * HOUR);
+    let asked = submitted(Risk::High);
+    let numbered = |entry: &Entry, id: u64| {
+        let mut entry = entry.clone();
+        if let Some(asked) = entry.asked.as_mut().filter(|asked| asked.id.is_none()) {
+            asked.id = Some(QuestionId(id));
+        }
+        entry
+    };
+    let asked = numbered(&asked, 1);
+    let question = asked.asked.clone().unwrap();
+    assert_eq!((question.kind, question.expires_at), (Kind::Approval, asked.expires_at));
+    assert!(question.subject.starts_with("Fire vault action "), "{}", question.subject);
+    let after = |event: &Event, hours: i64| {
+        let next = numbered(&step(&asked, event, &policy(), hour(hours)).unwrap(), 2);
+        (questions(Some(&asked), Some(event), &next, hour(hours)), next)
+    };
+    let how = |changes: &[Change]| match changes {
+        [Change::Settled(over)] => over.settled.clone().map(|settled| (settled.by, settled.how)),
+        _ => None,
+    };
+    let yes = Event::Approved { by: "ann".into(), hash: asked.hash.clone(), again: false };
+    assert_eq!(how(&after(&yes, 1).0), Some((Some("ann".into()), Settlement::Approved)));
+    let no = Event::Rejected { by: "ann".into(), reason: "no".into() };
+    assert_eq!(
+        how(&after(&no, 1).0),
+        Some((Some("ann".into()), Settlement::Rejected { reason: "no".into() }))
+    );
+    assert_eq!(how(&after(&Event::TimePassed, 48).0), Some((None, Settlement::Expired)));
+    // The first notice is part of the question; later ones are reminders.
+    let (changes, told) = after(&Event::Told, 0);
+    assert!(changes.is_empty(), "{changes:?}");
+    let again = step(&told, &Event::Told, &policy(), hour(6)).unwrap();
+    let changes = questions(Some(&told), Some(&Event::Told), &again, hour(6));
+    assert!(matches!(&changes[..], [Change::Reminded(asked)] if asked.notices == 2), "{changes:?}");
+}
+
+#[test]
+fn whoever_slept_is_reminded_before_an_action_is_rejected() {
+    let hour = |hours: i64| Timestamp(hours * HOUR);
+    let told = step(&submitted(Risk::High), &Event::Told, &policy(), hour(0)).unwrap();
+    assert_eq!(duty(&told, &policy(), hour(100)), Duty::Tell);
+    let reminded = step(&told, &Event::Told, &policy(), hour(100)).unwrap();
+    assert_eq!((reminded.told, reminded.expires_at), (2, Some(hour(106))));
+    assert_eq!(duty(&reminded, &policy(), hour(105)), Duty::Wait);
+    let yes = Event::Approved { by: "ann".into(), hash: told.hash.clone(), again: false };
+    assert_eq!(step(&reminded, &yes, &policy(), hour(105)).unwrap().status, Status::Approved);
+    assert_eq!(duty(&reminded, &policy(), hour(106)), Duty::Time);
 }

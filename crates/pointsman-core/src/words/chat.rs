@@ -1,4 +1,4 @@
-//! What people in a chat room read beside the notices: invitations to answer, what came of an answer, reports.
+//! Texts for people in a chat room, beside the notices: invitations to answer, what came of an answer, reports.
 
 use std::time::Duration;
 
@@ -6,6 +6,8 @@ use super::rough;
 use crate::chat::Refusal;
 use crate::ids::ProjectName;
 use crate::notifier::Topic;
+use crate::part::question::{Question, QuestionId};
+use crate::run::Run;
 use crate::task::{Notice, State, Task};
 use crate::text::clean_line;
 use crate::time::Timestamp;
@@ -21,8 +23,10 @@ pub fn invitation(topic: &Topic, question: Option<&str>, urgent: bool) -> Option
         Topic::Vault(_) => {
             question.map(|_| "Reply APPROVE or REJECT in this thread, alone in a message.".to_owned())
         }
-        Topic::Agent(_) if urgent => Some("Reply in this thread, and the agent reads it.".to_owned()),
-        Topic::Task(_) | Topic::Agent(_) | Topic::Room => None,
+        Topic::Question(_) | Topic::Agent(_) if urgent => {
+            Some("Reply in this thread, and the agent reads it.".to_owned())
+        }
+        Topic::Task(_) | Topic::Question(_) | Topic::Agent(_) | Topic::Room => None,
     }
 }
 
@@ -61,6 +65,16 @@ pub fn standing_of_action(entry: &Entry) -> (String, bool) {
     (format!("{}: vault action {} {state}", entry.project, entry.id()), over)
 }
 
+/// The state of a question, for the head of its thread; with whether that is its end.
+pub fn standing_of_question(asked: &Question) -> (String, bool) {
+    let project = &asked.source.project;
+    let end = match &asked.settled {
+        Some(settled) => super::question::ending(settled),
+        None => "waits for an answer".to_owned(),
+    };
+    (format!("{project}: {} {end}", super::question::number(asked.id)), !asked.is_open())
+}
+
 /// A line to somebody who said something.
 pub fn said(title: impl Into<String>) -> Notice {
     Notice { title: title.into(), body: String::new(), urgent: false, repeat: 0 }
@@ -71,20 +85,47 @@ pub fn answered(task: &Task) -> Notice {
     said(format!("{} has your answer and goes on.", task.key))
 }
 
+/// The run has the answer it waited for.
+pub fn run_answered(run: &Run) -> Notice {
+    said(format!("{}: run {} of {} has your answer and goes on.", run.project, run.id, run.formula.name))
+}
+
+/// Several questions are open here, and the words name none of them.
+pub fn which_question(open: &[QuestionId]) -> Notice {
+    let numbers: Vec<String> = open.iter().map(QuestionId::to_string).collect();
+    said(format!(
+        "Not taken: questions {} are open here. Reply in the thread of one of them, or begin with its number: question \
+         {}: …",
+        numbers.join(", "),
+        numbers.first().map_or("", String::as_str)
+    ))
+}
+
 /// The agent hears it by the way.
-pub fn passed_on(task: &Task) -> Notice {
-    said(format!("Told to the agent of {}, which is {}.", task.key, task.state.name().replace('_', " ")))
+pub fn passed_on(task: &Task, settled: Option<&str>) -> Notice {
+    let told =
+        format!("Told to the agent of {}, which is {}.", task.key, task.state.name().replace('_', " "));
+    said(with_end(told, settled))
+}
+
+/// Whoever speaks after a question was settled learns who was first.
+fn with_end(told: String, settled: Option<&str>) -> String {
+    match settled {
+        Some(settled) => format!("{told} Its last question was not waiting for this: {settled}."),
+        None => told,
+    }
 }
 
 /// There is nobody to hear it.
-pub fn nobody_there(task: &Task) -> Notice {
-    said(format!(
+pub fn nobody_there(task: &Task, settled: Option<&str>) -> Notice {
+    let nobody = format!(
         "Nobody reads this: {} is {} and has no session. It is answered when it asks, or started by: pointsman task \
          start {}",
         task.key,
         task.state.name().replace('_', " "),
         task.key.issue
-    ))
+    );
+    said(with_end(nobody, settled))
 }
 
 /// An order was carried out.
@@ -262,6 +303,9 @@ pub fn desktop(project: &ProjectName, topic: &Topic, urgent: bool) -> (String, S
         }
         Topic::Vault(id) => {
             (format!("{project}: vault action {id} {need}"), format!("pointsman vault show {id}"))
+        }
+        Topic::Question(id) => {
+            (format!("{project}: question {id} {need}"), format!("pointsman inbox show {id}"))
         }
         Topic::Agent(name) => (format!("{project}: the {name} {need}"), "pointsman run list".to_owned()),
         Topic::Room => (format!("{project} {need}"), "pointsman status".to_owned()),

@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::ids::Sha;
+use crate::part::question::Question;
 use crate::task::{Refusal, RefusalStatus, Task};
 use crate::text;
 
@@ -54,6 +55,15 @@ pub fn escalated(task: &Task) -> String {
          `pointsman task answer {} \"…\"`.\n",
         text::call_nobody(reason),
         task.key.issue
+    )
+}
+
+/// A run about an issue asks a person.
+pub fn run_asks(question: &Question) -> String {
+    format!(
+        "**A person is needed:** {}\n\nThe session waits. Answer with a comment here, or with `{}`.\n",
+        text::call_nobody(question.text()),
+        super::question::settle(question).join("` or `")
     )
 }
 

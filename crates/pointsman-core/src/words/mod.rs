@@ -27,6 +27,7 @@ pub mod pipeline;
 pub mod planner;
 pub mod predictor;
 pub mod prompt;
+pub mod question;
 pub mod queue;
 pub mod reason;
 pub mod review;

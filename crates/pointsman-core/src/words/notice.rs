@@ -2,9 +2,10 @@
 
 use crate::health::tail;
 use crate::ids::ProjectName;
+use crate::part::question::Cause;
 use crate::queue::EntryId;
 use crate::snapshot::Unreadable;
-use crate::task::{Ci, EscalationCause, Notice, Task};
+use crate::task::{Ci, Notice, Task};
 use crate::text;
 
 /// The most lines of a log in a notice.
@@ -38,7 +39,7 @@ fn with_log(log_end: &str) -> String {
 
 /// The log of the last run, where a question or a block is about it.
 fn ci_log(task: &Task) -> String {
-    let asks_about_ci = task.escalation.as_ref().is_none_or(|asked| asked.cause == EscalationCause::Ci);
+    let asks_about_ci = task.escalation.as_ref().is_none_or(|asked| asked.cause == Cause::Ci);
     match (&task.ci, asks_about_ci) {
         (Ci::Failed { .. } | Ci::TimedOut { .. }, true) => with_log(&task.ci_log_end),
         (Ci::None | Ci::Pending { .. } | Ci::Passed { .. } | Ci::Failed { .. } | Ci::TimedOut { .. }, _) => {

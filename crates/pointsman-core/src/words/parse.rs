@@ -17,6 +17,11 @@ pub fn not_a_sha(text: &str) -> String {
     format!("`{}` is not a git object id", clean_line(text, 80))
 }
 
+/// Something that cannot ask a question.
+pub fn not_an_owner(text: &str) -> String {
+    format!("`{}` cannot be the owner of a question", clean_line(text, 80))
+}
+
 /// A topic that no notice has.
 pub fn not_a_topic(text: &str) -> String {
     format!("`{}` is not a topic of notices", clean_line(text, 80))

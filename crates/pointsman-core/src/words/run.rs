@@ -1,8 +1,9 @@
-//! What the session of a run reads first, and what became of a run.
+//! The first text for the session of a run, and the outcomes of runs.
 
 use std::time::Duration;
 
 use super::span;
+use crate::part::question::Question;
 use crate::run::{Run, Status};
 use crate::task::Notice;
 use crate::text::{clean_block, clean_line, quote_block};
@@ -13,7 +14,8 @@ const SAID: usize = 4000;
 // Events that come to nothing, said to whoever sent them.
 pub const REPLACED: &str = "that session was replaced";
 pub const NOTHING_TO_AWAIT: &str = "a run has no CI and no review to wait for";
-pub const NOBODY_ASKED: &str = "it has asked nobody anything";
+pub const NOBODY_ASKED: &str = "its session does not wait for an answer";
+pub const ASKS_SOMETHING_ELSE: &str = "the agent asks something else";
 
 /// Why a run begins another session.
 pub const SESSION_DIED: &str = "its session died";
@@ -34,6 +36,11 @@ pub fn over(status: Status) -> String {
     format!("it is {} already", status.as_str())
 }
 
+/// The run waits for nobody.
+pub fn now(status: Status) -> String {
+    format!("the run is {} now", status.as_str())
+}
+
 /// A step that the formula does not have.
 pub fn no_such_step(formula: &str, step: &str) -> String {
     format!("{formula} has no step {}", clean_line(step, 80))
@@ -47,6 +54,11 @@ pub fn step_too_early(step: &str, missing: &str) -> String {
 /// A session that said `done` too early.
 pub fn step_left_out(step: &str) -> String {
     format!("the session said that it is done, but the step {step} is not")
+}
+
+/// A person did not answer in time.
+pub fn nobody_answered(limit: Duration, question: &str) -> String {
+    format!("nobody answered within {}: {}", span(limit), clean_line(question, 300))
 }
 
 /// A run that took too long.
@@ -141,12 +153,20 @@ pub fn said<'w>(words: impl Iterator<Item = (&'w str, &'w str)>) -> String {
 }
 
 /// A session asks for a person.
-pub fn question(run: &Run, why: &str) -> Notice {
+pub fn question(run: &Run, asked: &Question) -> Notice {
+    let repeat = asked.notices.saturating_sub(1);
+    let again = if repeat > 0 { format!(" (asked {} times)", asked.notices) } else { String::new() };
     Notice {
-        title: format!("{}: run {} of {} needs a person", run.project, run.id, run.formula.name),
-        body: format!("Why: {}\nLook: pointsman run show {}", clean_line(why, 500), run.id),
+        title: format!("{}: run {} of {} needs a person{again}", run.project, run.id, run.formula.name),
+        body: format!(
+            "Why: {}\nAnswer: {}{}\nLook: pointsman run show {}",
+            clean_line(asked.text(), 500),
+            super::question::settle(asked).join(", or: "),
+            run.source().issue.map(|issue| format!(", or comment on issue #{issue}")).unwrap_or_default(),
+            run.id
+        ),
         urgent: true,
-        repeat: 0,
+        repeat,
     }
 }
 

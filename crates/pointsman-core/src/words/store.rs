@@ -1,5 +1,5 @@
-//! What the store was doing when something went wrong, and what it does not accept. An operation follows "cannot": "cannot read
-//! events". A refusal follows "refused:".
+//! Operations of the store that can fail, and inputs that it does not accept. An operation follows "cannot": "cannot
+//! read events". A refusal follows "refused:".
 
 // The database itself.
 pub const OPEN_DATABASE: &str = "open the database";
@@ -47,6 +47,8 @@ pub const READ_MEMORY: &str = "read a memory";
 pub const WRITE_MEMORY: &str = "write a memory";
 pub const READ_VAULT: &str = "read the vault";
 pub const WRITE_VAULT: &str = "write the vault";
+pub const READ_QUESTIONS: &str = "read questions";
+pub const WRITE_QUESTION: &str = "write a question";
 pub const READ_PROJECTS: &str = "read the projects";
 pub const ADD_PROJECT: &str = "add a project";
 pub const REMOVE_PROJECT: &str = "remove a project";
@@ -88,9 +90,9 @@ pub const WRITE_THREAD: &str = "write a thread";
 pub const READ_MERGE_QUEUE: &str = "read the merge queue";
 pub const ENQUEUE_BRANCH: &str = "enqueue a branch";
 pub const UPDATE_MERGE_QUEUE: &str = "update the merge queue";
-pub const READ_LINE: &str = "read a line";
-pub const STOP_LINE: &str = "stop a line";
-pub const RESUME_LINE: &str = "resume a line";
+pub const READ_QUEUE_STATE: &str = "read a merge queue";
+pub const PAUSE_QUEUE: &str = "stop a merge queue";
+pub const RESUME_QUEUE: &str = "resume a merge queue";
 pub const WRITE_AUDIT: &str = "write an audit";
 pub const READ_VERDICT: &str = "read a verdict";
 pub const READ_GATE_TIMES: &str = "read how long a gate takes";
@@ -136,6 +138,8 @@ pub const NO_PROJECT: &str = "a change that names no project";
 pub const ANOTHER_TASK: &str = "a change about one task that carries another";
 pub const ANOTHER_ACTION: &str = "another action under the name of one in the vault";
 pub const ANOTHER_CHECKPOINT: &str = "a checkpoint under another's number";
+pub const QUESTION_WITHOUT_NUMBER: &str = "a question without a number";
+pub const ASKED_ALREADY: &str = "a second open question of the same kind by the same workflow";
 pub const BRANCH_WAITS: &str = "a waiting branch";
 
 /// Things of the embedded forge that do not exist, after "there is no".

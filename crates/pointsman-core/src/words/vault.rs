@@ -1,4 +1,4 @@
-//! What people on duty hear of the vault.
+//! Texts about the vault for people on duty.
 
 use std::time::Duration;
 
@@ -135,6 +135,30 @@ pub fn briefing(id: &ActionId, inbox: &str) -> String {
          \"low|medium|high\", \"reversible\": true|false, \"requires_human\": true|false, \"reason\": \"one \
          sentence\"}}. It can only raise the estimate. Anything else, or nothing, means that a person is asked.\n\n"
     )
+}
+
+/// The question whether an action may be fired. It names everything that an answer is bound to.
+pub fn asked(entry: &Entry) -> String {
+    let doubt = match (entry.status, entry.firings) {
+        (Status::Uncertain, _) => "It may have been fired already, so a yes may fire it twice.\n",
+        (_, 1..) => "It was about to be fired before.\n",
+        (_, 0) => "",
+    };
+    format!(
+        "Fire vault action {} ({}, from {}, {})?\n{doubt}Look: pointsman vault show {}\nHash: {}, fired {} times",
+        entry.id(),
+        entry.action.kind,
+        clean_line(&entry.action.source, 100),
+        danger(entry.estimate),
+        entry.id(),
+        entry.hash,
+        entry.firings
+    )
+}
+
+/// The action waits for nobody.
+pub fn now(status: Status) -> String {
+    format!("the action is {} now", status.as_str())
 }
 
 /// A notice about an action as it stands now.

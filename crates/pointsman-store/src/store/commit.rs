@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use pointsman_core::ids::{ProjectName, Sha, TaskKey};
 use pointsman_core::log;
 use pointsman_core::notifier::Topic;
+use pointsman_core::part::question::{self, Question};
 use pointsman_core::run::Run;
 use pointsman_core::session::context::Gauge;
 use pointsman_core::session::work::WorkState;
@@ -28,8 +29,8 @@ use super::statement::{Statement, values};
 use super::{
     Audit, CheckpointRow, Delivered, DeliveryId, EffectId, EntryId, Memory, NewEntry, NewNotice, NewReply,
     ProjectRow, QueueEntry, SessionRow, SpendingReport, Stopped, Store, Thread, VerdictRow, checkpoints,
-    cursors, deliveries, memories, merge_queue, messages, notices, outbox, projects, queues, replies, runs,
-    sessions, spending, tasks, threads, vault as vault_table, verdicts, work_states,
+    cursors, deliveries, memories, merge_queue, messages, notices, outbox, projects, questions, queues,
+    replies, runs, sessions, spending, tasks, threads, vault as vault_table, verdicts, work_states,
 };
 use crate::Result;
 use crate::column::{Json, Whole, Word};
@@ -167,6 +168,8 @@ pub enum Write {
     },
     Thread(Thread),
     ReplyTaken(i64),
+    /// A question to a person, as it is now, under the number that [`Store::next_question`] gave.
+    Question(Box<Question>),
     /// Whoever took these at that time did not come to read them.
     RepliesGivenBack {
         project: ProjectName,
@@ -219,6 +222,7 @@ impl Write {
         Self::Delivered { .. } => "delivered",
         Self::Thread(_) => "thread",
         Self::ReplyTaken(_) => "reply_taken",
+        Self::Question(_) => "question",
         Self::RepliesGivenBack { .. } => "replies_given_back",
     }
 
@@ -231,7 +235,8 @@ impl Write {
             | Self::QueueResumed { .. }
             | Self::MainAudited { .. }
             | Self::ProjectAdded(_)
-            | Self::ProjectRemoved(_) => true,
+            | Self::ProjectRemoved(_)
+            | Self::Question(_) => true,
             Self::Cursor { .. }
             | Self::Verdict { .. }
             | Self::Session(_)
@@ -291,6 +296,7 @@ impl Write {
             Self::Delivered { id, delivered, at } => deliveries::settle(draft, *id, delivered, *at),
             Self::Thread(thread) => threads::put(draft, thread),
             Self::ReplyTaken(id) => replies::take(draft, *id, at),
+            Self::Question(question) => questions::put(draft, question),
             Self::RepliesGivenBack { project, topic, taken_at } => {
                 replies::give_back(draft, project, topic, *taken_at)
             }
@@ -336,6 +342,19 @@ impl Change {
     pub fn logged(at: Timestamp, project: &ProjectName, entry: &log::Entry) -> Self {
         let (kind, data) = entry.stored();
         Self { project: Some(project.clone()), data, ..Self::new(at, kind) }
+    }
+
+    /// A question that was asked, reminded of or settled: its entry of the log and its row.
+    pub fn of_question(at: Timestamp, change: &question::Change) -> Option<Self> {
+        let entry = log::Entry::of_question(change)?;
+        let (question::Change::Asked(asked)
+        | question::Change::Reminded(asked)
+        | question::Change::Settled(asked)) = change;
+        let source = &asked.source;
+        let mut written = Self::logged(at, &source.project, &entry);
+        (written.issue, written.session) = (source.issue, source.session.clone());
+        written.writes = vec![Write::Question(Box::new(asked.clone()))];
+        Some(written)
     }
 
     /// Rows that nobody reads about in the log: signs of life, measurements, deliveries. Whatever has a history of its own

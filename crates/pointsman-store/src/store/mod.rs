@@ -19,6 +19,7 @@ mod outbox;
 #[cfg(test)]
 mod plans;
 mod projects;
+mod questions;
 mod queues;
 mod replies;
 mod runs;
@@ -65,7 +66,7 @@ pub use threads::Thread;
 pub use vault::VaultScope;
 pub use verdicts::VerdictRow;
 
-const MIGRATIONS: [&str; 10] = [
+const MIGRATIONS: [&str; 11] = [
     include_str!("../migrations/store/0001_begin.sql"),
     include_str!("../migrations/store/0002_no_work_is_lost.sql"),
     include_str!("../migrations/store/0003_the_line.sql"),
@@ -75,7 +76,8 @@ const MIGRATIONS: [&str; 10] = [
     include_str!("../migrations/store/0007_subjects.sql"),
     include_str!("../migrations/store/0008_one_writer.sql"),
     include_str!("../migrations/store/0009_spending_by_class.sql"),
-    include_str!("../migrations/store/0010_workflows.sql"),
+    include_str!("../migrations/store/0010_questions.sql"),
+    include_str!("../migrations/store/0011_workflows.sql"),
 ];
 
 /// The daemon's database.
@@ -129,6 +131,7 @@ impl Store {
         found.extend(self.unreadable_memories()?);
         found.extend(self.unreadable_effects()?);
         found.extend(self.unreadable_work_states()?);
+        found.extend(self.unreadable_questions()?);
         Ok(found)
     }
 

@@ -41,6 +41,7 @@ pub(super) struct Numbers {
     pub(super) notice: Counter,
     pub(super) delivery: Counter,
     pub(super) reply: Counter,
+    pub(super) question: Counter,
     /// Of the projects that something happened in since the store was opened.
     projects: BTreeMap<Option<ProjectName>, Counter>,
 }
@@ -62,6 +63,7 @@ impl Numbers {
             notice: next("SELECT max(id) FROM notices")?,
             delivery: next("SELECT max(id) FROM deliveries")?,
             reply: next("SELECT max(id) FROM replies")?,
+            question: next("SELECT max(id) FROM questions")?,
             projects: BTreeMap::new(),
         })
     }

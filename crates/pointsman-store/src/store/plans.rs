@@ -1,4 +1,4 @@
-//! What grows for ever must not be scanned: query plans of the reads a running daemon repeats.
+//! Query plans of the reads that a running daemon repeats: a table that grows for ever must not be scanned.
 
 use pointsman_core::ids::{ProjectName, TaskKey};
 use pointsman_core::role::Role;
@@ -10,7 +10,7 @@ use rusqlite::{StatementStatus, params_from_iter};
 
 use super::{
     Change, EntryScope, EventFilter, SessionRow, Store, VaultScope, agents, deliveries, events, merge_queue,
-    messages, notices, outbox, replies, runs, spending, tasks, threads, vault,
+    messages, notices, outbox, questions, replies, runs, spending, tasks, threads, vault,
 };
 
 fn fresh() -> (Store, tempfile::TempDir) {
@@ -70,6 +70,16 @@ fn settled_effects_and_closed_tasks_cost_nothing() {
     assert_eq!(about, ["SEARCH runs USING INDEX runs_about (project=? AND subject=?)"]);
     let vault = plan(&store, vault::entries(VaultScope::Open), zero());
     assert_eq!(vault, ["SEARCH vault USING INDEX vault_open (project=?)"]);
+}
+
+#[test]
+fn settled_questions_cost_nothing() {
+    let (store, _directory) = fresh();
+    assert_eq!(plan(&store, questions::OPEN, vec![]), ["SCAN questions USING INDEX questions_open"]);
+    let about = plan(&store, questions::ABOUT, vec![Value::Null, Value::Null]);
+    assert_eq!(about, ["SEARCH questions USING INDEX questions_about (project=? AND issue=?)"]);
+    let last = plan(&store, questions::LAST, vec![Value::Null, Value::Null]);
+    assert_eq!(last, ["SEARCH questions USING INDEX questions_of_owner (project=? AND owner=?)"]);
 }
 
 #[test]

@@ -12,6 +12,7 @@ use pointsman_core::formula::Formula;
 use pointsman_core::health::{Disk, Machine, Priority, Tail};
 use pointsman_core::ids::{ProjectName, Sha, TaskKey};
 use pointsman_core::notifier::Topic;
+use pointsman_core::part::question::{Kind, Owner, QuestionId};
 use pointsman_core::queue::EntryId;
 use pointsman_core::role::Role;
 use pointsman_core::run::{Run, RunId};
@@ -139,6 +140,7 @@ fn daemon(all: &mut BTreeMap<&'static str, Vec<Value>>) {
         projects: vec![project],
         needs_a_person: vec![task()],
         vault: vec![action()],
+        questions: vec![question()],
         notifiers: vec![ill],
         unconfirmed: vec![status::Unconfirmed {
             project: shop(),
@@ -240,9 +242,9 @@ fn task() -> pointsman_view::task::Task {
 }
 
 fn tasks(all: &mut BTreeMap<&'static str, Vec<Value>>) {
-    use pointsman_view::task::{Explained, Happened, Ordered};
+    use pointsman_view::task::{Explained, HistoryEntry, Ordered};
     all.insert("task list", shown([task()]));
-    let happened = Happened {
+    let happened = HistoryEntry {
         seq: 1,
         at: at(),
         kind: text("ordered"),
@@ -572,6 +574,33 @@ fn formulas(all: &mut BTreeMap<&'static str, Vec<Value>>) {
     all.insert("schedule", shown([scheduled]));
 }
 
+fn question() -> inbox::Question {
+    let settled = inbox::Settled {
+        how: inbox::Way::Answered,
+        by: Some(text("ann")),
+        at: at(),
+        text: Some(text("The red ones.")),
+    };
+    inbox::Question {
+        id: Some(QuestionId(7)),
+        project: shop(),
+        kind: Kind::Question,
+        owner: Owner::Task(3),
+        subject: text("Which apples?"),
+        body: text("Which apples, and how many?"),
+        issue: Some(3),
+        pr: Some(9),
+        session: Some(text("dev-shop-3.1")),
+        asked_at: at(),
+        asked: 2,
+        remind_at: Some(at()),
+        expires_at: Some(at()),
+        holds_up: 1,
+        settle: vec![text("pointsman inbox answer 7 \"…\"")],
+        settled: Some(settled),
+    }
+}
+
 fn action() -> vault::Action {
     vault::Action {
         id: ActionId::new("ring-1").expect("an id"),
@@ -620,6 +649,7 @@ fn people(all: &mut BTreeMap<&'static str, Vec<Value>>) {
     };
     all.insert("notify list", shown([notice]));
     all.insert("vault list", shown([action()]));
+    all.insert("inbox", shown([question()]));
     let claim = Claim::new(3, text("3"), text("fix"), text("ann-1"), "In Progress");
     all.insert("claim", vec![serde_json::to_value(claim).expect("a claim is plain data")]);
     all.insert("release", shown([claim::Released { issue: 3, released: true }]));

@@ -31,6 +31,7 @@ mod gauge;
 mod health;
 mod hook;
 mod hook_status;
+mod inbox;
 mod init;
 mod journal;
 mod launch;
@@ -99,6 +100,7 @@ Begin:
 
 Look:
   pointsman status                               what runs and what needs a person
+  pointsman inbox                                what waits for a person, and how to settle it
   pointsman health                               how well the machine and the project are
   pointsman agents --watch                       who is alive, and at what
   pointsman task explain 3                       why issue 3 is where it is
@@ -137,6 +139,7 @@ enum Command {
     #[command(subcommand)]
     Service(service::Command),
     Status(status::Arguments),
+    Inbox(inbox::Arguments),
     Health(health::Arguments),
     Journal(journal::Arguments),
     Roles(roles::Arguments),
@@ -263,6 +266,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Down(arguments) => arguments.run(&context()?)?,
         Command::Service(command) => command.run(&context()?)?,
         Command::Status(arguments) => arguments.run(&context()?)?,
+        Command::Inbox(arguments) => arguments.run(&context()?)?,
         Command::Health(arguments) => arguments.run(&context()?)?,
         Command::Journal(arguments) => arguments.run(&context()?)?,
         Command::Roles(arguments) => arguments.run(&context()?)?,

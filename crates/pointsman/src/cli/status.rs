@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use pointsman_core::decision::Unconfirmed;
+use pointsman_core::part::question::{Owner, Question};
 use pointsman_core::session::budget::{self, Limit, Spent};
 use pointsman_core::session::quota::Window;
 use pointsman_core::task::{State, Task};
@@ -15,7 +16,7 @@ use pointsman_view::vault::Action;
 
 use super::context::Context;
 use super::failure::Failure;
-use super::{checkout, notify, service, style, task, time};
+use super::{checkout, inbox, notify, service, style, task, time};
 use crate::daemon;
 use crate::project::Project;
 
@@ -29,7 +30,7 @@ struct ProjectSummary {
     tasks: Vec<Task>,
     sessions: usize,
     queued: usize,
-    /// Why nothing lands, if the line is stopped.
+    /// Why nothing lands, if the merge queue is paused.
     stopped: Option<Stopped>,
     /// What needs a person, with what it has cost.
     attention: Vec<(Task, Spent)>,
@@ -38,6 +39,8 @@ struct ProjectSummary {
     quota: Vec<Window>,
     /// Vault actions that wait for a person.
     vault: Vec<Entry>,
+    /// Open questions, in the order of the inbox.
+    questions: Vec<(Question, usize)>,
     /// Notifiers that do not work.
     ill: Vec<notify::BrokenNotifier>,
     /// Decisions that were made while no daemon ran.
@@ -73,7 +76,7 @@ fn glance(context: &Context, store: &Store, row: ProjectRow) -> Result<ProjectSu
     let tasks = store.tasks(Some(&row.name))?;
     let sessions = store.sessions(Some(&row.name), SessionScope::Live)?.len();
     let queued = store.queue_entries(&row.name, EntryScope::Unfinished)?.len();
-    let stopped = store.line(&row.name)?.stopped;
+    let stopped = store.queue_state(&row.name)?.stopped;
     let waiting = tasks.iter().filter(|task| needs_a_person(task));
     let attention = waiting
         .map(|task| Ok((task.clone(), task::spent(Some(store), task)?)))
@@ -82,6 +85,8 @@ fn glance(context: &Context, store: &Store, row: ProjectRow) -> Result<ProjectSu
     let spent_today = store.spent_on_day(Some(&row.name), &time::day(now), now)?;
     let mut vault = store.vault_entries(&row.name, VaultScope::Open)?;
     vault.retain(|entry| entry.question().is_some());
+    let mut questions = inbox::open(store)?;
+    questions.retain(|(asked, _)| asked.source.project == row.name);
     let ill = notify::ill(store, &row.name)?;
     let mut quota = daemon::quota(store, &row.name)?;
     quota.retain(|window| window.resets_at > now);
@@ -98,6 +103,7 @@ fn glance(context: &Context, store: &Store, row: ProjectRow) -> Result<ProjectSu
         spent_today,
         quota,
         vault,
+        questions,
         ill,
         unconfirmed,
     })
@@ -167,6 +173,7 @@ fn print_json(
         projects: glances.iter().map(project).collect(),
         needs_a_person: attention.map(|(task, spent)| TaskView::new(task, *spent)).collect(),
         vault: glances.iter().flat_map(|glance| &glance.vault).map(Action::from).collect(),
+        questions: glances.iter().flat_map(|glance| &glance.questions).map(inbox::shown).collect(),
         notifiers: ill.collect(),
         unconfirmed: unconfirmed.collect(),
     })
@@ -242,6 +249,20 @@ fn print(
                 clean_line(task.reason.as_deref().unwrap_or("no reason given"), 200),
                 time::relative(task.since, time::now()),
                 words::task::waiting_for(task).unwrap_or_default()
+            ))?;
+        }
+        // Tasks and vault actions are told by themselves.
+        let of_runs = |(asked, _): &&(Question, usize)| matches!(asked.source.owner, Owner::Run(_));
+        for (asked, _) in glance.questions.iter().filter(of_runs) {
+            let colour = style::BUSY;
+            let settle = words::question::settle(asked).join(", or: ");
+            out.line(format!(
+                "  {colour}{}{colour:#} {} {}: {}\n    {quiet}{}, {settle}{quiet:#}",
+                asked.kind,
+                words::question::number(asked.id),
+                asked.source.owner,
+                clean_line(&asked.subject, 200),
+                time::relative(asked.asked_at, time::now()),
             ))?;
         }
         for ill in &glance.ill {

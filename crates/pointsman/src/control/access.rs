@@ -1,4 +1,4 @@
-//! Who may ask what: one function over every caller and every request, asked once, before anything is done.
+//! The access rule: one function over every caller and every request, asked once, before anything is done.
 //!
 //! No answer means no. A new request does not compile before every caller has a rule for it here. The rules are those of
 //! docs/security.md, whose table is compared with this function by a test. [`caller`](super::caller) identifies the
@@ -11,7 +11,9 @@ use pointsman_core::task::ReviewVerdict;
 use pointsman_core::words;
 
 use super::caller::{Caller, Channel, OwnSession, Scopes};
-use super::protocol::{ClaimOrder, Fix, ForgeCommand, QueueCommand, Request, RunCommand, VaultCommand};
+use super::protocol::{
+    ClaimOrder, Fix, ForgeCommand, InboxCommand, QueueCommand, Request, RunCommand, VaultCommand,
+};
 
 /// The answer to whether a request is allowed.
 #[derive(Clone, Debug)]
@@ -55,7 +57,7 @@ pub fn name_of(request: &Request) -> String {
         |value: &serde_json::Value, key: &str| value.get(key).and_then(|v| v.as_str()).map(str::to_owned);
     let name = word(&value, "request").unwrap_or_default();
     let inner = ["command", "order"].iter().find_map(|key| value.get(*key)?.as_object()).and_then(|inner| {
-        ["forge", "queue", "run", "vault", "claim"].iter().find_map(|tag| inner.get(*tag)?.as_str())
+        ["forge", "queue", "run", "vault", "claim", "inbox"].iter().find_map(|tag| inner.get(*tag)?.as_str())
     });
     match inner {
         Some(inner) => format!("{name} {inner}"),
@@ -96,6 +98,12 @@ fn in_the_name_of(name: &str, request: &Request) -> Request {
             | VaultCommand::Raise { by, .. } => {
                 *by = name();
             }
+        },
+        Request::Inbox { command, .. } => match command {
+            InboxCommand::Approve { by }
+            | InboxCommand::Reject { by, .. }
+            | InboxCommand::Answer { by, .. }
+            | InboxCommand::Dismiss { by } => *by = name(),
         },
         Request::Forge { command, .. } => match command {
             ForgeCommand::CreateIssue { author, .. }
@@ -200,6 +208,7 @@ fn session(own: &OwnSession, request: &Request) -> Access {
         | Request::Down
         | Request::Order { .. }
         | Request::Answer { .. }
+        | Request::Inbox { .. }
         | Request::Send { .. }
         | Request::ReloadProjects
         | Request::AddProject { .. }
@@ -294,6 +303,7 @@ fn reporter(who: &str, session: &str, request: &Request) -> Access {
         | Request::Queue { .. }
         | Request::Run { .. }
         | Request::Vault { .. }
+        | Request::Inbox { .. }
         | Request::ForgeStats { .. }
         | Request::Health { .. }
         | Request::ResumeRole { .. }
@@ -374,6 +384,10 @@ pub fn needs(request: &Request) -> Needs {
         Request::Vault { command, .. } => match command {
             VaultCommand::Submit { .. } | VaultCommand::Raise { .. } => Needs::Order,
             VaultCommand::Approve { .. } | VaultCommand::Reject { .. } => Needs::Decide,
+        },
+        Request::Inbox { command, .. } => match command {
+            InboxCommand::Answer { .. } | InboxCommand::Dismiss { .. } => Needs::Order,
+            InboxCommand::Approve { .. } | InboxCommand::Reject { .. } => Needs::Decide,
         },
         Request::Forge { command, .. } => match command {
             ForgeCommand::ListIssues { .. }

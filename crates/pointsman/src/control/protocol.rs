@@ -1,4 +1,4 @@
-//! What commands ask of the daemon.
+//! The requests of commands to the daemon.
 
 use std::path::PathBuf;
 
@@ -7,6 +7,7 @@ use pointsman_core::config::MergeStyle;
 use pointsman_core::forge::{BoardStatus, CheckState, StateFilter};
 use pointsman_core::hook::Report;
 use pointsman_core::ids::{Number, ProjectName, Sha};
+use pointsman_core::part::question::QuestionId;
 use pointsman_core::role::Role;
 use pointsman_core::run::RunId;
 use pointsman_core::session::budget::Spent;
@@ -104,6 +105,12 @@ pub enum Request {
         project: ProjectName,
         command: VaultCommand,
     },
+    /// A person settles a question.
+    Inbox {
+        project: ProjectName,
+        question: QuestionId,
+        command: InboxCommand,
+    },
     /// What asking a project's forge has cost since the daemon started.
     ForgeStats {
         project: ProjectName,
@@ -199,7 +206,7 @@ pub enum ClaimOrder {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "queue", rename_all = "snake_case")]
 pub enum QueueCommand {
-    /// `merge-queue add`: brings a branch to the forge and into the line.
+    /// `merge-queue add`: brings a branch to the forge and into the merge queue.
     Add {
         branch: String,
         /// The checkout it is taken from; without one, or if it is not there, the forge's.
@@ -255,8 +262,18 @@ pub enum QueueCommand {
     Pause { reason: String },
     /// `merge-queue resume`
     Resume,
-    /// `merge-queue process`: look at the line now.
+    /// `merge-queue process`: look at the merge queue now.
     Look,
+}
+
+/// The ways to settle a question.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "inbox", rename_all = "snake_case")]
+pub enum InboxCommand {
+    Approve { by: String },
+    Reject { reason: String, by: String },
+    Answer { text: String, by: String },
+    Dismiss { by: String },
 }
 
 /// Orders about runs of formulas.
@@ -361,7 +378,6 @@ pub enum Reply {
     /// Done. The value is a view of `pointsman-view`: what the command prints with `--json`. It stays a plain value here
     /// because which view it is follows from the request.
     Done { value: serde_json::Value },
-    /// Not done.
     Failed {
         /// Which kind: decides the exit code.
         kind: FailureKind,
@@ -388,7 +404,6 @@ impl Reply {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// Something went wrong (1).
     Failed,
     /// The state does not allow it (3).
     Refused,

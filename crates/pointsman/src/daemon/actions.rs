@@ -14,6 +14,7 @@ use pointsman_core::dependencies;
 use pointsman_core::forge::{Issue, IssueState};
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::labels::{ACTION, BACKLOG, BLOCKED, IN_PROGRESS, has};
+use pointsman_core::part::question::Question;
 use pointsman_core::run::{Run, Subject, action_key};
 use pointsman_core::words;
 use pointsman_store::RunScope;
@@ -22,7 +23,8 @@ use super::crash::crash_point;
 use super::effects::EffectPerformer;
 use super::inbound::Inbound;
 use super::served::Served;
-use crate::control::protocol::{FailureKind, Reply};
+use super::sources::forge::answers;
+use crate::control::protocol::{FailureKind, InboxCommand, Reply, Request};
 
 /// Who asks, in the list of runs.
 const BY: &str = action::ROLE.as_str();
@@ -58,6 +60,9 @@ fn attend(world: &EffectPerformer, served: &Served, issue: &Issue, open: &[Issue
     let runs = world.read(|store| store.runs_about(&served.config.name, &action_key(number)))?;
     let waits =
         dependencies::parse(&issue.body).iter().any(|wanted| open.iter().any(|o| o.number == *wanted));
+    if let Some(asked) = runs.last().and_then(|run| run.question.as_ref()) {
+        ask(world, served, number, asked)?;
+    }
     let look = |told| plan(&ActionFacts { labels: &issue.labels, waits, runs: &runs, told });
     // What was told is asked for only if it matters.
     let next = match (look(false), runs.last()) {
@@ -74,6 +79,25 @@ fn attend(world: &EffectPerformer, served: &Served, issue: &Issue, open: &[Issue
         }
         (Next::Report | Next::Block, None) => Ok(()),
     }
+}
+
+/// Asks on the issue, once, and passes on the answer.
+fn ask(world: &EffectPerformer, served: &Served, issue: Number, asked: &Question) -> anyhow::Result<()> {
+    let Some(id) = asked.id else { return Ok(()) };
+    let marker = format!("question:{id}");
+    served.forge.comment_once(issue, &marker, &words::comment::run_asks(asked))?;
+    let asked = Question { comment: Some(marker), ..asked.clone() };
+    for comment in answers(served, issue, &asked)? {
+        let command = InboxCommand::Answer { text: comment.body, by: comment.author };
+        let request = Request::Inbox { project: served.config.name.clone(), question: id, command };
+        let (reply, answer) = sync_channel(1);
+        world.jobs.inbox.send(Inbound::Ask { request, reply });
+        match answer.recv() {
+            Ok(Reply::Failed { message, .. }) => tracing::info!(issue, message, "a comment is no answer"),
+            Ok(Reply::Done { .. }) | Err(_) => return Ok(()),
+        }
+    }
+    Ok(())
 }
 
 fn marker(run: &Run) -> String {

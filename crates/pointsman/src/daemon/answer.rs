@@ -1,4 +1,4 @@
-//! What commands ask of the daemon, answered by the loop, or by the command itself if there is none.
+//! Requests of commands, answered by the loop, or by the command itself if there is none.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use super::engine::{Engine, Input};
 use super::sources::hooks;
-use super::{budget, clock, factory, notifier, projects, queue_orders, runs, vault};
+use super::{budget, clock, factory, notifier, projects, questions, queue_orders, runs, vault};
 use crate::control::protocol::{FailureKind, QueueCommand, Reply, Request};
 use crate::paths::Paths;
 
@@ -48,7 +48,8 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
             None => give(engine, project, *issue, Event::Ordered { order: *order }),
         },
         Request::Answer { project, issue, by, text } => {
-            give(engine, project, *issue, Event::Answered { by: by.clone(), text: text.clone() })
+            let reply = give(engine, project, *issue, Event::Answered { by: by.clone(), text: text.clone() });
+            questions::second(engine, project, *issue, reply)
         }
         Request::Acknowledge { message, session } => acknowledge(engine, *message, session.as_deref()),
         Request::Checkpoint { session, phase, summary } => {
@@ -94,6 +95,10 @@ pub(crate) fn answer(paths: &Paths, engine: &mut Engine, request: &Request) -> (
         Request::Vault { project, command } => {
             follow.vault = true;
             vault::answer(engine, project, command)
+        }
+        Request::Inbox { project, question, command } => {
+            (follow.vault, follow.run) = (true, true);
+            questions::settle(engine, project, *question, command)
         }
         Request::ResumeRole { project, role } => factory::resume(engine, project, *role),
         Request::LookNow { project, role } => {

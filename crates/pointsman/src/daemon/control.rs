@@ -49,7 +49,6 @@ pub(crate) struct Control {
     pub board: TaskBoard,
     /// The forges are in there.
     pub world: Arc<EffectPerformer>,
-    /// Who asks.
     pub peers: Peers,
     pub connections: Arc<ConnectionLimits>,
     pub reports: Arc<Reports>,
@@ -214,6 +213,7 @@ impl Control {
             | Request::RemoveProject { .. }
             | Request::Run { .. }
             | Request::Vault { .. }
+            | Request::Inbox { .. }
             | Request::ResumeRole { .. }
             | Request::LookNow { .. }
             | Request::TryNotifiers { .. }) => ask_loop(&self.inbox, request),

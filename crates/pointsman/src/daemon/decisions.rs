@@ -11,6 +11,7 @@ use pointsman_core::decision::{Decision, MEMORY, Memory as Decisions, Outcome, Q
 use pointsman_core::forge::IssueState;
 use pointsman_core::ids::{ProjectName, TaskKey};
 use pointsman_core::log;
+use pointsman_core::part::question::Owner;
 use pointsman_core::task::{self, Event, Policy, ReviewVerdict, State};
 use pointsman_core::time::Timestamp;
 use pointsman_core::vault::{self, Status};
@@ -21,8 +22,9 @@ use pointsman_view::forge::PullRequest;
 use super::answer::failed;
 use super::crash::{Side, commit_point};
 use super::engine::Engine;
+use super::questions;
 use super::served::Served;
-use crate::control::protocol::{FailureKind, ForgeCommand, Reply, Request, VaultCommand};
+use crate::control::protocol::{FailureKind, ForgeCommand, InboxCommand, Reply, Request, VaultCommand};
 use crate::embedded_forge::{self, EmbeddedForge};
 
 /// Keeps a request that is a decision, in the daemon's place; nothing if it is none. One that the daemon would refuse
@@ -113,6 +115,22 @@ fn decided(
             let decision = || Decision::Comment { issue: *number, body: body.clone() };
             Ok(asks.then(|| Ok((author.clone(), decision()))))
         }
+        Request::Inbox { question, command, .. } => {
+            let Some(asked) = store.question(*question)?.filter(|asked| asked.source.project == *project)
+            else {
+                return Ok(None);
+            };
+            if let Some(settled) = &asked.settled {
+                return refused(words::question::already_settled(asked.id, settled, now));
+            }
+            match questions::underlying(store, &asked, command)? {
+                Some(request) => decided(store, config, forge, &request, now),
+                // Nothing is kept for a session that cannot hear it.
+                None => {
+                    Ok(Some(Err(failed(FailureKind::NoDaemon, words::question::needs_daemon(*question)))))
+                }
+            }
+        }
         Request::Forge { .. }
         | Request::Status
         | Request::Down
@@ -139,9 +157,10 @@ fn decided(
 /// The project of a request that may be a decision.
 pub(super) fn project_of(request: &Request) -> Option<&ProjectName> {
     match request {
-        Request::Answer { project, .. } | Request::Vault { project, .. } | Request::Forge { project, .. } => {
-            Some(project)
-        }
+        Request::Answer { project, .. }
+        | Request::Vault { project, .. }
+        | Request::Inbox { project, .. }
+        | Request::Forge { project, .. } => Some(project),
         Request::Status
         | Request::Down
         | Request::Order { .. }
@@ -191,6 +210,21 @@ impl Made {
                 }
                 VaultCommand::Submit { .. } | VaultCommand::Raise { .. } => return None,
             },
+            Request::Inbox { project, command, .. } => {
+                let asked: pointsman_view::inbox::Question = serde_json::from_value(value.clone()).ok()?;
+                let without = |question| Some(Self { project: project.clone(), question, decision: None });
+                match (asked.owner, command) {
+                    (Owner::Task(issue), InboxCommand::Answer { text, .. }) => {
+                        (project, Decision::Answer { issue, text: text.clone() })
+                    }
+                    (Owner::Vault(id), InboxCommand::Reject { reason, .. }) => {
+                        (project, Decision::VaultRejection { id, reason: reason.clone() })
+                    }
+                    (Owner::Vault(id), _) => return without(Question::VaultAction(id)),
+                    (Owner::Task(issue), _) => return without(Question::Issue(issue)),
+                    (Owner::Run(_), _) => return None,
+                }
+            }
             Request::Forge { project, command } => {
                 let otherwise = |number: u64| {
                     let question = Question::PullRequest(number);

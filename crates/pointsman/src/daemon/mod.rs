@@ -31,6 +31,7 @@ mod peers;
 mod poller;
 mod projections;
 mod projects;
+mod questions;
 mod queue_orders;
 mod queue_trial;
 mod reader;

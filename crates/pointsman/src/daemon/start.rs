@@ -93,7 +93,8 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
     let peers = Peers::of_daemon(paths, Arc::clone(&tmux))?;
     survive_file_limits()?;
     let (inbox, inbound) = Inbox::new();
-    let engine = Engine::open(store)?;
+    let mut engine = Engine::open(store)?;
+    engine.number_questions(clock::now())?;
     let board = TaskBoard::new(&engine);
     let jobs = Jobs::new(inbox.clone(), Store::open_read_only(&paths.database())?, paths.notices());
     if let Some(outcomes) = options.outcomes.clone() {
@@ -168,6 +169,9 @@ pub fn run(paths: &Paths, options: Options) -> anyhow::Result<()> {
         if let Err(error) = adopted {
             let error = format!("{error:#}");
             tracing::warn!(project = %served.config.name, error, "checkpoints were not compared");
+        }
+        if let Err(error) = vault::number_questions(&mut dispatcher.engine, &served.config, clock::now()) {
+            tracing::warn!(project = %served.config.name, %error, "the vault's questions were not listed");
         }
         match decisions::look_through(&mut dispatcher.engine, served, clock::now()) {
             Ok(waiting) => show_unconfirmed(&served.config.name, &waiting),

@@ -53,7 +53,7 @@ fn topic(unreadable: &Unreadable) -> Topic {
     let found = match what {
         Kind::Task | Kind::Effect => unreadable.workflow().and_then(|id| id.issue()).map(Topic::Task),
         Kind::VaultAction => ActionId::try_from(name.clone()).ok().map(Topic::Vault),
-        Kind::Run | Kind::Memory | Kind::WorkState => None,
+        Kind::Run | Kind::Memory | Kind::WorkState | Kind::Question => None,
     };
     found.unwrap_or(Topic::Room)
 }

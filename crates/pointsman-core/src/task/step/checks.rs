@@ -1,11 +1,12 @@
-//! What CI says, and what it costs.
+//! Reactions to CI, and what they cost.
 
 use super::{Draft, Refused};
 use crate::ids::Sha;
+use crate::part::question::Cause;
 use crate::task::effect::{Effect, Exit, Headline};
 use crate::task::event::CiVerdict;
 use crate::task::policy::ReviewMode;
-use crate::task::state::{Ci, EscalationCause, Review, State};
+use crate::task::state::{Ci, Review, State};
 use crate::words;
 
 impl Draft<'_> {
@@ -46,7 +47,7 @@ impl Draft<'_> {
         self.order(Effect::RecordCiResult { text: words::message::ci_result(sha, verdict) });
         let decides = match self.task.state {
             State::AwaitingCi => true,
-            State::Escalated => self.task.escalation.as_ref().is_some_and(|e| e.cause == EscalationCause::Ci),
+            State::Escalated => self.task.escalation.as_ref().is_some_and(|e| e.cause == Cause::Ci),
             State::Backlog
             | State::WaitingDependencies
             | State::Working
@@ -131,7 +132,7 @@ impl Draft<'_> {
             self.task.attempts.infra_retries += 1;
             self.run_checks(sha.clone());
         } else {
-            self.escalate(EscalationCause::Ci, words::reason::infra(reason));
+            self.escalate(Cause::Ci, words::reason::infra(reason));
         }
     }
 
@@ -139,6 +140,6 @@ impl Draft<'_> {
         let words = words::message::ci_timeout(&sha, self.policy.ci_timeout);
         self.task.ci = Ci::TimedOut { sha };
         self.tell(Headline::CiTimeout, words);
-        self.escalate(EscalationCause::Ci, words::reason::ci_timeout(self.policy.ci_timeout));
+        self.escalate(Cause::Ci, words::reason::ci_timeout(self.policy.ci_timeout));
     }
 }

@@ -2,12 +2,13 @@
 
 use super::{Draft, Refused};
 use crate::ids::Sha;
+use crate::part::question::Cause;
 use crate::part::session::Stage;
 use crate::session::trouble::OutsideTrouble;
 use crate::task::effect::{Effect, Exit, Headline};
 use crate::task::event::PrFact;
 use crate::task::phase::{Phase, Refusal};
-use crate::task::state::{Ci, EscalationCause, Review, State};
+use crate::task::state::{Ci, Review, State};
 use crate::words;
 
 impl Draft<'_> {
@@ -60,7 +61,7 @@ impl Draft<'_> {
             Phase::Escalate => {
                 let reason = reason.unwrap_or(words::reason::NONE_GIVEN);
                 self.leave_queue();
-                self.escalate(EscalationCause::Agent, reason.to_owned());
+                self.escalate(Cause::Agent, reason.to_owned());
             }
             Phase::Done => {
                 if self.task.state == State::Working {
@@ -89,7 +90,7 @@ impl Draft<'_> {
     /// nothing, and the reviewer must not be asked again for it.
     fn waits_for_reviewer(&self) -> bool {
         self.task.state == State::Escalated
-            && self.task.escalation.as_ref().is_some_and(|e| e.cause == EscalationCause::Review)
+            && self.task.escalation.as_ref().is_some_and(|e| e.cause == Cause::Review)
     }
 
     pub(super) fn phase_rejected(&mut self, generation: u32, why: &str) -> Result<(), Refused> {
@@ -200,7 +201,7 @@ impl Draft<'_> {
         self.tell(Headline::NotMerged, words::message::not_merged(&self.task));
         if self.task.attempts.premature_done > self.policy.premature_done {
             self.leave_queue();
-            self.escalate(EscalationCause::Daemon, words::reason::PREMATURE_DONE.to_owned());
+            self.escalate(Cause::Daemon, words::reason::PREMATURE_DONE.to_owned());
         }
         Ok(())
     }

@@ -1,8 +1,9 @@
 //! Asking a person, and the person's answer.
 
 use super::{Draft, Refused};
+use crate::part::question::{self, Cause, Kind, Question};
 use crate::task::effect::Headline;
-use crate::task::state::{Escalation, EscalationCause, State};
+use crate::task::state::State;
 use crate::words;
 
 /// Kinds of effects that people are told of if they cannot be done, while the work goes on: nothing
@@ -14,25 +15,29 @@ const NOTIFY: &str = "notify";
 const REQUEST_REVIEW: &str = "request_review";
 
 impl Draft<'_> {
-    pub(super) fn escalate(&mut self, cause: EscalationCause, reason: String) {
+    pub(super) fn escalate(&mut self, cause: Cause, reason: String) {
         self.enter(State::Escalated);
         self.task.reason = Some(reason.clone());
-        self.task.escalation = Some(Escalation {
-            cause,
-            reason,
-            at: self.now,
-            renotify_at: self.now.after(self.policy.escalation_renotify),
-            notices: 1,
-        });
+        let policy = self.policy.question();
+        let question = Question::ask(Kind::Question, cause, self.task.source(), &reason, &policy, self.now);
+        self.task.deadline = question.expires_at;
+        self.task.escalation = Some(question);
         self.notify(words::notice::escalated(&self.task, 0));
-        self.comment("escalation", words::comment::escalated(&self.task));
+        let comment = self.comment("escalation", words::comment::escalated(&self.task));
+        if let Some(question) = &mut self.task.escalation {
+            question.comment = Some(comment);
+        }
     }
 
     pub(super) fn notify_again(&mut self) {
-        let Some(escalation) = &mut self.task.escalation else { return };
-        let repeat = escalation.notices;
-        escalation.notices += 1;
-        escalation.renotify_at = self.now.after(self.policy.escalation_renotify);
+        let Some(question) = &self.task.escalation else { return };
+        let Ok(reminded) = question.step(&question::Event::TimePassed, &self.policy.question(), self.now)
+        else {
+            return;
+        };
+        let repeat = question.notices;
+        self.task.deadline = reminded.expires_at;
+        self.task.escalation = Some(reminded);
         self.notify(words::notice::escalated(&self.task, repeat));
     }
 
@@ -62,8 +67,7 @@ impl Draft<'_> {
             && self.task.state.has_session()
             && !matches!(self.task.state, State::Merged | State::Escalated);
         if stuck {
-            let cause =
-                if effect == REQUEST_REVIEW { EscalationCause::Review } else { EscalationCause::Daemon };
+            let cause = if effect == REQUEST_REVIEW { Cause::Review } else { Cause::Daemon };
             self.leave_queue();
             self.escalate(cause, reason);
         } else {

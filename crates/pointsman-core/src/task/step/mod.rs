@@ -34,7 +34,7 @@ pub struct Transition {
     pub effects: Vec<Effect>,
 }
 
-/// What follows from `event` for `task` at `now`.
+/// The reaction of `task` to `event` at `now`.
 pub fn step(task: &Task, event: &Event, policy: &Policy, now: Timestamp) -> Result<Transition, Refused> {
     let mut draft = Draft { task: task.clone(), effects: Vec::new(), policy, now };
     match event {
@@ -125,10 +125,11 @@ impl Draft<'_> {
             State::AwaitingCi => Some(self.now.after(self.policy.ci_timeout)),
             State::AwaitingReview => Some(self.now.after(self.policy.review_timeout)),
             State::MergeQueue => Some(self.now.after(self.policy.queue_timeout)),
-            State::Escalated => Some(self.now.after(self.policy.escalation_timeout)),
             State::Merged => Some(self.now.after(self.policy.done_grace)),
+            // The question has a time-out of its own.
+            State::Escalated
             // These wait for a person or for the forge; nothing runs and nothing is spent.
-            State::Backlog
+            | State::Backlog
             | State::WaitingDependencies
             | State::Blocked
             | State::Refused
@@ -150,10 +151,11 @@ impl Draft<'_> {
 
     /// Comments on the issue. The marker is this comment's alone: with an earlier one's it would be
     /// taken for posted.
-    fn comment(&mut self, kind: &str, body: String) {
+    fn comment(&mut self, kind: &str, body: String) -> String {
         self.task.comments += 1;
         let marker = format!("{kind}-{}-{}", self.task.comments, self.now.0);
-        self.order(Effect::Comment { marker, body });
+        self.order(Effect::Comment { marker: marker.clone(), body });
+        marker
     }
 
     fn set_labels(&mut self, add: &[&str], remove: &[&str]) {

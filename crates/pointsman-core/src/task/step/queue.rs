@@ -1,11 +1,12 @@
-//! What the merge queue says, and a merge however it came about.
+//! Reactions to the merge queue, and to a merge however it came about.
 
 use super::{Draft, Refused};
 use crate::ids::Sha;
+use crate::part::question::Cause;
 use crate::task::effect::{Effect, Headline};
 use crate::task::event::QueueOutcome;
 use crate::task::phase::Phase;
-use crate::task::state::{Ci, EscalationCause, State};
+use crate::task::state::{Ci, State};
 use crate::words;
 
 impl Draft<'_> {
@@ -28,7 +29,7 @@ impl Draft<'_> {
                 self.enter(State::Working);
                 self.tell(Headline::MergeConflict, words::message::merge_conflict(files, with.as_deref()));
                 if self.task.attempts.merge_conflicts > self.policy.merge_conflicts {
-                    self.escalate(EscalationCause::Daemon, words::reason::conflicts(files));
+                    self.escalate(Cause::Daemon, words::reason::conflicts(files));
                 }
             }
             QueueOutcome::Red { summary, log } => {
@@ -38,7 +39,7 @@ impl Draft<'_> {
             }
             QueueOutcome::Infra { reason, log } => {
                 self.task.ci_log_end = words::notice::log_end(log);
-                self.escalate(EscalationCause::Ci, words::reason::infra(reason));
+                self.escalate(Cause::Ci, words::reason::infra(reason));
             }
             QueueOutcome::Stale { .. } => {
                 self.enter(State::AwaitingCi);

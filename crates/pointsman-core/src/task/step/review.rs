@@ -1,10 +1,11 @@
-//! What a reviewer says. A review is bound to a commit.
+//! Reactions to a review. A review is bound to a commit.
 
 use super::{Draft, Refused};
 use crate::ids::Sha;
+use crate::part::question::Cause;
 use crate::task::effect::{Exit, Headline};
 use crate::task::event::ReviewVerdict;
-use crate::task::state::{Ci, EscalationCause, Review, State};
+use crate::task::state::{Ci, Review, State};
 use crate::words;
 
 impl Draft<'_> {
@@ -26,7 +27,7 @@ impl Draft<'_> {
             ReviewVerdict::RequestChanges => self.changes_requested(sha, by, body),
             ReviewVerdict::Discuss => {
                 self.leave_queue();
-                self.escalate(EscalationCause::Review, words::reason::discuss(by, body));
+                self.escalate(Cause::Review, words::reason::discuss(by, body));
             }
         }
         Ok(())
@@ -34,7 +35,7 @@ impl Draft<'_> {
 
     fn approved(&mut self, sha: &Sha, by: &str, body: &str) {
         self.task.review = Review::Approved { sha: sha.clone(), by: by.to_owned() };
-        let agent_asked = self.task.escalation.as_ref().is_some_and(|e| e.cause == EscalationCause::Agent);
+        let agent_asked = self.task.escalation.as_ref().is_some_and(|e| e.cause == Cause::Agent);
         // Approved before CI was done, or while the agent waits for an answer: remembered, and acted
         // on when that is settled.
         if self.task.state == State::MergeQueue || agent_asked {
@@ -63,7 +64,7 @@ impl Draft<'_> {
             return;
         }
         self.leave_queue();
-        let agent_asked = self.task.escalation.as_ref().is_some_and(|e| e.cause == EscalationCause::Agent);
+        let agent_asked = self.task.escalation.as_ref().is_some_and(|e| e.cause == Cause::Agent);
         if !agent_asked {
             self.enter(State::Working);
         }

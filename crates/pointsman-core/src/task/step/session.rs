@@ -1,12 +1,13 @@
 //! The task's session: facts about it are handed to the part, and its reactions are followed here.
 
 use super::{Draft, Refused};
+use crate::part::question::Cause;
 use crate::part::session::{Circumstances, Fact, Reaction};
 use crate::session::budget::Level;
 use crate::session::trouble::OutsideTrouble;
 use crate::task::effect::{Effect, Exit};
 use crate::task::phase::Phase;
-use crate::task::state::{EscalationCause, State};
+use crate::task::state::State;
 use crate::words;
 
 impl<'a> Draft<'a> {
@@ -162,7 +163,7 @@ impl<'a> Draft<'a> {
             Reaction::Fail { reason, exit } => self.fail(reason, exit),
             Reaction::Ask { reason } => {
                 self.leave_queue();
-                self.escalate(EscalationCause::Daemon, reason);
+                self.escalate(Cause::Daemon, reason);
             }
             Reaction::Park { until, reason } => {
                 self.leave_queue();

@@ -1,19 +1,27 @@
 //! Deadlines. Every state that costs something has one, and a way out.
 
 use super::Draft;
+use crate::part::question::{Cause, Due};
 use crate::part::session::Stage;
 use crate::task::effect::{Exit, Headline};
-use crate::task::state::{Ci, EscalationCause, State};
+use crate::task::state::{Ci, State};
 use crate::words;
 
 impl Draft<'_> {
     pub(super) fn time_passed(&mut self) {
         self.session_time_passed();
-        if self.task.deadline.is_some_and(|at| at <= self.now) {
-            self.task.deadline = None;
-            self.deadline_passed();
-        } else if self.task.escalation.as_ref().is_some_and(|e| e.renotify_at <= self.now) {
-            self.notify_again();
+        let due = match &self.task.escalation {
+            Some(question) => question.due(self.now),
+            None if self.task.deadline.is_some_and(|at| at <= self.now) => Due::Expiry,
+            None => Due::Nothing,
+        };
+        match due {
+            Due::Nothing => {}
+            Due::Reminder => self.notify_again(),
+            Due::Expiry => {
+                self.task.deadline = None;
+                self.deadline_passed();
+            }
         }
     }
 
@@ -27,16 +35,16 @@ impl Draft<'_> {
             State::AwaitingCi => match self.task.ci.clone() {
                 Ci::Pending { sha, .. } => self.ci_timed_out(sha),
                 Ci::None | Ci::Passed { .. } | Ci::Failed { .. } | Ci::TimedOut { .. } => {
-                    self.escalate(EscalationCause::Daemon, words::reason::NEVER_SYNCED.to_owned());
+                    self.escalate(Cause::Daemon, words::reason::NEVER_SYNCED.to_owned());
                 }
             },
             State::AwaitingReview => {
                 self.tell(Headline::NoReview, words::message::no_review(self.policy.review_timeout));
-                self.escalate(EscalationCause::Review, words::reason::no_review(self.policy.review_timeout));
+                self.escalate(Cause::Review, words::reason::no_review(self.policy.review_timeout));
             }
             State::MergeQueue => {
                 self.leave_queue();
-                self.escalate(EscalationCause::Daemon, words::reason::QUEUE_STUCK.to_owned());
+                self.escalate(Cause::Daemon, words::reason::QUEUE_STUCK.to_owned());
             }
             State::Escalated => {
                 let reason = self.task.reason.clone().unwrap_or_default();

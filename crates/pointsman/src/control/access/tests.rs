@@ -7,6 +7,7 @@ use pointsman_core::forge::{CheckState, StateFilter};
 use pointsman_core::hook::{HookEvent, Report};
 use pointsman_core::ids::{ProjectName, Sha};
 use pointsman_core::labels;
+use pointsman_core::part::question::QuestionId;
 use pointsman_core::role::Role;
 use pointsman_core::run::RunId;
 use pointsman_core::task::{Order, ReviewVerdict};
@@ -16,7 +17,7 @@ use pointsman_core::vault::{ActionId, Risk};
 use super::{Access, Condition, Needs, may, name_of, needs};
 use crate::control::caller::{Caller, Channel, OwnSession, Scopes, Unknown};
 use crate::control::protocol::{
-    ClaimOrder, Fix, ForgeCommand, QueueCommand, Request, RunCommand, VaultCommand,
+    ClaimOrder, Fix, ForgeCommand, InboxCommand, QueueCommand, Request, RunCommand, VaultCommand,
 };
 
 const ME: &str = "dev-shop-3.2";
@@ -73,6 +74,7 @@ fn every_request() -> Vec<Request> {
     let queue = |command| Request::Queue { project: shop(), command };
     let run = |command| Request::Run { project: shop(), command };
     let claim = |order| Request::Claim { project: shop(), order };
+    let inbox = |command| Request::Inbox { project: shop(), question: QuestionId(7), command };
     let agent_id = "ann-1".to_owned();
     vec![
         Request::Status,
@@ -125,6 +127,10 @@ fn every_request() -> Vec<Request> {
             reason: "r".into(),
             by: by.clone(),
         }),
+        inbox(InboxCommand::Approve { by: by.clone() }),
+        inbox(InboxCommand::Reject { reason: "r".into(), by: by.clone() }),
+        inbox(InboxCommand::Answer { text: "t".into(), by: by.clone() }),
+        inbox(InboxCommand::Dismiss { by: by.clone() }),
         Request::ForgeStats { project: project.clone() },
         Request::Health { project: project.clone(), fix: Fix::Do },
         Request::ResumeRole { project: project.clone(), role: Role::Gardener },
@@ -204,7 +210,15 @@ fn unknowns() -> [Unknown; 7] {
 fn all_are_there() {
     let source = include_str!("../protocol.rs");
     let mut names: Vec<String> = Vec::new();
-    for kind in ["Request", "ClaimOrder", "QueueCommand", "RunCommand", "VaultCommand", "ForgeCommand"] {
+    for kind in [
+        "Request",
+        "ClaimOrder",
+        "QueueCommand",
+        "RunCommand",
+        "VaultCommand",
+        "InboxCommand",
+        "ForgeCommand",
+    ] {
         let body = source.split(&format!("pub enum {kind} {{\n")).nth(1).unwrap();
         let body = body.split("\n}\n").next().unwrap();
         let variants = body.lines().filter_map(|line| line.strip_prefix("    ")).filter_map(|line| {
@@ -214,15 +228,15 @@ fn all_are_there() {
         names.extend(variants.map(|name| format!("{kind}::{name}")));
     }
     let requests = every_request();
-    // Five requests are there by the commands in them.
-    let nested = ["Forge", "Queue", "Run", "Vault", "Claim"];
+    // Six requests are there by the commands in them.
+    let nested = ["Forge", "Queue", "Run", "Vault", "Inbox", "Claim"];
     let wanted =
         names.iter().filter(|n| !nested.iter().any(|outer| **n == format!("Request::{outer}"))).count();
     let mut known: Vec<String> = requests.iter().map(name_of).collect();
     known.sort();
     known.dedup();
     assert_eq!(known.len(), wanted, "{known:?}\n{names:?}");
-    assert_eq!(names.iter().filter(|n| n.starts_with("Request::")).count(), 22);
+    assert_eq!(names.iter().filter(|n| n.starts_with("Request::")).count(), 23);
 }
 
 #[test]

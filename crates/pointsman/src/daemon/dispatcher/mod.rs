@@ -201,7 +201,6 @@ impl Dispatcher {
                     self.notices.nudge();
                     self.vault.nudge();
                     self.factory.nudge();
-                    self.until_written("an answer", |d| runs::hear(&mut d.engine, now));
                 }
                 NotifierReport::Settled { .. } | NotifierReport::Shown(_) | NotifierReport::Failed { .. } => {
                 }
@@ -383,7 +382,6 @@ impl Dispatcher {
         if self.engine.take_runs_changed() {
             self.factory.nudge();
             self.vault.nudge();
-            self.until_written("an answer", |d| runs::hear(&mut d.engine, clock::now()));
         }
         if !self.engine.take_changed() {
             return;

@@ -132,6 +132,7 @@ impl EffectPerformer {
                 Workflow::Task(task) => self.clean_up(served, task),
                 Workflow::Run(run) => self.clean_up_run(served, run),
             },
+            Effect::NotifyQuestion => self.notify_question(of_run(owner, effect)?),
             Effect::ReadResult { generation } => {
                 self.read_result(served, of_run(owner, effect)?, *generation)
             }

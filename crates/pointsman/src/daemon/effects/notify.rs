@@ -6,7 +6,9 @@ use std::path::Path;
 use pointsman_adapters::phase_file;
 use pointsman_core::config::NotifierKind;
 use pointsman_core::notifier::{Posting, Topic};
+use pointsman_core::run::Run;
 use pointsman_core::task::Notice;
+use pointsman_core::words;
 use pointsman_core::workflow::Workflow;
 use serde_json::json;
 
@@ -42,6 +44,22 @@ impl EffectPerformer {
             let stamp = format!("{}\n", clock::rfc3339(clock::now()));
             phase_file::write_state_file(&served.files_of(&id).renotify, stamp.as_bytes())?;
         }
+        Ok(Outcome::done())
+    }
+
+    /// Tells people of the question of a run, in the thread of the question. One that is settled meanwhile is not told.
+    pub(super) fn notify_question(&self, run: &Run) -> Result<Outcome, EffectError> {
+        let Some((asked, id)) = run.question.as_ref().and_then(|asked| Some((asked, asked.id?))) else {
+            return Ok(Outcome::done());
+        };
+        self.put_up(&Posting {
+            key: format!("question/{id}/{}", asked.notices),
+            project: run.project.clone(),
+            topic: Topic::Question(id),
+            link: None,
+            question: None,
+            notice: words::run::question(run, asked),
+        })?;
         Ok(Outcome::done())
     }
 

@@ -1,15 +1,16 @@
-//! What happened to a workflow, on its way into the store.
+//! Inputs: events of a workflow on their way into the store.
 
 use std::path::PathBuf;
 
 use pointsman_core::ids::{RunKey, TaskKey};
 use pointsman_core::log;
+use pointsman_core::part::question::QuestionId;
 use pointsman_core::part::session;
 use pointsman_core::run::{self, Run};
-use pointsman_core::task::{self, Exit, Stage, State, Task};
+use pointsman_core::task::{self, Exit, Refused, Stage, State, Task};
 use pointsman_core::time::Timestamp;
 use pointsman_core::workflow::{Event, WorkflowId};
-use pointsman_store::{Change, EffectId, Memory, NewEntry, NewNotice, Outgoing, SessionRow, Write};
+use pointsman_store::{Change, EffectId, Memory, NewEntry, NewNotice, NewReply, Outgoing, SessionRow, Write};
 use serde_json::json;
 
 /// Something that happened to a workflow, on its way into the store.
@@ -37,12 +38,16 @@ pub struct Input {
     pub enters: Option<Box<NewEntry>>,
     /// A branch that leaves the merge queue with it.
     pub leaves: Option<String>,
+    /// The question that it answers. If the workflow asks another one by now, or none, it is refused.
+    pub answers: Option<QuestionId>,
     /// What is written right before it, even if the workflow refuses it.
     pub first: Vec<Change>,
     /// What is written in the same change, and not at all if the workflow refuses it.
     pub writes: Vec<Write>,
     /// What is to be remembered with it.
     pub memories: Vec<Memory>,
+    /// A person's words that it is about, kept for an agent.
+    pub reply: Option<NewReply>,
 }
 
 impl Input {
@@ -104,9 +109,11 @@ impl Input {
             notices: Vec::new(),
             enters: None,
             leaves: None,
+            answers: None,
             first: Vec::new(),
             writes: Vec::new(),
             memories: Vec::new(),
+            reply: None,
         }
     }
 }
@@ -152,12 +159,24 @@ impl Input {
         change.notices.clone_from(&self.notices);
         change.writes.extend(self.writes.iter().cloned());
         change.memories.extend(self.memories.iter().cloned());
+        change.reply.clone_from(&self.reply);
         change
     }
 
-    /// The change that an event of a run makes, with the run before and after it.
-    pub(super) fn run_change(&self, now: Timestamp, event: &run::Event, before: &Run, after: &Run) -> Change {
+    /// An event that the run has taken, and which made it `after`, or has refused.
+    pub(super) fn run_change(
+        &self,
+        now: Timestamp,
+        event: &run::Event,
+        before: &Run,
+        after: Result<&Run, &Refused>,
+    ) -> Change {
+        let refused = after.err();
+        let after = after.unwrap_or(before);
         let mut change = self.fill(Change::logged(now, &after.project, &event.entry(before, after)));
+        if let Some(refused) = refused {
+            change.data["refused"] = json!(refused.to_string());
+        }
         change.session = Some(after.key().session(after.session.generation.max(1)));
         let told = match event {
             run::Event::Session { told: session::Event::Ended { exit, .. }, .. } => Some(*exit),
@@ -182,22 +201,18 @@ impl Input {
         }
     }
 
+    /// An event that the task has taken, and which brought it to the state `after`, or has refused.
     pub(super) fn task_change(
         &self,
         now: Timestamp,
         event: &task::Event,
         before: &Task,
-        after: State,
+        after: Result<State, &Refused>,
     ) -> Change {
-        let mut data = serde_json::to_value(event).unwrap_or_default();
-        let kind = data.get("event").and_then(|v| v.as_str()).unwrap_or("ordered").to_owned();
-        if let Some(map) = data.as_object_mut() {
-            map.remove("event");
-            if before.state != after {
-                map.insert("from".to_owned(), json!(before.state));
-            }
-            map.insert("to".to_owned(), json!(after));
-        }
+        let to = after.unwrap_or(before.state);
+        let moved = log::TaskMove { from: (before.state != to).then_some(before.state), to };
+        let refused = after.err().map(Refused::to_string);
+        let (kind, data) = log::TaskEntry { event: event.clone(), moved, refused }.stored();
         let project = Some(self.workflow.project().clone());
         let mut change = self.fill(Change { project, ..Change::new(now, kind) });
         change.session = before.session_id();

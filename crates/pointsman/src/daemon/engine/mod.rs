@@ -10,6 +10,7 @@ use std::time::Duration;
 use pointsman_core::config::{Config, Runtime};
 use pointsman_core::ids::{ProjectName, RunKey, TaskKey};
 use pointsman_core::log;
+use pointsman_core::part::question::{self, Question, QuestionId};
 use pointsman_core::part::session;
 use pointsman_core::run::{self, Run};
 use pointsman_core::schedule;
@@ -25,14 +26,13 @@ use pointsman_store::{
     Change, Committed, EffectId, EntryId, EntryScope, EntryStatus, NewEntry, Outgoing, RunScope, SessionRow,
     SessionScope, Store, Write,
 };
-use serde_json::json;
 
 pub use input::{Input, InputKind};
 
 use super::budget;
 use super::crash::{Side, commit_point, crash_point};
 use super::outcome::{Note, Outcome};
-use super::queue_orders;
+use super::{questions, queue_orders};
 
 /// The first retry of an effect comes after this long; doubles each time.
 const RETRY_FIRST: Duration = Duration::from_millis(250);
@@ -101,6 +101,23 @@ impl Engine {
             budgets_at: AT_ONCE,
             issues_at: AT_ONCE,
         })
+    }
+
+    /// Numbers the questions that an earlier program asked without a number, so that they are listed.
+    pub fn number_questions(&mut self, now: Timestamp) -> Result<(), pointsman_store::Error> {
+        let mut batch = Batch::default();
+        let unnumbered = |task: &&Arc<Task>| task.escalation.as_ref().is_some_and(|asked| asked.id.is_none());
+        for task in self.tasks.values().filter(unnumbered) {
+            let mut task = Task::clone(task);
+            batch.number(task.escalation.as_mut(), self.store.next_question());
+            let asked = task.escalation.clone().map(question::Change::Asked);
+            if let Some(mut change) = asked.and_then(|asked| Change::of_question(now, &asked)) {
+                change.task = Some(task.clone());
+                batch.changes.push(change);
+                batch.workflows.insert(task.key.clone().into(), Workflow::Task(Arc::new(task)));
+            }
+        }
+        self.commit(batch)
     }
 
     /// Serves these projects, with their rules, and no others.
@@ -235,12 +252,19 @@ impl Engine {
             Ok(before) => before,
             Err(refused) => return Ok(Err(refused)),
         };
+        if let Some(id) = input.answers
+            && asked(&before).is_none_or(|asked| asked.id != Some(id))
+        {
+            return Ok(Err(Refused::NotNow(questions::why_over(&self.store, id, now)?)));
+        }
         match step(&before, event, rules, now) {
             Ok(Next { workflow, effects }) => {
                 let known = self.workflow(&input.workflow).is_some();
                 let idle = workflow == before && effects.is_empty() && known;
                 if !idle || input.must_be_written() || input.dedup.is_some() {
-                    let mut change = change(input, now, event, &before, &workflow);
+                    let workflow = batch.numbered(workflow, self.store.next_question());
+                    let asked = question_changes(&before, event, &workflow, now);
+                    let mut change = change(input, now, event, &before, Ok(&workflow));
                     change.signals = signals(&before, event, &workflow);
                     change.sessions.extend(registered(&before, &workflow, &rules.config, now));
                     if is_claim(event) {
@@ -256,6 +280,7 @@ impl Engine {
                         Workflow::Run(run) => change.run = Some(Run::clone(run)),
                     }
                     batch.changes.push(change);
+                    batch.changes.extend(questions::written(&asked, now));
                     batch.workflows.insert(input.workflow.clone(), workflow);
                 }
                 Ok(Ok(()))
@@ -263,9 +288,8 @@ impl Engine {
             Err(refused) => {
                 // What may come again is not remembered as seen: it counts when its time has come.
                 if input.must_be_written() {
-                    let mut change = change(input, now, event, &before, &before);
+                    let mut change = change(input, now, event, &before, Err(&refused));
                     change.dedup = None;
-                    change.data["refused"] = json!(refused.to_string());
                     batch.changes.push(change);
                 } else {
                     tracing::debug!(workflow = %input.workflow, event = ?input.event, %refused, "refused");
@@ -318,13 +342,12 @@ impl Engine {
         }
         self.write(&batch.changes)?;
         for change in &batch.changes {
-            let refused = change.data.get("refused").is_some();
             if let Some(task) = &change.task {
-                tracing::info!(task = %task.key, state = %task.state, event = change.kind, refused, "step");
+                tracing::info!(task = %task.key, state = %task.state, event = change.kind, "step");
             }
             if let Some(run) = &change.run {
                 let status = run.status.as_str();
-                tracing::info!(run = %run.key(), status, event = change.kind, refused, "step");
+                tracing::info!(run = %run.key(), status, event = change.kind, "step");
             }
         }
         self.runs_changed |= batch.changes.iter().any(|change| change.run.is_some());
@@ -618,18 +641,56 @@ impl Engine {
 }
 
 /// The change that an event makes, with the workflow before and after it.
-fn change(input: &Input, now: Timestamp, event: &Event, before: &Workflow, after: &Workflow) -> Change {
+fn change(
+    input: &Input,
+    now: Timestamp,
+    event: &Event,
+    before: &Workflow,
+    after: Result<&Workflow, &Refused>,
+) -> Change {
     match (before, event, after) {
-        (Workflow::Task(before), Event::Task(event), Workflow::Task(after)) => {
-            input.task_change(now, event, before, after.state)
+        (Workflow::Task(before), Event::Task(event), Ok(Workflow::Task(after))) => {
+            input.task_change(now, event, before, Ok(after.state))
         }
-        (Workflow::Run(before), Event::Run(event), Workflow::Run(after)) => {
-            input.run_change(now, event, before, after)
+        (Workflow::Task(before), Event::Task(event), Err(refused)) => {
+            input.task_change(now, event, before, Err(refused))
+        }
+        (Workflow::Run(before), Event::Run(event), Ok(Workflow::Run(after))) => {
+            input.run_change(now, event, before, Ok(after))
+        }
+        (Workflow::Run(before), Event::Run(event), Err(refused)) => {
+            input.run_change(now, event, before, Err(refused))
         }
         // The step refuses events of another kind: all that can be left of one is the effect whose result it was.
         (Workflow::Task(_) | Workflow::Run(_), Event::Task(_) | Event::Run(_), _) => {
             input.only_settles(now).unwrap_or_else(|| Change::quiet(now, Vec::new()))
         }
+    }
+}
+
+/// The question that a workflow asks a person.
+fn asked(workflow: &Workflow) -> Option<&Question> {
+    match workflow {
+        Workflow::Task(task) => task.escalation.as_ref(),
+        Workflow::Run(run) => run.question.as_ref(),
+    }
+}
+
+/// The changes of a workflow's question because of an event.
+fn question_changes(
+    before: &Workflow,
+    event: &Event,
+    after: &Workflow,
+    now: Timestamp,
+) -> Vec<question::Change> {
+    match (before, event, after) {
+        (Workflow::Task(before), Event::Task(event), Workflow::Task(after)) => {
+            task::questions(before, event, after, now)
+        }
+        (Workflow::Run(before), Event::Run(event), Workflow::Run(after)) => {
+            run::questions(before, event, after, now)
+        }
+        (Workflow::Task(_) | Workflow::Run(_), Event::Task(_) | Event::Run(_), _) => Vec::new(),
     }
 }
 
@@ -701,9 +762,38 @@ struct Batch {
     inputs: BTreeSet<String>,
     /// How many entries of the merge queue are in it.
     entered: i64,
+    /// How many new questions are in it.
+    asked: u64,
 }
 
 impl Batch {
+    /// Gives a new question its number. `next` is the one after those on disk.
+    fn number(&mut self, question: Option<&mut Question>, next: QuestionId) {
+        if let Some(question) = question.filter(|question| question.id.is_none()) {
+            question.id = Some(QuestionId(next.0 + self.asked));
+            self.asked += 1;
+        }
+    }
+
+    /// The same workflow, with a number for a question that it asks anew.
+    fn numbered(&mut self, workflow: Workflow, next: QuestionId) -> Workflow {
+        if asked(&workflow).is_none_or(|asked| asked.id.is_some()) {
+            return workflow;
+        }
+        match workflow {
+            Workflow::Task(task) => {
+                let mut task = Task::clone(&task);
+                self.number(task.escalation.as_mut(), next);
+                Workflow::Task(Arc::new(task))
+            }
+            Workflow::Run(run) => {
+                let mut run = Run::clone(&run);
+                self.number(run.question.as_mut(), next);
+                Workflow::Run(Arc::new(run))
+            }
+        }
+    }
+
     /// Whether this very head is not about to enter already.
     fn enters(&self, entry: &NewEntry) -> bool {
         !self.changes.iter().flat_map(|change| &change.writes).any(|write| match write {

@@ -9,13 +9,15 @@ use pointsman_core::config::NotifierKind;
 use pointsman_core::ids::{ProjectName, TaskKey};
 use pointsman_core::log;
 use pointsman_core::notifier::{Posting, Topic};
+use pointsman_core::part::question::{Binding, Owner, QuestionId, bind};
 use pointsman_core::role::Role;
+use pointsman_core::run::Run;
 use pointsman_core::task::{Effect, Event, Headline, Notice, Order, Refused, Stage, State, Task};
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
 use pointsman_core::vault::{self as core_vault, ActionId};
 use pointsman_core::words;
-use pointsman_store::{Change, Delivered, Error, NewNotice, NewReply, VaultScope, Write};
+use pointsman_store::{Change, Delivered, Error, NewNotice, NewReply, RunScope, VaultScope, Write};
 
 use super::standing;
 use crate::control::protocol::Reply as Answer;
@@ -23,7 +25,8 @@ use crate::daemon::answer::no_budget;
 use crate::daemon::crash::crash_point;
 use crate::daemon::engine::{Engine, Input};
 use crate::daemon::outcome::NotTaken;
-use crate::daemon::vault;
+use crate::daemon::questions;
+use crate::daemon::{runs, vault};
 
 type Result<T> = std::result::Result<T, pointsman_store::Error>;
 
@@ -91,7 +94,7 @@ fn hear(
     }
     let hash = match &topic {
         Some(Topic::Vault(id)) => engine.store().vault_entry(project, id)?.map(|entry| entry.hash),
-        Some(Topic::Task(_) | Topic::Agent(_) | Topic::Room) | None => None,
+        Some(Topic::Task(_) | Topic::Agent(_) | Topic::Question(_) | Topic::Room) | None => None,
     };
     let Some(act) = act(said, topic.as_ref(), hash.as_deref()) else { return Ok(()) };
     tracing::info!(%project, by = said.by, topic = ?topic, ?act, "a person spoke");
@@ -189,19 +192,24 @@ impl PersonInput<'_> {
 
     /// The task's agent hears it.
     fn speak(&self, engine: &mut Engine) -> Result<()> {
+        if let Topic::Question(id) = &self.topic {
+            return self.answer_question(engine, *id);
+        }
         let Some(task) = self.task(engine)? else { return Ok(()) };
         let (by, text) = (&self.said.by, &self.said.text);
         let asked = task.escalation.as_ref().filter(|_| task.state == State::Escalated);
         // What was said before the question is no answer to it.
-        if asked.is_some_and(|asked| self.said.at.after(SAME_CLOCK) >= asked.at) {
+        if asked.is_some_and(|asked| self.said.at.after(SAME_CLOCK) >= asked.asked_at) {
             let event = Event::Answered { by: by.clone(), text: text.clone() };
             return self.step(engine, &task, event, words::chat::answered(&task));
         }
+        let owner = Owner::Task(task.key.issue);
+        let settled = questions::settled_by_person(engine.store(), self.project, &owner, self.now)?;
         if task.session.stage != Stage::Alive {
-            return self.answer(engine, words::chat::nobody_there(&task));
+            return self.answer(engine, words::chat::nobody_there(&task, settled.as_deref()));
         }
         let (subject, details) = words::message::from_chat(by, text);
-        let mut change = self.change(words::chat::passed_on(&task));
+        let mut change = self.change(words::chat::passed_on(&task, settled.as_deref()));
         change.effects = vec![Effect::Deliver {
             generation: task.session.generation,
             headline: Headline::Answer,
@@ -211,6 +219,34 @@ impl PersonInput<'_> {
         change.session = task.session_id();
         change.task = Some(task);
         engine.write(&[change]).map(drop)
+    }
+
+    /// The answer to a question, in its own thread or by its number.
+    fn answer_question(&self, engine: &mut Engine, id: QuestionId) -> Result<()> {
+        let asked = engine.store().question(id)?.filter(|asked| asked.source.project == *self.project);
+        let Some(asked) = asked else {
+            return self.answer(engine, words::chat::not_taken(&words::question::unknown(id)));
+        };
+        let with = |run: &Run| runs::WithAnswer {
+            dedup: Some(self.name.clone()),
+            notices: vec![self.reply(words::chat::run_answered(run), None)],
+        };
+        let (by, text) = (&self.said.by, &self.said.text);
+        match runs::answered(engine, &asked, by, text, self.now, with)? {
+            Ok(_) => Ok(()),
+            Err(NotTaken::Missing) => {
+                self.answer(engine, words::chat::not_taken(&words::question::nobody_waits(id)))
+            }
+            Err(NotTaken::Refused(why)) => self.answer(engine, words::chat::not_taken(&why)),
+        }
+    }
+
+    /// The open questions of the runs of an agent.
+    fn asked_by_agent(&self, engine: &Engine, agent: &str) -> Result<Vec<QuestionId>> {
+        let runs = engine.store().runs(self.project, RunScope::Open)?;
+        let topic = Topic::Agent(agent.to_owned());
+        let of_agent = runs.iter().filter(|run| Topic::of_formula(&run.formula.name) == topic);
+        Ok(of_agent.filter_map(|run| run.question.as_ref()?.id).collect())
     }
 
     fn order(&self, engine: &mut Engine, order: Order) -> Result<()> {
@@ -238,7 +274,7 @@ impl PersonInput<'_> {
     fn action(&self) -> Option<&ActionId> {
         match &self.topic {
             Topic::Vault(id) => Some(id),
-            Topic::Task(_) | Topic::Agent(_) | Topic::Room => None,
+            Topic::Task(_) | Topic::Agent(_) | Topic::Question(_) | Topic::Room => None,
         }
     }
 
@@ -278,7 +314,11 @@ impl PersonInput<'_> {
             Err(NotTaken::Missing) => {
                 self.answer(engine, words::chat::not_taken(words::daemon::notifier::no_such_action()))
             }
-            Err(NotTaken::Refused(why)) => self.answer(engine, words::chat::not_taken(&why)),
+            Err(NotTaken::Refused(why)) => {
+                let owner = Owner::Vault(id.clone());
+                let why = questions::with_first(engine, self.project, &owner, why, self.now);
+                self.answer(engine, words::chat::not_taken(&why))
+            }
         }
     }
 
@@ -304,13 +344,23 @@ impl PersonInput<'_> {
         let agent = match (&self.topic, &reply) {
             (Topic::Agent(name), _) => name.as_str(),
             (
-                Topic::Task(_) | Topic::Vault(_) | Topic::Room,
+                Topic::Task(_) | Topic::Vault(_) | Topic::Question(_) | Topic::Room,
                 Reply::Command { command: Command::Ignore { .. } },
             ) => SUPERVISOR,
-            (Topic::Task(_) | Topic::Vault(_) | Topic::Room, Reply::Command { .. } | Reply::Text) => {
-                return Ok(());
-            }
+            (
+                Topic::Task(_) | Topic::Vault(_) | Topic::Question(_) | Topic::Room,
+                Reply::Command { .. } | Reply::Text,
+            ) => return Ok(()),
         };
+        // Several runs of an agent share its thread: words there are an answer only if nobody else can be meant.
+        if reply == Reply::Text {
+            let open = self.asked_by_agent(engine, agent)?;
+            match bind(&open, &self.said.text) {
+                Binding::To(id) => return self.answer_question(engine, id),
+                Binding::Ambiguous => return self.answer(engine, words::chat::which_question(&open)),
+                Binding::None => {}
+            }
+        }
         let mut change = self.change(words::chat::kept(agent));
         change.reply = Some(NewReply {
             project: self.project.clone(),

@@ -30,6 +30,10 @@ fn now(store: &Store, project: &ProjectName, topic: &Topic) -> Option<(String, b
             let entry = store.vault_entry(project, id).ok().flatten();
             entry.map(|entry| words::chat::standing_of_action(&entry))
         }
+        Topic::Question(id) => {
+            let asked = store.question(*id).ok().flatten();
+            asked.map(|asked| words::chat::standing_of_question(&asked))
+        }
         Topic::Agent(_) | Topic::Room => None,
     }
 }
@@ -46,7 +50,7 @@ pub(super) fn thread(
     match (known, topic) {
         (_, Topic::Room) => None,
         (Some(known), _) => Some(Thread { open: true, ..known }),
-        (None, Topic::Task(_) | Topic::Agent(_) | Topic::Vault(_)) => Some(Thread {
+        (None, Topic::Task(_) | Topic::Agent(_) | Topic::Vault(_) | Topic::Question(_)) => Some(Thread {
             project: project.clone(),
             place: place.to_owned(),
             topic: topic.clone(),

@@ -8,16 +8,15 @@ pub(super) mod containers;
 pub(super) mod files;
 mod watch;
 
-use pointsman_core::chat;
 use pointsman_core::formula;
 use pointsman_core::ids::ProjectName;
-use pointsman_core::notifier::Topic;
+use pointsman_core::part::question::{Owner, Question};
 use pointsman_core::run::{Event, Run, RunId, Subject};
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
 use pointsman_core::words;
 use pointsman_core::workflow::WorkflowId;
-use pointsman_store::{Memory, Write};
+use pointsman_store::{Memory, NewNotice};
 use pointsman_view::run as view;
 
 pub(crate) use watch::Watch;
@@ -28,6 +27,7 @@ use super::clock;
 use super::effects::chain;
 use super::engine::{Engine, Input};
 use super::outcome::NotTaken;
+use super::questions;
 use crate::control::protocol::{FailureKind, Reply, RunCommand};
 use crate::formulas;
 
@@ -74,36 +74,53 @@ pub(super) fn happened(
     now: Timestamp,
 ) -> Result<Result<Run, NotTaken>, pointsman_store::Error> {
     let Some(run) = engine.store().run(project, id)? else { return Ok(Err(NotTaken::Missing)) };
-    let taken = engine.take(&[Input::of_run(run.key(), event)], now)?;
+    taken(engine, project, id, Input::of_run(run.key(), event), now)
+}
+
+fn taken(
+    engine: &mut Engine,
+    project: &ProjectName,
+    id: RunId,
+    input: Input,
+    now: Timestamp,
+) -> Result<Result<Run, NotTaken>, pointsman_store::Error> {
+    let taken = engine.take(&[input], now)?;
     if let Some(Err(refused)) = taken.first() {
         return Ok(Err(NotTaken::Refused(refused.to_string())));
     }
     Ok(engine.store().run(project, id)?.ok_or(NotTaken::Missing))
 }
 
-/// Gives people's words to the run that has asked for them. Where several runs of one thread have asked, nobody can tell
-/// which of them is meant.
-pub(super) fn hear(engine: &mut Engine, now: Timestamp) -> Result<(), pointsman_store::Error> {
-    let asking: Vec<_> = engine.runs().values().filter(|run| run.question.is_some()).cloned().collect();
-    for run in &asking {
-        let topic = Topic::of_formula(&run.formula.name);
-        let is_of_thread = |other: &&std::sync::Arc<Run>| {
-            other.project == run.project && Topic::of_formula(&other.formula.name) == topic
-        };
-        if asking.iter().filter(is_of_thread).count() > 1 {
-            continue;
-        }
-        for row in engine.store().replies(&run.project, &topic)? {
-            if row.said.reply != chat::Reply::Text {
-                continue;
-            }
-            let event = Event::Answered { by: row.said.by.clone(), text: row.said.words.clone() };
-            let mut input = Input::of_run(run.key(), event);
-            input.writes.push(Write::ReplyTaken(row.id));
-            engine.take(&[input], now)?;
-        }
+/// What is written together with a person's answer.
+#[derive(Default)]
+pub(super) struct WithAnswer {
+    /// Names the message that it came with, so that it counts once.
+    pub(super) dedup: Option<String>,
+    /// What people are told of it; it may name the run.
+    pub(super) notices: Vec<NewNotice>,
+}
+
+/// The answer of a person to the question of a run, which its session hears. It counts for this question only.
+pub(super) fn answered(
+    engine: &mut Engine,
+    asked: &Question,
+    by: &str,
+    text: &str,
+    now: Timestamp,
+    with: impl FnOnce(&Run) -> WithAnswer,
+) -> Result<Result<Run, NotTaken>, pointsman_store::Error> {
+    let (Owner::Run(id), Some(question)) = (&asked.source.owner, asked.id) else {
+        return Ok(Err(NotTaken::Missing));
+    };
+    let project = &asked.source.project;
+    let Some(run) = engine.store().run(project, *id)? else { return Ok(Err(NotTaken::Missing)) };
+    if run.question.as_ref().and_then(|asked| asked.id) != Some(question) {
+        return Ok(Err(NotTaken::Refused(questions::why_over(engine.store(), question, now)?)));
     }
-    Ok(())
+    let event = Event::Answered { by: by.to_owned(), text: text.to_owned() };
+    let WithAnswer { dedup, notices } = with(&run);
+    let input = Input { answers: Some(question), dedup, notices, ..Input::of_run(run.key(), event) };
+    taken(engine, project, *id, input, now)
 }
 
 /// A run that somebody wants.

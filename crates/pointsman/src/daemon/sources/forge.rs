@@ -1,4 +1,4 @@
-//! What the forge says, asked again and again: issues, pull requests, reviews, people's comments.
+//! News of the forge, polled again and again: issues, pull requests, reviews, people's comments.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -6,11 +6,13 @@ use std::time::Duration;
 use pointsman_adapters::forge::Error;
 use pointsman_adapters::git::gateway::Gateway;
 use pointsman_core::dependencies;
-use pointsman_core::forge::{Issue, IssueState};
+use pointsman_core::forge::{Comment, Issue, IssueState};
 use pointsman_core::ids::{Number, Sha, TaskKey};
 use pointsman_core::labels::{BACKLOG, has};
+use pointsman_core::part::question::{Binding, Question, QuestionId, bind};
 use pointsman_core::task::{Event, PrFact, State, Task};
 use pointsman_core::time::Timestamp;
+use pointsman_core::words;
 
 use crate::daemon::board::TaskMap;
 use crate::daemon::engine::Input;
@@ -195,23 +197,48 @@ fn ask_about(served: &Served, task: &Task, signs: Option<&TaskSigns>) -> Result<
         }
         inputs.extend(reviews(key, task, pr.reviews));
     }
-    if let Some(escalation) = &task.escalation {
-        let me = served.forge.me();
-        for comment in served.forge.comments_after(key.issue, 0)? {
-            // Outside text must not direct an agent: only of those who could change the code themselves.
-            if comment.author != me
-                && comment.at >= escalation.at
-                && served.forge.may_direct(&comment.author)?
-            {
-                let mut input =
-                    Input::new(key.clone(), Event::Answered { by: comment.author, text: comment.body });
-                input.dedup = Some(format!("comment:{}:{}", key.project, comment.id));
-                inputs.push(input);
-            }
+    if let Some(question) = &task.escalation {
+        for comment in answers(served, key.issue, question)? {
+            let mut input =
+                Input::new(key.clone(), Event::Answered { by: comment.author, text: comment.body });
+            input.dedup = Some(format!("comment:{}:{}", key.project, comment.id));
+            input.answers = question.id;
+            inputs.push(input);
         }
     }
     inputs.extend(moved(served, task));
     Ok(inputs)
+}
+
+/// The comments on an issue that answer a question there: those under the comment that asks it, and those that came
+/// before that one and after the question. Outside text must not direct an agent, so only of those who could change the
+/// code themselves.
+pub(in crate::daemon) fn answers(
+    served: &Served,
+    issue: Number,
+    question: &Question,
+) -> Result<Vec<Comment>, Error> {
+    let me = served.forge.me();
+    let comments = served.forge.comments_after(issue, 0)?;
+    let mark = question.comment.as_deref().map(words::comment::marker);
+    let asks = |comment: &Comment| {
+        comment.author == me && mark.as_ref().is_some_and(|mark| comment.body.trim_end().ends_with(mark))
+    };
+    let asked = comments.iter().rposition(asks);
+    let id: Vec<QuestionId> = question.id.into_iter().collect();
+    let mut answers = Vec::new();
+    for (place, comment) in comments.into_iter().enumerate() {
+        // By place as well: a clock that was set back makes no answer void.
+        let after = asked.is_some_and(|asked| place > asked) || comment.at >= question.asked_at;
+        if comment.author != me
+            && after
+            && matches!(bind(&id, &comment.body), Binding::To(_))
+            && served.forge.may_direct(&comment.author)?
+        {
+            answers.push(comment);
+        }
+    }
+    Ok(answers)
 }
 
 /// Whether the agent has pushed while it was not its turn.

@@ -10,15 +10,17 @@ mod fire;
 mod look;
 mod watch;
 
+use pointsman_core::config::Config;
 use pointsman_core::ids::ProjectName;
 use pointsman_core::log;
+use pointsman_core::part::question::{self, Owner};
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
 use pointsman_core::vault::{
-    Action, ActionId, Entry, Estimate, Event, Policy, Refused, Status, rule, step, submit,
+    self as core, Action, ActionId, Entry, Estimate, Event, Policy, Refused, Status, rule, step, submit,
 };
 use pointsman_core::words;
-use pointsman_store::Change;
+use pointsman_store::{Change, VaultScope};
 use pointsman_view::vault as view;
 
 pub(super) use fire::trusted;
@@ -29,6 +31,7 @@ use super::clock;
 use super::effects::chain;
 use super::engine::Engine;
 use super::outcome::NotTaken;
+use super::questions;
 use crate::control::protocol::{FailureKind, Reply, VaultCommand};
 
 /// Carries out an order.
@@ -57,6 +60,7 @@ pub(super) fn answer(engine: &mut Engine, project: &ProjectName, command: &Vault
             failed(FailureKind::NotFound, words::daemon::vault::no_action(project, id))
         }
         Ok(Err(NotTaken::Refused(why))) => {
+            let why = questions::with_first(engine, project, &Owner::Vault(id.clone()), why, now);
             failed(FailureKind::Refused, words::daemon::vault::refused(id, &why))
         }
         Err(error) => failed(FailureKind::Failed, chain(&error)),
@@ -88,10 +92,12 @@ pub(super) fn happened_with(
         return Ok(Err(NotTaken::Missing));
     };
     match step(&entry, event, &Policy::new(&config), now) {
-        Ok(next) => {
+        Ok(mut next) => {
+            questions::number(engine.store(), next.asked.as_mut());
+            let asked = core::questions(Some(&entry), Some(event), &next, now);
             let mut change = changed(&next, Some((event, entry.status)), now);
             more(&mut change, &next);
-            engine.write(&[change])?;
+            engine.write(&questions::with(change, &asked, now))?;
             Ok(Ok(next))
         }
         Err(Refused(why)) => Ok(Err(NotTaken::Refused(why))),
@@ -128,12 +134,35 @@ fn take_in(
         });
     }
     let rule = rule(&config, &action.kind);
-    let entry = submit(project, action, rule, &Policy::new(&config), now);
-    engine.write(&[changed(&entry, None, now)])?;
+    let mut entry = submit(project, action, rule, &Policy::new(&config), now);
+    questions::number(engine.store(), entry.asked.as_mut());
+    let asked = core::questions(None, None, &entry, now);
+    engine.write(&questions::with(changed(&entry, None, now), &asked, now))?;
     Ok(match entry.status {
         Status::Rejected => failed(FailureKind::Refused, entry.reason.unwrap_or_default()),
         _ => done(view::Action::from(&entry)),
     })
+}
+
+/// Numbers the questions that an earlier program asked without one, so that they are listed.
+pub(super) fn number_questions(
+    engine: &mut Engine,
+    config: &Config,
+    now: Timestamp,
+) -> Result<(), pointsman_store::Error> {
+    for entry in engine.store().vault_entries(&config.name, VaultScope::Open)? {
+        if entry.asked.is_some() || entry.question().is_none() {
+            continue;
+        }
+        let mut entry = entry.asking(&Policy::new(config), now);
+        questions::number(engine.store(), entry.asked.as_mut());
+        let asked = entry.asked.clone().map(question::Change::Asked);
+        if let Some(mut change) = asked.and_then(|asked| Change::of_question(now, &asked)) {
+            change.vault = Some(entry);
+            engine.write(&[change])?;
+        }
+    }
+    Ok(())
 }
 
 /// An action as it is after an event, which came in a status, or at its submission.

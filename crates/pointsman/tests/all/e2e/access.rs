@@ -80,6 +80,8 @@ fn requests(daemon: &TestDaemon) -> Vec<Value> {
     let queue = |command: Value| json!({ "request": "queue", "project": "shop", "command": command });
     let run = |command: Value| json!({ "request": "run", "project": "shop", "command": command });
     let vault = |command: Value| json!({ "request": "vault", "project": "shop", "command": command });
+    let inbox =
+        |command: Value| json!({ "request": "inbox", "project": "shop", "question": 1, "command": command });
     let claim = |order: Value| json!({ "request": "claim", "project": "shop", "order": order });
     let evil = daemon.path("home/evil/pointsman.toml");
     vec![
@@ -110,6 +112,7 @@ fn requests(daemon: &TestDaemon) -> Vec<Value> {
         queue(json!({ "queue": "try", "branch": "x", "checkout": null, "style": null })),
         queue(json!({ "queue": "retest", "what": "main", "candidates": [], "by": "ann" })),
         queue(json!({ "queue": "forget", "what": "main", "trees": [], "by": "ann" })),
+        queue(json!({ "queue": "try", "branch": "x", "checkout": null, "style": null })),
         queue(json!({ "queue": "remove", "what": "1", "by": "ann" })),
         queue(json!({ "queue": "pause", "reason": "r" })),
         queue(json!({ "queue": "resume" })),
@@ -124,6 +127,10 @@ fn requests(daemon: &TestDaemon) -> Vec<Value> {
             json!({ "vault": "raise", "id": "a1", "risk": "high", "irreversible": true, "requires_human": true,
             "reason": "r", "by": "ann" }),
         ),
+        inbox(json!({ "inbox": "approve", "by": "ann" })),
+        inbox(json!({ "inbox": "reject", "reason": "r", "by": "ann" })),
+        inbox(json!({ "inbox": "answer", "text": "Yes.", "by": "ann" })),
+        inbox(json!({ "inbox": "dismiss", "by": "ann" })),
         json!({ "request": "forge_stats", "project": "shop" }),
         json!({ "request": "health", "project": "shop", "fix": "do" }),
         json!({ "request": "resume_role", "project": "shop", "role": "gardener" }),

@@ -35,6 +35,7 @@ mod planner;
 mod predictor;
 mod projects;
 mod pull_requests;
+mod questions;
 mod queue;
 mod recovery;
 mod refusals;

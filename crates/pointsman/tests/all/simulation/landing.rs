@@ -95,6 +95,13 @@ impl Daemon {
                 return;
             }
         }
+        // Main moves by compare-and-swap: what a person merged since the candidate was built is seen, and the next look
+        // finds nothing left to land.
+        if self.reality().landed_as(&head).is_some() {
+            self.say(format!("main moved under #{issue}"));
+            self.memory.landing = Some(Landing { entry, stage: Stage::Build });
+            return;
+        }
         let task = self.stored(issue).expect("an entry has a task");
         self.say(format!("LAND #{issue} {} as {}", head.short(), sha.short()));
         self.ledger.lands(&task, &head, &self.world.look());

@@ -224,7 +224,7 @@ fn about(reality: &Reality, task: &Task) -> Vec<Input> {
     }
     if let Some(escalation) = &task.escalation {
         for (id, text, at) in &reality.issues[&task.key.issue].answers {
-            if *at >= escalation.at {
+            if *at >= escalation.asked_at {
                 let answered = input(Event::Answered { by: "ann".to_owned(), text: text.clone() });
                 inputs.push(Input { dedup: Some(format!("comment:{id}")), ..answered });
             }

@@ -151,7 +151,7 @@ fn approval(lab: &Lab) {
     // A second yes is none, also after a restart.
     daemon.restart();
     lab.ann.reply(&first, "APPROVE AGAIN");
-    lab.wait_told("Not taken: it is fired already.");
+    lab.wait_told("Not taken: it is fired already (question 1 was approved by");
     assert_eq!(runs(&daemon, "d1"), 1);
 
     // It became more dangerous since it was asked about: the question is asked anew.
@@ -185,7 +185,7 @@ read -r end
     daemon.json(&["formula", "run", "tidy"]);
     let root = lab.wait_told("shop: run 1 of tidy needs a person");
     lab.ann.reply(id(&root), "In the cupboard.");
-    let told = lab.wait_told("Kept for the tidy");
+    let told = lab.wait_told("shop: run 1 of tidy has your answer and goes on.");
     assert_eq!(thread_of(&told), id(&root));
     daemon.wait_for("the run to be done", || {
         (daemon.json(&["run", "show", "1"])["status"] == "done").then_some(())

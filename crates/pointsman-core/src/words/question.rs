@@ -1,0 +1,142 @@
+//! Questions, to the people who settle them.
+
+use crate::part::question::{Act, Kind, Question, QuestionId, Settled, Settlement};
+use crate::task::{Order, State};
+use crate::text::clean_line;
+use crate::time::Timestamp;
+
+/// Longest piece of outside text in a line.
+const TEXT_CHARS: usize = 200;
+
+/// Time alone changes nothing about it yet.
+pub const NOTHING_IS_DUE: &str = "neither a reminder nor the time-out of the question is due";
+
+/// The heading of a kind.
+pub fn heading(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Review => "a pull request waits for a review",
+        Kind::Question => "an agent waits for an answer",
+        Kind::Approval => "a dangerous action waits for approval",
+        Kind::Blocked => "a task is blocked",
+        Kind::Refused => "an agent refused a task",
+        Kind::Conflict => "a branch cannot be merged",
+        Kind::QueuePaused => "a merge queue is paused",
+        Kind::MainRed => "the main branch fails its gate",
+        Kind::Alarm => "this machine is in trouble",
+        Kind::Secret => "a branch may contain a secret",
+        Kind::Trust => "a configuration change waits for your trust",
+        Kind::HostAccess => "a session wants to reach a host",
+        Kind::Budget => "a budget is used up",
+        Kind::Orphan => "nobody works on an issue in progress",
+        Kind::ServiceDown => "a service does not answer",
+        Kind::NotifierDown => "a notifier does not work",
+        Kind::HandIn => "a role hands files in",
+        Kind::Plan => "a plan waits for approval",
+        Kind::Gate => "a pipeline waits for a person",
+        Kind::Choice => "one of several results has to be chosen",
+        Kind::Upgrade => "an upgrade is available",
+        Kind::Starved => "a task never gets its turn",
+        Kind::Disk => "a disk is nearly full",
+        Kind::Setup => "the set-up is incomplete",
+        Kind::Filing => "a role wants to file more issues than it may",
+        Kind::Unreadable => "a record cannot be read",
+        Kind::HostLost => "a host is gone",
+    }
+}
+
+/// The number of a question, as people read it.
+pub fn number(id: Option<QuestionId>) -> String {
+    id.map_or_else(|| "this question".to_owned(), |id| format!("question {id}"))
+}
+
+/// The commands that settle it.
+pub fn settle(question: &Question) -> Vec<String> {
+    let Some(id) = question.id else { return Vec::new() };
+    let command = |act: &Act| match act {
+        Act::Approve => format!("pointsman inbox approve {id}"),
+        Act::Reject => format!("pointsman inbox reject {id}"),
+        Act::Answer => format!("pointsman inbox answer {id} \"…\""),
+        Act::Dismiss => format!("pointsman inbox dismiss {id}"),
+    };
+    question.kind.traits().acts.iter().map(command).collect()
+}
+
+/// It cannot be settled in this way.
+pub fn takes_no(question: &Question, act: Act) -> String {
+    let what = match act {
+        Act::Approve => "cannot be approved",
+        Act::Reject => "cannot be rejected",
+        Act::Answer => "takes no text as an answer",
+        Act::Dismiss => "cannot be dismissed",
+    };
+    format!("{} {what}; to settle it, run `{}`", number(question.id), settle(question).join("` or `"))
+}
+
+/// Somebody else was first.
+pub fn already_settled(id: Option<QuestionId>, settled: &Settled, now: Timestamp) -> String {
+    format!("{} {} {} ago", number(id), ending(settled), super::rough(now.since(settled.at)))
+}
+
+/// The end of a question, after its number.
+pub fn ending(settled: &Settled) -> String {
+    let by = settled.by.as_ref().map(|by| format!(" by {}", clean_line(by, TEXT_CHARS))).unwrap_or_default();
+    match &settled.how {
+        Settlement::Approved => format!("was approved{by}"),
+        Settlement::Rejected { .. } => format!("was rejected{by}"),
+        Settlement::Answered { .. } => format!("was answered{by}"),
+        Settlement::Dismissed => format!("was dismissed{by}"),
+        Settlement::Expired => "expired because nobody answered".to_owned(),
+        Settlement::Withdrawn { why } => format!("was withdrawn: {}", clean_line(why, TEXT_CHARS)),
+    }
+}
+
+/// A question that is open, and its owner does not wait for an answer.
+pub fn nobody_waits(id: QuestionId) -> String {
+    format!("nobody waits for an answer to question {id} any more")
+}
+
+/// Its owner does not take the answer.
+pub fn refused(id: QuestionId, why: &str) -> String {
+    format!("question {id}: {why}")
+}
+
+/// Nobody can hear the answer without a daemon.
+pub fn needs_daemon(id: QuestionId) -> String {
+    format!("question {id} is answered while the daemon runs: run `pointsman up`, then answer again")
+}
+
+/// A person's word was taken.
+pub fn done(id: QuestionId) -> String {
+    format!("Question {id} is settled.")
+}
+
+/// There is no such question.
+pub fn unknown(id: QuestionId) -> String {
+    format!("there is no question {id}; `pointsman inbox` lists those that are open")
+}
+
+pub const MERGED: &str = "the pull request was merged";
+pub const PULL_REQUEST_CLOSED: &str = "the pull request was closed";
+pub const CI_ANSWERED: &str = "CI has answered";
+pub const AGENT_WENT_ON: &str = "the agent went on by itself";
+
+/// A person gave the task another order.
+pub fn ordered(order: Order) -> &'static str {
+    match order {
+        Order::Begin | Order::Start | Order::Resume | Order::Restart | Order::RestartFresh => {
+            "the task was started again"
+        }
+        Order::Pause => "the task was paused",
+        Order::Stop => "the task was stopped",
+    }
+}
+
+/// A review came after all.
+pub fn reviewed(by: &str) -> String {
+    format!("{} reviewed the pull request", clean_line(by, TEXT_CHARS))
+}
+
+/// The task goes on without an answer.
+pub fn task_moved_on(state: State) -> String {
+    format!("the task is {state} now")
+}

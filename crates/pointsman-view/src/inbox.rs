@@ -1,0 +1,95 @@
+//! Questions to people: `inbox …`.
+
+use pointsman_core::ids::{Number, ProjectName};
+use pointsman_core::part::question::{self, Kind, Owner, QuestionId, Settlement};
+use pointsman_core::words;
+use serde::{Deserialize, Serialize};
+
+use crate::Time;
+
+/// A question to a person, with the commands that settle it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    pub id: Option<QuestionId>,
+    pub project: ProjectName,
+    pub kind: Kind,
+    /// The workflow that asks: `task/3`, `run/7`, `vault/deploy-17`.
+    pub owner: Owner,
+    pub subject: String,
+    pub body: String,
+    pub issue: Option<Number>,
+    pub pr: Option<Number>,
+    pub session: Option<String>,
+    pub asked_at: Time,
+    /// How often it was asked.
+    pub asked: u32,
+    pub remind_at: Option<Time>,
+    pub expires_at: Option<Time>,
+    /// How many other tasks wait for its issue.
+    pub holds_up: u32,
+    /// Commands. None if it is settled.
+    pub settle: Vec<String>,
+    pub settled: Option<Settled>,
+}
+
+/// The end of a question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settled {
+    pub how: Way,
+    /// Nobody if it ended by itself.
+    pub by: Option<String>,
+    pub at: Time,
+    /// The answer, or the reason.
+    pub text: Option<String>,
+}
+
+/// The way in which a question ended. The names are part of the surface that scripts rely on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    Approved,
+    Rejected,
+    Answered,
+    Dismissed,
+    Expired,
+    Withdrawn,
+}
+
+impl Question {
+    /// A question that keeps so many other tasks waiting.
+    pub fn new(asked: &question::Question, holds_up: u32) -> Self {
+        let source = &asked.source;
+        Self {
+            id: asked.id,
+            project: source.project.clone(),
+            kind: asked.kind,
+            owner: source.owner.clone(),
+            subject: asked.subject.clone(),
+            body: asked.body.clone(),
+            issue: source.issue,
+            pr: source.pr,
+            session: source.session.clone(),
+            asked_at: asked.asked_at.into(),
+            asked: asked.notices,
+            remind_at: asked.remind_at.filter(|_| asked.is_open()).map(Time),
+            expires_at: asked.expires_at.filter(|_| asked.is_open()).map(Time),
+            holds_up,
+            settle: if asked.is_open() { words::question::settle(asked) } else { Vec::new() },
+            settled: asked.settled.as_ref().map(Settled::from),
+        }
+    }
+}
+
+impl From<&question::Settled> for Settled {
+    fn from(settled: &question::Settled) -> Self {
+        let (how, text) = match &settled.how {
+            Settlement::Approved => (Way::Approved, None),
+            Settlement::Rejected { reason } => (Way::Rejected, Some(reason)),
+            Settlement::Answered { text } => (Way::Answered, Some(text)),
+            Settlement::Dismissed => (Way::Dismissed, None),
+            Settlement::Expired => (Way::Expired, None),
+            Settlement::Withdrawn { why } => (Way::Withdrawn, Some(why)),
+        };
+        Self { how, by: settled.by.clone(), at: settled.at.into(), text: text.cloned() }
+    }
+}

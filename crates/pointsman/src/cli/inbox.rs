@@ -1,0 +1,207 @@
+//! Everything that waits for a person, over all projects, and the ways to settle it.
+
+use clap::{Args, Subcommand};
+use pointsman_core::part::question::{Question, QuestionId, Urgency, order};
+use pointsman_core::task::held_up;
+use pointsman_core::text::{clean_block, clean_line};
+use pointsman_core::words;
+use pointsman_store::Store;
+use pointsman_view::inbox as view;
+
+use super::context::Context;
+use super::failure::Failure;
+use super::table::{Cell, Table};
+use super::{style, time};
+use crate::control::protocol::{InboxCommand, Request};
+
+/// Most of a question that is shown.
+const SHOWN_BYTES: usize = 16 * 1024;
+
+/// Show what waits for a person, in all projects, and settle it
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// One question in full
+    Show {
+        /// Its number
+        #[arg(value_parser = super::number)]
+        question: u64,
+    },
+    /// Answer a question; whoever asked reads it
+    Answer {
+        /// Its number
+        #[arg(value_parser = super::number)]
+        question: u64,
+        /// The answer
+        text: String,
+    },
+    /// Say yes to what is asked
+    Approve {
+        /// Its number
+        #[arg(value_parser = super::number)]
+        question: u64,
+    },
+    /// Say no to what is asked
+    Reject {
+        /// Its number
+        #[arg(value_parser = super::number)]
+        question: u64,
+        /// Why
+        #[arg(long, default_value = "a person said no")]
+        body: String,
+    },
+    /// Take a question off the list without doing anything about it
+    Dismiss {
+        /// Its number
+        #[arg(value_parser = super::number)]
+        question: u64,
+    },
+}
+
+impl Arguments {
+    pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
+        match self.command {
+            None => list(context),
+            Some(Command::Show { question }) => show(context, QuestionId(question)),
+            Some(Command::Answer { question, text }) => {
+                if text.trim().is_empty() {
+                    return Err(Failure::refused("the answer is empty"));
+                }
+                settle(context, question, |by| InboxCommand::Answer { text, by })
+            }
+            Some(Command::Approve { question }) => {
+                settle(context, question, |by| InboxCommand::Approve { by })
+            }
+            Some(Command::Reject { question, body }) => {
+                settle(context, question, |by| InboxCommand::Reject { reason: body, by })
+            }
+            Some(Command::Dismiss { question }) => {
+                settle(context, question, |by| InboxCommand::Dismiss { by })
+            }
+        }
+    }
+}
+
+/// The open questions in the order in which a person should see them, each with the number of tasks that it holds up.
+pub(crate) fn open(store: &Store) -> Result<Vec<(Question, usize)>, Failure> {
+    let tasks = store.open_tasks()?;
+    let count = |asked: Question| {
+        let held_up = held_up(&asked, &tasks);
+        (asked, held_up)
+    };
+    let mut questions: Vec<_> = store.open_questions()?.into_iter().map(count).collect();
+    order(&mut questions);
+    Ok(questions)
+}
+
+/// A question as it is shown.
+pub(crate) fn shown((asked, held_up): &(Question, usize)) -> view::Question {
+    view::Question::new(asked, u32::try_from(*held_up).unwrap_or(u32::MAX))
+}
+
+fn list(context: &Context) -> Result<(), Failure> {
+    let mut questions = match context.store()? {
+        Some(store) => open(&store)?,
+        None => Vec::new(),
+    };
+    if let Some(project) = &context.wanted {
+        questions.retain(|(asked, _)| asked.source.project == *project);
+    }
+    if context.out.is_json() {
+        return context.out.value(&questions.iter().map(shown).collect::<Vec<_>>());
+    }
+    let mut table = Table::new(["NO", "PROJECT", "KIND", "ABOUT", "SINCE", "QUESTION"]);
+    let now = time::now();
+    for (asked, _) in &questions {
+        table.row([
+            asked.id.map(|id| id.to_string()).unwrap_or_default().into(),
+            asked.source.project.as_str().into(),
+            Cell::styled(asked.kind.as_str(), colour(asked)),
+            about(asked).into(),
+            time::relative(asked.asked_at, now).into(),
+            clean_line(&asked.subject, 160).into(),
+        ]);
+    }
+    context.out.table(&table, "Nothing waits for a person.")
+}
+
+fn show(context: &Context, id: QuestionId) -> Result<(), Failure> {
+    let (store, asked) = find(context, id)?;
+    let held_up = held_up(&asked, &store.open_tasks()?);
+    if context.out.is_json() {
+        return context.out.value(&shown(&(asked, held_up)));
+    }
+    let colour = colour(&asked);
+    let now = time::now();
+    let mut lines = vec![
+        format!("question {id}  {colour}{}{colour:#}  {}", asked.kind, words::question::heading(asked.kind)),
+        format!("project  {}", asked.source.project),
+        format!("about    {}", about(&asked)),
+    ];
+    lines.extend(asked.source.session.as_deref().map(|session| format!("session  {session}")));
+    lines.push(format!("asked    {}", time::relative(asked.asked_at, now)));
+    if held_up > 0 {
+        lines.push(format!("holds up {held_up} other tasks"));
+    }
+    match &asked.settled {
+        Some(settled) => {
+            let end = words::question::ending(settled);
+            lines.push(format!("settled  {end}, {}", time::relative(settled.at, now)));
+        }
+        None => {
+            lines.extend(asked.expires_at.map(|at| format!("expires  {}", time::relative(at, now))));
+            lines.extend(
+                words::question::settle(&asked).into_iter().map(|command| format!("settle   {command}")),
+            );
+        }
+    }
+    lines.push(format!("\n{}", clean_block(asked.text(), SHOWN_BYTES)));
+    context.out.line(lines.join("\n"))
+}
+
+fn settle(
+    context: &Context,
+    question: u64,
+    command: impl FnOnce(String) -> InboxCommand,
+) -> Result<(), Failure> {
+    context.people_only("settling a question")?;
+    let question = QuestionId(question);
+    let (_, asked) = find(context, question)?;
+    let command = command(context.author());
+    let project = asked.source.project;
+    let settled: view::Question = context.ask_and_say(&Request::Inbox { project, question, command })?;
+    if context.out.is_json() {
+        return context.out.value(&settled);
+    }
+    context.out.say(words::question::done(question));
+    Ok(())
+}
+
+fn find(context: &Context, id: QuestionId) -> Result<(Store, Question), Failure> {
+    let missing = || Failure::not_found(words::question::unknown(id)).hint("pointsman inbox");
+    let store = context.store()?.ok_or_else(missing)?;
+    let asked = store.question(id)?.ok_or_else(missing)?;
+    Ok((store, asked))
+}
+
+/// Whatever the question is about: an issue if there is one.
+fn about(asked: &Question) -> String {
+    match (asked.source.issue, asked.source.pr) {
+        (Some(issue), _) => format!("#{issue}"),
+        (None, Some(pr)) => format!("#{pr}"),
+        (None, None) => asked.source.owner.to_string(),
+    }
+}
+
+fn colour(asked: &Question) -> anstyle::Style {
+    match asked.kind.traits().urgency {
+        Urgency::Endangers => style::BAD,
+        Urgency::HoldsUp | Urgency::Costs => style::BUSY,
+        Urgency::CanWait => style::QUIET,
+    }
+}

@@ -1,0 +1,212 @@
+//! Questions to people: how they reach the store, and who settled one.
+
+use pointsman_core::ids::{Number, ProjectName, TaskKey};
+use pointsman_core::part::question::{self, Act, Owner, Question, QuestionId};
+use pointsman_core::task::Event;
+use pointsman_core::time::Timestamp;
+use pointsman_core::vault::{self as core_vault, ActionId};
+use pointsman_core::words;
+use pointsman_store::{Change, Store};
+use pointsman_view::inbox as view;
+
+use super::answer::failed;
+use super::clock;
+use super::effects::chain;
+use super::engine::{Engine, Input};
+use super::outcome::NotTaken;
+use super::{runs, vault};
+use crate::control::protocol::{FailureKind, InboxCommand, Reply, Request, VaultCommand};
+
+/// The changes to write for questions that were asked, reminded of or settled.
+pub(super) fn written(changes: &[question::Change], now: Timestamp) -> impl Iterator<Item = Change> + '_ {
+    changes.iter().filter_map(move |change| Change::of_question(now, change))
+}
+
+/// A change with the questions that were asked, reminded of or settled by it, to be committed together.
+pub(super) fn with(change: Change, asked: &[question::Change], now: Timestamp) -> Vec<Change> {
+    std::iter::once(change).chain(written(asked, now)).collect()
+}
+
+/// Gives a question that is about to be asked its number.
+pub(super) fn number(store: &Store, question: Option<&mut Question>) {
+    if let Some(question) = question.filter(|question| question.id.is_none()) {
+        question.id = Some(store.next_question());
+    }
+}
+
+/// The reason why a question cannot be answered any more.
+pub(super) fn why_over(
+    store: &Store,
+    id: QuestionId,
+    now: Timestamp,
+) -> Result<String, pointsman_store::Error> {
+    Ok(match store.question(id)? {
+        Some(asked) => match &asked.settled {
+            Some(settled) => words::question::already_settled(asked.id, settled, now),
+            None => words::question::nobody_waits(id),
+        },
+        None => words::question::unknown(id),
+    })
+}
+
+/// The end of the last question of a workflow, if a person settled it.
+pub(super) fn settled_by_person(
+    store: &Store,
+    project: &ProjectName,
+    owner: &Owner,
+    now: Timestamp,
+) -> Result<Option<String>, pointsman_store::Error> {
+    let Some(last) = store.last_question(project, owner)? else { return Ok(None) };
+    let settled = last.settled.filter(|settled| settled.by.is_some());
+    Ok(settled.map(|settled| words::question::already_settled(last.id, &settled, now)))
+}
+
+/// The answer to whoever comes second: a refusal that names the first.
+pub(super) fn second(engine: &Engine, project: &ProjectName, issue: Number, reply: Reply) -> Reply {
+    let Reply::Failed { kind: FailureKind::Refused, message } = reply else { return reply };
+    let settled = settled_by_person(engine.store(), project, &Owner::Task(issue), clock::now());
+    let why = settled.ok().flatten().map(|why| words::daemon::request::task_refused(issue, &why));
+    failed(FailureKind::Refused, why.unwrap_or(message))
+}
+
+/// A refusal, with who settled the last question of a workflow: whoever comes second learns who was first.
+pub(super) fn with_first(
+    engine: &Engine,
+    project: &ProjectName,
+    owner: &Owner,
+    why: String,
+    now: Timestamp,
+) -> String {
+    match settled_by_person(engine.store(), project, owner, now) {
+        Ok(Some(first)) => format!("{why} ({first})"),
+        Ok(None) | Err(_) => why,
+    }
+}
+
+/// Settles a question in the way that a person wants.
+pub(super) fn settle(
+    engine: &mut Engine,
+    project: &ProjectName,
+    id: QuestionId,
+    command: &InboxCommand,
+) -> Reply {
+    let now = clock::now();
+    let settled = answer(engine, project, id, command, now);
+    match settled.unwrap_or_else(|error| Err(failed(FailureKind::Failed, chain(&error)))) {
+        Ok(asked) => Reply::done(view::Question::new(&asked, 0)),
+        Err(reply) => reply,
+    }
+}
+
+fn answer(
+    engine: &mut Engine,
+    project: &ProjectName,
+    id: QuestionId,
+    command: &InboxCommand,
+    now: Timestamp,
+) -> Result<Result<Question, Reply>, pointsman_store::Error> {
+    let refused = |why: String| Ok(Err(failed(FailureKind::Refused, why)));
+    let known = engine.store().question(id)?.filter(|asked| asked.source.project == *project);
+    let Some(asked) = known else {
+        return Ok(Err(failed(FailureKind::NotFound, words::question::unknown(id))));
+    };
+    if let Some(settled) = &asked.settled {
+        return refused(words::question::already_settled(asked.id, settled, now));
+    }
+    if !asked.kind.takes(act(command)) {
+        return refused(words::question::takes_no(&asked, act(command)));
+    }
+    let taken = match (&asked.source.owner, command) {
+        (Owner::Run(_), InboxCommand::Answer { text, by }) => {
+            let taken = runs::answered(engine, &asked, by, text, now, |_| runs::WithAnswer::default())?;
+            taken.map(drop)
+        }
+        (Owner::Task(issue), InboxCommand::Answer { text, by }) => {
+            let key = TaskKey { project: project.clone(), issue: *issue };
+            let event = Event::Answered { by: by.clone(), text: text.clone() };
+            let input = Input { answers: Some(id), ..Input::new(key, event) };
+            let taken = engine.take(&[input], now)?.pop().unwrap_or(Ok(()));
+            taken.map_err(|why| NotTaken::Refused(why.to_string()))
+        }
+        (Owner::Vault(action), InboxCommand::Approve { .. } | InboxCommand::Reject { .. }) => {
+            decide(engine, &asked, action, command, now)?
+        }
+        (Owner::Run(_) | Owner::Task(_) | Owner::Vault(_), _) => {
+            return refused(words::question::takes_no(&asked, act(command)));
+        }
+    };
+    match taken {
+        Ok(()) => Ok(engine
+            .store()
+            .question(id)?
+            .ok_or_else(|| failed(FailureKind::Failed, words::question::unknown(id)))),
+        Err(NotTaken::Missing) => refused(words::question::nobody_waits(id)),
+        Err(NotTaken::Refused(why)) => refused(words::question::refused(id, &why)),
+    }
+}
+
+/// A yes or no to a vault action. It counts for exactly what the question names.
+fn decide(
+    engine: &mut Engine,
+    asked: &Question,
+    action: &ActionId,
+    command: &InboxCommand,
+    now: Timestamp,
+) -> Result<Result<(), NotTaken>, pointsman_store::Error> {
+    let project = &asked.source.project;
+    let Some(entry) = engine.store().vault_entry(project, action)? else { return Ok(Err(NotTaken::Missing)) };
+    if entry.asked.as_ref().is_none_or(|now| now.id != asked.id) {
+        return Ok(Err(NotTaken::Missing));
+    }
+    let event = match command {
+        InboxCommand::Approve { by } => vault_event(&entry, by),
+        InboxCommand::Reject { reason, by } => {
+            core_vault::Event::Rejected { by: by.clone(), reason: reason.clone() }
+        }
+        InboxCommand::Answer { .. } | InboxCommand::Dismiss { .. } => return Ok(Err(NotTaken::Missing)),
+    };
+    Ok(vault::happened(engine, project, action, &event, now)?.map(drop))
+}
+
+/// The question says so if the action may have been fired, so a yes to it is given in that knowledge.
+fn vault_event(entry: &core_vault::Entry, by: &str) -> core_vault::Event {
+    let again = entry.status == core_vault::Status::Uncertain;
+    core_vault::Event::Approved { by: by.to_owned(), hash: entry.hash.clone(), again }
+}
+
+fn act(command: &InboxCommand) -> Act {
+    match command {
+        InboxCommand::Approve { .. } => Act::Approve,
+        InboxCommand::Reject { .. } => Act::Reject,
+        InboxCommand::Answer { .. } => Act::Answer,
+        InboxCommand::Dismiss { .. } => Act::Dismiss,
+    }
+}
+
+/// The request that settles a question without its number; none if only a daemon can settle it.
+pub(super) fn underlying(
+    store: &Store,
+    asked: &Question,
+    command: &InboxCommand,
+) -> Result<Option<Request>, pointsman_store::Error> {
+    let project = asked.source.project.clone();
+    Ok(match (&asked.source.owner, command) {
+        (Owner::Task(issue), InboxCommand::Answer { text, by }) => {
+            Some(Request::Answer { project, issue: *issue, by: by.clone(), text: text.clone() })
+        }
+        (Owner::Vault(id), InboxCommand::Approve { by }) => {
+            let entry = store.vault_entry(&project, id)?;
+            entry.map(|entry| {
+                let again = entry.status == core_vault::Status::Uncertain;
+                let command =
+                    VaultCommand::Approve { id: id.clone(), hash: entry.hash, again, by: by.clone() };
+                Request::Vault { project, command }
+            })
+        }
+        (Owner::Vault(id), InboxCommand::Reject { reason, by }) => {
+            let (reason, by) = (reason.clone(), by.clone());
+            Some(Request::Vault { project, command: VaultCommand::Reject { id: id.clone(), reason, by } })
+        }
+        (Owner::Run(_) | Owner::Task(_) | Owner::Vault(_), _) => None,
+    })
+}
