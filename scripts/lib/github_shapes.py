@@ -23,13 +23,17 @@ OPERATIONS = [
     f"GET {R}/pulls/{{pull_number}}/reviews/{{review_id}}/comments",
     f"PUT {R}/pulls/{{pull_number}}/reviews/{{review_id}}/dismissals",
     f"GET {R}/compare/{{basehead}}", f"GET {R}/commits/{{commit_sha}}/pulls",
+    f"PUT {R}/pulls/{{pull_number}}/merge-async", f"GET {R}/pulls/{{pull_number}}/merge-async/{{uuid}}",
+    f"GET {R}/issues/{{issue_number}}/events", f"GET {R}/rules/branches/{{branch}}", f"GET {R}/rulesets/{{ruleset_id}}",
+    f"GET {R}/check-runs/{{check_run_id}}/annotations",
     f"GET {R}/commits/{{ref}}/status", f"GET {R}/commits/{{ref}}/check-runs", f"POST {R}/statuses/{{sha}}",
 ]
 # What we read of the answers, at any depth.
 READ = set("""id login name full_name permissions push pull has_issues has_pull_requests archived number title body state user
 labels assignee assignees comments created_at updated_at pull_request commit sha ref repo merged merged_at merge_commit_sha
 head base commit_id submitted_at path line original_line position original_position context total_count statuses check_runs
-status conclusion permission slug token expires_at""".split())
+status conclusion permission slug token expires_at details message uuid auto_merge stack draft event type ruleset_id
+current_user_can_bypass output annotations_count start_line end_line annotation_level""".split())
 DEPTH = 5
 # Interfaces with so many kinds keep all of them.
 FEW = 12

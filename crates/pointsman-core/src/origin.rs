@@ -70,6 +70,7 @@ mod tests {
     fn addresses_as_people_have_them() {
         let github = Some(ForgeKind::Github);
         let forgejo = Some(ForgeKind::Forgejo);
+        let gitlab = Some(ForgeKind::Gitlab);
         for (address, kind, url, repo) in [
             ("https://github.com/ann/shop", github, "https://github.com", "ann/shop"),
             ("https://github.com/ann/shop.git/", github, "https://github.com", "ann/shop"),
@@ -80,6 +81,8 @@ mod tests {
             ("https://example.org/forge/a/b.git", None, "https://example.org/forge", "a/b"),
             ("https://github.example.org/a/b", github, "https://github.example.org", "a/b"),
             ("http://gitea.local/a/b", forgejo, "http://gitea.local", "a/b"),
+            ("git@gitlab.com:acme/apps/shop.git", gitlab, "https://gitlab.com", "acme/apps/shop"),
+            ("https://gitlab.example.org/acme/shop", gitlab, "https://gitlab.example.org", "acme/shop"),
         ] {
             let origin = Origin { kind, url: url.to_owned(), repo: repo.to_owned() };
             assert_eq!(Origin::parse(address), Some(origin), "{address}");

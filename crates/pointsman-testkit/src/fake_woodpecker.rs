@@ -7,6 +7,7 @@ use pointsman_core::base64;
 use serde_json::{Value, json};
 
 use crate::http::{Reply, Request, Server};
+use crate::mutation::broken;
 
 /// The token it takes.
 pub const TOKEN: &str = "woodpecker-token-77ab";
@@ -121,7 +122,8 @@ fn answer(state: &mut State, request: &Request) -> Reply {
     let segments = request.segments();
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
     // Before 1.0 there was no such address.
-    if segments == ["version"] && !state.version.starts_with("0.") {
+    let is_old = state.version.starts_with("0.") && !broken("woodpecker-old-version");
+    if segments == ["version"] && !is_old {
         return Reply::json(
             200,
             &json!({ "source": "https://woodpecker.invalid", "version": state.version }),
@@ -130,7 +132,8 @@ fn answer(state: &mut State, request: &Request) -> Reply {
     let Some(rest) = segments.strip_prefix(&["api"]) else {
         return Reply::html(200, "<!doctype html><title>Woodpecker</title>");
     };
-    if state.revoked || request.header("authorization") != Some(&format!("Bearer {TOKEN}")) {
+    let known = request.header("authorization") == Some(&format!("Bearer {TOKEN}"));
+    if state.revoked || !(known || broken("woodpecker-token")) {
         return plain(401, "User not authorized");
     }
     let id = REPO_ID.to_string();
@@ -144,7 +147,12 @@ fn answer(state: &mut State, request: &Request) -> Reply {
             let size = number("perPage", 25).min(50);
             let newest = state.pipelines.iter().rev().skip((number("page", 1) - 1) * size).take(size);
             // A list has no workflows.
-            Reply::json(200, &newest.map(|pipeline| shown(pipeline, false)).collect())
+            Reply::json(
+                200,
+                &newest
+                    .map(|pipeline| shown(pipeline, broken("woodpecker-list-without-workflows")))
+                    .collect(),
+            )
         }
         ("GET", ["repos", repo, "pipelines", number]) if *repo == id => state
             .find(number)
@@ -155,12 +163,15 @@ fn answer(state: &mut State, request: &Request) -> Reply {
             else {
                 return plain(404, "");
             };
+            let parent = if broken("woodpecker-restart") { 0 } else { parent };
             let made = state.add(parent, &event, &commit);
             state
                 .find(&made.to_string())
                 .map_or_else(|| plain(500, ""), |p| Reply::json(200, &shown(p, true)))
         }
-        ("GET", ["repos", repo, "logs", _, _]) if *repo == id && state.late_looks.is_some_and(|n| n > 0) => {
+        ("GET", ["repos", repo, "logs", _, _])
+            if *repo == id && state.late_looks.is_some_and(|n| n > 0) && !broken("woodpecker-late-log") =>
+        {
             state.late_looks = state.late_looks.map(|n| n - 1);
             Reply::json(200, &Value::Null)
         }

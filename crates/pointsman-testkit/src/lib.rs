@@ -23,6 +23,7 @@ pub mod fake_forgejo;
 pub mod fake_homeserver;
 pub mod fake_woodpecker;
 pub mod http;
+mod mutation;
 mod not_run;
 mod repository;
 pub mod source;

@@ -10,13 +10,14 @@ use anyhow::Context;
 use pointsman_adapters::ci::woodpecker::Woodpecker;
 use pointsman_adapters::forge::forgejo::Forgejo;
 use pointsman_adapters::forge::github::{self, AppKey, AppOpening, Github};
+use pointsman_adapters::forge::gitlab::{self, Gitlab};
 use pointsman_adapters::forge::{Opening, ServerForge};
 use pointsman_adapters::http::{Limits, RetryWait};
 use pointsman_adapters::notify::matrix::{self, Matrix};
 use pointsman_adapters::notify::webhook::Webhook;
 use pointsman_adapters::secret::{Dotenv, Secret, Source, private_text};
 use pointsman_core::board;
-use pointsman_core::config::{CiKind, Config, ForgeKind, NotifierKind, ReviewMode};
+use pointsman_core::config::{Config, ForgeKind, NotifierKind, ReviewMode};
 use pointsman_core::ids::ProjectName;
 
 use crate::daemon::clock;
@@ -85,6 +86,7 @@ pub(crate) fn forge(
         ForgeKind::Local | ForgeKind::Git => None,
         ForgeKind::Forgejo => Some(Arc::new(forgejo(paths, config, environment)?)),
         ForgeKind::Github => Some(Arc::new(github(paths, config, environment)?)),
+        ForgeKind::Gitlab => Some(Arc::new(gitlab(paths, config, environment)?)),
     })
 }
 
@@ -118,6 +120,12 @@ fn github(paths: &Paths, config: &Config, environment: Environment) -> anyhow::R
         Some((owner, number)) => github.with_board(owner, number),
         None => github,
     })
+}
+
+/// The project on GitLab, or on the GitLab that `forge.url` names.
+fn gitlab(paths: &Paths, config: &Config, environment: Environment) -> anyhow::Result<Gitlab> {
+    let url = config.forge.url.as_deref().unwrap_or(gitlab::PUBLIC);
+    Ok(Gitlab::prepare(opening(paths, config, environment, url)?)?)
 }
 
 fn opening<'a>(
@@ -161,9 +169,10 @@ pub(crate) fn ci(
     config: &Config,
     environment: Environment,
 ) -> anyhow::Result<Option<Woodpecker>> {
-    match config.ci.kind {
-        CiKind::None | CiKind::Command | CiKind::Forge => Ok(None),
-        CiKind::Woodpecker => woodpecker(paths, config, environment).map(Some),
+    // Woodpecker is the only one so far.
+    match config.ci.kind.capabilities().pipelines {
+        false => Ok(None),
+        true => woodpecker(paths, config, environment).map(Some),
     }
 }
 

@@ -1,11 +1,12 @@
 //! A forge: issues, pull requests, reviews, checks and a board, wherever they live.
 //!
 //! Trait and error here; the embedded forge is in the binary (it needs the store). Forges on servers: `hosted` has what
-//! they do alike, `forgejo` and `github` where they differ. Every call says what is true afterwards, so calling it twice
+//! they do alike, `forgejo` and `github` where they differ; `gitlab` has an API of its own. Every call says what is true afterwards, so calling it twice
 //! is the same as calling it once.
 
 pub mod forgejo;
 pub mod github;
+pub mod gitlab;
 mod hosted;
 pub mod plain;
 
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use hosted::{Opening, Right};
+use pointsman_core::config::MergeStyle;
 use pointsman_core::forge::{BoardItem, BoardStatus, Check, CheckState, Comment, Issue, PullRequest, Review};
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::ReviewVerdict;
@@ -135,6 +137,24 @@ pub trait Forge: Send + Sync {
     /// Tells the forge that the pull request's work is on its base branch as `sha`.
     fn record_merge(&self, pr: Number, sha: &Sha) -> Result<(), Error>;
 
+    /// Has the forge itself merge a pull request at exactly this head, or put it into its own merge queue. Asking again while
+    /// that is under way is asking once.
+    fn merge_pull_request(&self, _pr: Number, _head: &Sha, _style: MergeStyle) -> Result<ForgeMerge, Error> {
+        let reason = "this forge merges nothing by itself".to_owned();
+        Err(Error::Refused { operation: "merge a pull request", reason })
+    }
+
+    /// What ties a pull request to the forge's own ways of merging; nothing on a forge without them.
+    fn merge_ties(&self, _pr: Number) -> Result<MergeTies, Error> {
+        Ok(MergeTies::default())
+    }
+
+    /// Open pull requests that people asked to be merged, by this label or by the forge's own button, oldest first, without
+    /// their reviews.
+    fn merge_wishes(&self, _label: &str) -> Result<Vec<PullRequest>, Error> {
+        Ok(Vec::new())
+    }
+
     /// Where a branch stands now; none if there is no such branch.
     fn branch_head(&self, branch: &str) -> Result<Option<Sha>, Error>;
 
@@ -194,6 +214,26 @@ pub trait ServerForge: Forge {
 
     /// The version that the server told, and what that version lacks, a sentence each.
     fn version(&self) -> Option<(String, Vec<&'static str>)>;
+}
+
+/// The state of a merge that the forge was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ForgeMerge {
+    /// It is on the base branch as this commit.
+    Merged { sha: Sha },
+    /// The forge works on it, or it waits in the forge's own merge queue.
+    Waiting { words: String },
+    /// The forge will not, in its own words.
+    Refused { reason: String },
+}
+
+/// The ties of a pull request to the forge's own ways of merging.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MergeTies {
+    /// Somebody has told the forge to merge it as soon as its rules are met.
+    pub auto_merge: bool,
+    /// It is one of a stack, which only the forge can merge.
+    pub stack: bool,
 }
 
 /// A change of an issue's row on the board. Fields that are none stay as they are.

@@ -202,7 +202,9 @@ impl ListenerState {
 
 /// The server's name for a delivery.
 fn delivery(head: &Head) -> Option<&str> {
-    ["x-github-delivery", "x-forgejo-delivery", "x-gitea-delivery"].iter().find_map(|name| head.header(name))
+    ["x-github-delivery", "x-forgejo-delivery", "x-gitea-delivery", "x-gitlab-event-uuid"]
+        .iter()
+        .find_map(|name| head.header(name))
 }
 
 fn say(mut stream: &TcpStream, reply: Reply) {

@@ -49,24 +49,48 @@ impl Kept {
         struct Said {
             sender: Option<Account>,
             state: Option<serde_json::Value>,
+            // GitLab's words.
+            user: Option<User>,
+            user_username: Option<String>,
+            object_attributes: Option<Attributes>,
+            build_status: Option<String>,
         }
         #[derive(Deserialize)]
         struct Account {
             login: String,
         }
+        #[derive(Deserialize)]
+        struct User {
+            username: Option<String>,
+        }
+        #[derive(Deserialize)]
+        struct Attributes {
+            status: Option<serde_json::Value>,
+        }
         let said = self.0.and_then(|body| serde_json::from_slice::<Said>(&body).ok());
         let pending = said.as_ref().is_some_and(|said| said.state == Some("pending".into()));
-        let names = ["x-github-event", "x-forgejo-event", "x-gitea-event"];
+        let runs = said.as_ref().is_some_and(|said| {
+            let status = said.object_attributes.as_ref().and_then(|about| about.status.as_ref()?.as_str());
+            let status = status.or(said.build_status.as_deref());
+            matches!(status, Some("created" | "pending" | "preparing" | "running" | "waiting_for_resource"))
+        });
+        let names = ["x-github-event", "x-forgejo-event", "x-gitea-event", "x-gitlab-event"];
         let about = match names.iter().find_map(|name| head.header(name)) {
             Some("status") if pending => NewsTopic::Begun,
-            Some("push" | "create" | "delete") => NewsTopic::Push,
+            Some("Pipeline Hook" | "Job Hook") if runs => NewsTopic::Begun,
+            Some("Pipeline Hook" | "Job Hook") => NewsTopic::Checks,
+            Some("push" | "create" | "delete" | "Push Hook" | "Tag Push Hook") => NewsTopic::Push,
             Some("status" | "check_run" | "check_suite" | "workflow_run" | "workflow_job") => {
                 NewsTopic::Checks
             }
             Some(_) => NewsTopic::Talk,
             None => NewsTopic::Anything,
         };
-        let by = said.and_then(|said| Some(said.sender?.login)).filter(|login| !login.is_empty());
+        let by = said.and_then(|said| {
+            let gitlab = || said.user.and_then(|user| user.username).or(said.user_username);
+            said.sender.map(|sender| sender.login).or_else(gitlab)
+        });
+        let by = by.filter(|login| !login.is_empty());
         WebhookNews { about, by }
     }
 }
@@ -92,6 +116,13 @@ mod tests {
         assert_eq!(ring("X-Gitea-Event: status", "{\"state\":\"pending\"}"), by(NewsTopic::Begun, None));
         assert_eq!(ring("X-GitHub-Event: status", "{\"state\":\"error\"}"), by(NewsTopic::Checks, None));
         assert_eq!(ring("X-GitHub-Event: issues", "{\"state\":[]}"), by(NewsTopic::Talk, None));
+        let job = "{\"user\":{\"username\":\"ann\"},\"object_attributes\":{\"status\":\"running\"}}";
+        assert_eq!(ring("X-Gitlab-Event: Pipeline Hook", job), by(NewsTopic::Begun, Some("ann")));
+        let done = job.replace("running", "failed");
+        assert_eq!(ring("X-Gitlab-Event: Pipeline Hook", &done), by(NewsTopic::Checks, Some("ann")));
+        assert_eq!(ring("X-Gitlab-Event: Note Hook", job), by(NewsTopic::Talk, Some("ann")));
+        let push = "{\"user_username\":\"ann\"}";
+        assert_eq!(ring("X-Gitlab-Event: Push Hook", push), by(NewsTopic::Push, Some("ann")));
         for torn in ["", "{\"sender\":", "{\"sender\":{\"login\":\"\"}}", "{\"sender\":\"ann\"}", "[]"] {
             assert_eq!(ring("A: b", torn), by(NewsTopic::Anything, None), "{torn}");
         }

@@ -5,7 +5,7 @@ mod vault;
 use std::path::Component;
 
 use super::document::Document;
-use super::{Config, Error, ForgeHome, NotifierKind, ReviewMode, Span, branch, sections::Argv};
+use super::{Config, Error, ForgeHome, MergeEngine, NotifierKind, ReviewMode, Span, branch, sections::Argv};
 use crate::board;
 use crate::timetable::Cron;
 use crate::words;
@@ -162,6 +162,11 @@ impl Check<'_> {
         let can = forge.kind.capabilities();
         if can.home == ForgeHome::Repository && !forge.url.as_deref().is_some_and(is_repository) {
             return self.fail("forge.url", words::config::NOT_A_REPOSITORY);
+        }
+        let merge = &self.config.merge;
+        let asks_the_forge = merge.engine != MergeEngine::Pointsman || !merge.label.is_empty();
+        if asks_the_forge && !can.merges {
+            return self.fail("merge.engine", words::config::FORGE_DOES_NOT_MERGE);
         }
         if can.home == ForgeHome::Server {
             for (key, value) in [("url", &forge.url), ("repo", &forge.repo)] {

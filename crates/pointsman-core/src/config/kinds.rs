@@ -14,6 +14,7 @@ choice! {
         /// A Forgejo or Gitea server.
         Forgejo = "forgejo",
         Github = "github",
+        Gitlab = "gitlab",
         /// A plain git repository: no issues, no pull requests, only the merge queue.
         Git = "git",
     }
@@ -40,17 +41,19 @@ pub struct ForgeCapabilities {
     pub board: bool,
     /// Whether an App can work in place of an account (`forge.app_id`).
     pub apps: bool,
-    /// Whether `forge.url` must be given. There is one GitHub that everybody means.
+    /// Whether `forge.url` must be given. There is one GitHub that everybody means, and one GitLab.
     pub needs_url: bool,
     /// Whether repositories may lie in groups within groups: `forge.repo` then has more than two parts.
     pub groups: bool,
+    /// Whether it can merge by itself, or has a merge queue of its own (`merge.engine`, `merge.label`).
+    pub merges: bool,
     /// The variable that usually holds its token.
     pub token_env: Option<&'static str>,
 }
 
 impl ForgeKind {
     /// Every kind of forge.
-    pub const ALL: [Self; 4] = [Self::Local, Self::Forgejo, Self::Github, Self::Git];
+    pub const ALL: [Self; 5] = [Self::Local, Self::Forgejo, Self::Github, Self::Gitlab, Self::Git];
 
     /// The abilities of this kind.
     pub const fn capabilities(self) -> ForgeCapabilities {
@@ -62,6 +65,7 @@ impl ForgeKind {
                 apps: false,
                 needs_url: false,
                 groups: false,
+                merges: false,
                 token_env: None,
             },
             Self::Forgejo => ForgeCapabilities {
@@ -71,6 +75,7 @@ impl ForgeKind {
                 apps: false,
                 needs_url: true,
                 groups: false,
+                merges: false,
                 token_env: Some("CODEBERG_TOKEN"),
             },
             Self::Github => ForgeCapabilities {
@@ -80,7 +85,18 @@ impl ForgeKind {
                 apps: true,
                 needs_url: false,
                 groups: false,
+                merges: true,
                 token_env: Some("GITHUB_TOKEN"),
+            },
+            Self::Gitlab => ForgeCapabilities {
+                home: ForgeHome::Server,
+                issues: true,
+                board: false,
+                apps: false,
+                needs_url: false,
+                groups: true,
+                merges: false,
+                token_env: Some("GITLAB_TOKEN"),
             },
             Self::Git => ForgeCapabilities {
                 home: ForgeHome::Repository,
@@ -89,6 +105,7 @@ impl ForgeKind {
                 apps: false,
                 needs_url: true,
                 groups: false,
+                merges: false,
                 token_env: None,
             },
         }
@@ -114,8 +131,10 @@ impl ForgeKind {
         match name {
             "github.com" | "ssh.github.com" => Some(Self::Github),
             "codeberg.org" | "gitea.com" => Some(Self::Forgejo),
+            "gitlab.com" | "altssh.gitlab.com" => Some(Self::Gitlab),
             name if name.split('.').any(|part| matches!(part, "forgejo" | "gitea")) => Some(Self::Forgejo),
             name if name.starts_with("github.") => Some(Self::Github),
+            name if name.split('.').any(|part| part == "gitlab") => Some(Self::Gitlab),
             _ => None,
         }
     }
@@ -193,6 +212,9 @@ mod tests {
             assert!(can.issues || !can.board, "{kind}");
             assert!(kind.is_hosted() || !can.apps, "{kind}");
         }
-        assert_eq!(ForgeKind::hosted().map(ForgeKind::as_str).collect::<Vec<_>>(), ["forgejo", "github"]);
+        assert_eq!(
+            ForgeKind::hosted().map(ForgeKind::as_str).collect::<Vec<_>>(),
+            ["forgejo", "github", "gitlab"]
+        );
     }
 }

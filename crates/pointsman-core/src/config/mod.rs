@@ -34,9 +34,9 @@ pub use error::Error;
 pub use kinds::{CiCapabilities, CiKind, CiRunner, ForgeCapabilities, ForgeHome, ForgeKind};
 pub use numbers::{Health, Limits, Timing};
 pub use sections::{
-    AgentSettings, Argv, Budget, Ci, Context, Dev, Forge, Matrix, Merge, MergeStrategy, MergeStyle,
-    NotifierKind, Notify, Pr, Review, ReviewMode, RoleSettings, Roles, Runtime, Schedule, Webhook, Webhooks,
-    Woodpecker, Worktree,
+    AgentSettings, Argv, Budget, Ci, Context, Dev, Forge, Matrix, Merge, MergeEngine, MergeStrategy,
+    MergeStyle, NotifierKind, Notify, Pr, Review, ReviewMode, RoleSettings, Roles, Runtime, Schedule,
+    Webhook, Webhooks, Woodpecker, Worktree,
 };
 pub use share::Share;
 pub use span::{ParseSpanError, Span};

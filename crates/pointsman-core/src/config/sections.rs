@@ -246,8 +246,21 @@ choice! {
     }
 }
 
+choice! {
+    /// Who lands green and approved work.
+    MergeEngine {
+        /// Our own merge queue.
+        Pointsman = "pointsman",
+        /// The forge itself, by its merge call or its own merge queue.
+        Forge = "forge",
+    }
+}
+
 table! {
     Merge {
+        engine: MergeEngine,
+        /// People's pull requests with this label, or with auto-merge switched on, enter the merge queue; empty for none.
+        label: String,
         strategy: MergeStrategy,
         style: MergeStyle,
         /// What a candidate must pass; see [`super::Config::gate`] for the default.

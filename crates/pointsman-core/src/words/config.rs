@@ -231,3 +231,6 @@ pub fn not_between(least: u32, most: u32) -> String {
 pub fn host_not_listed(host: impl Display) -> String {
     format!("its host {host} is not listed in vault.hosts")
 }
+/// `merge.engine` and `merge.label` on a forge that cannot merge by itself.
+pub const FORGE_DOES_NOT_MERGE: &str =
+    "this kind of forge cannot merge by itself: `merge.engine = \"forge\"` and `merge.label` need GitHub";

@@ -59,6 +59,36 @@ pub fn nothing_to_land(branch: &str, main: &str) -> String {
     )
 }
 
+/// The reason why a branch without a pull request leaves a queue that the forge works on.
+pub const FORGE_TAKES_PULL_REQUESTS: &str =
+    "with merge.engine = \"forge\" only pull requests land: open one for this branch";
+/// The state of a pull request that a person told the forge to merge.
+pub const AUTO_MERGE_IS_ON: &str = "auto-merge is on, so the forge merges it as soon as its rules are met";
+
+/// The reason of an entry that the forge has.
+pub fn handed_to_forge(words: &str) -> String {
+    format!("the forge merges it: {}", clean_line(words, LINE))
+}
+
+/// The forge does not merge a pull request.
+pub fn forge_refused_merge(reason: &str) -> String {
+    format!("the forge did not merge it: {}", clean_line(reason, LINE))
+}
+
+/// The pull request of an entry is closed or gone.
+pub fn pull_request_gone(number: Number) -> String {
+    format!("pull request #{number} was closed without a merge")
+}
+
+/// The reason why the queue stops when the forge made something else than was tested.
+pub fn forge_merged_something_else(branch: &str, sha: &Sha) -> String {
+    format!(
+        "the forge merged {} as {}, whose files are not those that were tested: look at it, then: pointsman merge-queue resume",
+        clean_line(branch, 200),
+        sha.short()
+    )
+}
+
 /// The refusal of `merge-queue try` where the tests run on a server.
 pub const TRIED_BY_CI: &str = "this project's gate is its CI on a server, which tests every branch that is pushed: push the branch and \
                                read its checks";

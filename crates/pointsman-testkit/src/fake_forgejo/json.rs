@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Comment, Issue, Pull, REPO, Review, State, Status};
+use crate::mutation::broken;
 
 pub(super) fn time(seconds: i64) -> String {
     jiff::Timestamp::from_second(seconds).map(|time| time.to_string()).unwrap_or_default()
@@ -69,7 +70,7 @@ pub(super) fn pull(state: &State, number: u64, pull: &Pull) -> Value {
 pub(super) fn review(state: &State, pull: &Pull, review: &Review) -> Value {
     let newer =
         pull.reviews.iter().any(|r| r.author == review.author && r.id > review.id && r.event != "COMMENT");
-    let stale = review.sha != pull.head_sha;
+    let stale = review.sha != pull.head_sha && !broken("forgejo-stale-review");
     json!({
         "id": review.id, "user": user(&review.author), "team": null, "state": review.event, "body": review.body,
         "commit_id": review.sha, "stale": stale, "dismissed": review.dismissed,

@@ -5,7 +5,8 @@
 //! merge of a commit that is not on the base, writing without the right. It answers pages of at most
 //! [`Rules::page`], and can fail, stall, cut its answers short or lose them after the deed ([`Faults`]).
 //!
-//! The same server also speaks GitHub's dialect (`github`), so that one world serves both adapters.
+//! The same server also speaks GitHub's dialect (`github`) and GitLab's (`gitlab`), so that one world serves all adapters. What
+//! is known about the real servers, and the test for each rule, is in docs/fakes.md.
 //!
 //! `api` routes and checks rights, `issues`, `pulls` and `git` answer, `json` has the shapes, `people` what tests do as
 //! people.
@@ -16,6 +17,8 @@ mod board;
 mod faults;
 mod git;
 mod github;
+mod github_merge;
+mod gitlab;
 mod hooks;
 mod issues;
 mod json;
@@ -58,6 +61,8 @@ const SECOND: &str = "-again";
 pub struct Rules {
     /// What `/version` says.
     pub version: String,
+    /// What it says as a GitLab.
+    pub gitlab_version: String,
     /// The most items of one page.
     pub page: usize,
     /// Whether a merge by hand can be recorded.
@@ -66,6 +71,8 @@ pub struct Rules {
     pub statuses: bool,
     /// Whether nobody but the owner may push to `main`: git refuses it, and the API says so.
     pub protected_main: bool,
+    /// Whether a rule of GitHub requires its own merge queue for `main`.
+    pub merge_queue: bool,
     /// Whether it is under maintenance: everything can be read, and every push fails.
     pub read_only: bool,
     /// Whether the answer to an assignment still shows the issue as it was.
@@ -99,10 +106,12 @@ impl Default for Rules {
     fn default() -> Self {
         Self {
             version: "7.0.5+gitea-1.21.11".to_owned(),
+            gitlab_version: "17.5.1-ee".to_owned(),
             page: 50,
             manual_merge: true,
             statuses: true,
             protected_main: false,
+            merge_queue: false,
             read_only: false,
             late_assignee: false,
             lost_assignments: 0,
@@ -139,6 +148,8 @@ struct State {
     recorded: Option<Vec<Exchange>>,
     apps: app::Apps,
     board: board::Board,
+    gitlab: gitlab::World,
+    merges: github_merge::Merges,
     hook: Option<hooks::Hook>,
     hooked: u64,
     next: u64,
@@ -211,6 +222,13 @@ struct Pull {
     coming: Option<(String, Instant)>,
 }
 
+impl Pull {
+    fn new(head: String, base: String, head_sha: String) -> Self {
+        let (merged_as, coming, changed) = (None, None, Instant::now());
+        Self { head, base, head_sha, merged_as, reviews: Vec::new(), changed, coming }
+    }
+}
+
 struct Review {
     id: u64,
     author: String,
@@ -274,6 +292,8 @@ impl FakeForgejo {
             recorded: None,
             apps: app::Apps::default(),
             board: board::Board::default(),
+            gitlab: gitlab::World::default(),
+            merges: github_merge::Merges::default(),
             hook: None,
             hooked: 0,
             next: 0,

@@ -1,6 +1,6 @@
 //! What tests do as people, past the API.
 
-use super::{FakeForgejo, Review, Status, issues, pulls};
+use super::{FakeForgejo, Pull, Review, Status, issues, pulls};
 
 /// A pull request as a test sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +22,16 @@ impl FakeForgejo {
         let ids = labels.iter().map(|label| state.label_id(label)).collect();
         state.issues.get_mut(&number).expect("just made").labels = ids;
         state.tell("issues", author);
+        number
+    }
+
+    /// Opens a pull request to `main` as a person; answers its number.
+    pub fn open_pull(&self, author: &str, head: &str, title: &str) -> u64 {
+        let sha = self.shared.branch(head).expect("the branch is there");
+        let mut state = self.state();
+        let number = issues::create(&mut state, author, title, "");
+        state.pulls.insert(number, Pull::new(head.to_owned(), "main".to_owned(), sha));
+        state.tell("pull_request", author);
         number
     }
 

@@ -9,6 +9,7 @@ use super::api::{Asked, not_found, page, unprocessable};
 use super::issues::{create, text};
 use super::{Pull, Review, Shared, State, Status, json};
 use crate::http::Reply;
+use crate::mutation::broken;
 
 pub(super) fn answer(shared: &Shared, state: &mut State, asked: &Asked<'_>, rest: &[&str]) -> Reply {
     follow_branches(shared, state);
@@ -84,7 +85,7 @@ pub(super) fn follow_branches(shared: &Shared, state: &mut State) {
             Some((known, seen)) if *known == sha => *seen,
             _ => Instant::now(),
         };
-        if seen.elapsed() < lag {
+        if seen.elapsed() < lag && !broken("forgejo-late-head") {
             pull.coming = Some((sha, seen));
             continue;
         }
@@ -103,7 +104,7 @@ fn combined(shared: &Shared, state: &State, asked: &Asked<'_>, sha: &str) -> Rep
             newest.push(status);
         }
     }
-    if newest.is_empty() {
+    if newest.is_empty() && !broken("forgejo-no-statuses") {
         return Reply::json(200, &json!({ "state": "", "sha": "", "total_count": 0, "statuses": null }));
     }
     let number = |name: &str| asked.request.query(name).and_then(|text| text.parse::<usize>().ok());
@@ -121,23 +122,14 @@ fn open(shared: &Shared, state: &mut State, asked: &Asked<'_>) -> Reply {
     let (Some(head_sha), Some(_)) = (shared.branch(&head), shared.branch(&base)) else { return not_found() };
     let twin =
         state.pulls.iter().find(|(n, pull)| state.issues[n].open && pull.head == head && pull.base == base);
-    if let Some((number, _)) = twin {
+    if let Some((number, _)) = twin.filter(|_| !broken("forgejo-pull-twice")) {
         let words = format!(
             "pull request already exists for these targets [id: {number}, issue_id: {number}, head_branch: {head}, base_branch: {base}]"
         );
         return Reply::json(409, &json::message(&words));
     }
     let number = create(state, &asked.who, &text(&asked.body, "title"), &text(&asked.body, "body"));
-    let pull = Pull {
-        head,
-        base,
-        head_sha,
-        merged_as: None,
-        reviews: Vec::new(),
-        changed: Instant::now(),
-        coming: None,
-    };
-    state.pulls.insert(number, pull);
+    state.pulls.insert(number, Pull::new(head, base, head_sha));
     Reply::json(201, &json::pull(state, number, &state.pulls[&number]))
 }
 
@@ -174,7 +166,8 @@ fn of_pull(
             found.map_or_else(not_found, |r| Reply::json(200, &r.remarks.iter().map(remark).collect()))
         }
         ("POST", ["reviews", id, "dismissals"]) => {
-            if !state.accounts.get(&asked.who).is_some_and(|account| account.admin) {
+            let is_admin = state.accounts.get(&asked.who).is_some_and(|account| account.admin);
+            if !is_admin && !broken("forgejo-dismiss-needs-admin") {
                 return Reply::json(403, &json::message("Must be repo admin"));
             }
             let pull = state.pulls.get_mut(&number).expect("just found");
@@ -199,7 +192,7 @@ fn of_pull(
 
 fn review(shared: &Shared, state: &mut State, asked: &Asked<'_>, number: u64) -> Reply {
     let event = text(&asked.body, "event");
-    let own = state.issues[&number].author == asked.who;
+    let own = state.issues[&number].author == asked.who && !broken("forgejo-own-approval");
     match event.as_str() {
         "APPROVED" if own => return unprocessable("approve your own pull is not allowed"),
         "REQUEST_CHANGES" if own => return unprocessable("reject your own pull is not allowed"),
@@ -229,19 +222,20 @@ fn merge(shared: &Shared, state: &mut State, asked: &Asked<'_>, number: u64) -> 
     if pull.merged_as.is_some() || !state.issues[&number].open {
         return not_found();
     }
-    if pull.changed.elapsed() < state.rules.check_lag {
+    if pull.changed.elapsed() < state.rules.check_lag && !broken("forgejo-late-check") {
         return Reply::json(405, &json::message("Please try again later"));
     }
     let wanted = text(&asked.body, "head_commit_id");
     if !wanted.is_empty() && wanted != pull.head_sha {
         return Reply::json(409, &json::message("head out of date"));
     }
-    if text(&asked.body, "Do") != "manually-merged" || !state.rules.manual_merge {
+    let allowed = state.rules.manual_merge || broken("forgejo-manual-merge-allowed");
+    if text(&asked.body, "Do") != "manually-merged" || !allowed {
         return Reply::json(405, &json::message("not an allowed merge style for this repository"));
     }
     let sha = text(&asked.body, "MergeCommitID");
     let on_base = shared.git(&["merge-base", "--is-ancestor", &sha, &format!("refs/heads/{}", pull.base)]);
-    if sha.is_empty() || on_base.is_none() {
+    if (sha.is_empty() || on_base.is_none()) && !broken("forgejo-merge-commit-on-base") {
         return Reply::json(409, &json::message("Wrong commit ID"));
     }
     mark_merged(state, number, sha);

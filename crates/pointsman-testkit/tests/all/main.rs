@@ -1,5 +1,10 @@
 //! The testkit's integration tests.
 
-#![allow(clippy::disallowed_methods, reason = "a test is outside the fences")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "tests may panic and are outside the fences"
+)]
 
+mod fakes;
 mod tidy;

@@ -214,6 +214,9 @@ pub enum QueueCommand {
     Enter {
         branch: String,
         head: Sha,
+        /// Its pull request, if a person's entered by itself.
+        #[serde(default)]
+        pr: Option<Number>,
         /// More goes first.
         priority: i64,
         /// How it lands, if not in the project's way.

@@ -150,7 +150,7 @@ impl Control {
     fn carry_out(&self, caller: &Caller, request: Request) -> Reply {
         match request {
             Request::ForgeStats { project } => match self.world.project(&project) {
-                Some(served) => done(costs(&served.forge.costs())),
+                Some(served) => done(costs(&served.costs())),
                 None => not_served(&project),
             },
             Request::Health { project, fix } => {

@@ -207,6 +207,7 @@ impl Asking {
                         served.heard_all();
                         self.inbox.send(Inbound::Inputs(inputs));
                         self.world.jobs.check_peoples(served, &self.board.look());
+                        self.world.jobs.enter_peoples(served, &self.board.look());
                         self.reviews.look(served);
                         self.hand_ins.look(served);
                         actions::look(&self.world, served);

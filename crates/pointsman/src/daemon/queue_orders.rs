@@ -8,7 +8,7 @@ use pointsman_adapters::git::local_checkout::{Found, LocalCheckout};
 use pointsman_adapters::git::push::{Change, Expect, PushOutcome, PushRef};
 use pointsman_adapters::git::{self, BranchName, RefName};
 use pointsman_core::config::MergeStyle;
-use pointsman_core::ids::{ProjectName, Sha};
+use pointsman_core::ids::{Number, ProjectName, Sha};
 use pointsman_core::log;
 use pointsman_core::text::clean_line;
 use pointsman_core::time::Timestamp;
@@ -34,7 +34,7 @@ pub(crate) fn prepare(served: &Served, command: QueueCommand) -> Result<QueueCom
     match command {
         QueueCommand::Add { branch, checkout, priority, style, by } => {
             let head = bring(served, &branch, checkout.as_deref())?;
-            Ok(QueueCommand::Enter { branch, head, priority, style, by })
+            Ok(QueueCommand::Enter { branch, head, pr: None, priority, style, by })
         }
         QueueCommand::Retest { what, candidates, by } => {
             let trees = trees_of(served, &what, &candidates)?;
@@ -164,8 +164,8 @@ pub(crate) fn answer(engine: &mut Engine, project: &ProjectName, command: &Queue
             return failed(FailureKind::Failed, words::daemon::request::answered_elsewhere().to_owned());
         }
         QueueCommand::Forget { what, trees, by } => forget(engine, project, what, trees, by),
-        QueueCommand::Enter { branch, head, priority, style, by } => {
-            enter(engine, project, branch, head, *priority, *style, by)
+        QueueCommand::Enter { branch, head, pr, priority, style, by } => {
+            enter(engine, project, (branch, head, *pr), *priority, *style, by)
         }
         QueueCommand::Remove { what, by } => remove(engine, project, what, by),
         QueueCommand::Pause { reason } => {
@@ -182,8 +182,7 @@ pub(crate) fn answer(engine: &mut Engine, project: &ProjectName, command: &Queue
 fn enter(
     engine: &mut Engine,
     project: &ProjectName,
-    branch: &str,
-    head: &Sha,
+    (branch, head, pr): (&str, &Sha, Option<Number>),
     priority: i64,
     style: Option<MergeStyle>,
     by: &str,
@@ -205,7 +204,7 @@ fn enter(
         changes.push(moved(&older, now));
     }
     let style = style.map(|style| style.as_str().to_owned());
-    let pr = hand_in::pull_request_of(engine.store(), project, branch)?;
+    let pr = hand_in::pull_request_of(engine.store(), project, branch)?.or(pr);
     let entry = NewEntry {
         project: project.clone(),
         branch: branch.to_owned(),

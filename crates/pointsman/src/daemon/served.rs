@@ -10,6 +10,7 @@ use pointsman_adapters::forge::plain::PlainRepository;
 use pointsman_adapters::git::mirror::Mirror;
 use pointsman_adapters::git::union::UnionGlobs;
 use pointsman_adapters::git::{BranchName, Git};
+use pointsman_adapters::http::Count;
 use pointsman_core::config::Config;
 use pointsman_core::ids::TaskKey;
 use pointsman_core::task::Task;
@@ -108,6 +109,21 @@ impl Served {
             union,
             known: Mutex::default(),
         })
+    }
+
+    /// The cost of asking every server of this project, by operation: its forge, its CI, and those by which people are told.
+    pub(crate) fn costs(&self) -> Vec<(&'static str, Count)> {
+        let mut all = self.forge.costs();
+        if let Some(ci) = &self.woodpecker {
+            all.extend(ci.host().counts().all());
+        }
+        if let Ok(matrix) = self.notifiers.matrix() {
+            all.extend(matrix.host().counts().all());
+        }
+        if let Ok(webhook) = self.notifiers.webhook() {
+            all.extend(webhook.host().counts().all());
+        }
+        all
     }
 
     /// The open issues, as the forge last told them.

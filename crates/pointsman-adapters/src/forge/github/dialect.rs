@@ -2,10 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use pointsman_core::forge::{BoardItem, Check, CheckState};
+use pointsman_core::config::MergeStyle;
+use pointsman_core::forge::{BoardItem, Check, CheckState, PullRequest};
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::labels;
 use pointsman_core::task::ReviewVerdict;
+use pointsman_core::text::clean_line;
 use serde_json::{Value, json};
 
 use super::Github;
@@ -13,15 +15,22 @@ use super::board::Board;
 use crate::forge::hosted::errors::told;
 use crate::forge::hosted::wire::{Label, WirePull, WireReview, wire};
 use crate::forge::hosted::{Dialect, Hosted, MERGE};
-use crate::forge::{BoardChange, Error};
+use crate::forge::{BoardChange, Error, ForgeMerge, MergeTies};
 use crate::http::{Count, Method, Request};
 
+/// Failed check runs whose annotations are read, for one commit.
+const ANNOTATED_RUNS: usize = 5;
+/// Annotations of one run that are told.
+const ANNOTATIONS: usize = 30;
+/// How much of a path is repeated to an agent.
+const PATH_CHARS: usize = 200;
 /// How long it is remembered who has a say.
 const PEOPLE_FOR: Duration = Duration::from_secs(300);
 
 wire! { Permission { permission: String, } }
-wire! { CheckRun { name: String, status: String, conclusion: String, details_url: String, output: RunOutput, } }
-wire! { RunOutput { title: String, summary: String, } }
+wire! { CheckRun { id: u64, name: String, status: String, conclusion: String, details_url: String, output: RunOutput, } }
+wire! { RunOutput { title: String, summary: String, annotations_count: u64, } }
+wire! { Annotation { path: String, start_line: u64, annotation_level: String, message: String, } }
 wire! { Comparison { status: String, } }
 
 impl Dialect for Github {
@@ -112,8 +121,33 @@ impl Dialect for Github {
         // Nobody has pushed it yet.
         let Some(mut checks) = self.hosted.statuses(sha)? else { return Ok(Vec::new()) };
         let runs: Vec<CheckRun> = self.hosted.about(sha, "check-runs")?.unwrap_or_default();
-        checks.extend(runs.into_iter().map(CheckRun::plain));
+        let mut asked = 0;
+        for run in runs {
+            let (id, annotated) = (run.id, run.output.annotations_count > 0);
+            let mut check = run.plain();
+            if check.state == CheckState::Failure && annotated && asked < ANNOTATED_RUNS {
+                asked += 1;
+                check.details = format!("{}{}", check.details, self.annotations(id)?).trim().to_owned();
+            }
+            checks.push(check);
+        }
         Ok(checks)
+    }
+
+    fn merge(&self, pr: Number, head: &Sha, style: MergeStyle) -> Option<Result<ForgeMerge, Error>> {
+        Some(self.merge_by_order(pr, head, style))
+    }
+
+    fn ties(&self, pr: Number) -> Result<MergeTies, Error> {
+        self.read_ties(pr)
+    }
+
+    fn wishes(&self, label: &str) -> Result<Vec<PullRequest>, Error> {
+        self.read_wishes(label)
+    }
+
+    fn forbids_push(&self, branch: &str, me: &str) -> Result<Option<String>, Error> {
+        self.read_forbidding(branch, me)
     }
 
     fn read_board(&self) -> Option<Result<Vec<(BoardItem, bool)>, Error>> {
@@ -133,6 +167,20 @@ impl Dialect for Github {
     }
 }
 
+impl Github {
+    /// What a check run says about single lines.
+    fn annotations(&self, run: u64) -> Result<String, Error> {
+        let request = self.hosted.get("read annotations", &["check-runs", &run.to_string(), "annotations"]);
+        let listed: Option<Vec<Annotation>> = self.hosted.dev.find(&request).map_err(told)?;
+        let shown = listed.unwrap_or_default().into_iter().take(ANNOTATIONS);
+        let line = |a: Annotation| {
+            let path = clean_line(&a.path, PATH_CHARS);
+            format!("\n{path}:{}: {}: {}", a.start_line, a.annotation_level, a.message)
+        };
+        Ok(shown.map(line).collect())
+    }
+}
+
 impl CheckRun {
     fn plain(self) -> Check {
         let state = match (self.status.as_str(), self.conclusion.as_str()) {
@@ -141,7 +189,7 @@ impl CheckRun {
             ("completed", _) => CheckState::Failure,
             _ => CheckState::Pending,
         };
-        let RunOutput { title, summary } = self.output;
+        let RunOutput { title, summary, .. } = self.output;
         let details = format!("{title}\n{summary}\n{}", self.details_url).trim().to_owned();
         Check { name: self.name, state, details }
     }
@@ -158,7 +206,7 @@ mod tests {
         let run = |status: &str, conclusion: &str| {
             let (status, conclusion) = (status.to_owned(), conclusion.to_owned());
             let (details_url, output) = (String::new(), RunOutput::default());
-            CheckRun { name: "x".to_owned(), status, conclusion, details_url, output }.plain().state
+            CheckRun { id: 1, name: "x".to_owned(), status, conclusion, details_url, output }.plain().state
         };
         for green in ["success", "neutral", "skipped"] {
             assert_eq!(run("completed", green), CheckState::Success);

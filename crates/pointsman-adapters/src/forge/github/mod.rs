@@ -1,17 +1,19 @@
 //! GitHub and GitHub Enterprise, by the REST API: where they differ from what [`hosted`](super::hosted) has in common.
 //!
-//! `dialect` has the differences, `board` a Projects board, `app` an App in place of an account. A pushed landing is shown
+//! `dialect` has the differences, `merge` its own ways of merging, `board` a Projects board, `app` an App in place of an account. A pushed landing is shown
 //! as merged by GitHub itself if the pull request's head is part of it; otherwise the pull request is closed with a
 //! comment that names the commit.
 
 mod app;
 mod board;
 mod dialect;
+mod merge;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use pointsman_core::ids::{Number, Sha};
 use pointsman_core::time::Timestamp;
 
 use self::app::App;
@@ -71,6 +73,8 @@ pub struct Github {
 struct Cache {
     labels: BTreeSet<String>,
     people: BTreeMap<String, (Instant, bool)>,
+    /// Merges that were asked for: of which head, and the number of the order.
+    merging: BTreeMap<Number, (Sha, String)>,
 }
 
 impl Github {

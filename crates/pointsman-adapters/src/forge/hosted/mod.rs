@@ -18,7 +18,8 @@ pub(super) mod wire;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use pointsman_core::forge::{BoardItem, Check};
+use pointsman_core::config::MergeStyle;
+use pointsman_core::forge::{BoardItem, Check, PullRequest};
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::ReviewVerdict;
 use serde::de::DeserializeOwned;
@@ -28,7 +29,7 @@ pub use opening::{Opening, Right};
 pub(super) use pulls::MERGE;
 use wire::{Label, WireIssue, WireReview};
 
-use super::{BoardChange, Error};
+use super::{BoardChange, Error, ForgeMerge, MergeTies};
 use crate::git::Account;
 use crate::http::{Client, Count, Host, Method, Request, Scheme};
 
@@ -142,6 +143,26 @@ pub(super) trait Dialect: Send + Sync {
 
     /// What the checks say about exactly this commit.
     fn read_checks(&self, sha: &Sha) -> Result<Vec<Check>, Error>;
+
+    /// Has the server merge a pull request; none if it has no such call.
+    fn merge(&self, _pr: Number, _head: &Sha, _style: MergeStyle) -> Option<Result<ForgeMerge, Error>> {
+        None
+    }
+
+    /// What ties a pull request to the server's own ways of merging.
+    fn ties(&self, _pr: Number) -> Result<MergeTies, Error> {
+        Ok(MergeTies::default())
+    }
+
+    /// Open pull requests that people asked to be merged.
+    fn wishes(&self, _label: &str) -> Result<Vec<PullRequest>, Error> {
+        Ok(Vec::new())
+    }
+
+    /// Why we may not push to a branch, as far as the server's rules tell beyond what the branch itself says.
+    fn forbids_push(&self, _branch: &str, _me: &str) -> Result<Option<String>, Error> {
+        Ok(None)
+    }
 
     /// The issues on the board, and whether they are open; none without a board.
     fn read_board(&self) -> Option<Result<Vec<(BoardItem, bool)>, Error>> {

@@ -124,7 +124,7 @@ impl Hosted {
     }
 
     /// Whether its head is a branch of this very repository: one of a fork may have the same name.
-    fn is_ours(&self, pr: &WirePull) -> bool {
+    pub(in crate::forge) fn is_ours(&self, pr: &WirePull) -> bool {
         pr.head.repo.as_ref().is_none_or(|repo| self.is_here(&repo.full_name))
     }
 

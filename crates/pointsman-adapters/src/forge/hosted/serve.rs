@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use pointsman_core::config::MergeStyle;
 use pointsman_core::forge::{BoardItem, Check, CheckState, Comment, Issue, PullRequest, Review};
 use pointsman_core::ids::{Number, Sha};
 use pointsman_core::task::ReviewVerdict;
@@ -11,7 +12,7 @@ use serde_json::json;
 
 use super::errors::in_the_way;
 use super::{Dialect, Hosted, checks, issues, pulls, reviews};
-use crate::forge::{BoardChange, Error, Forge, Right, ServerForge, no_board};
+use crate::forge::{BoardChange, Error, Forge, ForgeMerge, MergeTies, Right, ServerForge, no_board};
 use crate::git::Account;
 use crate::http::{Count, Host};
 
@@ -88,7 +89,17 @@ impl<D: Dialect> Forge for D {
     }
 
     fn rights(&self, branch: &str) -> Vec<Right> {
-        self.hosted().rights(branch)
+        let mut rights = self.hosted().rights(branch);
+        if rights.iter().all(|right| right.checked.is_ok()) {
+            // Its sentence names our account.
+            let _ = Dialect::look(self);
+            let checked = self.forbids_push(branch, self.hosted().me()).and_then(|why| match why {
+                Some(reason) => Err(Error::Refused { operation: "push to the main branch", reason }),
+                None => Ok(()),
+            });
+            rights.push(Right::new("no rule keeps us from pushing to the main branch", checked));
+        }
+        rights
     }
 
     fn ensure_labels(&self, names: &[&str]) -> Result<(), Error> {
@@ -168,6 +179,24 @@ impl<D: Dialect> Forge for D {
     fn record_merge(&self, pr: Number, sha: &Sha) -> Result<(), Error> {
         ready(self)?;
         pulls::record(self, pr, sha)
+    }
+
+    fn merge_pull_request(&self, pr: Number, head: &Sha, style: MergeStyle) -> Result<ForgeMerge, Error> {
+        ready(self)?;
+        self.merge(pr, head, style).unwrap_or_else(|| {
+            let reason = "this server has no merge call that we use".to_owned();
+            Err(Error::Refused { operation: "merge a pull request", reason })
+        })
+    }
+
+    fn merge_ties(&self, pr: Number) -> Result<MergeTies, Error> {
+        ready(self)?;
+        self.ties(pr)
+    }
+
+    fn merge_wishes(&self, label: &str) -> Result<Vec<PullRequest>, Error> {
+        ready(self)?;
+        self.wishes(label)
     }
 
     fn branch_head(&self, branch: &str) -> Result<Option<Sha>, Error> {

@@ -59,7 +59,8 @@ wire! {
     /// Gitea says `merged`, GitHub when.
     WirePull {
         number: Number, title: String, body: String, state: String, user: User, merged: bool, merged_at: Option<String>,
-        merge_commit_sha: String, head: End, base: End,
+        merge_commit_sha: String, head: End, base: End, labels: Vec<Label>, draft: bool,
+        auto_merge: Option<serde::de::IgnoredAny>, stack: Option<serde::de::IgnoredAny>,
     }
 }
 wire! { WireReview {
@@ -136,7 +137,7 @@ impl WirePull {
     }
 
     /// As everybody knows it, without reviews. The merge commit of an open one is a rehearsal, not a fact.
-    pub(super) fn plain(self) -> PullRequest {
+    pub(in crate::forge) fn plain(self) -> PullRequest {
         let merged = self.is_merged();
         PullRequest {
             number: self.number,

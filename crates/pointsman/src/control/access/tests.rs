@@ -97,6 +97,7 @@ fn every_request() -> Vec<Request> {
         queue(QueueCommand::Enter {
             branch: branch.clone(),
             head: sha("a"),
+            pr: None,
             priority: 0,
             style,
             by: by.clone(),

@@ -10,6 +10,7 @@ mod outside;
 mod program;
 mod queue;
 mod review;
+mod wishes;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -126,6 +127,18 @@ impl Jobs {
                 job.run(jobs, served);
             });
         }
+    }
+
+    /// Lets people's pull requests enter the merge queue that ask for it.
+    pub(crate) fn enter_peoples(self: &Arc<Self>, served: &Arc<Served>, picture: &TaskMap) {
+        if served.config.merge.label.is_empty() {
+            return;
+        }
+        let of_project = picture.values().filter(|task| task.key.project == served.config.name);
+        let of_tasks: BTreeSet<String> = of_project.map(|task| task.branch.clone()).collect();
+        self.submit(format!("wishes {}", served.config.name), served, move |jobs, served| {
+            wishes::enter(jobs, served, &of_tasks);
+        });
     }
 
     /// The verdict of CI on a commit, where it is a command that ran here.

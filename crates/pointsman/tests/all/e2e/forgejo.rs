@@ -196,6 +196,32 @@ fn e2e_github_a_task_goes_from_claim_to_close() {
     assert!(!daemon.log().contains(&fake.token(DEV)));
 }
 
+/// The same server as a GitLab, which numbers issues and merge requests apart.
+#[test]
+fn e2e_gitlab_a_task_goes_from_claim_to_close() {
+    let fake = FakeForgejo::start(Rules::default());
+    let setup = on(&fake).set("forge.kind", "\"gitlab\"").reviewed();
+    let daemon = start(&fake, setup.daemon_env("GITLAB_TOKEN", &fake.token(DEV)));
+    let issue = file(
+        &fake,
+        "Add apples",
+        &format!(
+            "{}\nexpect CI passed\nphase awaiting_review\nexpect Approved\nexpect Merged\nphase done",
+            adds("apples")
+        ),
+    );
+    let merge_request = daemon.wait_in_review(issue)["pr"].as_u64().unwrap();
+    assert_eq!((issue, merge_request), (1, 1));
+    fake.approve_merge_request(merge_request, OUTSIDER);
+    fake.approve_merge_request(merge_request, OWNER);
+    daemon.wait_closed(issue);
+    assert_eq!(main_log(&fake, &daemon), ["Add apples", "Open the shop"]);
+    assert_eq!((fake.issue(issue).open, fake.issue(issue).labels.len()), (false, 0));
+    let pull = fake.pulls()[0];
+    assert_eq!(fake.pull(pull).merged_as, fake.branch("main"));
+    assert!(!daemon.log().contains(&fake.token(DEV)));
+}
+
 /// A person's own session, with both kinds of server.
 #[test]
 fn e2e_an_issue_on_a_server_is_claimed_and_given_back_without_a_daemon() {

@@ -20,6 +20,7 @@ mod evidence;
 mod forgejo;
 mod gardener;
 mod gateway;
+mod github_merge;
 mod hand_in;
 mod headless;
 mod health;

@@ -83,6 +83,9 @@ fn e2e_outside_ci_woodpecker_decides_and_its_own_trouble_costs_no_fix() {
     assert_eq!(main_log(&fake, &daemon), ["Mend pears", "Add pears", "Open the shop"]);
     let attempts = &daemon.task(issue)["attempts"];
     assert_eq!(attempts["ci_fixes"], 1, "a clone that failed is nobody's fault: {attempts}");
+    let stats = daemon.json(&["forge", "stats"]);
+    let asked = |operation: &str| stats.as_array().unwrap().iter().any(|row| row["operation"] == operation);
+    assert!(asked("list issues") && asked("list pipelines"), "every server is counted: {stats:#}");
 
     std::fs::write(daemon.state().join(".env"), format!("WOODPECKER_TOKEN={TOKEN}\n")).unwrap();
     let open = daemon.run(&["ci", "list"]);

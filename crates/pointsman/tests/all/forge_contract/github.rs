@@ -94,6 +94,9 @@ fn github_check_runs_and_statuses_are_one_list() {
     assert_eq!(read(), expected(CheckState::Pending));
     fake.set_status(&sha, "run:build", "timed_out");
     assert_eq!(read(), expected(CheckState::Failure));
+    fake.set_status(&sha, "run:build", "failure");
+    let checks = forge.checks(&Sha::new(&sha).unwrap()).unwrap();
+    assert_eq!(checks[0].details, "src/list.txt:3: failure: build does not like this");
 }
 
 #[test]
@@ -143,4 +146,47 @@ fn github_refuses_one_account_for_both() {
     let fake = FakeForgejo::start(Rules::default());
     let error = open(&fake, &fake.token(DEV)).err().unwrap().to_string();
     assert!(error.contains("the same token"), "{error}");
+}
+
+/// A ruleset that keeps us from pushing is named, with what to do; whoever may get past it is not told anything.
+#[test]
+fn github_a_ruleset_that_forbids_pushes_is_named() {
+    let fake = FakeForgejo::start(Rules { protected_main: true, ..Rules::default() });
+    let missing = |forge: &Github| -> Vec<String> {
+        let rights = forge.rights("main").into_iter();
+        rights.filter_map(|right| right.checked.err()).map(|error| error.to_string()).collect()
+    };
+    let found = missing(&open(&fake, &fake.token(REVIEWER)).unwrap());
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("`protect main` keeps `dev-bot` from pushing to `main`"), "{found:?}");
+    let (url, owner) = (fake.url(), fake.token(OWNER));
+    let owners = Github::prepare(opening(&url, REPO, &owner, None)).unwrap();
+    owners.look().unwrap();
+    assert_eq!(missing(&owners), [""; 0]);
+    fake.change(|rules| rules.protected_main = false);
+    assert_eq!(missing(&open(&fake, &fake.token(REVIEWER)).unwrap()), [""; 0]);
+}
+
+/// The merge call and what it is made of, as GitHub describes them; an order is given once.
+#[test]
+fn github_merges_by_an_order_that_is_asked_for_until_it_is_decided() {
+    use pointsman_adapters::forge::{ForgeMerge, MergeTies};
+    use pointsman_core::config::MergeStyle;
+    let (fake, stage) = stage();
+    fake.record();
+    let (number, _, head) = stage.pull_request();
+    assert_eq!(stage.forge.merge_ties(number).unwrap(), MergeTies::default());
+    fake.auto_merge(number);
+    assert_eq!(stage.forge.merge_ties(number).unwrap(), MergeTies { auto_merge: true, stack: false });
+    let merge = || stage.forge.merge_pull_request(number, &head, MergeStyle::Rebase).unwrap();
+    assert!(matches!(merge(), ForgeMerge::Waiting { .. }));
+    let ForgeMerge::Merged { sha } = merge() else { panic!("it is decided") };
+    assert_eq!(Some(sha.to_string()), fake.branch("main"));
+    assert_eq!(merge(), ForgeMerge::Merged { sha }, "asked again it says the same");
+    let (other, branch, old) = stage.pull_request();
+    stage.push_to(other, &branch, &stage.commit(&old));
+    let late = stage.forge.merge_pull_request(other, &old, MergeStyle::Rebase).unwrap();
+    assert!(matches!(late, ForgeMerge::Refused { .. }), "{late:?}");
+    stage.forge.rights("main");
+    super::github_shapes::check_all(&fake.recorded());
 }

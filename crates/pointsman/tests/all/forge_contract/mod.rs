@@ -4,8 +4,8 @@
 //! (`embedded`), and against the Forgejo adapter (`forgejo`): with a fake server as it should be, with one whose pages
 //! are small, with one that cannot record merges, with one whose every tenth answer goes wrong, and with the real one
 //! that `POINTSMAN_TEST_FORGEJO_URL` names. The GitHub adapter likewise (`github`, `github_alone`), and
-//! its boards and Apps (`github_board`, `github_app`). Both
-//! sides of it are compared with GitHub's own descriptions (`github_shapes`, `graphql`).
+//! its boards and Apps (`github_board`, `github_app`), and the GitLab adapter (`gitlab`). Both
+//! sides of GitHub's are compared with GitHub's own descriptions (`github_shapes`, `graphql`).
 
 mod behaviours;
 mod embedded;
@@ -16,5 +16,6 @@ mod github_alone;
 mod github_app;
 mod github_board;
 mod github_shapes;
+mod gitlab;
 mod graphql;
 mod stage;

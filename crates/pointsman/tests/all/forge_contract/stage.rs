@@ -31,6 +31,8 @@ pub(super) struct Stage {
     mirror: Mirror,
     checkout: TempRepo,
     names: Cell<u32>,
+    /// Whether an issue and a pull request may have the same number.
+    pub(super) numbers_apart: bool,
     _world: Box<dyn std::any::Any>,
 }
 
@@ -49,7 +51,12 @@ impl Stage {
             &mirror.dir().to_string_lossy(),
             "refs/remotes/origin/main:refs/heads/start",
         ]);
-        Self { forge, people, mirror, checkout, names: Cell::new(0), _world: world }
+        Self { forge, people, mirror, checkout, names: Cell::new(0), numbers_apart: false, _world: world }
+    }
+
+    /// The same on a forge that numbers issues and pull requests apart.
+    pub(super) fn numbered_apart(self) -> Self {
+        Self { numbers_apart: true, ..self }
     }
 
     /// A name that nobody has used, also not in an earlier run against the same server.

@@ -40,12 +40,42 @@ struct Commit {
     tree: Tree,
 }
 
-/// Main and a branch, from a common start.
+/// Main, a branch, and another branch that lands before it, from a common start.
 pub(super) struct History {
     pub(super) number: u64,
     commits: Vec<Commit>,
     main: usize,
     task: usize,
+    other: usize,
+    pub(super) odd: Option<Odd>,
+}
+
+/// Branches that people make seldom, and that merge queues get wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Odd {
+    /// A merge with `-s ours` on top of main: its tree is main's.
+    ClosesAnother,
+    /// A merge of main with `-s ours` on the branch: what main did is taken back.
+    IgnoresMain,
+    /// Commits that change nothing.
+    Empty,
+    /// It makes and undoes what main did.
+    MakesAndUndoes,
+    /// It makes what main made, in commits of its own.
+    SameAsMain,
+    /// A merge of three.
+    Octopus,
+}
+
+impl Odd {
+    const ALL: [Self; 6] = [
+        Self::ClosesAnother,
+        Self::IgnoresMain,
+        Self::Empty,
+        Self::MakesAndUndoes,
+        Self::SameAsMain,
+        Self::Octopus,
+    ];
 }
 
 impl History {
@@ -57,7 +87,8 @@ impl History {
             let entry = some_file(&mut random);
             tree.put(path, entry);
         }
-        let mut history = Self { number, commits: vec![Commit { parents: vec![], tree }], main: 0, task: 0 };
+        let start = vec![Commit { parents: vec![], tree }];
+        let mut history = Self { number, commits: start, main: 0, task: 0, other: 0, odd: None };
         // The same change can be made on both sides.
         let common = random.fork();
         let crossing = random.percent(45);
@@ -79,7 +110,44 @@ impl History {
         if crossing {
             history.task = history.next(history.task, &mut random, &common);
         }
+        history.other = history.next(0, &mut random, &common);
+        // Every third one, so that each kind comes up in a short run.
+        if number % 3 == 2 {
+            let odd = Odd::ALL[usize::try_from(number / 3).unwrap_or(0) % Odd::ALL.len()];
+            history.become_odd(odd, &mut random, &common);
+        }
         history
+    }
+
+    fn become_odd(&mut self, odd: Odd, random: &mut Random, common: &Random) {
+        let (main, task) = (self.main, self.task);
+        let tree = |history: &Self, commit: usize| history.commits[commit].tree.clone();
+        self.task = match odd {
+            Odd::ClosesAnother => self.add(vec![main, task], tree(self, main)),
+            Odd::IgnoresMain => self.add(vec![task, main], tree(self, task)),
+            Odd::Empty => {
+                let first = self.add(vec![0], tree(self, 0));
+                self.add(vec![first], tree(self, 0))
+            }
+            Odd::MakesAndUndoes => {
+                let made = self.add(vec![0], tree(self, main));
+                let undone = self.add(vec![made], tree(self, 0));
+                self.next(undone, random, common)
+            }
+            Odd::SameAsMain => self.add(vec![0], tree(self, main)),
+            Odd::Octopus => {
+                let third = self.next(0, random, common);
+                let joined = self.join(task, third, random);
+                let tree = tree(self, joined);
+                self.add(vec![task, third, self.other], tree)
+            }
+        };
+        self.odd = Some(odd);
+    }
+
+    fn add(&mut self, parents: Vec<usize>, tree: Tree) -> usize {
+        self.commits.push(Commit { parents, tree });
+        self.commits.len() - 1
     }
 
     fn next(&mut self, parent: usize, random: &mut Random, common: &Random) -> usize {
@@ -114,8 +182,16 @@ impl History {
         self.commits.len() - 1
     }
 
+    /// Whether no merge leads to either end.
     pub(super) fn is_linear(&self) -> bool {
-        self.commits.iter().all(|commit| commit.parents.len() < 2)
+        let is_single = |mut at: usize| loop {
+            match self.commits[at].parents.as_slice() {
+                [] => return true,
+                [parent] => at = *parent,
+                _ => return false,
+            }
+        };
+        is_single(self.main) && is_single(self.task)
     }
 
     pub(super) fn refname(&self, name: &str) -> String {
@@ -153,7 +229,7 @@ impl History {
             }
             stream.push(b'\n');
         }
-        for (name, commit) in [("main", self.main), ("task", self.task)] {
+        for (name, commit) in [("main", self.main), ("task", self.task), ("other", self.other)] {
             stream.extend(format!("reset {}\nfrom :{}\n\n", self.refname(name), mark(commit)).into_bytes());
         }
         stream

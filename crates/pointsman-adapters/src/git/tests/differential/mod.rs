@@ -29,7 +29,7 @@ use crate::git::inspect::nul_list;
 mod generate;
 pub(super) mod random;
 
-use generate::History;
+use generate::{History, Odd};
 
 /// How many histories are tried if nobody says otherwise; about 20 seconds on one core.
 const HISTORIES: u64 = 50;
@@ -152,10 +152,11 @@ fn imported(world: &World, wanted: Range<u64>) -> Vec<History> {
 
 /// Main and the head of the branch.
 fn ends(world: &World, history: &History) -> (Sha, Sha) {
-    let sha = |name: &str| {
-        world.mirror.read_ref(&reference(&history.refname(name))).unwrap().expect("it was imported")
-    };
-    (sha("main"), sha("task"))
+    (end(world, history, "main"), end(world, history, "task"))
+}
+
+fn end(world: &World, history: &History, name: &str) -> Sha {
+    world.mirror.read_ref(&reference(&history.refname(name))).unwrap().expect("it was imported")
 }
 
 #[test]
@@ -165,12 +166,13 @@ fn our_candidates_are_what_git_makes_in_a_checkout() {
     let histories = imported(&world, wanted.clone());
     let checkout = Checkout::new(&world);
     let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut odds: BTreeMap<Odd, u32> = BTreeMap::new();
     for history in &histories {
         let (main, head) = ends(&world, history);
         let number = history.number;
         let merged = checkout.merge("--no-ff", &main, &head);
-        let same = |style: Style, theirs: &Outcome| {
-            let ours = ours(&world, style, &main, &head);
+        let same_on = |style: Style, onto: &Sha, theirs: &Outcome| {
+            let ours = ours(&world, style, onto, &head);
             match theirs {
                 Outcome::GaveUp => {
                     assert!(!matches!(ours, Outcome::Tree(_)), "history {number}, {style:?}: {ours:?}")
@@ -180,16 +182,35 @@ fn our_candidates_are_what_git_makes_in_a_checkout() {
                     matches!(&ours, Outcome::Conflict(files) if files.iter().any(|file| said.contains(file))),
                     "history {number}, {style:?}: {ours:?}, {said}"
                 ),
-                theirs => assert_eq!(ours, *theirs, "history {number}, {style:?}"),
+                theirs => assert_eq!(ours, *theirs, "history {number}, {style:?} on {onto}"),
             }
             ours
         };
+        let same = |style: Style, theirs: &Outcome| same_on(style, &main, theirs);
         same(Style::Merge, &merged);
         same(Style::Squash, &checkout.merge("--squash", &main, &head));
         if history.is_linear() {
             same(Style::Rebase, &checkout.rebase(&main, &head));
         } else if let rebased @ Outcome::Conflict(_) = ours(&world, Style::Rebase, &main, &head) {
             same(Style::Merge, &rebased);
+        }
+        // In batches and speculation a branch stands on the candidate of another one.
+        if number % 3 == 0 {
+            let other = end(&world, history, "other");
+            for style in [Style::Rebase, Style::Merge, Style::Squash] {
+                let Candidate::Built(first) = build(&world.mirror, style, &main, &other, "message").unwrap()
+                else {
+                    continue;
+                };
+                let theirs = match style {
+                    Style::Rebase if history.is_linear() => checkout.rebase(&first.commit, &head),
+                    Style::Rebase => continue,
+                    Style::Merge => checkout.merge("--no-ff", &first.commit, &head),
+                    Style::Squash => checkout.merge("--squash", &first.commit, &head),
+                };
+                same_on(style, &first.commit, &theirs);
+                *seen.entry("on another candidate").or_default() += 1;
+            }
         }
         let told = check_conflicts(&world.mirror, &main, std::slice::from_ref(&head)).unwrap().remove(0);
         match &merged {
@@ -213,8 +234,12 @@ fn our_candidates_are_what_git_makes_in_a_checkout() {
             (Outcome::GaveUp, _) => "git gave up",
         };
         *seen.entry(kind).or_default() += 1;
+        *seen.entry(history.odd.map_or("usual", |_| "odd")).or_default() += 1;
+        if let Some(odd) = history.odd {
+            *odds.entry(odd).or_default() += 1;
+        }
     }
-    println!("{seen:?}");
+    println!("{seen:?} {odds:?}");
     // Random histories that never conflict, or always, would test little.
     if wanted.clone().count() as u64 >= HISTORIES {
         let often = |kind| seen.get(kind).is_some_and(|n| *n >= 2);

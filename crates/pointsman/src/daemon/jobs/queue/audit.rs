@@ -12,7 +12,7 @@ use pointsman_store::{Audit, EntryStatus, Stopped, StoppedBy};
 
 use super::super::Jobs;
 use super::landing::show_merge;
-use super::{notices, reverts};
+use super::{notices, pushes, reverts};
 use crate::daemon::clock;
 use crate::daemon::inbound::Inbound;
 use crate::daemon::served::Served;
@@ -101,6 +101,14 @@ fn examine(jobs: &Jobs, served: &Served, after: Sha, main: &Sha) -> anyhow::Resu
     // What could not be read in one go is read in the next round.
     let upto = if rewritten { main.clone() } else { commits.last().map_or(main, |c| &c.sha).clone() };
     let mut ours = std::collections::BTreeSet::new();
+    // A push that outlived its daemon is ours, also if the entry has another candidate by now.
+    for push in pushes::begun(&served.mirror)? {
+        if served.mirror.commit_exists(&push.candidate)?
+            && served.mirror.is_ancestor(&push.candidate, main)?
+        {
+            ours.extend(landed_commits(&served.mirror, &push.base, &push.candidate)?);
+        }
+    }
     let (mut direct, mut person) = (Vec::new(), 0);
     // Newest first: a landing names its last commit, and its base tells how far it reaches.
     for commit in commits.iter().rev() {

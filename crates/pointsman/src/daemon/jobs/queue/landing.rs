@@ -13,7 +13,7 @@ use pointsman_store::{EntryStatus, QueueEntry, Stopped, StoppedBy};
 
 use super::super::Jobs;
 use super::report::{BranchFate, Outcome};
-use super::{QueueWorker, QueuedCandidate, audit};
+use super::{QueueWorker, QueuedCandidate, audit, pushes};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
 use crate::daemon::hand_in;
@@ -21,6 +21,19 @@ use crate::daemon::served::Served;
 
 /// How often a server may refuse a push before a person is asked.
 const REFUSALS: u32 = 2;
+
+/// What came of the push to main.
+enum PushedMain {
+    /// It is there; the branches may be gone in the same push.
+    Done {
+        tidied: bool,
+    },
+    /// Something was not where it was expected.
+    Moved,
+    Refused {
+        message: String,
+    },
+}
 
 impl QueueWorker<'_> {
     /// Lands the last of these candidates, and with it all before it; false if something is in the way, and the line
@@ -59,15 +72,29 @@ impl QueueWorker<'_> {
             return Ok(false);
         }
         crash_point("landing-branch-pushed");
+        pushes::remember(&self.served.mirror, members)?;
         let Some(last) = members.last() else { return Ok(false) };
         let land = PushRef {
             refname: self.served.primary.full(),
             change: Change::To(last.built.commit.clone()),
             expect: Expect::At(main.clone()),
         };
-        let Some(tidied) = self.push_main(land, self.branches_to_go(members)?)? else {
-            self.main = None;
-            return Ok(false);
+        let tidied = match self.push_main(land, self.branches_to_go(members)?)? {
+            PushedMain::Done { tidied } => tidied,
+            PushedMain::Moved => {
+                self.main = None;
+                return Ok(false);
+            }
+            PushedMain::Refused { message } => {
+                self.main = None;
+                // Asked once more first: some refusals pass. Then the forge may merge what nobody may push.
+                if self.refusals + 1 >= REFUSALS && self.merge_by_forge(main, &members[0])? {
+                    return Ok(false);
+                }
+                let primary = self.served.primary.to_string();
+                self.refused(&primary, &message)?;
+                return Ok(false);
+            }
         };
         (self.refusals, self.troubles) = (0, 0);
         crash_point("landing-main-pushed");
@@ -90,9 +117,8 @@ impl QueueWorker<'_> {
         Ok(true)
     }
 
-    /// Moves main, and takes branches away in the same push: all or nothing. Says whether the branches are gone too;
-    /// nothing if something was not where it was expected.
-    fn push_main(&mut self, land: PushRef, branches: Vec<PushRef>) -> anyhow::Result<Option<bool>> {
+    /// Moves main, and takes branches away in the same push: all or nothing.
+    fn push_main(&mut self, land: PushRef, branches: Vec<PushRef>) -> anyhow::Result<PushedMain> {
         let served = Arc::clone(self.served);
         let mirror = &served.mirror;
         let together = !branches.is_empty();
@@ -102,20 +128,17 @@ impl QueueWorker<'_> {
         if together && matches!(outcome, PushOutcome::Refused { .. }) {
             let there = mirror.remote_refs(all[1..].iter().map(|branch| &branch.refname))?;
             if !all[1..].iter().zip(&there).all(|(branch, at)| branch.expect.holds(at.as_ref())) {
-                return Ok(None);
+                return Ok(PushedMain::Moved);
             }
             // It may be the deletion that it does not like.
             tidied = false;
             outcome = self.push(&[land])?;
         }
-        match outcome {
-            PushOutcome::Done => Ok(Some(tidied)),
-            PushOutcome::Stale { .. } => Ok(None),
-            PushOutcome::Refused { message } => {
-                let primary = self.served.primary.to_string();
-                self.refused(&primary, &message).map(|()| None)
-            }
-        }
+        Ok(match outcome {
+            PushOutcome::Done => PushedMain::Done { tidied },
+            PushOutcome::Stale { .. } => PushedMain::Moved,
+            PushOutcome::Refused { message } => PushedMain::Refused { message },
+        })
     }
 
     /// The server said no to a push. It is asked once more after a pause, because some refusals pass. After that nothing

@@ -9,9 +9,11 @@ mod ahead;
 mod audit;
 mod chain;
 mod gate;
+mod handover;
 mod landing;
 mod notices;
 mod outcomes;
+mod pushes;
 mod report;
 mod reverts;
 
@@ -21,6 +23,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use pointsman_adapters::forge::MergeTies;
 use pointsman_adapters::git::candidate::{Built, Style};
 use pointsman_core::config::{MergeStrategy, MergeStyle};
 use pointsman_core::ids::Sha;
@@ -140,6 +143,8 @@ struct QueueWorker<'a> {
     refusals: u32,
     /// A gate could not ask its server at all.
     outage: Option<String>,
+    /// What ties pull requests to the forge's own ways of merging, as last read.
+    ties: BTreeMap<EntryId, MergeTies>,
 }
 
 impl<'a> QueueWorker<'a> {
@@ -171,6 +176,7 @@ impl<'a> QueueWorker<'a> {
             tested: BTreeSet::new(),
             refusals: 0,
             outage: None,
+            ties: BTreeMap::new(),
         }
     }
 
@@ -214,7 +220,14 @@ impl<'a> QueueWorker<'a> {
         if entries.is_empty() {
             return Ok(Next::Nothing);
         }
+        let Some(entries) = self.hand_over(entries)? else { return Ok(Next::Again) };
+        if entries.is_empty() {
+            return Ok(Next::Wait);
+        }
         let main = self.main_branch()?;
+        if self.fetched && self.landed_by_earlier_push(&entries, &main)? {
+            return Ok(Next::Again);
+        }
         if !audit::look_at(self.jobs, self.served, &main)? {
             return Ok(Next::Again);
         }
@@ -223,6 +236,21 @@ impl<'a> QueueWorker<'a> {
         let Some(members) = self.train(&entries, &main)? else { return Ok(Next::Again) };
         let plan = self.plan(&main, &members)?;
         self.follow(plan, &main, &entries, &members)
+    }
+
+    /// Reports an entry that a push of an earlier daemon has brought to main; true if there was one.
+    fn landed_by_earlier_push(&mut self, entries: &[QueueEntry], main: &Sha) -> anyhow::Result<bool> {
+        for push in pushes::begun(&self.served.mirror)? {
+            let Some(entry) = entries.iter().find(|entry| entry.id == push.entry) else { continue };
+            let mirror = &self.served.mirror;
+            if mirror.commit_exists(&push.candidate)? && mirror.is_ancestor(&push.candidate, main)? {
+                let mut entry = entry.clone();
+                (entry.base, entry.candidate) = (Some(push.base), Some(push.candidate.clone()));
+                self.report(entry, QueueOutcome::Landed { sha: push.candidate });
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Nothing is tested while the queue is paused. An entry that is shown as under test may have landed when an earlier
@@ -384,7 +412,10 @@ impl<'a> QueueWorker<'a> {
         match self.signals.recv_timeout(pace) {
             Ok(signal) => self.take(signal),
             // Somebody may have moved main meanwhile.
-            Err(RecvTimeoutError::Timeout) => (self.main, self.troubles) = (None, 0),
+            Err(RecvTimeoutError::Timeout) => {
+                (self.main, self.troubles) = (None, 0);
+                self.ties.clear();
+            }
             Err(RecvTimeoutError::Disconnected) => return false,
         }
         !self.jobs.is_stopping()
@@ -457,13 +488,14 @@ impl<'a> QueueWorker<'a> {
     }
 
     fn style(&self, entry: &QueueEntry) -> Style {
-        match entry.style.as_deref() {
-            Some("rebase") => return Style::Rebase,
-            Some("merge") => return Style::Merge,
-            Some("squash") => return Style::Squash,
-            _ => {}
-        }
-        style_of(self.served.config.merge.style)
+        style_of(self.merge_style(entry))
+    }
+
+    /// How an entry lands: its own way, or the project's.
+    fn merge_style(&self, entry: &QueueEntry) -> MergeStyle {
+        let all = [MergeStyle::Rebase, MergeStyle::Merge, MergeStyle::Squash];
+        let own = all.into_iter().find(|style| entry.style.as_deref() == Some(style.as_str()));
+        own.unwrap_or(self.served.config.merge.style)
     }
 
     /// What is known of a tree. Without a gate everything is green.

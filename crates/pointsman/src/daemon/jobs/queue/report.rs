@@ -12,7 +12,7 @@ use pointsman_core::words;
 use pointsman_store::{Audit, EntryStatus, QueueEntry, Stopped};
 
 use super::landing::close_without_merge;
-use super::{QueueWorker, QueuedCandidate, notices, outcomes};
+use super::{QueueWorker, QueuedCandidate, notices, outcomes, pushes};
 use crate::daemon::clock;
 use crate::daemon::crash::crash_point;
 use crate::daemon::engine::Input;
@@ -127,6 +127,11 @@ impl QueueWorker<'_> {
         // Only once its task is done: before that, a closed pull request would mean that a person gave it up.
         for (pr, main) in unmerged {
             close_without_merge(self.served, pr, &main);
+        }
+        for entry in over.iter().filter(|entry| entry.status == EntryStatus::Landed) {
+            if let Err(error) = pushes::forget(&self.served.mirror, entry.id) {
+                tracing::warn!(entry = %entry.id, error = format!("{error:#}"), "a push that has ended is still remembered");
+            }
         }
         for (entry, log) in over.iter().zip(logs) {
             outcomes::tell(self.jobs, entry, log.as_deref());

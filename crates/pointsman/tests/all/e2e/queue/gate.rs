@@ -87,3 +87,29 @@ fn e2e_queue_a_gate_finds_a_clean_checkout_and_no_secret() {
     assert!(read("env").contains(&format!("POINTSMAN_SHA={candidate}")), "{}", read("env"));
     assert!(!Path::new(read("pwd").trim()).exists(), "the checkout is gone");
 }
+
+/// Large files are not in git; `origin` of the checkout leads to them.
+#[test]
+fn e2e_queue_a_gate_finds_large_files_by_its_origin() {
+    if std::process::Command::new("git")
+        .args(["lfs", "version"])
+        .output()
+        .is_ok_and(|done| !done.status.success())
+    {
+        return pointsman_testkit::not_run("git-lfs", "git lfs is not installed");
+    }
+    // The hooks and filters are the user's; a checkout of the queue has none.
+    let gate = "git lfs install --local && git lfs pull && cat src/large.bin > \"$HOME/seen\"";
+    let rig = Rig::new(gate, &[]);
+    rig.person(&["lfs", "install", "--local"]);
+    rig.person(&["checkout", "--quiet", "-B", "wip", "origin/main"]);
+    rig.person(&["lfs", "track", "*.bin"]);
+    let text = "large ".repeat(2000);
+    rig.push_on("large", "src/large.bin", &text);
+    rig.person(&["lfs", "push", "--all", "origin"]);
+    assert!(rig.git(&["show", "large:src/large.bin"]).starts_with("version https://git-lfs"), "a pointer");
+    rig.serve();
+    rig.add("large");
+    rig.wait("large", "landed");
+    assert_eq!(std::fs::read_to_string(rig.daemon.path("home/seen")).unwrap(), text);
+}

@@ -79,6 +79,45 @@ fn e2e_queue_kill_at_every_place_of_a_landing() {
     yard.finish();
 }
 
+/// The daemon is killed while its push is under way. The next one has put another branch first and built other candidates
+/// when main moves: what lands then is recorded as landed, and nobody takes it for a push past the queue.
+#[test]
+fn e2e_queue_a_push_that_outlives_its_daemon_is_recorded_as_landed() {
+    let rig = Rig::start(&["--strategy", "speculative", "--depth", "3"]);
+    let (hook, hold) = (rig.daemon.path("line.git/hooks/pre-receive"), rig.daemon.path("home/hold-push"));
+    let begun = rig.daemon.path("home/push-begun");
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    let script = format!(
+        "#!/bin/sh\ngrep -q refs/heads/main || exit 0\n: > {}\nwhile [ -e {} ]; do sleep 0.05; done\n",
+        begun.display(),
+        hold.display()
+    );
+    fs::write(&hook, script).unwrap();
+    fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    fs::write(&hold, "").unwrap();
+    rig.enter("one");
+    rig.daemon.wait_for("the push to be under way", || begun.exists().then_some(()));
+    rig.daemon.kill_daemon();
+    let first = rig.entry("one")["candidate_sha"].clone();
+    rig.push("urgent", "src/urgent.txt", "urgent\n");
+    assert_eq!(rig.mq(&["add", "urgent", "--priority", "10"]).code, Some(0));
+    rig.hold();
+    rig.serve();
+    rig.daemon.wait_for("another candidate to be built", || {
+        let entry = rig.entry("one");
+        (entry["candidate_sha"] != first && entry["status"] == "testing").then_some(())
+    });
+    fs::remove_file(&hold).unwrap();
+    rig.daemon.wait_for("the old push to arrive", || (rig.main_log().len() == 2).then_some(()));
+    rig.let_go();
+    rig.wait("one", "landed");
+    rig.wait("urgent", "landed");
+    assert_eq!(rig.entry("one")["candidate_sha"], first);
+    assert_eq!(rig.main_log().len(), 3);
+    let status = rig.json(&["status"]);
+    assert_eq!((&status["paused"], &status["direct_merges_total"]), (&false.into(), &0.into()), "{status:#}");
+}
+
 /// What a branch is like.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {

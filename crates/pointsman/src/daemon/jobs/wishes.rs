@@ -1,0 +1,66 @@
+//! Pull requests of people that enter the merge queue by themselves: by a label, or by the forge's auto-merge button.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use pointsman_core::forge::{PullRequest, Review};
+use pointsman_core::task::{Policy, ReviewMode, ReviewVerdict};
+use pointsman_store::EntryScope;
+
+use super::Jobs;
+use crate::control::protocol::{QueueCommand, Reply, Request};
+use crate::daemon::reports::ask_loop;
+use crate::daemon::served::Served;
+
+/// Lets those enter that are approved as the project requires and were not in the queue with this head before: a branch
+/// that was taken out comes back with a new commit, or by `merge-queue retest`.
+pub(super) fn enter(jobs: &Arc<Jobs>, served: &Arc<Served>, of_tasks: &BTreeSet<String>) {
+    let look = || -> anyhow::Result<()> {
+        let project = &served.config.name;
+        let wished = served.forge.merge_wishes(&served.config.merge.label)?;
+        let known = jobs.read(|store| store.queue_entries(project, EntryScope::All))?;
+        for pr in wished {
+            let Some(head) = pr.head_sha.clone() else { continue };
+            let was_in = known.iter().any(|entry| entry.branch == pr.head && entry.head == head);
+            let is_ours = pr.base == served.primary.as_str() && !of_tasks.contains(&pr.head);
+            if was_in || !is_ours || !is_approved(served, &pr)? {
+                continue;
+            }
+            let command = QueueCommand::Enter {
+                branch: pr.head.clone(),
+                head,
+                pr: Some(pr.number),
+                priority: 0,
+                style: None,
+                by: pr.author.clone(),
+            };
+            match ask_loop(&jobs.inbox, Request::Queue { project: project.clone(), command }) {
+                Reply::Done { .. } => {
+                    tracing::info!(pr = pr.number, "a person's pull request enters the merge queue")
+                }
+                Reply::Failed { message, .. } => {
+                    tracing::warn!(
+                        pr = pr.number,
+                        message,
+                        "a person's pull request cannot enter the merge queue"
+                    );
+                }
+            }
+        }
+        Ok(())
+    };
+    if let Err(error) = look() {
+        tracing::warn!(project = %served.config.name, error = format!("{error:#}"), "people's pull requests could not be looked at");
+    }
+}
+
+/// Whether the head is approved by somebody else, and nobody asks for changes; where nobody reviews, everything is.
+fn is_approved(served: &Served, pr: &PullRequest) -> anyhow::Result<bool> {
+    if Policy::new(&served.config).review == ReviewMode::None {
+        return Ok(true);
+    }
+    let reviews = served.forge.open_reviews(pr.number, pr.head_sha.as_ref())?;
+    let counts = |review: &&Review| !review.dismissed && pr.head_sha.as_ref() == Some(&review.sha);
+    let said = |verdict| reviews.iter().filter(counts).any(|r| r.verdict == verdict && r.author != pr.author);
+    Ok(said(ReviewVerdict::Approve) && !said(ReviewVerdict::RequestChanges))
+}
